@@ -1,0 +1,58 @@
+import type { Epoch, TimestampUs } from "@concord/runtime";
+
+/** One flush of a transaction group's master. (seq, epoch) names it for ever: one owner per epoch, one content per (seq, epoch). */
+export interface LogEntry {
+  readonly seq: bigint;
+  readonly epoch: Epoch;
+  readonly bytes: Uint8Array;
+}
+
+export interface LogTail {
+  /** Everything at or below is applied at quorum and may be trimmed. 0 = nothing yet. */
+  readonly appliedSeq: bigint;
+  /** The epoch of the entry at `appliedSeq`. */
+  readonly appliedEpoch: Epoch;
+  /** Entries after `appliedSeq`, without gaps, per seq the one with the highest epoch (TXR3). */
+  readonly entries: readonly LogEntry[];
+  /** No earlier master drew a timestamp above this one (TXD4). */
+  readonly timestampCeilingUs: TimestampUs;
+}
+
+export type RaiseOutcome =
+  | { readonly kind: "raised"; readonly tail: LogTail }
+  | { readonly kind: "refused"; readonly promisedEpoch: Epoch; readonly owner: string }
+  | { readonly kind: "unknown" };
+
+export type AppendOutcome =
+  /** Two replicas synced it (one in single-node mode): it can not be lost any more (TX27). */
+  | { readonly kind: "logged" }
+  /** A newer epoch was promised: this entry was not logged by this call and its owner must drop everything (TXD1). */
+  | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
+  /** Nobody knows; only the identical append may be sent again, and the epoch decides. */
+  | { readonly kind: "unknown" };
+
+export interface AppendRequest {
+  readonly group: string;
+  readonly epoch: Epoch;
+  readonly owner: string;
+  readonly seq: bigint;
+  /** Epoch of the entry before (0 when seq = 1): a replica accepts only on top of the same history. */
+  readonly previousEpoch: Epoch;
+  readonly timestampCeilingUs: TimestampUs;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * The fenced, group-addressed commit log (TXR1-TXR4). Every answer is given after the replicas' state is synced. An epoch belongs
+ * to one owner: raising to an epoch that is not above the promised one is refused, except to the same (epoch, owner) again.
+ */
+export interface GroupLog {
+  /** Promised epoch of a group as a quorum knows it; 0 and "" when it was never raised. */
+  status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }>;
+  raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome>;
+  append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome>;
+  /** Is (epoch, owner) still the promised one at a quorum? A read-only commit asks this (TXD1). */
+  verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown">;
+  /** Entries up to `appliedSeq` are applied at quorum: replicas may drop them. Best effort; repeated by the next trim. */
+  trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void>;
+}

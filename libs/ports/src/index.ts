@@ -1,0 +1,15 @@
+export {
+  CELL_TYPES,
+  type CellImage,
+  type CellType,
+  type CellValue,
+  type ColumnWrite,
+  type Mutation,
+  type Row,
+  type RowImage,
+  type RowKey,
+} from "./cells.ts";
+export type { AppendOutcome, AppendRequest, GroupLog, LogEntry, LogTail, RaiseOutcome } from "./group-log.ts";
+export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
+export { compareBytes, compareValues, emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
+export type { Condition, ConditionalOutcome, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";

@@ -1,0 +1,22 @@
+import type { Clock } from "./clock.ts";
+import type { Log, Metrics } from "./observe.ts";
+import type { Random } from "./random.ts";
+import type { Transport } from "./transport.ts";
+
+/** CRC32C or better, passed in because base and domain code imports nothing. */
+export type Checksum = (bytes: Uint8Array) => number;
+
+/** Everything a service takes from the outside besides its stores. main.ts passes the real ones, the simulator its own. */
+export interface Environment {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly transport: Transport;
+  readonly checksum: Checksum;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /**
+   * A named point where a test may kill or pause the process ("batch:after-log", ...). Does nothing in production unless the
+   * operator's test configuration names the point.
+   */
+  readonly killPoint: (name: string) => void;
+}

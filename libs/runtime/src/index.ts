@@ -1,0 +1,41 @@
+export { assert, unreachable } from "./assert.ts";
+export { sleep, type Clock, type Timer } from "./clock.ts";
+export type { Checksum, Environment } from "./environment.ts";
+export {
+  ConcordError,
+  ERRORS,
+  RETRY_AFTER_MS_DEFAULT,
+  toConcordError,
+  type Applied,
+  type ErrorCode,
+  type ErrorDescription,
+  type ErrorKind,
+  type ErrorOptions,
+  type GrpcStatusName,
+} from "./errors.ts";
+export {
+  fromHex,
+  newTimeId,
+  timeIdFromBytes,
+  timeIdMs,
+  timeIdToBytes,
+  TIME_ID_BYTES,
+  toHex,
+  type Epoch,
+  type TimeId,
+  type TimestampUs,
+} from "./ids.ts";
+export { silentLog, silentMetrics, type Log, type LogFields, type Metrics } from "./observe.ts";
+export type { Random } from "./random.ts";
+export type {
+  CallContext,
+  CallOptions,
+  Channel,
+  Listener,
+  MessageStream,
+  Metadata,
+  MethodDescriptor,
+  ServedMethod,
+  StreamOptions,
+  Transport,
+} from "./transport.ts";

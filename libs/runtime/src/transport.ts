@@ -1,0 +1,72 @@
+/**
+ * The network as an argument. `rpc` implements it over gRPC, `simulation` over a simulated network with the same encoded bytes.
+ * Messages are the plain objects of proto-loader (int64 as bigint, enums as strings, oneofs named).
+ */
+export interface MethodDescriptor {
+  /** "/concord.storage.v1.RowsService/Read" */
+  readonly path: string;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  encodeRequest(message: object): Uint8Array;
+  decodeRequest(bytes: Uint8Array): object;
+  encodeResponse(message: object): Uint8Array;
+  decodeResponse(bytes: Uint8Array): object;
+}
+
+export type Metadata = Readonly<Record<string, string>>;
+
+export interface CallOptions {
+  /** Relative time budget of the call. Always given: a call without a deadline is a leak. */
+  readonly timeoutMs: number;
+  readonly metadata?: Metadata;
+  readonly signal?: AbortSignal;
+}
+
+export interface StreamOptions {
+  readonly metadata?: Metadata;
+}
+
+/** One direction-agnostic end of a bidirectional stream. Messages arrive in order; `onEnd` is called exactly once. */
+export interface MessageStream {
+  /** False: the transport's buffer is full; wait for `onDrain`. The message was accepted all the same. */
+  send(message: object): boolean;
+  onMessage(listener: (message: object) => void): void;
+  onDrain(listener: () => void): void;
+  /** `error` is undefined when the other side ended it in good order. */
+  onEnd(listener: (error: Error | undefined) => void): void;
+  /** Ends this side; with an error the other side sees that error (server) or a cancel (client). */
+  end(error?: Error): void;
+}
+
+/** A connection to one address; reconnects by itself. */
+export interface Channel {
+  readonly address: string;
+  unary(method: MethodDescriptor, request: object, options: CallOptions): Promise<object>;
+  stream(method: MethodDescriptor, options: StreamOptions): MessageStream;
+  close(): void;
+}
+
+export interface CallContext {
+  /** Monotonic milliseconds of the server's own clock. */
+  readonly deadlineAtMs: number;
+  readonly metadata: Metadata;
+  readonly peer: string;
+  /** Aborted when the caller went away or the deadline passed. */
+  readonly signal: AbortSignal;
+}
+
+export type ServedMethod =
+  | { readonly kind: "unary"; readonly method: MethodDescriptor; readonly handle: (request: object, context: CallContext) => Promise<object> }
+  | { readonly kind: "stream"; readonly method: MethodDescriptor; readonly handle: (stream: MessageStream, context: CallContext) => void };
+
+export interface Listener {
+  /** The bound address, "127.0.0.1:40123". */
+  readonly address: string;
+  /** Stops accepting, ends idle streams with UNAVAILABLE, waits for calls in flight at most `graceMs`, then closes. Never hangs. */
+  drain(graceMs: number): Promise<void>;
+}
+
+export interface Transport {
+  serve(address: string, methods: readonly ServedMethod[]): Promise<Listener>;
+  connect(address: string): Channel;
+}
