@@ -9,7 +9,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadSync, type AnyDefinition, type MessageTypeDefinition, type PackageDefinition, type ServiceDefinition } from "@grpc/proto-loader";
-import { enumChecker, type EnumChecker, type TypeDescriptor } from "./enum-checker.ts";
+import { enumChecker, resolveTypeName, type EnumChecker, type TypeDescriptor } from "./enum-checker.ts";
 
 /** One method of a service. Structurally a `MethodDescriptor` of the runtime lib, with what servers need besides. */
 export interface ServiceMethod {
@@ -101,12 +101,13 @@ function protoFiles(root: string): string[] {
 
 function protoSet(definitions: PackageDefinition): ProtoSet {
   const types = typesByName(definitions);
-  const checker = enumChecker((name) => types.get(name));
+  const check = enumChecker(types);
   const services = new Map<string, ServiceMethods>();
   return {
     service(fullName) {
       let methods = services.get(fullName);
       if (methods === undefined) {
+        const checker = (shortName: string): EnumChecker => check(resolveTypeName(types, fullName, shortName));
         methods = serviceMethods(fullName, requireService(definitions, fullName), checker);
         services.set(fullName, methods);
       }
@@ -127,9 +128,9 @@ function protoSet(definitions: PackageDefinition): ProtoSet {
   };
 }
 
-function serviceMethods(service: string, definition: ServiceDefinition, checker: (type: TypeDescriptor) => EnumChecker): ServiceMethods {
+function serviceMethods(service: string, definition: ServiceDefinition, checker: (shortName: string) => EnumChecker): ServiceMethods {
   const entries = Object.entries(definition).map(([name, method]): [string, ServiceMethod] => {
-    const unknownEnumIn = checker(method.requestType.type as TypeDescriptor);
+    const unknownEnumIn = checker((method.requestType.type as TypeDescriptor).name);
     return [
       name,
       {
