@@ -13,3 +13,15 @@ export type { AppendOutcome, AppendRequest, GroupLog, LogEntry, LogTail, RaiseOu
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export { compareBytes, compareValues, emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
 export type { Condition, ConditionalOutcome, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
+export {
+  decodeImage,
+  decodeMutation,
+  decodeRowKey,
+  encodeImage,
+  encodeMutation,
+  encodeOrderedValue,
+  encodePartition,
+  encodeRange,
+  encodeRowKey,
+} from "./storage-format.ts";
+export type { StepRunner, StoreEffects, StoreStep } from "./store-step.ts";

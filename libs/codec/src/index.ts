@@ -1,0 +1,13 @@
+export { ByteReader, corrupt } from "./byte-reader.ts";
+export { ByteWriter } from "./byte-writer.ts";
+export {
+  readOrderedBytes,
+  readOrderedF64,
+  readOrderedI32,
+  readOrderedI64,
+  writeOrderedBytes,
+  writeOrderedF64,
+  writeOrderedI32,
+  writeOrderedI64,
+} from "./ordered.ts";
+export { openRecord, sealRecord } from "./sealed.ts";

@@ -1,0 +1,24 @@
+import type { KeyValueOperation } from "./key-value.ts";
+
+/**
+ * One step of a replica over its local store, as data: which keys it must see, and a pure function from what is there to what must
+ * be durable and what is then answered. `engine` runs steps in order, many to one synced batch; the contract: everything in `persist`
+ * is on disk before `reply` leaves (durable before sent).
+ */
+export interface StoreStep<Reply> {
+  /** Keys whose current values `run` needs, writes of earlier steps included. */
+  readonly load: readonly Uint8Array[];
+  /** Called once, synchronously, with the values in the order of `load`. May throw a ConcordError: then nothing is persisted. */
+  run(loaded: readonly (Uint8Array | undefined)[]): StoreEffects<Reply>;
+}
+
+export interface StoreEffects<Reply> {
+  readonly persist: readonly KeyValueOperation[];
+  readonly reply: Reply;
+}
+
+/** Runs steps; implemented by `engine`, by a plain loop in unit tests. */
+export interface StepRunner {
+  /** Rejects with the step's own ConcordError, or with STORE_FAILED (applied: unknown) when the store failed. */
+  submit<Reply>(step: StoreStep<Reply>): Promise<Reply>;
+}
