@@ -25,7 +25,7 @@ export {
   type TimeId,
   type TimestampUs,
 } from "./ids.ts";
-export { silentLog, silentMetrics, type Log, type LogFields, type Metrics } from "./observe.ts";
+export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export type { Random } from "./random.ts";
 export type {
   CallContext,

@@ -19,3 +19,13 @@ const nothing = (): void => undefined;
 
 export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 export const silentMetrics: Metrics = { count: nothing, gauge: nothing, observe: nothing };
+
+/** A metric a room reports. Each room exports its list; the process registers them all, and an unknown name is a failed assertion. */
+export interface MetricDefinition {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Histograms only: upper bounds in the metric's unit; without it, latency buckets in seconds. */
+  readonly buckets?: readonly number[];
+}
