@@ -1,0 +1,60 @@
+import { compareValues, type ColumnWrite, type Mutation, type Row, type RowKey } from "@concord/ports";
+import type { TimestampUs } from "@concord/runtime";
+import type { IndexDefinition, TableDefinition } from "./definition.ts";
+import { indexColumnsOf, indexKeyOf } from "./index-table.ts";
+import { sameKey } from "./keys.ts";
+
+/**
+ * The index rows' part of one base row's change in one commit (TX21): `before` is the live row as committed, `after` as it will be;
+ * undefined = there is none. Old and new index rows have different keys, so delete and insert do not tie and both take `timestampUs`
+ * (TXD4); an unchanged index key becomes an update of the columns that changed. A null in an indexed column means no index row.
+ */
+export function indexMutations(
+  definition: TableDefinition,
+  before: Row | undefined,
+  after: Row | undefined,
+  timestampUs: TimestampUs,
+): Mutation[] {
+  return definition.indexes.flatMap((index) => mutationsOfIndex(definition, index, before, after, timestampUs));
+}
+
+/** Index rows a change of one base row touches, old and new: what a writer locks inside the index partitions (TXD6). */
+export function indexKeysTouched(definition: TableDefinition, before: Row | undefined, after: Row | undefined): RowKey[] {
+  const keys: RowKey[] = [];
+  for (const index of definition.indexes) {
+    const oldKey = before === undefined ? undefined : indexKeyOf(definition, index, before);
+    const newKey = after === undefined ? undefined : indexKeyOf(definition, index, after);
+    if (oldKey !== undefined) keys.push(oldKey);
+    if (newKey !== undefined && (oldKey === undefined || !sameKey(oldKey, newKey))) keys.push(newKey);
+  }
+  return keys;
+}
+
+function mutationsOfIndex(
+  definition: TableDefinition,
+  index: IndexDefinition,
+  before: Row | undefined,
+  after: Row | undefined,
+  timestampUs: TimestampUs,
+): Mutation[] {
+  const oldKey = before === undefined ? undefined : indexKeyOf(definition, index, before);
+  const newKey = after === undefined ? undefined : indexKeyOf(definition, index, after);
+  if (oldKey !== undefined && newKey !== undefined && sameKey(oldKey, newKey)) {
+    const columns = changedColumns(indexColumnsOf(definition, index, before!), indexColumnsOf(definition, index, after!));
+    return columns.length === 0 ? [] : [{ kind: "update", key: newKey, columns, timestampUs }];
+  }
+  const mutations: Mutation[] = [];
+  if (oldKey !== undefined) mutations.push({ kind: "delete", key: oldKey, timestampUs });
+  if (newKey !== undefined) {
+    mutations.push({ kind: "insert", key: newKey, columns: indexColumnsOf(definition, index, after!), timestampUs });
+  }
+  return mutations;
+}
+
+function changedColumns(before: readonly ColumnWrite[], after: readonly ColumnWrite[]): ColumnWrite[] {
+  const old = new Map(before.map((write) => [write.column, write.value]));
+  const changed = after.filter(({ column, value }) => compareValues(old.get(column) ?? null, value) !== 0);
+  for (const { column } of after) old.delete(column);
+  for (const column of old.keys()) changed.push({ column, value: null });
+  return changed;
+}

@@ -1,0 +1,42 @@
+export {
+  catalogueOf,
+  storageTableOf,
+  tableOf,
+  withTable,
+  type SchemaCatalogue,
+} from "./catalogue.ts";
+export {
+  columnOf,
+  indexOf,
+  isKeyColumn,
+  isSystemTable,
+  primaryKeyOf,
+  sameDefinition,
+  sameShape,
+  valueOf,
+  type ColumnDefinition,
+  type IndexDefinition,
+  type TableDefinition,
+  type TableKind,
+} from "./definition.ts";
+export { definitionFromJson, definitionToJson } from "./definition-json.ts";
+export {
+  evenGroupMap,
+  groupIdOf,
+  groupOf,
+  masterOf,
+  SYSTEM_GROUP,
+  type GroupMap,
+  type TransactionGroup,
+} from "./group-map.ts";
+export { groupMapFromJson, groupMapToJson } from "./group-map-json.ts";
+export { indexKeysTouched, indexMutations } from "./index-mutations.ts";
+export { baseKeyOf, baseRowOf, indexColumnsOf, indexFixesToken, indexKeyOf, indexTableName, indexTableOf } from "./index-table.ts";
+export { compareClustering, inRange, keyText, partitionText, sameKey } from "./keys.ts";
+export { SCHEMA_LIMITS, SYSTEM_TABLE_PREFIX } from "./limits.ts";
+export { netBatch, netMutations } from "./net-image.ts";
+export type { Constraint, IndexScan, Plan, ReadPlan, ReadRequest, SchemaPlan, ValueBound, WritePlan } from "./plan.ts";
+export type { RowWrite } from "./row-write.ts";
+export { TOKEN_MAX, tokenOf, tokenOfKey } from "./token.ts";
+export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
+export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";

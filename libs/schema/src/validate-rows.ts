@@ -1,0 +1,130 @@
+import { ConcordError } from "@concord/runtime";
+import type { CellValue, ColumnWrite, RowKey, RowRange } from "@concord/ports";
+import { columnOf, isKeyColumn, type TableDefinition } from "./definition.ts";
+import { SCHEMA_LIMITS } from "./limits.ts";
+import type { RowWrite } from "./row-write.ts";
+import { checkedValue, valueBytes } from "./values.ts";
+
+/** A full primary key with every value checked and normalised. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST. */
+export function validateKey(definition: TableDefinition, key: RowKey): RowKey {
+  sameTable(definition, key.table);
+  return {
+    table: definition.name,
+    partition: checkedKeyPart(definition, definition.partitionKey, key.partition, "all"),
+    clustering: checkedKeyPart(definition, definition.clusteringKey, key.clustering, "all"),
+  };
+}
+
+/** A full primary key from values by column name. COLUMN_UNKNOWN when a name is no key column, else as `validateKey`. */
+export function keyFromColumns(definition: TableDefinition, values: ReadonlyMap<string, CellValue>): RowKey {
+  for (const name of values.keys()) {
+    columnOf(definition, name);
+    if (!isKeyColumn(definition, name)) {
+      throw new ConcordError("COLUMN_UNKNOWN", `${name} is no key column of ${definition.name}; ${keyHint(definition)}`);
+    }
+  }
+  const part = (columns: readonly string[]): CellValue[] =>
+    columns.map((column) => {
+      const value = values.get(column);
+      if (value === undefined) throw keyIncomplete(definition, column);
+      return value;
+    });
+  return validateKey(definition, { table: definition.name, partition: part(definition.partitionKey), clustering: part(definition.clusteringKey) });
+}
+
+/**
+ * A write of exactly one row with key and columns checked and normalised. COLUMN_UNKNOWN, TYPE_MISMATCH, KEY_INCOMPLETE, LIMIT_EXCEEDED;
+ * MALFORMED_REQUEST for a key column among the columns, a column twice, an update of nothing or a delete with columns.
+ */
+export function validateWrite(definition: TableDefinition, write: RowWrite): RowWrite {
+  sameTable(definition, write.table);
+  const key = validateKey(definition, write.key);
+  if (write.kind === "delete" && write.columns.length > 0) {
+    throw malformed(definition, "a delete removes the whole row and takes no columns; set columns to null with an update");
+  }
+  if (write.kind === "update" && write.columns.length === 0) throw malformed(definition, "an update sets at least one column");
+  const columns = checkedColumns(definition, write.columns);
+  return { kind: write.kind, table: definition.name, key, columns };
+}
+
+/** A range of one partition with bounds and paging checked. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST, PAGE_TOKEN_INVALID. */
+export function validateRange(definition: TableDefinition, range: RowRange): RowRange {
+  sameTable(definition, range.table);
+  if (!Number.isInteger(range.limit) || range.limit < 1 || range.limit > SCHEMA_LIMITS.pageRowsMax) {
+    throw new ConcordError("LIMIT_EXCEEDED", `a page has 1 to ${SCHEMA_LIMITS.pageRowsMax} rows, not ${range.limit}`);
+  }
+  const bound = (given: NonNullable<RowRange["lower"]>): NonNullable<RowRange["lower"]> => ({
+    prefix: checkedKeyPart(definition, definition.clusteringKey, given.prefix, "prefix"),
+    inclusive: given.inclusive,
+  });
+  return {
+    table: definition.name,
+    partition: checkedKeyPart(definition, definition.partitionKey, range.partition, "all"),
+    ...(range.lower === undefined ? {} : { lower: bound(range.lower) }),
+    ...(range.upper === undefined ? {} : { upper: bound(range.upper) }),
+    reverse: range.reverse,
+    limit: range.limit,
+    ...(range.after === undefined ? {} : { after: checkedAfter(definition, range.after) }),
+  };
+}
+
+export function keyHint(definition: TableDefinition): string {
+  const clustering = definition.clusteringKey.length === 0 ? "" : `, ${definition.clusteringKey.join(", ")}`;
+  return `its primary key is ((${definition.partitionKey.join(", ")})${clustering})`;
+}
+
+export function keyIncomplete(definition: TableDefinition, column: string): ConcordError {
+  return new ConcordError("KEY_INCOMPLETE", `${definition.name}: no value for key column ${column}; ${keyHint(definition)}`, {
+    metadata: { table: definition.name, column },
+  });
+}
+
+function checkedAfter(definition: TableDefinition, after: readonly CellValue[]): readonly CellValue[] {
+  try {
+    return checkedKeyPart(definition, definition.clusteringKey, after, "all");
+  } catch (thrown) {
+    throw new ConcordError("PAGE_TOKEN_INVALID", `the page position is no clustering key of ${definition.name}; start again`, { cause: thrown });
+  }
+}
+
+function checkedKeyPart(
+  definition: TableDefinition,
+  names: readonly string[],
+  values: readonly CellValue[],
+  extent: "all" | "prefix",
+): CellValue[] {
+  if (values.length > names.length) throw malformed(definition, `${values.length} key values for ${names.length} columns; ${keyHint(definition)}`);
+  const missing = names[values.length];
+  if (extent === "all" && missing !== undefined) throw keyIncomplete(definition, missing);
+  return values.map((value, at) => {
+    const { name, type } = columnOf(definition, names[at]!);
+    return checkedValue(value, { table: definition.name, column: name, type, inKey: true });
+  });
+}
+
+function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrite[]): ColumnWrite[] {
+  const seen = new Set<string>();
+  let bytes = 0;
+  const checked = writes.map(({ column: name, value }): ColumnWrite => {
+    const { type } = columnOf(definition, name);
+    if (isKeyColumn(definition, name)) throw malformed(definition, `${name} is part of the key and can not be set`);
+    if (seen.has(name)) throw malformed(definition, `column ${name} is set twice`);
+    seen.add(name);
+    if (value === null) return { column: name, value };
+    const inKey = definition.indexes.some((index) => index.columns.includes(name));
+    bytes += valueBytes(value);
+    return { column: name, value: checkedValue(value, { table: definition.name, column: name, type, inKey }) };
+  });
+  if (bytes > SCHEMA_LIMITS.rowWriteBytesMax) {
+    throw new ConcordError("LIMIT_EXCEEDED", `${definition.name}: a row write of ${bytes} bytes; at most ${SCHEMA_LIMITS.rowWriteBytesMax}`);
+  }
+  return checked;
+}
+
+function sameTable(definition: TableDefinition, table: string): void {
+  if (table !== definition.name) throw malformed(definition, `the key or write names table ${table}`);
+}
+
+function malformed(definition: TableDefinition, what: string): ConcordError {
+  return new ConcordError("MALFORMED_REQUEST", `${definition.name}: ${what}`, { metadata: { table: definition.name } });
+}
