@@ -11,3 +11,4 @@ export {
   writeOrderedI64,
 } from "./ordered.ts";
 export { openRecord, sealRecord } from "./sealed.ts";
+export { fnv1a64, TOKEN_MAX, tokenOf, type TokenValue } from "./token.ts";
