@@ -1,0 +1,227 @@
+// Every kind of violation is planted once in a small workspace and must be caught; nothing here or in the checker reads the Nx graph.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { importsOf } from "./imports.ts";
+import { projectViolations, workspaceViolations } from "./rules.ts";
+import { readWorkspace } from "./workspace.ts";
+
+const WORKSPACE_ROOT = join(import.meta.dirname, "../..");
+
+interface Planted {
+  readonly name: string;
+  readonly rule: string | undefined;
+  /** package.json fields by project folder, merged over the sound ones. */
+  readonly manifests?: Readonly<Record<string, object>>;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** A sound workspace: one project per layer, every dependency used. */
+const SOUND: Readonly<Record<string, { layer: string; imports: readonly string[] }>> = {
+  "libs/runtime": { layer: "base", imports: [] },
+  "libs/ports": { layer: "ports", imports: ["@concord/runtime"] },
+  "libs/locks": { layer: "domain", imports: ["@concord/ports", "@concord/runtime"] },
+  "libs/engine": { layer: "engine", imports: ["@concord/locks"] },
+  protos: { layer: "protos", imports: ["@grpc/proto-loader"] },
+  "libs/rpc": { layer: "kit", imports: ["@concord/protos", "@grpc/grpc-js"] },
+  "libs/adapter-ring": { layer: "adapters", imports: ["@concord/ports", "@concord/locks", "@concord/rpc"] },
+  "apps/proxy": { layer: "app", imports: ["@concord/engine", "@concord/adapter-ring"] },
+  "libs/simulation": { layer: "testing", imports: ["@concord/proxy", "@concord/ports"] },
+  tools: { layer: "tools", imports: ["@concord/simulation", "@concord/proxy"] },
+};
+
+/** Kept out of the text, so that the checker does not take our samples for imports of this file. */
+const IMPORT = "import";
+const imports = (...specifiers: readonly string[]): string => specifiers.map((specifier) => `import "${specifier}";\n`).join("");
+const depends = (...names: readonly string[]): object => ({ dependencies: Object.fromEntries(names.map((name) => [name, "*"])) });
+
+const layerCases: readonly (readonly [folder: string, dependency: string])[] = [
+  ["libs/runtime", "@concord/ports"],
+  ["libs/ports", "@concord/locks"],
+  ["libs/locks", "@concord/engine"],
+  ["libs/locks", "@concord/rpc"],
+  ["libs/locks", "@concord/adapter-ring"],
+  ["libs/engine", "@concord/adapter-ring"],
+  ["libs/engine", "@concord/protos"],
+  ["protos", "@concord/runtime"],
+  ["libs/rpc", "@concord/ports"],
+  ["libs/adapter-ring", "@concord/engine"],
+  ["apps/proxy", "@concord/simulation"],
+  ["apps/proxy", "@concord/tools"],
+  ["libs/simulation", "@concord/tools"],
+];
+
+const PLANTED: readonly Planted[] = [
+  { name: "a sound workspace", rule: undefined },
+  { name: "an untagged project", rule: "untagged", manifests: { "libs/locks": { nx: {} } } },
+  { name: "a layer nobody knows", rule: "untagged", manifests: { "libs/locks": { nx: { tags: ["layer:misc"] } } } },
+  { name: "two layers at once", rule: "untagged", manifests: { "libs/locks": { nx: { tags: ["layer:domain", "layer:app"] } } } },
+  ...layerCases.map(([folder, dependency]): Planted => ({
+    name: `${folder} depends on ${dependency}`,
+    rule: "layer",
+    manifests: { [folder]: depends(...SOUND[folder]!.imports, dependency) },
+    files: { [`${folder}/src/planted.ts`]: imports(dependency) },
+  })),
+  { name: "an undeclared workspace import", rule: "undeclared", files: { "apps/proxy/src/a.ts": imports("@concord/locks") } },
+  { name: "an undeclared type import", rule: "undeclared", files: { "apps/proxy/src/a.ts": 'import type { A } from "@concord/locks";' } },
+  {
+    name: "an undeclared re-export",
+    rule: "undeclared",
+    files: { "apps/proxy/src/a.ts": 'export {\n  a,\n  b,\n} from "@concord/locks";' },
+  },
+  {
+    name: "an undeclared dynamic import",
+    rule: "undeclared",
+    files: { "apps/proxy/src/a.ts": `void (await ${IMPORT}("@concord/locks"));` },
+  },
+  { name: "an undeclared import of a test", rule: "undeclared", files: { "apps/proxy/src/a.test.ts": imports("@concord/locks") } },
+  { name: "an undeclared npm package", rule: "undeclared", files: { "libs/rpc/src/a.ts": imports("zod") } },
+  { name: "a development tool in production code", rule: "undeclared", files: { "libs/rpc/src/a.ts": imports("fast-check") } },
+  { name: "a development tool in a test", rule: undefined, files: { "libs/rpc/src/a.test.ts": imports("fast-check") } },
+  {
+    name: "an unused workspace dependency",
+    rule: "unused",
+    manifests: { "apps/proxy": depends(...SOUND["apps/proxy"]!.imports, "@concord/rpc") },
+  },
+  { name: "an unused npm package", rule: "unused", manifests: { "libs/rpc": depends(...SOUND["libs/rpc"]!.imports, "pino") } },
+  {
+    name: "a dependency that does not exist",
+    rule: "unknown",
+    manifests: { "apps/proxy": depends(...SOUND["apps/proxy"]!.imports, "@concord/nowhere") },
+  },
+  {
+    name: "a relative import into another project",
+    rule: "leaves",
+    files: { "apps/proxy/src/a.ts": imports("../../../libs/locks/src/index.ts") },
+  },
+  { name: "a relative import of the own project", rule: undefined, files: { "apps/proxy/src/rpc/a.ts": imports("../index.ts") } },
+  { name: "a deep import", rule: "deep", files: { "apps/proxy/src/a.ts": imports("@concord/engine/src/index.ts") } },
+  { name: "node:* in base", rule: "pure", files: { "libs/runtime/src/a.ts": imports("node:fs") } },
+  { name: "a built-in without node: in ports", rule: "pure", files: { "libs/ports/src/a.ts": imports("fs/promises") } },
+  { name: "node:* in domain", rule: "pure", files: { "libs/locks/src/a.ts": imports("node:crypto") } },
+  { name: "node:* in a domain test", rule: undefined, files: { "libs/locks/src/a.test.ts": imports("node:test", "node:assert/strict") } },
+  { name: "node:* in a kit", rule: undefined, files: { "libs/rpc/src/a.ts": imports("node:fs") } },
+  {
+    name: "an npm package in domain, declared",
+    rule: "pure",
+    manifests: { "libs/locks": depends(...SOUND["libs/locks"]!.imports, "level") },
+    files: { "libs/locks/src/a.ts": imports("level") },
+  },
+  {
+    name: "a client imported by two libs",
+    rule: "client",
+    manifests: { "libs/adapter-ring": depends(...SOUND["libs/adapter-ring"]!.imports, "@grpc/grpc-js") },
+    files: { "libs/adapter-ring/src/a.ts": imports("@grpc/grpc-js") },
+  },
+  {
+    name: "a client imported by an app",
+    rule: "client",
+    manifests: { "apps/proxy": depends(...SOUND["apps/proxy"]!.imports, "level") },
+    files: { "apps/proxy/src/a.ts": imports("level") },
+  },
+  {
+    name: "a client imported by one lib and by tools",
+    rule: undefined,
+    manifests: { tools: depends(...SOUND["tools"]!.imports, "@grpc/grpc-js") },
+    files: { "tools/demo/a.ts": imports("@grpc/grpc-js") },
+  },
+  {
+    name: "two libs that import each other",
+    rule: "cycle",
+    manifests: {
+      "libs/runtime": depends("@concord/codec"),
+      "libs/codec": { ...depends("@concord/runtime"), nx: { tags: ["layer:base"] } },
+    },
+    files: { "libs/runtime/src/a.ts": imports("@concord/codec"), "libs/codec/src/index.ts": imports("@concord/runtime") },
+  },
+  { name: "a file called utils", rule: "name", files: { "libs/locks/src/utils.ts": "export {};" } },
+  { name: "a file called lock-helpers", rule: "name", files: { "libs/locks/src/lock-helpers.ts": "export {};" } },
+  { name: "a folder called common", rule: "name", files: { "libs/locks/src/common/locks.ts": "export {};" } },
+  { name: "a file called manager", rule: "name", files: { "libs/locks/src/manager.test.ts": "export {};" } },
+];
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "concord-boundaries-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+}
+
+function plant({ manifests = {}, files = {} }: Pick<Planted, "manifests" | "files">): void {
+  const top = {
+    name: "sample",
+    type: "module",
+    workspaces: ["apps/*", "libs/*", "protos", "tools"],
+    devDependencies: { "fast-check": "4" },
+  };
+  write("package.json", JSON.stringify(top));
+  for (const root of new Set([...Object.keys(SOUND), ...Object.keys(manifests)])) {
+    const sound = SOUND[root] ?? { layer: "", imports: [] };
+    const manifest = {
+      name: `@concord/${root.split("/").at(-1)}`,
+      exports: { ".": "./src/index.ts" },
+      nx: { tags: [`layer:${sound.layer}`] },
+      ...depends(...sound.imports),
+      ...manifests[root],
+    };
+    write(`${root}/package.json`, JSON.stringify(manifest));
+    write(`${root}/src/index.ts`, imports(...sound.imports));
+  }
+  for (const [path, text] of Object.entries(files)) write(path, text);
+}
+
+function rulesBroken(): string[] {
+  const workspace = readWorkspace(folder);
+  const violations = [...workspace.projects.flatMap((project) => projectViolations(workspace, project)), ...workspaceViolations(workspace)];
+  return [...new Set(violations.map((violation) => violation.rule))];
+}
+
+describe("boundaries", () => {
+  for (const planted of PLANTED) {
+    test(`boundaries: ${planted.name}: ${planted.rule === undefined ? "accepted" : `refused by ${planted.rule}`}`, () => {
+      plant(planted);
+      const broken = rulesBroken();
+      if (planted.rule === undefined) assert.deepEqual(broken, []);
+      else assert.ok(broken.includes(planted.rule), `rules broken: ${broken.join(", ") || "none"}`);
+    });
+  }
+
+  test("boundaries: run by Nx with an empty cache, then with a filled one: the planted violation is caught both times", () => {
+    const undeclared = { files: { "apps/proxy/src/a.ts": imports("@concord/locks") } };
+    plant({});
+    for (const path of ["nx.json", "tools/nx", "tools/boundaries"]) {
+      cpSync(join(WORKSPACE_ROOT, path), join(folder, path), { recursive: true, filter: (source) => !source.endsWith(".test.ts") });
+    }
+    symlinkSync(join(WORKSPACE_ROOT, "node_modules"), join(folder, "node_modules"));
+    const check = (): number | null => {
+      const args = ["node_modules/.bin/nx", "run", "@concord/proxy:boundaries"];
+      const ambient = Object.entries(process.env).filter(([name]) => !name.startsWith("NX_"));
+      const env = { ...Object.fromEntries(ambient), PATH: `${join(folder, "node_modules/.bin")}:${process.env["PATH"]}` };
+      return spawnSync(process.execPath, args, { cwd: folder, env }).status;
+    };
+    assert.equal(existsSync(join(folder, ".nx")), false);
+    plant(undeclared);
+    assert.equal(check(), 1, "with an empty cache");
+    rmSync(join(folder, "apps/proxy/src/a.ts"));
+    assert.equal(check(), 0, "repaired");
+    plant(undeclared);
+    assert.equal(check(), 1, "with the pass of a moment ago in the cache");
+  });
+});
+
+test("imports: code in strings and comments: not taken for imports", () => {
+  const source = `// import "a";\n/* import "b"; */\nconst text = 'import "c"';\nexport const x = /^import y from 'd'/;\n * from "e"\n`;
+  assert.deepEqual(importsOf(source), []);
+});
+
+test("imports: every form: found once", () => {
+  const source = `import a from "a";\nimport { b,\n  type c } from 'b';\nimport * as d from "d";\nimport "e";\nexport * from "f";\nexport type { G } from "g";\nimport type H from "h";\nlet i: ${IMPORT}("i").I;\nawait ${IMPORT}("j");\nrequire("k");\nimport "e";\n`;
+  assert.deepEqual(importsOf(source).sort(), ["a", "b", "d", "e", "f", "g", "h", "i", "j", "k"]);
+});

@@ -1,0 +1,81 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { importsOf } from "./imports.ts";
+
+/** One source file and what it imports, as written. */
+export interface SourceFile {
+  /** Relative to the project's folder. */
+  readonly path: string;
+  readonly isTest: boolean;
+  readonly imports: readonly string[];
+}
+
+export interface Project {
+  /** Relative to the workspace root: "libs/rpc". */
+  readonly root: string;
+  readonly name: string;
+  /** The names behind the `layer:` tags; exactly one when all is well. */
+  readonly layers: readonly string[];
+  /** Everything the package.json declares, workspace packages and third-party ones. */
+  readonly dependencies: ReadonlySet<string>;
+  /** Public entries: "." and what else `exports` names. */
+  readonly exports: readonly string[];
+  readonly files: readonly SourceFile[];
+}
+
+export interface Workspace {
+  readonly projects: readonly Project[];
+  /** Development tools declared at the root; tests and tools may import them. */
+  readonly rootDevDependencies: ReadonlySet<string>;
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly exports?: Readonly<Record<string, unknown>>;
+  readonly nx?: { readonly tags?: readonly string[] };
+}
+
+const PROJECT_FOLDERS = ["apps/*", "libs/*", "protos", "tools"];
+const SOURCE_FILES = "**/*.{ts,mts,cts,js,mjs,cjs}";
+const NOT_SOURCE = new Set(["node_modules", "dist", "gen"]);
+const LAYER_TAG = "layer:";
+
+/** Reads every package.json below the workspace root; the sources too, of all projects or of the one in `sourcesOf`. */
+export function readWorkspace(workspaceRoot: string, sourcesOf?: string): Workspace {
+  const roots = PROJECT_FOLDERS.flatMap((pattern) => globSync(pattern, { cwd: workspaceRoot })).sort();
+  const withManifest = roots.filter((root) => existsSync(join(workspaceRoot, root, "package.json")));
+  const top = readManifest(join(workspaceRoot, "package.json"));
+  return {
+    projects: withManifest.map((root) => readProject(workspaceRoot, root, sourcesOf === undefined || sourcesOf === root)),
+    rootDevDependencies: new Set(Object.keys(top.devDependencies ?? {})),
+  };
+}
+
+function readProject(workspaceRoot: string, root: string, withSources: boolean): Project {
+  const manifest = readManifest(join(workspaceRoot, root, "package.json"));
+  const tags = manifest.nx?.tags ?? [];
+  return {
+    root,
+    name: manifest.name,
+    layers: tags.filter((tag) => tag.startsWith(LAYER_TAG)).map((tag) => tag.slice(LAYER_TAG.length)),
+    dependencies: new Set(Object.keys({ ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies })),
+    exports: Object.keys(manifest.exports ?? {}),
+    files: withSources ? readSources(join(workspaceRoot, root)) : [],
+  };
+}
+
+function readSources(folder: string): SourceFile[] {
+  const paths = globSync(SOURCE_FILES, { cwd: folder, exclude: (name) => NOT_SOURCE.has(name) }).sort();
+  return paths.map((path) => ({
+    path,
+    isTest: /\.test\.[cm]?[jt]s$/.test(path),
+    imports: importsOf(readFileSync(join(folder, path), "utf8")),
+  }));
+}
+
+function readManifest(path: string): Manifest {
+  return JSON.parse(readFileSync(path, "utf8")) as Manifest;
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+// The targets of every project, inferred from its package.json. A target that the package.json defines itself under `nx.targets` wins.
+// Inputs are a correctness matter: a file in no target's inputs is tested by nobody (tools/affected proves them).
+
+const GENERATED_TYPES = [{ target: "generate", projects: ["@concord/protos"] }];
+const MANIFESTS = ["apps/*", "libs/*", "protos", "tools"].map((folder) => `{workspaceRoot}/${folder}/package.json`);
+const toolFiles = (name) => `{workspaceRoot}/tools/${name}/**/*`;
+
+const target = (command, inputs, rest = {}) => ({ command, inputs, cache: true, options: { cwd: "." }, ...rest });
+
+function commonTargets(root) {
+  const lint = `oxlint --type-aware --deny-warnings --no-error-on-unmatched-pattern ${root}`;
+  const lintRules = ["{workspaceRoot}/.oxlintrc.json", toolFiles("lint-rules")];
+  const formatRules = ["{workspaceRoot}/.oxfmtrc.json", "{workspaceRoot}/.gitignore"];
+  const resultsFile = `{workspaceRoot}/.nx/test-results/${root.replaceAll("/", "-")}.json`;
+  return {
+    boundaries: target(`node tools/boundaries/main.ts ${root}`, ["default", "^manifest", toolFiles("boundaries")]),
+    typecheck: target(`tsc -p ${root}`, ["default", "^production"], { dependsOn: GENERATED_TYPES }),
+    lint: target(lint, ["default", "^production", ...lintRules], { dependsOn: GENERATED_TYPES }),
+    "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["default", ...formatRules]),
+    test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile] }),
+  };
+}
+
+function protosTargets() {
+  const generated = ["{projectRoot}/src/gen"];
+  return {
+    generate: target("node tools/protos/generate.ts", ["production", toolFiles("protos")], { outputs: generated }),
+    contracts: target("node tools/protos/contracts.ts", ["default", toolFiles("protos")]),
+  };
+}
+
+// The tools project also answers for the whole: rules about all package.json files together, and lint rules seen to fail.
+function toolsTargets(root) {
+  const { test } = commonTargets(root);
+  return {
+    boundaries: target(`node tools/boundaries/main.ts ${root} --workspace`, ["default", "^manifest", ...MANIFESTS]),
+    test: { ...test, inputs: [...test.inputs, "{workspaceRoot}/.oxlintrc.json"] },
+  };
+}
+
+function inferTargets(root) {
+  const targets = commonTargets(root);
+  if (root.startsWith("apps/")) {
+    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production"], { outputs: ["{projectRoot}/dist"] });
+  }
+  if (root === "protos") Object.assign(targets, protosTargets());
+  if (root === "tools") Object.assign(targets, toolsTargets(root));
+  return targets;
+}
+
+function createNodes(file, workspaceRoot) {
+  const root = dirname(file);
+  const { nx } = JSON.parse(readFileSync(join(workspaceRoot, file), "utf8"));
+  const targets = inferTargets(root);
+  for (const name of Object.keys(nx?.targets ?? {})) delete targets[name];
+  return { projects: { [root]: { targets } } };
+}
+
+export const name = "concord-targets";
+
+export const createNodesV2 = [
+  "{apps/*,libs/*,protos,tools}/package.json",
+  (files, _options, { workspaceRoot }) => files.map((file) => [file, createNodes(file, workspaceRoot)]),
+];

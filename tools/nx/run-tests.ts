@@ -1,0 +1,33 @@
+// Runs one project's tests: `node tools/nx/run-tests.ts libs/rpc`. Prints the failures and a summary, and leaves the counts where
+// the closing line of `npm test` finds them, also when Nx replays the run from its cache.
+import { globSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+import type { TestCounts } from "./test-counts.ts";
+import { RESULTS_FOLDER } from "./test-counts.ts";
+
+const TEST_TIMEOUT_MS = 120_000;
+const FILES_AT_A_TIME = 2;
+
+async function runTests(root: string): Promise<TestCounts> {
+  const files = globSync(`${root}/**/*.test.ts`, { exclude: (name) => name === "node_modules" || name === "dist" }).sort();
+  const counts: TestCounts = { passed: 0, failed: 0, skipped: 0 };
+  if (files.length === 0) return counts;
+  const events = run({ files, concurrency: FILES_AT_A_TIME, timeout: TEST_TIMEOUT_MS });
+  events.on("test:summary", (summary) => {
+    if (summary.file !== undefined) return;
+    counts.passed = summary.counts.passed;
+    counts.skipped = summary.counts.skipped + summary.counts.todo;
+    counts.failed = summary.counts.tests - counts.passed - counts.skipped;
+  });
+  for await (const text of events.compose(new spec())) process.stdout.write(String(text));
+  return counts;
+}
+
+const root = process.argv[2];
+if (root === undefined) throw new Error("usage: node tools/nx/run-tests.ts PROJECT_FOLDER");
+const counts = await runTests(root);
+mkdirSync(RESULTS_FOLDER, { recursive: true });
+writeFileSync(join(RESULTS_FOLDER, `${root.replaceAll("/", "-")}.json`), JSON.stringify(counts));
+process.exitCode = counts.failed === 0 ? 0 : 1;

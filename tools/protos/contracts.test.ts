@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { buf, contractProblems } from "./contracts.ts";
+import { withBigInts } from "./generate.ts";
+
+const PROTO = `syntax = "proto3";
+
+// A contract to break.
+package concord.sample.v1;
+
+// A photo.
+message Photo {
+  // Its id.
+  uint64 id = 1;
+  // Its title.
+  string title = 2;
+}
+
+// Photos by id.
+service PhotoService {
+  // Reads one.
+  rpc GetPhoto(GetPhotoRequest) returns (GetPhotoResponse);
+}
+
+// Which photo.
+message GetPhotoRequest {
+  // Its id.
+  uint64 id = 1;
+}
+
+// The photo.
+message GetPhotoResponse {
+  // The photo.
+  Photo photo = 1;
+}
+`;
+
+const PLANTED: readonly { name: string; from: string; to: string; complaint: RegExp }[] = [
+  { name: "field renumbered", from: "title = 2", to: "title = 3", complaint: /field "2" .* was deleted/ },
+  { name: "field type changed", from: "uint64 id = 1;\n  // Its title", to: "string id = 1;\n  // Its title", complaint: /changed type/ },
+  { name: "field renamed", from: "string title", to: "string name", complaint: /changed name/ },
+  {
+    name: "method removed",
+    from: "  // Reads one.\n  rpc GetPhoto(GetPhotoRequest) returns (GetPhotoResponse);\n",
+    to: "",
+    complaint: /GetPhoto.* was deleted/,
+  },
+  { name: "field without a comment", from: "  // Its title.\n", to: "", complaint: /non-empty comment/ },
+  { name: "service badly named", from: "service PhotoService", to: "service Photos", complaint: /suffixed with "Service"/ },
+];
+
+let folder = "";
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "concord-contracts-"));
+  mkdirSync(join(folder, "concord/sample/v1"), { recursive: true });
+  cpSync(join(import.meta.dirname, "../../protos/buf.yaml"), join(folder, "buf.yaml"));
+});
+after(() => rmSync(folder, { recursive: true }));
+
+const write = (text: string): void => writeFileSync(join(folder, "concord/sample/v1/sample.proto"), text);
+
+test("contracts: no released image: refused", () => {
+  write(PROTO);
+  assert.match(contractProblems(folder).join("\n"), /released.binpb is missing/);
+  assert.deepEqual(buf("build", folder, "-o", join(folder, "released.binpb")), []);
+});
+
+test("contracts: unchanged or only added to: accepted", () => {
+  assert.deepEqual(contractProblems(folder), []);
+  write(PROTO.replace("string title = 2;\n", "string title = 2;\n  // Its size.\n  uint64 size_bytes = 3;\n"));
+  assert.deepEqual(contractProblems(folder), []);
+});
+
+for (const { name, from, to, complaint } of PLANTED) {
+  test(`contracts: ${name}: refused`, () => {
+    write(PROTO.replace(from, to));
+    assert.match(contractProblems(folder).join("\n"), complaint);
+  });
+}
+
+test("generated types: 64-bit fields: bigint in and out", () => {
+  const generated = "import type { Long } from '@grpc/proto-loader';\n\n  'id'?: (number | string | Long);\n  'id': (Long);\n";
+  assert.equal(withBigInts(generated), "\n  'id'?: (bigint);\n  'id': (bigint);\n");
+});
+
+test("generated types: a 64-bit form we do not know: refused", () => {
+  assert.throws(() => withBigInts("  'ids': ({[key: string]: Long | null});\n"), /was not rewritten/);
+});
