@@ -1,0 +1,277 @@
+import { assert, ConcordError } from "@concord/runtime";
+import { auditTable } from "./audit.ts";
+import { DeadlineHeap } from "./deadline-heap.ts";
+import { LOCK_LIMITS, type LockLimits } from "./limits.ts";
+import { enqueue, unlink } from "./lock-queue.ts";
+import { compatible, covers, type LockMode } from "./modes.ts";
+import type { Lock, TransactionState, Waiter } from "./state.ts";
+import { findCycle } from "./wait-for.ts";
+
+export interface LockOwner {
+  readonly id: string;
+  /** When its first try began: a retry keeps it, so it ages until nobody is older and it can not be chosen as victim for ever (TXD9). */
+  readonly firstStartMs: number;
+}
+
+/** A queued request that now holds its lock. `mode` is what is held, the upgrade included. */
+export interface LockGrant {
+  readonly transactionId: string;
+  readonly key: string;
+  readonly mode: LockMode;
+}
+
+export interface LockDecision {
+  /**
+   * `granted`: held now. `queued`: a grant, an expiry or this transaction's doom follows. `deadlock`: the asking transaction is the victim.
+   * `expired`: it would have had to wait and its deadline has passed; nothing was queued.
+   */
+  readonly outcome: "granted" | "queued" | "deadlock" | "expired";
+  /** Transactions aborted to break deadlocks, the asking one included. They wait no more; the owner must release each. */
+  readonly victims: readonly string[];
+  /** Requests of others granted meanwhile. */
+  readonly granted: readonly LockGrant[];
+}
+
+export interface LockExpiries {
+  readonly expired: readonly { readonly transactionId: string; readonly key: string }[];
+  readonly granted: readonly LockGrant[];
+}
+
+const GRANTED: LockDecision = { outcome: "granted", victims: [], granted: [] };
+const EXPIRED: LockDecision = { outcome: "expired", victims: [], granted: [] };
+
+/**
+ * The in-memory locks of one transaction group (TX4). Pure: no clock, no timer; every call returns what changed for others. First come,
+ * first served per key, upgrades first. A transaction is known from its first lock to its `release`.
+ */
+export class LockTable {
+  readonly #limits: LockLimits;
+  readonly #locks = new Map<string, Lock>();
+  readonly #transactions = new Map<string, TransactionState>();
+  readonly #deadlines = new DeadlineHeap();
+  #held = 0;
+
+  constructor(limits: LockLimits = LOCK_LIMITS) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Asks for a lock. Throws LIMIT_EXCEEDED or OVERLOADED above a limit and TRANSACTION_STATE when the transaction already waits for
+   * this key; nothing has changed then.
+   */
+  request(owner: LockOwner, key: string, mode: LockMode, deadlineMs: number, nowMs: number): LockDecision {
+    const transaction = this.#transactions.get(owner.id);
+    if (transaction?.phase === "doomed") return { outcome: "deadlock", victims: [], granted: [] };
+    const lock = this.#locks.get(key);
+    if (lock !== undefined && transaction !== undefined && lock.holders.has(transaction)) {
+      if (covers(lock.mode, mode)) return GRANTED;
+      if (lock.holders.size > 1) return this.#queue(owner, lock, "exclusive", deadlineMs, nowMs);
+      lock.mode = "exclusive";
+      return GRANTED;
+    }
+    this.#checkTotals(transaction, owner.id);
+    if (lock !== undefined && (lock.waiting > 0 || !compatible(lock.mode, mode))) {
+      return this.#queue(owner, lock, mode, deadlineMs, nowMs);
+    }
+    this.#hold(transaction ?? this.#open(owner), lock ?? this.#create(key, mode));
+    return GRANTED;
+  }
+
+  /** Ends a transaction: all its locks and requests go. Only after commit was decided or rollback (TX4). Unknown id: nothing happens. */
+  release(transactionId: string): readonly LockGrant[] {
+    const transaction = this.#transactions.get(transactionId);
+    if (transaction === undefined) return [];
+    const touched = this.#takeOutWaits(transaction);
+    for (const lock of transaction.held) {
+      lock.holders.delete(transaction);
+      touched.push(lock);
+    }
+    this.#held -= transaction.held.size;
+    transaction.held.clear();
+    this.#transactions.delete(transactionId);
+    return this.#grantNext(touched);
+  }
+
+  /** Takes back the transaction's waiting requests, or the one for `key`; what it holds stays. */
+  cancel(transactionId: string, key?: string): readonly LockGrant[] {
+    const transaction = this.#transactions.get(transactionId);
+    if (transaction === undefined) return [];
+    if (key === undefined) return this.#grantNext(this.#takeOutWaits(transaction));
+    const waiter = transaction.waits.get(key);
+    if (waiter === undefined) return [];
+    this.#takeOut(waiter);
+    return this.#grantNext([waiter.lock]);
+  }
+
+  /** Requests whose deadline is at or before `nowMs` are taken out (LOCK_TIMEOUT is the owner's to report). */
+  tick(nowMs: number): LockExpiries {
+    const expired: { transactionId: string; key: string }[] = [];
+    const touched: Lock[] = [];
+    for (let waiter = this.#deadlines.first(); waiter !== undefined && waiter.deadlineMs <= nowMs; waiter = this.#deadlines.first()) {
+      this.#takeOut(waiter);
+      expired.push({ transactionId: waiter.transaction.id, key: waiter.lock.key });
+      touched.push(waiter.lock);
+    }
+    return { expired, granted: this.#grantNext(touched) };
+  }
+
+  /** When `tick` has work next; undefined while nobody waits. */
+  nextDeadlineMs(): number | undefined {
+    return this.#deadlines.first()?.deadlineMs;
+  }
+
+  /**
+   * From now on a deadlock chooses it only as the asking transaction of a cycle of committing ones: its commit may already be logged.
+   * Asserts that it was not chosen before.
+   */
+  setCommitting(transactionId: string): void {
+    const transaction = this.#transactions.get(transactionId);
+    if (transaction === undefined) return;
+    assert(transaction.phase !== "doomed", `transaction ${transactionId} was aborted by a deadlock and can not commit`);
+    transaction.phase = "committing";
+  }
+
+  /** Does the transaction hold at least `mode` on the key? */
+  holds(transactionId: string, key: string, mode: LockMode): boolean {
+    const transaction = this.#transactions.get(transactionId);
+    const lock = this.#locks.get(key);
+    return transaction !== undefined && lock !== undefined && lock.holders.has(transaction) && covers(lock.mode, mode);
+  }
+
+  /** Ids of the holders, for error metadata. */
+  holdersOf(key: string): readonly string[] {
+    return Array.from(this.#locks.get(key)?.holders ?? [], (holder) => holder.id);
+  }
+
+  stats(): { readonly transactions: number; readonly keys: number; readonly held: number; readonly waiting: number } {
+    return { transactions: this.#transactions.size, keys: this.#locks.size, held: this.#held, waiting: this.#deadlines.size };
+  }
+
+  /** Asserts I1-I5 over the whole table: for tests and the simulator. */
+  audit(): void {
+    auditTable(this.#locks, this.#transactions, { held: this.#held, waiting: this.#deadlines.size });
+  }
+
+  #queue(owner: LockOwner, lock: Lock, mode: LockMode, deadlineMs: number, nowMs: number): LockDecision {
+    const { key } = lock;
+    if (this.#transactions.get(owner.id)?.waits.has(key) === true) {
+      throw new ConcordError("TRANSACTION_STATE", `transaction ${owner.id} already waits for this lock; wait for the answer`);
+    }
+    if (deadlineMs <= nowMs) return EXPIRED;
+    if (lock.waiting >= this.#limits.waitersPerLockMax) {
+      throw new ConcordError("OVERLOADED", `${lock.waiting} requests wait for one lock already; try again later`, {
+        metadata: { limit: "waitersPerLockMax" },
+      });
+    }
+    const transaction = this.#transactions.get(owner.id) ?? this.#open(owner);
+    const upgrade = lock.holders.has(transaction);
+    const waiter: Waiter = { transaction, lock, mode, upgrade, deadlineMs, previous: undefined, next: undefined, heapAt: -1 };
+    enqueue(waiter);
+    transaction.waits.set(key, waiter);
+    this.#deadlines.add(waiter);
+    return this.#breakDeadlocks(transaction, key);
+  }
+
+  /** Aborts one transaction of every cycle the new request closed; each abort may let others, or the request itself, go on. */
+  #breakDeadlocks(transaction: TransactionState, key: string): LockDecision {
+    const victims: string[] = [];
+    const granted: LockGrant[] = [];
+    for (let cycle = findCycle(transaction); cycle !== undefined; cycle = findCycle(transaction)) {
+      const victim = youngest(cycle) ?? transaction;
+      victim.phase = "doomed";
+      victims.push(victim.id);
+      granted.push(...this.#grantNext(this.#takeOutWaits(victim)));
+    }
+    if (transaction.phase === "doomed") return { outcome: "deadlock", victims, granted };
+    const isOwn = (grant: LockGrant): boolean => grant.transactionId === transaction.id && grant.key === key;
+    return { outcome: granted.some(isOwn) ? "granted" : "queued", victims, granted: granted.filter((grant) => !isOwn(grant)) };
+  }
+
+  #takeOutWaits(transaction: TransactionState): Lock[] {
+    const touched: Lock[] = [];
+    for (const waiter of transaction.waits.values()) {
+      this.#takeOut(waiter);
+      touched.push(waiter.lock);
+    }
+    return touched;
+  }
+
+  #takeOut(waiter: Waiter): void {
+    unlink(waiter);
+    this.#deadlines.remove(waiter);
+    waiter.transaction.waits.delete(waiter.lock.key);
+  }
+
+  /** Grants from the front of each queue as far as it goes (I2) and drops locks nobody holds. */
+  #grantNext(locks: readonly Lock[]): LockGrant[] {
+    const granted: LockGrant[] = [];
+    for (const lock of locks) {
+      for (let waiter = lock.first; waiter !== undefined && isGrantable(waiter); waiter = lock.first) {
+        this.#takeOut(waiter);
+        lock.mode = waiter.mode;
+        if (!waiter.upgrade) this.#hold(waiter.transaction, lock);
+        granted.push({ transactionId: waiter.transaction.id, key: lock.key, mode: lock.mode });
+      }
+      if (lock.holders.size === 0) this.#locks.delete(lock.key);
+    }
+    return granted;
+  }
+
+  #create(key: string, mode: LockMode): Lock {
+    const lock: Lock = { key, mode, holders: new Set(), first: undefined, last: undefined, waiting: 0 };
+    this.#locks.set(key, lock);
+    return lock;
+  }
+
+  #hold(transaction: TransactionState, lock: Lock): void {
+    lock.holders.add(transaction);
+    transaction.held.add(lock);
+    this.#held += 1;
+  }
+
+  #open(owner: LockOwner): TransactionState {
+    const transaction: TransactionState = {
+      id: owner.id,
+      firstStartMs: owner.firstStartMs,
+      held: new Set(),
+      waits: new Map(),
+      phase: "running",
+    };
+    this.#transactions.set(owner.id, transaction);
+    return transaction;
+  }
+
+  #checkTotals(transaction: TransactionState | undefined, id: string): void {
+    const own = transaction === undefined ? 0 : transaction.held.size + transaction.waits.size;
+    if (own >= this.#limits.locksPerTransactionMax) {
+      throw new ConcordError("LIMIT_EXCEEDED", `transaction ${id} has ${own} locks, the most allowed; make it smaller`, {
+        metadata: { limit: "locksPerTransactionMax" },
+      });
+    }
+    if (this.#held + this.#deadlines.size >= this.#limits.locksTotalMax) {
+      throw new ConcordError("OVERLOADED", `the group's lock table is full (${this.#limits.locksTotalMax}); try again later`, {
+        metadata: { limit: "locksTotalMax" },
+      });
+    }
+  }
+}
+
+function isGrantable(waiter: Waiter): boolean {
+  const { lock } = waiter;
+  if (waiter.upgrade) return lock.holders.size === 1;
+  return lock.holders.size === 0 || compatible(lock.mode, waiter.mode);
+}
+
+/** Started last (ties: the larger id) among those that may be aborted; undefined when all are committing. */
+function youngest(cycle: readonly TransactionState[]): TransactionState | undefined {
+  let chosen: TransactionState | undefined;
+  for (const candidate of cycle) {
+    if (candidate.phase === "committing") continue;
+    if (chosen === undefined || isYounger(candidate, chosen)) chosen = candidate;
+  }
+  return chosen;
+}
+
+function isYounger(left: TransactionState, right: TransactionState): boolean {
+  return left.firstStartMs === right.firstStartMs ? left.id > right.id : left.firstStartMs > right.firstStartMs;
+}

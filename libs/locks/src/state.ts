@@ -1,0 +1,39 @@
+import type { LockMode } from "./modes.ts";
+
+/** `doomed`: chosen as a deadlock's victim, to be released by its owner; it waits for nothing and gets nothing more. */
+export type TransactionPhase = "running" | "committing" | "doomed";
+
+export interface TransactionState {
+  readonly id: string;
+  readonly firstStartMs: number;
+  readonly held: Set<Lock>;
+  /** By key: at most one request per lock. */
+  readonly waits: Map<string, Waiter>;
+  phase: TransactionPhase;
+}
+
+/** A locked key. Lives while it is held; an empty one is dropped, so a waiter always waits for somebody. */
+export interface Lock {
+  readonly key: string;
+  /** What all holders hold: with three modes, compatible holders have the same one. */
+  mode: LockMode;
+  readonly holders: Set<TransactionState>;
+  /** First in, first out; upgrades of holders stand in front. */
+  first: Waiter | undefined;
+  last: Waiter | undefined;
+  waiting: number;
+}
+
+export interface Waiter {
+  readonly transaction: TransactionState;
+  readonly lock: Lock;
+  /** What it will hold. */
+  readonly mode: LockMode;
+  /** It holds the lock already, in a weaker mode. */
+  readonly upgrade: boolean;
+  readonly deadlineMs: number;
+  previous: Waiter | undefined;
+  next: Waiter | undefined;
+  /** Position in the deadline heap; -1 outside. */
+  heapAt: number;
+}
