@@ -1,0 +1,240 @@
+import type { KeyValue, KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
+import { ConcordError, silentMetrics, toConcordError, type Clock, type Metrics } from "@concord/runtime";
+import {
+  BATCH_BYTES_TARGET,
+  BATCH_STEPS_MAX,
+  CACHE_BYTES_MAX,
+  CACHE_ENTRIES_MAX,
+  CACHE_VALUE_BYTES_MAX,
+  ENGINE_STEPS_MAX,
+} from "./limits.ts";
+import { keyText, ValueView, type CacheLimits } from "./value-view.ts";
+
+export interface EngineLimits extends CacheLimits {
+  readonly stepsMax: number;
+  readonly batchStepsMax: number;
+  readonly batchBytesTarget: number;
+}
+
+export interface EngineOptions {
+  /** Nobody else writes the keys that steps load (I4). */
+  readonly store: KeyValue;
+  readonly clock: Clock;
+  readonly metrics?: Metrics;
+  readonly limits?: Partial<EngineLimits>;
+  /** Called once when the store failed: stop the process and recover from what is on disk. */
+  readonly onFailed: (cause: ConcordError) => void;
+}
+
+interface Waiting {
+  readonly step: StoreStep<unknown>;
+  readonly keys: readonly string[];
+  resolve(reply: never): void;
+  reject(error: ConcordError): void;
+}
+
+type Outcome = { readonly kind: "reply"; readonly reply: unknown } | { readonly kind: "error"; readonly error: ConcordError };
+
+/** Steps that ran and wait for their writes to be on disk. */
+interface Batch {
+  readonly waiting: readonly Waiting[];
+  readonly outcomes: readonly Outcome[];
+  readonly operations: readonly KeyValueOperation[];
+  /** Keys the batch holds in the view because it wrote them. */
+  readonly written: readonly string[];
+}
+
+type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: ConcordError };
+
+const LIMITS: EngineLimits = {
+  stepsMax: ENGINE_STEPS_MAX,
+  batchStepsMax: BATCH_STEPS_MAX,
+  batchBytesTarget: BATCH_BYTES_TARGET,
+  cacheEntriesMax: CACHE_ENTRIES_MAX,
+  cacheBytesMax: CACHE_BYTES_MAX,
+  cacheValueBytesMax: CACHE_VALUE_BYTES_MAX,
+};
+
+/**
+ * Runs steps in the order of their submission, many to one synced batch: one batch is on its way to the disk, the next one collects
+ * and loads meanwhile. A reply leaves after everything the step persisted, and everything it saw, is on disk (I1).
+ */
+export class Engine implements StepRunner {
+  readonly #store: KeyValue;
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  readonly #limits: EngineLimits;
+  readonly #onFailed: (cause: ConcordError) => void;
+  readonly #view: ValueView;
+  #queued: Waiting[] = [];
+  #loading: readonly Waiting[] = [];
+  #ready: Waiting[] = [];
+  #syncing: Batch | undefined;
+  #scheduled = false;
+  #health: Health = { kind: "healthy" };
+  #idleListeners: (() => void)[] = [];
+
+  constructor(options: EngineOptions) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#metrics = options.metrics ?? silentMetrics;
+    this.#limits = { ...LIMITS, ...options.limits };
+    this.#onFailed = options.onFailed;
+    this.#view = new ValueView(this.#limits);
+  }
+
+  /** Steps inside: waiting, loading or syncing. */
+  get size(): number {
+    return this.#queued.length + this.#loading.length + this.#ready.length + (this.#syncing?.waiting.length ?? 0);
+  }
+
+  /** Rejects with the step's own error; OVERLOADED; STORE_FAILED, `applied: no` when the step never reached the store. */
+  submit<Reply>(step: StoreStep<Reply>): Promise<Reply> {
+    if (this.#health.kind === "failed") return Promise.reject(storeFailed(this.#health.cause, "no"));
+    if (this.size >= this.#limits.stepsMax) {
+      const metadata = { limit: "stepsMax", value: String(this.#limits.stepsMax) };
+      return Promise.reject(new ConcordError("OVERLOADED", `${this.#limits.stepsMax} steps wait for the store`, { metadata }));
+    }
+    return new Promise<Reply>((resolve, reject) => {
+      this.#queued.push({ step, keys: step.load.map(keyText), resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when nothing is inside. */
+  whenIdle(): Promise<void> {
+    if (this.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idleListeners.push(resolve));
+  }
+
+  /** Steps that are submitted in one turn are loaded together. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    void Promise.resolve().then(() => {
+      this.#scheduled = false;
+      this.#advance();
+    });
+  }
+
+  #advance(): void {
+    this.#load();
+    while (this.#syncing === undefined && this.#ready.length > 0 && this.#health.kind === "healthy") {
+      const batch = this.#run();
+      if (batch.operations.length > 0) this.#sync(batch);
+      else this.#settle(batch);
+      this.#load();
+    }
+    if (this.size === 0) for (const listener of this.#idleListeners.splice(0)) listener();
+  }
+
+  /** One getMany in flight: it asks for all keys of all queued steps that the view does not have. */
+  #load(): void {
+    if (this.#loading.length > 0 || this.#queued.length === 0 || this.#health.kind === "failed") return;
+    const steps = this.#queued;
+    this.#queued = [];
+    const keys: Uint8Array[] = [];
+    const names: string[] = [];
+    for (const { step, keys: texts } of steps) {
+      for (let i = 0; i < texts.length; i += 1) {
+        if (!this.#view.acquire(texts[i]!)) continue;
+        keys.push(step.load[i]!);
+        names.push(texts[i]!);
+      }
+    }
+    if (keys.length === 0) {
+      this.#ready = this.#ready.concat(steps);
+      return;
+    }
+    this.#loading = steps;
+    this.#store.getMany(keys).then(
+      (values) => this.#loaded(names, values),
+      (cause: unknown) => this.#fail(cause),
+    );
+  }
+
+  #loaded(names: readonly string[], values: readonly (Uint8Array | undefined)[]): void {
+    if (this.#health.kind === "failed") return;
+    for (let i = 0; i < names.length; i += 1) this.#view.fill(names[i]!, values[i]);
+    this.#ready = this.#ready.concat(this.#loading);
+    this.#loading = [];
+    this.#advance();
+  }
+
+  /** Runs ready steps in order, each one seeing what the earlier ones wrote (I2). */
+  #run(): Batch {
+    const operations = new Map<string, KeyValueOperation>();
+    const outcomes: Outcome[] = [];
+    let bytes = 0;
+    while (outcomes.length < this.#ready.length && outcomes.length < this.#limits.batchStepsMax && bytes < this.#limits.batchBytesTarget) {
+      const { step, keys } = this.#ready[outcomes.length]!;
+      try {
+        const { persist, reply } = step.run(keys.map((key) => this.#view.read(key)));
+        for (const operation of persist) bytes += this.#write(operations, operation);
+        outcomes.push({ kind: "reply", reply });
+      } catch (thrown) {
+        outcomes.push({ kind: "error", error: toConcordError(thrown) });
+      }
+    }
+    const waiting = this.#ready.slice(0, outcomes.length);
+    this.#ready = this.#ready.slice(outcomes.length);
+    return { waiting, outcomes, operations: [...operations.values()], written: [...operations.keys()] };
+  }
+
+  /** Within a batch the last write of a key stands for all. */
+  #write(operations: Map<string, KeyValueOperation>, operation: KeyValueOperation): number {
+    const key = keyText(operation.key);
+    const value = operation.kind === "put" ? operation.value : undefined;
+    this.#view.write(key, value);
+    if (operations.has(key)) this.#view.release(key);
+    operations.set(key, operation);
+    return operation.key.length + (value?.length ?? 0);
+  }
+
+  #sync(batch: Batch): void {
+    this.#syncing = batch;
+    const startedMs = this.#clock.monotonicMs();
+    this.#store.batch(batch.operations, { sync: true }).then(
+      () => {
+        if (this.#health.kind === "failed") return;
+        this.#syncing = undefined;
+        this.#metrics.observe("engine_sync_seconds", (this.#clock.monotonicMs() - startedMs) / 1000);
+        this.#metrics.observe("engine_batch_steps", batch.waiting.length);
+        this.#settle(batch);
+        this.#advance();
+      },
+      (cause: unknown) => this.#fail(cause),
+    );
+  }
+
+  /** Durable before reply (I1): called when the batch, and so every earlier one, is on disk. Replies leave in order. */
+  #settle(batch: Batch): void {
+    for (let i = 0; i < batch.waiting.length; i += 1) {
+      const { keys, resolve, reject } = batch.waiting[i]!;
+      const outcome = batch.outcomes[i]!;
+      if (outcome.kind === "reply") resolve(outcome.reply as never);
+      else reject(outcome.error);
+      for (const key of keys) this.#view.release(key);
+    }
+    for (const key of batch.written) this.#view.release(key);
+  }
+
+  /** A failed store is a maybe: nothing is answered any more but that (I3). */
+  #fail(thrown: unknown): void {
+    if (this.#health.kind === "failed") return;
+    const cause = toConcordError(thrown);
+    this.#health = { kind: "failed", cause };
+    for (const { reject } of this.#syncing?.waiting ?? []) reject(storeFailed(cause, "unknown"));
+    for (const { reject } of [...this.#ready, ...this.#loading, ...this.#queued]) reject(storeFailed(cause, "no"));
+    this.#syncing = undefined;
+    this.#ready = [];
+    this.#loading = [];
+    this.#queued = [];
+    for (const listener of this.#idleListeners.splice(0)) listener();
+    this.#onFailed(cause);
+  }
+}
+
+function storeFailed(cause: ConcordError, applied: "no" | "unknown"): ConcordError {
+  return new ConcordError("STORE_FAILED", `the local store failed: ${cause.message}`, { applied, cause });
+}
