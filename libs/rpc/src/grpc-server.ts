@@ -1,0 +1,276 @@
+import {
+  Server,
+  type Metadata as GrpcMetadata,
+  type handleBidiStreamingCall,
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  type sendUnaryData,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+} from "@grpc/grpc-js";
+import {
+  ConcordError,
+  type CallContext,
+  type Clock,
+  type Listener,
+  type MessageStream,
+  type Metadata,
+  type MethodDescriptor,
+  type ServedMethod,
+} from "@concord/runtime";
+import { toServiceError } from "./grpc-errors.ts";
+import { messageBytesMax, serverCredentials, serverOptions, type GrpcTransportOptions } from "./grpc-options.ts";
+import { DEFAULT_TIMEOUT_MS, TIMEOUT_MS_MAX } from "./limits.ts";
+
+/** While draining, a stream on which nothing moved for this long is idle and is ended. */
+const DRAIN_QUIET_MS = 100;
+const DRAIN_POLL_MS = 25;
+/** After the grace: so long the last statuses may take to leave before connections are cut. */
+const DRAIN_FLUSH_MS = 50;
+
+type Bytes = Uint8Array;
+type StreamCall = ServerDuplexStream<Bytes, Bytes> | ServerWritableStream<Bytes, Bytes>;
+
+const asBuffer = (bytes: Bytes): Buffer => (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+/** grpc-js moves bytes only: decoding is ours, so that what cannot be decoded gets an error of ours. */
+const asIs = (bytes: Buffer): Bytes => bytes;
+
+/** Binds and serves. Rejects when the address cannot be bound. */
+export async function serveGrpc(address: string, methods: readonly ServedMethod[], options: GrpcTransportOptions): Promise<Listener> {
+  const server = new Server(serverOptions(options));
+  const streams = new Set<ServerStream>();
+  for (const served of methods) register(server, served, streams, options);
+  const port = await bind(server, address, options);
+  return {
+    address: address.replace(/:\d+$/, `:${port}`),
+    drain: (graceMs) => drain(server, streams, options.clock, graceMs),
+  };
+}
+
+function bind(server: Server, address: string, options: GrpcTransportOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(address, serverCredentials(options.tls?.server), (error, port) => {
+      if (error === null) resolve(port);
+      else reject(error);
+    });
+  });
+}
+
+function register(server: Server, served: ServedMethod, streams: Set<ServerStream>, options: GrpcTransportOptions): void {
+  const { path, requestStream } = served.method;
+  if (served.kind === "unary") {
+    const handle: handleUnaryCall<Bytes, Bytes> = (call, callback) => answerUnary(served, call, callback, options);
+    server.register(path, handle, asBuffer, asIs, "unary");
+    return;
+  }
+  const begin = (call: StreamCall): void => {
+    const stream = new ServerStream(call, served.method, options);
+    streams.add(stream);
+    stream.onClose(() => streams.delete(stream));
+    try {
+      served.handle(stream, new GrpcCallContext(call, Infinity));
+    } catch (thrown) {
+      stream.end(thrown instanceof Error ? thrown : new Error(String(thrown)));
+    }
+  };
+  if (requestStream) server.register(path, begin as handleBidiStreamingCall<Bytes, Bytes>, asBuffer, asIs, "bidi");
+  else server.register(path, begin as handleServerStreamingCall<Bytes, Bytes>, asBuffer, asIs, "serverStream");
+}
+
+type UnaryServed = ServedMethod & { readonly kind: "unary" };
+
+function answerUnary(served: UnaryServed, call: ServerUnaryCall<Bytes, Bytes>, callback: sendUnaryData<Bytes>, options: GrpcTransportOptions): void {
+  const fail = (thrown: unknown): void => callback(toServiceError(thrown));
+  try {
+    const request = decodeRequest(served.method, call.request, options);
+    const context = new GrpcCallContext(call, deadlineAtMs(call, options));
+    served.handle(request, context).then((response) => callback(null, encodeResponse(served.method, response, options))).catch(fail);
+  } catch (thrown) {
+    fail(thrown);
+  }
+}
+
+function decodeRequest(method: MethodDescriptor, bytes: Bytes, options: GrpcTransportOptions): object {
+  const limit = messageBytesMax(options);
+  if (bytes.length > limit) throw tooLarge("request", bytes.length, limit);
+  try {
+    return method.decodeRequest(bytes);
+  } catch (thrown) {
+    throw new ConcordError("MALFORMED_REQUEST", `the request of ${method.path} cannot be decoded`, { cause: thrown });
+  }
+}
+
+/** The handler has run: what it did stays done although its answer does not fit. */
+function encodeResponse(method: MethodDescriptor, response: object, options: GrpcTransportOptions): Bytes {
+  const bytes = method.encodeResponse(response);
+  const limit = messageBytesMax(options);
+  if (bytes.length > limit) throw tooLarge("response", bytes.length, limit);
+  return bytes;
+}
+
+function tooLarge(what: "request" | "response", bytes: number, limit: number): ConcordError {
+  const text = `the ${what} has ${bytes} bytes, at most ${limit} are allowed`;
+  const applied = what === "request" ? "no" : "unknown";
+  return new ConcordError("LIMIT_EXCEEDED", text, { applied, metadata: { limit: "messageBytesMax", value: String(limit) } });
+}
+
+/** grpc-js gives the deadline in wall time; the server keeps it as monotonic time. */
+function deadlineAtMs(call: ServerUnaryCall<Bytes, Bytes>, options: GrpcTransportOptions): number {
+  const deadline = call.getDeadline();
+  const { clock, metrics } = options;
+  let remainingMs = (deadline instanceof Date ? deadline.getTime() : deadline) - clock.nowMs();
+  if (remainingMs === Infinity) {
+    metrics.count("rpc_server_deadline_missing_total");
+    remainingMs = options.defaultTimeoutMs ?? DEFAULT_TIMEOUT_MS;
+  }
+  return clock.monotonicMs() + Math.min(remainingMs, TIMEOUT_MS_MAX);
+}
+
+/** What every kind of call of grpc-js has. */
+interface AnyCall {
+  readonly cancelled: boolean;
+  readonly metadata: GrpcMetadata;
+  getPeer(): string;
+  once(event: "cancelled", listener: () => void): unknown;
+}
+
+class GrpcCallContext implements CallContext {
+  readonly deadlineAtMs: number;
+  readonly #call: AnyCall;
+  #metadata: Metadata | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(call: AnyCall, deadline: number) {
+    this.#call = call;
+    this.deadlineAtMs = deadline;
+  }
+
+  get peer(): string {
+    return this.#call.getPeer();
+  }
+
+  get metadata(): Metadata {
+    this.#metadata ??= Object.fromEntries(
+      Object.entries(this.#call.metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+    );
+    return this.#metadata;
+  }
+
+  /** grpc-js cancels a call when its client goes away and when its deadline passes. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      if (this.#call.cancelled) controller.abort();
+      else this.#call.once("cancelled", () => controller.abort());
+    }
+    return this.#controller.signal;
+  }
+}
+
+class ServerStream implements MessageStream {
+  readonly #call: StreamCall;
+  readonly #method: MethodDescriptor;
+  readonly #options: GrpcTransportOptions;
+  readonly #closeListeners: (() => void)[] = [];
+  readonly #endListeners: ((error: Error | undefined) => void)[] = [];
+  /** Monotonic time of the last message in either direction. */
+  #activeAtMs: number;
+  #remoteEnded = false;
+  #locallyEnded = false;
+
+  constructor(call: StreamCall, method: MethodDescriptor, options: GrpcTransportOptions) {
+    this.#call = call;
+    this.#method = method;
+    this.#options = options;
+    this.#activeAtMs = options.clock.monotonicMs();
+    call.once("cancelled", () => {
+      this.#remoteEnd(new ConcordError("CANCELLED", "the client went away"));
+      for (const listener of this.#closeListeners.splice(0)) listener();
+    });
+    call.once("end", () => this.#remoteEnd(undefined));
+  }
+
+  get quietForMs(): number {
+    return this.#options.clock.monotonicMs() - this.#activeAtMs;
+  }
+
+  /** When the call is over in both directions. */
+  onClose(listener: () => void): void {
+    this.#closeListeners.push(listener);
+  }
+
+  send(message: object): boolean {
+    const bytes = encodeResponse(this.#method, message, this.#options);
+    if (this.#locallyEnded || this.#call.cancelled) return true;
+    this.#activeAtMs = this.#options.clock.monotonicMs();
+    return this.#call.write(bytes);
+  }
+
+  onMessage(listener: (message: object) => void): void {
+    const receive = (bytes: Bytes): void => {
+      this.#activeAtMs = this.#options.clock.monotonicMs();
+      let message: object;
+      try {
+        message = decodeRequest(this.#method, bytes, this.#options);
+      } catch (thrown) {
+        this.end(thrown as ConcordError);
+        return;
+      }
+      if (!this.#locallyEnded) listener(message);
+    };
+    if ("request" in this.#call) receive(this.#call.request);
+    else this.#call.on("data", receive);
+  }
+
+  onDrain(listener: () => void): void {
+    this.#call.on("drain", listener);
+  }
+
+  onEnd(listener: (error: Error | undefined) => void): void {
+    this.#endListeners.push(listener);
+  }
+
+  end(error?: Error): void {
+    if (this.#locallyEnded) return;
+    this.#locallyEnded = true;
+    if (error === undefined) this.#call.end();
+    else this.#call.emit("error", toServiceError(error));
+    this.#remoteEnd(error);
+  }
+
+  /** Tells the listeners once, whoever ended it first. */
+  #remoteEnd(error: Error | undefined): void {
+    if (this.#remoteEnded) return;
+    this.#remoteEnded = true;
+    for (const listener of this.#endListeners) listener(error);
+  }
+}
+
+async function drain(server: Server, streams: ReadonlySet<ServerStream>, clock: Clock, graceMs: number): Promise<void> {
+  const endsAtMs = clock.monotonicMs() + graceMs;
+  const closed = new Promise<true>((resolve) => server.tryShutdown(() => resolve(true)));
+  while (!(await within(clock, Math.min(DRAIN_POLL_MS, endsAtMs - clock.monotonicMs()), closed))) {
+    for (const stream of [...streams]) if (stream.quietForMs >= DRAIN_QUIET_MS) stream.end(drainingError());
+    if (clock.monotonicMs() >= endsAtMs) break;
+  }
+  for (const stream of [...streams]) stream.end(drainingError());
+  await within(clock, DRAIN_FLUSH_MS, closed);
+  server.forceShutdown();
+}
+
+/** Calls on the stream may be running or done, so it must not say that nothing was applied. */
+function drainingError(): ConcordError {
+  return new ConcordError("DRAINING", "the server is shutting down; connect to another one", { applied: "unknown" });
+}
+
+function within(clock: Clock, delayMs: number, done: Promise<true>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(Math.max(0, delayMs), () => resolve(false));
+    void done.then(() => {
+      timer.cancel();
+      resolve(true);
+    });
+  });
+}

@@ -1,0 +1,19 @@
+export { bearer, tokenAuthenticator, type Authenticator, type Role, type RoleToken } from "./auth.ts";
+export type { ChannelTls, GrpcTransportOptions, ServerTls } from "./grpc-options.ts";
+export { grpcTransport } from "./grpc-transport.ts";
+export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";
+export { MemoryTransport, type MemoryTransportOptions } from "./memory-transport.ts";
+export { RPC_METRICS } from "./metrics.ts";
+export {
+  defineService,
+  type HandlerContext,
+  type Service,
+  type ServiceDefinition,
+  type ServiceEnvironment,
+  type ServiceLimits,
+  type ServiceState,
+  type SessionContext,
+  type UnaryHandler,
+} from "./service.ts";
+export { SessionClient, type SessionCallOptions, type SessionClientLimits, type SessionClientOptions } from "./session-client.ts";
+export { decodeStatus, encodeStatus, fromStatus, publicError, toStatus, type StatusMessage } from "./status.ts";

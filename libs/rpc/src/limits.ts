@@ -1,0 +1,27 @@
+/** Largest message in either direction. A server answers more with LIMIT_EXCEEDED, a client refuses to send it. */
+export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Calls a client may have outstanding on one session stream: the credits of the server's first frame. */
+export const SESSION_OUTSTANDING_MAX = 1024;
+/** Calls in one frame. A frame with more ends the stream with LIMIT_EXCEEDED. */
+export const FRAME_CALLS_MAX = 256;
+/** A frame is closed when its calls or replies are estimated at this size; a larger single message goes alone. */
+export const FRAME_BYTES_TARGET = 1024 * 1024;
+/** Calls that wait in a client for credits or for the connection; one more fails with OVERLOADED. */
+export const CLIENT_QUEUE_MAX = 8192;
+/** Pause before a client opens a broken session again; doubles with every attempt that brought no frame. */
+export const RECONNECT_DELAY_MS_MIN = 20;
+export const RECONNECT_DELAY_MS_MAX = 1000;
+/** Deadlines of one session are looked at this often at most, so a deadline fires at most this late. */
+export const DEADLINE_TICK_MS = 10;
+
+/** Calls of one service that run at the same time, all streams together; one more is answered with OVERLOADED. */
+export const SERVICE_IN_FLIGHT_MAX = 4096;
+/** Time budget of a call whose client gave none. */
+export const DEFAULT_TIMEOUT_MS = 10_000;
+/** Longest budget a server accepts; a longer one is cut to it. */
+export const TIMEOUT_MS_MAX = 600_000;
+
+/** Texts of a status are cut to this length: they travel in HTTP/2 headers. */
+export const STATUS_TEXT_MAX = 1024;
+export const STATUS_METADATA_ENTRIES_MAX = 16;

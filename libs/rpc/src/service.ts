@@ -1,0 +1,342 @@
+/**
+ * A service: its handlers behind one pipeline (role, state, load, well-formedness, deadline, metrics), served both as unary methods
+ * and as operations of a multiplexed session stream. Knows no transport, so the simulator runs it as it is.
+ */
+import type { ServiceMethod, ServiceMethods } from "@concord/protos";
+import {
+  assert,
+  ConcordError,
+  ERRORS,
+  type CallContext,
+  type Clock,
+  type Log,
+  type MessageStream,
+  type Metrics,
+  type ServedMethod,
+} from "@concord/runtime";
+import type { Authenticator, Role } from "./auth.ts";
+import { FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, SERVICE_IN_FLIGHT_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";
+import { serveSession, type ServerSession } from "./session-server.ts";
+import { publicError } from "./status.ts";
+
+/** The session stream a call came on. */
+export interface SessionContext {
+  /** Unique among the sessions this process has served. */
+  readonly id: number;
+  /** Called once when the stream has ended for whatever reason; at once if it has already. */
+  onEnd(listener: () => void): void;
+}
+
+export interface HandlerContext extends CallContext {
+  readonly role: Role;
+  /** Undefined: the call came as a unary one. */
+  readonly session: SessionContext | undefined;
+}
+
+/** Decode, check, call the domain, encode. Throws ConcordError; anything else is INTERNAL to the caller and logged here. */
+export type UnaryHandler = (request: never, context: HandlerContext) => Promise<object>;
+
+export interface ServiceLimits {
+  readonly inFlightMax: number;
+  readonly sessionOutstandingMax: number;
+  readonly frameCallsMax: number;
+  readonly messageBytesMax: number;
+}
+
+export interface ServiceDefinition {
+  /** "concord.storage.v1.RowsService" */
+  readonly name: string;
+  readonly methods: ServiceMethods;
+  /** By method name. A method without handler is answered with UNIMPLEMENTED. */
+  readonly unary: Readonly<Record<string, UnaryHandler>>;
+  /** The method that carries all the unary ones as frames; its messages have the fixed shape described in the README. */
+  readonly session?: string;
+  /** By method name: who may call it. Every handler has an entry. */
+  readonly roles: Readonly<Record<string, readonly Role[]>>;
+  readonly limits?: Partial<ServiceLimits>;
+}
+
+export interface ServiceEnvironment {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly authenticator: Authenticator;
+}
+
+export type ServiceState = "starting" | "serving" | "draining";
+
+export interface Service {
+  readonly name: string;
+  readonly methods: readonly ServedMethod[];
+  readonly state: ServiceState;
+  /** Calls running now, those of sessions included. */
+  readonly inFlight: number;
+  /**
+   * A service is born `starting` and answers STARTING until it is `serving`. `draining`: new calls are answered with DRAINING,
+   * calls in flight finish, and each session stream is ended with DRAINING once it has none.
+   */
+  setState(state: ServiceState): void;
+  onState(listener: (state: ServiceState) => void): void;
+  /** Resolves when nothing runs and no session is open. Only after setState("draining"). */
+  whenDrained(): Promise<void>;
+}
+
+/** One callable method with what the pipeline needs at hand. */
+export interface Operation {
+  readonly method: ServiceMethod;
+  readonly handler: ((request: object, context: HandlerContext) => Promise<object>) | undefined;
+  readonly roles: ReadonlySet<Role>;
+  readonly labels: (code: string) => Readonly<Record<string, string>>;
+}
+
+export type Done = (error: ConcordError | undefined, response: object | undefined) => void;
+
+/** What a session needs of its service. */
+export interface ServiceCore {
+  readonly name: string;
+  readonly environment: ServiceEnvironment;
+  readonly limits: ServiceLimits;
+  readonly state: ServiceState;
+  /** By the name of the oneof case: Read -> read. */
+  readonly operations: ReadonlyMap<string, Operation>;
+  run(operation: Operation, request: object, context: HandlerContext, done: Done): void;
+}
+
+const LIMITS_DEFAULT: ServiceLimits = {
+  inFlightMax: SERVICE_IN_FLIGHT_MAX,
+  sessionOutstandingMax: SESSION_OUTSTANDING_MAX,
+  frameCallsMax: FRAME_CALLS_MAX,
+  messageBytesMax: MESSAGE_BYTES_MAX,
+};
+
+/** Puts the handlers of a service behind the pipeline. */
+export function defineService(definition: ServiceDefinition, environment: ServiceEnvironment): Service {
+  return new ServedService(definition, environment);
+}
+
+/** "LogAppend" -> "logAppend": the name of the method's oneof case in session frames. */
+export function operationName(method: string): string {
+  return method.charAt(0).toLowerCase() + method.slice(1);
+}
+
+class ServedService implements Service, ServiceCore {
+  readonly name: string;
+  readonly environment: ServiceEnvironment;
+  readonly limits: ServiceLimits;
+  readonly operations: ReadonlyMap<string, Operation>;
+  readonly methods: readonly ServedMethod[];
+  readonly #labels: Readonly<Record<string, string>>;
+  readonly #sessions = new Set<ServerSession>();
+  readonly #stateListeners: ((state: ServiceState) => void)[] = [];
+  #drainWaiters: (() => void)[] = [];
+  #state: ServiceState = "starting";
+  #inFlight = 0;
+
+  constructor(definition: ServiceDefinition, environment: ServiceEnvironment) {
+    this.name = definition.name;
+    this.environment = environment;
+    this.limits = { ...LIMITS_DEFAULT, ...definition.limits };
+    this.#labels = Object.freeze({ service: definition.name });
+    this.operations = operationsOf(definition);
+    this.methods = [
+      ...[...this.operations.values()].map((operation) => this.#serveUnary(operation)),
+      ...(definition.session === undefined ? [] : [this.#serveSessions(definition, definition.session)]),
+    ];
+  }
+
+  get state(): ServiceState {
+    return this.#state;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  setState(state: ServiceState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    for (const listener of this.#stateListeners) listener(state);
+    if (state === "draining") for (const session of [...this.#sessions]) session.drain();
+    this.#settleDrained();
+  }
+
+  onState(listener: (state: ServiceState) => void): void {
+    this.#stateListeners.push(listener);
+  }
+
+  whenDrained(): Promise<void> {
+    assert(this.#state === "draining", "whenDrained is asked of a draining service");
+    return new Promise((resolve) => {
+      this.#drainWaiters.push(resolve);
+      this.#settleDrained();
+    });
+  }
+
+  run(operation: Operation, request: object, context: HandlerContext, done: Done): void {
+    const { clock, metrics } = this.environment;
+    const startedAtMs = clock.monotonicMs();
+    const refusal = this.#refusal(operation, request, context, startedAtMs);
+    if (refusal !== undefined) {
+      this.#observe(operation, refusal.code, startedAtMs);
+      done(refusal, undefined);
+      return;
+    }
+    this.#inFlight += 1;
+    metrics.gauge("rpc_server_in_flight", this.#inFlight, this.#labels);
+    const finish = (error: ConcordError | undefined, response: object | undefined): void => {
+      this.#inFlight -= 1;
+      metrics.gauge("rpc_server_in_flight", this.#inFlight, this.#labels);
+      this.#observe(operation, error?.code ?? "OK", startedAtMs);
+      done(error, response);
+      this.#settleDrained();
+    };
+    const fail = (thrown: unknown): void => finish(this.#failure(operation, thrown), undefined);
+    try {
+      operation.handler!(request, context).then((response) => finish(undefined, response), fail);
+    } catch (thrown) {
+      fail(thrown);
+    }
+  }
+
+  /** Why a call is not begun: then nothing of it was applied (I2). */
+  #refusal(operation: Operation, request: object, context: HandlerContext, nowMs: number): ConcordError | undefined {
+    if (!operation.roles.has(context.role)) {
+      const metadata = { role: context.role, allowed: [...operation.roles].join(",") };
+      return new ConcordError("PERMISSION_DENIED", `role ${context.role} may not call ${operation.method.path}`, { metadata });
+    }
+    if (operation.handler === undefined) return new ConcordError("UNIMPLEMENTED", `${operation.method.path} is not implemented`);
+    if (this.#state === "starting") return new ConcordError("STARTING", `${this.name} is not ready yet`);
+    if (this.#state === "draining") return new ConcordError("DRAINING", `${this.name} is shutting down; call another server`);
+    if (this.#inFlight >= this.limits.inFlightMax) {
+      const metadata = { limit: "inFlightMax", value: String(this.limits.inFlightMax) };
+      return new ConcordError("OVERLOADED", `${this.name} has ${this.#inFlight} calls in flight`, { metadata });
+    }
+    const field = operation.method.unknownEnumIn(request);
+    if (field !== undefined) return new ConcordError("MALFORMED_REQUEST", `${field} has an unknown value`, { metadata: { field } });
+    if (context.deadlineAtMs <= nowMs) {
+      return new ConcordError("DEADLINE_EXCEEDED", "the deadline had passed before the call was begun", { applied: "no" });
+    }
+    return undefined;
+  }
+
+  #failure(operation: Operation, thrown: unknown): ConcordError {
+    const error = publicError(thrown);
+    const { log } = this.environment;
+    if (ERRORS[error.code].kind === "corrupt" || error.code === "INTERNAL") {
+      const stack = thrown instanceof Error ? thrown.stack : String(thrown);
+      log.error("call failed", { method: operation.method.path, code: error.code, stack });
+    } else {
+      log.debug("call failed", { method: operation.method.path, code: error.code, reason: error.message });
+    }
+    return error;
+  }
+
+  #observe(operation: Operation, code: string, startedAtMs: number): void {
+    const { clock, metrics } = this.environment;
+    metrics.observe("rpc_server_duration_seconds", (clock.monotonicMs() - startedAtMs) / 1000, operation.labels(code));
+  }
+
+  #serveUnary(operation: Operation): ServedMethod {
+    const handle = (request: object, context: CallContext): Promise<object> =>
+      new Promise((resolve, reject) => {
+        const role = this.environment.authenticator.authenticate(context.metadata);
+        this.run(operation, request, new UnaryContext(context, role), (error, response) => {
+          if (error === undefined) resolve(response!);
+          else reject(error);
+        });
+      });
+    return { kind: "unary", method: operation.method, handle };
+  }
+
+  #serveSessions(definition: ServiceDefinition, name: string): ServedMethod {
+    const method = definition.methods[name];
+    assert(method !== undefined && method.requestStream && method.responseStream, `${definition.name} has no stream method ${name}`);
+    const handle = (stream: MessageStream, context: CallContext): void => {
+      let role: Role;
+      try {
+        role = this.environment.authenticator.authenticate(context.metadata);
+        if (this.#state === "draining") throw new ConcordError("DRAINING", `${this.name} is shutting down; call another server`);
+      } catch (thrown) {
+        stream.end(publicError(thrown));
+        return;
+      }
+      const session = serveSession(this, method, stream, context, role, () => {
+        this.#sessions.delete(session);
+        this.#countSessions();
+        this.#settleDrained();
+      });
+      this.#sessions.add(session);
+      this.#countSessions();
+    };
+    return { kind: "stream", method, handle };
+  }
+
+  #countSessions(): void {
+    this.environment.metrics.gauge("rpc_server_sessions", this.#sessions.size, this.#labels);
+  }
+
+  #settleDrained(): void {
+    if (this.#state !== "draining" || this.#inFlight > 0 || this.#sessions.size > 0) return;
+    const waiters = this.#drainWaiters;
+    this.#drainWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+}
+
+/** A unary call's context with its role; the transport's own object is not touched. */
+class UnaryContext implements HandlerContext {
+  readonly deadlineAtMs: number;
+  readonly metadata: CallContext["metadata"];
+  readonly peer: string;
+  readonly role: Role;
+  readonly session: undefined;
+  readonly #base: CallContext;
+
+  constructor(base: CallContext, role: Role) {
+    this.#base = base;
+    this.deadlineAtMs = base.deadlineAtMs;
+    this.metadata = base.metadata;
+    this.peer = base.peer;
+    this.role = role;
+  }
+
+  get signal(): AbortSignal {
+    return this.#base.signal;
+  }
+}
+
+function operationsOf(definition: ServiceDefinition): ReadonlyMap<string, Operation> {
+  for (const name of Object.keys(definition.unary)) {
+    const known = definition.methods[name] !== undefined;
+    assert(known, `${definition.name} has no method ${name}`);
+    assert((definition.roles[name] ?? []).length > 0, `${definition.name}/${name} names no role that may call it`);
+  }
+  const unary = Object.values(definition.methods).filter((method) => !method.requestStream && !method.responseStream);
+  return new Map(
+    unary.map((method): [string, Operation] => [
+      operationName(method.name),
+      {
+        method,
+        handler: definition.unary[method.name] as Operation["handler"],
+        roles: new Set(definition.roles[method.name] ?? ALL_ROLES),
+        labels: labelCache(method.path.slice(1)),
+      },
+    ]),
+  );
+}
+
+/** For methods without handler: everybody may hear UNIMPLEMENTED. */
+const ALL_ROLES: readonly Role[] = ["client", "coordinator", "peer", "operator"];
+
+/** One label object per outcome, so that metrics can cache by identity. */
+function labelCache(method: string): (code: string) => Readonly<Record<string, string>> {
+  const byCode = new Map<string, Readonly<Record<string, string>>>();
+  return (code) => {
+    let labels = byCode.get(code);
+    if (labels === undefined) {
+      labels = Object.freeze({ method, code });
+      byCode.set(code, labels);
+    }
+    return labels;
+  };
+}

@@ -1,0 +1,306 @@
+/**
+ * The server's end of a session stream. Calls of a frame are begun in their order and run concurrently; replies of one turn leave
+ * in as few frames as the limits allow; each reply gives its credit back.
+ */
+import type { ServiceMethod } from "@concord/protos";
+import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
+import type { Role } from "./auth.ts";
+import { Deadlines, type WithDeadline } from "./deadlines.ts";
+import { estimateBytes, frameLength, type CallMessage, type ReplyMessage, type RequestFrame } from "./frames.ts";
+import { FRAME_BYTES_TARGET, TIMEOUT_MS_MAX } from "./limits.ts";
+import type { HandlerContext, Operation, ServiceCore, SessionContext } from "./service.ts";
+import { toStatus } from "./status.ts";
+
+export interface ServerSession {
+  /** No new calls; the stream is ended with DRAINING as soon as nothing is in flight on it. */
+  drain(): void;
+}
+
+/** `onClosed` is called once, when the stream has ended and nothing of it runs any more. */
+export function serveSession(
+  core: ServiceCore,
+  method: ServiceMethod,
+  stream: MessageStream,
+  context: CallContext,
+  role: Role,
+  onClosed: () => void,
+): ServerSession {
+  return new Session(core, method, stream, context, role, onClosed);
+}
+
+/**
+ * open: both sides send. finishing: the client has half-closed; calls in flight are still answered. ended: nothing is sent any more;
+ * handlers may still run.
+ */
+type Phase = "open" | "finishing" | "ended";
+
+let lastSessionId = 0;
+
+class Session implements ServerSession, SessionContext {
+  readonly id: number;
+  readonly peer: string;
+  readonly metadata: Metadata;
+  readonly role: Role;
+  readonly #core: ServiceCore;
+  readonly #method: ServiceMethod;
+  readonly #stream: MessageStream;
+  readonly #onClosed: () => void;
+  readonly #running = new Set<RunningCall>();
+  /** Ids of calls not yet answered; a call that outlived its deadline runs on without its id. */
+  readonly #unanswered = new Map<bigint, RunningCall>();
+  readonly #deadlines: Deadlines<RunningCall>;
+  readonly #endListeners: (() => void)[] = [];
+  readonly #frameLabels: { readonly in: Readonly<Record<string, string>>; readonly out: Readonly<Record<string, string>> };
+  #outbox: ReplyMessage[] = [];
+  /** Calls received whose reply has not left yet: never above the credits granted. */
+  #outstanding = 0;
+  #phase: Phase = "open";
+  #draining = false;
+  #blocked = false;
+  #flushScheduled = false;
+  #closed = false;
+
+  constructor(core: ServiceCore, method: ServiceMethod, stream: MessageStream, context: CallContext, role: Role, onClosed: () => void) {
+    lastSessionId += 1;
+    this.id = lastSessionId;
+    this.peer = context.peer;
+    this.metadata = context.metadata;
+    this.role = role;
+    this.#core = core;
+    this.#method = method;
+    this.#stream = stream;
+    this.#onClosed = onClosed;
+    this.#frameLabels = { in: { service: core.name, direction: "in" }, out: { service: core.name, direction: "out" } };
+    this.#deadlines = new Deadlines(core.environment.clock, (call) => this.#expire(call));
+    stream.onMessage((message) => this.#receive(message as RequestFrame));
+    stream.onDrain(() => {
+      this.#blocked = false;
+      this.#flush();
+    });
+    stream.onEnd((error) => this.#onStreamEnd(error));
+    this.#blocked = !stream.send({ replies: [], credits: core.limits.sessionOutstandingMax });
+  }
+
+  onEnd(listener: () => void): void {
+    if (this.#phase === "open") this.#endListeners.push(listener);
+    else listener();
+  }
+
+  drain(): void {
+    this.#draining = true;
+    this.#closeIfDone();
+  }
+
+  #receive(frame: RequestFrame): void {
+    if (this.#phase !== "open") return;
+    this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.in);
+    if (frame.calls.length > this.#core.limits.frameCallsMax) {
+      this.#refuseStream("LIMIT_EXCEEDED", `a frame has ${frame.calls.length} calls, at most ${this.#core.limits.frameCallsMax} are allowed`);
+      return;
+    }
+    const nowMs = this.#core.environment.clock.monotonicMs();
+    for (const call of frame.calls) {
+      if (call.callId === 0n) {
+        this.#refuseStream("MALFORMED_REQUEST", "a call has no call_id");
+        return;
+      }
+      this.#outstanding += 1;
+      if (this.#outstanding > this.#core.limits.sessionOutstandingMax) {
+        this.#refuseStream("LIMIT_EXCEEDED", `more than the ${this.#core.limits.sessionOutstandingMax} granted calls are outstanding`);
+        return;
+      }
+      this.#begin(call, nowMs);
+    }
+  }
+
+  #begin(message: CallMessage, nowMs: number): void {
+    const operation = message.operation === undefined ? undefined : this.#core.operations.get(message.operation);
+    if (operation === undefined) return this.#refuse(message.callId, "the call names no operation of this service");
+    if (message.timeoutMs === 0) return this.#refuse(message.callId, "timeout_ms must be above 0");
+    if (this.#unanswered.has(message.callId)) return this.#refuse(message.callId, `call_id ${message.callId} is already in flight`);
+    const call = new RunningCall(this, message.callId, message.operation!, nowMs + Math.min(message.timeoutMs, TIMEOUT_MS_MAX));
+    this.#running.add(call);
+    this.#unanswered.set(call.callId, call);
+    this.#deadlines.add(call);
+    this.#core.run(operation, message[message.operation!] as object, call, (error, response) => this.#finish(operation, call, error, response));
+  }
+
+  #finish(operation: Operation, call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
+    this.#running.delete(call);
+    this.#deadlines.delete(call);
+    if (this.#unanswered.get(call.callId) === call) {
+      this.#unanswered.delete(call.callId);
+      this.#reply(error === undefined ? this.#success(operation, call, response!) : failure(call.callId, error));
+    }
+    this.#closeIfDone();
+  }
+
+  /** A reply that the client's transport would refuse to take becomes an error: it must not break the stream for the others. */
+  #success(operation: Operation, call: RunningCall, response: object): ReplyMessage {
+    const bytesMax = this.#core.limits.messageBytesMax;
+    if (estimateBytes(response) * 3 > bytesMax) {
+      const bytes = operation.method.encodeResponse(response).length;
+      if (bytes > bytesMax) {
+        const metadata = { limit: "messageBytesMax", value: String(bytesMax) };
+        const text = `the answer has ${bytes} bytes, at most ${bytesMax} fit; ask for less`;
+        return failure(call.callId, new ConcordError("LIMIT_EXCEEDED", text, { applied: "unknown", metadata }));
+      }
+    }
+    return { callId: call.callId, [call.operation]: response };
+  }
+
+  /** The client has given up on the call: the credit goes back, the handler is told to stop and may run on. */
+  #expire(call: RunningCall): void {
+    this.#unanswered.delete(call.callId);
+    call.abort();
+    this.#reply(failure(call.callId, new ConcordError("DEADLINE_EXCEEDED", "the deadline of the call has passed")));
+  }
+
+  #refuse(callId: bigint, text: string): void {
+    this.#reply(failure(callId, new ConcordError("MALFORMED_REQUEST", text)));
+  }
+
+  #reply(reply: ReplyMessage): void {
+    if (this.#phase === "ended") return;
+    this.#outbox.push(reply);
+    if (this.#flushScheduled || this.#blocked) return;
+    this.#flushScheduled = true;
+    this.#core.environment.clock.defer(() => {
+      this.#flushScheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    while (this.#outbox.length > 0 && !this.#blocked && this.#phase !== "ended") {
+      const length = frameLength(this.#outbox, this.#outbox.length, { itemsMax: this.#core.limits.frameCallsMax, bytesTarget: FRAME_BYTES_TARGET });
+      const replies = length === this.#outbox.length ? this.#outbox : this.#outbox.slice(0, length);
+      this.#outbox = length === this.#outbox.length ? [] : this.#outbox.slice(length);
+      this.#outstanding -= length;
+      this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.out);
+      this.#blocked = !this.#send(replies);
+    }
+    this.#closeIfDone();
+  }
+
+  #send(replies: readonly ReplyMessage[]): boolean {
+    try {
+      return this.#stream.send({ replies, credits: replies.length });
+    } catch {
+      return this.#stream.send({ replies: replies.map((reply) => this.#encodable(reply)), credits: replies.length });
+    }
+  }
+
+  /** Finds the one reply that a handler got wrong, so that it does not take the others of its frame with it. */
+  #encodable(reply: ReplyMessage): ReplyMessage {
+    try {
+      this.#method.encodeResponse({ replies: [reply], credits: 0 });
+      return reply;
+    } catch (thrown) {
+      this.#core.environment.log.error("a reply cannot be encoded", { service: this.#core.name, reason: String(thrown) });
+      return failure(reply.callId, new ConcordError("INTERNAL", "the answer cannot be encoded"));
+    }
+  }
+
+  /** Ends the stream for what the client did. Calls in flight are not answered any more, so nothing is said about them. */
+  #refuseStream(code: "LIMIT_EXCEEDED" | "MALFORMED_REQUEST", text: string): void {
+    this.#end(new ConcordError(code, text, { applied: this.#running.size === 0 ? "no" : "unknown" }));
+  }
+
+  #onStreamEnd(error: Error | undefined): void {
+    if (this.#phase !== "open") {
+      this.#phase = "ended";
+      this.#closeIfDone();
+      return;
+    }
+    if (error !== undefined) {
+      this.#end(undefined);
+      return;
+    }
+    this.#phase = "finishing";
+    this.#notifyEnd();
+    this.#closeIfDone();
+  }
+
+  #end(error: ConcordError | undefined): void {
+    if (this.#phase === "ended") return;
+    const wasOpen = this.#phase === "open";
+    this.#phase = "ended";
+    this.#outbox = [];
+    this.#unanswered.clear();
+    this.#deadlines.clear();
+    this.#stream.end(error);
+    for (const call of [...this.#running]) call.abort();
+    if (wasOpen) this.#notifyEnd();
+    this.#closeIfDone();
+  }
+
+  #notifyEnd(): void {
+    for (const listener of this.#endListeners.splice(0)) listener();
+  }
+
+  #closeIfDone(): void {
+    const idle = this.#unanswered.size === 0 && this.#outbox.length === 0;
+    // Every call that was received is answered before the stream is ended with DRAINING: it tells the client that nothing of
+    // what is still unanswered was begun (I3).
+    if (this.#phase === "open" && this.#draining && idle) {
+      this.#end(new ConcordError("DRAINING", `${this.#core.name} is shutting down; call another server`));
+      return;
+    }
+    if (this.#phase === "finishing" && idle) {
+      this.#end(undefined);
+      return;
+    }
+    if (this.#phase === "ended" && this.#running.size === 0 && !this.#closed) {
+      this.#closed = true;
+      this.#onClosed();
+    }
+  }
+}
+
+/** A call in flight; it is the handler's context too. */
+class RunningCall implements HandlerContext, WithDeadline {
+  readonly session: Session;
+  readonly callId: bigint;
+  readonly operation: string;
+  readonly deadlineAtMs: number;
+  /** Made when somebody asks for the signal: most handlers never do. */
+  #controller: AbortController | undefined;
+  #aborted = false;
+
+  constructor(session: Session, callId: bigint, operation: string, deadlineAtMs: number) {
+    this.session = session;
+    this.callId = callId;
+    this.operation = operation;
+    this.deadlineAtMs = deadlineAtMs;
+  }
+
+  get metadata(): Metadata {
+    return this.session.metadata;
+  }
+
+  get peer(): string {
+    return this.session.peer;
+  }
+
+  get role(): Role {
+    return this.session.role;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  abort(): void {
+    this.#aborted = true;
+    this.#controller?.abort();
+  }
+}
+
+function failure(callId: bigint, error: ConcordError): ReplyMessage {
+  return { callId, error: toStatus(error) };
+}

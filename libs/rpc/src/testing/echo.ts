@@ -1,0 +1,145 @@
+/** The service, clocks and recorders of this lib's own tests. */
+import { join } from "node:path";
+import { loadProtoSet, PROTO_ROOT, type ServiceMethods } from "@concord/protos";
+import { ConcordError, silentLog, type Clock, type Metrics, type Timer } from "@concord/runtime";
+import { tokenAuthenticator, type RoleToken } from "../auth.ts";
+import { defineService, type HandlerContext, type Service, type ServiceLimits } from "../service.ts";
+
+export const ECHO = "concord.test.v1.EchoService";
+export const TOKENS: readonly RoleToken[] = [
+  { role: "coordinator", token: "coordinator-secret" },
+  { role: "peer", token: "peer-secret" },
+];
+
+const protos = loadProtoSet([PROTO_ROOT, join(import.meta.dirname, "../../test-protos")]);
+export const echoMethods: ServiceMethods = protos.service(ECHO);
+
+export interface EchoRequest {
+  readonly text: string;
+  readonly number: bigint;
+  readonly payload: Uint8Array;
+}
+
+export interface EchoOptions {
+  readonly clock: Clock;
+  readonly echo?: (request: EchoRequest, context: HandlerContext) => Promise<object>;
+  readonly metrics?: Metrics;
+  readonly limits?: Partial<ServiceLimits>;
+  readonly tokens?: readonly RoleToken[];
+}
+
+/** Echo for clients, LogAppend for coordinators only; serving. */
+export function echoService(options: EchoOptions): Service {
+  const service = defineService(
+    {
+      name: ECHO,
+      methods: echoMethods,
+      unary: {
+        Echo: options.echo ?? ((request: EchoRequest) => Promise.resolve({ text: request.text, number: request.number, payload: request.payload })),
+        LogAppend: (request: { seq: bigint }) => Promise.resolve({ seq: request.seq }),
+      },
+      session: "Session",
+      roles: { Echo: ["client", "coordinator", "peer"], LogAppend: ["coordinator"] },
+      ...(options.limits === undefined ? {} : { limits: options.limits }),
+    },
+    {
+      clock: options.clock,
+      log: silentLog,
+      metrics: options.metrics ?? recordingMetrics(),
+      authenticator: tokenAuthenticator(options.tokens ?? TOKENS),
+    },
+  );
+  service.setState("serving");
+  return service;
+}
+
+export interface RecordingMetrics extends Metrics {
+  readonly counts: Map<string, number>;
+}
+
+/** Sums counters and keeps the last gauge under "name" or "name{a=b}". */
+export function recordingMetrics(): RecordingMetrics {
+  const counts = new Map<string, number>();
+  const key = (name: string, labels: Readonly<Record<string, string>> = {}): string =>
+    Object.keys(labels).length === 0 ? name : `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${value}`).join(",")}}`;
+  const add = (name: string, value: number): void => void counts.set(name, (counts.get(name) ?? 0) + value);
+  return {
+    counts,
+    count: (name, value = 1, labels) => add(key(name, labels), value),
+    gauge: (name, value, labels) => void counts.set(key(name, labels), value),
+    observe: (name, _value, labels) => add(key(name, labels), 1),
+  };
+}
+
+/** The real clock, for tests with real sockets. */
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  nowUs: () => BigInt(Date.now()) * 1000n,
+  monotonicMs: () => performance.now(),
+  setTimer: (delayMs, action): Timer => {
+    const timer = setTimeout(action, delayMs);
+    return { cancel: () => clearTimeout(timer) };
+  },
+  defer: (action) => void setImmediate(action),
+};
+
+/** Time that moves when the test says so; deferred work runs in `settle`. */
+export class ManualClock implements Clock {
+  #nowMs = 1_000_000;
+  #timers: { readonly atMs: number; readonly action: () => void }[] = [];
+  #deferred: (() => void)[] = [];
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  nowUs(): bigint {
+    return BigInt(this.#nowMs) * 1000n;
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+
+  get armedTimers(): number {
+    return this.#timers.length;
+  }
+
+  setTimer(delayMs: number, action: () => void): Timer {
+    const timer = { atMs: this.#nowMs + delayMs, action };
+    this.#timers.push(timer);
+    return { cancel: () => void (this.#timers = this.#timers.filter((one) => one !== timer)) };
+  }
+
+  defer(action: () => void): void {
+    this.#deferred.push(action);
+  }
+
+  /** Runs deferred work and promise reactions until none is left. */
+  async settle(): Promise<void> {
+    do {
+      for (const action of this.#deferred.splice(0)) action();
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    } while (this.#deferred.length > 0);
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.settle();
+    this.#nowMs += ms;
+    const due = this.#timers.filter((timer) => timer.atMs <= this.#nowMs);
+    this.#timers = this.#timers.filter((timer) => timer.atMs > this.#nowMs);
+    for (const timer of due) timer.action();
+    await this.settle();
+  }
+}
+
+/** Asserts on a rejection without losing its type. */
+export async function failureOf(promise: Promise<unknown>): Promise<ConcordError> {
+  try {
+    await promise;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError) return thrown;
+    throw thrown;
+  }
+  throw new Error("expected a failure");
+}
