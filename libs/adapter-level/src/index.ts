@@ -1,0 +1,1 @@
+export { openLevel } from "./level-key-value.ts";
