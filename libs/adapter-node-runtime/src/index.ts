@@ -1,0 +1,4 @@
+export { nodeClock } from "./clock.ts";
+export { nodeChecksum, nodeEnvironment, type NodeEnvironmentParts } from "./environment.ts";
+export { KILL_POINT_VARIABLE, killPoint, nodeKillPoint, parseKillPoint, type KillPointPlan } from "./kill-point.ts";
+export { nodeRandom } from "./random.ts";
