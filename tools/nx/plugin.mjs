@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 // The targets of every project, inferred from its package.json. A target that the package.json defines itself under `nx.targets` wins.
 // Inputs are a correctness matter: a file in no target's inputs is tested by nobody (tools/affected proves them).
@@ -14,7 +14,7 @@ function commonTargets(root) {
   const lint = `oxlint --type-aware --deny-warnings --no-error-on-unmatched-pattern ${root}`;
   const lintRules = ["{workspaceRoot}/.oxlintrc.json", toolFiles("lint-rules")];
   const formatRules = ["{workspaceRoot}/.oxfmtrc.json", "{workspaceRoot}/.gitignore"];
-  const resultsFile = `{workspaceRoot}/.nx/test-results/${root.replaceAll("/", "-")}.json`;
+  const resultsFile = `{workspaceRoot}/.nx/test-results/${basename(root)}.json`;
   return {
     boundaries: target(`node tools/boundaries/main.ts ${root}`, ["default", "^manifest", toolFiles("boundaries")]),
     typecheck: target(`tsc -p ${root}`, ["default", "^production"], { dependsOn: GENERATED_TYPES }),

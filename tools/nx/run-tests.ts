@@ -1,13 +1,12 @@
 // Runs one project's tests: `node tools/nx/run-tests.ts libs/rpc`. Prints the failures and a summary, and leaves the counts where
 // the closing line of `npm test` finds them, also when Nx replays the run from its cache.
-import { globSync, mkdirSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
-import type { TestCounts } from "./test-counts.ts";
-import { RESULTS_FOLDER } from "./test-counts.ts";
+import { removeTestCounts, writeTestCounts, type TestCounts } from "./test-counts.ts";
 
-const TEST_TIMEOUT_MS = 120_000;
+const TEST_TIMEOUT_MS = 60_000;
 const FILES_AT_A_TIME = 2;
 
 async function runTests(root: string): Promise<TestCounts> {
@@ -27,7 +26,8 @@ async function runTests(root: string): Promise<TestCounts> {
 
 const root = process.argv[2];
 if (root === undefined) throw new Error("usage: node tools/nx/run-tests.ts PROJECT_FOLDER");
+const { name } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { name: string };
+removeTestCounts(name);
 const counts = await runTests(root);
-mkdirSync(RESULTS_FOLDER, { recursive: true });
-writeFileSync(join(RESULTS_FOLDER, `${root.replaceAll("/", "-")}.json`), JSON.stringify(counts));
+writeTestCounts(name, counts);
 process.exitCode = counts.failed === 0 ? 0 : 1;
