@@ -1,3 +1,6 @@
+export { plan, type PlanSources } from "./compile.ts";
+export type { Statement } from "./cql/ast.ts";
+export { parse } from "./cql/parse.ts";
 export {
   catalogueOf,
   storageTableOf,
@@ -40,3 +43,6 @@ export type { RowWrite } from "./row-write.ts";
 export { TOKEN_MAX, tokenOf, tokenOfKey } from "./token.ts";
 export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
 export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";
+export { planRead, planReadRange, planReadRows } from "./plan-read.ts";
+export { planCreateIndex, planCreateTable } from "./plan-schema.ts";
+export { planBatch, planWrite, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN } from "./plan-write.ts";

@@ -13,6 +13,7 @@ export const SCHEMA_LIMITS = {
   rowWriteBytesMax: 4 * 1024 * 1024,
   /** Rows per page of a range read. */
   pageRowsMax: 1000,
+  keysPerReadMax: 1000,
   queryLimitMax: 1_000_000,
   statementLengthMax: 64 * 1024,
   bindsMax: 4096,
