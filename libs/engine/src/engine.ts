@@ -1,4 +1,4 @@
-import type { KeyValue, KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
+import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, silentMetrics, toConcordError, type Clock, type Metrics } from "@concord/runtime";
 import {
   BATCH_BYTES_TARGET,
@@ -67,6 +67,8 @@ export class Engine implements StepRunner {
   readonly #onFailed: (cause: ConcordError) => void;
   readonly #view: ValueView;
   #queued: Waiting[] = [];
+  /** Keys that queued steps need and the view does not have. */
+  #missing: Uint8Array[] = [];
   #loading: readonly Waiting[] = [];
   #ready: Waiting[] = [];
   #syncing: Batch | undefined;
@@ -96,9 +98,35 @@ export class Engine implements StepRunner {
       return Promise.reject(new ConcordError("OVERLOADED", `${this.#limits.stepsMax} steps wait for the store`, { metadata }));
     }
     return new Promise<Reply>((resolve, reject) => {
-      this.#queued.push({ step, keys: step.load.map(keyText), resolve, reject });
+      const keys = step.load.map(keyText);
+      for (let i = 0; i < keys.length; i += 1) if (this.#view.acquire(keys[i]!)) this.#missing.push(step.load[i]!);
+      this.#queued.push({ step, keys, resolve, reject });
       this.#schedule();
     });
+  }
+
+  /**
+   * Reads beside the steps, without waiting for a sync that does not concern the keys. Sees every step submitted before that loads
+   * one of them, and answers only what is on disk (I5). Answers in the order of `keys`.
+   */
+  async getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
+    if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
+    const texts = keys.map(keyText);
+    if (texts.some((key) => this.#view.isActive(key))) return this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) });
+    const cached = texts.map((key) => this.#view.peek(key));
+    const absent = keys.filter((_, at) => cached[at] === undefined);
+    if (absent.length === 0) return cached.map((box) => box!.value);
+    const loaded = (await this.#store.getMany(absent)).values();
+    return cached.map((box) => (box === undefined ? loaded.next().value : box.value));
+  }
+
+  /** As `getMany`, for a range. */
+  async range(range: KeyRange): Promise<KeyValueEntry[]> {
+    if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
+    if (this.#view.isActiveBetween(keyText(range.from), keyText(range.to))) {
+      await this.submit({ load: [], run: () => ({ persist: [], reply: undefined }) });
+    }
+    return this.#store.range(range);
   }
 
   /** Resolves when nothing is inside. */
@@ -131,31 +159,23 @@ export class Engine implements StepRunner {
   /** One getMany in flight: it asks for all keys of all queued steps that the view does not have. */
   #load(): void {
     if (this.#loading.length > 0 || this.#queued.length === 0 || this.#health.kind === "failed") return;
-    const steps = this.#queued;
+    const [steps, keys] = [this.#queued, this.#missing];
     this.#queued = [];
-    const keys: Uint8Array[] = [];
-    const names: string[] = [];
-    for (const { step, keys: texts } of steps) {
-      for (let i = 0; i < texts.length; i += 1) {
-        if (!this.#view.acquire(texts[i]!)) continue;
-        keys.push(step.load[i]!);
-        names.push(texts[i]!);
-      }
-    }
+    this.#missing = [];
     if (keys.length === 0) {
       this.#ready = this.#ready.concat(steps);
       return;
     }
     this.#loading = steps;
     this.#store.getMany(keys).then(
-      (values) => this.#loaded(names, values),
+      (values) => this.#loaded(keys, values),
       (cause: unknown) => this.#fail(cause),
     );
   }
 
-  #loaded(names: readonly string[], values: readonly (Uint8Array | undefined)[]): void {
+  #loaded(keys: readonly Uint8Array[], values: readonly (Uint8Array | undefined)[]): void {
     if (this.#health.kind === "failed") return;
-    for (let i = 0; i < names.length; i += 1) this.#view.fill(names[i]!, values[i]);
+    for (let i = 0; i < keys.length; i += 1) this.#view.fill(keyText(keys[i]!), values[i]);
     this.#ready = this.#ready.concat(this.#loading);
     this.#loading = [];
     this.#advance();
@@ -230,6 +250,7 @@ export class Engine implements StepRunner {
     this.#ready = [];
     this.#loading = [];
     this.#queued = [];
+    this.#missing = [];
     for (const listener of this.#idleListeners.splice(0)) listener();
     this.#onFailed(cause);
   }

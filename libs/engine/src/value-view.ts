@@ -21,9 +21,10 @@ export interface CacheLimits {
  */
 export class ValueView {
   readonly #limits: CacheLimits;
-  readonly #entries = new Map<string, Entry>();
-  /** Unused entries, least recently used first. */
-  readonly #cached = new Map<string, number>();
+  /** Entries that a step needs or has written. */
+  readonly #active = new Map<string, Entry>();
+  /** Entries that nobody needs, least recently used first: on disk, every one. */
+  readonly #cached = new Map<string, Entry>();
   #cachedBytes = 0;
 
   constructor(limits: CacheLimits) {
@@ -32,24 +33,20 @@ export class ValueView {
 
   /** Holds the key for a step. True: nobody has loaded it yet, the caller must, and then calls `fill`. */
   acquire(key: string): boolean {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) {
-      this.#entries.set(key, { known: { kind: "loading" }, uses: 1 });
-      return true;
-    }
-    this.#use(key, entry);
-    return false;
+    const known = this.#use(key) !== undefined;
+    if (!known) this.#active.set(key, { known: { kind: "loading" }, uses: 1 });
+    return !known;
   }
 
   /** What the store had. A write of a step that ran meanwhile is newer and stays. */
   fill(key: string, value: Uint8Array | undefined): void {
-    const entry = this.#entries.get(key);
+    const entry = this.#active.get(key);
     assert(entry !== undefined, "a loaded key is held by the step that asked for it");
     if (entry.known.kind === "loading") entry.known = { kind: "known", value };
   }
 
   read(key: string): Uint8Array | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.#active.get(key);
     assert(entry !== undefined && entry.known.kind === "known", "a step runs after its keys were loaded");
     return entry.known.value;
   }
@@ -57,46 +54,63 @@ export class ValueView {
   /** Holds the key until the write is on disk: the caller releases it then. */
   write(key: string, value: Uint8Array | undefined): void {
     const known: Known = { kind: "known", value };
-    const entry = this.#entries.get(key);
-    if (entry === undefined) {
-      this.#entries.set(key, { known, uses: 1 });
-      return;
-    }
-    this.#use(key, entry);
-    entry.known = known;
+    const entry = this.#use(key);
+    if (entry === undefined) this.#active.set(key, { known, uses: 1 });
+    else entry.known = known;
   }
 
   release(key: string): void {
-    const entry = this.#entries.get(key);
+    const entry = this.#active.get(key);
     assert(entry !== undefined && entry.uses > 0, "a key is released once per use");
     entry.uses -= 1;
     if (entry.uses > 0) return;
-    const bytes = entry.known.kind === "known" ? key.length + (entry.known.value?.length ?? 0) : Infinity;
-    if (bytes > this.#limits.cacheValueBytesMax) {
-      this.#entries.delete(key);
-      return;
-    }
-    this.#cached.set(key, bytes);
-    this.#cachedBytes += bytes;
+    this.#active.delete(key);
+    if (entry.known.kind === "loading" || sizeOf(key, entry) > this.#limits.cacheValueBytesMax) return;
+    this.#cached.set(key, entry);
+    this.#cachedBytes += sizeOf(key, entry);
     this.#evict();
   }
 
-  #use(key: string, entry: Entry): void {
-    if (entry.uses === 0) {
-      this.#cachedBytes -= this.#cached.get(key)!;
+  /** Does a step need the key, or has one written it without being on disk yet? */
+  isActive(key: string): boolean {
+    return this.#active.has(key);
+  }
+
+  isActiveBetween(from: string, to: string): boolean {
+    for (const key of this.#active.keys()) if (key >= from && key < to) return true;
+    return false;
+  }
+
+  /** The cached value in a box; undefined when it is not cached. */
+  peek(key: string): { readonly value: Uint8Array | undefined } | undefined {
+    const known = this.#cached.get(key)?.known;
+    return known?.kind === "known" ? known : undefined;
+  }
+
+  #use(key: string): Entry | undefined {
+    let entry = this.#active.get(key);
+    if (entry === undefined) {
+      entry = this.#cached.get(key);
+      if (entry === undefined) return undefined;
       this.#cached.delete(key);
+      this.#cachedBytes -= sizeOf(key, entry);
+      this.#active.set(key, entry);
     }
     entry.uses += 1;
+    return entry;
   }
 
   #evict(): void {
-    for (const [key, bytes] of this.#cached) {
+    for (const [key, entry] of this.#cached) {
       if (this.#cached.size <= this.#limits.cacheEntriesMax && this.#cachedBytes <= this.#limits.cacheBytesMax) return;
       this.#cached.delete(key);
-      this.#cachedBytes -= bytes;
-      this.#entries.delete(key);
+      this.#cachedBytes -= sizeOf(key, entry);
     }
   }
+}
+
+function sizeOf(key: string, entry: Entry): number {
+  return key.length + (entry.known.kind === "known" ? (entry.known.value?.length ?? 0) : 0);
 }
 
 const CHUNK_BYTES = 4096;

@@ -26,5 +26,7 @@ export {
   encodePartition,
   encodeRange,
   encodeRowKey,
+  imageRowKey,
+  mutationRowKey,
 } from "./storage-format.ts";
 export type { StepRunner, StoreEffects, StoreStep } from "./store-step.ts";

@@ -104,6 +104,18 @@ export function decodeMutation(bytes: Uint8Array): Mutation {
   return kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns, timestampUs };
 }
 
+/** The encoded row key inside an encoded mutation (a view, not a copy). */
+export function mutationRowKey(bytes: Uint8Array): Uint8Array {
+  const reader = new ByteReader(bytes);
+  reader.raw(1 + 8);
+  return reader.bytes();
+}
+
+/** The encoded row key inside an encoded image (a view, not a copy). */
+export function imageRowKey(bytes: Uint8Array): Uint8Array {
+  return new ByteReader(bytes).bytes();
+}
+
 export function encodeImage(image: RowImage): Uint8Array {
   const writer = new ByteWriter();
   writer.bytes(encodeRowKey(image.key)).i64(image.deletedAtUs ?? -1n).i64(image.markerUs ?? -1n).varint(image.cells.size);

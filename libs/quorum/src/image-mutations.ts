@@ -1,0 +1,22 @@
+import type { CellImage, ColumnWrite, Mutation, RowImage } from "@concord/ports";
+import type { TimestampUs } from "@concord/runtime";
+
+/** Mutations that, merged into any older state of the row, give at least this image: how a replica is repaired (TX30). */
+export function mutationsOf(image: RowImage): Mutation[] {
+  const mutations: Mutation[] = [];
+  if (image.deletedAtUs !== undefined) mutations.push({ kind: "delete", key: image.key, timestampUs: image.deletedAtUs });
+  const byTimestamp = new Map<TimestampUs, ColumnWrite[]>();
+  if (image.markerUs !== undefined) byTimestamp.set(image.markerUs, []);
+  for (const [column, cell] of image.cells) addTo(byTimestamp, column, cell);
+  for (const [timestampUs, columns] of byTimestamp) {
+    mutations.push({ kind: timestampUs === image.markerUs ? "insert" : "update", key: image.key, columns, timestampUs });
+  }
+  return mutations;
+}
+
+function addTo(byTimestamp: Map<TimestampUs, ColumnWrite[]>, column: string, cell: CellImage): void {
+  const columns = byTimestamp.get(cell.timestampUs);
+  if (columns === undefined) byTimestamp.set(cell.timestampUs, [{ column, value: cell.value }]);
+  else columns.push({ column, value: cell.value });
+}
+

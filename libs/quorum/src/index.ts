@@ -1,0 +1,10 @@
+export { gather, type Answer, type Gathered, type GatherOptions } from "./gather.ts";
+export { mutationsOf } from "./image-mutations.ts";
+export { RANGE_IMAGES_MAX, READ_CHUNK_KEYS_MAX, TIMESTAMP_AHEAD_MS_MAX } from "./limits.ts";
+export { LocalRowReplica, type LocalRowReplicaOptions } from "./local-replica.ts";
+export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./merge-answers.ts";
+export { QUORUM_METRICS } from "./metrics.ts";
+export { QuorumRowStore, type QuorumRowStoreOptions } from "./quorum-row-store.ts";
+export type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
+export { applyRowsStep, openRow, ROW_FORMAT_VERSION, ROWS_NAMESPACE, SET_ASIDE_NAMESPACE, storedRowKey, type ApplyRowsReply } from "./row-steps.ts";
+export { WriteClock } from "./write-clock.ts";

@@ -1,0 +1,17 @@
+/** Mutations and bytes that go to a replica as one message; a larger apply is sent in several. */
+export const APPLY_CHUNK_MUTATIONS_MAX = 1000;
+export const APPLY_CHUNK_BYTES_TARGET = 1024 * 1024;
+/** Keys that are asked for in one message. */
+export const READ_CHUNK_KEYS_MAX = 200;
+/** Images, dead ones included, in one page of a replica's range. */
+export const RANGE_IMAGES_MAX = 1000;
+/** A replica ends its page once the images have this size. */
+export const RANGE_BYTES_TARGET = 1024 * 1024;
+/** Asked for beyond the live rows wanted: a few dead rows then cost no second round. */
+export const RANGE_SLACK_IMAGES = 8;
+/** Images one readRange looks at; then it answers a short page that says where to go on. */
+export const RANGE_SCAN_IMAGES_MAX = 100_000;
+/** Repairs of a third replica that run in the background; more are left to the next read. */
+export const BACKGROUND_REPAIRS_MAX = 64;
+/** A client's write timestamp may be this far ahead of the server's clock. */
+export const TIMESTAMP_AHEAD_MS_MAX = 60_000;

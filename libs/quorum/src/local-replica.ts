@@ -1,0 +1,81 @@
+import { imageRowKey, type KeyValue, type StepRunner } from "@concord/ports";
+import { ConcordError, type Checksum, type Log } from "@concord/runtime";
+import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
+import type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
+import { applyRowsStep, openRow, setAside, storedRowKey } from "./row-steps.ts";
+
+const NEVER_WRITTEN = new Uint8Array();
+
+export interface LocalRowReplicaOptions {
+  readonly name: string;
+  readonly runner: StepRunner;
+  /** Sees every step submitted before, answers only what is on disk. */
+  readonly reader: {
+    getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]>;
+    range: KeyValue["range"];
+  };
+  readonly checksum: Checksum;
+  readonly log: Log;
+}
+
+/** This node's rows. Also what its peers reach through ReplicaService. */
+export class LocalRowReplica implements RowReplica {
+  readonly name: string;
+  readonly reachable = true;
+  readonly #options: LocalRowReplicaOptions;
+
+  constructor(options: LocalRowReplicaOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** CORRUPT_DATA (applied: unknown) when a mutation or a stored row fails its check. */
+  async applyRows(mutations: readonly Uint8Array[]): Promise<void> {
+    const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum));
+    if (reply.kind === "applied") return;
+    this.#options.log.error("stored rows failed their check and were set aside", { rows: reply.rows });
+    throw new ConcordError("CORRUPT_DATA", `${reply.rows} stored rows of ${this.name} fail their check`, { applied: "unknown" });
+  }
+
+  async readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+    const storedKeys = keys.map(storedRowKey);
+    const stored = await this.#options.reader.getMany(storedKeys);
+    const images: Uint8Array[] = [];
+    for (let i = 0; i < stored.length; i += 1) {
+      const value = stored[i];
+      images.push(value === undefined ? NEVER_WRITTEN : await this.#open(storedKeys[i]!, value));
+    }
+    return images;
+  }
+
+  async readRowRange(range: ReplicaRange): Promise<ReplicaPage> {
+    const limit = Math.max(1, Math.min(range.limit, RANGE_IMAGES_MAX));
+    const bounds = { from: storedRowKey(range.from), to: storedRowKey(range.to), reverse: range.reverse, limit: limit + 1 };
+    const entries = await this.#options.reader.range(bounds);
+    const images: Uint8Array[] = [];
+    let bytes = 0;
+    for (const { key, value } of entries) {
+      if (images.length === limit || bytes >= RANGE_BYTES_TARGET) return { images, more: true };
+      images.push(await this.#open(key, value));
+      bytes += value.length;
+    }
+    return { images, more: false };
+  }
+
+  /** Awaits nothing for a sound row. */
+  #open(storedKey: Uint8Array, value: Uint8Array): Uint8Array | Promise<Uint8Array> {
+    try {
+      const image = openRow(value, this.#options.checksum);
+      imageRowKey(image);
+      return image;
+    } catch (thrown) {
+      return this.#refuse(storedKey, value, thrown);
+    }
+  }
+
+  async #refuse(storedKey: Uint8Array, value: Uint8Array, thrown: unknown): Promise<never> {
+    await this.#options.runner.submit({ load: [], run: () => ({ persist: [setAside(storedKey, value)], reply: undefined }) });
+    this.#options.log.error("a stored row failed its check and was set aside", { keyBytes: storedKey.length });
+    throw thrown;
+  }
+}

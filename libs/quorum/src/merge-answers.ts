@@ -1,0 +1,67 @@
+import { compareBytes, decodeImage, encodeImage, imageRowKey, mergeImages, type RowImage } from "@concord/ports";
+import type { ReplicaPage } from "./row-replica.ts";
+
+/** One row as several replicas answered it. */
+export interface MergedRow {
+  readonly image: RowImage | undefined;
+  /** The image's bytes; empty = never written. */
+  readonly bytes: Uint8Array;
+  /** By position of the answer: does that replica have less than the merged image? */
+  readonly stale: readonly boolean[];
+}
+
+/** Merges encoded images by timestamp (TX30). Equal answers, the common case, are decoded once. Empty bytes = never written. */
+export function mergeAnswers(answers: readonly Uint8Array[]): MergedRow {
+  const first = answers[0]!;
+  if (answers.every((answer) => compareBytes(answer, first) === 0)) {
+    return { image: first.length === 0 ? undefined : decodeImage(first), bytes: first, stale: answers.map(() => false) };
+  }
+  const image = answers
+    .filter((answer) => answer.length > 0)
+    .map(decodeImage)
+    .reduce(mergeImages);
+  const bytes = encodeImage(image);
+  return { image, bytes, stale: answers.map((answer) => compareBytes(answer, bytes) !== 0) };
+}
+
+export interface MergedPage {
+  /** In reading order, dead rows included. */
+  readonly rows: readonly MergedRow[];
+  /** Encoded key of the last decided row when more may follow; undefined = the range is read to its end. */
+  readonly horizon: Uint8Array | undefined;
+}
+
+const NEVER_WRITTEN = new Uint8Array();
+
+/**
+ * Merges pages of one range. What lies beyond the end of the shortest page that was cut is undecided: its replica was not asked
+ * for it yet, so a row that is absent there may still exist, or be deleted (I3).
+ */
+export function mergePages(pages: readonly ReplicaPage[], reverse: boolean): MergedPage {
+  const keys = pages.map((page) => page.images.map(imageRowKey));
+  const inOrder = (left: Uint8Array, right: Uint8Array): number => (reverse ? compareBytes(right, left) : compareBytes(left, right));
+  let horizon: Uint8Array | undefined;
+  pages.forEach((page, at) => {
+    const last = keys[at]!.at(-1);
+    if (page.more && last !== undefined && (horizon === undefined || inOrder(last, horizon) < 0)) horizon = last;
+  });
+  const positions = pages.map(() => 0);
+  const rows: MergedRow[] = [];
+  for (;;) {
+    let next: Uint8Array | undefined;
+    positions.forEach((position, at) => {
+      const key = keys[at]![position];
+      if (key !== undefined && (next === undefined || inOrder(key, next) < 0)) next = key;
+    });
+    if (next === undefined || (horizon !== undefined && inOrder(next, horizon) > 0)) return { rows, horizon };
+    rows.push(mergeAnswers(pages.map((page, at) => takeIf(page, keys[at]!, positions, at, next!))));
+  }
+}
+
+function takeIf(page: ReplicaPage, keys: readonly Uint8Array[], positions: number[], at: number, wanted: Uint8Array): Uint8Array {
+  const position = positions[at]!;
+  const key = keys[position];
+  if (key === undefined || compareBytes(key, wanted) !== 0) return NEVER_WRITTEN;
+  positions[at] = position + 1;
+  return page.images[position]!;
+}

@@ -1,0 +1,6 @@
+import type { MetricDefinition } from "@concord/runtime";
+
+/** Every metric of this lib, for the registry of the process. */
+export const QUORUM_METRICS = [
+  { name: "quorum_read_repairs_total", kind: "counter", help: "Rows repaired because a replica's answer was older.", labels: ["kind"] },
+] as const satisfies readonly MetricDefinition[];

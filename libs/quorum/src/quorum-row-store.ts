@@ -1,0 +1,296 @@
+import {
+  encodeMutation,
+  encodeRange,
+  encodeRowKey,
+  liveRow,
+  compareBytes,
+  decodeRowKey,
+  type ConditionalOutcome,
+  type Mutation,
+  type RowImage,
+  type RowKey,
+  type RowOptions,
+  type RowPage,
+  type RowRange,
+  type RowStore,
+} from "@concord/ports";
+import { assert, ConcordError, silentMetrics, type Clock, type Metrics } from "@concord/runtime";
+import { gather, type Answer, type Gathered } from "./gather.ts";
+import { mutationsOf } from "./image-mutations.ts";
+import {
+  APPLY_CHUNK_BYTES_TARGET,
+  APPLY_CHUNK_MUTATIONS_MAX,
+  BACKGROUND_REPAIRS_MAX,
+  RANGE_IMAGES_MAX,
+  RANGE_SCAN_IMAGES_MAX,
+  RANGE_SLACK_IMAGES,
+  READ_CHUNK_KEYS_MAX,
+} from "./limits.ts";
+import { mergeAnswers, mergePages, type MergedRow } from "./merge-answers.ts";
+import type { ReplicaPage, RowReplica } from "./row-replica.ts";
+
+export interface QuorumRowStoreOptions {
+  /** 1 or 3. */
+  readonly replicas: readonly RowReplica[];
+  readonly clock: Clock;
+  readonly metrics?: Metrics;
+}
+
+/** Row keys in the storage format of one page's bounds, moving forward as pages are decided. */
+interface Bounds {
+  from: Uint8Array;
+  to: Uint8Array;
+}
+
+/**
+ * Rows on 1 or 3 replicas (TX11). Writes go to all and succeed with a majority; reads go to all, the fastest majority counts (TX12),
+ * answers are merged by timestamp and the older replica is repaired before the caller gets them (TX30).
+ */
+export class QuorumRowStore implements RowStore {
+  readonly supportsApplyIf = false;
+  readonly #replicas: readonly RowReplica[];
+  readonly #quorum: number;
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  #backgroundRepairs = 0;
+
+  constructor(options: QuorumRowStoreOptions) {
+    assert(options.replicas.length === 1 || options.replicas.length === 3, "a ring has 1 or 3 replicas (TXR4)");
+    this.#replicas = options.replicas;
+    this.#quorum = Math.floor(options.replicas.length / 2) + 1;
+    this.#clock = options.clock;
+    this.#metrics = options.metrics ?? silentMetrics;
+  }
+
+  /** REPLICAS_UNAVAILABLE, READ_TIMEOUT, CORRUPT_DATA. */
+  async read(keys: readonly RowKey[], options: RowOptions): Promise<(RowImage | undefined)[]> {
+    const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
+    const chunks: Promise<(RowImage | undefined)[]>[] = [];
+    for (let at = 0; at < keys.length; at += READ_CHUNK_KEYS_MAX) {
+      chunks.push(this.#readChunk(keys.slice(at, at + READ_CHUNK_KEYS_MAX).map(encodeRowKey), deadlineMs));
+    }
+    return (await Promise.all(chunks)).flat();
+  }
+
+  /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at. */
+  async readRange(range: RowRange, options: RowOptions): Promise<RowPage> {
+    assert(range.limit >= 1, "a page has room for a row");
+    const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
+    const bounds: Bounds = encodeRange(range);
+    const rows: RowImage[] = [];
+    let scanned = 0;
+    while (compareBytes(bounds.from, bounds.to) < 0) {
+      const wanted = Math.min(range.limit - rows.length + RANGE_SLACK_IMAGES, RANGE_IMAGES_MAX);
+      const page = await this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, deadlineMs);
+      scanned += page.rows.length;
+      for (let i = 0; i < page.rows.length; i += 1) {
+        const { image } = page.rows[i]!;
+        if (liveRow(image) !== undefined) rows.push(image!);
+        if (rows.length < range.limit) continue;
+        const isLast = i === page.rows.length - 1 && page.horizon === undefined;
+        return { rows, next: isLast ? undefined : rows.at(-1)!.key.clustering };
+      }
+      if (page.horizon === undefined) break;
+      if (scanned >= RANGE_SCAN_IMAGES_MAX) return { rows, next: decodeRowKey(page.horizon).clustering };
+      if (range.reverse) bounds.to = page.horizon;
+      else bounds.from = successor(page.horizon);
+    }
+    return { rows, next: undefined };
+  }
+
+  /** REPLICAS_UNAVAILABLE (applied: no), WRITE_TIMEOUT (applied: unknown). The third replica's write goes on in the background. */
+  async apply(mutations: readonly Mutation[], options: RowOptions): Promise<void> {
+    await this.applyEncoded(mutations.map(encodeMutation), options);
+  }
+
+  /** `apply` of mutations that are in the storage format already. */
+  async applyEncoded(mutations: readonly Uint8Array[], options: RowOptions): Promise<void> {
+    const reachable = this.#replicas.filter((replica) => replica.reachable).length;
+    if (reachable < this.#quorum) throw this.#unavailable(reachable);
+    const chunks = chunksOf(mutations);
+    const results = await Promise.all(chunks.map((chunk) => this.#applyChunk(chunk, options.timeoutMs)));
+    const failed = results.filter((result) => result.kind === "too-few");
+    if (failed.length === 0) return;
+    const untouched = failed.length === chunks.length && failed.every(neverApplied);
+    throw this.#writeError(failed[0]!, untouched);
+  }
+
+  applyIf(): Promise<ConditionalOutcome> {
+    return Promise.reject(new ConcordError("USE_TRANSACTION", "the ring has no conditional writes; use a transaction"));
+  }
+
+  #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<void>> {
+    const calls = this.#replicas.map((replica) => replica.applyRows(chunk, timeoutMs));
+    return gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum });
+  }
+
+  async #readChunk(keys: readonly Uint8Array[], deadlineMs: number): Promise<(RowImage | undefined)[]> {
+    const result = await this.#readAnswers(keys, deadlineMs);
+    if (result.kind === "too-few") {
+      if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED")) return this.#readHalves(keys, deadlineMs);
+      throw this.#readError(result);
+    }
+    return result.rows.map((row) => row.image);
+  }
+
+  /** The answer for all keys does not fit into a message. */
+  async #readHalves(keys: readonly Uint8Array[], deadlineMs: number): Promise<(RowImage | undefined)[]> {
+    const middle = keys.length >>> 1;
+    const first = await this.#readChunk(keys.slice(0, middle), deadlineMs);
+    return first.concat(await this.#readChunk(keys.slice(middle), deadlineMs));
+  }
+
+  async #readAnswers(
+    keys: readonly Uint8Array[],
+    deadlineMs: number,
+  ): Promise<{ kind: "read"; rows: readonly MergedRow[] } | Extract<Gathered<unknown>, { kind: "too-few" }>> {
+    const timeoutMs = this.#remaining(deadlineMs);
+    let merged: readonly MergedRow[] | undefined;
+    const calls = this.#replicas.map(async (replica) => {
+      const images = await replica.readRows(keys, timeoutMs);
+      if (images.length !== keys.length) throw new ConcordError("INTERNAL", `${replica.name} answered ${images.length} of ${keys.length} keys`);
+      return images;
+    });
+    const onLate = (late: Answer<readonly Uint8Array[]>): void => {
+      if (merged !== undefined) this.#repairLate(late.replica, merged, late.value);
+    };
+    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
+    if (result.kind === "too-few") return result;
+    const { answers } = result;
+    const rows = keys.map((_, at) => mergeAnswers(answers.map((answer) => answer.value[at]!)));
+    merged = rows;
+    await this.#repair(rows, answers.map((answer) => answer.replica), deadlineMs);
+    return { kind: "read", rows };
+  }
+
+  async #readPage(
+    range: { from: Uint8Array; to: Uint8Array; reverse: boolean; limit: number },
+    deadlineMs: number,
+  ): Promise<{ rows: readonly MergedRow[]; horizon: Uint8Array | undefined }> {
+    const timeoutMs = this.#remaining(deadlineMs);
+    const calls = this.#replicas.map(async (replica): Promise<ReplicaPage> => {
+      const page = await replica.readRowRange(range, timeoutMs);
+      if (page.more && page.images.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
+      return page;
+    });
+    let late: Answer<ReplicaPage> | undefined;
+    let answered: readonly Answer<ReplicaPage>[] | undefined;
+    const onLate = (answer: Answer<ReplicaPage>): void => {
+      late = answer;
+      if (answered !== undefined) this.#repairLatePage(late, answered, range.reverse);
+    };
+    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
+    if (result.kind === "too-few") throw this.#readError(result);
+    answered = result.answers;
+    const page = mergePages(answered.map((answer) => answer.value), range.reverse);
+    await this.#repair(page.rows, answered.map((answer) => answer.replica), deadlineMs);
+    return page;
+  }
+
+  /**
+   * Blocking read repair (TX30): returns when a majority holds every merged row, so that no later read can see less (I2). What
+   * one of the answering replicas lacks is sent to all that may lack it.
+   */
+  async #repair(rows: readonly MergedRow[], answered: readonly number[], deadlineMs: number): Promise<void> {
+    if (rows.every((row) => !row.stale.includes(true))) return;
+    const stale = rows.filter((row) => row.stale.includes(true));
+    const calls: Promise<void>[] = [];
+    let upToDate = 0;
+    const timeoutMs = this.#remaining(deadlineMs);
+    this.#replicas.forEach((replica, at) => {
+      const position = answered.indexOf(at);
+      const lacking = position < 0 ? stale : stale.filter((row) => row.stale[position]);
+      if (lacking.length === 0) upToDate += 1;
+      else calls.push(this.#send(replica, lacking, timeoutMs));
+    });
+    this.#metrics.count("quorum_read_repairs_total", stale.length, { kind: "blocking" });
+    const needed = Math.max(0, this.#quorum - upToDate);
+    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed });
+    if (result.kind === "too-few") throw this.#readError(result);
+  }
+
+  async #send(replica: RowReplica, rows: readonly MergedRow[], timeoutMs: number): Promise<void> {
+    const mutations = rows.flatMap((row) => mutationsOf(row.image!)).map(encodeMutation);
+    await Promise.all(chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)));
+  }
+
+  /** The third answer does not count (TX12); if it shows that its replica lacks something, that is repaired behind the caller. */
+  #repairLate(replica: number, merged: readonly MergedRow[], late: readonly Uint8Array[]): void {
+    const lacking = merged.filter((row, at) => row.image !== undefined && mergeAnswers([row.bytes, late[at]!]).stale[1]);
+    if (lacking.length === 0 || this.#backgroundRepairs >= BACKGROUND_REPAIRS_MAX) return;
+    this.#backgroundRepairs += 1;
+    this.#metrics.count("quorum_read_repairs_total", lacking.length, { kind: "background" });
+    const done = (): void => {
+      this.#backgroundRepairs -= 1;
+    };
+    this.#send(this.#replicas[replica]!, lacking, BACKGROUND_REPAIR_TIMEOUT_MS).then(done, done);
+  }
+
+  #repairLatePage(late: Answer<ReplicaPage>, answered: readonly Answer<ReplicaPage>[], reverse: boolean): void {
+    const page = mergePages([late.value, ...answered.map((answer) => answer.value)], reverse);
+    const lacking = page.rows.filter((row) => row.stale[0]);
+    this.#repairLate(late.replica, lacking, lacking.map(() => NEVER_WRITTEN));
+  }
+
+  #remaining(deadlineMs: number): number {
+    return Math.max(1, deadlineMs - this.#clock.monotonicMs());
+  }
+
+  #unavailable(reachable: number): ConcordError {
+    const text = `${reachable} of ${this.#replicas.length} replicas are reachable, ${this.#quorum} are needed`;
+    return new ConcordError("REPLICAS_UNAVAILABLE", text, { metadata: { reachable: String(reachable), needed: String(this.#quorum) } });
+  }
+
+  #writeError(result: Extract<Gathered<void>, { kind: "too-few" }>, untouched: boolean): ConcordError {
+    const metadata = { reasons: reasonsOf(result), confirmed: String(result.answers), needed: String(this.#quorum) };
+    if (untouched) {
+      const refusal = result.failures.find((failure) => failure.kind === "rejected");
+      return refusal ?? new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas took the write; nothing was written", { metadata });
+    }
+    return new ConcordError("WRITE_TIMEOUT", `${result.answers} replicas confirmed the write, ${this.#quorum} are needed; it may be applied`, { metadata });
+  }
+
+  #readError(result: Extract<Gathered<unknown>, { kind: "too-few" }>): ConcordError {
+    const corrupt = result.failures.find((failure) => failure.code === "CORRUPT_DATA" || failure.code === "LIMIT_EXCEEDED");
+    if (corrupt !== undefined) return corrupt;
+    const metadata = { reasons: reasonsOf(result), answered: String(result.answers), needed: String(this.#quorum) };
+    const code = result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no") ? "REPLICAS_UNAVAILABLE" : "READ_TIMEOUT";
+    return new ConcordError(code, `${result.answers} replicas answered, ${this.#quorum} are needed`, { metadata });
+  }
+}
+
+const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;
+const NEVER_WRITTEN = new Uint8Array();
+
+function neverApplied(result: Gathered<void>): boolean {
+  return result.kind === "too-few" && result.answers === 0 && result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no");
+}
+
+function reasonsOf(result: Extract<Gathered<unknown>, { kind: "too-few" }>): string {
+  const codes = result.failures.map((failure) => failure.code);
+  return [...codes, ...Array.from({ length: result.outstanding }, () => "NO_ANSWER")].join(",");
+}
+
+/** The smallest key above this one. */
+function successor(key: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(key.length + 1);
+  bytes.set(key);
+  return bytes;
+}
+
+function chunksOf(mutations: readonly Uint8Array[]): (readonly Uint8Array[])[] {
+  const chunks: Uint8Array[][] = [];
+  let current: Uint8Array[] = [];
+  let bytes = 0;
+  for (const mutation of mutations) {
+    if (current.length === APPLY_CHUNK_MUTATIONS_MAX || (current.length > 0 && bytes + mutation.length > APPLY_CHUNK_BYTES_TARGET)) {
+      chunks.push(current);
+      current = [];
+      bytes = 0;
+    }
+    current.push(mutation);
+    bytes += mutation.length;
+  }
+  if (current.length > 0) chunks.push(current);
+  return chunks;
+}

@@ -1,0 +1,32 @@
+/** Bounds of stored row keys (without namespace); a page of a range. */
+export interface ReplicaRange {
+  /** Inclusive. */
+  readonly from: Uint8Array;
+  /** Exclusive. */
+  readonly to: Uint8Array;
+  readonly reverse: boolean;
+  /** At most this many images, dead ones included. */
+  readonly limit: number;
+}
+
+export interface ReplicaPage {
+  /** Encoded images in reading order, dead ones included. */
+  readonly images: readonly Uint8Array[];
+  /** More may follow the last image. Never without an image. */
+  readonly more: boolean;
+}
+
+/**
+ * A link to one replica of the rows: the local one or a session to a peer. Keys, mutations and images are in the storage format.
+ * A call that the replica never saw rejects with `applied: no`; calls settle within `timeoutMs` or the caller's own deadline counts.
+ */
+export interface RowReplica {
+  readonly name: string;
+  /** False: the last contact failed and no new one was made since. */
+  readonly reachable: boolean;
+  /** Resolves when every mutation is merged and synced. */
+  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+  /** In the order of `keys`; empty bytes = never written. */
+  readRows(keys: readonly Uint8Array[], timeoutMs: number): Promise<readonly Uint8Array[]>;
+  readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage>;
+}

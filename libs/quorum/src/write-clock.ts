@@ -1,0 +1,26 @@
+import { ConcordError, type Clock, type TimestampUs } from "@concord/runtime";
+import { TIMESTAMP_AHEAD_MS_MAX } from "./limits.ts";
+
+/** Timestamps of plain writes: the wall clock, made strictly increasing within this node. */
+export class WriteClock {
+  readonly #clock: Clock;
+  #lastUs: TimestampUs = 0n;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  draw(): TimestampUs {
+    const nowUs = this.#clock.nowUs();
+    this.#lastUs = nowUs > this.#lastUs ? nowUs : this.#lastUs + 1n;
+    return this.#lastUs;
+  }
+
+  /** A timestamp the client gave: above 0 and not far ahead of our clock, else TIMESTAMP_OUT_OF_RANGE. */
+  check(timestampUs: TimestampUs): TimestampUs {
+    const limitUs = this.#clock.nowUs() + BigInt(TIMESTAMP_AHEAD_MS_MAX) * 1000n;
+    if (timestampUs > 0n && timestampUs <= limitUs) return timestampUs;
+    const text = `the timestamp must be above 0 and at most ${TIMESTAMP_AHEAD_MS_MAX} ms ahead of the server's clock`;
+    throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", text, { metadata: { limit: "TIMESTAMP_AHEAD_MS_MAX", value: String(TIMESTAMP_AHEAD_MS_MAX) } });
+  }
+}
