@@ -8,8 +8,11 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { loadSync, type AnyDefinition, type MessageTypeDefinition, type PackageDefinition, type ServiceDefinition } from "@grpc/proto-loader";
+import { loadSync, type MessageTypeDefinition, type PackageDefinition, type ServiceDefinition } from "@grpc/proto-loader";
 import { enumChecker, resolveTypeName, type EnumChecker, type TypeDescriptor } from "./enum-checker.ts";
+import { fileOfSymbol, loadedTypes, protoFiles as descriptorFiles, type ProtoFile } from "./files.ts";
+
+export { fileOfSymbol, type ProtoFile };
 
 /** One method of a service. Structurally a `MethodDescriptor` of the runtime lib, with what servers need besides. */
 export interface ServiceMethod {
@@ -46,8 +49,8 @@ export interface ProtoSet {
   /** The names of an enum's values in order of their numbers; throws when there is no such enum. */
   enumNames(fullName: string): readonly string[];
   readonly serviceNames: readonly string[];
-  /** One encoded google.protobuf.FileDescriptorProto per package, dependencies not filled in. */
-  readonly fileDescriptors: readonly Uint8Array[];
+  /** The contracts themselves, one file per package, for server reflection. Parsed again at the first call (names in snake_case). */
+  files(): readonly ProtoFile[];
 }
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -59,16 +62,11 @@ const PROTO_FOLDERS = ["concord", "google", "grpc"];
 
 /** Every .proto below the given roots; later roots may import from earlier ones. */
 export function loadProtoSet(roots: readonly string[]): ProtoSet {
-  const files = roots.flatMap((root) => protoFiles(root).map((file) => relative(root, file)));
-  const definitions = loadSync(files, {
-    includeDirs: [...roots],
-    keepCase: false,
-    longs: BigInt as unknown as Function,
-    enums: String,
-    defaults: true,
-    oneofs: true,
-  });
-  return protoSet(definitions);
+  const paths = roots.flatMap((root) => protoPaths(root).map((file) => relative(root, file)));
+  const includeDirs = [...roots];
+  const longs = BigInt as unknown as Function;
+  const definitions = loadSync(paths, { includeDirs, keepCase: false, longs, enums: String, defaults: true, oneofs: true });
+  return protoSet(definitions, () => descriptorFiles(loadedTypes(loadSync(paths, { includeDirs, keepCase: true }))));
 }
 
 let concord: ProtoSet | undefined;
@@ -89,7 +87,7 @@ export function loadMessage(fullName: string): MessageCodec {
   return concordProtos().message(fullName);
 }
 
-function protoFiles(root: string): string[] {
+function protoPaths(root: string): string[] {
   const folders = root === PROTO_ROOT ? PROTO_FOLDERS.map((folder) => join(root, folder)) : [root];
   return folders
     .filter((folder) => existsSync(folder))
@@ -99,19 +97,19 @@ function protoFiles(root: string): string[] {
     .sort();
 }
 
-function protoSet(definitions: PackageDefinition): ProtoSet {
-  const types = typesByName(definitions);
+function protoSet(definitions: PackageDefinition, readFiles: () => readonly ProtoFile[]): ProtoSet {
+  const { types, services } = loadedTypes(definitions);
   const check = enumChecker(types);
-  const services = new Map<string, ServiceMethods>();
+  const methods = new Map<string, ServiceMethods>();
+  let files: readonly ProtoFile[] | undefined;
   return {
     service(fullName) {
-      let methods = services.get(fullName);
-      if (methods === undefined) {
-        const checker = (shortName: string): EnumChecker => check(resolveTypeName(types, fullName, shortName));
-        methods = serviceMethods(fullName, requireService(definitions, fullName), checker);
-        services.set(fullName, methods);
-      }
-      return methods;
+      const definition = services.get(fullName);
+      if (definition === undefined) throw new Error(`no service ${fullName} in the loaded .proto files`);
+      const checker = (shortName: string): EnumChecker => check(resolveTypeName(types, fullName, shortName));
+      const known = methods.get(fullName) ?? serviceMethods(fullName, definition, checker);
+      methods.set(fullName, known);
+      return known;
     },
     message(fullName) {
       const type = definitions[fullName];
@@ -123,8 +121,8 @@ function protoSet(definitions: PackageDefinition): ProtoSet {
       if (values === undefined) throw new Error(`no enum ${fullName} in the loaded .proto files`);
       return values.toSorted((a, b) => a.number - b.number).map((value) => value.name);
     },
-    serviceNames: Object.keys(definitions).filter((name) => isService(definitions[name]!)),
-    fileDescriptors: fileDescriptorsOf(definitions),
+    serviceNames: [...services.keys()],
+    files: () => (files ??= readFiles()),
   };
 }
 
@@ -150,35 +148,7 @@ function serviceMethods(service: string, definition: ServiceDefinition, checker:
   return Object.fromEntries(entries);
 }
 
-function requireService(definitions: PackageDefinition, fullName: string): ServiceDefinition {
-  const definition = definitions[fullName];
-  if (definition === undefined || !isService(definition)) throw new Error(`no service ${fullName} in the loaded .proto files`);
-  return definition;
-}
-
-/** Messages and enums by full name, nested ones too (proto-loader lists only the outermost). */
-function typesByName(definitions: PackageDefinition): Map<string, TypeDescriptor> {
-  const types = new Map<string, TypeDescriptor>();
-  const add = (fullName: string, type: TypeDescriptor): void => {
-    types.set(fullName, type);
-    for (const nested of [...(type.nestedType ?? []), ...(type.enumType ?? [])]) add(`${fullName}.${nested.name}`, nested);
-  };
-  for (const [fullName, definition] of Object.entries(definitions)) {
-    if (!isService(definition)) add(fullName, (definition as { type: object }).type as TypeDescriptor);
-  }
-  return types;
-}
-
-function fileDescriptorsOf(definitions: PackageDefinition): readonly Uint8Array[] {
-  const message = Object.values(definitions).find(isMessage);
-  return message === undefined ? [] : message.fileDescriptorProtos;
-}
-
-function isService(definition: AnyDefinition): definition is ServiceDefinition {
-  return !("format" in definition && typeof definition.format === "string");
-}
-
-function isMessage(definition: AnyDefinition): definition is MessageTypeDefinition<object, object> {
+function isMessage(definition: PackageDefinition[string]): definition is MessageTypeDefinition<object, object> {
   return "format" in definition && definition.format === "Protocol Buffer 3 DescriptorProto";
 }
 
