@@ -65,7 +65,8 @@ function install() {
 
 /** The pinned Node where the registry has a binary for this platform, else the one running us if it is new enough. */
 function findRuntime() {
-  const pinned = [join(BIN, "node"), join(ROOT, "node_modules", `node-win-${process.arch}`, "bin", "node.exe")].find(existsSync);
+  const packages = join(ROOT, "node_modules", `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`);
+  const pinned = ["node", "node.exe"].map((name) => join(packages, "bin", name)).find((path) => existsSync(path));
   if (pinned !== undefined) return pinned;
   if (majorOf(process.version) >= OLDEST_RUNTIME_MAJOR) return process.execPath;
   return fail(`no Node binary is packaged for ${process.platform}-${process.arch}: run this with Node ${OLDEST_RUNTIME_MAJOR} or newer`);
@@ -87,7 +88,7 @@ function starters() {
  * killed: when the npm that started us is gone, we stop.
  */
 function run(runtime, args) {
-  const env = { ...process.env, PATH: `${BIN}${delimiter}${process.env.PATH ?? ""}` };
+  const env = { ...process.env, PATH: [dirname(runtime), BIN, process.env.PATH].join(delimiter) };
   const child = spawn(runtime, args, { cwd: process.cwd(), env, stdio: "inherit", detached: process.platform !== "win32" });
   for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
   const startedBy = starters();
