@@ -1,0 +1,214 @@
+import { crc32 } from "node:zlib";
+import {
+  assert,
+  unreachable,
+  type Clock,
+  type Environment,
+  type Log,
+  type LogFields,
+  type Metrics,
+  type Timer,
+  type Transport,
+} from "@concord/runtime";
+import type { Scheduler } from "./scheduler.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+
+/** 2026-01-01T00:00:00Z: where every simulated wall clock starts. */
+export const SIMULATION_EPOCH_MS = 1_767_225_600_000;
+
+/** The hardware clock of a node: it survives restarts. Only the wall clock steps; both drift. */
+export interface HardwareClock {
+  offsetUs: number;
+  readonly drift: number;
+}
+
+/** How an incarnation reports upwards; implemented by the world. */
+export interface Witness {
+  violation(kind: string, text: string): void;
+  note(line: string): void;
+  count(name: string, value: number): void;
+  reachedPoint(incarnation: Incarnation, point: string): void;
+}
+
+type Life =
+  | { readonly kind: "running" }
+  | { readonly kind: "paused"; readonly held: (() => void)[] }
+  /** Resumed, with work left from the pause: later work queues behind it, so streams stay in order. */
+  | { readonly kind: "catching-up"; readonly held: (() => void)[] }
+  | { readonly kind: "dead" };
+
+/**
+ * One life of a node, from start to crash. Everything that wakes its code up goes through `run`: a dead incarnation's timers,
+ * deliveries and disk completions never run (I3), a paused one's are held and released in a burst.
+ */
+export class Incarnation {
+  readonly node: string;
+  readonly name: string;
+  readonly #scheduler: Scheduler;
+  readonly #witness: Witness;
+  #life: Life = { kind: "running" };
+
+  constructor(node: string, generation: number, scheduler: Scheduler, witness: Witness) {
+    this.node = node;
+    this.name = `${node}#${generation}`;
+    this.#scheduler = scheduler;
+    this.#witness = witness;
+  }
+
+  get isDead(): boolean {
+    return this.#life.kind === "dead";
+  }
+
+  get isPaused(): boolean {
+    return this.#life.kind === "paused";
+  }
+
+  run(action: () => void): void {
+    switch (this.#life.kind) {
+      case "dead":
+        return;
+      case "paused":
+      case "catching-up":
+        this.#life.held.push(action);
+        return;
+      case "running":
+        this.#call(action);
+        return;
+      default:
+        unreachable(this.#life);
+    }
+  }
+
+  pause(): void {
+    if (this.isDead || this.isPaused) return;
+    this.#life = { kind: "paused", held: this.#life.kind === "catching-up" ? this.#life.held : [] };
+  }
+
+  /** Releases what was held, in order, each in its own turn. */
+  resume(): void {
+    if (this.#life.kind !== "paused") return;
+    const catchingUp: Life = { kind: "catching-up", held: this.#life.held };
+    this.#life = catchingUp;
+    this.#scheduler.after(1, () => this.#catchUp(catchingUp));
+  }
+
+  die(): void {
+    this.#life = { kind: "dead" };
+  }
+
+  #catchUp(turn: Life): void {
+    if (this.#life !== turn || turn.kind !== "catching-up") return;
+    const action = turn.held.shift();
+    if (action === undefined) {
+      this.#life = { kind: "running" };
+      return;
+    }
+    this.#call(action);
+    this.#scheduler.after(1, () => this.#catchUp(turn));
+  }
+
+  #call(action: () => void): void {
+    try {
+      action();
+    } catch (thrown) {
+      this.#witness.violation("uncaught exception", `${this.name}: ${describeError(thrown)}`);
+    }
+  }
+}
+
+export interface EnvironmentParts {
+  readonly incarnation: Incarnation;
+  readonly scheduler: Scheduler;
+  readonly random: SeededRandom;
+  readonly hardware: HardwareClock;
+  readonly transport: Transport;
+  readonly witness: Witness;
+}
+
+export function simulatedEnvironment(parts: EnvironmentParts): Environment {
+  const { incarnation, witness } = parts;
+  return {
+    clock: simulatedClock(parts),
+    random: { bytes: parts.random.bytes, below: parts.random.below, float: parts.random.float },
+    transport: parts.transport,
+    checksum: (bytes) => crc32(bytes),
+    log: simulatedLog(incarnation, witness),
+    metrics: simulatedMetrics(incarnation, witness),
+    killPoint: (point) => {
+      if (!incarnation.isDead) witness.reachedPoint(incarnation, point);
+    },
+  };
+}
+
+/** Timers fire up to this much late, as in a busy process. */
+const TIMER_SLACK_US = 300;
+
+function simulatedClock({ incarnation, scheduler, random, hardware }: EnvironmentParts): Clock {
+  const elapsedUs = (): number => scheduler.nowUs * (1 + hardware.drift);
+  const wallUs = (): number => SIMULATION_EPOCH_MS * 1000 + elapsedUs() + hardware.offsetUs;
+  const later = (delayUs: number, action: () => void): Timer => {
+    const event = scheduler.after(delayUs, () => incarnation.run(fire));
+    let isDone = incarnation.isDead;
+    const fire = (): void => {
+      if (isDone) return;
+      isDone = true;
+      action();
+    };
+    return {
+      cancel: () => {
+        isDone = true;
+        event.action = undefined;
+      },
+    };
+  };
+  return {
+    nowMs: () => Math.floor(wallUs() / 1000),
+    nowUs: () => BigInt(Math.floor(wallUs())),
+    monotonicMs: () => elapsedUs() / 1000,
+    setTimer: (delayMs, action) => {
+      assert(Number.isFinite(delayMs), "a timer needs a finite delay");
+      return later(1 + Math.max(0, delayMs) * 1000 * (1 - hardware.drift) + random.below(TIMER_SLACK_US), action);
+    },
+    defer: (action) => void later(0, action),
+  };
+}
+
+function simulatedLog(incarnation: Incarnation, witness: Witness): Log {
+  const write = (level: string, message: string, fields: LogFields | undefined): void => {
+    if (incarnation.isDead) return;
+    const text = `${message}${fields === undefined ? "" : ` ${describeFields(fields)}`}`;
+    witness.note(`log ${incarnation.name} ${level} ${text}`);
+    if (level === "error" && isInternal(message, fields)) witness.violation("internal error", `${incarnation.name}: ${text}`);
+  };
+  return {
+    debug: () => undefined,
+    info: (message, fields) => write("info", message, fields),
+    warn: (message, fields) => write("warn", message, fields),
+    error: (message, fields) => write("error", message, fields),
+  };
+}
+
+function simulatedMetrics(incarnation: Incarnation, witness: Witness): Metrics {
+  return {
+    count: (name, value) => {
+      if (!incarnation.isDead) witness.count(name, value ?? 1);
+    },
+    gauge: () => undefined,
+    observe: () => undefined,
+  };
+}
+
+function isInternal(message: string, fields: LogFields | undefined): boolean {
+  if (/assertion failed|unreachable value/.test(message)) return true;
+  return fields !== undefined && Object.values(fields).some((value) => value === "INTERNAL");
+}
+
+function describeFields(fields: LogFields): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${String(value)}`)
+    .join(" ");
+}
+
+export function describeError(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}

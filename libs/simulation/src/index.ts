@@ -1,0 +1,7 @@
+export type { CrashMode } from "./disk.ts";
+export { drawFaultPlan, FAULT_KINDS, type Fault, type FaultKind, type FaultPlanOptions, type FaultTargets } from "./fault-plan.ts";
+export { SIMULATION_EPOCH_MS } from "./incarnation.ts";
+export { CALM_NETWORK, type NetworkProfile } from "./links.ts";
+export { KEEPALIVE_US } from "./network.ts";
+export { seededRandom, type SeededRandom } from "./seeded-random.ts";
+export { World, type Boot, type Booted, type NodeHost, type Violation, type WorldOptions } from "./world.ts";

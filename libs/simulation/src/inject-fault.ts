@@ -1,0 +1,70 @@
+import { unreachable } from "@concord/runtime";
+import type { Fault } from "./fault-plan.ts";
+import type { World } from "./world.ts";
+
+/** Does to the world what the fault says, and arranges its end. */
+export function injectFault(world: World, fault: Fault): void {
+  const { links } = world.network;
+  const later = (delayMs: number, action: () => void): void => world.at(world.nowMs + delayMs, action);
+  switch (fault.kind) {
+    case "partition":
+      partition(world, fault.left, fault.right, fault.oneWay, fault.forMs);
+      return;
+    case "drop":
+      links.dropRate = fault.rate;
+      later(fault.forMs, () => (links.dropRate = 0));
+      return;
+    case "slow-link":
+      links.slow(fault.from, fault.to, fault.factor);
+      later(fault.forMs, () => links.slow(fault.from, fault.to, 1));
+      return;
+    case "break":
+      world.network.breakBetween(fault.left, fault.right);
+      return;
+    case "crash":
+      world.crash(fault.node, fault.mode);
+      later(fault.forMs, () => world.start(fault.node));
+      return;
+    case "crash-at-point":
+      world.armKillPoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
+      return;
+    case "pause":
+      world.pause(fault.node);
+      later(fault.forMs, () => world.resume(fault.node));
+      return;
+    case "replace":
+      replace(world, fault.node, fault.forMs, fault.zombieMs);
+      return;
+    case "clock-step":
+      world.stepClock(fault.node, fault.byMs);
+      return;
+    case "sync-failure":
+      world.disk(fault.node).failNextSync = true;
+      later(fault.afterMs, () => world.crash(fault.node, "power"));
+      later(fault.afterMs + fault.forMs, () => world.start(fault.node));
+      return;
+    case "slow-disk":
+      world.disk(fault.node).slowness = fault.factor;
+      later(fault.forMs, () => (world.disk(fault.node).slowness = 1));
+      return;
+    default:
+      unreachable(fault);
+  }
+}
+
+function partition(world: World, left: readonly string[], right: readonly string[], oneWay: boolean, forMs: number): void {
+  const pairs = left.flatMap((from) => right.map((to) => [from, to] as const));
+  const links = oneWay ? pairs : [...pairs, ...pairs.map(([from, to]) => [to, from] as const)];
+  for (const [from, to] of links) world.network.block(from, to);
+  world.at(world.nowMs + forMs, () => {
+    if (world.isHealed) return;
+    for (const [from, to] of links) world.network.unblock(from, to);
+  });
+}
+
+function replace(world: World, node: string, forMs: number, zombieMs: number): void {
+  if (!world.isUp(node)) return;
+  const zombie = world.replace(node);
+  world.at(world.nowMs + forMs, zombie.wake);
+  world.at(world.nowMs + forMs + zombieMs, zombie.end);
+}

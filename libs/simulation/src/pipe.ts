@@ -1,0 +1,79 @@
+import type { Connection } from "./connection.ts";
+import type { Incarnation } from "./incarnation.ts";
+import type { SimNetwork } from "./network.ts";
+
+/** Bytes on their way in one direction of a stream before `send` answers false. */
+export const STREAM_WINDOW_BYTES = 65_536;
+
+/**
+ * One direction of a stream: reliable and in order until the connection breaks (I5). A blocked link stalls it; when the link heals
+ * before the keepalive gives up, everything arrives late and in order.
+ */
+export class Pipe {
+  readonly from: string;
+  readonly to: string;
+  readonly #network: SimNetwork;
+  readonly #connection: Connection;
+  readonly #label: string;
+  #stalled: (() => void)[] = [];
+  #lastAtUs = 0;
+  #inFlightBytes = 0;
+  #drained: () => void = () => undefined;
+
+  constructor(network: SimNetwork, connection: Connection, from: string, to: string, label: string) {
+    this.#network = network;
+    this.#connection = connection;
+    this.from = from;
+    this.to = to;
+    this.#label = label;
+  }
+
+  get hasRoom(): boolean {
+    return this.#inFlightBytes < STREAM_WINDOW_BYTES;
+  }
+
+  /** Called at the sender when the window opened again. */
+  onDrained(listener: () => void): void {
+    this.#drained = listener;
+  }
+
+  /** `arrive` runs when the bytes are at the other host; it hands them to the process there and calls `consumed`. */
+  send(kind: string, bytes: Uint8Array, arrive: () => void): void {
+    if (this.#connection.isBroken) return;
+    this.#inFlightBytes += bytes.length;
+    this.#network.traceMessage(this.from, this.to, `${this.#label} ${kind}`, bytes);
+    this.#schedule(arrive);
+  }
+
+  consumed(sender: Incarnation, length: number): void {
+    const hadRoom = this.hasRoom;
+    this.#inFlightBytes -= length;
+    if (hadRoom || !this.hasRoom) return;
+    const { links, scheduler } = this.#network;
+    scheduler.after(links.delayUs(this.to, this.from), () => sender.run(this.#drained));
+  }
+
+  /** The link is open again: what waited travels now, in order. */
+  release(): void {
+    const waiting = this.#stalled;
+    this.#stalled = [];
+    for (const arrive of waiting) this.#schedule(arrive);
+  }
+
+  #schedule(arrive: () => void): void {
+    const { links, scheduler } = this.#network;
+    const atUs = Math.max(this.#lastAtUs + 1, scheduler.nowUs + links.delayUs(this.from, this.to));
+    this.#lastAtUs = atUs;
+    scheduler.at(atUs, () => this.#arrived(arrive));
+  }
+
+  #arrived(arrive: () => void): void {
+    if (this.#connection.isOverFor(this.to) || this.#network.isDeadEnd(this.#connection, this.to)) return;
+    if (this.#stalled.length > 0 || this.#network.links.isBlocked(this.from, this.to)) {
+      this.#stalled.push(arrive);
+      this.#network.stalled(this, this.#connection);
+      return;
+    }
+    arrive();
+  }
+}

@@ -1,0 +1,68 @@
+import type { MethodDescriptor, ServedMethod } from "@concord/runtime";
+import type { Boot, NodeHost } from "./index.ts";
+
+/** Methods made by hand, JSON on the wire. */
+export function toyMethod(path: string, isStream = false): MethodDescriptor {
+  const encode = (message: object): Uint8Array => Buffer.from(JSON.stringify(message));
+  const decode = (bytes: Uint8Array): object => JSON.parse(Buffer.from(bytes).toString()) as object;
+  return {
+    path,
+    requestStream: isStream,
+    responseStream: isStream,
+    encodeRequest: encode,
+    decodeRequest: decode,
+    encodeResponse: encode,
+    decodeResponse: decode,
+  };
+}
+
+export const PUT = toyMethod("/toy.Store/Put");
+export const GET = toyMethod("/toy.Store/Get");
+export const TALK = toyMethod("/toy.Store/Talk", true);
+
+const bytesOf = (text: string): Uint8Array => Buffer.from(text);
+
+/** A small durable store: Put syncs before it answers, Talk echoes numbered messages. */
+export function toyStore(address: string): Boot {
+  return async (host: NodeHost) => {
+    const store = await host.openKeyValue("main");
+    const put: ServedMethod = {
+      kind: "unary",
+      method: PUT,
+      handle: async (request) => {
+        const { key, value } = request as { key: string; value: string };
+        host.env.killPoint("toy:before-write");
+        await store.batch([{ kind: "put", key: bytesOf(key), value: bytesOf(value) }], { sync: true });
+        host.env.killPoint("toy:after-write");
+        return { ok: true };
+      },
+    };
+    const get: ServedMethod = {
+      kind: "unary",
+      method: GET,
+      handle: async (request) => {
+        const value = await store.get(bytesOf((request as { key: string }).key));
+        return value === undefined ? {} : { value: Buffer.from(value).toString() };
+      },
+    };
+    const talk: ServedMethod = {
+      kind: "stream",
+      method: TALK,
+      handle: (stream) => {
+        stream.onMessage((message) => stream.send(message));
+        stream.onEnd((error) => {
+          if (error === undefined) stream.end();
+        });
+      },
+    };
+    const listener = await host.env.transport.serve(address, [put, get, talk]);
+    return { stop: () => listener.drain(1_000) };
+  };
+}
+
+/** Runs `body` as the only process of a node and answers its result. */
+export function clientOf(world: { node(name: string, boot: Boot): void }, name: string): Promise<NodeHost> {
+  return new Promise((resolve) => {
+    world.node(name, async (host) => resolve(host));
+  });
+}
