@@ -26,7 +26,10 @@ export type RaiseOutcome =
 export type AppendOutcome =
   /** Two replicas synced it (one in single-node mode): it can not be lost any more (TX27). */
   | { readonly kind: "logged" }
-  /** A newer epoch was promised: this entry was not logged by this call and its owner must drop everything (TXD1). */
+  /**
+   * A newer epoch was promised: its owner must drop everything (TXD1). The entry itself may still survive, when a replica had
+   * accepted it before: that is the next owner's to say, so to a client its transactions are OUTCOME_UNKNOWN.
+   */
   | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
   /** Nobody knows; only the identical append may be sent again, and the epoch decides. */
   | { readonly kind: "unknown" };
@@ -44,7 +47,9 @@ export interface AppendRequest {
 
 /**
  * The fenced, group-addressed commit log (TXR1-TXR4). Every answer is given after the replicas' state is synced. An epoch belongs
- * to one owner: raising to an epoch that is not above the promised one is refused, except to the same (epoch, owner) again.
+ * to one owner: raising to an epoch that is not above the promised one is refused, except to the same (epoch, owner) again. An
+ * owner first appends the whole tail of its raise again (same seqs, same bytes, its own epoch); it has one append in flight (TXD10)
+ * and sends seq n + 1 only after n was logged.
  */
 export interface GroupLog {
   /** Promised epoch of a group as a quorum knows it; 0 and "" when it was never raised. */

@@ -1,0 +1,24 @@
+/** Content of one entry. One flush of a master. */
+export const ENTRY_BYTES_MAX = 1024 * 1024;
+/** Entries a replica keeps above what is applied; one more is refused with OVERLOADED until the owner trims. */
+export const TAIL_ENTRIES_MAX = 1024;
+/** Their contents together: a whole tail fits one message between nodes. */
+export const TAIL_BYTES_MAX = 3 * 1024 * 1024;
+/** Groups a replica keeps. */
+export const GROUPS_MAX = 1024;
+/** Bytes of a group's name and of an owner's name, UTF-8. */
+export const GROUP_BYTES_MAX = 64;
+export const OWNER_BYTES_MAX = 128;
+/** Entries of one answer to logRead; at least one is given if there is any, further ones within LOG_READ_BYTES_MAX. */
+export const LOG_READ_ENTRIES_MAX = 1024;
+export const LOG_READ_BYTES_MAX = 2 * 1024 * 1024;
+
+/** Calls to one replica in flight, the slow ones in the background included; above it the replica counts as unreachable. */
+export const LINK_IN_FLIGHT_MAX = 256;
+/** Tries to make one replica accept one entry: raise it, catch it up, offer again. */
+export const OFFER_ATTEMPTS_MAX = 4;
+
+/** Tries of each step of a takeover, and the pause between them, which doubles. */
+export const TAKE_OVER_ATTEMPTS_MAX = 60;
+export const TAKE_OVER_PAUSE_MS_MIN = 5;
+export const TAKE_OVER_PAUSE_MS_MAX = 250;

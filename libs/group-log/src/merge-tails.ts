@@ -1,0 +1,45 @@
+import { compareBytes, type LogEntry, type LogTail } from "@concord/ports";
+import { assert } from "@concord/runtime";
+import type { ReplicaLogState } from "./replica.ts";
+
+/**
+ * The tail a new owner must finish, out of the tails of a majority that promised it (TXR3): it starts at the largest applied mark;
+ * per seq the entry with the highest epoch. A replica whose entry differs from the chosen one has followed a history that was not
+ * decided: what it holds after that is not looked at (I5).
+ */
+export function mergeTails(states: readonly ReplicaLogState[]): LogTail {
+  assert(states.length > 0, "a majority promised");
+  const base = states.reduce(largerBase);
+  let timestampCeilingUs = 0n;
+  for (const state of states) if (state.timestampCeilingUs > timestampCeilingUs) timestampCeilingUs = state.timestampCeilingUs;
+  let followed = states.map((state) => new Map(state.entries.map((entry) => [entry.seq, entry])));
+  const entries: LogEntry[] = [];
+  for (let seq = base.appliedSeq + 1n; ; seq += 1n) {
+    const chosen = highest(followed.map((tail) => tail.get(seq)));
+    if (chosen === undefined) break;
+    entries.push(chosen);
+    followed = followed.filter((tail) => agrees(tail.get(seq), chosen));
+  }
+  return { appliedSeq: base.appliedSeq, appliedEpoch: base.appliedEpoch, entries, timestampCeilingUs };
+}
+
+function largerBase(left: ReplicaLogState, right: ReplicaLogState): ReplicaLogState {
+  if (left.appliedSeq !== right.appliedSeq) return left.appliedSeq > right.appliedSeq ? left : right;
+  return left.appliedEpoch >= right.appliedEpoch ? left : right;
+}
+
+function highest(entries: readonly (LogEntry | undefined)[]): LogEntry | undefined {
+  let chosen: LogEntry | undefined;
+  for (const entry of entries) {
+    if (entry === undefined) continue;
+    if (chosen === undefined || entry.epoch > chosen.epoch) chosen = entry;
+  }
+  return chosen;
+}
+
+function agrees(entry: LogEntry | undefined, chosen: LogEntry): boolean {
+  if (entry === undefined) return false;
+  const same = compareBytes(entry.bytes, chosen.bytes) === 0;
+  assert(same || entry.epoch !== chosen.epoch, "one content per (seq, epoch) (I2)");
+  return same;
+}

@@ -1,0 +1,202 @@
+import type { AppendRequest } from "@concord/ports";
+import { ConcordError, toConcordError, unreachable, type Clock, type Epoch, type Log } from "@concord/runtime";
+import { LINK_IN_FLIGHT_MAX, LOG_READ_ENTRIES_MAX, OFFER_ATTEMPTS_MAX } from "./limits.ts";
+import type { LogAppendReply, LogAppendRequest, LogReplica, ReplicaLogState } from "./replica.ts";
+
+interface Position {
+  readonly seq: bigint;
+  /** Epoch of the entry before. */
+  readonly previousEpoch: Epoch;
+}
+
+interface Page {
+  readonly offer: LogAppendRequest;
+  readonly next: Position | undefined;
+}
+
+export type Attempt<Answer> = { readonly kind: "answer"; readonly answer: Answer } | { readonly kind: "failed"; readonly error: ConcordError };
+
+/** What came of offering an entry to one replica. */
+export type Offer =
+  | { readonly kind: "accepted" }
+  /** A newer epoch, or the same of another owner, is promised here. */
+  | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
+  /** An older epoch is promised here: this replica missed the raise, or there was none. */
+  | { readonly kind: "behind"; readonly promisedEpoch: Epoch }
+  /** Nobody who answered has what this replica lacks. */
+  | { readonly kind: "gap" }
+  | { readonly kind: "failed"; readonly error: ConcordError };
+
+/** The replicas among which an entry is offered; shared by the offers of one append. */
+export interface OfferRound {
+  readonly request: AppendRequest;
+  readonly deadlineAtMs: number;
+  readonly links: readonly ReplicaLink[];
+  readonly acceptance: Acceptance;
+}
+
+/** Whether any replica accepted; known at the latest when every offer has spoken. */
+export class Acceptance {
+  readonly known: Promise<boolean>;
+  #silent: Set<ReplicaLink>;
+  #tell: (accepted: boolean) => void = () => undefined;
+
+  constructor(links: readonly ReplicaLink[]) {
+    this.#silent = new Set(links);
+    this.known = new Promise((resolve) => (this.#tell = resolve));
+  }
+
+  /** Only the first word of a link counts, but an acceptance always does. */
+  speaks(link: ReplicaLink, accepted: boolean): void {
+    this.#silent.delete(link);
+    if (accepted || this.#silent.size === 0) this.#tell(accepted);
+  }
+}
+
+/** A replica with a bound on the calls in flight to it, so that a slow one costs bounded memory. */
+export class ReplicaLink {
+  readonly replica: LogReplica;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #inFlight = 0;
+
+  constructor(replica: LogReplica, clock: Clock, log: Log) {
+    this.replica = replica;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Never rejects. */
+  async attempt<Answer>(call: (replica: LogReplica) => Promise<Answer>): Promise<Attempt<Answer>> {
+    if (this.#inFlight >= LINK_IN_FLIGHT_MAX) {
+      return { kind: "failed", error: new ConcordError("OVERLOADED", `${LINK_IN_FLIGHT_MAX} calls to ${this.replica.name} are in flight`) };
+    }
+    this.#inFlight += 1;
+    try {
+      return { kind: "answer", answer: await call(this.replica) };
+    } catch (thrown) {
+      const error = toConcordError(thrown);
+      if (error.code === "INTERNAL" || error.code === "CORRUPT_DATA") {
+        this.#log.error("group log replica failed", { replica: this.replica.name, code: error.code, message: error.message });
+      }
+      return { kind: "failed", error };
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  /** Offers an entry until the replica has accepted it, is fenced or can not be helped. Never rejects. */
+  async offer(round: OfferRound): Promise<Offer> {
+    const attempt = await this.attempt(() => this.#offer(round));
+    const offer = attempt.kind === "answer" ? attempt.answer : attempt;
+    round.acceptance.speaks(this, offer.kind === "accepted");
+    return offer;
+  }
+
+  async #offer(round: OfferRound): Promise<Offer> {
+    const { request } = round;
+    let reply = await this.#append(round, offerOf(request));
+    for (let attempt = 1; attempt < OFFER_ATTEMPTS_MAX; attempt += 1) {
+      switch (reply.result) {
+        case "accepted":
+          return { kind: "accepted" };
+        case "fenced": {
+          const { promisedEpoch } = reply.state;
+          if (promisedEpoch >= request.epoch) return { kind: "fenced", promisedEpoch };
+          if (!(await this.#joins(round))) return { kind: "behind", promisedEpoch };
+          reply = await this.#append(round, offerOf(request));
+          break;
+        }
+        case "gap": {
+          const caughtUp = await this.#catchUp(round, reply.state);
+          if (caughtUp === undefined) return { kind: "gap" };
+          reply = caughtUp;
+          break;
+        }
+        default:
+          return unreachable(reply.result);
+      }
+    }
+    if (reply.result === "accepted") return { kind: "accepted" };
+    return { kind: "failed", error: new ConcordError("WRITE_TIMEOUT", `${this.replica.name} could not be caught up`) };
+  }
+
+  /**
+   * This replica missed the raise. It may promise late, because the raise is its owner's; but only when another replica has
+   * accepted under that epoch: nobody becomes owner by appending (I6).
+   */
+  async #joins(round: OfferRound): Promise<boolean> {
+    round.acceptance.speaks(this, false);
+    if (!(await round.acceptance.known)) return false;
+    const { group, epoch, owner } = round.request;
+    const reply = await this.replica.logRaise({ group, epoch, owner }, this.#remainingMs(round));
+    return reply.promised;
+  }
+
+  /** Brings what this replica lacks from one that has it. Undefined: nobody who answers has. */
+  async #catchUp(round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
+    for (const donor of round.links) {
+      if (donor === this) continue;
+      const reply = await this.#copyFrom(donor, round, held);
+      if (reply !== undefined) return reply;
+    }
+    return undefined;
+  }
+
+  /** Page by page; the entry itself comes with the last one. */
+  async #copyFrom(donor: ReplicaLink, round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
+    const { request } = round;
+    let from = startOf(held, request.epoch);
+    for (;;) {
+      const read = { group: request.group, fromSeq: from.seq, limit: LOG_READ_ENTRIES_MAX };
+      const found = await donor.attempt((replica) => replica.logRead(read, this.#remainingMs(round)));
+      if (found.kind === "failed") return undefined;
+      const page = pageOf(found.answer, from, request);
+      if (page === undefined) return undefined;
+      const reply = await this.#append(round, page.offer);
+      if (reply.result !== "accepted" || page.next === undefined) return reply;
+      from = page.next;
+    }
+  }
+
+  #append(round: OfferRound, request: LogAppendRequest): Promise<LogAppendReply> {
+    return this.replica.logAppend(request, this.#remainingMs(round));
+  }
+
+  #remainingMs(round: OfferRound): number {
+    const remainingMs = round.deadlineAtMs - this.#clock.monotonicMs();
+    if (remainingMs <= 0) throw new ConcordError("DEADLINE_EXCEEDED", "the append's time budget ran out");
+    return remainingMs;
+  }
+}
+
+function offerOf(request: AppendRequest): LogAppendRequest {
+  const { group, epoch, owner, previousEpoch, timestampCeilingUs } = request;
+  const entries = [{ seq: request.seq, epoch, bytes: request.bytes }];
+  return { group, epoch, owner, previousEpoch, entries, timestampCeilingUs, appliedSeq: 0n, appliedEpoch: 0n };
+}
+
+/** Where a replica's history may differ from the owner's: after its last entry of the owner's epoch, else after what is applied. */
+function startOf(held: ReplicaLogState, epoch: Epoch): Position {
+  if (held.lastEpoch === epoch) return { seq: held.lastSeq + 1n, previousEpoch: epoch };
+  return { seq: held.appliedSeq + 1n, previousEpoch: held.appliedEpoch };
+}
+
+/**
+ * What to offer from `from` on, out of what a donor has; without `next` the request's own entry is the last. Undefined: the donor
+ * has not promised this epoch, or lacks the entry before the request's as well.
+ */
+function pageOf(donor: ReplicaLogState, from: Position, request: AppendRequest): Page | undefined {
+  if (donor.promisedEpoch !== request.epoch || donor.owner !== request.owner) return undefined;
+  const before = donor.entries.filter((entry) => entry.seq < request.seq);
+  const last = before.at(-1);
+  const reached = request.seq - 1n;
+  const complete = donor.appliedSeq >= reached || (last?.seq === reached && last.epoch === request.previousEpoch);
+  if (!complete && (last === undefined || last.seq === reached)) return undefined;
+  const own = offerOf(request);
+  const entries = complete ? [...before, ...own.entries] : before;
+  const previousEpoch = from.seq > donor.appliedSeq + 1n ? from.previousEpoch : donor.appliedEpoch;
+  const offer = { ...own, entries, previousEpoch, appliedSeq: donor.appliedSeq, appliedEpoch: donor.appliedEpoch };
+  if (complete || last === undefined) return { offer, next: undefined };
+  return { offer, next: { seq: last.seq + 1n, previousEpoch: last.epoch } };
+}

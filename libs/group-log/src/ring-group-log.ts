@@ -1,0 +1,123 @@
+import type { AppendOutcome, AppendRequest, GroupLog, RaiseOutcome } from "@concord/ports";
+import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log } from "@concord/runtime";
+import { checkAppendRequest, checkOwned, checkTrim, encodedName } from "./check-requests.ts";
+import { collect } from "./collect.ts";
+import { mergeTails } from "./merge-tails.ts";
+import { Acceptance, ReplicaLink, type Attempt, type Offer } from "./replica-link.ts";
+import type { LogRaiseReply, LogReplica, ReplicaLogState } from "./replica.ts";
+
+export interface RingGroupLogOptions {
+  /** 1 or 3 (TXR4); any order. */
+  readonly replicas: readonly LogReplica[];
+  readonly clock: Clock;
+  /** Hears of replicas' failed assertions and corrupt data. */
+  readonly log?: Log;
+}
+
+/**
+ * The group log over the ring's replicas (TXR1-TXR4). Every operation asks all replicas and answers with the fastest majority; what
+ * the slow one still does goes on in the background, at most until the call's time budget ends. Keeps no state of its own: a
+ * coordinator may use another node's ring for its next call.
+ */
+export class RingGroupLog implements GroupLog {
+  readonly #links: readonly ReplicaLink[];
+  readonly #clock: Clock;
+  readonly #majority: number;
+
+  constructor(options: RingGroupLogOptions) {
+    assert(options.replicas.length === 1 || options.replicas.length === 3, "a ring has 1 or 3 nodes (TXR4)");
+    this.#links = options.replicas.map((replica) => new ReplicaLink(replica, options.clock, options.log ?? silentLog));
+    this.#clock = options.clock;
+    this.#majority = (options.replicas.length + 1) / 2;
+  }
+
+  /** REPLICAS_UNAVAILABLE when no majority answered. */
+  async status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
+    encodedName(group);
+    const states = await this.#states(group, timeoutMs);
+    if (states.length < this.#majority) throw new ConcordError("REPLICAS_UNAVAILABLE", `${states.length} of ${this.#links.length} replicas answered`);
+    const { promisedEpoch, owner } = states.reduce(newerPromise);
+    return { promisedEpoch, owner };
+  }
+
+  async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
+    checkOwned({ group, epoch, owner });
+    const flows = this.#links.map((link) => link.attempt((replica) => replica.logRaise({ group, epoch, owner }, timeoutMs)));
+    return collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
+  }
+
+  /** SEQUENCE_GAP: what comes before the entry is not there. IDEMPOTENCY_MISMATCH: (seq, epoch) is taken by other content. */
+  async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
+    checkAppendRequest(request);
+    const offers = this.#offerToAll(request, timeoutMs);
+    return collect(this.#clock, timeoutMs, offers, (answers, pending) => this.#appended(answers, pending));
+  }
+
+  async verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
+    checkOwned({ group, epoch, owner });
+    const isOwn = (state: ReplicaLogState): boolean => state.promisedEpoch === epoch && state.owner === owner;
+    const states = await this.#states(group, timeoutMs, isOwn);
+    const others = states.filter((state) => !isOwn(state));
+    if (states.length - others.length >= this.#majority) return "current";
+    return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= epoch) ? "fenced" : "unknown";
+  }
+
+  async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void> {
+    const request = { group, epoch, owner, appliedSeq, appliedEpoch };
+    checkTrim(request);
+    const flows = this.#links.map((link) => link.attempt((replica) => replica.logTrim(request, timeoutMs)));
+    await collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
+      return answersOf(attempts).length >= this.#majority || pending === 0 ? "done" : undefined;
+    });
+  }
+
+  /** States of a majority, or of all when the majority does not please; fewer when time ran out. */
+  #states(group: string, timeoutMs: number, pleases: (state: ReplicaLogState) => boolean = () => true): Promise<readonly ReplicaLogState[]> {
+    const flows = this.#links.map((link) => link.attempt((replica) => replica.logState(group, timeoutMs)));
+    return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
+      const states = answersOf(attempts);
+      return pending === 0 || states.filter(pleases).length >= this.#majority ? states : undefined;
+    });
+  }
+
+  #raised(replies: readonly LogRaiseReply[], pending: number): RaiseOutcome | undefined {
+    const promised = replies.filter((reply) => reply.promised).map((reply) => reply.state);
+    // two promised, so whatever was logged is in their tails (TXR3)
+    if (promised.length >= this.#majority) return { kind: "raised", tail: mergeTails(promised) };
+    if (promised.length + pending >= this.#majority) return undefined;
+    const refusals = replies.filter((reply) => !reply.promised).map((reply) => reply.state);
+    if (refusals.length === 0) return { kind: "unknown" };
+    const { promisedEpoch, owner } = refusals.reduce(newerPromise);
+    return { kind: "refused", promisedEpoch, owner };
+  }
+
+  #appended(offers: readonly Offer[], pending: number): AppendOutcome | undefined {
+    const accepted = offers.filter((offer) => offer.kind === "accepted").length;
+    // two synced it in the same epoch: logged (TXR2, TX27)
+    if (accepted >= this.#majority) return { kind: "logged" };
+    if (accepted + pending >= this.#majority) return undefined;
+    const promises = offers.filter((offer) => offer.kind === "fenced" || offer.kind === "behind");
+    if (promises.length >= this.#majority || promises.some((offer) => offer.kind === "fenced")) {
+      return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
+    }
+    for (const offer of offers) if (offer.kind === "failed" && offer.error.code === "IDEMPOTENCY_MISMATCH") throw offer.error;
+    if (offers.filter((offer) => offer.kind === "gap").length >= this.#majority) {
+      throw new ConcordError("SEQUENCE_GAP", "the entry before is not in the log", { applied: "unknown" });
+    }
+    return { kind: "unknown" };
+  }
+
+  #offerToAll(request: AppendRequest, timeoutMs: number): Promise<Offer>[] {
+    const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
+    const round = { request, deadlineAtMs, links: this.#links, acceptance: new Acceptance(this.#links) };
+    return this.#links.map((link) => link.offer(round));
+  }
+}
+
+function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
+  return attempts.flatMap((attempt) => (attempt.kind === "answer" ? [attempt.answer] : []));
+}
+
+function newerPromise<State extends { readonly promisedEpoch: Epoch }>(left: State, right: State): State {
+  return left.promisedEpoch >= right.promisedEpoch ? left : right;
+}
