@@ -1,4 +1,8 @@
 export { bearer, tokenAuthenticator, type Authenticator, type Role, type RoleToken } from "./auth.ts";
+export { HEALTH_WATCHERS_MAX, healthMethods } from "./health.ts";
+export { startHost, type HostOptions, type ServiceHost } from "./host.ts";
+export { reflectionMethods } from "./reflection.ts";
+export { runMain, STOP_BACKSTOP_MS, type MainOptions, type MainProcess, type Running } from "./run-main.ts";
 export type { ChannelTls, GrpcTransportOptions, ServerTls } from "./grpc-options.ts";
 export { grpcTransport } from "./grpc-transport.ts";
 export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";

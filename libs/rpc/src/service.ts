@@ -76,7 +76,8 @@ export interface Service {
    * calls in flight finish, and each session stream is ended with DRAINING once it has none.
    */
   setState(state: ServiceState): void;
-  onState(listener: (state: ServiceState) => void): void;
+  /** Called after every change; returns what stops that. */
+  onState(listener: (state: ServiceState) => void): () => void;
   /** Resolves when nothing runs and no session is open. Only after setState("draining"). */
   whenDrained(): Promise<void>;
 }
@@ -127,7 +128,7 @@ class ServedService implements Service, ServiceCore {
   readonly methods: readonly ServedMethod[];
   readonly #labels: Readonly<Record<string, string>>;
   readonly #sessions = new Set<ServerSession>();
-  readonly #stateListeners: ((state: ServiceState) => void)[] = [];
+  readonly #stateListeners = new Set<(state: ServiceState) => void>();
   #drainWaiters: (() => void)[] = [];
   #state: ServiceState = "starting";
   #inFlight = 0;
@@ -160,8 +161,9 @@ class ServedService implements Service, ServiceCore {
     this.#settleDrained();
   }
 
-  onState(listener: (state: ServiceState) => void): void {
-    this.#stateListeners.push(listener);
+  onState(listener: (state: ServiceState) => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => void this.#stateListeners.delete(listener);
   }
 
   whenDrained(): Promise<void> {

@@ -1,0 +1,69 @@
+/** What every server process does around its services: serve them with health and reflection, and drain on a signal. */
+import { concordProtos } from "@concord/protos";
+import { sleep, type Clock, type Listener, type Log, type ServedMethod, type Transport } from "@concord/runtime";
+import { healthMethods } from "./health.ts";
+import { reflectionMethods } from "./reflection.ts";
+import type { Service } from "./service.ts";
+
+/** Of the grace, this part belongs to calls in flight; the rest to closing connections. */
+const DRAIN_CALLS_SHARE = 0.8;
+
+export interface ServiceHost {
+  /** The bound address. */
+  readonly address: string;
+  /** All services answer from now on. Services that must answer earlier have been set to `serving` by their owner. */
+  setServing(): void;
+  /** True while every service is `serving`: readiness. */
+  readonly ready: boolean;
+  /**
+   * Health says NOT_SERVING, new calls get DRAINING, calls in flight finish, session streams end, connections close. After
+   * `graceMs` whatever is left is cut. Never hangs, never rejects; a second call waits for the first.
+   */
+  drain(graceMs: number): Promise<void>;
+}
+
+export interface HostOptions {
+  readonly transport: Transport;
+  /** "127.0.0.1:0" binds a free port. */
+  readonly address: string;
+  readonly services: readonly Service[];
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Off for a server that should not describe itself. */
+  readonly reflection?: boolean;
+}
+
+/** Binds the address and serves; the services are still in the state their owner gave them. */
+export async function startHost(options: HostOptions): Promise<ServiceHost> {
+  const { transport, address, services, log } = options;
+  const methods: ServedMethod[] = [...services.flatMap((service) => service.methods), ...healthMethods(services)];
+  if (options.reflection !== false) {
+    methods.push(...reflectionMethods(concordProtos(), [...services.map((service) => service.name), "grpc.health.v1.Health"]));
+  }
+  const listener = await transport.serve(address, methods);
+  log.info("listening", { address: listener.address, services: services.map((service) => service.name).join(" ") });
+  let drained: Promise<void> | undefined;
+  return {
+    address: listener.address,
+    setServing: () => {
+      for (const service of services) service.setState("serving");
+    },
+    get ready() {
+      return services.every((service) => service.state === "serving");
+    },
+    drain: (graceMs) => (drained ??= drainHost(options, listener, graceMs)),
+  };
+}
+
+async function drainHost(options: HostOptions, listener: Listener, graceMs: number): Promise<void> {
+  const { services, clock, log } = options;
+  const endsAtMs = clock.monotonicMs() + graceMs;
+  for (const service of services) service.setState("draining");
+  const finished = new AbortController();
+  const calls = Promise.all(services.map((service) => service.whenDrained())).then(() => finished.abort());
+  await Promise.race([calls, sleep(clock, graceMs * DRAIN_CALLS_SHARE, finished.signal)]);
+  const cut = services.reduce((sum, service) => sum + service.inFlight, 0);
+  if (cut > 0) log.warn("drain: calls are cut off", { calls: cut });
+  await listener.drain(Math.max(0, endsAtMs - clock.monotonicMs()));
+  log.info("drained", { address: listener.address });
+}

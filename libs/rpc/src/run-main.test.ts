@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { test } from "node:test";
+import { silentLog } from "@concord/runtime";
+import { runMain, STOP_BACKSTOP_MS, type Running } from "./run-main.ts";
+import { ManualClock } from "./testing/echo.ts";
+
+function process(): EventEmitter & { readonly exits: number[]; exit(code: number): void } {
+  const exits: number[] = [];
+  return Object.assign(new EventEmitter(), { exits, exit: (code: number) => void exits.push(code) });
+}
+
+function begin(start: () => Promise<Running>): { clock: ManualClock; exits: number[]; emit(event: string, detail?: unknown): void } {
+  const fake = process();
+  const clock = new ManualClock();
+  void runMain({ process: fake, clock, log: silentLog, start });
+  return { clock, exits: fake.exits, emit: (event, detail) => void fake.emit(event, detail) };
+}
+
+test("main: a signal: stops once, then exits with 0", async () => {
+  let stops = 0;
+  const main = begin(() => Promise.resolve({ stop: () => Promise.resolve(void (stops += 1)) }));
+  await main.clock.settle();
+  assert.deepEqual(main.exits, []);
+  main.emit("SIGTERM", "SIGTERM");
+  await main.clock.settle();
+  assert.deepEqual([stops, main.exits], [1, [0]]);
+});
+
+test("main: a signal during the start: what was started is stopped", async () => {
+  const starting = Promise.withResolvers<Running>();
+  const main = begin(() => starting.promise);
+  main.emit("SIGINT", "SIGINT");
+  await main.clock.settle();
+  assert.deepEqual(main.exits, []);
+  let stopped = false;
+  starting.resolve({ stop: () => Promise.resolve(void (stopped = true)) });
+  await main.clock.settle();
+  assert.deepEqual([stopped, main.exits], [true, [0]]);
+});
+
+test("main: a stop that hangs: exits with 1 after the backstop; a second signal at once", async () => {
+  const hangs = (): Promise<Running> => Promise.resolve({ stop: () => new Promise<void>(() => undefined) });
+  const main = begin(hangs);
+  main.emit("SIGTERM");
+  await main.clock.settle();
+  await main.clock.advance(STOP_BACKSTOP_MS - 1);
+  assert.deepEqual(main.exits, []);
+  await main.clock.advance(1);
+  assert.deepEqual(main.exits, [1]);
+  const impatient = begin(hangs);
+  impatient.emit("SIGTERM");
+  impatient.emit("SIGINT");
+  assert.deepEqual(impatient.exits, [1]);
+});
+
+test("main: a failed start, an uncaught exception, an unhandled rejection: exits with 1", async () => {
+  const failed = begin(() => Promise.reject(new Error("disk is full")));
+  await failed.clock.settle();
+  assert.deepEqual(failed.exits, [1]);
+  for (const event of ["uncaughtException", "unhandledRejection"]) {
+    const main = begin(() => Promise.resolve({ stop: () => Promise.resolve() }));
+    main.emit(event, new Error("x"));
+    assert.deepEqual(main.exits, [1]);
+  }
+});

@@ -1,0 +1,61 @@
+/** The frame of every server process: start, run until a signal, stop in time, exit with the right code. */
+import type { Clock, Log } from "@concord/runtime";
+
+/** A process that has not stopped this long after its signal exits without waiting any longer. */
+export const STOP_BACKSTOP_MS = 10_000;
+
+export interface Running {
+  /** Drains and closes everything; called once. */
+  stop(): Promise<void>;
+}
+
+/** The parts of `process` that are used; a test passes its own. */
+export interface MainProcess {
+  on(event: string, listener: (detail: unknown) => void): unknown;
+  exit(code: number): void;
+}
+
+export interface MainOptions {
+  readonly process: MainProcess;
+  readonly clock: Clock;
+  readonly log: Log;
+  start(): Promise<Running>;
+}
+
+/**
+ * Runs `start`; SIGTERM or SIGINT stops what it returned and exits with 0, also when the signal comes during the start. A second
+ * signal or the backstop exits with 1 at once, as does a failed start, an uncaught exception or an unhandled rejection.
+ */
+export async function runMain(options: MainOptions): Promise<void> {
+  const { process, clock, log } = options;
+  const stopping = Promise.withResolvers<void>();
+  let signals = 0;
+  const onSignal = (signal: unknown): void => {
+    signals += 1;
+    if (signals > 1) return process.exit(1);
+    log.info("stopping", { signal: String(signal) });
+    clock.setTimer(STOP_BACKSTOP_MS, () => {
+      log.error("did not stop in time", { backstopMs: STOP_BACKSTOP_MS });
+      process.exit(1);
+    });
+    stopping.resolve();
+  };
+  const onCrash = (thrown: unknown): void => {
+    log.error("crashed", { stack: stackOf(thrown) });
+    process.exit(1);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, onSignal);
+  for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, onCrash);
+  try {
+    const running = await options.start();
+    await stopping.promise;
+    await running.stop();
+    process.exit(0);
+  } catch (thrown) {
+    onCrash(thrown);
+  }
+}
+
+function stackOf(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}

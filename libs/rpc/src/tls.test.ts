@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { silentLog, type Channel } from "@concord/runtime";
+import type { ChannelTls, ServerTls } from "./grpc-options.ts";
+import { grpcTransport } from "./grpc-transport.ts";
+import { echoMethods, echoService, failureOf, realClock, recordingMetrics } from "./testing/echo.ts";
+
+interface Identity {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** A throw-away self-signed certificate for `name`: its own authority. */
+function selfSigned(folder: string, name: string): Identity {
+  const key = join(folder, `${name}.key`);
+  const certificate = join(folder, `${name}.crt`);
+  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`];
+  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key, "-out", certificate, ...subject], { stdio: "ignore" });
+  return { certificate: readFileSync(certificate, "utf8"), key: readFileSync(key, "utf8") };
+}
+
+function identities(t: TestContext, ...names: string[]): Identity[] {
+  const folder = mkdtempSync(join(tmpdir(), "concord-tls-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return names.map((name) => selfSigned(folder, name));
+}
+
+async function connect(t: TestContext, server: ServerTls, channel: ChannelTls | undefined): Promise<Channel> {
+  const options = { clock: realClock, log: silentLog, metrics: recordingMetrics() };
+  const listener = await grpcTransport({ ...options, tls: { server } }).serve("127.0.0.1:0", echoService({ clock: realClock }).methods);
+  const connected = grpcTransport({ ...options, ...(channel === undefined ? {} : { tls: { channel } }) }).connect(listener.address);
+  t.after(async () => {
+    connected.close();
+    await listener.drain(0);
+  });
+  return connected;
+}
+
+const call = (channel: Channel): Promise<object> => channel.unary(echoMethods["Echo"]!, { text: "secret" }, { timeoutMs: 3000 });
+
+test("tls: the right authority: served; another one or plaintext: refused and surely not applied", async (t) => {
+  const [server, other] = identities(t, "server.test", "other.test");
+  const trusted = await connect(t, server!, { serverCa: server!.certificate, serverName: "server.test" });
+  assert.equal(((await call(trusted)) as { text: string }).text, "secret");
+  const misled = await connect(t, server!, { serverCa: other!.certificate, serverName: "server.test" });
+  const refused = await failureOf(call(misled));
+  assert.deepEqual([refused.code, refused.applied], ["CONNECTION_LOST", "no"]);
+  const plain = await failureOf(call(await connect(t, server!, undefined)));
+  assert.ok(["CONNECTION_LOST", "DEADLINE_EXCEEDED"].includes(plain.code), plain.code);
+});
+
+test("tls: mutual: a known client is served, one without or with an unknown certificate is not", async (t) => {
+  const [server, client, stranger] = identities(t, "server.test", "client.test", "stranger.test");
+  const mutual = { ...server!, clientCa: client!.certificate };
+  const base = { serverCa: server!.certificate, serverName: "server.test" };
+  await call(await connect(t, mutual, { ...base, ...client! }));
+  assert.equal((await failureOf(call(await connect(t, mutual, base)))).code, "CONNECTION_LOST");
+  assert.equal((await failureOf(call(await connect(t, mutual, { ...base, ...stranger! })))).code, "CONNECTION_LOST");
+});
