@@ -1,17 +1,19 @@
-import { compatible } from "./modes.ts";
+import { compatible, type LockMode } from "./modes.ts";
 import type { TransactionState, Waiter } from "./state.ts";
+
+/** Queue places a search has walked past, by the mode of the request that walked: each is walked at most once per mode. */
+type Walked = Record<LockMode, Set<Waiter>>;
 
 /**
  * The transactions of a shortest wait-for cycle through `start`, or undefined when there is none. A request waits for the holders and
  * earlier requests it conflicts with, and is granted exactly when all of them are gone; so a cycle is a deadlock and nothing else is
- * (TXD9). Looking from the transaction that queued last finds every new cycle (I5). Linear in what it reaches: it follows, instead of
- * all earlier conflicting requests, the nearest run of them, which waits for the rest.
+ * (TXD9). Looking from the transaction that queued last finds every new cycle (I5). Linear in the queues it reaches.
  */
 export function findCycle(start: TransactionState): TransactionState[] | undefined {
   if (!isWaitedFor(start)) return undefined;
   /** Everybody reached, in order of distance, with whom they were reached from. */
   const reachedFrom = new Map<TransactionState, TransactionState | undefined>([[start, undefined]]);
-  const walked = new Set<Waiter>();
+  const walked: Walked = { shared: new Set(), exclusive: new Set(), intent: new Set() };
   for (const transaction of reachedFrom.keys()) {
     for (const waiter of transaction.waits.values()) {
       for (const blocker of blockersOf(waiter, walked)) {
@@ -29,22 +31,20 @@ function isWaitedFor(transaction: TransactionState): boolean {
   return false;
 }
 
-/** Whom the request waits for, less those an earlier call of the same search returned for the same queue. */
-function blockersOf(waiter: Waiter, walked: Set<Waiter>): TransactionState[] {
-  let at: Waiter | undefined = waiter;
-  while (at !== undefined && (at === waiter || compatible(at.mode, waiter.mode))) {
-    if (walked.has(at)) return [];
-    walked.add(at);
-    at = at.previous;
-  }
+/** Whom the request waits for, less those an earlier walk of the same search has returned; of those only the nearest comes again. */
+function blockersOf(waiter: Waiter, walked: Walked): TransactionState[] {
+  const { mode, transaction, lock } = waiter;
   const blockers: TransactionState[] = [];
-  if (at === undefined) {
-    for (const holder of waiter.lock.holders) if (holder !== waiter.transaction) blockers.push(holder);
-    return blockers;
+  let at: Waiter | undefined = waiter;
+  for (; at !== undefined; at = at.previous) {
+    if (at !== waiter && !compatible(at.mode, mode)) blockers.push(at.transaction);
+    if (walked.exclusive.has(at) || walked[mode].has(at)) break;
+    walked[mode].add(at);
   }
-  const { mode } = at;
-  blockers.push(at.transaction);
-  for (at = at.previous; at !== undefined && compatible(at.mode, mode); at = at.previous) blockers.push(at.transaction);
+  // An earlier walk returned the holders, unless it was another upgrade's: that one is a holder itself and left itself out.
+  const holdersKnown = at !== undefined && !waiter.upgrade;
+  if (holdersKnown || compatible(lock.mode, mode)) return blockers;
+  for (const holder of lock.holders) if (holder !== transaction) blockers.push(holder);
   return blockers;
 }
 
