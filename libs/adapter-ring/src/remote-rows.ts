@@ -1,0 +1,30 @@
+import type { ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
+import type { PeerSession } from "./peer-session.ts";
+
+/** A peer's rows. Bytes go through as they are stored. */
+export class RemoteRowReplica implements RowReplica {
+  readonly name: string;
+  readonly #peer: PeerSession;
+
+  constructor(peer: PeerSession) {
+    this.name = peer.name;
+    this.#peer = peer;
+  }
+
+  get reachable(): boolean {
+    return this.#peer.reachable;
+  }
+
+  async applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void> {
+    await this.#peer.call("applyRows", { mutations }, timeoutMs);
+  }
+
+  async readRows(keys: readonly Uint8Array[], timeoutMs: number): Promise<readonly Uint8Array[]> {
+    return (await this.#peer.call<{ images: readonly Uint8Array[] }>("readRows", { keys }, timeoutMs)).images;
+  }
+
+  readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage> {
+    const { from, to, reverse, limit } = range;
+    return this.#peer.call<ReplicaPage & object>("readRowRange", { fromKey: from, toKey: to, reverse, limit }, timeoutMs);
+  }
+}
