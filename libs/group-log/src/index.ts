@@ -21,5 +21,7 @@ export type {
   LogTrimRequest,
   ReplicaLogState,
 } from "./replica.ts";
+export { readHeaderKey } from "./log-format.ts";
+export { restoreGroup } from "./restore.ts";
 export { RingGroupLog, type RingGroupLogOptions } from "./ring-group-log.ts";
 export { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";

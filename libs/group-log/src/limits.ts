@@ -19,6 +19,6 @@ export const LINK_IN_FLIGHT_MAX = 256;
 export const OFFER_ATTEMPTS_MAX = 4;
 
 /** Tries of each step of a takeover, and the pause between them, which doubles. */
-export const TAKE_OVER_ATTEMPTS_MAX = 60;
+export const TAKE_OVER_ATTEMPTS_MAX = 20;
 export const TAKE_OVER_PAUSE_MS_MIN = 5;
 export const TAKE_OVER_PAUSE_MS_MAX = 250;

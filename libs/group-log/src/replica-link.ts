@@ -133,13 +133,16 @@ export class ReplicaLink {
     return reply.promised;
   }
 
-  /** Brings what this replica lacks from one that has it. Undefined: nobody who answers has. */
+  /** Brings what this replica lacks from one that has it. Undefined: nobody has; throws when somebody did not answer. */
   async #catchUp(round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
+    let failure: ConcordError | undefined;
     for (const donor of round.links) {
       if (donor === this) continue;
-      const reply = await this.#copyFrom(donor, round, held);
-      if (reply !== undefined) return reply;
+      const copied = await donor.attempt(() => this.#copyFrom(donor, round, held));
+      if (copied.kind === "failed") failure = copied.error;
+      else if (copied.answer !== undefined) return copied.answer;
     }
+    if (failure !== undefined) throw failure;
     return undefined;
   }
 
@@ -149,9 +152,7 @@ export class ReplicaLink {
     let from = startOf(held, request.epoch);
     for (;;) {
       const read = { group: request.group, fromSeq: from.seq, limit: LOG_READ_ENTRIES_MAX };
-      const found = await donor.attempt((replica) => replica.logRead(read, this.#remainingMs(round)));
-      if (found.kind === "failed") return undefined;
-      const page = pageOf(found.answer, from, request);
+      const page = pageOf(await donor.replica.logRead(read, this.#remainingMs(round)), from, request);
       if (page === undefined) return undefined;
       const reply = await this.#append(round, page.offer);
       if (reply.result !== "accepted" || page.next === undefined) return reply;

@@ -1,10 +1,10 @@
-import type { AppendOutcome, AppendRequest, GroupLog, RaiseOutcome } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, GroupLog, LogTail, RaiseOutcome } from "@concord/ports";
 import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log } from "@concord/runtime";
 import { checkAppendRequest, checkOwned, checkTrim, encodedName } from "./check-requests.ts";
 import { collect } from "./collect.ts";
 import { mergeTails } from "./merge-tails.ts";
 import { Acceptance, ReplicaLink, type Attempt, type Offer } from "./replica-link.ts";
-import type { LogRaiseReply, LogReplica, ReplicaLogState } from "./replica.ts";
+import type { LogRaiseReply, LogRaiseRequest, LogReplica, ReplicaLogState } from "./replica.ts";
 
 export interface RingGroupLogOptions {
   /** 1 or 3 (TXR4); any order. */
@@ -42,8 +42,16 @@ export class RingGroupLog implements GroupLog {
 
   async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
     checkOwned({ group, epoch, owner });
-    const flows = this.#links.map((link) => link.attempt((replica) => replica.logRaise({ group, epoch, owner }, timeoutMs)));
-    return collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
+    const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
+    const flows = this.#links.map(async (link): Promise<Attempt<PromiseOf>> => {
+      const attempt = await link.attempt((replica) => replica.logRaise({ group, epoch, owner }, timeoutMs));
+      return attempt.kind === "answer" ? { kind: "answer", answer: { link, ...attempt.answer } } : attempt;
+    });
+    const decision = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
+    if (decision.kind !== "promised") return decision;
+    const tail = mergeTails(decision.promises.map((promise) => promise.state));
+    const spread = await this.#spreadBase({ group, epoch, owner }, decision.promises, tail, deadlineAtMs);
+    return spread ? { kind: "raised", tail } : { kind: "unknown" };
   }
 
   /** SEQUENCE_GAP: what comes before the entry is not there. IDEMPOTENCY_MISMATCH: (seq, epoch) is taken by other content. */
@@ -80,15 +88,33 @@ export class RingGroupLog implements GroupLog {
     });
   }
 
-  #raised(replies: readonly LogRaiseReply[], pending: number): RaiseOutcome | undefined {
-    const promised = replies.filter((reply) => reply.promised).map((reply) => reply.state);
+  #raised(replies: readonly PromiseOf[], pending: number): RaiseDecision | undefined {
+    const promises = replies.filter((reply) => reply.promised);
     // two promised, so whatever was logged is in their tails (TXR3)
-    if (promised.length >= this.#majority) return { kind: "raised", tail: mergeTails(promised) };
-    if (promised.length + pending >= this.#majority) return undefined;
+    if (promises.length >= this.#majority) return { kind: "promised", promises };
+    if (promises.length + pending >= this.#majority) return undefined;
     const refusals = replies.filter((reply) => !reply.promised).map((reply) => reply.state);
     if (refusals.length === 0) return { kind: "unknown" };
     const { promisedEpoch, owner } = refusals.reduce(newerPromise);
     return { kind: "refused", promisedEpoch, owner };
+  }
+
+  /**
+   * The applied mark a raise found on one replica is told to the others that promised, so that the owner's first append connects at
+   * a majority even when that one replica dies now.
+   */
+  async #spreadBase(raise: LogRaiseRequest, promises: readonly PromiseOf[], tail: LogTail, deadlineAtMs: number): Promise<boolean> {
+    const { appliedSeq, appliedEpoch, timestampCeilingUs } = tail;
+    const behind = promises.filter((promise) => promise.state.appliedSeq < appliedSeq);
+    if (promises.length - behind.length >= this.#majority) return true;
+    const timeoutMs = Math.max(1, deadlineAtMs - this.#clock.monotonicMs());
+    const base = { ...raise, previousEpoch: 0n, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
+    const flows = behind.map(({ link }) => link.attempt((replica) => replica.logAppend(base, timeoutMs)));
+    return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
+      const told = answersOf(attempts).filter((reply) => reply.result === "accepted").length;
+      if (promises.length - behind.length + told >= this.#majority) return true;
+      return pending === 0 ? false : undefined;
+    });
   }
 
   #appended(offers: readonly Offer[], pending: number): AppendOutcome | undefined {
@@ -101,7 +127,7 @@ export class RingGroupLog implements GroupLog {
       return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
     }
     for (const offer of offers) if (offer.kind === "failed" && offer.error.code === "IDEMPOTENCY_MISMATCH") throw offer.error;
-    if (offers.filter((offer) => offer.kind === "gap").length >= this.#majority) {
+    if (offers.filter((offer) => offer.kind === "gap").length === this.#links.length) {
       throw new ConcordError("SEQUENCE_GAP", "the entry before is not in the log", { applied: "unknown" });
     }
     return { kind: "unknown" };
@@ -113,6 +139,12 @@ export class RingGroupLog implements GroupLog {
     return this.#links.map((link) => link.offer(round));
   }
 }
+
+interface PromiseOf extends LogRaiseReply {
+  readonly link: ReplicaLink;
+}
+
+type RaiseDecision = { readonly kind: "promised"; readonly promises: readonly PromiseOf[] } | Exclude<RaiseOutcome, { readonly kind: "raised" }>;
 
 function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
   return attempts.flatMap((attempt) => (attempt.kind === "answer" ? [attempt.answer] : []));

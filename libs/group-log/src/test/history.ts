@@ -1,0 +1,186 @@
+import type { GroupLog, LogEntry, RaiseOutcome } from "@concord/ports";
+import { sleep } from "@concord/runtime";
+import { RingGroupLog } from "../ring-group-log.ts";
+import { takeOver } from "../take-over.ts";
+import { SimulatedRing } from "./simulated-ring.ts";
+import { Dice, VirtualTime } from "./virtual-time.ts";
+
+const GROUP = "albums";
+const TIMEOUT_MS = 60;
+
+/** What must hold of every history, checked the moment it is observed. */
+export class Observer {
+  readonly decided = new Map<bigint, string>();
+  readonly applied = new Map<bigint, string>();
+  readonly #owners = new Map<bigint, string>();
+  loggedCount = 0;
+  takeovers = 0;
+  #ceilingUs = 0n;
+
+  raised(epoch: bigint, owner: string, outcome: RaiseOutcome): void {
+    if (outcome.kind !== "raised") return;
+    const known = this.#owners.get(epoch);
+    if (known !== undefined && known !== owner) throw new Error(`epoch ${epoch} has owners ${known} and ${owner}`);
+    this.#owners.set(epoch, owner);
+    const tail = new Map(outcome.tail.entries.map((entry) => [entry.seq, text(entry.bytes)]));
+    for (const [seq, content] of this.decided) {
+      if (seq <= outcome.tail.appliedSeq) {
+        if (this.applied.get(seq) !== content) throw new Error(`decided ${seq} was trimmed before it was applied`);
+      } else if (tail.get(seq) !== content) throw new Error(`decided ${seq}=${content} is ${tail.get(seq)} in the tail of epoch ${epoch}`);
+    }
+    if (outcome.tail.timestampCeilingUs < this.#ceilingUs) throw new Error("the ceiling went back");
+  }
+
+  logged(seq: bigint, content: string, ceilingUs: bigint): void {
+    const known = this.decided.get(seq);
+    if (known !== undefined && known !== content) throw new Error(`seq ${seq} was decided as ${known} and as ${content}`);
+    this.decided.set(seq, content);
+    this.loggedCount += 1;
+    if (ceilingUs > this.#ceilingUs) this.#ceilingUs = ceilingUs;
+  }
+
+  applies(seq: bigint, content: string): void {
+    const known = this.applied.get(seq) ?? this.decided.get(seq);
+    if (known !== content) throw new Error(`applied ${seq}=${content}, decided is ${known}`);
+    this.applied.set(seq, content);
+  }
+}
+
+export interface HistoryOptions {
+  readonly seed: number;
+  readonly nodes: 1 | 3;
+  /** For finding planted bugs: the log as the owners see it. */
+  readonly wrap?: (log: GroupLog) => GroupLog;
+}
+
+/** One random history: owners compete while replicas crash and messages are lost; at the end everything heals and one more takes over. */
+export async function runHistory(options: HistoryOptions): Promise<Observer> {
+  const time = new VirtualTime();
+  const dice = new Dice(options.seed);
+  const faults = { loss: dice.chance(0.3) ? 0 : dice.float() * 0.3, delayMs: 1 + dice.below(20), syncMs: dice.below(6) };
+  const ring = new SimulatedRing(options.nodes, time, dice, faults);
+  const observer = new Observer();
+  const world = { time, dice, ring, observer, options };
+  const story = async (): Promise<void> => {
+    for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
+    const owners = Array.from({ length: 1 + dice.below(3) }, (_, index) => live(world, `owner-${index}`));
+    await Promise.all([...owners, disturb(world)]);
+    ring.heal();
+    faults.loss = 0;
+    for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
+    const last = await finish(world);
+    for (const seq of observer.decided.keys()) if (seq > last) throw new Error(`decided ${seq} was lost, the log ends at ${last}`);
+  };
+  await time.run(story(), 600_000);
+  return observer;
+}
+
+interface World {
+  readonly time: VirtualTime;
+  readonly dice: Dice;
+  readonly ring: SimulatedRing;
+  readonly observer: Observer;
+  readonly options: HistoryOptions;
+}
+
+/** The log with every outcome told to the observer. */
+function observed(world: World, client: string): GroupLog {
+  const ringLog = new RingGroupLog({ replicas: world.ring.links(client), clock: world.time });
+  const log = world.options.wrap === undefined ? ringLog : world.options.wrap(ringLog);
+  return {
+    status: (group, timeoutMs) => log.status(group, timeoutMs),
+    async raise(group, epoch, owner, timeoutMs) {
+      const outcome = await log.raise(group, epoch, owner, timeoutMs);
+      world.observer.raised(epoch, owner, outcome);
+      return outcome;
+    },
+    async append(request, timeoutMs) {
+      const outcome = await log.append(request, timeoutMs);
+      if (outcome.kind === "logged") world.observer.logged(request.seq, text(request.bytes), request.timestampCeilingUs);
+      return outcome;
+    },
+    verify: (group, epoch, owner, timeoutMs) => log.verify(group, epoch, owner, timeoutMs),
+    trim: (group, epoch, owner, seq, appliedEpoch, timeoutMs) => log.trim(group, epoch, owner, seq, appliedEpoch, timeoutMs),
+  };
+}
+
+async function live(world: World, name: string): Promise<void> {
+  const { dice, time } = world;
+  for (let incarnation = 0; incarnation < 4; incarnation += 1) {
+    await sleep(time, dice.below(120));
+    await serve(world, name, `${name}.${incarnation}`, 1 + dice.below(8));
+  }
+}
+
+async function serve(world: World, client: string, owner: string, appends: number): Promise<void> {
+  const { dice, time, observer } = world;
+  const log = observed(world, client);
+  const stop = new AbortController();
+  // an owner may die anywhere in its takeover
+  time.setTimer(dice.chance(0.3) ? dice.below(150) : 2000, () => stop.abort());
+  const apply = (entry: LogEntry): Promise<void> => applyEntry(world, entry.seq, text(entry.bytes));
+  const taken = await takeOver(log, { group: GROUP, owner, timeoutMs: TIMEOUT_MS, clock: time, apply, signal: stop.signal });
+  if (taken.kind !== "taken") return;
+  observer.takeovers += 1;
+  let { lastSeq, lastEpoch } = taken;
+  for (let count = 0; count < appends; count += 1) {
+    const seq = lastSeq + 1n;
+    const content = `${owner}/${seq}/${count}`;
+    const request = { group: GROUP, epoch: taken.epoch, owner, seq, previousEpoch: lastEpoch, timestampCeilingUs: taken.timestampFloorUs + seq, bytes: bytesOf(content) };
+    let outcome = await log.append(request, TIMEOUT_MS);
+    for (let again = dice.below(4); outcome.kind === "unknown" && again > 0; again -= 1) outcome = await log.append(request, TIMEOUT_MS);
+    if (outcome.kind !== "logged") return;
+    [lastSeq, lastEpoch] = [seq, taken.epoch];
+    await applyEntry(world, seq, content);
+    if (dice.chance(0.4)) await log.trim(GROUP, taken.epoch, owner, seq, taken.epoch, TIMEOUT_MS).catch(() => undefined);
+  }
+}
+
+async function applyEntry(world: World, seq: bigint, content: string): Promise<void> {
+  await sleep(world.time, world.dice.below(5));
+  world.observer.applies(seq, content);
+}
+
+async function disturb(world: World): Promise<void> {
+  const { dice, ring, time } = world;
+  const nodes = ring.stores.length;
+  for (let round = dice.below(14); round > 0; round -= 1) {
+    await sleep(time, dice.below(80));
+    const node = dice.below(nodes);
+    switch (dice.below(4)) {
+      case 0:
+        await ring.crash(node);
+        break;
+      case 1:
+        for (let each = 0; each < nodes; each += 1) await ring.start(each);
+        break;
+      case 2:
+        ring.cut(`owner-${dice.below(3)}`, node);
+        break;
+      default:
+        ring.heal();
+    }
+    if (dice.chance(0.5)) await ring.start(dice.below(nodes));
+  }
+}
+
+async function finish(world: World): Promise<bigint> {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const apply = (entry: LogEntry): Promise<void> => applyEntry(world, entry.seq, text(entry.bytes));
+    const log = observed(world, "last");
+    const taken = await takeOver(log, { group: GROUP, owner: `last.${attempt}`, timeoutMs: TIMEOUT_MS, clock: world.time, apply });
+    if (taken.kind === "taken") return taken.lastSeq;
+  }
+  throw new Error("no takeover after everything healed");
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export function bytesOf(content: string): Uint8Array {
+  return encoder.encode(content);
+}
+
+export function text(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
