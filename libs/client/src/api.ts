@@ -1,0 +1,235 @@
+/**
+ * The public shapes of the client, in plain TypeScript: nothing here names another package, so that the installed package's types
+ * stand alone.
+ */
+
+/** A value as JavaScript has it; which one a column takes and gives is in the README. */
+export type Value = bigint | number | string | boolean | Uint8Array | Date | null;
+
+/** A value that says its own type: for bind markers whose column the client can not see. Made by `typed`. */
+export type TypedValue =
+  | { readonly kind: "bigint"; readonly value: bigint }
+  | { readonly kind: "int"; readonly value: number }
+  | { readonly kind: "text"; readonly value: string }
+  | { readonly kind: "blob"; readonly value: Uint8Array }
+  | { readonly kind: "boolean"; readonly value: boolean }
+  | { readonly kind: "double"; readonly value: number }
+  | { readonly kind: "timestamp"; readonly value: bigint }
+  | { readonly kind: "uuid"; readonly value: string };
+
+/** Columns by name. `undefined` = not given; `null` deletes the cell. */
+export type Fields = Readonly<Record<string, Value | TypedValue | undefined>>;
+
+/** A live row: key columns and columns by name; a column without a value is absent. */
+export type Row = Record<string, Value>;
+
+/** A row whose token picks the transaction group (TX25). */
+export interface Entity {
+  readonly table: string;
+  /** Its full primary key. */
+  readonly key: Fields;
+}
+
+/** One change of one row. */
+export type Write =
+  | { readonly insert: string; readonly row: Fields }
+  | { readonly update: string; readonly row: Fields }
+  | { readonly delete: string; readonly key: Fields };
+
+/** PEM texts. */
+export interface TlsOptions {
+  /** Certificates to trust. */
+  readonly ca: string;
+  /** This client's certificate and key, when the servers ask for one. */
+  readonly certificate?: string;
+  readonly key?: string;
+  /** The name to expect in the servers' certificates when it is not the host of the address. */
+  readonly serverName?: string;
+}
+
+export interface ConnectOptions {
+  /** Addresses of txn-coordinators, host:port; one that answers is enough. */
+  readonly coordinators?: readonly string[];
+  /** Addresses of storage-proxies; absent = those the coordinators name. Alone, without coordinators, there are no transactions. */
+  readonly storageProxies?: readonly string[];
+  /** The client token, where the servers have one. */
+  readonly token?: string;
+  readonly tls?: TlsOptions;
+  /** Storage-proxies of this datacenter are asked first. */
+  readonly datacenter?: string;
+  /** A read without answer after this long is asked of a second storage-proxy too (TXD13); 0 = never. Default 50. */
+  readonly speculationDelayMs?: number;
+  /** Time budget of a call outside transactions. Default 5000. */
+  readonly timeoutMs?: number;
+}
+
+export interface CallOptions {
+  /** Time budget of this call with all its tries. */
+  readonly timeoutMs?: number;
+}
+
+/** A range of rows of one partition; bounds are prefixes of the clustering key, by column name. */
+export interface Range {
+  /** The whole partition key. */
+  readonly partition: Fields;
+  /** Lower bound, inclusive. */
+  readonly from?: Fields;
+  /** Lower bound, exclusive. */
+  readonly after?: Fields;
+  /** Upper bound, inclusive. */
+  readonly to?: Fields;
+  /** Upper bound, exclusive. */
+  readonly before?: Fields;
+  /** From the last row backwards. */
+  readonly reverse?: boolean;
+  /** At most this many rows; absent = all. */
+  readonly limit?: number;
+  /** Rows per message; 1 to 1000, default 100. */
+  readonly pageSize?: number;
+}
+
+export interface QueryOptions extends CallOptions {
+  /** Rows per page; 1 to 1000, default 100. */
+  readonly pageSize?: number;
+  /** `next` of the page before. */
+  readonly pageToken?: Uint8Array;
+}
+
+export interface Page<R> {
+  readonly rows: R[];
+  /** Give it back as `pageToken`; undefined = this was the last page. */
+  readonly next: Uint8Array | undefined;
+}
+
+/** Where a commit stands in its group's history. */
+export interface CommitToken {
+  readonly group: string;
+  readonly seq: bigint;
+  readonly timestampUs: bigint;
+}
+
+export interface LockOptions {
+  /** Default "exclusive". "shared": others may read, nobody writes. */
+  readonly mode?: "exclusive" | "shared";
+  /** Default true. False: lock without reading; the answer is undefined. */
+  readonly read?: boolean;
+}
+
+export interface TransactionOptions {
+  /** Time budget of the transaction with all its tries. Default 10 000. */
+  readonly deadlineMs?: number;
+  /** Longest wait of the commit for companions in the flush (TXD10); 0 = now, the default. */
+  readonly maxCommitDelayMs?: number;
+  /** How the entity's row is locked; default "exclusive". */
+  readonly mode?: "exclusive" | "shared";
+}
+
+/** What a transaction's function works with. Rows are of one transaction group: that of the entity. */
+export interface Transaction {
+  /** 32 hex digits; its first 12 are its time. */
+  readonly id: string;
+  /** Locks a row and reads it (TX25); undefined = there is none. */
+  lock<R extends object = Row>(table: string, key: Fields, options?: LockOptions): Promise<R | undefined>;
+  lockMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: LockOptions): Promise<(R | undefined)[]>;
+  /** Reads without locking: own writes over what is committed (TX5). */
+  read<R extends object = Row>(table: string, key: Fields): Promise<R | undefined>;
+  readMany<R extends object = Row>(table: string, keys: readonly Fields[]): Promise<(R | undefined)[]>;
+  readRange<R extends object = Row>(table: string, range: Range): AsyncIterable<R>;
+  /** A SELECT as the transaction sees it (TX28), or an INSERT, UPDATE or DELETE to buffer. */
+  query<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): Promise<Page<R>>;
+  /** Buffers; sent at the latest with the commit. */
+  insert(table: string, row: object): void;
+  /** Buffers the given columns of the row with this key. */
+  update(table: string, row: object): void;
+  delete(table: string, key: Fields): void;
+}
+
+/** A transaction that you end yourself. */
+export interface OpenTransaction extends Transaction {
+  /**
+   * Commits. An answer that got lost is resolved (TXD7): returns when it is committed; throws with `applied: no` when it is not and
+   * never will be, with OUTCOME_UNKNOWN when nobody could be asked in time.
+   */
+  commit(): Promise<CommitToken>;
+  /** Frees locks and memory at once. Harmless after the end. */
+  rollback(): Promise<void>;
+}
+
+export type Outcome =
+  | { readonly kind: "committed"; readonly token: CommitToken }
+  | { readonly kind: "aborted" }
+  /** Older than outcomes are kept. */
+  | { readonly kind: "expired" };
+
+export interface BatchOptions extends CallOptions {
+  /** Default true. False: skip the log and its guarantee (LB12). */
+  readonly logged?: boolean;
+}
+
+export interface BatchResult {
+  /** 32 hex digits. */
+  readonly batchId: string;
+  readonly timestampUs: bigint;
+  /** Nodes whose batchlog held it; empty when no log was needed. */
+  readonly holders: string[];
+}
+
+export interface Node {
+  readonly name: string;
+  readonly address: string;
+  readonly datacenter: string;
+}
+
+export interface Topology {
+  readonly coordinators: readonly Node[];
+  readonly storageProxies: readonly Node[];
+  readonly groups: readonly { readonly id: string; readonly fromToken: bigint; readonly master: string }[];
+  readonly groupMapVersion: bigint;
+  readonly schemaVersion: bigint;
+}
+
+/** A connected client: one per process and cluster; all calls may run at the same time. */
+export interface ConcordClient {
+  readonly topology: Topology;
+  /** CREATE TABLE and CREATE INDEX statements, all or nothing. Returns the schema version that has them. */
+  createTables(statements: readonly string[]): Promise<bigint>;
+
+  /**
+   * Runs `work` in a transaction and commits. Runs it again when the transaction was aborted (deadlock, lock timeout, fencing ...) until
+   * the deadline, keeping its first start time (TXD9); never again after a commit that may have happened (TXD7). `work` may therefore
+   * run several times, but only one run has an effect.
+   */
+  runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
+  /** Opens a transaction that you commit or roll back yourself; no retries. */
+  start(entity: Entity, options?: TransactionOptions): Promise<OpenTransaction>;
+  /** What became of a transaction; the answer never changes (TXD7). */
+  resolveOutcome(transactionId: string, entity: Entity, options?: CallOptions): Promise<Outcome>;
+  /** Writes of one group in one one-statement transaction, all or nothing (TX8). */
+  execute(writes: readonly Write[], options?: CallOptions): Promise<CommitToken>;
+  /** One INSERT, UPDATE or DELETE of a transactional table in CQL as a one-statement transaction. */
+  executeCql(cql: string, binds?: readonly (Value | TypedValue)[], options?: CallOptions): Promise<CommitToken>;
+
+  /** Quorum read, read committed; undefined = no such row. */
+  read<R extends object = Row>(table: string, key: Fields, options?: CallOptions): Promise<R | undefined>;
+  readMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: CallOptions): Promise<(R | undefined)[]>;
+  /** Rows of one partition in clustering order, page by page as you iterate. */
+  readRange<R extends object = Row>(table: string, range: Range, options?: CallOptions): AsyncIterable<R>;
+  /** One page of a SELECT on any table, or a write of a plain table. */
+  query<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): Promise<Page<R>>;
+  /** All rows of a SELECT, page by page as you iterate. */
+  queryRows<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): AsyncIterable<R>;
+
+  /** Writes one row: of a plain table at a storage-proxy, of a transactional one as a one-statement transaction (TX8). */
+  write(write: Write, options?: CallOptions): Promise<void>;
+  insert(table: string, row: object, options?: CallOptions): Promise<void>;
+  update(table: string, row: object, options?: CallOptions): Promise<void>;
+  delete(table: string, key: Fields, options?: CallOptions): Promise<void>;
+  /**
+   * A logged batch of plain-table writes: if any part takes effect, all will (LB11). Repeats once with the same id and timestamp when
+   * the log write timed out or the connection broke (LB4). BATCH_TIMEOUT means: logged, will be completed; do not undo it (LB6).
+   */
+  batch(writes: readonly Write[], options?: BatchOptions): Promise<BatchResult>;
+
+  /** Ends all connections; calls in flight fail with CANCELLED. */
+  close(): void;
+}

@@ -1,0 +1,15 @@
+import { ConcordError, toConcordError, type ErrorCode, type ErrorOptions } from "@concord/runtime";
+import { ConcordClientError } from "./errors.ts";
+
+/** Any thrown value as the client's own error class; nothing of it is lost. */
+export function toClientError(thrown: unknown): ConcordClientError {
+  if (thrown instanceof ConcordClientError) return thrown;
+  const error = toConcordError(thrown);
+  const { applied, retryAfterMs, metadata } = error;
+  return new ConcordClientError(error.code, error.message, { applied, retryAfterMs, metadata, cause: error.cause ?? error });
+}
+
+/** An error that the client itself found; the code's own defaults apply. */
+export function clientError(code: ErrorCode, message: string, options: ErrorOptions = {}): ConcordClientError {
+  return toClientError(new ConcordError(code, message, options));
+}

@@ -1,0 +1,264 @@
+import { newTimeId, sleep, timeIdToBytes } from "@concord/runtime";
+import type {
+  BatchOptions,
+  BatchResult,
+  CallOptions,
+  CommitToken,
+  ConcordClient,
+  Entity,
+  Fields,
+  OpenTransaction,
+  Outcome,
+  Page,
+  QueryOptions,
+  Range,
+  Row,
+  Topology,
+  Transaction,
+  TransactionOptions,
+  TypedValue,
+  Value,
+  Write,
+} from "./api.ts";
+import { bindMessages } from "./bind-types.ts";
+import { clientError, toClientError } from "./client-error.ts";
+import { PAGE_ROWS } from "./limits.ts";
+import { pagedRows } from "./paging.ts";
+import { runTransaction, startOptions } from "./run-transaction.ts";
+import { resolveOutcome, TRANSACTIONS, type TransactionParts } from "./resolve-outcome.ts";
+import type { Storage } from "./storage.ts";
+import {
+  exactKeyMessage,
+  fieldsOf,
+  rangeMessage,
+  rowFromMessage,
+  tableNameOf,
+  tokenOfFields,
+  writeMessage,
+  type RowMessage,
+  type Table,
+} from "./tables.ts";
+import { SessionTransaction } from "./transaction.ts";
+
+export interface ClientParts extends TransactionParts {
+  readonly storage: Storage;
+  readonly timeoutMs: number;
+}
+
+interface PageMessage {
+  readonly rows: readonly RowMessage[];
+  readonly nextPageToken: Uint8Array;
+}
+
+/** The fat client (TX1): it knows topology and schema, reads and plain writes go to storage, transactions to their master. */
+export class RoutingClient implements ConcordClient {
+  readonly #parts: ClientParts;
+
+  constructor(parts: ClientParts) {
+    this.#parts = parts;
+  }
+
+  get topology(): Topology {
+    return this.#parts.directory.topology;
+  }
+
+  async createTables(statements: readonly string[]): Promise<bigint> {
+    const { connections, directory, timeoutMs } = this.#parts;
+    const coordinators = directory.coordinators();
+    const service = coordinators.length > 0 ? "concord.txn.v1.SchemaService" : "concord.storage.v1.SchemaService";
+    const addresses = coordinators.length > 0 ? coordinators : this.topology.storageProxies.map((node) => node.address);
+    for (let at = 0; ; at += 1) {
+      try {
+        const response = await connections.unary<{ schemaVersion: bigint }>(
+          addresses[at]!,
+          service,
+          "CreateTables",
+          { statements },
+          timeoutMs,
+        );
+        await directory.refreshSchema(response.schemaVersion);
+        return response.schemaVersion;
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        if (!error.retryable || error.applied !== "no" || at === addresses.length - 1) throw error;
+      }
+    }
+  }
+
+  async runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+    return runTransaction(this.#parts, entity, work, options);
+  }
+
+  async start(entity: Entity, options: TransactionOptions = {}): Promise<OpenTransaction> {
+    try {
+      return await SessionTransaction.start(this.#parts, entity, startOptions(this.#parts, options));
+    } catch (thrown) {
+      throw toClientError(thrown);
+    }
+  }
+
+  async resolveOutcome(transactionId: string, entity: Entity, options: CallOptions = {}): Promise<Outcome> {
+    const { directory, clock, timeoutMs } = this.#parts;
+    const table = await directory.table(entity.table);
+    const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
+    const address = directory.masterOf(tokenOfFields(table, entity.key));
+    return resolveOutcome(this.#parts, transactionId, exactKeyMessage(table, entity.key), address, deadlineAtMs);
+  }
+
+  async execute(writes: readonly Write[], options: CallOptions = {}): Promise<CommitToken> {
+    const first = writes[0];
+    if (first === undefined) throw clientError("MALFORMED_REQUEST", "give at least one write");
+    const tables = await this.#tablesOf(writes);
+    const token = tokenOfFields(tables[0]!, fieldsOf(first));
+    const messages = writes.map((write, at) => writeMessage(tables[at]!, write));
+    return this.#execute({ writes: messages }, this.#parts.directory.masterOf(token), options);
+  }
+
+  async executeCql(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<CommitToken> {
+    const { directory } = this.#parts;
+    // Any coordinator knows whose row it is and names the master.
+    return this.#execute({ statement: this.#statement(cql, binds) }, directory.masterOf(0n), options);
+  }
+
+  async read<R extends object = Row>(table: string, key: Fields, options: CallOptions = {}): Promise<R | undefined> {
+    const [row] = await this.readMany<R>(table, [key], options);
+    return row;
+  }
+
+  async readMany<R extends object = Row>(
+    tableName: string,
+    keys: readonly Fields[],
+    options: CallOptions = {},
+  ): Promise<(R | undefined)[]> {
+    const { directory, storage } = this.#parts;
+    const table = await directory.table(tableName);
+    const request = {
+      keys: keys.map((key) => exactKeyMessage(table, key)),
+      mode: "READ_MODE_FAST",
+      schemaVersion: directory.schemaVersion,
+    };
+    const response = await storage.read<{ results: { row: RowMessage | null }[] }>("read", request, options.timeoutMs);
+    return response.results.map(({ row }) => (row === null ? undefined : (rowFromMessage(table, row) as R)));
+  }
+
+  async *readRange<R extends object = Row>(tableName: string, range: Range, options: CallOptions = {}): AsyncGenerator<R, void, undefined> {
+    const { directory, storage } = this.#parts;
+    const table = await directory.table(tableName);
+    const base = { range: rangeMessage(table, range), mode: "READ_MODE_FAST", schemaVersion: directory.schemaVersion };
+    yield* pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, async (pageSize, pageToken) => {
+      const page = await storage.read<PageMessage>("readRange", { ...base, pageSize, pageToken }, options.timeoutMs);
+      return { rows: page.rows.map((row) => rowFromMessage(table, row) as R), next: page.nextPageToken };
+    });
+  }
+
+  async query<R extends object = Row>(
+    cql: string,
+    binds: readonly (Value | TypedValue)[] = [],
+    options: QueryOptions = {},
+  ): Promise<Page<R>> {
+    const { storage, directory } = this.#parts;
+    const request = {
+      statement: this.#statement(cql, binds),
+      pageSize: options.pageSize ?? PAGE_ROWS,
+      pageToken: options.pageToken ?? new Uint8Array(),
+      schemaVersion: directory.schemaVersion,
+    };
+    if (isSelect(cql)) return this.#page<R>(await storage.read<PageMessage>("query", request, options.timeoutMs));
+    try {
+      return await this.#page<R>(await storage.statement<PageMessage>(request, options.timeoutMs));
+    } catch (thrown) {
+      const error = toClientError(thrown);
+      if (error.code !== "USE_TRANSACTION") throw error;
+      await this.executeCql(cql, binds, options);
+      return { rows: [], next: undefined };
+    }
+  }
+
+  async *queryRows<R extends object = Row>(
+    cql: string,
+    binds: readonly (Value | TypedValue)[] = [],
+    options: QueryOptions = {},
+  ): AsyncGenerator<R, void, undefined> {
+    yield* pagedRows<R>(undefined, options.pageSize ?? PAGE_ROWS, options.pageToken, async (pageSize, pageToken) => {
+      const page = await this.query<R>(cql, binds, { ...options, pageSize, pageToken });
+      return { rows: page.rows, next: page.next ?? new Uint8Array() };
+    });
+  }
+
+  async write(write: Write, options: CallOptions = {}): Promise<void> {
+    const table = await this.#parts.directory.table(tableNameOf(write));
+    if (table.kind === "plain") await this.#parts.storage.write(writeMessage(table, write), options.timeoutMs);
+    else await this.execute([write], options);
+  }
+
+  insert(table: string, row: object, options: CallOptions = {}): Promise<void> {
+    return this.write({ insert: table, row: row as Fields }, options);
+  }
+
+  update(table: string, row: object, options: CallOptions = {}): Promise<void> {
+    return this.write({ update: table, row: row as Fields }, options);
+  }
+
+  delete(table: string, key: Fields, options: CallOptions = {}): Promise<void> {
+    return this.write({ delete: table, key }, options);
+  }
+
+  async batch(writes: readonly Write[], options: BatchOptions = {}): Promise<BatchResult> {
+    const tables = await this.#tablesOf(writes);
+    return this.#parts.storage.batch(
+      writes.map((write, at) => writeMessage(tables[at]!, write)),
+      options,
+    );
+  }
+
+  close(): void {
+    this.#parts.connections.close();
+  }
+
+  /** One id for all tries: the coordinator answers a repeated one with what became of the first. */
+  async #execute(request: object, firstAddress: string, options: CallOptions): Promise<CommitToken> {
+    const { connections, directory, clock, random, timeoutMs } = this.#parts;
+    const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
+    const transactionId = timeIdToBytes(newTimeId(clock, random));
+    let address = firstAddress;
+    for (;;) {
+      const known = { groupMapVersion: directory.topology.groupMapVersion, schemaVersion: directory.schemaVersion };
+      try {
+        const budget = { timeoutMs: deadlineAtMs - clock.monotonicMs() };
+        const response = await connections.call<{ token: CommitToken }>(
+          address,
+          TRANSACTIONS,
+          "execute",
+          { ...request, ...known, transactionId },
+          budget,
+        );
+        return response.token;
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
+        if (!error.retryable || clock.monotonicMs() + delayMs >= deadlineAtMs) throw error;
+        if (error.code === "NOT_MASTER") address = error.metadata["address"] ?? firstAddress;
+        else if (error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
+        await sleep(clock, delayMs);
+      }
+    }
+  }
+
+  async #page<R>(message: PageMessage): Promise<Page<R>> {
+    const rows: R[] = [];
+    for (const row of message.rows) rows.push(rowFromMessage(await this.#parts.directory.table(row.key.table), row) as R);
+    return { rows, next: message.nextPageToken.length === 0 ? undefined : message.nextPageToken };
+  }
+
+  #statement(cql: string, binds: readonly (Value | TypedValue)[]): object {
+    return { text: cql, binds: bindMessages(cql, binds, (name) => this.#parts.directory.find(name)) };
+  }
+
+  async #tablesOf(writes: readonly Write[]): Promise<Table[]> {
+    return Promise.all(writes.map((write) => this.#parts.directory.table(tableNameOf(write))));
+  }
+}
+
+function isSelect(cql: string): boolean {
+  return /^(?:\s|--[^\n]*\n|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)*select\b/i.test(cql);
+}

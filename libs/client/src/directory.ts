@@ -1,0 +1,129 @@
+import type { Clock } from "@concord/runtime";
+import type { Topology } from "./api.ts";
+import { clientError, toClientError } from "./client-error.ts";
+import type { Connections } from "./connections.ts";
+import { tableFromJson, type Table } from "./tables.ts";
+import { masterAddress, topologyFromMessage, topologyOfProxies, type TopologyMessage } from "./topology.ts";
+
+export interface DirectoryOptions {
+  readonly connections: Connections;
+  readonly clock: Clock;
+  readonly coordinators: readonly string[];
+  readonly storageProxies: readonly string[];
+  readonly timeoutMs: number;
+}
+
+/**
+ * What a fat client must know to route (TX1, TXD13): topology, group map, schema. Old knowledge is harmless: servers refuse what does
+ * not fit, and the refusal brings the client here again.
+ */
+export class Directory {
+  readonly #options: DirectoryOptions;
+  #topology: Topology;
+  #tables: ReadonlyMap<string, Table> = new Map();
+  #schemaVersion = 0n;
+  /** One fetch at a time; whoever comes meanwhile shares it. */
+  #topologyFetch: Promise<void> | undefined;
+  #schemaFetch: Promise<void> | undefined;
+
+  constructor(options: DirectoryOptions) {
+    this.#options = options;
+    this.#topology = topologyOfProxies(options.storageProxies);
+  }
+
+  get topology(): Topology {
+    return this.#topology;
+  }
+
+  get schemaVersion(): bigint {
+    return this.#schemaVersion;
+  }
+
+  /** A table the client knows; the name as CQL folds it. */
+  find(name: string): Table | undefined {
+    return this.#tables.get(name) ?? this.#tables.get(name.toLowerCase());
+  }
+
+  /** TABLE_UNKNOWN at once; `table` asks the servers first. */
+  known(name: string): Table {
+    const table = this.find(name);
+    if (table === undefined)
+      throw clientError("TABLE_UNKNOWN", `there is no table ${name}; create it first`, { metadata: { table: name } });
+    return table;
+  }
+
+  async table(name: string): Promise<Table> {
+    if (this.find(name) === undefined) await this.refreshSchema(0n);
+    return this.known(name);
+  }
+
+  /** Addresses of coordinators to try, those that are known to be configured and those that were given. */
+  coordinators(): string[] {
+    return [...new Set([...this.#topology.coordinators.map((node) => node.address), ...this.#options.coordinators])];
+  }
+
+  /** Where transactions on this token's entity run; without a group map any coordinator, which will name the right one. */
+  masterOf(token: bigint): string {
+    const address = masterAddress(this.#topology, token) ?? this.coordinators()[0];
+    if (address === undefined)
+      throw clientError("UNIMPLEMENTED", "this client was connected without coordinators: there are no transactions");
+    return address;
+  }
+
+  /** Asks the coordinators in turn until one answers. */
+  refreshTopology(): Promise<void> {
+    this.#topologyFetch ??= this.#fetchTopology().finally(() => {
+      this.#topologyFetch = undefined;
+    });
+    return this.#topologyFetch;
+  }
+
+  /** Fetches the schema, at least this version. */
+  refreshSchema(version: bigint): Promise<void> {
+    this.#schemaFetch ??= this.#fetchSchema(version).finally(() => {
+      this.#schemaFetch = undefined;
+    });
+    return this.#schemaFetch;
+  }
+
+  async #fetchTopology(): Promise<void> {
+    if (this.#options.coordinators.length === 0) return;
+    const message = await this.#firstAnswer(this.coordinators(), (address) => this.#topologyFrom(address));
+    const topology = topologyFromMessage(message);
+    const given = this.#options.storageProxies;
+    const storageProxies = given.length === 0 ? topology.storageProxies : topologyOfProxies(given).storageProxies;
+    this.#topology = { ...topology, storageProxies };
+  }
+
+  #topologyFrom(address: string): Promise<TopologyMessage> {
+    const request = { groupMapVersion: this.#topology.groupMapVersion };
+    return this.#options.connections.unary(address, "concord.txn.v1.TopologyService", "GetTopology", request, this.#options.timeoutMs);
+  }
+
+  async #fetchSchema(version: bigint): Promise<void> {
+    const { connections, timeoutMs } = this.#options;
+    const coordinators = this.coordinators();
+    const service = coordinators.length > 0 ? "concord.txn.v1.SchemaService" : "concord.storage.v1.SchemaService";
+    const addresses = coordinators.length > 0 ? coordinators : this.#topology.storageProxies.map((node) => node.address);
+    const ask = (address: string): Promise<{ schemaVersion: bigint; tables: string[] }> =>
+      connections.unary(address, service, "GetSchema", { schemaVersion: version }, timeoutMs);
+    const answer = await this.#firstAnswer(addresses, ask);
+    if (answer.schemaVersion < this.#schemaVersion) return;
+    this.#tables = new Map(answer.tables.map(tableFromJson).map((table) => [table.name, table]));
+    this.#schemaVersion = answer.schemaVersion;
+  }
+
+  async #firstAnswer<T>(addresses: readonly string[], ask: (address: string) => Promise<T>): Promise<T> {
+    let last: unknown = clientError("MALFORMED_REQUEST", "no address of a server was given");
+    for (const address of addresses) {
+      try {
+        return await ask(address);
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        last = error;
+        if (!error.retryable) throw error;
+      }
+    }
+    throw toClientError(last);
+  }
+}

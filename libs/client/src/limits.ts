@@ -1,0 +1,21 @@
+/** Time budget of a call outside transactions. */
+export const CALL_TIMEOUT_MS = 5_000;
+/** Time budget of runTransaction with all its tries. */
+export const TRANSACTION_DEADLINE_MS = 10_000;
+/** Extra time, after the deadline, to find out what became of a commit. */
+export const RESOLVE_GRACE_MS = 10_000;
+/** Tries of one transaction; its deadline usually ends it first. */
+export const TRANSACTION_TRIES_MAX = 1000;
+/** Pause before a repeated try: random below min * 2^try, and never below what the server asked for. */
+export const BACKOFF_MS_MIN = 4;
+export const BACKOFF_MS_MAX = 500;
+/** Writes in one message of a transaction; a longer buffer is sent on before the commit. */
+export const WRITES_PER_MESSAGE_MAX = 1000;
+/** A read that has no answer after this long is asked of a second storage-proxy too (TXD13). */
+export const SPECULATION_DELAY_MS = 50;
+/** A node that failed is asked last for this long. */
+export const NODE_PENALTY_MS = 1_000;
+/** Rows per page of reads that page by themselves. */
+export const PAGE_ROWS = 100;
+/** A question for an outcome waits this long for one coordinator, then asks again: it may be down for good. */
+export const RESOLVE_TURN_MS = 2_000;

@@ -1,0 +1,53 @@
+import { fromHex, sleep, type Clock, type Random } from "@concord/runtime";
+import type { CommitToken, Outcome } from "./api.ts";
+import { toClientError } from "./client-error.ts";
+import type { Connections } from "./connections.ts";
+import type { Directory } from "./directory.ts";
+import { BACKOFF_MS_MIN, RESOLVE_TURN_MS } from "./limits.ts";
+import type { KeyMessage } from "./tables.ts";
+
+export const TRANSACTIONS = "concord.txn.v1.TransactionService";
+
+export interface TransactionParts {
+  readonly connections: Connections;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** Asks until a coordinator knows, or the deadline. */
+export async function resolveOutcome(
+  parts: TransactionParts,
+  transactionId: string,
+  key: KeyMessage,
+  firstAddress: string,
+  deadlineAtMs: number,
+): Promise<Outcome> {
+  const { connections, directory, clock } = parts;
+  const request = { transactionId: fromHex(transactionId), key };
+  let address = firstAddress;
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      // One coordinator may be down for long: ask in short turns.
+      const timeoutMs = Math.min(RESOLVE_TURN_MS, Math.max(1, deadlineAtMs - clock.monotonicMs()));
+      const response = await connections.call<OutcomeMessage>(address, TRANSACTIONS, "resolveOutcome", request, { timeoutMs });
+      return outcomeFromMessage(response);
+    } catch (thrown) {
+      const error = toClientError(thrown);
+      if (!error.retryable || clock.monotonicMs() >= deadlineAtMs) throw error;
+      await sleep(clock, Math.max(error.retryAfterMs ?? 0, BACKOFF_MS_MIN * 2 ** Math.min(attempt, 6)));
+      address = error.metadata["address"] ?? firstAddress;
+      if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
+    }
+  }
+}
+
+interface OutcomeMessage {
+  readonly outcome?: string;
+  readonly committed?: CommitToken | null;
+}
+
+function outcomeFromMessage(message: OutcomeMessage): Outcome {
+  if (message.outcome === "committed") return { kind: "committed", token: message.committed! };
+  return message.outcome === "aborted" ? { kind: "aborted" } : { kind: "expired" };
+}

@@ -1,0 +1,97 @@
+import { sleep } from "@concord/runtime";
+import type { Entity, Transaction, TransactionOptions } from "./api.ts";
+import { toClientError } from "./client-error.ts";
+import { ConcordClientError } from "./errors.ts";
+import { BACKOFF_MS_MAX, BACKOFF_MS_MIN, TRANSACTION_DEADLINE_MS, TRANSACTION_TRIES_MAX } from "./limits.ts";
+import type { TransactionParts } from "./resolve-outcome.ts";
+import { SessionTransaction, type StartOptions } from "./transaction.ts";
+
+/** What one try came to. Only a try that certainly had no effect may be followed by another (TXD7). */
+type Try<T> =
+  | { readonly kind: "committed"; readonly value: T }
+  | { readonly kind: "again"; readonly error: ConcordClientError }
+  | { readonly kind: "failed"; readonly thrown: unknown };
+
+/** Deadline and first start time of a new transaction, kept by all its tries (TXD9). */
+export function startOptions(parts: TransactionParts, options: TransactionOptions): StartOptions {
+  const { clock } = parts;
+  return {
+    deadlineAtMs: clock.monotonicMs() + (options.deadlineMs ?? TRANSACTION_DEADLINE_MS),
+    firstStartMs: clock.nowMs(),
+    mode: options.mode ?? "exclusive",
+    maxCommitDelayMs: options.maxCommitDelayMs ?? 0,
+  };
+}
+
+/** See `ConcordClient.runTransaction`. */
+export async function runTransaction<T>(
+  parts: TransactionParts,
+  entity: Entity,
+  work: (txn: Transaction) => Promise<T>,
+  options: TransactionOptions,
+): Promise<T> {
+  const start = startOptions(parts, options);
+  for (let attempt = 0; ; attempt += 1) {
+    const result = await tryOnce(parts, entity, work, start);
+    if (result.kind === "committed") return result.value;
+    if (result.kind === "failed") throw result.thrown;
+    const delayMs = backoffMs(parts, result.error, attempt);
+    const isTooLate = parts.clock.monotonicMs() + delayMs >= start.deadlineAtMs;
+    if (isTooLate || attempt + 1 >= TRANSACTION_TRIES_MAX) throw result.error;
+    await learnFrom(parts, result.error);
+    await sleep(parts.clock, delayMs);
+  }
+}
+
+async function tryOnce<T>(
+  parts: TransactionParts,
+  entity: Entity,
+  work: (txn: Transaction) => Promise<T>,
+  options: StartOptions,
+): Promise<Try<T>> {
+  let txn: SessionTransaction;
+  try {
+    txn = await SessionTransaction.start(parts, entity, options);
+  } catch (thrown) {
+    // Nothing was written yet, whatever became of the start.
+    const error = toClientError(thrown);
+    return error.retryable ? { kind: "again", error } : { kind: "failed", thrown: error };
+  }
+  let value: T;
+  try {
+    value = await work(txn);
+  } catch (thrown) {
+    // No commit was sent and none will be: running again is safe even where the answer to an operation got lost.
+    void txn.rollback();
+    const isOurs = txn.owns(thrown) && thrown.retryable;
+    return isOurs || (await hasLearntTable(parts, thrown)) ? { kind: "again", error: toClientError(thrown) } : { kind: "failed", thrown };
+  }
+  try {
+    await txn.commit();
+    return { kind: "committed", value };
+  } catch (thrown) {
+    const error = toClientError(thrown);
+    return error.applied === "no" && error.retryable ? { kind: "again", error } : { kind: "failed", thrown: error };
+  }
+}
+
+/** The work named a table that this client did not know and that exists by now. */
+async function hasLearntTable({ directory }: TransactionParts, thrown: unknown): Promise<boolean> {
+  if (!(thrown instanceof ConcordClientError) || thrown.code !== "TABLE_UNKNOWN") return false;
+  const name = thrown.metadata["table"];
+  if (name === undefined || directory.find(name) !== undefined) return false;
+  await directory.refreshSchema(0n).catch(() => undefined);
+  return directory.find(name) !== undefined;
+}
+
+/** A refusal that shows old knowledge brings new knowledge, as far as somebody answers. */
+async function learnFrom(parts: TransactionParts, error: ConcordClientError): Promise<void> {
+  const { directory } = parts;
+  if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
+}
+
+/** What the server asked for at least; random, growing with every try, so that those who collided do not meet again. */
+function backoffMs(parts: TransactionParts, error: ConcordClientError, attempt: number): number {
+  const spread = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(attempt, 10));
+  return (error.retryAfterMs ?? 0) + parts.random.float() * spread;
+}

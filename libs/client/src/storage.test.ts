@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { toHex } from "@concord/runtime";
+import type { ConcordClient } from "./api.ts";
+import { ConcordClientError } from "./errors.ts";
+import { COORDINATORS, FakeCluster, PROXIES } from "./testing/fake-cluster.ts";
+
+async function connected(
+  options: Parameters<FakeCluster["connect"]>[0] = { coordinators: COORDINATORS },
+): Promise<{ cluster: FakeCluster; db: ConcordClient }> {
+  const cluster = new FakeCluster();
+  const db = await cluster.connect(options);
+  cluster.calls.length = 0;
+  return { cluster, db };
+}
+
+async function failure(promise: Promise<unknown>): Promise<ConcordClientError> {
+  const thrown: unknown = await promise.then(
+    () => assert.fail("expected a failure"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(thrown instanceof ConcordClientError, String(thrown));
+  return thrown;
+}
+
+const never = (): Promise<object> => new Promise(() => undefined);
+const NOTE = { place: "wall", at: 1, text: "hello" };
+
+async function collect<T>(rows: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = [];
+  for await (const row of rows) collected.push(row);
+  return collected;
+}
+
+test("[TXD13] read: the first proxy is slow: a second one is asked after the delay and answers", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, speculationDelayMs: 30 });
+  cluster.intercept("read", never);
+  const before = cluster.clock.nowMs();
+  assert.equal(await cluster.clock.until(db.read("notes", { place: "wall", at: 1 })), undefined);
+  assert.equal(cluster.seen("read").length, 2);
+  assert.notEqual(cluster.calls[0]?.address, cluster.calls[1]?.address);
+  assert.equal(cluster.clock.nowMs() - before, 30);
+});
+
+test("[TXD13] read: the first proxy fails: the next one is asked at once; all fail: the last error", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("read", "READ_TIMEOUT");
+  await cluster.clock.until(db.read("notes", { place: "wall", at: 1 }));
+  assert.equal(cluster.seen("read").length, 2);
+  for (let i = 0; i < 3; i += 1) cluster.fail("read", "REPLICAS_UNAVAILABLE");
+  assert.equal((await failure(cluster.clock.until(db.read("notes", { place: "wall", at: 1 })))).code, "REPLICAS_UNAVAILABLE");
+  assert.equal(cluster.seen("read").length, 5);
+});
+
+test("read: refused for what was asked: no second proxy is asked", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("read", "LIMIT_EXCEEDED");
+  assert.equal((await failure(cluster.clock.until(db.read("notes", { place: "wall", at: 1 })))).code, "LIMIT_EXCEEDED");
+  assert.equal(cluster.seen("read").length, 1);
+});
+
+test("read: a proxy that failed: asked last for a while, then in turn again", async () => {
+  const { cluster, db } = await connected();
+  await cluster.clock.until(cluster.stop("s2:1"));
+  for (let i = 0; i < 6; i += 1) await cluster.clock.until(db.read("notes", { place: "wall", at: i }));
+  assert.equal(cluster.calls.filter((call) => call.address === "s2:1").length, 0);
+  assert.equal(cluster.seen("read").length, 6);
+});
+
+test("read: a datacenter is given: its proxy is asked first every time", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, datacenter: "dc3" });
+  for (let i = 0; i < 5; i += 1) await cluster.clock.until(db.read("notes", { place: "wall", at: i }));
+  assert.deepEqual([...new Set(cluster.calls.map((call) => call.address))], ["s3:1"]);
+});
+
+test("[TX8] write: plain table: goes to a storage-proxy with a timestamp that grows", async () => {
+  const { cluster, db } = await connected();
+  await cluster.clock.until(db.insert("notes", NOTE));
+  await cluster.clock.until(db.update("notes", { place: "wall", at: 1, text: null }));
+  const [first, second] = cluster.seen("write");
+  assert.ok(PROXIES.includes(first!.address));
+  assert.ok((second!.request["timestampUs"] as bigint) > (first!.request["timestampUs"] as bigint));
+});
+
+test("[TX8] write: transactional table: a one-statement transaction at the master", async () => {
+  const { cluster, db } = await connected();
+  await cluster.clock.until(db.delete("albums", { id: 7n }));
+  assert.deepEqual(cluster.operations(), ["execute"]);
+  assert.ok(COORDINATORS.includes(cluster.calls[0]!.address));
+});
+
+test("write: timed out: repeated elsewhere with the same timestamp", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("write", "WRITE_TIMEOUT");
+  await cluster.clock.until(db.insert("notes", NOTE));
+  const [first, second] = cluster.seen("write");
+  assert.equal(first!.request["timestampUs"], second!.request["timestampUs"]);
+  assert.notEqual(first!.address, second!.address);
+});
+
+test("[TX8] query: a write of a transactional table in CQL: sent on as a one-statement transaction", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("query", "USE_TRANSACTION");
+  await cluster.clock.until(db.query("DELETE FROM albums WHERE id = ?", [7]));
+  assert.deepEqual(cluster.operations(), ["query", "execute"]);
+});
+
+test("paging: 250 rows in pages of 100: three messages, every row once, none before it is wanted", async () => {
+  const { cluster, db } = await connected();
+  for (let at = 0; at < 250; at += 1) await cluster.clock.until(db.insert("notes", { ...NOTE, at }));
+  cluster.calls.length = 0;
+  const rows = await cluster.clock.until(collect(db.readRange("notes", { partition: { place: "wall" } })));
+  assert.deepEqual(
+    rows.map((row) => row["at"]),
+    [...Array(250).keys()],
+  );
+  assert.equal(cluster.seen("readRange").length, 3);
+  const some = await cluster.clock.until(collect(db.readRange("notes", { partition: { place: "wall" }, limit: 120 })));
+  assert.equal(some.length, 120);
+  assert.equal(cluster.seen("readRange").length, 5);
+  const selected = await cluster.clock.until(collect(db.queryRows("SELECT * FROM notes WHERE place = ?", ["wall"], { pageSize: 200 })));
+  assert.equal(selected.length, 250);
+  assert.equal(cluster.seen("query").length, 2);
+});
+
+test("range: bounds by column name: prefixes of the clustering key, inclusive or not; anything else is refused", async () => {
+  const { cluster, db } = await connected();
+  await cluster.clock.until(
+    collect(db.readRange("notes", { partition: { place: "wall" }, after: { at: 3 }, to: { at: 9 }, reverse: true })),
+  );
+  const range = cluster.seen("readRange")[0]!.request["range"] as {
+    lower: { inclusive: boolean };
+    upper: { inclusive: boolean };
+    reverse: boolean;
+  };
+  assert.deepEqual([range.lower.inclusive, range.upper.inclusive, range.reverse], [false, true, true]);
+  const wrong = collect(db.readRange("notes", { partition: { place: "wall" }, from: { text: "x" } }));
+  assert.equal((await failure(cluster.clock.until(wrong))).code, "KEY_INCOMPLETE");
+});
+
+test("[LB4] batch: the log write timed out: repeated once with the same id and timestamp", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("executeBatch", "BATCH_LOG_TIMEOUT");
+  const result = await cluster.clock.until(
+    db.batch([
+      { insert: "notes", row: NOTE },
+      { delete: "notes", key: { place: "door", at: 2 } },
+    ]),
+  );
+  const [first, second] = cluster.seen("executeBatch").map((call) => call.request as { batchId: Uint8Array; timestampUs: bigint });
+  assert.deepEqual(first!.batchId, second!.batchId);
+  assert.equal(first!.timestampUs, second!.timestampUs);
+  assert.equal(result.batchId, toHex(first!.batchId));
+  assert.deepEqual(result.holders, ["s2", "s3"]);
+});
+
+test("[LB4] batch: the first reply is dropped: repeated with the same id and timestamp", async () => {
+  const { cluster, db } = await connected();
+  cluster.dropReply("executeBatch");
+  await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }]));
+  const ids = cluster.seen("executeBatch").map((call) => toHex(call.request["batchId"] as Uint8Array));
+  assert.equal(ids.length, 2);
+  assert.equal(ids[0], ids[1]);
+});
+
+test("[LB4] batch: the log write timed out twice: the error comes out, applied unknown", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("executeBatch", "BATCH_LOG_TIMEOUT");
+  cluster.fail("executeBatch", "BATCH_LOG_TIMEOUT");
+  const error = await failure(cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }])));
+  assert.deepEqual([error.code, error.applied], ["BATCH_LOG_TIMEOUT", "unknown"]);
+  assert.equal(cluster.seen("executeBatch").length, 2);
+});
+
+test("[LB6] batch: logged but not applied in time: not repeated, it will be completed", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("executeBatch", "BATCH_TIMEOUT", { metadata: { outcome: "LOGGED_PENDING" } });
+  const error = await failure(cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }])));
+  assert.deepEqual([error.code, error.metadata["outcome"]], ["BATCH_TIMEOUT", "LOGGED_PENDING"]);
+  assert.equal(cluster.seen("executeBatch").length, 1);
+});
+
+test("[LB14] batch: unlogged is asked for: said so in the request", async () => {
+  const { cluster, db } = await connected();
+  await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }], { logged: false }));
+  await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }]));
+  assert.deepEqual(
+    cluster.seen("executeBatch").map((call) => call.request["unlogged"]),
+    [true, false],
+  );
+});
+
+test("connect: storage-proxies alone: rows and batches work, transactions are refused with the reason", async () => {
+  const { cluster, db } = await connected({ storageProxies: PROXIES });
+  await cluster.clock.until(db.insert("notes", NOTE));
+  const error = await failure(cluster.clock.until(db.runTransaction({ table: "albums", key: { id: 1n } }, () => Promise.resolve())));
+  assert.equal(error.code, "UNIMPLEMENTED");
+});
+
+test("connect: one of the coordinators does not answer: the next one does; none: CONNECTION_LOST", async () => {
+  const { cluster } = await connected();
+  await cluster.clock.until(cluster.stop("c1:1"));
+  const db = await cluster.connect({ coordinators: ["c9:1", "c2:1"] });
+  assert.equal(db.topology.storageProxies.length, 3);
+  assert.equal((await failure(cluster.connect({ coordinators: ["c9:1"] }))).code, "CONNECTION_LOST");
+});
+
+test("close: calls in flight: CANCELLED", async () => {
+  const { cluster, db } = await connected();
+  cluster.intercept("write", never);
+  const write = db.insert("notes", NOTE);
+  for (let turn = 0; turn < 20; turn += 1) await cluster.clock.until(Promise.resolve());
+  db.close();
+  assert.equal((await failure(cluster.clock.until(write))).code, "CANCELLED");
+});

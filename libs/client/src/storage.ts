@@ -1,0 +1,175 @@
+import { newTimeId, sleep, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
+import type { BatchOptions, BatchResult } from "./api.ts";
+import { clientError, toClientError } from "./client-error.ts";
+import type { Connections } from "./connections.ts";
+import type { Directory } from "./directory.ts";
+import type { ConcordClientError } from "./errors.ts";
+import { NodePool } from "./node-pool.ts";
+import type { WriteMessage } from "./tables.ts";
+
+export interface StorageOptions {
+  readonly connections: Connections;
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly datacenter: string | undefined;
+  /** 0 = never. */
+  readonly speculationDelayMs: number;
+  readonly timeoutMs: number;
+}
+
+const ROWS = "concord.storage.v1.RowsService";
+const BATCHES = "concord.storage.v1.BatchService";
+type StorageService = typeof ROWS | typeof BATCHES;
+
+/** Reads, plain writes and batches: what goes straight to a storage-proxy (TX8). */
+export class Storage {
+  readonly #options: StorageOptions;
+  readonly #pool: NodePool;
+  #lastTimestampUs = 0n;
+
+  constructor(options: StorageOptions) {
+    this.#options = options;
+    this.#pool = new NodePool(options.clock);
+  }
+
+  /**
+   * A read: the first answer counts. A second proxy is asked when the first is slow (TXD13) or failed, and so on; each is asked once.
+   */
+  read<Response extends object>(
+    operation: "read" | "readRange" | "query",
+    request: object,
+    timeoutMs: number | undefined,
+  ): Promise<Response> {
+    const { clock, speculationDelayMs } = this.#options;
+    const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
+    const waiting = this.#nodes();
+    const abort = new AbortController();
+    return new Promise<Response>((resolve, reject) => {
+      let inFlight = 0;
+      let speculation: { cancel(): void } | undefined;
+      const finish = (settle: () => void): void => {
+        speculation?.cancel();
+        settle();
+        abort.abort();
+      };
+      const fail = (error: ConcordClientError): void => {
+        if (!error.retryable) return finish(() => reject(error));
+        if (waiting.length > 0) return next();
+        if (inFlight === 0) finish(() => reject(error));
+      };
+      const next = (): void => {
+        const address = waiting.shift()!;
+        inFlight += 1;
+        speculation?.cancel();
+        if (speculationDelayMs > 0 && waiting.length > 0) speculation = clock.setTimer(speculationDelayMs, next);
+        this.#call<Response>(address, ROWS, operation, request, deadlineAtMs, abort.signal).then(
+          (response) => finish(() => resolve(response)),
+          (thrown: unknown) => {
+            inFlight -= 1;
+            fail(toClientError(thrown));
+          },
+        );
+      };
+      next();
+    });
+  }
+
+  /** A plain write with its timestamp made here, so that repeating it at another proxy changes nothing. */
+  async write(write: WriteMessage, timeoutMs: number | undefined): Promise<void> {
+    const request = { write, timestampUs: this.#timestampUs(), schemaVersion: this.#options.directory.schemaVersion };
+    await this.#inTurn(ROWS, "write", request, timeoutMs, (error) => error.retryable);
+  }
+
+  /** A CQL statement that is no SELECT: the caller can not know, so it is asked once per proxy and only while nothing happened. */
+  statement<Response extends object>(request: object, timeoutMs: number | undefined): Promise<Response> {
+    const batchId = timeIdToBytes(newTimeId(this.#options.clock, this.#options.random));
+    const complete = { ...request, timestampUs: this.#timestampUs(), batchId };
+    return this.#inTurn(ROWS, "query", complete, timeoutMs, (error) => error.retryable && error.applied === "no");
+  }
+
+  /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke. */
+  async batch(writes: readonly WriteMessage[], options: BatchOptions): Promise<BatchResult> {
+    const id = newTimeId(this.#options.clock, this.#options.random);
+    const request = {
+      batchId: timeIdToBytes(id),
+      writes,
+      timestampUs: this.#timestampUs(),
+      unlogged: options.logged === false,
+      schemaVersion: this.#options.directory.schemaVersion,
+    };
+    let retriesLeft = 1;
+    const again = (error: ConcordClientError): boolean => {
+      if (error.applied === "no") return error.retryable;
+      if (error.code !== "BATCH_LOG_TIMEOUT" && error.code !== "CONNECTION_LOST") return false;
+      retriesLeft -= 1;
+      return retriesLeft >= 0;
+    };
+    const response = await this.#inTurn<{ timestampUs: bigint; holders: string[] }>(
+      BATCHES,
+      "executeBatch",
+      request,
+      options.timeoutMs,
+      again,
+    );
+    return { batchId: id, timestampUs: response.timestampUs, holders: response.holders };
+  }
+
+  /** Asks one proxy after the other while `again` says that a further try is right; a single proxy is asked twice at most. */
+  async #inTurn<Response extends object>(
+    service: StorageService,
+    operation: string,
+    request: object,
+    timeoutMs: number | undefined,
+    again: (error: ConcordClientError) => boolean,
+  ): Promise<Response> {
+    const { clock } = this.#options;
+    const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
+    const nodes = this.#nodes();
+    const tries = nodes.length === 1 ? [...nodes, ...nodes] : nodes;
+    for (let at = 0; ; at += 1) {
+      try {
+        return await this.#call<Response>(tries[at]!, service, operation, request, deadlineAtMs, undefined);
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        if (!again(error) || at === tries.length - 1) throw error;
+        if (tries[at + 1] === tries[at]) await sleep(clock, error.retryAfterMs ?? 0);
+      }
+    }
+  }
+
+  async #call<Response extends object>(
+    address: string,
+    service: StorageService,
+    operation: string,
+    request: object,
+    deadlineAtMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const { connections, clock } = this.#options;
+    const options = { timeoutMs: deadlineAtMs - clock.monotonicMs(), ...(signal === undefined ? {} : { signal }) };
+    try {
+      const response = await connections.call<Response>(address, service, operation, request, options);
+      this.#pool.answered(address);
+      return response;
+    } catch (thrown) {
+      const error = toClientError(thrown);
+      if (error.retryable) this.#pool.failed(address);
+      throw error;
+    }
+  }
+
+  #nodes(): string[] {
+    const { directory, datacenter } = this.#options;
+    const nodes = this.#pool.order(directory.topology.storageProxies, datacenter);
+    if (nodes.length === 0) throw clientError("REPLICAS_UNAVAILABLE", "no storage-proxy is known; give storageProxies to connect");
+    return nodes;
+  }
+
+  /** Grows with every write of this client, so that its own writes keep their order. */
+  #timestampUs(): bigint {
+    const nowUs = this.#options.clock.nowUs();
+    this.#lastTimestampUs = nowUs > this.#lastTimestampUs ? nowUs : this.#lastTimestampUs + 1n;
+    return this.#lastTimestampUs;
+  }
+}

@@ -1,0 +1,181 @@
+import { tokenOf } from "@concord/codec";
+import type { Fields, Range, Row, TypedValue, Value, Write } from "./api.ts";
+import { clientError } from "./client-error.ts";
+import { CELL_TYPES, cellFromMessage, cellMessage, cellOf, valueOf, type CellMessage, type CellType } from "./values.ts";
+
+/** What the client knows of a table. */
+export interface Table {
+  readonly name: string;
+  readonly kind: "plain" | "transactional";
+  readonly types: ReadonlyMap<string, CellType>;
+  readonly partitionKey: readonly string[];
+  readonly clusteringKey: readonly string[];
+}
+
+/** concord.common.v1.RowKey */
+export interface KeyMessage {
+  readonly table: string;
+  readonly partition: readonly CellMessage[];
+  readonly clustering: readonly CellMessage[];
+}
+
+/** concord.common.v1.Row */
+export interface RowMessage {
+  readonly key: KeyMessage;
+  readonly columns: readonly { readonly name: string; readonly value: CellMessage | null }[];
+}
+
+/** concord.common.v1.RowWrite */
+export interface WriteMessage {
+  readonly kind: "WRITE_KIND_INSERT" | "WRITE_KIND_UPDATE" | "WRITE_KIND_DELETE";
+  readonly key: KeyMessage;
+  readonly columns: readonly { readonly name: string; readonly value: CellMessage }[];
+}
+
+/** Reads a table definition in its JSON form, format version 1; fields it does not need may grow. */
+export function tableFromJson(text: string): Table {
+  const stored = JSON.parse(text) as {
+    formatVersion: number;
+    name: string;
+    kind: string;
+    columns: { name: string; type: string }[];
+    partitionKey: string[];
+    clusteringKey: string[];
+  };
+  const unknown = stored.columns.find((column) => !(CELL_TYPES as readonly string[]).includes(column.type));
+  if (stored.formatVersion !== 1 || unknown !== undefined) {
+    throw clientError("UNIMPLEMENTED", `this client can not read the definition of table ${stored.name}; install a newer one`);
+  }
+  return {
+    name: stored.name,
+    kind: stored.kind === "plain" ? "plain" : "transactional",
+    types: new Map(stored.columns.map(({ name, type }) => [name, type as CellType])),
+    partitionKey: stored.partitionKey,
+    clusteringKey: stored.clusteringKey,
+  };
+}
+
+/** The key columns of `fields`, others ignored; KEY_INCOMPLETE names what is missing. */
+export function keyMessage(table: Table, fields: object): KeyMessage {
+  const partition = table.partitionKey.map((column) => cellMessage(keyCell(table, column, fields)));
+  const clustering = table.clusteringKey.map((column) => cellMessage(keyCell(table, column, fields)));
+  return { table: table.name, partition, clustering };
+}
+
+/** The key given alone: a column outside the key is a mistake, not ignored. */
+export function exactKeyMessage(table: Table, key: Fields): KeyMessage {
+  const stranger = Object.keys(key).find((column) => key[column] !== undefined && !isKey(table, column));
+  if (stranger !== undefined) {
+    throw clientError("KEY_INCOMPLETE", `${stranger} is no key column of ${table.name}; its key is ${keyColumns(table).join(", ")}`);
+  }
+  return keyMessage(table, key);
+}
+
+/** The token of the row's entity (TX2). */
+export function tokenOfFields(table: Table, fields: object): bigint {
+  return tokenOf(keyCell(table, table.partitionKey[0]!, fields));
+}
+
+export function writeMessage(table: Table, write: Write): WriteMessage {
+  if ("delete" in write) return { kind: "WRITE_KIND_DELETE", key: exactKeyMessage(table, write.key), columns: [] };
+  const columns = columnMessages(table, write.row);
+  return { kind: "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE", key: keyMessage(table, write.row), columns };
+}
+
+export function tableNameOf(write: Write): string {
+  if ("insert" in write) return write.insert;
+  return "update" in write ? write.update : write.delete;
+}
+
+export function fieldsOf(write: Write): Fields {
+  return "delete" in write ? write.key : write.row;
+}
+
+export function rowFromMessage(table: Table, message: RowMessage): Row {
+  const row: Row = {};
+  table.partitionKey.forEach((column, at) => setCell(row, column, message.key.partition[at]));
+  table.clusteringKey.forEach((column, at) => setCell(row, column, message.key.clustering[at]));
+  for (const column of message.columns) setCell(row, column.name, column.value ?? undefined);
+  return row;
+}
+
+/** concord.common.v1.RowRange */
+export function rangeMessage(table: Table, range: Range): object {
+  for (const column of table.partitionKey) {
+    if (range.partition[column] === undefined) throw keyIncomplete(table, column);
+  }
+  const lower = boundMessage(table, range.from, range.after, "from and after");
+  const upper = boundMessage(table, range.to, range.before, "to and before");
+  return {
+    table: table.name,
+    partition: table.partitionKey.map((column) => cellMessage(keyCell(table, column, range.partition))),
+    ...(lower === undefined ? {} : { lower }),
+    ...(upper === undefined ? {} : { upper }),
+    reverse: range.reverse === true,
+  };
+}
+
+/** A text that two keys share exactly when they are the same row. */
+export function keyText(key: KeyMessage): string {
+  const part = (cell: CellMessage): string =>
+    JSON.stringify(cell, (_, value: unknown) => (typeof value === "bigint" ? `${value}n` : value));
+  return [key.table, ...key.partition.map(part), "|", ...key.clustering.map(part)].join("/");
+}
+
+function boundMessage(table: Table, inclusive: Fields | undefined, exclusive: Fields | undefined, names: string): object | undefined {
+  if (inclusive !== undefined && exclusive !== undefined) throw clientError("MALFORMED_REQUEST", `give one of ${names}, not both`);
+  const bound = inclusive ?? exclusive;
+  if (bound === undefined) return undefined;
+  const given = Object.keys(bound).filter((column) => bound[column] !== undefined);
+  const prefix = table.clusteringKey.slice(0, given.length);
+  if (prefix.length < given.length || prefix.some((column) => !given.includes(column))) {
+    const clustering = table.clusteringKey.join(", ");
+    throw clientError(
+      "KEY_INCOMPLETE",
+      `a bound names the first clustering columns of ${table.name} (${clustering}), not ${given.join(", ")}`,
+    );
+  }
+  return { prefix: prefix.map((column) => cellMessage(keyCell(table, column, bound))), inclusive: inclusive !== undefined };
+}
+
+function columnMessages(table: Table, row: Fields): { name: string; value: CellMessage }[] {
+  const columns: { name: string; value: CellMessage }[] = [];
+  for (const [name, value] of Object.entries(row)) {
+    if (value === undefined || isKey(table, name)) continue;
+    const type = table.types.get(name);
+    if (type === undefined) {
+      const known = [...table.types.keys()].join(", ");
+      throw clientError("COLUMN_UNKNOWN", `table ${table.name} has no column ${name}; it has ${known}`, {
+        metadata: { table: table.name },
+      });
+    }
+    columns.push({ name, value: cellMessage(value === null ? null : cellOf(type, value, `${table.name}.${name}`)) });
+  }
+  return columns;
+}
+
+function keyCell(table: Table, column: string, fields: object): TypedValue {
+  const value = (fields as Fields)[column];
+  if (value === undefined || value === null) throw keyIncomplete(table, column);
+  return cellOf(table.types.get(column)!, value, `${table.name}.${column}`);
+}
+
+function keyIncomplete(table: Table, column: string): Error {
+  const key = keyColumns(table).join(", ");
+  return clientError("KEY_INCOMPLETE", `the key of ${table.name} is ${key}; ${column} is not given`, {
+    metadata: { table: table.name, column },
+  });
+}
+
+function isKey(table: Table, column: string): boolean {
+  return table.partitionKey.includes(column) || table.clusteringKey.includes(column);
+}
+
+function keyColumns(table: Table): readonly string[] {
+  return [...table.partitionKey, ...table.clusteringKey];
+}
+
+function setCell(row: Row, column: string, message: CellMessage | undefined): void {
+  const cell = message === undefined ? null : cellFromMessage(message);
+  if (cell !== null) row[column] = valueOf(cell) as Value;
+}

@@ -1,0 +1,29 @@
+import type { Node, Topology } from "./api.ts";
+
+/** concord.txn.v1.GetTopologyResponse */
+export interface TopologyMessage {
+  readonly coordinators: readonly Node[];
+  readonly storageProxies: readonly Node[];
+  readonly groups: readonly { readonly id: string; readonly fromToken: bigint; readonly master: string }[];
+  readonly groupMapVersion: bigint;
+  readonly schemaVersion: bigint;
+}
+
+export function topologyFromMessage(message: TopologyMessage): Topology {
+  const groups = message.groups.map(({ id, fromToken, master }) => ({ id, fromToken: BigInt.asUintN(64, fromToken), master }));
+  groups.sort((a, b) => (a.fromToken < b.fromToken ? -1 : a.fromToken > b.fromToken ? 1 : 0));
+  const { groupMapVersion, schemaVersion } = message;
+  return { coordinators: message.coordinators, storageProxies: message.storageProxies, groups, groupMapVersion, schemaVersion };
+}
+
+/** What a client without coordinators knows: the proxies it was given. */
+export function topologyOfProxies(addresses: readonly string[]): Topology {
+  const storageProxies = addresses.map((address) => ({ name: address, address, datacenter: "" }));
+  return { coordinators: [], storageProxies, groups: [], groupMapVersion: 0n, schemaVersion: 0n };
+}
+
+/** Address of the coordinator that serves the token's group (TX2); undefined when the map does not say. */
+export function masterAddress(topology: Topology, token: bigint): string | undefined {
+  const group = topology.groups.findLast((candidate) => candidate.fromToken <= token);
+  return topology.coordinators.find((node) => node.name === group?.master)?.address;
+}

@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { toHex } from "@concord/runtime";
+import { tokenOf } from "@concord/codec";
+import type { ConcordClient } from "./api.ts";
+import { ConcordClientError } from "./errors.ts";
+import { FakeCluster, PHOTOS } from "./testing/fake-cluster.ts";
+
+const ENTITY = { table: "Albums", key: { id: 7n } };
+const PHOTO = "0192f0c1-d2e3-7abc-8def-0123456789ab";
+
+async function withAlbum(): Promise<{ cluster: FakeCluster; db: ConcordClient }> {
+  const cluster = new FakeCluster();
+  const db = await cluster.connect();
+  await cluster.clock.until(db.insert("albums", { id: 7n, owner: "ann", public_photos: 3 }));
+  cluster.calls.length = 0;
+  return { cluster, db };
+}
+
+async function failure(promise: Promise<unknown>): Promise<ConcordClientError> {
+  const thrown: unknown = await promise.then(
+    () => assert.fail("expected a failure"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(thrown instanceof ConcordClientError, String(thrown));
+  return thrown;
+}
+
+function addPhoto(db: ConcordClient, isPublic: boolean): Promise<void> {
+  return db.runTransaction({ table: "Albums", key: { id: 7n } }, async (txn) => {
+    const album = await txn.lock<{ id: bigint; public_photos: number }>("Albums", { id: 7n });
+    assert.ok(album !== undefined);
+    txn.insert("Photos", { album: album.id, id: PHOTO, owner: "ann", modified: new Date(5), public: isPublic });
+    if (isPublic) album.public_photos += 1;
+    txn.update("Albums", album);
+  });
+}
+
+test("[TX26] album: start, lock, create a photo, raise the counter, update, commit: two messages", async () => {
+  const { cluster, db } = await withAlbum();
+  await cluster.clock.until(addPhoto(db, true));
+  assert.deepEqual(cluster.operations(), ["start", "commit"]);
+  const album = await cluster.clock.until(db.read("albums", { id: 7n }));
+  assert.deepEqual(album, { id: 7n, owner: "ann", public_photos: 4 });
+  const photo = await cluster.clock.until(db.read("photos", { album: 7n, id: PHOTO }));
+  assert.deepEqual(photo, { album: 7n, id: PHOTO, owner: "ann", modified: new Date(5), public: true });
+});
+
+test("[TX1] routing: fifty entities: each transaction starts at the master of its token's group", async () => {
+  const { cluster, db } = await withAlbum();
+  for (let id = 0n; id < 50n; id += 1n) {
+    cluster.calls.length = 0;
+    await cluster.clock.until(db.runTransaction({ table: "albums", key: { id } }, () => Promise.resolve()));
+    const master = tokenOf({ kind: "bigint", value: id }) < 1n << 63n ? "c1:1" : "c2:1";
+    assert.deepEqual(
+      cluster.calls.map((call) => call.address),
+      [master, master],
+    );
+  }
+});
+
+test("[TXD9] retry: deadlock twice: new ids, the first start time kept, the server's pause respected", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.fail("commit", "DEADLOCK", { retryAfterMs: 200 });
+  cluster.fail("start", "LOCK_TIMEOUT", { retryAfterMs: 100 });
+  const before = cluster.clock.nowMs();
+  let runs = 0;
+  await cluster.clock.until(
+    db.runTransaction(ENTITY, async () => {
+      runs += 1;
+    }),
+  );
+  const starts = cluster.seen("start").map((call) => call.request as { firstStartMs: bigint; operation: { transactionId: Uint8Array } });
+  assert.equal(runs, 2);
+  assert.equal(new Set(starts.map((start) => start.firstStartMs)).size, 1);
+  assert.equal(new Set(starts.map((start) => toHex(start.operation.transactionId))).size, 3);
+  assert.ok(cluster.clock.nowMs() - before >= 300);
+});
+
+test("retry: aborted again and again: the deadline ends it with the last error", async () => {
+  const { cluster, db } = await withAlbum();
+  for (let i = 0; i < 100; i += 1) cluster.fail("start", "LOCK_TIMEOUT", { retryAfterMs: 100 });
+  const error = await failure(cluster.clock.until(db.runTransaction(ENTITY, () => Promise.resolve(), { deadlineMs: 1000 })));
+  assert.equal(error.code, "LOCK_TIMEOUT");
+  assert.equal(error.applied, "no");
+  assert.ok(cluster.seen("start").length < 12);
+});
+
+test("[TXD7] commit: the first reply is dropped: resolved as committed, the work ran once", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.dropReply("commit");
+  await cluster.clock.until(addPhoto(db, true));
+  assert.equal(cluster.seen("start").length, 1);
+  assert.equal(cluster.seen("resolveOutcome").length, 1);
+  assert.equal((await cluster.clock.until(db.read("albums", { id: 7n })))?.["public_photos"], 4);
+});
+
+test("[TXD7] commit: no answer until the deadline: resolved as committed, the work ran once", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.intercept("commit", async (_, next) => {
+    await next();
+    return new Promise(() => undefined);
+  });
+  await cluster.clock.until(addPhoto(db, false));
+  assert.deepEqual(cluster.operations(), ["start", "commit", "resolveOutcome"]);
+});
+
+test("[TXD7] commit: lost before it arrived, resolved as aborted: the work runs again", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.fail("commit", "OUTCOME_UNKNOWN");
+  await cluster.clock.until(addPhoto(db, true));
+  assert.deepEqual(cluster.operations(), ["start", "commit", "resolveOutcome", "start", "commit"]);
+});
+
+test("[TXD7] commit: nobody can be asked: OUTCOME_UNKNOWN with the id, the work never runs again", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.fail("commit", "OUTCOME_UNKNOWN");
+  for (let i = 0; i < 10_000; i += 1) cluster.fail("resolveOutcome", "STARTING");
+  const error = await failure(cluster.clock.until(addPhoto(db, true)));
+  assert.equal(error.code, "OUTCOME_UNKNOWN");
+  assert.equal(error.applied, "unknown");
+  assert.match(error.metadata["transactionId"]!, /^[0-9a-f]{32}$/);
+  assert.equal(cluster.seen("start").length, 1);
+});
+
+test("routing: NOT_MASTER after the group moved: topology fetched again, the new master asked", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.upperMaster = "c3";
+  const entity = [...Array(20).keys()].map(BigInt).find((id) => tokenOf({ kind: "bigint", value: id }) >= 1n << 63n)!;
+  cluster.fail("start", "NOT_MASTER", { metadata: { master: "c3", address: "c3:1" } });
+  await cluster.clock.until(db.runTransaction({ table: "albums", key: { id: entity } }, () => Promise.resolve()));
+  assert.deepEqual(
+    cluster.seen("start").map((call) => call.address),
+    ["c2:1", "c3:1"],
+  );
+  assert.equal(db.topology.groups[1]?.master, "c3");
+});
+
+test("work: throws its own error: rolled back, the error comes out unchanged, no second run", async () => {
+  const { cluster, db } = await withAlbum();
+  const own = new Error("album is full");
+  let runs = 0;
+  const run = db.runTransaction(ENTITY, () => {
+    runs += 1;
+    return Promise.reject(own);
+  });
+  await assert.rejects(cluster.clock.until(run), (thrown) => thrown === own);
+  assert.equal(runs, 1);
+  await cluster.clock.until(db.read("albums", { id: 7n }));
+  assert.deepEqual(cluster.operations(), ["start", "rollback", "read"]);
+});
+
+test("[TX5] buffer: a read of a buffered row: the write goes first; of another row: it waits for the commit", async () => {
+  const { cluster, db } = await withAlbum();
+  await cluster.clock.until(
+    db.runTransaction(ENTITY, async (txn) => {
+      txn.update("albums", { id: 7n, public_photos: 9 });
+      await txn.read("albums", { id: 8n });
+      assert.equal((await txn.read("albums", { id: 7n }))?.["public_photos"], 9);
+    }),
+  );
+  assert.deepEqual(cluster.operations(), ["start", "read", "write", "read", "commit"]);
+  const numbers = cluster.calls.map((call) => (call.request["operation"] as { number: number }).number);
+  assert.deepEqual(numbers, [1, 2, 3, 4, 5]);
+});
+
+test("buffer: a buffered write is refused and the work goes on: the commit is refused, not torn", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.fail("write", "GROUP_MISMATCH");
+  const run = db.runTransaction(ENTITY, async (txn) => {
+    for (let at = 0; at < 1000; at += 1) txn.update("albums", { id: 7n, public_photos: at });
+    txn.update("albums", { id: 7n, public_photos: 1 });
+    await Promise.resolve();
+  });
+  assert.equal((await failure(cluster.clock.until(run))).code, "GROUP_MISMATCH");
+  assert.equal(cluster.seen("commit").length, 0);
+});
+
+test("work: names a table that was created after connect: the schema is fetched and the work runs again", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.tables = [...cluster.tables, { ...PHOTOS, name: "videos" }];
+  await cluster.clock.until(
+    db.runTransaction(ENTITY, (txn) => {
+      txn.insert("videos", { album: 7n, id: PHOTO });
+      return Promise.resolve();
+    }),
+  );
+  assert.deepEqual(cluster.operations(), ["start", "rollback", "start", "commit"]);
+});
+
+test("[TX8] execute: the first reply is dropped: repeated under the same id", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.dropReply("execute");
+  await cluster.clock.until(db.execute([{ update: "albums", row: { id: 7n, owner: "bob" } }]));
+  const ids = cluster.seen("execute").map((call) => toHex(call.request["transactionId"] as Uint8Array));
+  assert.equal(ids.length, 2);
+  assert.equal(ids[0], ids[1]);
+});
+
+test("[TX8] execute: CQL at a coordinator that is not the master: sent on to the one it names", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.fail("execute", "NOT_MASTER", { metadata: { master: "c2", address: "c2:1" } });
+  await cluster.clock.until(db.executeCql("UPDATE albums SET public_photos = ? WHERE id = ?", [5, 7]));
+  const [first, second] = cluster.seen("execute");
+  assert.deepEqual([first?.address, second?.address], ["c1:1", "c2:1"]);
+  const binds = (second!.request["statement"] as { binds: { kind: string }[] }).binds;
+  assert.deepEqual(
+    binds.map((bind) => bind.kind),
+    ["intValue", "bigintValue"],
+  );
+});
+
+test("open transaction: committed twice: the second commit is refused", async () => {
+  const { cluster, db } = await withAlbum();
+  const txn = await cluster.clock.until(db.start(ENTITY));
+  assert.equal((await cluster.clock.until(txn.commit())).timestampUs, 5n);
+  assert.equal((await failure(cluster.clock.until(txn.commit()))).code, "TRANSACTION_STATE");
+});

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { ErrorCode } from "@concord/runtime";
+import { loadMessage } from "@concord/protos";
+import { bindMessages } from "./bind-types.ts";
+import { ConcordClientError, type ConcordErrorCode } from "./errors.ts";
+import { tableFromJson } from "./tables.ts";
+import { ALBUMS, NOTES, PHOTOS } from "./testing/fake-cluster.ts";
+import { CELL_TYPES, cellFromMessage, cellMessage, cellOf, typed, valueOf, type CellType } from "./values.ts";
+
+const codec = loadMessage("concord.common.v1.CellValue");
+const throughTheWire = (type: CellType, value: Parameters<typeof cellOf>[1]): unknown => {
+  const decoded = codec.decode(codec.encode(cellMessage(cellOf(type, value, "test")))) as Record<string, unknown>;
+  const cell = cellFromMessage(decoded);
+  return cell === null ? null : valueOf(cell);
+};
+const refused = (code: string) => (thrown: unknown) =>
+  thrown instanceof ConcordClientError && thrown.code === code && thrown.applied === "no";
+
+test("values: every type through the encoded message and back: the same value", () => {
+  const int64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n });
+  const cases: Record<CellType, fc.Arbitrary<unknown>> = {
+    bigint: int64,
+    int: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+    text: fc.string({ unit: "binary" }),
+    blob: fc.uint8Array(),
+    boolean: fc.boolean(),
+    double: fc.double({ noNaN: true }),
+    timestamp: fc.date({ noInvalidDate: true }),
+    uuid: fc.uuid(),
+  };
+  for (const type of CELL_TYPES) {
+    const property = fc.property(cases[type], (value) => {
+      const seen = throughTheWire(type, value as bigint);
+      assert.deepEqual(seen instanceof Uint8Array ? new Uint8Array(seen) : seen, value);
+    });
+    fc.assert(property, { numRuns: 100 });
+  }
+});
+
+test("values: other spellings of the same value: taken", () => {
+  assert.equal(throughTheWire("bigint", 7), 7n);
+  assert.equal(throughTheWire("int", 7n), 7);
+  assert.deepEqual(throughTheWire("timestamp", 1234), new Date(1234));
+  assert.equal(throughTheWire("timestamp", 1n << 62n), 1n << 62n);
+  assert.equal(throughTheWire("uuid", "0192F0C1D2E37ABC8DEF0123456789AB"), "0192f0c1-d2e3-7abc-8def-0123456789ab");
+  assert.equal(throughTheWire("double", typed.double(1)), 1);
+});
+
+test("values: of another type or out of range: TYPE_MISMATCH that names the column, not the value", () => {
+  const wrong: [CellType, unknown][] = [
+    ["bigint", 1.5],
+    ["bigint", 1n << 63n],
+    ["bigint", 2 ** 53],
+    ["int", 2 ** 31],
+    ["int", "7"],
+    ["text", 7],
+    ["blob", "secret"],
+    ["boolean", 1],
+    ["double", Number.NaN],
+    ["double", 1n],
+    ["timestamp", new Date(Number.NaN)],
+    ["uuid", "not a uuid"],
+    ["uuid", new Uint8Array(15)],
+    ["int", typed.bigint(7n)],
+  ];
+  for (const [type, value] of wrong)
+    assert.throws(() => cellOf(type, value as bigint, "t.c"), refused("TYPE_MISMATCH"), `${type} ${String(value)}`);
+  assert.throws(
+    () => cellOf("blob", "secret", "t.c"),
+    (thrown) => thrown instanceof Error && thrown.message.includes("t.c") && !thrown.message.includes("secret"),
+  );
+});
+
+test("bind values: take the type of the column they stand for", () => {
+  const tables = new Map([ALBUMS, PHOTOS, NOTES].map((definition) => [definition.name, tableFromJson(JSON.stringify(definition))]));
+  const kinds = (cql: string, ...binds: Parameters<typeof bindMessages>[1]): string[] =>
+    bindMessages(cql, binds, (name) => tables.get(name)).map((message) => Object.keys(message)[0]!.replace(/Value$/, ""));
+  assert.deepEqual(kinds("INSERT INTO Albums (id, owner, public_photos) VALUES (?, 'it''s ?', ?)", 7, 7), ["bigint", "int"]);
+  assert.deepEqual(kinds("SELECT * FROM photos WHERE owner = ? AND modified > ? LIMIT ?", "ann", 5, 10), ["text", "timestamp", "int"]);
+  assert.deepEqual(kinds('UPDATE notes USING TIMESTAMP ? SET "text" = ? WHERE place = ? AND at = ? -- why?', 5, null, "x", 1), [
+    "bigint",
+    "null",
+    "text",
+    "int",
+  ]);
+  assert.deepEqual(kinds("DELETE FROM photos WHERE album = ? AND id = ?", 1, "0192f0c1-d2e3-7abc-8def-0123456789ab"), ["bigint", "uuid"]);
+  const batch = "BEGIN BATCH INSERT INTO notes (place, at) VALUES (?, ?); UPDATE albums SET owner = ? WHERE id = ?; APPLY BATCH";
+  assert.deepEqual(kinds(batch, "p", 1, "o", 2), ["text", "int", "text", "bigint"]);
+  assert.deepEqual(kinds("SELECT * FROM elsewhere WHERE a = ? AND b = ?", 1, typed.uuid("0192f0c1d2e37abc8def0123456789ab")), [
+    "int",
+    "uuid",
+  ]);
+  assert.throws(() => kinds("SELECT * FROM notes WHERE place = ?"), refused("MALFORMED_REQUEST"));
+});
+
+test("errors: the codes of the package: the same closed list as the servers'", () => {
+  const there: ErrorCode[] = [] satisfies ConcordErrorCode[];
+  const back: ConcordErrorCode[] = there satisfies ErrorCode[];
+  const isSame: [ErrorCode] extends [ConcordErrorCode] ? ([ConcordErrorCode] extends [ErrorCode] ? true : false) : false = true;
+  assert.ok(isSame && back.length === 0);
+});
