@@ -1,0 +1,72 @@
+/** The keys every server has, and what they become. */
+import { z } from "zod";
+import { secret } from "./shape.ts";
+
+const token = (text: string): z.ZodOptional<z.ZodString> => secret(z.string().min(1)).optional().describe(text);
+const pemFile = (text: string): z.ZodOptional<z.ZodString> => z.string().optional().describe(`PEM file: ${text}`);
+
+const serverShape = {
+  listenAddress: z.string().regex(/^.+:\d+$/, "expected host:port").default("127.0.0.1:0").describe("address of the gRPC server; port 0 takes a free one"),
+  adminAddress: z.string().regex(/^.+:\d+$/, "expected host:port").default("127.0.0.1:0").describe("address of /metrics, /healthz and /readyz; keep it on loopback or a private network"),
+  logLevel: z.enum(["debug", "info", "warn", "error", "silent"]).default("info").describe("lowest level that is logged"),
+  drainGraceMs: z.number().int().min(0).max(9_000).default(5_000).describe("how long calls in flight may take after SIGTERM"),
+  reflection: z.boolean().default(true).describe("answer gRPC server reflection"),
+  clientToken: token("bearer token of clients; without it a caller without credentials is a client"),
+  coordinatorToken: token("bearer token of transaction coordinators"),
+  peerToken: token("bearer token of peers"),
+  operatorToken: token("bearer token of operators"),
+  tlsCertificateFile: pemFile("the server's certificate chain; with tlsKeyFile turns TLS on"),
+  tlsKeyFile: pemFile("the server's private key"),
+  tlsClientCaFile: pemFile("authority of client certificates; with it clients must have one (mutual TLS)"),
+  tlsServerCaFile: pemFile("authority of the servers this process calls; with it those connections use TLS"),
+} as const;
+
+export type ServerConfig = z.output<z.ZodObject<typeof serverShape>>;
+
+/** The schema of a server: the common keys, the app's own, and what must be given together. */
+export function serverSchema<Own extends z.ZodRawShape>(own: Own): z.ZodObject<typeof serverShape & Own> {
+  const schema = z.strictObject({ ...serverShape, ...own }) as unknown as z.ZodObject<typeof serverShape & Own>;
+  return schema.superRefine((value, context) => {
+    const config = value as ServerConfig;
+    const needs = (one: "tlsCertificateFile" | "tlsKeyFile" | "tlsClientCaFile", other: "tlsCertificateFile" | "tlsKeyFile"): void => {
+      if (config[one] !== undefined && config[other] === undefined) context.addIssue({ code: "custom", path: [one], message: `needs ${other} too` });
+    };
+    needs("tlsCertificateFile", "tlsKeyFile");
+    needs("tlsKeyFile", "tlsCertificateFile");
+    needs("tlsClientCaFile", "tlsCertificateFile");
+  });
+}
+
+export interface RoleTokenConfig {
+  readonly role: "client" | "coordinator" | "peer" | "operator";
+  readonly token: string;
+}
+
+/** The tokens that are configured, as the rpc lib's authenticator takes them. */
+export function tokensOf(config: ServerConfig): readonly RoleTokenConfig[] {
+  const roles = ["client", "coordinator", "peer", "operator"] as const;
+  return roles.flatMap((role) => {
+    const configured = config[`${role}Token`];
+    return configured === undefined ? [] : [{ role, token: configured }];
+  });
+}
+
+export interface TlsConfig {
+  readonly server?: { readonly certificate: string; readonly key: string; readonly clientCa?: string };
+  readonly channel?: { readonly serverCa: string; readonly certificate?: string; readonly key?: string };
+}
+
+/** The PEM texts for the rpc lib's transport; undefined without TLS. In mutual TLS the server's certificate is its client's too. */
+export function tlsOf(config: ServerConfig, readFile: (path: string) => string): TlsConfig | undefined {
+  const read = (path: string | undefined): string | undefined => (path === undefined ? undefined : readFile(path));
+  const certificate = read(config.tlsCertificateFile);
+  const key = read(config.tlsKeyFile);
+  const clientCa = read(config.tlsClientCaFile);
+  const serverCa = read(config.tlsServerCaFile);
+  const pair = certificate === undefined || key === undefined ? undefined : { certificate, key };
+  if (pair === undefined && serverCa === undefined) return undefined;
+  return {
+    ...(pair === undefined ? {} : { server: { ...pair, ...(clientCa === undefined ? {} : { clientCa }) } }),
+    ...(serverCa === undefined ? {} : { channel: { serverCa, ...pair } }),
+  };
+}

@@ -1,0 +1,114 @@
+/** The three places a value can come from. Each reader gives raw values by key and every mistake it finds. */
+import { ENV_PREFIX, isRecord, type Key } from "./shape.ts";
+
+export type SourceName = "file" | "env" | "flag";
+
+export interface Source {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly problems: readonly string[];
+}
+
+/** What the command line says besides values. */
+export interface Switches {
+  readonly help: boolean;
+  readonly printConfig: boolean;
+  readonly file: string | undefined;
+}
+
+export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`;
+/** Variables with our prefix that are not configuration: a test's kill point, the path of the file. */
+const OTHER_VARIABLES: ReadonlySet<string> = new Set([CONFIG_FILE_ENV, `${ENV_PREFIX}KILL_POINT`]);
+
+export function readEnv(keys: readonly Key[], env: Readonly<Record<string, string | undefined>>): Source {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [variable, text] of Object.entries(env)) {
+    if (!variable.startsWith(ENV_PREFIX) || OTHER_VARIABLES.has(variable) || text === undefined) continue;
+    const key = keys.find((one) => one.env === variable);
+    if (key === undefined) problems.push(`environment variable ${variable} is unknown; --help lists those that exist`);
+    else values[key.name] = valueOf(key, text);
+  }
+  return { values, problems };
+}
+
+/**
+ * Not parseArgs: strict, it stops at the first mistake; else it takes the next option for the value of one that lacks its own.
+ */
+export function readFlags(keys: readonly Key[], argv: readonly string[]): Source & { readonly switches: Switches } {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  const switches = { help: false, printConfig: false, file: undefined as string | undefined };
+  const rest = [...argv];
+  const valueFor = (flag: string, inline: string | undefined): string | undefined => {
+    const value = inline ?? (rest[0]?.startsWith("--") === true ? undefined : rest.shift());
+    if (value === undefined) problems.push(`option ${flag} needs a value`);
+    return value;
+  };
+  for (let argument = rest.shift(); argument !== undefined; argument = rest.shift()) {
+    const [flag, inline] = splitFlag(argument);
+    const key = keys.find((one) => one.flag === flag);
+    const negated = keys.find((one) => one.kind === "boolean" && `--no-${one.flag.slice(2)}` === flag);
+    if (!argument.startsWith("--")) problems.push(`argument "${argument}" is not expected`);
+    else if (flag === "--help") switches.help = true;
+    else if (flag === "--print-config") switches.printConfig = true;
+    else if (flag === "--config") switches.file = valueFor(flag, inline);
+    else if (negated !== undefined) values[negated.name] = false;
+    else if (key === undefined) problems.push(`option ${flag} is unknown; --help lists those that exist`);
+    else if (key.kind === "boolean") values[key.name] = inline === undefined ? true : valueOf(key, inline);
+    else {
+      const value = valueFor(flag, inline);
+      if (value !== undefined) values[key.name] = valueOf(key, value);
+    }
+  }
+  return { values, problems, switches };
+}
+
+function splitFlag(argument: string): readonly [flag: string, inline: string | undefined] {
+  const at = argument.indexOf("=");
+  return at < 0 ? [argument, undefined] : [argument.slice(0, at), argument.slice(at + 1)];
+}
+
+export function readConfigFile(keys: readonly Key[], path: string | undefined, readFile: (path: string) => string): Source {
+  if (path === undefined) return { values: {}, problems: [] };
+  let content: unknown;
+  try {
+    content = JSON.parse(readFile(path));
+  } catch (thrown) {
+    return { values: {}, problems: [`file ${path} cannot be read as JSON: ${thrown instanceof Error ? thrown.message : String(thrown)}`] };
+  }
+  if (!isRecord(content)) return { values: {}, problems: [`file ${path} is not one JSON object`] };
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [name, value] of Object.entries(content)) {
+    const key = keys.find((one) => one.name === name);
+    if (key === undefined) problems.push(`file ${path}: key "${name}" is unknown; --help lists those that exist`);
+    else values[name] = key.kind === "bigint" && typeof value === "string" ? valueOf(key, value) : value;
+  }
+  return { values, problems };
+}
+
+/** A text as the key's kind of value. What cannot be read stays a text: the schema then says what it expected. */
+function valueOf(key: Key, text: string): unknown {
+  switch (key.kind) {
+    case "text":
+      return text;
+    case "number":
+      return /^-?\d+(\.\d+)?(e\d+)?$/i.test(text) ? Number(text) : text;
+    case "bigint":
+      return /^-?\d+$/.test(text) ? BigInt(text) : text;
+    case "boolean":
+      return text === "true" ? true : text === "false" ? false : text;
+    case "list":
+      return text.startsWith("[") ? parsed(text) : text === "" ? [] : text.split(",").map((part) => part.trim());
+    case "json":
+      return parsed(text);
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
