@@ -1,0 +1,3 @@
+export { ADMIN_CONNECTIONS_MAX, ADMIN_REQUEST_TIMEOUT_MS, startAdmin, type Admin, type AdminOptions } from "./admin.ts";
+export { createLog, type LogLevel, type LogOptions } from "./log.ts";
+export { createMetrics, type Labels, type MetricsOptions, type MetricsRegistry } from "./metrics.ts";

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { silentLog, type MetricDefinition } from "@concord/runtime";
+import { createLog, createMetrics, startAdmin, type LogLevel } from "./index.ts";
+
+const DEFINITIONS: readonly MetricDefinition[] = [
+  { name: "calls_total", kind: "counter", help: "Calls.", labels: ["method"] },
+  { name: "depth", kind: "gauge", help: "Depth.", labels: [] },
+  { name: "wait_seconds", kind: "histogram", help: "Waiting.", labels: [] },
+  { name: "size_bytes", kind: "histogram", help: "Sizes.", labels: ["kind"], buckets: [10, 100] },
+];
+
+function linesOf(level: LogLevel, write: (log: ReturnType<typeof createLog>) => void): Record<string, unknown>[] {
+  const lines: string[] = [];
+  write(createLog({ name: "test", level, destination: { write: (line: string) => void lines.push(line) } }));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+test("log: a line: JSON with level, time, name and 64-bit numbers as decimal texts", () => {
+  const [line] = linesOf("info", (log) => log.info("hello", { epoch: 2n ** 63n, table: "photos", missing: undefined }));
+  assert.deepEqual([line!["level"], line!["message"], line!["name"], line!["epoch"], line!["table"]], ["info", "hello", "test", "9223372036854775808", "photos"]);
+  assert.match(line!["time"] as string, /^\d{4}-\d\d-\d\dT.*Z$/);
+});
+
+test("log: levels: below the chosen one nothing is written", () => {
+  const all = (log: ReturnType<typeof createLog>): void => {
+    log.debug("1");
+    log.info("2");
+    log.warn("3");
+    log.error("4");
+  };
+  assert.deepEqual(linesOf("debug", all).length, 4);
+  assert.deepEqual(linesOf("warn", all).map((line) => line["message"]), ["3", "4"]);
+  assert.deepEqual(linesOf("silent", all), []);
+});
+
+test("log: fields with secrets or our own names: hidden, renamed", () => {
+  const [line] = linesOf("info", (log) => log.info("x", { clientToken: "hunter2", authorization: "hunter2", level: "mine", message: "mine" }));
+  assert.doesNotMatch(JSON.stringify(line), /hunter2/);
+  assert.deepEqual([line!["level"], line!["level_"], line!["message"], line!["message_"]], ["info", "mine", "x", "mine"]);
+});
+
+test("metrics: each kind: shown with its labels and buckets", async () => {
+  const metrics = createMetrics({ definitions: DEFINITIONS });
+  const read = Object.freeze({ method: "Read" });
+  metrics.count("calls_total", 1, read);
+  metrics.count("calls_total", 2, read);
+  metrics.count("calls_total", undefined, { method: "Read" });
+  metrics.gauge("depth", 7);
+  metrics.observe("wait_seconds", 0.002);
+  metrics.observe("size_bytes", 50, { kind: "row" });
+  const text = await metrics.text();
+  for (const line of ['calls_total{method="Read"} 4', "depth 7", 'wait_seconds_bucket{le="0.0025"} 1', 'wait_seconds_bucket{le="0.001"} 0', 'size_bytes_bucket{le="100",kind="row"} 1']) {
+    assert.ok(text.includes(line), `${line} in\n${text}`);
+  }
+});
+
+test("metrics: an unknown name, another kind or other labels: a failed assertion", () => {
+  const metrics = createMetrics({ definitions: DEFINITIONS });
+  const failed = { name: "ConcordError", code: "INTERNAL" };
+  assert.throws(() => metrics.count("calls_totals", 1), failed);
+  assert.throws(() => metrics.gauge("calls_total", 1, { method: "x" }), failed);
+  assert.throws(() => metrics.count("calls_total"), failed);
+  assert.throws(() => metrics.count("calls_total", 1, { verb: "x" }), failed);
+  assert.throws(() => createMetrics({ definitions: [DEFINITIONS[0]!, DEFINITIONS[0]!] }), failed);
+});
+
+test("metrics: of the process: event-loop delay among them", async () => {
+  assert.match(await createMetrics({ definitions: [], process: true }).text(), /nodejs_eventloop_lag_p99_seconds/);
+});
+
+test("admin: its three pages, and nothing else", async (t) => {
+  let ready = false;
+  const metrics = createMetrics({ definitions: DEFINITIONS });
+  metrics.gauge("depth", 3);
+  const admin = await startAdmin({ address: "127.0.0.1:0", metrics, ready: () => ready, log: silentLog });
+  t.after(() => admin.close());
+  const get = async (path: string, method = "GET"): Promise<readonly [number, string]> => {
+    const response = await fetch(`http://${admin.address}${path}`, { method });
+    return [response.status, await response.text()];
+  };
+  assert.deepEqual(await get("/healthz"), [200, "ok\n"]);
+  assert.deepEqual(await get("/readyz"), [503, "not ready\n"]);
+  ready = true;
+  assert.deepEqual(await get("/readyz?verbose"), [200, "ready\n"]);
+  assert.match((await get("/metrics"))[1], /^depth 3$/m);
+  assert.equal((await get("/secrets"))[0], 404);
+  assert.equal((await get("/metrics", "POST"))[0], 405);
+  assert.deepEqual(await get("/healthz", "HEAD"), [200, ""]);
+  await admin.close();
+  await assert.rejects(get("/healthz"));
+});
