@@ -18,6 +18,8 @@ export interface Project {
   readonly layers: readonly string[];
   /** Everything the package.json declares, workspace packages and third-party ones. */
   readonly dependencies: ReadonlySet<string>;
+  /** Targets the package.json defines itself, beside the inferred ones. */
+  readonly ownTargets: readonly string[];
   /** Public entries: "." and what else `exports` names. */
   readonly exports: readonly string[];
   readonly files: readonly SourceFile[];
@@ -35,7 +37,7 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly exports?: Readonly<Record<string, unknown>>;
-  readonly nx?: { readonly tags?: readonly string[] };
+  readonly nx?: { readonly tags?: readonly string[]; readonly targets?: Readonly<Record<string, unknown>> };
 }
 
 const PROJECT_FOLDERS = ["apps/*", "libs/*", "protos", "tools"];
@@ -62,6 +64,7 @@ function readProject(workspaceRoot: string, root: string, withSources: boolean):
     name: manifest.name,
     layers: tags.filter((tag) => tag.startsWith(LAYER_TAG)).map((tag) => tag.slice(LAYER_TAG.length)),
     dependencies: new Set(Object.keys({ ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies })),
+    ownTargets: Object.keys(manifest.nx?.targets ?? {}),
     exports: Object.keys(manifest.exports ?? {}),
     files: withSources ? readSources(join(workspaceRoot, root)) : [],
   };

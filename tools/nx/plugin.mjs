@@ -6,37 +6,38 @@ import { basename, dirname, join } from "node:path";
 
 const GENERATED_TYPES = [{ target: "generate", projects: ["@concord/protos"] }];
 const MANIFESTS = ["apps/*", "libs/*", "protos", "tools"].map((folder) => `{workspaceRoot}/${folder}/package.json`);
-const toolFiles = (name) => `{workspaceRoot}/tools/${name}/**/*`;
+const IGNORE_RULES = "{workspaceRoot}/.gitignore";
+const toolFiles = (name) => [`{workspaceRoot}/tools/${name}/**/*`, `!{workspaceRoot}/tools/${name}/**/*.test.ts`];
 
 const target = (command, inputs, rest = {}) => ({ command, inputs, cache: true, options: { cwd: "." }, ...rest });
 
 function commonTargets(root) {
   const lint = `oxlint --type-aware --deny-warnings --no-error-on-unmatched-pattern ${root}`;
-  const lintRules = ["{workspaceRoot}/.oxlintrc.json", toolFiles("lint-rules")];
-  const formatRules = ["{workspaceRoot}/.oxfmtrc.json", "{workspaceRoot}/.gitignore"];
+  const lintRules = ["{workspaceRoot}/.oxlintrc.json", IGNORE_RULES, ...toolFiles("lint-rules")];
+  const formatRules = ["{workspaceRoot}/.oxfmtrc.json", IGNORE_RULES];
   const resultsFile = `{workspaceRoot}/.nx/test-results/${basename(root)}.json`;
   return {
-    boundaries: target(`node tools/boundaries/main.ts ${root}`, ["default", "^manifest", toolFiles("boundaries")]),
-    typecheck: target(`tsc -p ${root}`, ["default", "^production"], { dependsOn: GENERATED_TYPES }),
-    lint: target(lint, ["default", "^production", ...lintRules], { dependsOn: GENERATED_TYPES }),
-    "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["default", ...formatRules]),
+    boundaries: target(`node tools/boundaries/main.ts ${root}`, ["sources", "^manifest", ...toolFiles("boundaries")]),
+    typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED_TYPES }),
+    lint: target(lint, ["sources", "^production", ...lintRules], { dependsOn: GENERATED_TYPES }),
+    "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["sources", ...formatRules]),
     test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile] }),
   };
 }
 
 function protosTargets() {
-  const generated = ["{projectRoot}/src/gen"];
+  const contracts = ["{projectRoot}/**/*.proto", "{projectRoot}/buf.yaml", "shared", ...toolFiles("protos")];
   return {
-    generate: target("node tools/protos/generate.ts", ["production", toolFiles("protos")], { outputs: generated }),
-    contracts: target("node tools/protos/contracts.ts", ["default", toolFiles("protos")]),
+    generate: target("node tools/protos/generate.ts", contracts, { outputs: ["{projectRoot}/src/gen"] }),
+    contracts: target("node tools/protos/contracts.ts", [...contracts, "{projectRoot}/released.binpb"]),
   };
 }
 
 // The tools project also answers for the whole: rules about all package.json files together, and lint rules seen to fail.
 function toolsTargets(root) {
-  const { test } = commonTargets(root);
+  const { test, boundaries } = commonTargets(root);
   return {
-    boundaries: target(`node tools/boundaries/main.ts ${root} --workspace`, ["default", "^manifest", ...MANIFESTS]),
+    boundaries: { ...boundaries, ...target(`node tools/boundaries/main.ts ${root} --workspace`, [...boundaries.inputs, ...MANIFESTS]) },
     test: { ...test, inputs: [...test.inputs, "{workspaceRoot}/.oxlintrc.json"] },
   };
 }
@@ -51,17 +52,22 @@ function inferTargets(root) {
   return targets;
 }
 
-function createNodes(file, workspaceRoot) {
+// What protos is to itself and to those who depend on it includes the generated types, so the generator counts among its sources.
+function inferNamedInputs(root, nxJson) {
+  return root === "protos" ? { namedInputs: { sources: [...nxJson.namedInputs.sources, ...toolFiles("protos")] } } : {};
+}
+
+function createNodes(file, { workspaceRoot, nxJsonConfiguration }) {
   const root = dirname(file);
   const { nx } = JSON.parse(readFileSync(join(workspaceRoot, file), "utf8"));
   const targets = inferTargets(root);
   for (const name of Object.keys(nx?.targets ?? {})) delete targets[name];
-  return { projects: { [root]: { targets } } };
+  return { projects: { [root]: { targets, ...inferNamedInputs(root, nxJsonConfiguration) } } };
 }
 
 export const name = "concord-targets";
 
 export const createNodesV2 = [
   "{apps/*,libs/*,protos,tools}/package.json",
-  (files, _options, { workspaceRoot }) => files.map((file) => [file, createNodes(file, workspaceRoot)]),
+  (files, _options, context) => files.map((file) => [file, createNodes(file, context)]),
 ];

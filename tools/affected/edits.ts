@@ -1,0 +1,162 @@
+// The edits the oracle tries: for every project its sources, tests, README and settings, and every kind of file outside the projects.
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Expectation } from "./expected.ts";
+
+/** A failure an edit really brings: the target that must turn red, and the project whose task it is. */
+export interface Plant {
+  readonly target: string;
+  readonly project: string;
+}
+
+export interface Edit {
+  readonly name: string;
+  /** File contents by path after the edit; undefined: the file is gone. */
+  readonly files: Readonly<Record<string, string | undefined>>;
+  readonly expected: ReadonlySet<string>;
+  readonly plant?: Plant;
+}
+
+/** Source text that breaks exactly one target when appended to a TypeScript file. */
+const FAILURES: readonly { readonly target: string; readonly text: string }[] = [
+  { target: "typecheck", text: 'export const planted: number = "text";\n' },
+  { target: "test", text: 'throw new Error("planted");\n' },
+  { target: "lint", text: "export const planted = (value: any): unknown => value;\n" },
+  { target: "boundaries", text: 'import "no-such-package";\n' },
+  { target: "format-check", text: "export   const planted=1;\n" },
+];
+
+const SHARED_FILES = [
+  "package.json",
+  "package-lock.json",
+  "nx.json",
+  "tsconfig.base.json",
+  ".oxlintrc.json",
+  ".oxfmtrc.json",
+  ".gitignore",
+];
+const UNTESTED_FILES = [
+  "README.md",
+  "LICENSE",
+  "docs/ci.md",
+  ".ci/run",
+  "docs/design/planted.md",
+  "docker/Dockerfile",
+  ".github/workflows/ci.yml",
+];
+const TOOL_FILES = [
+  "nx/plugin.mjs",
+  "nx/run-tests.ts",
+  "boundaries/rules.ts",
+  "boundaries/boundaries.test.ts",
+  "lint-rules/no-ambient.mjs",
+  "lint-rules/lint-rules.test.ts",
+  "protos/generate.ts",
+  "protos/contracts.test.ts",
+  "affected/oracle.ts",
+  "bootstrap.mjs",
+];
+const PROJECTS_PER_KIND = 3;
+
+/** All edits for the work tree in `root`; the files they name exist there (or are new). */
+export function generateEdits(root: string, expectation: Expectation): Edit[] {
+  const read = (path: string): string => (existsSync(join(root, path)) ? readFileSync(join(root, path), "utf8") : "");
+  const touch = (path: string): Edit => ({
+    name: `touch ${path}`,
+    files: { [path]: touched(path, read(path)) },
+    expected: expectation.of(path),
+  });
+  const projects = expectation.projects.filter((project) => project.root !== "tools");
+  const roots = projects.map((project) => project.root);
+  const existing = (path: string): boolean => existsSync(join(root, path));
+  const firstOfEach = (pattern: string): string[] =>
+    roots.flatMap((folder) => globSync(`${folder}/${pattern}`, { cwd: root }).sort().slice(0, 1));
+  const some = (paths: readonly string[]): string[] =>
+    paths.filter((_, index) => index % Math.ceil(paths.length / PROJECTS_PER_KIND) === 0);
+
+  const sources = projects.flatMap(({ root: folder, name }, index) => sourceEdit(root, folder, name, index, expectation));
+  const protoFiles = globSync("protos/concord/**/*.proto", { cwd: root }).sort();
+  return [
+    ...sources,
+    ...firstOfEach("src/**/*.test.ts").map(touch),
+    ...some(firstOfEach("README.md")).map(touch),
+    ...some(firstOfEach("tsconfig.json")).map(touch),
+    ...some(firstOfEach("package.json")).map(touch),
+    ...firstOfEach("src/config.ts").map(touch),
+    ...protoFiles.slice(0, PROJECTS_PER_KIND).map(touch),
+    ...["protos/buf.yaml", "protos/released.binpb"].filter(existing).map(touch),
+    ...SHARED_FILES.map(touch),
+    ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
+    ...UNTESTED_FILES.map(touch),
+    ...contractBreak(protoFiles, read, expectation),
+    ...newAndGone(root, expectation),
+  ];
+}
+
+/** A failure appended to a source file of the project, a different kind for each project in turn. */
+function sourceEdit(root: string, folder: string, name: string, index: number, expectation: Expectation): Edit[] {
+  const sources = globSync(`${folder}/src/**/*.ts`, { cwd: root, exclude: (file) => file.endsWith(".test.ts") || file === "gen" }).sort();
+  const tested = sources.find((path) => importedByItsTest(root, path));
+  const failure = FAILURES[index % FAILURES.length]!;
+  const { target, text } = failure.target === "test" && tested === undefined ? FAILURES[0]! : failure;
+  const path = target === "test" ? tested : (sources.find((source) => basename(source) === "index.ts") ?? sources[0]);
+  if (path === undefined) return [];
+  const files = { [path]: `${readFileSync(join(root, path), "utf8")}${text}` };
+  return [{ name: `${target} failure in ${path}`, files, expected: expectation.of(path), plant: { target, project: name } }];
+}
+
+function importedByItsTest(root: string, path: string): boolean {
+  const test = join(root, path.replace(/\.ts$/, ".test.ts"));
+  return existsSync(test) && readFileSync(test, "utf8").includes(`} from "./${basename(path)}"`);
+}
+
+function contractBreak(protoFiles: readonly string[], read: (path: string) => string, expectation: Expectation): Edit[] {
+  const path = protoFiles.find((file) => / = 2;/.test(read(file)));
+  if (path === undefined) return [];
+  const files = { [path]: read(path).replace(/ = 2;/, " = 2999;") };
+  return [
+    {
+      name: `contract break in ${path}`,
+      files,
+      expected: expectation.of(path),
+      plant: { target: "contracts", project: "@concord/protos" },
+    },
+  ];
+}
+
+function newAndGone(root: string, expectation: Expectation): Edit[] {
+  const manifest = { name: "@concord/planted", version: "0.1.0", private: true, type: "module", nx: { tags: ["layer:base"] } };
+  const newProject = {
+    "libs/planted/package.json": JSON.stringify(manifest),
+    "libs/planted/tsconfig.json": '{ "extends": "../../tsconfig.base.json", "include": ["src"] }\n',
+    "libs/planted/src/index.ts": "export {};\n",
+  };
+  const gone = globSync("libs/codec/src/*.ts", { cwd: root }).sort();
+  const goneSource = gone.find((path) => !path.endsWith(".test.ts"))!;
+  const goneTest = gone.find((path) => path.endsWith(".test.ts"));
+  return [
+    {
+      name: "new source file",
+      files: { "libs/ports/src/planted.ts": "export {};\n" },
+      expected: expectation.of("libs/ports/src/planted.ts"),
+    },
+    {
+      name: "new test file",
+      files: { "libs/ports/src/planted.test.ts": "export {};\n" },
+      expected: expectation.of("libs/ports/src/planted.test.ts"),
+    },
+    { name: "new project", files: newProject, expected: expectation.ofNewProject(manifest.name) },
+    { name: `gone: ${goneSource}`, files: { [goneSource]: undefined }, expected: expectation.of(goneSource) },
+    ...(goneTest === undefined
+      ? []
+      : [{ name: `gone: ${goneTest}`, files: { [goneTest]: undefined }, expected: expectation.of(goneTest) }]),
+  ];
+}
+
+/** A change that keeps the file valid. */
+function touched(path: string, text: string): string {
+  if (path === "package-lock.json") return text.replace(/"integrity": "sha512-.{4}/, '"integrity": "sha512-AAAA');
+  if (path.endsWith(".json")) return text.replace(/\n\}\s*$/, "\n}\n\n");
+  if (path.endsWith(".ts") || path.endsWith(".mjs") || path.endsWith(".proto")) return `${text}// planted\n`;
+  return `${text}# planted\n`;
+}

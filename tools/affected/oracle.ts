@@ -1,0 +1,94 @@
+// The affected oracle: for generated edits, does `nx affected` run every task it must? A task runs when Nx selects it and its hash is
+// new. Source edits bring a real failure: whenever the full run would be red, the affected run must be red.
+// Prints `N edits, 0 missed, N superfluous`; exit code 1 when anything was missed.
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { generateEdits, type Edit, type Plant } from "./edits.ts";
+import { Expectation } from "./expected.ts";
+import { WorkTree } from "./work-tree.ts";
+
+const ORIGIN = join(import.meta.dirname, "../..");
+const TARGETS = ["boundaries", "typecheck", "lint", "format-check", "contracts", "generate", "test", "build"];
+/** Run once before the edits, so that a stale result is there to be replayed. Tests are left to their hashes: they take long. */
+const WARMED_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "contracts"];
+const LEAST_EDITS = 40;
+
+interface Tally {
+  missed: string[];
+  superfluous: number;
+  replayed: number;
+  red: number;
+}
+
+/** Compares what runs with what must run; adds what differs to the tally. */
+function compare(edit: Edit, baseline: Readonly<Record<string, string>>, tree: WorkTree, tally: Tally): void {
+  const { selected, hashes } = tree.probe(TARGETS);
+  const runs = new Set(selected.filter((task) => hashes[task] !== baseline[task]));
+  for (const task of edit.expected) {
+    if (!runs.has(task))
+      tally.missed.push(`${edit.name}: ${task} ${selected.includes(task) ? "is replayed from the cache" : "is not selected"}`);
+  }
+  const superfluous = [...runs].filter((task) => !edit.expected.has(task));
+  tally.superfluous += superfluous.length;
+  tally.replayed += selected.length - runs.size;
+  const notes = superfluous.length === 0 ? "" : `; superfluous: ${superfluous.join(", ")}`;
+  console.log(`${edit.name}: ${runs.size} run, ${edit.expected.size} expected${notes}`);
+}
+
+/** The affected run must be red for a planted failure that makes the full run red. */
+function runPlant({ target, project }: Plant, edit: Edit, tree: WorkTree, tally: Tally): void {
+  const affectedIsGreen = tree.nx("affected", "-t", target, "--base=HEAD", "--nxBail", "--outputStyle=static");
+  if (!affectedIsGreen) {
+    tally.red += 1;
+    return;
+  }
+  const fullIsGreen = tree.nx("run-many", "-t", target, "--skip-nx-cache", "--outputStyle=static");
+  const what = fullIsGreen ? `the planted ${target} failure of ${project} fails nowhere` : "the full run is red, the affected run is green";
+  tally.missed.push(`${edit.name}: ${what}`);
+}
+
+/** The oracle itself must be seen to fail: without `^production` in the inputs it has to find that dependents are missed. */
+function findsPlantedHole(tree: WorkTree, edits: readonly Edit[]): boolean {
+  const plugin = "tools/nx/plugin.mjs";
+  tree.apply({ [plugin]: tree.read(plugin).replaceAll(', "^production"', "") });
+  tree.commit();
+  const { hashes } = tree.probe(TARGETS);
+  const edit = edits.find(({ name }) => name.endsWith("libs/runtime/src/index.ts"))!;
+  tree.apply(edit.files);
+  const tally: Tally = { missed: [], superfluous: 0, replayed: 0, red: 0 };
+  compare({ ...edit, name: `with a planted hole, ${edit.name}` }, hashes, tree, tally);
+  return tally.missed.length > 0;
+}
+
+function main(): number {
+  const { values } = parseArgs({ options: { only: { type: "string" } } });
+  const tree = WorkTree.create(ORIGIN);
+  try {
+    const expectation = new Expectation(tree.root);
+    const all = generateEdits(tree.root, expectation);
+    const edits = all.filter(({ name }) => values.only === undefined || name.includes(values.only));
+    const isGreen = new Map(WARMED_TARGETS.map((target) => [target, tree.nx("run-many", "-t", target, "--outputStyle=static")]));
+    const baseline = tree.probe(TARGETS).hashes;
+    const tally: Tally = { missed: [], superfluous: 0, replayed: 0, red: 0 };
+    for (const task of Object.keys(baseline))
+      if (!expectation.allTasks().has(task)) tally.missed.push(`${task}: a task nobody expects anything of`);
+    for (const edit of edits) {
+      tree.apply(edit.files);
+      compare(edit, baseline, tree, tally);
+      if (edit.plant !== undefined && isGreen.get(edit.plant.target) === false)
+        tally.missed.push(`${edit.name}: ${edit.plant.target} is red without it`);
+      else if (edit.plant !== undefined) runPlant(edit.plant, edit, tree, tally);
+      tree.reset();
+    }
+    if (!findsPlantedHole(tree, all)) tally.missed.push("a planted hole in the inputs was not found");
+    if (values.only === undefined && edits.length < LEAST_EDITS) tally.missed.push(`only ${edits.length} edits could be generated`);
+    for (const line of tally.missed) console.error(`MISSED ${line}`);
+    console.log(`planted failures that turned the affected run red: ${tally.red}; selected but answered from the cache: ${tally.replayed}`);
+    console.log(`${edits.length} edits, ${tally.missed.length} missed, ${tally.superfluous} superfluous`);
+    return tally.missed.length === 0 ? 0 : 1;
+  } finally {
+    tree.remove();
+  }
+}
+
+process.exitCode = main();

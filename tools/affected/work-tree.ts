@@ -1,0 +1,99 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+export interface Probe {
+  /** Tasks `nx affected` would select for what is uncommitted. */
+  readonly selected: readonly string[];
+  readonly hashes: Readonly<Record<string, string>>;
+}
+
+const WORKSPACE_LINKS = "@concord";
+
+/** A clone of the last commit in a temporary folder, with the installed packages linked in. Edits there harm nobody. */
+export class WorkTree {
+  readonly root: string;
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  static create(origin: string): WorkTree {
+    const tree = new WorkTree(mkdtempSync(join(tmpdir(), "concord-affected-")));
+    execFileSync("git", ["clone", "--quiet", "--local", origin, tree.root]);
+    tree.#git("config", "user.email", "oracle@concord.invalid");
+    tree.#git("config", "user.name", "oracle");
+    linkPackages(join(origin, "node_modules"), join(tree.root, "node_modules"));
+    return tree;
+  }
+
+  read(path: string): string {
+    return readFileSync(join(this.root, path), "utf8");
+  }
+
+  apply(files: Readonly<Record<string, string | undefined>>): void {
+    for (const [path, text] of Object.entries(files)) {
+      const target = join(this.root, path);
+      mkdirSync(dirname(target), { recursive: true });
+      if (text === undefined) rmSync(target);
+      else writeFileSync(target, text);
+    }
+  }
+
+  /** Takes back everything applied since the last commit. */
+  reset(): void {
+    this.#git("reset", "--quiet", "--hard");
+    this.#git("clean", "--quiet", "-fd");
+  }
+
+  commit(): void {
+    this.#git("add", "--all");
+    this.#git("commit", "--quiet", "--no-verify", "--message", "planted");
+  }
+
+  probe(targets: readonly string[]): Probe {
+    const script = join(import.meta.dirname, "nx-probe.mjs");
+    const output = execFileSync(process.execPath, [script, ...targets], {
+      cwd: this.root,
+      env: this.#env(),
+      encoding: "utf8",
+      maxBuffer: 2 ** 26,
+    });
+    return JSON.parse(output) as Probe;
+  }
+
+  /** Runs Nx; true if everything passed. */
+  nx(...args: readonly string[]): boolean {
+    const result = spawnSync(process.execPath, ["node_modules/nx/dist/bin/nx.js", ...args], {
+      cwd: this.root,
+      env: this.#env(),
+      stdio: "ignore",
+    });
+    return result.status === 0;
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  /** Nothing of an Nx that may be running us. */
+  #env(): NodeJS.ProcessEnv {
+    return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("NX_")));
+  }
+
+  #git(...args: readonly string[]): void {
+    execFileSync("git", args, { cwd: this.root });
+  }
+}
+
+/** Every installed package as a link to the original, but the workspace's own ones into the clone. */
+function linkPackages(from: string, to: string): void {
+  mkdirSync(join(to, WORKSPACE_LINKS), { recursive: true });
+  for (const name of readdirSync(from)) {
+    if (name !== WORKSPACE_LINKS) symlinkSync(join(from, name), join(to, name));
+  }
+  for (const name of readdirSync(join(from, WORKSPACE_LINKS))) {
+    symlinkSync(readlinkSync(join(from, WORKSPACE_LINKS, name)), join(to, WORKSPACE_LINKS, name));
+  }
+}
