@@ -27,7 +27,10 @@ export function protoFiles(loaded: LoadedTypes): ProtoFile[] {
   const packages = loaded.descriptors.map((bytes) => ({ bytes, name: stringAt(bytes, 0x0a), packageName: stringAt(bytes, 0x12) }));
   const fileOf = new Map(packages.map((one) => [one.packageName, one.name]));
   const packageOf = (fullName: string): string =>
-    packages.map((one) => one.packageName).filter((name) => fullName.startsWith(`${name}.`)).toSorted((a, b) => b.length - a.length)[0] ?? "";
+    packages
+      .map((one) => one.packageName)
+      .filter((name) => fullName.startsWith(`${name}.`))
+      .toSorted((a, b) => b.length - a.length)[0] ?? "";
   const dependencies = new Map<string, Set<string>>(packages.map((one) => [one.packageName, new Set()]));
   for (const [scope, target] of references(loaded)) {
     const from = packageOf(scope);
@@ -42,7 +45,9 @@ export function protoFiles(loaded: LoadedTypes): ProtoFile[] {
 
 /** The file that declares a message, enum, service or method; undefined when none does. */
 export function fileOfSymbol(files: readonly ProtoFile[], symbol: string): ProtoFile | undefined {
-  return files.filter((file) => symbol.startsWith(`${file.packageName}.`)).toSorted((a, b) => b.packageName.length - a.packageName.length)[0];
+  return files
+    .filter((file) => symbol.startsWith(`${file.packageName}.`))
+    .toSorted((a, b) => b.packageName.length - a.packageName.length)[0];
 }
 
 /** Every use of a type: the full name of the user and the name it uses. */

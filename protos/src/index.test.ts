@@ -12,7 +12,9 @@ test("service: its methods: paths, streaming sides and codecs with bigint, enum 
   const question = ServerReflectionInfo!.decodeRequest(ServerReflectionInfo!.encodeRequest({ listServices: "*" }));
   assert.deepEqual(question, { host: "", listServices: "*", messageRequest: "listServices" });
   const duration = loadMessage("google.rpc.RetryInfo");
-  assert.deepEqual(duration.decode(duration.encode({ retryDelay: { seconds: 2n ** 60n, nanos: 5 } })), { retryDelay: { seconds: 2n ** 60n, nanos: 5 } });
+  assert.deepEqual(duration.decode(duration.encode({ retryDelay: { seconds: 2n ** 60n, nanos: 5 } })), {
+    retryDelay: { seconds: 2n ** 60n, nanos: 5 },
+  });
 });
 
 test("service: every service of the contracts: loads, and equal calls give the same object", () => {

@@ -11,7 +11,10 @@ const schema = z.strictObject({
   fast: z.boolean().default(false).describe("without care"),
   mode: z.enum(["ring", "cassandra"]).default("ring").describe("where rows live"),
   seeds: z.array(z.string()).default([]).describe("first peers"),
-  peers: z.array(z.strictObject({ id: z.number(), token: secret(z.string()) })).default([]).describe("all peers"),
+  peers: z
+    .array(z.strictObject({ id: z.number(), token: secret(z.string()) }))
+    .default([])
+    .describe("all peers"),
   password: secret(z.string().min(4)).optional().describe("of the database"),
 });
 
@@ -46,13 +49,22 @@ test("config: precedence: flag before environment before file before default", (
   assert.equal(configOf({ file, env }).timeoutMs, 20);
   assert.equal(configOf({ file, env, argv: ["--timeout-ms=10"] }).timeoutMs, 10);
   assert.equal(configOf({ file, env }).listenAddress, "a:1");
-  assert.equal(configOf({ env: { CONCORD_CONFIG: "c.json" } , file }).listenAddress, "a:1");
+  assert.equal(configOf({ env: { CONCORD_CONFIG: "c.json" }, file }).listenAddress, "a:1");
 });
 
 test("config: texts: read as the kind of their key", () => {
-  const env = { CONCORD_EPOCH: "9007199254740993", CONCORD_FAST: "true", CONCORD_SEEDS: "a, b", CONCORD_PEERS: '[{"id":1,"token":"t"}]', CONCORD_MODE: "cassandra" };
+  const env = {
+    CONCORD_EPOCH: "9007199254740993",
+    CONCORD_FAST: "true",
+    CONCORD_SEEDS: "a, b",
+    CONCORD_PEERS: '[{"id":1,"token":"t"}]',
+    CONCORD_MODE: "cassandra",
+  };
   const config = configOf({ env });
-  assert.deepEqual([config.epoch, config.fast, config.seeds, config.peers, config.mode], [9007199254740993n, true, ["a", "b"], [{ id: 1, token: "t" }], "cassandra"]);
+  assert.deepEqual(
+    [config.epoch, config.fast, config.seeds, config.peers, config.mode],
+    [9007199254740993n, true, ["a", "b"], [{ id: 1, token: "t" }], "cassandra"],
+  );
   assert.equal(configOf({ argv: ["--fast"] }).fast, true);
   assert.equal(configOf({ env, argv: ["--no-fast"] }).fast, false);
   assert.equal(configOf({ file: '{"epoch": "12"}' }).epoch, 12n);
@@ -64,9 +76,23 @@ test("config: mistakes everywhere: all reported at once, each with its source", 
     env: { CONCORD_MODE: "paper", CONCORD_UNKNOWN: "1" },
     file: '{"colour": "red", "peers": [{"id": "one", "token": "t"}]}',
   });
-  const expected = [/--nonsense is unknown/, /"stray" is not expected/, /--listen-address needs a value/, /CONCORD_UNKNOWN is unknown/, /"colour" is unknown/, /dataFolder is missing.*--data-folder.*CONCORD_DATA_FOLDER/, /^--timeout-ms: .*number/, /^CONCORD_MODE: /, /^"peers" in the file at 0\.id: /];
+  const expected = [
+    /--nonsense is unknown/,
+    /"stray" is not expected/,
+    /--listen-address needs a value/,
+    /CONCORD_UNKNOWN is unknown/,
+    /"colour" is unknown/,
+    /dataFolder is missing.*--data-folder.*CONCORD_DATA_FOLDER/,
+    /^--timeout-ms: .*number/,
+    /^CONCORD_MODE: /,
+    /^"peers" in the file at 0\.id: /,
+  ];
   assert.equal(problems.length, expected.length, problems.join("\n"));
-  for (const one of expected) assert.ok(problems.some((problem) => one.test(problem)), `${one} in\n${problems.join("\n")}`);
+  for (const one of expected)
+    assert.ok(
+      problems.some((problem) => one.test(problem)),
+      `${one} in\n${problems.join("\n")}`,
+    );
 });
 
 test("config: a file that is missing or no object: a problem, not a crash", () => {
@@ -75,7 +101,9 @@ test("config: a file that is missing or no object: a problem, not a crash", () =
 });
 
 test("config: secrets: in no printed text and in no problem", () => {
-  const printed = load({ argv: ["--print-config", "--data-folder", "/d", "--password", "hunter2", "--peers", '[{"id":1,"token":"hunter2"}]', "--epoch", "5"] });
+  const printed = load({
+    argv: ["--print-config", "--data-folder", "/d", "--password", "hunter2", "--peers", '[{"id":1,"token":"hunter2"}]', "--epoch", "5"],
+  });
   assert.equal(printed.kind, "printed");
   const { text } = printed as { text: string };
   assert.doesNotMatch(text, /hunter2/);
@@ -88,23 +116,48 @@ test("config: help: every key with names, default, choices and description, and 
   const help = load({ argv: ["--help", "--nonsense"] });
   assert.equal(help.kind, "help");
   const { text } = help as { text: string };
-  for (const part of ["--listen-address TEXT", "CONCORD_LISTEN_ADDRESS", "default: 127.0.0.1:4600", "--mode ring|cassandra", "--[no-]fast", "where it stores", "required", "default: 0", "optional"]) {
+  for (const part of [
+    "--listen-address TEXT",
+    "CONCORD_LISTEN_ADDRESS",
+    "default: 127.0.0.1:4600",
+    "--mode ring|cassandra",
+    "--[no-]fast",
+    "where it stores",
+    "required",
+    "default: 0",
+    "optional",
+  ]) {
     assert.ok(text.includes(part), `${part} in\n${text}`);
   }
 });
 
 test("config: a server's keys: tokens by role and TLS texts, halves of pairs refused", () => {
   const server = serverSchema({ dataFolder: z.string().default("./data").describe("where it stores") });
-  const read = (argv: readonly string[]) => loadConfig({ name: "app", schema: server, argv, env: {}, readFile: (path) => `pem of ${path}` });
+  const read = (argv: readonly string[]) =>
+    loadConfig({ name: "app", schema: server, argv, env: {}, readFile: (path) => `pem of ${path}` });
   const plain = read([]);
   assert.ok(plain.kind === "config");
   assert.equal(plain.config.dataFolder, "./data");
   assert.equal(tlsOf(plain.config, String), undefined);
   assert.deepEqual(tokensOf(plain.config), []);
-  const full = read(["--peer-token", "p", "--tls-certificate-file", "c", "--tls-key-file", "k", "--tls-client-ca-file", "a", "--tls-server-ca-file", "s"]);
+  const full = read([
+    "--peer-token",
+    "p",
+    "--tls-certificate-file",
+    "c",
+    "--tls-key-file",
+    "k",
+    "--tls-client-ca-file",
+    "a",
+    "--tls-server-ca-file",
+    "s",
+  ]);
   assert.ok(full.kind === "config");
   assert.deepEqual(tokensOf(full.config), [{ role: "peer", token: "p" }]);
-  assert.deepEqual(tlsOf(full.config, (path) => path), { server: { certificate: "c", key: "k", clientCa: "a" }, channel: { serverCa: "s", certificate: "c", key: "k" } });
+  assert.deepEqual(
+    tlsOf(full.config, (path) => path),
+    { server: { certificate: "c", key: "k", clientCa: "a" }, channel: { serverCa: "s", certificate: "c", key: "k" } },
+  );
   const half = read(["--tls-key-file", "k", "--listen-address", "nowhere"]);
   assert.ok(half.kind === "invalid");
   assert.match(half.problems.join("\n"), /--listen-address: expected host:port/);

@@ -31,7 +31,9 @@ export function helpText(name: string, keys: readonly Key[]): string {
 function keyLines(key: Key): string[] {
   const value = key.choices.length > 0 ? key.choices.join("|") : VALUE_NAMES[key.kind];
   const flag = key.kind === "boolean" ? `--[no-]${key.flag.slice(2)}` : `${key.flag} ${value}`;
-  return ["", `  ${flag}   ${key.env}   (${key.name})`, `      ${key.description}`, `      ${defaultText(key)}`].filter((line) => line.trim() !== "" || line === "");
+  return ["", `  ${flag}   ${key.env}   (${key.name})`, `      ${key.description}`, `      ${defaultText(key)}`].filter(
+    (line) => line.trim() !== "" || line === "",
+  );
 }
 
 function defaultText(key: Key): string {

@@ -6,8 +6,16 @@ const token = (text: string): z.ZodOptional<z.ZodString> => secret(z.string().mi
 const pemFile = (text: string): z.ZodOptional<z.ZodString> => z.string().optional().describe(`PEM file: ${text}`);
 
 const serverShape = {
-  listenAddress: z.string().regex(/^.+:\d+$/, "expected host:port").default("127.0.0.1:0").describe("address of the gRPC server; port 0 takes a free one"),
-  adminAddress: z.string().regex(/^.+:\d+$/, "expected host:port").default("127.0.0.1:0").describe("address of /metrics, /healthz and /readyz; keep it on loopback or a private network"),
+  listenAddress: z
+    .string()
+    .regex(/^.+:\d+$/, "expected host:port")
+    .default("127.0.0.1:0")
+    .describe("address of the gRPC server; port 0 takes a free one"),
+  adminAddress: z
+    .string()
+    .regex(/^.+:\d+$/, "expected host:port")
+    .default("127.0.0.1:0")
+    .describe("address of /metrics, /healthz and /readyz; keep it on loopback or a private network"),
   logLevel: z.enum(["debug", "info", "warn", "error", "silent"]).default("info").describe("lowest level that is logged"),
   drainGraceMs: z.number().int().min(0).max(9_000).default(5_000).describe("how long calls in flight may take after SIGTERM"),
   reflection: z.boolean().default(true).describe("answer gRPC server reflection"),
@@ -29,7 +37,8 @@ export function serverSchema<Own extends z.ZodRawShape>(own: Own): z.ZodObject<t
   return schema.superRefine((value, context) => {
     const config = value as ServerConfig;
     const needs = (one: "tlsCertificateFile" | "tlsKeyFile" | "tlsClientCaFile", other: "tlsCertificateFile" | "tlsKeyFile"): void => {
-      if (config[one] !== undefined && config[other] === undefined) context.addIssue({ code: "custom", path: [one], message: `needs ${other} too` });
+      if (config[one] !== undefined && config[other] === undefined)
+        context.addIssue({ code: "custom", path: [one], message: `needs ${other} too` });
     };
     needs("tlsCertificateFile", "tlsKeyFile");
     needs("tlsKeyFile", "tlsCertificateFile");

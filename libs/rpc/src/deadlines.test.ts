@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { Deadlines } from "./deadlines.ts";
 import { DEADLINE_TICK_MS } from "./limits.ts";
-import { ManualClock } from "./testing/echo.ts";
+import { ManualClock } from "./test/echo.ts";
 
 test("deadlines: any items, some leaving early: each other one expires once, in time, on one timer", async () => {
   const item = fc.record({ afterMs: fc.integer({ min: 0, max: 300 }), leavesAfterMs: fc.integer({ min: 0, max: 300 }) });

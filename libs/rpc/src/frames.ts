@@ -44,16 +44,9 @@ export function frameLength(items: readonly object[], available: number, limits:
 
 /** About the encoded size; never less than a third of it (a character takes at most three bytes). */
 export function estimateBytes(value: unknown): number {
-  switch (typeof value) {
-    case "string":
-      return value.length + 2;
-    case "bigint":
-      return 11;
-    case "object":
-      break;
-    default:
-      return 9;
-  }
+  if (typeof value === "string") return value.length + 2;
+  if (typeof value === "bigint") return 11;
+  if (typeof value !== "object") return 9;
   if (value === null) return 0;
   if (value instanceof Uint8Array) return value.length + 4;
   let bytes = 4;

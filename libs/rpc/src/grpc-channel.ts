@@ -1,5 +1,13 @@
 import { Client, Metadata as GrpcMetadata, type ClientDuplexStream, type ServiceError } from "@grpc/grpc-js";
-import { ConcordError, type CallOptions, type Channel, type MessageStream, type Metadata, type MethodDescriptor, type StreamOptions } from "@concord/runtime";
+import {
+  ConcordError,
+  type CallOptions,
+  type Channel,
+  type MessageStream,
+  type Metadata,
+  type MethodDescriptor,
+  type StreamOptions,
+} from "@concord/runtime";
 import { fromServiceError } from "./grpc-errors.ts";
 import { channelCredentials, channelOptions, messageBytesMax, type GrpcTransportOptions } from "./grpc-options.ts";
 
@@ -19,7 +27,13 @@ export function connectGrpc(address: string, options: GrpcTransportOptions): Cha
   };
 }
 
-function callUnary(client: Client, method: MethodDescriptor, request: object, call: CallOptions, options: GrpcTransportOptions): Promise<object> {
+function callUnary(
+  client: Client,
+  method: MethodDescriptor,
+  request: object,
+  call: CallOptions,
+  options: GrpcTransportOptions,
+): Promise<object> {
   return new Promise((resolve, reject) => {
     const bytes = encode(method, request, options);
     if (!(call.timeoutMs > 0)) throw new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
@@ -49,7 +63,12 @@ function encode(method: MethodDescriptor, request: object, options: GrpcTranspor
   throw new ConcordError("LIMIT_EXCEEDED", `the request has ${bytes.length} bytes, at most ${limit} are allowed`, { metadata });
 }
 
-function settleDecoded(method: MethodDescriptor, bytes: Bytes, resolve: (message: object) => void, reject: (error: ConcordError) => void): void {
+function settleDecoded(
+  method: MethodDescriptor,
+  bytes: Bytes,
+  resolve: (message: object) => void,
+  reject: (error: ConcordError) => void,
+): void {
   try {
     resolve(method.decodeResponse(bytes));
   } catch (thrown) {

@@ -28,26 +28,26 @@ function fromBareStatus(error: ServiceError): ConcordError {
   return new ConcordError(code, error.details || error.message, { applied, metadata, cause: error });
 }
 
-function meaningOf(error: ServiceError): { readonly code: ErrorCode; readonly applied: Applied } {
-  switch (error.code) {
-    case GrpcStatus.CANCELLED:
-      return { code: "CANCELLED", applied: "unknown" };
-    case GrpcStatus.DEADLINE_EXCEEDED:
-      return { code: "DEADLINE_EXCEEDED", applied: "unknown" };
-    case GrpcStatus.UNAVAILABLE:
-      return { code: "CONNECTION_LOST", applied: neverConnected(error) ? "no" : "unknown" };
-    case GrpcStatus.UNIMPLEMENTED:
-      return { code: "UNIMPLEMENTED", applied: "no" };
-    case GrpcStatus.UNAUTHENTICATED:
-      return { code: "UNAUTHENTICATED", applied: "no" };
-    case GrpcStatus.PERMISSION_DENIED:
-      return { code: "PERMISSION_DENIED", applied: "no" };
-    case GrpcStatus.RESOURCE_EXHAUSTED:
-      // Either side of grpc-js found a message too large: the request (nothing applied) or the response (applied).
-      return { code: "LIMIT_EXCEEDED", applied: "unknown" };
-    default:
-      return { code: "INTERNAL", applied: "unknown" };
-  }
+interface Meaning {
+  readonly code: ErrorCode;
+  readonly applied: Applied;
+}
+
+/** A status that is not here is INTERNAL and unknown. */
+const MEANINGS: ReadonlyMap<GrpcStatus, Meaning> = new Map<GrpcStatus, Meaning>([
+  [GrpcStatus.CANCELLED, { code: "CANCELLED", applied: "unknown" }],
+  [GrpcStatus.DEADLINE_EXCEEDED, { code: "DEADLINE_EXCEEDED", applied: "unknown" }],
+  [GrpcStatus.UNAVAILABLE, { code: "CONNECTION_LOST", applied: "unknown" }],
+  [GrpcStatus.UNIMPLEMENTED, { code: "UNIMPLEMENTED", applied: "no" }],
+  [GrpcStatus.UNAUTHENTICATED, { code: "UNAUTHENTICATED", applied: "no" }],
+  [GrpcStatus.PERMISSION_DENIED, { code: "PERMISSION_DENIED", applied: "no" }],
+  // Either side of grpc-js found a message too large: the request (nothing applied) or the response (applied).
+  [GrpcStatus.RESOURCE_EXHAUSTED, { code: "LIMIT_EXCEEDED", applied: "unknown" }],
+]);
+
+function meaningOf(error: ServiceError): Meaning {
+  if (error.code === GrpcStatus.UNAVAILABLE && neverConnected(error)) return { code: "CONNECTION_LOST", applied: "no" };
+  return MEANINGS.get(error.code) ?? { code: "INTERNAL", applied: "unknown" };
 }
 
 /** grpc-js says so only in the text: the request was never put on a connection. */

@@ -80,12 +80,20 @@ function register(server: Server, served: ServedMethod, streams: Set<ServerStrea
 
 type UnaryServed = ServedMethod & { readonly kind: "unary" };
 
-function answerUnary(served: UnaryServed, call: ServerUnaryCall<Bytes, Bytes>, callback: sendUnaryData<Bytes>, options: GrpcTransportOptions): void {
+function answerUnary(
+  served: UnaryServed,
+  call: ServerUnaryCall<Bytes, Bytes>,
+  callback: sendUnaryData<Bytes>,
+  options: GrpcTransportOptions,
+): void {
   const fail = (thrown: unknown): void => callback(toServiceError(thrown));
   try {
     const request = decodeRequest(served.method, call.request, options);
     const context = new GrpcCallContext(call, deadlineAtMs(call, options));
-    served.handle(request, context).then((response) => callback(null, encodeResponse(served.method, response, options))).catch(fail);
+    served
+      .handle(request, context)
+      .then((response) => callback(null, encodeResponse(served.method, response, options)))
+      .catch(fail);
   } catch (thrown) {
     fail(thrown);
   }
@@ -252,10 +260,10 @@ async function drain(server: Server, streams: ReadonlySet<ServerStream>, clock: 
   const endsAtMs = clock.monotonicMs() + graceMs;
   const closed = new Promise<true>((resolve) => server.tryShutdown(() => resolve(true)));
   while (!(await within(clock, Math.min(DRAIN_POLL_MS, endsAtMs - clock.monotonicMs()), closed))) {
-    for (const stream of [...streams]) if (stream.quietForMs >= DRAIN_QUIET_MS) stream.end(drainingError());
+    for (const stream of streams) if (stream.quietForMs >= DRAIN_QUIET_MS) stream.end(drainingError());
     if (clock.monotonicMs() >= endsAtMs) break;
   }
-  for (const stream of [...streams]) stream.end(drainingError());
+  for (const stream of streams) stream.end(drainingError());
   await within(clock, DRAIN_FLUSH_MS, closed);
   server.forceShutdown();
 }

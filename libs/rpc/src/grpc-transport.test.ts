@@ -6,7 +6,17 @@ import type { GrpcTransportOptions } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import type { Service } from "./service.ts";
 import { SessionClient } from "./session-client.ts";
-import { ECHO, echoMethods, echoService, failureOf, realClock, recordingMetrics, type EchoOptions, type EchoRequest, type RecordingMetrics } from "./testing/echo.ts";
+import {
+  ECHO,
+  echoMethods,
+  echoService,
+  failureOf,
+  realClock,
+  recordingMetrics,
+  type EchoOptions,
+  type EchoRequest,
+  type RecordingMetrics,
+} from "./test/echo.ts";
 
 interface Fixture {
   readonly service: Service;
@@ -15,7 +25,11 @@ interface Fixture {
   readonly metrics: RecordingMetrics;
 }
 
-async function start(t: TestContext, echo: Omit<EchoOptions, "clock"> = {}, transport: Partial<GrpcTransportOptions> = {}): Promise<Fixture> {
+async function start(
+  t: TestContext,
+  echo: Omit<EchoOptions, "clock"> = {},
+  transport: Partial<GrpcTransportOptions> = {},
+): Promise<Fixture> {
   const metrics = recordingMetrics();
   const network = grpcTransport({ clock: realClock, log: silentLog, metrics, ...transport });
   const service = echoService({ clock: realClock, metrics, ...echo });
@@ -53,7 +67,8 @@ test("session: 1000 calls at once: all answered in far fewer frames", async (t) 
 
 test("errors: thrown by a handler: arrive with code, applied, metadata and retry time", async (t) => {
   const { channel } = await start(t, {
-    echo: () => Promise.reject(new ConcordError("LOCK_TIMEOUT", "row \ud800 is locked é", { metadata: { table: "photos" }, retryAfterMs: 1234.5 })),
+    echo: () =>
+      Promise.reject(new ConcordError("LOCK_TIMEOUT", "row \ud800 is locked é", { metadata: { table: "photos" }, retryAfterMs: 1234.5 })),
   });
   const error = await failureOf(channel.unary(echo, {}, { timeoutMs: 5000 }));
   assert.equal(error.code, "LOCK_TIMEOUT");
@@ -182,4 +197,3 @@ test("connection: nobody listens: CONNECTION_LOST and surely not applied", async
   assert.equal(inSession.code, "CONNECTION_LOST");
   assert.equal(inSession.applied, "no");
 });
-

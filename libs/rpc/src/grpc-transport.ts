@@ -9,7 +9,8 @@ const LOOPBACK = /^(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$/;
 export function grpcTransport(options: GrpcTransportOptions): Transport {
   return {
     serve(address: string, methods: readonly ServedMethod[]): Promise<Listener> {
-      if (options.tls?.server === undefined && !LOOPBACK.test(address)) options.log.warn("serving without TLS beyond loopback", { address });
+      if (options.tls?.server === undefined && !LOOPBACK.test(address))
+        options.log.warn("serving without TLS beyond loopback", { address });
       return serveGrpc(address, methods, options);
     },
     connect(address: string): Channel {

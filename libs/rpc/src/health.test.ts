@@ -5,7 +5,7 @@ import { silentLog, type MessageStream } from "@concord/runtime";
 import { startHost, type ServiceHost } from "./host.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import type { Service } from "./service.ts";
-import { ECHO, echoService, failureOf, ManualClock } from "./testing/echo.ts";
+import { ECHO, echoService, failureOf, ManualClock } from "./test/echo.ts";
 
 const { Check, List, Watch } = loadService("grpc.health.v1.Health");
 
@@ -65,7 +65,10 @@ test("health: watch: the status now and after each change, until drain ends the 
   await clock.settle();
   await drained;
   await clock.settle();
-  assert.deepEqual(watch.received.map((one) => (one as { status: string }).status), ["SERVING", "NOT_SERVING", "SERVING", "NOT_SERVING"]);
+  assert.deepEqual(
+    watch.received.map((one) => (one as { status: string }).status),
+    ["SERVING", "NOT_SERVING", "SERVING", "NOT_SERVING"],
+  );
   assert.deepEqual(unknown.received, [{ status: "SERVICE_UNKNOWN" }]);
   assert.equal(watch.ends.length, 1);
 });
@@ -83,9 +86,23 @@ test("reflection: list and files by symbol and name: enough to describe a servic
     await clock.settle();
     const [list, symbol, byName, missing, extension] = received as Record<string, unknown>[];
     const names = (list!["listServicesResponse"] as { service: { name: string }[] }).service.map((one) => one.name);
-    assert.deepEqual(names, [ECHO, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"]);
+    assert.deepEqual(names, [
+      ECHO,
+      "grpc.health.v1.Health",
+      "grpc.reflection.v1.ServerReflection",
+      "grpc.reflection.v1alpha.ServerReflection",
+    ]);
     const files = (symbol!["fileDescriptorResponse"] as { fileDescriptorProto: Uint8Array[] }).fileDescriptorProto;
-    assert.deepEqual(files.map((bytes) => Buffer.from(bytes)), ["concord.storage.v1", "concord.common.v1", "google.rpc", "google.protobuf"].map((name) => Buffer.from(concordProtos().files().find((file) => file.packageName === name)!.bytes)));
+    assert.deepEqual(
+      files.map((bytes) => Buffer.from(bytes)),
+      ["concord.storage.v1", "concord.common.v1", "google.rpc", "google.protobuf"].map((name) =>
+        Buffer.from(
+          concordProtos()
+            .files()
+            .find((file) => file.packageName === name)!.bytes,
+        ),
+      ),
+    );
     assert.equal((byName!["fileDescriptorResponse"] as { fileDescriptorProto: Uint8Array[] }).fileDescriptorProto.length, 2);
     assert.equal((missing!["errorResponse"] as { errorCode: number }).errorCode, 5);
     assert.equal((extension!["errorResponse"] as { errorCode: number }).errorCode, 12);

@@ -49,7 +49,7 @@ export class MemoryTransport implements Transport {
     this.#servers.set(bound, server);
     const drain = (): Promise<void> => {
       this.#servers.delete(bound);
-      for (const stream of [...server.streams]) stream.end(new ConcordError("DRAINING", "the server shuts down", { applied: "unknown" }));
+      for (const stream of server.streams) stream.end(new ConcordError("DRAINING", "the server shuts down", { applied: "unknown" }));
       return Promise.resolve();
     };
     return Promise.resolve({ address: bound, drain });
@@ -62,7 +62,7 @@ export class MemoryTransport implements Transport {
       unary: (method, request, options) => this.#unary(address, method, request, options),
       stream: (method, options) => this.#stream(address, method, options, closers),
       close: () => {
-        for (const close of [...closers]) close();
+        for (const close of closers) close();
       },
     };
   }
@@ -75,7 +75,9 @@ export class MemoryTransport implements Transport {
         abort.abort();
         reject(error);
       };
-      const timer = this.#clock.setTimer(options.timeoutMs, () => fail(new ConcordError("DEADLINE_EXCEEDED", `no answer from ${address} in time`)));
+      const timer = this.#clock.setTimer(options.timeoutMs, () =>
+        fail(new ConcordError("DEADLINE_EXCEEDED", `no answer from ${address} in time`)),
+      );
       options.signal?.addEventListener("abort", () => fail(new ConcordError("CANCELLED", "the caller gave up")), { once: true });
       const succeed = (bytes: Uint8Array): void => {
         timer.cancel();
@@ -91,7 +93,13 @@ export class MemoryTransport implements Transport {
     });
   }
 
-  async #handleUnary(address: string, method: MethodDescriptor, bytes: Uint8Array, options: CallOptions, signal: AbortSignal): Promise<Uint8Array> {
+  async #handleUnary(
+    address: string,
+    method: MethodDescriptor,
+    bytes: Uint8Array,
+    options: CallOptions,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
     const served = this.#find(address, method);
     assert(served.kind === "unary", `${method.path} is no unary method`);
     if (bytes.length > MESSAGE_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `the request has ${bytes.length} bytes`);

@@ -2,9 +2,19 @@ import type { MetricDefinition } from "@concord/runtime";
 
 /** Every metric of this lib, for the registry of the process. */
 export const RPC_METRICS = [
-  { name: "rpc_server_duration_seconds", kind: "histogram", help: "Time to answer a call, by method and outcome.", labels: ["method", "code"] },
+  {
+    name: "rpc_server_duration_seconds",
+    kind: "histogram",
+    help: "Time to answer a call, by method and outcome.",
+    labels: ["method", "code"],
+  },
   { name: "rpc_server_in_flight", kind: "gauge", help: "Calls running now.", labels: ["service"] },
-  { name: "rpc_server_deadline_missing_total", kind: "counter", help: "Calls that came without a deadline and got the default.", labels: [] },
+  {
+    name: "rpc_server_deadline_missing_total",
+    kind: "counter",
+    help: "Calls that came without a deadline and got the default.",
+    labels: [],
+  },
   { name: "rpc_server_sessions", kind: "gauge", help: "Open session streams.", labels: ["service"] },
   { name: "rpc_server_session_frames_total", kind: "counter", help: "Session frames received and sent.", labels: ["service", "direction"] },
 ] as const satisfies readonly MetricDefinition[];

@@ -28,16 +28,23 @@ function answer(protos: ProtoSet, listed: readonly { readonly name: string }[], 
     case "listServices":
       return { listServicesResponse: { service: listed } };
     case "fileByFilename":
-      return fileAnswer(protos, protos.files().find((file) => file.name === question.fileByFilename), question.fileByFilename);
+      return fileAnswer(
+        protos,
+        protos.files().find((file) => file.name === question.fileByFilename),
+        question.fileByFilename,
+      );
     case "fileContainingSymbol":
       return fileAnswer(protos, fileOfSymbol(protos.files(), question.fileContainingSymbol), question.fileContainingSymbol);
-    default:
+    case "fileContainingExtension":
+    case "allExtensionNumbersOfType":
+    case undefined:
       return { errorResponse: { errorCode: GRPC_STATUS_NUMBERS.UNIMPLEMENTED, errorMessage: "proto3 has no extensions" } };
   }
 }
 
 function fileAnswer(protos: ProtoSet, file: ProtoFile | undefined, asked: string): object {
-  if (file === undefined) return { errorResponse: { errorCode: GRPC_STATUS_NUMBERS.NOT_FOUND, errorMessage: `${asked} is not known here` } };
+  if (file === undefined)
+    return { errorResponse: { errorCode: GRPC_STATUS_NUMBERS.NOT_FOUND, errorMessage: `${asked} is not known here` } };
   const found = new Set<ProtoFile>([file]);
   for (const one of found) for (const name of one.dependencies) found.add(protos.files().find((other) => other.name === name)!);
   return { fileDescriptorResponse: { fileDescriptorProto: [...found].map((one) => one.bytes) } };

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import { silentLog } from "@concord/runtime";
 import { runMain, STOP_BACKSTOP_MS, type Running } from "./run-main.ts";
-import { ManualClock } from "./testing/echo.ts";
+import { ManualClock } from "./test/echo.ts";
 
 function process(): EventEmitter & { readonly exits: number[]; exit(code: number): void } {
   const exits: number[] = [];

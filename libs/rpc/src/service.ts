@@ -157,7 +157,7 @@ class ServedService implements Service, ServiceCore {
     if (state === this.#state) return;
     this.#state = state;
     for (const listener of this.#stateListeners) listener(state);
-    if (state === "draining") for (const session of [...this.#sessions]) session.drain();
+    if (state === "draining") for (const session of this.#sessions) session.drain();
     this.#settleDrained();
   }
 

@@ -64,7 +64,11 @@ type State =
 /** call_id, timeout_ms and lengths may be larger in the real frame than where its size was tried. */
 const FRAME_OVERHEAD_BYTES = 64;
 
-const LIMITS_DEFAULT: SessionClientLimits = { queueMax: CLIENT_QUEUE_MAX, frameCallsMax: FRAME_CALLS_MAX, messageBytesMax: MESSAGE_BYTES_MAX };
+const LIMITS_DEFAULT: SessionClientLimits = {
+  queueMax: CLIENT_QUEUE_MAX,
+  frameCallsMax: FRAME_CALLS_MAX,
+  messageBytesMax: MESSAGE_BYTES_MAX,
+};
 
 export class SessionClient {
   readonly #options: SessionClientOptions;
@@ -126,7 +130,7 @@ export class SessionClient {
     if (state.kind === "waiting") state.cancel();
     if (state.kind === "connected") {
       state.connection.stream.end();
-      for (const call of [...state.connection.sent.values()]) this.#settle(call, cancelled(true));
+      for (const call of state.connection.sent.values()) this.#settle(call, cancelled(true));
     }
     for (const call of this.#queue.splice(0)) this.#settle(call, cancelled(false));
     this.#deadlines.clear();
@@ -211,7 +215,10 @@ export class SessionClient {
     while (this.#state.kind === "connected" && this.#queue.length > 0) {
       const { connection } = this.#state;
       if (connection.blocked || connection.credits === 0) return;
-      const length = frameLength(this.#queue, connection.credits, { itemsMax: this.#limits.frameCallsMax, bytesTarget: FRAME_BYTES_TARGET });
+      const length = frameLength(this.#queue, connection.credits, {
+        itemsMax: this.#limits.frameCallsMax,
+        bytesTarget: FRAME_BYTES_TARGET,
+      });
       const calls = this.#queue.splice(0, length).filter((call) => call.state === "queued");
       if (calls.length > 0) this.#sendFrame(connection, calls);
     }
@@ -224,7 +231,10 @@ export class SessionClient {
       connection.sent.set(call.callId, call);
     }
     connection.credits -= calls.length;
-    const accepted = this.#trySend(connection, calls.map((call) => callMessage(call, nowMs)));
+    const accepted = this.#trySend(
+      connection,
+      calls.map((call) => callMessage(call, nowMs)),
+    );
     if (accepted === undefined) {
       connection.credits += calls.length;
       for (const call of calls) this.#sendAlone(connection, call, nowMs);
@@ -267,7 +277,7 @@ export class SessionClient {
     this.#reconnectDelayMs = Math.min(Math.max(RECONNECT_DELAY_MS_MIN, this.#reconnectDelayMs * 2), RECONNECT_DELAY_MS_MAX);
     const lost = lostError(this.#options.channel.address, error);
     const neverSent = new ConcordError(lost.code, lost.message, { applied: "no", metadata: lost.metadata, cause: error });
-    for (const call of [...connection.sent.values()]) this.#settle(call, lost);
+    for (const call of connection.sent.values()) this.#settle(call, lost);
     for (const call of this.#queue.splice(0)) this.#settle(call, neverSent);
   }
 

@@ -95,7 +95,10 @@ class Session implements ServerSession, SessionContext {
     if (this.#phase !== "open") return;
     this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.in);
     if (frame.calls.length > this.#core.limits.frameCallsMax) {
-      this.#refuseStream("LIMIT_EXCEEDED", `a frame has ${frame.calls.length} calls, at most ${this.#core.limits.frameCallsMax} are allowed`);
+      this.#refuseStream(
+        "LIMIT_EXCEEDED",
+        `a frame has ${frame.calls.length} calls, at most ${this.#core.limits.frameCallsMax} are allowed`,
+      );
       return;
     }
     const nowMs = this.#core.environment.clock.monotonicMs();
@@ -122,7 +125,9 @@ class Session implements ServerSession, SessionContext {
     this.#running.add(call);
     this.#unanswered.set(call.callId, call);
     this.#deadlines.add(call);
-    this.#core.run(operation, message[message.operation!] as object, call, (error, response) => this.#finish(operation, call, error, response));
+    this.#core.run(operation, message[message.operation!] as object, call, (error, response) =>
+      this.#finish(operation, call, error, response),
+    );
   }
 
   #finish(operation: Operation, call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
@@ -173,7 +178,10 @@ class Session implements ServerSession, SessionContext {
 
   #flush(): void {
     while (this.#outbox.length > 0 && !this.#blocked && this.#phase !== "ended") {
-      const length = frameLength(this.#outbox, this.#outbox.length, { itemsMax: this.#core.limits.frameCallsMax, bytesTarget: FRAME_BYTES_TARGET });
+      const length = frameLength(this.#outbox, this.#outbox.length, {
+        itemsMax: this.#core.limits.frameCallsMax,
+        bytesTarget: FRAME_BYTES_TARGET,
+      });
       const replies = length === this.#outbox.length ? this.#outbox : this.#outbox.slice(0, length);
       this.#outbox = length === this.#outbox.length ? [] : this.#outbox.slice(length);
       this.#outstanding -= length;
@@ -230,7 +238,7 @@ class Session implements ServerSession, SessionContext {
     this.#unanswered.clear();
     this.#deadlines.clear();
     this.#stream.end(error);
-    for (const call of [...this.#running]) call.abort();
+    for (const call of this.#running) call.abort();
     if (wasOpen) this.#notifyEnd();
     this.#closeIfDone();
   }

@@ -5,7 +5,16 @@ import { bearer } from "./auth.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import type { HandlerContext, Service, ServiceLimits } from "./service.ts";
 import { SessionClient, type SessionClientLimits } from "./session-client.ts";
-import { ECHO, echoMethods, echoService, failureOf, ManualClock, recordingMetrics, type EchoRequest, type RecordingMetrics } from "./testing/echo.ts";
+import {
+  ECHO,
+  echoMethods,
+  echoService,
+  failureOf,
+  ManualClock,
+  recordingMetrics,
+  type EchoRequest,
+  type RecordingMetrics,
+} from "./test/echo.ts";
 
 interface Held {
   readonly request: EchoRequest;
@@ -39,13 +48,20 @@ interface Reply {
 
 const session = echoMethods["Session"]!;
 
-async function world(options: { hold?: boolean; limits?: Partial<ServiceLimits>; clientLimits?: Partial<SessionClientLimits>; token?: string } = {}): Promise<World> {
+async function world(
+  options: { hold?: boolean; limits?: Partial<ServiceLimits>; clientLimits?: Partial<SessionClientLimits>; token?: string } = {},
+): Promise<World> {
   const clock = new ManualClock();
   const metrics = recordingMetrics();
   const held: Held[] = [];
   const hold = (request: EchoRequest, context: HandlerContext): Promise<object> =>
     new Promise((resolve, reject) => held.push({ request, context, resolve, reject }));
-  const service = echoService({ clock, metrics, ...(options.hold === true ? { echo: hold } : {}), ...(options.limits === undefined ? {} : { limits: options.limits }) });
+  const service = echoService({
+    clock,
+    metrics,
+    ...(options.hold === true ? { echo: hold } : {}),
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+  });
   const transport = new MemoryTransport({ clock });
   const listener = await transport.serve("a:0", service.methods);
   const channel = transport.connect(listener.address);
@@ -67,7 +83,10 @@ test("session: calls of one turn: one frame each way after the first credits", a
   const { client, clock, metrics } = await world();
   const answers = Array.from({ length: 100 }, (_, i) => client.call<EchoRequest>("echo", { number: BigInt(i) }, { timeoutMs: 1000 }));
   await clock.settle();
-  assert.deepEqual((await Promise.all(answers)).map((answer) => answer.number), Array.from({ length: 100 }, (_, i) => BigInt(i)));
+  assert.deepEqual(
+    (await Promise.all(answers)).map((answer) => answer.number),
+    Array.from({ length: 100 }, (_, i) => BigInt(i)),
+  );
   assert.equal(metrics.counts.get(`rpc_server_session_frames_total{service=${ECHO},direction=in}`), 1);
   assert.equal(metrics.counts.get(`rpc_server_session_frames_total{service=${ECHO},direction=out}`), 1);
 });
@@ -99,7 +118,10 @@ test("session: more calls than credits: the rest waits, nothing is refused", asy
   }
   for (const one of held) one.resolve({ number: one.request.number });
   await clock.settle();
-  assert.deepEqual((await Promise.all(answers)).map((answer) => answer.number), [0n, 1n, 2n, 3n, 4n, 5n, 6n]);
+  assert.deepEqual(
+    (await Promise.all(answers)).map((answer) => answer.number),
+    [0n, 1n, 2n, 3n, 4n, 5n, 6n],
+  );
 });
 
 test("session: a client that takes more than its credits: stream ended with LIMIT_EXCEEDED", async () => {
@@ -129,14 +151,33 @@ test("session: a frame with too many calls: stream ended with LIMIT_EXCEEDED; as
 test("session: malformed calls: refused one by one, their neighbours are served", async () => {
   const { rawStream, clock, held } = await world({ hold: true });
   const raw = rawStream();
-  raw.stream.send({ calls: [{ callId: 1n, timeoutMs: 1000 }, { callId: 2n, timeoutMs: 0, echo: {} }, echoCall(3n), echoCall(3n), { callId: 4n, timeoutMs: 9, echo: { colour: 55 } }] });
+  raw.stream.send({
+    calls: [
+      { callId: 1n, timeoutMs: 1000 },
+      { callId: 2n, timeoutMs: 0, echo: {} },
+      echoCall(3n),
+      echoCall(3n),
+      { callId: 4n, timeoutMs: 9, echo: { colour: 55 } },
+    ],
+  });
   await clock.settle();
   assert.equal(held.length, 1);
   const refused = raw.received.at(-1)!.replies;
-  assert.deepEqual(refused.map((reply) => [reply.callId, reply.outcome]), [[1n, "error"], [2n, "error"], [3n, "error"], [4n, "error"]]);
+  assert.deepEqual(
+    refused.map((reply) => [reply.callId, reply.outcome]),
+    [
+      [1n, "error"],
+      [2n, "error"],
+      [3n, "error"],
+      [4n, "error"],
+    ],
+  );
   held[0]!.resolve({});
   await clock.settle();
-  assert.deepEqual(raw.received.at(-1)!.replies.map((reply) => [reply.callId, reply.outcome]), [[3n, "echo"]]);
+  assert.deepEqual(
+    raw.received.at(-1)!.replies.map((reply) => [reply.callId, reply.outcome]),
+    [[3n, "echo"]],
+  );
   assert.deepEqual(raw.ends, []);
 });
 
@@ -172,7 +213,7 @@ test("session: a handler slower than the deadline: DEADLINE_EXCEEDED on both sid
   held[0]!.resolve({ text: "too late" });
   held[1]!.resolve({});
   await clock.settle();
-  assert.equal((await next as EchoRequest).text, "");
+  assert.equal(((await next) as EchoRequest).text, "");
 });
 
 test("session: a call that never left the queue in time: DEADLINE_EXCEEDED, applied no", async () => {
@@ -408,7 +449,10 @@ test("session: the transport's buffer is full: replies wait for the drain and th
   assert.equal(stream.sent.length, 1);
   stream.drained();
   await clock.settle();
-  assert.deepEqual(stream.sent[1]!.replies.map((reply) => reply.callId), [1n, 2n, 3n]);
+  assert.deepEqual(
+    stream.sent[1]!.replies.map((reply) => reply.callId),
+    [1n, 2n, 3n],
+  );
   assert.equal(stream.sent[1]!.credits, 3);
 });
 
@@ -425,7 +469,10 @@ test("session: a client whose transport is full: calls wait for the drain and th
   assert.equal(stream.sent.length, 1);
   stream.drained();
   const frames = stream.sent as unknown as { readonly calls: readonly { readonly callId: bigint }[] }[];
-  assert.deepEqual(frames.map((frame) => frame.calls.length), [1, 2]);
+  assert.deepEqual(
+    frames.map((frame) => frame.calls.length),
+    [1, 2],
+  );
   stream.receive({ replies: [1n, 2n, 3n].map((callId) => ({ callId, outcome: "echo", echo: {} })), credits: 3 });
   await Promise.all(calls);
 });

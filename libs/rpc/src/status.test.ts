@@ -10,23 +10,36 @@ const PREFIX = "ERROR_REASON_";
 const codes = Object.keys(ERRORS) as ErrorCode[];
 
 test("errors: the list in code and the one in the contracts: equal, in order", () => {
-  const reasons = concordProtos().enumNames("concord.common.v1.ErrorReason").map((name) => name.slice(PREFIX.length));
+  const reasons = concordProtos()
+    .enumNames("concord.common.v1.ErrorReason")
+    .map((name) => name.slice(PREFIX.length));
   assert.deepEqual(reasons, ["UNSPECIFIED", ...codes]);
 });
 
 test("status: any error: arrives as it was thrown (I1)", () => {
-  const metadata = fc.dictionary(fc.string({ minLength: 1, maxLength: 10 }).filter((key) => key !== "applied" && key !== "__proto__"), fc.string({ maxLength: 40 }), {
-    maxKeys: STATUS_METADATA_ENTRIES_MAX,
-  });
+  const metadata = fc.dictionary(
+    fc.string({ minLength: 1, maxLength: 10 }).filter((key) => key !== "applied" && key !== "__proto__"),
+    fc.string({ maxLength: 40 }),
+    {
+      maxKeys: STATUS_METADATA_ENTRIES_MAX,
+    },
+  );
   fc.assert(
-    fc.property(fc.constantFrom(...codes), fc.string(), fc.constantFrom("no", "yes", "unknown"), metadata, fc.integer({ min: 0, max: 10_000_000 }), (code, message, applied, data, retryAfterMs) => {
-      const error = new ConcordError(code, message, { applied, metadata: data, retryAfterMs });
-      const copy = decodeStatus(encodeStatus(error))!;
-      assert.deepEqual(
-        [copy.code, copy.message, copy.applied, { ...copy.metadata }, copy.retryAfterMs],
-        [error.code, error.message, error.applied, { ...error.metadata }, error.retryAfterMs],
-      );
-    }),
+    fc.property(
+      fc.constantFrom(...codes),
+      fc.string(),
+      fc.constantFrom("no", "yes", "unknown"),
+      metadata,
+      fc.integer({ min: 0, max: 10_000_000 }),
+      (code, message, applied, data, retryAfterMs) => {
+        const error = new ConcordError(code, message, { applied, metadata: data, retryAfterMs });
+        const copy = decodeStatus(encodeStatus(error))!;
+        assert.deepEqual(
+          [copy.code, copy.message, copy.applied, { ...copy.metadata }, copy.retryAfterMs],
+          [error.code, error.message, error.applied, { ...error.metadata }, error.retryAfterMs],
+        );
+      },
+    ),
   );
 });
 
@@ -38,7 +51,9 @@ test("status: retryable codes: RetryInfo; others: none", () => {
 });
 
 test("status: long texts and much metadata: cut to the limits", () => {
-  const many = Object.fromEntries(Array.from({ length: STATUS_METADATA_ENTRIES_MAX + 1 }, (_, i) => [`key${i}`, "v".repeat(STATUS_TEXT_MAX + 1)]));
+  const many = Object.fromEntries(
+    Array.from({ length: STATUS_METADATA_ENTRIES_MAX + 1 }, (_, i) => [`key${i}`, "v".repeat(STATUS_TEXT_MAX + 1)]),
+  );
   const copy = decodeStatus(encodeStatus(new ConcordError("NOT_FOUND", "m".repeat(STATUS_TEXT_MAX + 1), { metadata: many })))!;
   assert.equal(copy.message.length, STATUS_TEXT_MAX);
   assert.equal(Object.keys(copy.metadata).length, STATUS_METADATA_ENTRIES_MAX);

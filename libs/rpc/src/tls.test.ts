@@ -7,7 +7,7 @@ import { test, type TestContext } from "node:test";
 import { silentLog, type Channel } from "@concord/runtime";
 import type { ChannelTls, ServerTls } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
-import { echoMethods, echoService, failureOf, realClock, recordingMetrics } from "./testing/echo.ts";
+import { echoMethods, echoService, failureOf, realClock, recordingMetrics } from "./test/echo.ts";
 
 interface Identity {
   readonly certificate: string;
@@ -19,7 +19,26 @@ function selfSigned(folder: string, name: string): Identity {
   const key = join(folder, `${name}.key`);
   const certificate = join(folder, `${name}.crt`);
   const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`];
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key, "-out", certificate, ...subject], { stdio: "ignore" });
+  execFileSync(
+    "openssl",
+    [
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:prime256v1",
+      "-nodes",
+      "-days",
+      "2",
+      "-keyout",
+      key,
+      "-out",
+      certificate,
+      ...subject,
+    ],
+    { stdio: "ignore" },
+  );
   return { certificate: readFileSync(certificate, "utf8"), key: readFileSync(key, "utf8") };
 }
 

@@ -52,7 +52,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
 async function answer(request: IncomingMessage, options: AdminOptions): Promise<Answer> {
   if (request.method !== "GET" && request.method !== "HEAD") return text(405, "only GET and HEAD");
-  switch (request.url?.split("?")[0]) {
+  switch (request.url!.split("?")[0]!) {
     case "/metrics":
       return { status: 200, type: options.metrics.contentType, body: await options.metrics.text() };
     case "/healthz":

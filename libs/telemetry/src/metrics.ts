@@ -17,7 +17,9 @@ export interface MetricsOptions {
 }
 
 /** Latencies from 0.1 ms to 10 s. */
-const LATENCY_BUCKETS_SECONDS: readonly number[] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const LATENCY_BUCKETS_SECONDS: readonly number[] = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
 
 /** Takes one value; `labels` have been resolved before. */
 type Write = (value: number) => void;
@@ -93,6 +95,15 @@ function makeMetric(definition: MetricDefinition, registry: Registry): Metric {
   return { definition, resolve, unlabelled: labels.length === 0 ? resolve({}) : undefined, byLabels: new WeakMap() };
 }
 
-const counterWrite = (child: Counter.Internal<string>): Write => (value) => child.inc(value);
-const gaugeWrite = (child: Gauge.Internal<string>): Write => (value) => child.set(value);
-const histogramWrite = (child: Histogram.Internal<string>): Write => (value) => child.observe(value);
+const counterWrite =
+  (child: Counter.Internal): Write =>
+  (value) =>
+    child.inc(value);
+const gaugeWrite =
+  (child: Gauge.Internal<string>): Write =>
+  (value) =>
+    child.set(value);
+const histogramWrite =
+  (child: Histogram.Internal<string>): Write =>
+  (value) =>
+    child.observe(value);

@@ -18,7 +18,10 @@ function linesOf(level: LogLevel, write: (log: ReturnType<typeof createLog>) => 
 
 test("log: a line: JSON with level, time, name and 64-bit numbers as decimal texts", () => {
   const [line] = linesOf("info", (log) => log.info("hello", { epoch: 2n ** 63n, table: "photos", missing: undefined }));
-  assert.deepEqual([line!["level"], line!["message"], line!["name"], line!["epoch"], line!["table"]], ["info", "hello", "test", "9223372036854775808", "photos"]);
+  assert.deepEqual(
+    [line!["level"], line!["message"], line!["name"], line!["epoch"], line!["table"]],
+    ["info", "hello", "test", "9223372036854775808", "photos"],
+  );
   assert.match(line!["time"] as string, /^\d{4}-\d\d-\d\dT.*Z$/);
 });
 
@@ -30,12 +33,17 @@ test("log: levels: below the chosen one nothing is written", () => {
     log.error("4");
   };
   assert.deepEqual(linesOf("debug", all).length, 4);
-  assert.deepEqual(linesOf("warn", all).map((line) => line["message"]), ["3", "4"]);
+  assert.deepEqual(
+    linesOf("warn", all).map((line) => line["message"]),
+    ["3", "4"],
+  );
   assert.deepEqual(linesOf("silent", all), []);
 });
 
 test("log: fields with secrets or our own names: hidden, renamed", () => {
-  const [line] = linesOf("info", (log) => log.info("x", { clientToken: "hunter2", authorization: "hunter2", level: "mine", message: "mine" }));
+  const [line] = linesOf("info", (log) =>
+    log.info("x", { clientToken: "hunter2", authorization: "hunter2", level: "mine", message: "mine" }),
+  );
   assert.doesNotMatch(JSON.stringify(line), /hunter2/);
   assert.deepEqual([line!["level"], line!["level_"], line!["message"], line!["message_"]], ["info", "mine", "x", "mine"]);
 });
@@ -50,7 +58,13 @@ test("metrics: each kind: shown with its labels and buckets", async () => {
   metrics.observe("wait_seconds", 0.002);
   metrics.observe("size_bytes", 50, { kind: "row" });
   const text = await metrics.text();
-  for (const line of ['calls_total{method="Read"} 4', "depth 7", 'wait_seconds_bucket{le="0.0025"} 1', 'wait_seconds_bucket{le="0.001"} 0', 'size_bytes_bucket{le="100",kind="row"} 1']) {
+  for (const line of [
+    'calls_total{method="Read"} 4',
+    "depth 7",
+    'wait_seconds_bucket{le="0.0025"} 1',
+    'wait_seconds_bucket{le="0.001"} 0',
+    'size_bytes_bucket{le="100",kind="row"} 1',
+  ]) {
     assert.ok(text.includes(line), `${line} in\n${text}`);
   }
 });

@@ -35,7 +35,9 @@ export function echoService(options: EchoOptions): Service {
       name: ECHO,
       methods: echoMethods,
       unary: {
-        Echo: options.echo ?? ((request: EchoRequest) => Promise.resolve({ text: request.text, number: request.number, payload: request.payload })),
+        Echo:
+          options.echo ??
+          ((request: EchoRequest) => Promise.resolve({ text: request.text, number: request.number, payload: request.payload })),
         LogAppend: (request: { seq: bigint }) => Promise.resolve({ seq: request.seq }),
       },
       session: "Session",
@@ -61,7 +63,11 @@ export interface RecordingMetrics extends Metrics {
 export function recordingMetrics(): RecordingMetrics {
   const counts = new Map<string, number>();
   const key = (name: string, labels: Readonly<Record<string, string>> = {}): string =>
-    Object.keys(labels).length === 0 ? name : `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${value}`).join(",")}}`;
+    Object.keys(labels).length === 0
+      ? name
+      : `${name}{${Object.entries(labels)
+          .map(([label, value]) => `${label}=${value}`)
+          .join(",")}}`;
   const add = (name: string, value: number): void => void counts.set(name, (counts.get(name) ?? 0) + value);
   return {
     counts,
