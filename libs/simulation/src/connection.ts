@@ -96,7 +96,7 @@ export class Connection {
         this.#told.add(end.node);
         const lost = [...dependents];
         dependents.clear();
-        for (const dependent of lost) dependent.lost(connectionLost(this.address));
+        for (const dependent of lost) dependent.lost(connectionLost(this.address, this.#server === undefined ? "no" : "unknown"));
       }),
     );
   }

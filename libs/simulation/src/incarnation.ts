@@ -200,7 +200,7 @@ function simulatedMetrics(incarnation: Incarnation, witness: Witness): Metrics {
 
 function isInternal(message: string, fields: LogFields | undefined): boolean {
   if (/assertion failed|unreachable value/.test(message)) return true;
-  return fields !== undefined && Object.values(fields).some((value) => value === "INTERNAL");
+  return fields !== undefined && Object.values(fields).some((value) => value === "INTERNAL" || value === "CORRUPT_DATA");
 }
 
 function describeFields(fields: LogFields): string {

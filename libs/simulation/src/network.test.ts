@@ -32,7 +32,7 @@ test("unary: put and get: the answer comes back through the wire", async () => {
 test("unary: nobody listens: CONNECTION_LOST", async () => {
   const { world, env } = await pair(2);
   const call = env.transport.connect("nowhere:1").unary(GET, { key: "a" }, { timeoutMs: 100 });
-  await assert.rejects(world.complete(call, 200), { code: "CONNECTION_LOST" });
+  await assert.rejects(world.complete(call, 200), { code: "CONNECTION_LOST", applied: "no" });
 });
 
 test("unary: every message is lost: DEADLINE_EXCEEDED at the caller's deadline", async () => {

@@ -33,9 +33,8 @@ export class SimStream implements MessageStream {
   #phase: Phase = { kind: "open" };
   #messages: ((message: object) => void) | undefined;
   #early: object[] = [];
-  #ends: ((error: Error | undefined) => void) | undefined;
+  readonly #ends: ((error: Error | undefined) => void)[] = [];
   #notice: { readonly error: Error | undefined } | undefined;
-  #isNoticed = false;
 
   constructor(parts: StreamParts) {
     this.#parts = parts;
@@ -66,8 +65,8 @@ export class SimStream implements MessageStream {
   }
 
   onEnd(listener: (error: Error | undefined) => void): void {
-    this.#ends = listener;
-    this.#tell();
+    if (this.#notice === undefined) this.#ends.push(listener);
+    else listener(this.#notice.error);
   }
 
   end(error?: Error): void {
@@ -81,7 +80,7 @@ export class SimStream implements MessageStream {
     const cancelled = new ConcordError("CANCELLED", "the stream was cancelled");
     const bytes = side === "client" ? encodeError(cancelled) : error === undefined ? NO_BYTES : encodeError(error);
     outgoing.send(error === undefined ? "end" : "end with error", bytes, () => this.#peer?.peerClosed(bytes));
-    this.#over(side === "client" ? error : undefined);
+    this.#over(error);
   }
 
   /** The other side's message arrived at this host. */
@@ -120,7 +119,7 @@ export class SimStream implements MessageStream {
 
   /** The connection broke. Runs inside the owner. */
   lost(error: ConcordError): void {
-    this.#over(error);
+    this.#over(this.#parts.side === "client" ? error : new ConcordError("CANCELLED", "the client went away"));
   }
 
   #decoded(decode: (bytes: Uint8Array) => object, bytes: Uint8Array): object | undefined {
@@ -139,14 +138,10 @@ export class SimStream implements MessageStream {
     this.#announce(error);
   }
 
+  /** Tells the listeners once, whatever came first. */
   #announce(error: Error | undefined): void {
-    this.#notice ??= { error };
-    this.#tell();
-  }
-
-  #tell(): void {
-    if (this.#notice === undefined || this.#ends === undefined || this.#isNoticed) return;
-    this.#isNoticed = true;
-    this.#ends(this.#notice.error);
+    if (this.#notice !== undefined) return;
+    this.#notice = { error };
+    for (const listener of this.#ends) listener(error);
   }
 }

@@ -9,6 +9,7 @@ import { decodeError, encodeError } from "./wire-error.ts";
 export function callUnary(connection: Connection, network: SimNetwork, method: MethodDescriptor, request: object, options: CallOptions): Promise<object> {
   const { client } = connection;
   if (client.isDead) return new Promise(() => undefined);
+  if (!(options.timeoutMs > 0)) return Promise.reject(new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" }));
   const bytes = method.encodeRequest(request);
   const label = `${method.path} #${network.nextCallId()}`;
   return new Promise((resolve, reject) => {
@@ -25,7 +26,7 @@ export function callUnary(connection: Connection, network: SimNetwork, method: M
     const dependent: Dependent = { lost: (error) => finish(() => reject(error)) };
     const abort = (): void => finish(() => reject(new ConcordError("CANCELLED", `${method.path} was cancelled`)));
     const timedOut = (): void => finish(() => reject(new ConcordError("DEADLINE_EXCEEDED", `${method.path} took over ${options.timeoutMs} ms`)));
-    const deadline = network.scheduler.after(Math.max(0, options.timeoutMs) * 1000, () => client.run(timedOut));
+    const deadline = network.scheduler.after(options.timeoutMs * 1000, () => client.run(timedOut));
     const served = new ServedCall(connection, network, method, label, options, {
       ok: (answer) => client.run(() => finish(() => resolve(method.decodeResponse(answer)))),
       error: (answer) => client.run(() => finish(() => reject(decodeError(answer)))),

@@ -1,30 +1,15 @@
-import { ConcordError, ERRORS, toConcordError, type Applied, type ErrorCode } from "@concord/runtime";
+import { decodeStatus, encodeStatus, publicError } from "@concord/rpc";
+import { ConcordError, type Applied } from "@concord/runtime";
 
-interface WireError {
-  readonly code: string;
-  readonly message: string;
-  readonly applied: Applied;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly retryAfterMs: number | undefined;
-}
-
-/** An error as bytes, with what survives the real wire: code, message, applied, metadata, retry delay. */
+/** An error as the bytes that travel on a real connection. */
 export function encodeError(thrown: unknown): Uint8Array {
-  const { code, message, applied, metadata, retryAfterMs } = toConcordError(thrown);
-  const wire: WireError = { code, message, applied, metadata, retryAfterMs };
-  return Buffer.from(JSON.stringify(wire));
+  return encodeStatus(publicError(thrown));
 }
 
 export function decodeError(bytes: Uint8Array): ConcordError {
-  const wire = JSON.parse(Buffer.from(bytes).toString()) as WireError;
-  const code: ErrorCode = wire.code in ERRORS ? (wire.code as ErrorCode) : "INTERNAL";
-  return new ConcordError(code, wire.message, {
-    applied: wire.applied,
-    metadata: wire.metadata,
-    ...(wire.retryAfterMs === undefined ? {} : { retryAfterMs: wire.retryAfterMs }),
-  });
+  return decodeStatus(bytes) ?? new ConcordError("INTERNAL", "a status that no Concord process wrote");
 }
 
-export function connectionLost(address: string, applied: Applied = "unknown"): ConcordError {
+export function connectionLost(address: string, applied: Applied): ConcordError {
   return new ConcordError("CONNECTION_LOST", `connection to ${address} lost`, { applied });
 }
