@@ -1,0 +1,90 @@
+// npm start: the constellation in the foreground.
+import { parseArgs } from "node:util";
+import { FolderInUseError, PORT_BASE, startConstellation, type Constellation, type Exit, type NodeProcess } from "./constellation.ts";
+
+const HELP = `npm start -- [--data DIR] [--port-base N]
+
+Starts the constellation on this machine: three storage-proxies and three txn-coordinators in three simulated datacenters, each a
+process with its own data folder. Prints their endpoints when all are ready; Ctrl-C drains them. A second start finds the data.
+
+  --data DIR       where data, logs and tokens are kept (default ./.concord)
+  --port-base N    storage-proxies listen on N+1.., txn-coordinators on N+101.., admin ports ten above (default ${PORT_BASE})
+  --help           this text
+`;
+const PORT_BASE_MAX = 65_535 - 120;
+
+interface Flags {
+  readonly dataFolder: string;
+  readonly portBase: number;
+}
+
+/** Undefined: help was asked for. Throws on a mistake. */
+function readFlags(argv: readonly string[]): Flags | undefined {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      data: { type: "string", default: ".concord" },
+      "port-base": { type: "string", default: String(PORT_BASE) },
+      help: { type: "boolean" },
+    },
+  });
+  if (values.help === true) return undefined;
+  const portBase = Number(values["port-base"]);
+  if (!Number.isInteger(portBase) || portBase < 1024 || portBase > PORT_BASE_MAX) {
+    throw new Error(`--port-base must be a whole number from 1024 to ${PORT_BASE_MAX}`);
+  }
+  return { dataFolder: values.data, portBase };
+}
+
+function table({ nodes }: Constellation): string {
+  const rows = [
+    ["name", "datacenter", "gRPC", "admin (/healthz /readyz /metrics)"],
+    ...nodes.map((node) => [node.name, node.datacenter, node.address, `http://${node.adminAddress}`]),
+  ];
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function reportCrash(node: NodeProcess, exit: Exit): void {
+  console.error(`\n${node.plan.name} has ended (${exit.signal ?? `exit code ${exit.code}`}); the others go on.\n${node.logTail()}\n`);
+  process.exitCode = 1;
+}
+
+async function main(): Promise<void> {
+  const flags = readFlags(process.argv.slice(2));
+  if (flags === undefined) {
+    console.log(HELP);
+    return;
+  }
+  const startedAt = performance.now();
+  const stop = firstSignal();
+  console.log(`starting 3 storage-proxies and 3 txn-coordinators, data in ${flags.dataFolder}`);
+  const constellation = await startConstellation({ ...flags, onProgress: (line) => console.log(`  ${line}`), onCrash: reportCrash });
+  console.log(`\n${table(constellation)}\n\nready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s; Ctrl-C drains`);
+  await stop;
+  console.log("\ndraining ...");
+  await constellation.stop();
+  console.log("stopped");
+}
+
+/** A second signal ends this process at once; the nodes are found and ended by the next start. */
+function firstSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });
+}
+
+try {
+  await main();
+} catch (error) {
+  const isOurs = error instanceof FolderInUseError || error instanceof TypeError;
+  console.error(error instanceof Error ? (isOurs ? error.message : `could not start: ${error.message}`) : error);
+  process.exitCode = 1;
+}
