@@ -1,0 +1,61 @@
+import { ConcordError, toConcordError, type Epoch } from "@concord/runtime";
+import type { GroupContext } from "./group-context.ts";
+import { epochFenced } from "./group-commit.ts";
+
+/**
+ * Asks a quorum whether the epoch still holds (TXD1): before a read-only commit, and before an answer that only our memory knows. Requests
+ * made while one is on its way share the next.
+ */
+export class EpochCheck {
+  readonly #context: GroupContext;
+  readonly #epoch: Epoch;
+  readonly #owner: string;
+  readonly #onFenced: (error: ConcordError) => void;
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+
+  constructor(context: GroupContext, epoch: Epoch, owner: string, onFenced: (error: ConcordError) => void) {
+    this.#context = context;
+    this.#epoch = epoch;
+    this.#owner = owner;
+    this.#onFenced = onFenced;
+  }
+
+  /** Resolves when a check that began after this call found the epoch current. EPOCH_FENCED, REPLICAS_UNAVAILABLE. */
+  current(): Promise<void> {
+    if (this.#running === undefined) return this.#run();
+    this.#next ??= this.#running.then(
+      () => this.#runNext(),
+      () => this.#runNext(),
+    );
+    return this.#next;
+  }
+
+  #runNext(): Promise<void> {
+    this.#next = undefined;
+    return this.#run();
+  }
+
+  #run(): Promise<void> {
+    const running = this.#ask().finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    this.#running = running;
+    return running;
+  }
+
+  async #ask(): Promise<void> {
+    const { groupLog, settings } = this.#context;
+    const verified = await groupLog.verify(settings.group, this.#epoch, this.#owner, settings.storageTimeoutMs).catch((thrown: unknown) => {
+      throw new ConcordError("REPLICAS_UNAVAILABLE", `the epoch could not be verified: ${toConcordError(thrown).message}`, {
+        cause: thrown,
+      });
+    });
+    if (verified === "current") return;
+    if (verified === "unknown")
+      throw new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas could verify the epoch; repeat the transaction");
+    const error = epochFenced();
+    this.#onFenced(error);
+    throw error;
+  }
+}

@@ -1,0 +1,72 @@
+import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
+import { decodeMutation, encodeMutation, type Mutation } from "@concord/ports";
+import { timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
+
+/**
+ * The content of a group log entry, format version 1: one flush. The outcome rows (TXD7) are not written out: they follow from each
+ * transaction's id, outcome, timestamp and digest and the entry's seq (`outcomeMutation`).
+ */
+export const FLUSH_FORMAT_VERSION = 1;
+const FLUSH_ID_BYTES = 16;
+const COMMITTED = 1;
+const ABORTED = 2;
+
+/** A decided transaction in a flush: committed with its net mutations, or an id that must never commit. */
+export interface FlushedTransaction {
+  readonly kind: "committed" | "aborted";
+  readonly id: TimeId;
+  readonly timestampUs: TimestampUs;
+  /** Of the request's payload: the same id with another payload is IDEMPOTENCY_MISMATCH. */
+  readonly digest: bigint;
+  readonly mutations: readonly Mutation[];
+}
+
+export interface FlushEntry {
+  /** Random, one per flush: two different flushes never have equal bytes. */
+  readonly flushId: Uint8Array;
+  readonly transactions: readonly FlushedTransaction[];
+}
+
+/** One transaction's part of the entry; made when it commits, so that its size is known before it is queued. */
+export function encodeFlushed(transaction: FlushedTransaction): Uint8Array {
+  const writer = new ByteWriter(512);
+  writer.u8(transaction.kind === "committed" ? COMMITTED : ABORTED).raw(timeIdToBytes(transaction.id));
+  writer.i64(transaction.timestampUs).u64(transaction.digest).varint(transaction.mutations.length);
+  for (const mutation of transaction.mutations) writer.bytes(encodeMutation(mutation));
+  return writer.finish();
+}
+
+/** The whole entry from its transactions' parts, sealed. */
+export function sealFlush(flushId: Uint8Array, parts: readonly Uint8Array[], checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter(4096);
+  writer.raw(flushId).varint(parts.length);
+  for (const part of parts) writer.raw(part);
+  return sealRecord(FLUSH_FORMAT_VERSION, writer.finish(), checksum);
+}
+
+/** CORRUPT_DATA when the bytes are not a flush: a takeover stops there, it never skips an entry. */
+export function openFlush(bytes: Uint8Array, checksum: Checksum): FlushEntry {
+  const reader = new ByteReader(openRecord(bytes, FLUSH_FORMAT_VERSION, checksum).body);
+  const flushId = reader.raw(FLUSH_ID_BYTES).slice();
+  const count = reader.varint();
+  const transactions: FlushedTransaction[] = [];
+  for (let i = 0; i < count; i += 1) transactions.push(readFlushed(reader));
+  reader.end();
+  return { flushId, transactions };
+}
+
+function readFlushed(reader: ByteReader): FlushedTransaction {
+  const tag = reader.u8();
+  if (tag !== COMMITTED && tag !== ABORTED) throw corrupt(`outcome tag ${tag} in a flush`);
+  const id = timeIdFromBytes(reader.raw(16));
+  const timestampUs = reader.i64();
+  const digest = reader.u64();
+  const count = reader.varint();
+  const mutations: Mutation[] = [];
+  for (let i = 0; i < count; i += 1) mutations.push(decodeMutation(reader.bytes()));
+  return { kind: tag === COMMITTED ? "committed" : "aborted", id, timestampUs, digest, mutations };
+}
+
+export function newFlushId(random: { bytes(length: number): Uint8Array }): Uint8Array {
+  return random.bytes(FLUSH_ID_BYTES);
+}

@@ -1,0 +1,40 @@
+import type { Checksum, Clock, Log, Metrics, Random } from "@concord/runtime";
+import type { GroupLog, RowKey, RowStore } from "@concord/ports";
+import type { LockLimits } from "@concord/locks";
+import type { TransactionLimits } from "./limits.ts";
+
+/** What one group's master is told once. Times in milliseconds. */
+export interface GroupSettings {
+  readonly group: string;
+  /** Name of this coordinator: the first part of the epoch's owner. */
+  readonly nodeName: string;
+  /** Does the row belong to this group (TX2)? The group map does not change while a master lives. */
+  readonly owns: (key: RowKey) => boolean;
+  readonly lockTimeoutMs: number;
+  /** Without a word from the client for so long: aborted with IDLE_TIMEOUT (TX10). */
+  readonly idleTimeoutMs: number;
+  /** Longest life of a transaction: then LIFETIME_EXCEEDED (TX10). */
+  readonly lifetimeMs: number;
+  /** How far an opener's id time may be from our clock (TXD7). */
+  readonly clockSkewMaxMs: number;
+  /** How long outcomes are kept (TXD7). */
+  readonly outcomeRetentionMs: number;
+  /** Budget of one call to the row store or the group log. */
+  readonly storageTimeoutMs: number;
+  readonly limits: TransactionLimits;
+  readonly lockLimits: LockLimits;
+}
+
+/** A group's settings with everything it takes from the outside. */
+export interface GroupContext {
+  readonly settings: GroupSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly checksum: Checksum;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly rows: RowStore;
+  readonly groupLog: GroupLog;
+  /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
+  readonly killPoint: (name: string) => void;
+}

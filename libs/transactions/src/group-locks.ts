@@ -1,0 +1,91 @@
+import { LockTable, type LockGrant, type LockLimits, type LockMode } from "@concord/locks";
+import { assert, ConcordError, type TimeId } from "@concord/runtime";
+
+export interface LockingTransaction {
+  readonly id: TimeId;
+  readonly firstStartMs: number;
+}
+
+interface LockWait {
+  readonly key: string;
+  readonly resolve: () => void;
+  readonly reject: (error: ConcordError) => void;
+}
+
+/**
+ * The lock table with promises. A transaction waits for at most one lock, because its operations run one after another. Whoever is
+ * told to abort (a deadlock's victim, an expired wait) is aborted through `onDoomed`, which must release it.
+ */
+export class GroupLocks {
+  readonly #table: LockTable;
+  readonly #waits = new Map<string, LockWait>();
+  readonly #onDoomed: (id: TimeId, error: ConcordError) => void;
+
+  constructor(limits: LockLimits, onDoomed: (id: TimeId, error: ConcordError) => void) {
+    this.#table = new LockTable(limits);
+    this.#onDoomed = onDoomed;
+  }
+
+  get waiting(): number {
+    return this.#waits.size;
+  }
+
+  /** undefined: held now. A promise: held when it resolves; it rejects with what aborted the transaction. Times are monotonic. */
+  acquire(transaction: LockingTransaction, key: string, mode: LockMode, deadlineMs: number, nowMs: number): Promise<void> | undefined {
+    const decision = this.#table.request(transaction, key, mode, deadlineMs, nowMs);
+    let wait: Promise<void> | undefined;
+    if (decision.outcome === "queued") {
+      assert(!this.#waits.has(transaction.id), "a transaction waits for one lock at a time");
+      wait = new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, resolve, reject }));
+    }
+    this.#granted(decision.granted);
+    for (const victim of decision.victims) if (victim !== transaction.id) this.#onDoomed(victim as TimeId, deadlock());
+    if (decision.outcome === "deadlock") throw deadlock();
+    if (decision.outcome === "expired") throw timeout();
+    return wait;
+  }
+
+  holds(id: TimeId, key: string, mode: LockMode): boolean {
+    return this.#table.holds(id, key, mode);
+  }
+
+  setCommitting(id: TimeId): void {
+    this.#table.setCommitting(id);
+  }
+
+  /** Ends a transaction's part in the table. Only after its commit was decided or it was rolled back (TX4); a wait of it rejects with `error`. */
+  release(id: TimeId, error: ConcordError | undefined): void {
+    const wait = this.#waits.get(id);
+    this.#waits.delete(id);
+    wait?.reject(error ?? new ConcordError("TRANSACTION_STATE", "the transaction ended while it waited for a lock"));
+    this.#granted(this.#table.release(id));
+  }
+
+  /** Aborts those whose wait is over. */
+  tick(nowMs: number): void {
+    const { expired, granted } = this.#table.tick(nowMs);
+    this.#granted(granted);
+    for (const { transactionId } of expired) this.#onDoomed(transactionId as TimeId, timeout());
+  }
+
+  stats(): ReturnType<LockTable["stats"]> {
+    return this.#table.stats();
+  }
+
+  #granted(grants: readonly LockGrant[]): void {
+    for (const { transactionId, key } of grants) {
+      const wait = this.#waits.get(transactionId);
+      assert(wait !== undefined && wait.key === key, "a granted lock was waited for");
+      this.#waits.delete(transactionId);
+      wait.resolve();
+    }
+  }
+}
+
+function deadlock(): ConcordError {
+  return new ConcordError("DEADLOCK", "chosen as the victim of a deadlock; repeat the transaction with its first start time");
+}
+
+function timeout(): ConcordError {
+  return new ConcordError("LOCK_TIMEOUT", "a lock did not come in time; repeat the transaction");
+}

@@ -1,0 +1,505 @@
+// A group's master on in-memory stores with scripted failures and time that moves when the test says so.
+import { LOCK_LIMITS, type LockLimits } from "@concord/locks";
+import {
+  compareBytes,
+  encodeRange,
+  encodeRowKey,
+  imageOf,
+  liveRow,
+  mergeImages,
+  type AppendOutcome,
+  type AppendRequest,
+  type CellValue,
+  type GroupLog,
+  type LogEntry,
+  type Mutation,
+  type RaiseOutcome,
+  type Row,
+  type RowImage,
+  type RowKey,
+  type RowPage,
+  type RowRange,
+  type RowStore,
+} from "@concord/ports";
+import {
+  ConcordError,
+  newTimeId,
+  silentLog,
+  silentMetrics,
+  toHex,
+  type Clock,
+  type ErrorCode,
+  type TimeId,
+  type Timer,
+} from "@concord/runtime";
+import { indexTableOf, type RowWrite, type TableDefinition } from "@concord/schema";
+import assert from "node:assert/strict";
+import {
+  TransactionGroup,
+  TRANSACTION_LIMITS,
+  type CommitToken,
+  type GroupContext,
+  type GroupSettings,
+  type TableWrite,
+  type TransactionLimits,
+  type TransactionOperations,
+} from "./index.ts";
+
+export const START_MS = 1_800_000_000_000;
+
+export class ManualClock implements Clock {
+  wallMs = START_MS;
+  #monotonicMs = 0;
+  #timers: { atMs: number; action: () => void }[] = [];
+
+  nowMs(): number {
+    return this.wallMs;
+  }
+
+  nowUs(): bigint {
+    return BigInt(this.wallMs) * 1000n;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
+  setTimer(delayMs: number, action: () => void): Timer {
+    const timer = { atMs: this.#monotonicMs + delayMs, action };
+    this.#timers.push(timer);
+    return { cancel: () => void (this.#timers = this.#timers.filter((one) => one !== timer)) };
+  }
+
+  defer(action: () => void): void {
+    queueMicrotask(action);
+  }
+
+  /** Lets everything that is due happen, in order, with all promises settled in between. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#monotonicMs + ms;
+    await settle();
+    for (;;) {
+      const next = this.#timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > endMs) break;
+      this.#timers = this.#timers.filter((one) => one !== next);
+      this.wallMs += next.atMs - this.#monotonicMs;
+      this.#monotonicMs = next.atMs;
+      next.action();
+      await settle();
+    }
+    this.wallMs += endMs - this.#monotonicMs;
+    this.#monotonicMs = endMs;
+  }
+}
+
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A store with one replica whose calls can be counted, failed and held back. */
+export class FakeRows implements RowStore {
+  readonly supportsApplyIf = false;
+  readonly images = new Map<string, RowImage>();
+  reads: RowKey[][] = [];
+  ranges: RowRange[] = [];
+  applies: (readonly Mutation[])[] = [];
+  /** Per apply, in order: fail before anything is written, or write and then fail. Empty = succeed. */
+  applyFaults: ("lost" | "written")[] = [];
+  readFaults: ConcordError[] = [];
+  /** While true, applies wait. */
+  #gate: { promise: Promise<void>; open: () => void } | undefined;
+
+  hold(): void {
+    let open = (): void => undefined;
+    const promise = new Promise<void>((resolve) => (open = resolve));
+    this.#gate = { promise, open };
+  }
+
+  letGo(): void {
+    this.#gate?.open();
+    this.#gate = undefined;
+  }
+
+  async read(keys: readonly RowKey[]): Promise<(RowImage | undefined)[]> {
+    this.reads.push([...keys]);
+    const fault = this.readFaults.shift();
+    if (fault !== undefined) throw fault;
+    return keys.map((key) => this.images.get(toHex(encodeRowKey(key))));
+  }
+
+  async readRange(range: RowRange): Promise<RowPage> {
+    this.ranges.push(range);
+    const { from, to } = encodeRange(range);
+    const rows = [...this.images]
+      .map(([text, image]) => ({ bytes: Buffer.from(text, "hex"), image }))
+      .filter(({ bytes, image }) => compareBytes(bytes, from) >= 0 && compareBytes(bytes, to) < 0 && liveRow(image) !== undefined)
+      .sort((a, b) => (range.reverse ? -1 : 1) * compareBytes(a.bytes, b.bytes))
+      .map(({ image }) => image);
+    const page = rows.slice(0, range.limit);
+    return { rows: page, next: rows.length > page.length ? page.at(-1)!.key.clustering : undefined };
+  }
+
+  async apply(mutations: readonly Mutation[]): Promise<void> {
+    this.applies.push(mutations);
+    await this.#gate?.promise;
+    const fault = this.applyFaults.shift();
+    if (fault === "lost") throw new ConcordError("REPLICAS_UNAVAILABLE", "no replica");
+    for (const mutation of mutations) this.#merge(mutation);
+    if (fault === "written") throw new ConcordError("WRITE_TIMEOUT", "too slow");
+  }
+
+  async applyIf(): Promise<never> {
+    throw new ConcordError("USE_TRANSACTION", "not offered");
+  }
+
+  row(key: RowKey): Row | undefined {
+    return liveRow(this.images.get(toHex(encodeRowKey(key))));
+  }
+
+  table(name: string): Row[] {
+    return [...this.images.values()].filter((image) => image.key.table === name).flatMap((image) => liveRow(image) ?? []);
+  }
+
+  #merge(mutation: Mutation): void {
+    const text = toHex(encodeRowKey(mutation.key));
+    const before = this.images.get(text);
+    this.images.set(text, before === undefined ? imageOf(mutation) : mergeImages(before, imageOf(mutation)));
+  }
+}
+
+/** A group log with one replica and the acceptance rules of TXR1-TXR3. */
+export class FakeLog implements GroupLog {
+  promisedEpoch = 0n;
+  owner = "";
+  entries: LogEntry[] = [];
+  appliedSeq = 0n;
+  appliedEpoch = 0n;
+  ceilingUs = 0n;
+  appends: AppendRequest[] = [];
+  trims: bigint[] = [];
+  /** Per append, in order: "lost" = not accepted, answered unknown; "accepted" = accepted, answered unknown. Empty = honest. */
+  appendFaults: ("lost" | "accepted" | "throw")[] = [];
+  verifyFaults: "unknown"[] = [];
+  verifies = 0;
+  #gate: { promise: Promise<void>; open: () => void } | undefined;
+
+  hold(): void {
+    let open = (): void => undefined;
+    const promise = new Promise<void>((resolve) => (open = resolve));
+    this.#gate = { promise, open };
+  }
+
+  letGo(): void {
+    this.#gate?.open();
+    this.#gate = undefined;
+  }
+
+  async status(): Promise<{ promisedEpoch: bigint; owner: string }> {
+    return { promisedEpoch: this.promisedEpoch, owner: this.owner };
+  }
+
+  async raise(_group: string, epoch: bigint, owner: string): Promise<RaiseOutcome> {
+    const again = epoch === this.promisedEpoch && owner === this.owner;
+    if (epoch <= this.promisedEpoch && !again) return { kind: "refused", promisedEpoch: this.promisedEpoch, owner: this.owner };
+    this.promisedEpoch = epoch;
+    this.owner = owner;
+    const { appliedSeq, appliedEpoch, ceilingUs } = this;
+    return { kind: "raised", tail: { appliedSeq, appliedEpoch, entries: [...this.entries], timestampCeilingUs: ceilingUs } };
+  }
+
+  async append(request: AppendRequest): Promise<AppendOutcome> {
+    this.appends.push(request);
+    await this.#gate?.promise;
+    const fault = this.appendFaults.shift();
+    if (fault === "lost") return { kind: "unknown" };
+    if (fault === "throw") throw new ConcordError("CONNECTION_LOST", "broken");
+    const outcome = this.#accept(request);
+    return fault === "accepted" ? { kind: "unknown" } : outcome;
+  }
+
+  async verify(_group: string, epoch: bigint, owner: string): Promise<"current" | "fenced" | "unknown"> {
+    this.verifies += 1;
+    const fault = this.verifyFaults.shift();
+    if (fault !== undefined) return fault;
+    return epoch === this.promisedEpoch && owner === this.owner ? "current" : "fenced";
+  }
+
+  async trim(_group: string, _epoch: bigint, _owner: string, appliedSeq: bigint, appliedEpoch: bigint): Promise<void> {
+    this.trims.push(appliedSeq);
+    if (appliedSeq <= this.appliedSeq) return;
+    this.entries = this.entries.filter((entry) => entry.seq > appliedSeq);
+    this.appliedSeq = appliedSeq;
+    this.appliedEpoch = appliedEpoch;
+  }
+
+  #accept(request: AppendRequest): AppendOutcome {
+    const { seq, epoch, owner, bytes, previousEpoch } = request;
+    if (epoch !== this.promisedEpoch || owner !== this.owner) return { kind: "fenced", promisedEpoch: this.promisedEpoch };
+    const held = this.entries.find((entry) => entry.seq === seq);
+    if (held !== undefined && held.epoch === epoch) {
+      assert.equal(compareBytes(held.bytes, bytes), 0, "one content per (seq, epoch)");
+      return { kind: "logged" };
+    }
+    const before =
+      this.entries.find((entry) => entry.seq === seq - 1n)?.epoch ?? (seq - 1n === this.appliedSeq ? this.appliedEpoch : undefined);
+    assert.equal(before, previousEpoch, "an entry stands on the entry before");
+    this.entries = [...this.entries.filter((entry) => entry.seq !== seq), { seq, epoch, bytes }].sort((a, b) => Number(a.seq - b.seq));
+    if (request.timestampCeilingUs > this.ceilingUs) this.ceilingUs = request.timestampCeilingUs;
+    return { kind: "logged" };
+  }
+}
+
+export const ALBUMS: TableDefinition = {
+  name: "albums",
+  kind: "transactional",
+  columns: [
+    { name: "id", type: "bigint" },
+    { name: "title", type: "text" },
+    { name: "public_photos", type: "int" },
+  ],
+  partitionKey: ["id"],
+  clusteringKey: [],
+  indexes: [],
+  version: 1n,
+};
+
+/** `by_modified` fixes the token; `by_owner` spans groups. */
+export const PHOTOS: TableDefinition = {
+  name: "photos",
+  kind: "transactional",
+  columns: [
+    { name: "album", type: "bigint" },
+    { name: "photo", type: "bigint" },
+    { name: "owner", type: "text" },
+    { name: "status", type: "text" },
+    { name: "modified", type: "timestamp" },
+    { name: "note", type: "text" },
+  ],
+  partitionKey: ["album"],
+  clusteringKey: ["photo"],
+  indexes: [
+    { name: "by_modified", columns: ["album", "modified"] },
+    { name: "by_status", columns: ["album", "status"] },
+    { name: "by_owner", columns: ["owner", "modified"] },
+  ],
+  version: 1n,
+};
+
+export const PLAIN: TableDefinition = { ...ALBUMS, name: "views", kind: "plain" };
+
+export const bigint = (value: number): CellValue => ({ kind: "bigint", value: BigInt(value) });
+export const int = (value: number): CellValue => ({ kind: "int", value });
+export const text = (value: string): CellValue => ({ kind: "text", value });
+export const timestamp = (value: number): CellValue => ({ kind: "timestamp", value: BigInt(value) });
+
+export const albumKey = (id: number): RowKey => ({ table: "albums", partition: [bigint(id)], clustering: [] });
+export const photoKey = (album: number, photo: number): RowKey => ({
+  table: "photos",
+  partition: [bigint(album)],
+  clustering: [bigint(photo)],
+});
+
+type Columns = Readonly<Record<string, CellValue | null>>;
+
+export function write(kind: RowWrite["kind"], key: RowKey, columns: Columns = {}): TableWrite {
+  const definition = [ALBUMS, PHOTOS, PLAIN].find((one) => one.name === key.table)!;
+  return {
+    definition,
+    write: { kind, table: key.table, key, columns: Object.entries(columns).map(([column, value]) => ({ column, value })) },
+  };
+}
+
+export const insert = (key: RowKey, columns: Columns = {}): TableWrite => write("insert", key, columns);
+export const update = (key: RowKey, columns: Columns): TableWrite => write("update", key, columns);
+export const remove = (key: RowKey): TableWrite => write("delete", key);
+
+/** Columns of a row as plain values. */
+export function plain(row: Row | undefined): Record<string, unknown> | undefined {
+  if (row === undefined) return undefined;
+  return Object.fromEntries([...row.columns].map(([column, value]) => [column, value.value]));
+}
+
+export function indexTable(name: string): TableDefinition {
+  return indexTableOf(
+    PHOTOS,
+    PHOTOS.indexes.find((index) => index.name === name)!,
+  );
+}
+
+export interface RoomOptions {
+  readonly limits?: Partial<TransactionLimits>;
+  readonly lockLimits?: Partial<LockLimits>;
+  readonly settings?: Partial<GroupSettings>;
+}
+
+/** Everything of a test: one log and one store, as many masters as it opens. */
+export class TestRoom {
+  readonly clock = new ManualClock();
+  readonly rows = new FakeRows();
+  readonly log = new FakeLog();
+  readonly killPoints: string[] = [];
+  readonly #options: RoomOptions;
+  #randomState = 7;
+  #sequence = 0;
+
+  constructor(options: RoomOptions = {}) {
+    this.#options = options;
+  }
+
+  context(): GroupContext {
+    const settings: GroupSettings = {
+      group: "g0",
+      nodeName: "c1",
+      owns: (key) => key.partition[0]?.value !== 99n,
+      lockTimeoutMs: 1_000,
+      idleTimeoutMs: 5_000,
+      lifetimeMs: 30_000,
+      clockSkewMaxMs: 5_000,
+      outcomeRetentionMs: 900_000,
+      storageTimeoutMs: 1_000,
+      ...this.#options.settings,
+      limits: { ...TRANSACTION_LIMITS, ...this.#options.limits },
+      lockLimits: { ...LOCK_LIMITS, ...this.#options.lockLimits },
+    };
+    const random = {
+      bytes: (length: number) => this.#bytes(length),
+      below: (limit: number) => this.#next() % limit,
+      float: () => this.#next() / 2 ** 31,
+    };
+    const killPoint = (name: string): void => void this.killPoints.push(name);
+    return {
+      settings,
+      clock: this.clock,
+      random,
+      checksum,
+      log: silentLog,
+      metrics: silentMetrics,
+      rows: this.rows,
+      groupLog: this.log,
+      killPoint,
+    };
+  }
+
+  async open(): Promise<Client> {
+    const group = new TransactionGroup(this.context());
+    await group.start();
+    return new Client(this, group);
+  }
+
+  id(atMs: number = this.clock.nowMs()): TimeId {
+    return newTimeId({ nowMs: () => atMs } as Clock, { bytes: (length) => this.#bytes(length), below: () => 0, float: () => 0 });
+  }
+
+  #next(): number {
+    this.#randomState = (Math.imul(this.#randomState, 1103515245) + 12345) >>> 1;
+    this.#sequence += 1;
+    return (this.#randomState ^ this.#sequence) & 0x7fffffff;
+  }
+
+  #bytes(length: number): Uint8Array {
+    return Uint8Array.from({ length }, () => this.#next() & 0xff);
+  }
+}
+
+export function checksum(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash;
+}
+
+/** A client of one master. */
+export class Client {
+  readonly room: TestRoom;
+  readonly group: TransactionGroup;
+
+  constructor(room: TestRoom, group: TransactionGroup) {
+    this.room = room;
+    this.group = group;
+  }
+
+  begin(id: TimeId = this.room.id(), sessionId?: number): Session {
+    return new Session(this, id, sessionId);
+  }
+
+  deadline(ms = 10_000): number {
+    return this.room.clock.monotonicMs() + ms;
+  }
+
+  execute(writes: readonly TableWrite[], id: TimeId = this.room.id()): Promise<CommitToken> {
+    return this.group.execute(id, writes, this.deadline());
+  }
+}
+
+/** One transaction as its client sees it. */
+export class Session {
+  readonly client: Client;
+  readonly id: TimeId;
+  readonly sessionId: number | undefined;
+  number = 0;
+
+  constructor(client: Client, id: TimeId, sessionId: number | undefined) {
+    this.client = client;
+    this.id = id;
+    this.sessionId = sessionId;
+  }
+
+  call(
+    number = (this.number += 1),
+    deadlineMs = 10_000,
+  ): { id: TimeId; number: number; sessionId: number | undefined; deadlineAtMs: number } {
+    return { id: this.id, number, sessionId: this.sessionId, deadlineAtMs: this.client.deadline(deadlineMs) };
+  }
+
+  async start(
+    key: RowKey,
+    options: { mode?: "shared" | "exclusive"; read?: "read" | "skip"; firstStartMs?: number; lifetimeMs?: number; number?: number } = {},
+  ): Promise<Row | undefined> {
+    const { mode = "exclusive", read = "read", firstStartMs, lifetimeMs, number } = options;
+    const answer = await this.client.group.startTransaction(this.call(number), { key, mode, read, firstStartMs, lifetimeMs });
+    return answer.row;
+  }
+
+  operate<Answer>(body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
+    return this.client.group.operate(this.call(), body);
+  }
+
+  write(...writes: TableWrite[]): Promise<void> {
+    return this.operate((operations) => operations.write(writes));
+  }
+
+  async read(key: RowKey): Promise<Record<string, unknown> | undefined> {
+    const [row] = await this.operate((operations) => operations.read([key]));
+    return plain(row);
+  }
+
+  async lock(key: RowKey, mode: "shared" | "exclusive" = "exclusive"): Promise<Row | undefined> {
+    const [row] = await this.operate((operations) => operations.lock([key], mode, "read"));
+    return row;
+  }
+
+  commit(writes: readonly TableWrite[] = [], maxDelayMs = 0): Promise<CommitToken> {
+    return this.client.group.commit(this.call(), writes, maxDelayMs);
+  }
+
+  rollback(): void {
+    this.client.group.rollback(this.id);
+  }
+}
+
+export async function fails(code: ErrorCode, promise: Promise<unknown>): Promise<ConcordError> {
+  const error = await promise.then(
+    () => assert.fail(`succeeded, expected ${code}`),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof ConcordError, String(error));
+  assert.equal(error.code, code, error.message);
+  return error;
+}
+
+/** Is the promise still open? */
+export async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  await settle();
+  const marker = {};
+  const first = await Promise.race([promise.catch(() => undefined), Promise.resolve(marker)]);
+  return first === marker;
+}

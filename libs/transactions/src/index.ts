@@ -1,0 +1,10 @@
+export { FLUSH_FORMAT_VERSION, openFlush, type FlushedTransaction, type FlushEntry } from "./flush-entry.ts";
+export type { CommitToken } from "./group-commit.ts";
+export type { GroupContext, GroupSettings } from "./group-context.ts";
+export { TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
+export { TRANSACTION_METRICS } from "./metrics.ts";
+export { TransactionOperations, type RangeAnswer } from "./operations.ts";
+export { outcomeKey, outcomeOf, OUTCOMES_TABLE, type StoredOutcome } from "./outcome-rows.ts";
+export type { TableWrite } from "./pending-rows.ts";
+export { ServingMaster, type OperationCall, type ResolvedOutcome, type StartAnswer, type StartOptions } from "./serving-master.ts";
+export { TransactionGroup, type GroupState } from "./transaction-group.ts";

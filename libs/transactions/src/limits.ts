@@ -1,0 +1,70 @@
+/** Every limit of this lib. What one client exceeds is LIMIT_EXCEEDED, what all together exceed is OVERLOADED. */
+export interface TransactionLimits {
+  /** Open transactions of one group; above it OVERLOADED. */
+  readonly openTransactionsMax: number;
+  /** Row writes one transaction may buffer. */
+  readonly writesPerTransactionMax: number;
+  /** Approximate bytes of the writes one transaction may buffer. */
+  readonly bytesPerTransactionMax: number;
+  /** Rows one transaction may read, by key, range and index together. */
+  readonly rowsReadPerTransactionMax: number;
+  /** Operations of one transaction that wait for an earlier one. */
+  readonly operationsQueuedMax: number;
+  /** Last answers of a transaction kept for repeated operation numbers. */
+  readonly answersKeptMax: number;
+  /** Transactions in one flush. */
+  readonly flushTransactionsMax: number;
+  /** Encoded bytes of one flush and so of one transaction, index rows included; a log entry holds 1 MiB. */
+  readonly flushBytesMax: number;
+  /** Transactions that wait for a flush; above it OVERLOADED. */
+  readonly commitQueueMax: number;
+  /** Logged flushes not yet applied at quorum; no further flush is appended above it. */
+  readonly pendingFlushesMax: number;
+  /** Mutations in one RowStore.apply. */
+  readonly applyMutationsMax: number;
+  /** Outcomes kept in memory; older ones are read from their rows. */
+  readonly recentOutcomesMax: number;
+  /** Committed rows kept in memory after they are applied. */
+  readonly cachedRowsMax: number;
+  /** Keys in one RowStore.read. */
+  readonly readKeysMax: number;
+  /** Flushes between two trims of the log. */
+  readonly trimEveryFlushes: number;
+  /** Bytes logged between two trims, at most; replicas keep 3 MiB of untrimmed entries. */
+  readonly trimEveryBytes: number;
+  /** Raises tried before a takeover gives up. */
+  readonly raiseAttemptsMax: number;
+  /** Longest wait for companions a client may ask for (TXD10). */
+  readonly commitDelayMsMax: number;
+}
+
+export const TRANSACTION_LIMITS: TransactionLimits = {
+  openTransactionsMax: 10_000,
+  writesPerTransactionMax: 5_000,
+  bytesPerTransactionMax: 512 * 1024,
+  rowsReadPerTransactionMax: 20_000,
+  operationsQueuedMax: 64,
+  answersKeptMax: 4,
+  flushTransactionsMax: 512,
+  flushBytesMax: 768 * 1024,
+  commitQueueMax: 8_192,
+  pendingFlushesMax: 32,
+  applyMutationsMax: 5_000,
+  recentOutcomesMax: 65_536,
+  cachedRowsMax: 20_000,
+  readKeysMax: 500,
+  trimEveryFlushes: 16,
+  trimEveryBytes: 768 * 1024,
+  raiseAttemptsMax: 10,
+  commitDelayMsMax: 1_000,
+};
+
+/** Deadlines, idle transactions and lost sessions are looked at this often, so they fire at most this late. */
+export const TICK_MS = 20;
+/** How long a transaction waits for its client after the session broke. */
+export const SESSION_GRACE_MS = 1_000;
+/** A commit whose caller's deadline is this near is answered with OUTCOME_UNKNOWN while the answer can still arrive. */
+export const COMMIT_ANSWER_MARGIN_MS = 50;
+/** Pause before an append, apply or verify with unknown outcome is repeated; doubles up to the maximum. */
+export const REPEAT_DELAY_MS_MIN = 10;
+export const REPEAT_DELAY_MS_MAX = 500;

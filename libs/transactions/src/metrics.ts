@@ -1,0 +1,19 @@
+import type { MetricDefinition } from "@concord/runtime";
+
+/** What this lib reports. */
+export const TRANSACTION_METRICS: readonly MetricDefinition[] = [
+  { name: "txn_open_transactions", kind: "gauge", help: "Open and committing transactions", labels: ["group"] },
+  { name: "txn_lock_waits", kind: "gauge", help: "Transactions that wait for a lock", labels: ["group"] },
+  { name: "txn_unapplied_rows", kind: "gauge", help: "Logged rows answered from memory until they are applied", labels: ["group"] },
+  { name: "txn_commit_queue", kind: "gauge", help: "Commits that wait for the next flush", labels: ["group"] },
+  {
+    name: "txn_flush_transactions",
+    kind: "histogram",
+    help: "Transactions per flush",
+    labels: ["group"],
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+  },
+  { name: "txn_aborts_total", kind: "counter", help: "Aborted transactions by reason", labels: ["group", "code"] },
+  { name: "txn_append_repeats_total", kind: "counter", help: "Log appends with unknown outcome that were sent again", labels: ["group"] },
+  { name: "txn_apply_repeats_total", kind: "counter", help: "Applies that failed and were sent again", labels: ["group"] },
+];

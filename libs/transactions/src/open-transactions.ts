@@ -1,0 +1,115 @@
+import { ConcordError, type TimeId, type Timer } from "@concord/runtime";
+import type { CommitToken } from "./group-commit.ts";
+import type { GroupContext } from "./group-context.ts";
+import type { GroupLocks } from "./group-locks.ts";
+import { SESSION_GRACE_MS, TICK_MS } from "./limits.ts";
+import type { RecentOutcomes } from "./recent-outcomes.ts";
+import type { DecisionWaiter, Transaction } from "./transaction.ts";
+import { outcomeUnknown } from "./group-commit.ts";
+
+/** The transactions that are open or committing, and every way one ends. */
+export class OpenTransactions {
+  readonly #context: GroupContext;
+  readonly #locks: GroupLocks;
+  readonly #recent: RecentOutcomes;
+  readonly #open = new Map<TimeId, Transaction>();
+  readonly #onTick: () => void;
+  #timer: Timer | undefined;
+
+  constructor(context: GroupContext, locks: GroupLocks, recent: RecentOutcomes, onTick: () => void) {
+    this.#context = context;
+    this.#locks = locks;
+    this.#recent = recent;
+    this.#onTick = onTick;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  get(id: TimeId): Transaction | undefined {
+    return this.#open.get(id);
+  }
+
+  add(transaction: Transaction): void {
+    this.#open.set(transaction.id, transaction);
+    this.#timer ??= this.#context.clock.setTimer(TICK_MS, () => this.#tick());
+  }
+
+  /** Ends an open transaction: nothing of it was or will be written. Idempotent; a committing one is left alone. */
+  abort(transaction: Transaction, error: ConcordError): void {
+    if (transaction.state.kind !== "open") return;
+    this.#end(transaction, error);
+  }
+
+  /** Ends a transaction whose commit was decided against or can not be decided here. */
+  lose(transaction: Transaction, error: ConcordError): void {
+    const waiters = waitersOf(transaction);
+    this.#end(transaction, error);
+    for (const waiter of waiters) waiter.reject(error);
+  }
+
+  /** The commit is decided: locks go, whoever waits is answered. */
+  committed(transaction: Transaction, token: CommitToken): void {
+    const waiters = waitersOf(transaction);
+    transaction.state = { kind: "committed", token };
+    this.#open.delete(transaction.id);
+    this.#locks.release(transaction.id, undefined);
+    for (const waiter of waiters) waiter.resolve(token);
+  }
+
+  abortAll(error: ConcordError): void {
+    for (const transaction of [...this.#open.values()]) this.abort(transaction, error);
+  }
+
+  /** The client of these transactions has a grace period to speak on another session. */
+  sessionEnded(sessionId: number): void {
+    const lostAtMs = this.#context.clock.monotonicMs() + SESSION_GRACE_MS;
+    for (const transaction of this.#open.values()) if (transaction.sessionId === sessionId) transaction.lostAtMs = lostAtMs;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #end(transaction: Transaction, error: ConcordError): void {
+    transaction.state = { kind: "aborted", error };
+    this.#open.delete(transaction.id);
+    this.#recent.set(transaction.id, { kind: "aborted-here", error });
+    this.#locks.release(transaction.id, error);
+    this.#context.metrics.count("txn_aborts_total", 1, { group: this.#context.settings.group, code: error.code });
+  }
+
+  #tick(): void {
+    this.#timer = undefined;
+    const nowMs = this.#context.clock.monotonicMs();
+    this.#locks.tick(nowMs);
+    for (const transaction of [...this.#open.values()]) this.#look(transaction, nowMs);
+    this.#onTick();
+    if (this.#open.size > 0) this.#timer = this.#context.clock.setTimer(TICK_MS, () => this.#tick());
+  }
+
+  #look(transaction: Transaction, nowMs: number): void {
+    const { state } = transaction;
+    if (state.kind === "committing") {
+      for (const waiter of state.waiters.filter((one) => one.answerByMs <= nowMs)) {
+        state.waiters.splice(state.waiters.indexOf(waiter), 1);
+        waiter.reject(outcomeUnknown());
+      }
+      return;
+    }
+    const { idleTimeoutMs } = this.#context.settings;
+    if (transaction.endsAtMs <= nowMs) {
+      this.abort(transaction, new ConcordError("LIFETIME_EXCEEDED", "the transaction lived too long; repeat it, shorter"));
+    } else if (transaction.lostAtMs <= nowMs) {
+      this.abort(transaction, new ConcordError("TRANSACTION_ABORTED", "the transaction's session was lost; repeat it"));
+    } else if (!transaction.order.busy && nowMs - transaction.lastHeardMs >= idleTimeoutMs) {
+      this.abort(transaction, new ConcordError("IDLE_TIMEOUT", `no operation for ${idleTimeoutMs} ms; repeat the transaction`));
+    }
+  }
+}
+
+function waitersOf(transaction: Transaction): readonly DecisionWaiter[] {
+  return transaction.state.kind === "committing" ? transaction.state.waiters : [];
+}

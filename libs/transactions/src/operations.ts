@@ -1,0 +1,275 @@
+import { liveRow, newestTimestamp, type Row, type RowImage, type RowKey, type RowRange } from "@concord/ports";
+import { assert, ConcordError, type Clock } from "@concord/runtime";
+import type { LockMode } from "@concord/locks";
+import {
+  baseKeyOf,
+  baseRowOf,
+  indexFixesToken,
+  indexKeysTouched,
+  indexTableName,
+  keyText,
+  partitionText,
+  type IndexScan,
+  type TableDefinition,
+} from "@concord/schema";
+import type { CommittedRows } from "./committed-rows.ts";
+import type { GroupSettings } from "./group-context.ts";
+import type { GroupLocks } from "./group-locks.ts";
+import { approximateBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** What the operations of all transactions of a serving master share. */
+export interface OperationRoom {
+  readonly settings: GroupSettings;
+  readonly clock: Clock;
+  readonly committed: CommittedRows;
+  readonly locks: GroupLocks;
+}
+
+export interface RangeAnswer {
+  readonly rows: readonly Row[];
+  /** Where the next page begins after: a clustering key of the range's table. */
+  readonly next: RowRange["after"];
+}
+
+/** The operations of one transaction, for one call of its client. Every one throws what ended the transaction. */
+export class TransactionOperations {
+  readonly #room: OperationRoom;
+  readonly #transaction: Transaction;
+  /** Monotonic: no lock is waited for longer. */
+  readonly #deadlineAtMs: number;
+
+  constructor(room: OperationRoom, transaction: Transaction, deadlineAtMs: number) {
+    this.#room = room;
+    this.#transaction = transaction;
+    this.#deadlineAtMs = deadlineAtMs;
+  }
+
+  /** Locks rows, then reads them unless told not to (TX4, TX25). GROUP_MISMATCH, LOCK_TIMEOUT, DEADLOCK, LIMIT_EXCEEDED. */
+  async lock(keys: readonly RowKey[], mode: LockMode, read: "read" | "skip"): Promise<(Row | undefined)[]> {
+    this.#transaction.requireOpen();
+    for (const key of keys) this.#requireOwn(key);
+    for (const key of keys) {
+      const wait = this.#acquire(keyText(key), mode);
+      if (wait !== undefined) await wait;
+    }
+    return read === "skip" ? keys.map(() => undefined) : this.read(keys);
+  }
+
+  /** Rows as the transaction sees them: what it holds from memory, the rest as committed, its own writes over both (TX5). */
+  async read(keys: readonly RowKey[]): Promise<(Row | undefined)[]> {
+    const transaction = this.#transaction;
+    transaction.requireOpen();
+    for (const key of keys) this.#requireOwn(key);
+    transaction.countRead(keys.length, this.#room.settings.limits);
+    const waits: Promise<RowImage>[] = [];
+    const images = keys.map((key) => {
+      const found = this.#committed(key, keyText(key));
+      if (found instanceof Promise) waits.push(found);
+      return found;
+    });
+    if (waits.length > 0) {
+      await Promise.all(waits);
+      transaction.requireOpen();
+    }
+    return Promise.all(images).then((all) => all.map((image, at) => this.#view(keyText(keys[at]!), image)));
+  }
+
+  /** A range of one partition as the transaction sees it, without a lock. */
+  async readRange(range: RowRange): Promise<RangeAnswer> {
+    this.#transaction.requireOpen();
+    this.#requireOwn({ table: range.table, partition: range.partition, clustering: [] });
+    const page = await this.#range(range, this.#transaction.pending.imagesOfTable(range.table));
+    return { rows: page.rows.map((image) => this.#row(image)!), next: page.next };
+  }
+
+  /**
+   * Rows found by every one of the index scans, in the order of the first, from after `after` (TX28). The scanned partitions are locked
+   * against writers until the transaction ends (TXD6). INDEX_CROSS_GROUP for an index that spans groups.
+   */
+  async queryIndex(definition: TableDefinition, scans: readonly IndexScan[], limit: number): Promise<RangeAnswer> {
+    const transaction = this.#transaction;
+    transaction.requireOpen();
+    const [first, ...others] = scans;
+    assert(first !== undefined, "an index query scans at least one index");
+    for (const scan of scans) await this.#lockScan(definition, scan);
+    const found: ReadonlySet<string>[] = [];
+    for (const scan of others) found.push(await this.#baseKeys(definition, scan));
+    const rows: Row[] = [];
+    let after = first.range.after;
+    for (;;) {
+      const part = { ...first.range, limit: limit - rows.length, ...(after === undefined ? {} : { after }) };
+      const page = await this.#scan(definition, { index: first.index, range: part });
+      for (const image of page.rows) {
+        const row = baseRowOf(definition, first.index, this.#row(image)!);
+        if (found.every((keys) => keys.has(keyText(row.key)))) rows.push(row);
+      }
+      after = page.next;
+      if (after === undefined || rows.length === limit) return { rows, next: after };
+    }
+  }
+
+  /** Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). */
+  async write(writes: readonly TableWrite[]): Promise<void> {
+    const transaction = this.#transaction;
+    transaction.requireOpen();
+    let bytes = 0;
+    for (const { definition, write } of writes) {
+      if (definition.kind === "plain") throw usePlainWrite(definition.name);
+      this.#requireOwn(write.key);
+      bytes += approximateBytes(write);
+    }
+    transaction.countWrites(writes.length, bytes, this.#room.settings.limits);
+    const texts = writes.map(({ write }) => keyText(write.key));
+    for (const text of texts) {
+      const wait = this.#acquire(text, "exclusive");
+      if (wait !== undefined) await wait;
+    }
+    const reads = this.#imagesForIndexes(writes, texts);
+    if (reads.length > 0) {
+      await Promise.all(reads);
+      transaction.requireOpen();
+    }
+    for (let at = 0; at < writes.length; at += 1) {
+      const row = transaction.pending.add(texts[at]!, writes[at]!);
+      if (row.definition.indexes.length > 0) await this.#lockTouched(row, texts[at]!);
+    }
+  }
+
+  /** Index rows follow from the row as committed, so it is read under its lock (TX21). */
+  #imagesForIndexes(writes: readonly TableWrite[], texts: readonly string[]): Promise<RowImage>[] {
+    const reads: Promise<RowImage>[] = [];
+    writes.forEach(({ definition, write }, at) => {
+      if (definition.indexes.length === 0) return;
+      const found = this.#committed(write.key, texts[at]!);
+      if (found instanceof Promise) reads.push(found);
+    });
+    return reads;
+  }
+
+  async #lockTouched(row: PendingRow, text: string): Promise<void> {
+    const scannable = scannableTables(row.definition);
+    if (scannable.size === 0) return;
+    const before = this.#transaction.held.get(text);
+    assert(before !== undefined, "a row with indexes was read under its lock");
+    for (const key of indexKeysTouched(row.definition, liveRow(before), liveRow(withWrites(before, row, PENDING_US)))) {
+      if (!scannable.has(key.table)) continue;
+      const wait = this.#acquire(partitionText(key.table, key.partition), "intent");
+      if (wait !== undefined) await wait;
+    }
+  }
+
+  async #lockScan(definition: TableDefinition, { index, range }: IndexScan): Promise<void> {
+    if (!indexFixesToken(definition, index)) {
+      throw new ConcordError(
+        "INDEX_CROSS_GROUP",
+        `index ${index.name} of ${definition.name} spans groups; query it outside the transaction`,
+        {
+          metadata: { table: definition.name, index: index.name },
+        },
+      );
+    }
+    this.#requireOwn({ table: definition.name, partition: range.partition, clustering: [] });
+    const wait = this.#acquire(partitionText(range.table, range.partition), "shared");
+    if (wait !== undefined) await wait;
+  }
+
+  #scan(definition: TableDefinition, { index, range }: IndexScan): ReturnType<CommittedRows["range"]> {
+    const { pending, held } = this.#transaction;
+    const committedOf = (text: string): RowImage => {
+      const image = held.get(text);
+      assert(image !== undefined, "a row with indexes was read under its lock");
+      return image;
+    };
+    return this.#range(range, pending.imagesOfIndex(definition, index, committedOf));
+  }
+
+  /** All base rows one scan finds, bounded by the rows a transaction may read. */
+  async #baseKeys(definition: TableDefinition, scan: IndexScan): Promise<ReadonlySet<string>> {
+    const keys = new Set<string>();
+    const { after: _first, ...range } = scan.range;
+    let after: RowRange["after"];
+    do {
+      const page = await this.#scan(definition, { index: scan.index, range: after === undefined ? range : { ...range, after } });
+      for (const image of page.rows) keys.add(keyText(baseKeyOf(definition, scan.index, image.key)));
+      after = page.next;
+    } while (after !== undefined);
+    return keys;
+  }
+
+  async #range(range: RowRange, pending: readonly RowImage[]): ReturnType<CommittedRows["range"]> {
+    const transaction = this.#transaction;
+    const count = (rows: number): void => transaction.countRead(rows, this.#room.settings.limits);
+    const page = await this.#room.committed.range(range, pending, count);
+    transaction.requireOpen();
+    for (const image of page.rows) this.#noteRead(image);
+    return page;
+  }
+
+  /** The committed image of a row; kept when we hold a lock on it. */
+  #committed(key: RowKey, text: string): RowImage | Promise<RowImage> {
+    const { held, id } = this.#transaction;
+    const { committed, locks } = this.#room;
+    const known = held.get(text);
+    if (known !== undefined) return known;
+    const locked = locks.holds(id, text, "shared");
+    const cached = committed.peek(text);
+    if (cached !== "ask") return this.#noted(text, cached, locked);
+    return committed.read(key, text, locked).then((image) => this.#noted(text, image, locked));
+  }
+
+  #noted(text: string, image: RowImage, locked: boolean): RowImage {
+    if (locked) this.#transaction.held.set(text, image);
+    this.#noteRead(image);
+    return image;
+  }
+
+  #noteRead(image: RowImage): void {
+    const newestUs = newestTimestamp(image);
+    if (newestUs < PENDING_US - 1n && newestUs > this.#transaction.newestReadUs) this.#transaction.newestReadUs = newestUs;
+  }
+
+  #view(text: string, committed: RowImage): Row | undefined {
+    const seen = this.#transaction.pending.over(text, committed);
+    if (seen === committed) return liveRow(committed);
+    const row = liveRow(seen);
+    return row === undefined ? undefined : { ...row, newestUs: newestTimestamp(committed) };
+  }
+
+  /** A row out of a range; pending cells carry no real timestamp, so none is shown for such a row. */
+  #row(image: RowImage): Row | undefined {
+    const row = liveRow(image);
+    return row === undefined || row.newestUs < PENDING_US - 1n ? row : { ...row, newestUs: 0n };
+  }
+
+  #acquire(text: string, mode: LockMode): Promise<void> | undefined {
+    const { clock, locks, settings } = this.#room;
+    const nowMs = clock.monotonicMs();
+    return locks.acquire(this.#transaction, text, mode, Math.min(this.#deadlineAtMs, nowMs + settings.lockTimeoutMs), nowMs);
+  }
+
+  #requireOwn(key: RowKey): void {
+    const { settings } = this.#room;
+    if (settings.owns(key)) return;
+    throw new ConcordError("GROUP_MISMATCH", `a row of ${key.table} is outside the transaction's group ${settings.group}`, {
+      metadata: { table: key.table, group: settings.group },
+    });
+  }
+}
+
+const SCANNABLE = new WeakMap<TableDefinition, ReadonlySet<string>>();
+
+/** Storage tables of the indexes a transaction may scan: only their partitions need locks. */
+function scannableTables(definition: TableDefinition): ReadonlySet<string> {
+  let tables = SCANNABLE.get(definition);
+  if (tables === undefined) {
+    const fixing = definition.indexes.filter((index) => indexFixesToken(definition, index));
+    tables = new Set(fixing.map((index) => indexTableName(definition.name, index.name)));
+    SCANNABLE.set(definition, tables);
+  }
+  return tables;
+}
+
+function usePlainWrite(table: string): ConcordError {
+  return new ConcordError("USE_PLAIN_WRITE", `${table} is a plain table: write it at the storage-proxy`, { metadata: { table } });
+}

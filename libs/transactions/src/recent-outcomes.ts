@@ -1,0 +1,60 @@
+import { timeIdMs, type ConcordError, type TimeId } from "@concord/runtime";
+import type { StoredOutcome } from "./outcome-rows.ts";
+
+/**
+ * What this incarnation remembers of an ended transaction. `aborted-here`: only our memory knows, a later master would not; `deciding`: an
+ * abort entry is on its way to the log, and nothing may open or commit under the id any more.
+ */
+export type RecentOutcome =
+  | { readonly kind: "decided"; readonly outcome: StoredOutcome }
+  /** `seq` is where the reader stood; nothing was written. */
+  | { readonly kind: "read-only"; readonly outcome: StoredOutcome }
+  | { readonly kind: "aborted-here"; readonly error: ConcordError }
+  | { readonly kind: "deciding"; readonly decision: Promise<StoredOutcome> };
+
+/**
+ * Outcomes of the last while, bounded by count. What is forgotten is in the outcome rows, so an id that is not newer than
+ * `askBeforeMs` may only be opened after its row was looked for (I7).
+ */
+export class RecentOutcomes {
+  readonly #entries = new Map<TimeId, RecentOutcome>();
+  readonly #countMax: number;
+  readonly #appliedSeq: () => bigint;
+  #askBeforeMs: number;
+
+  /** `askBeforeMs`: ids up to this time may have been decided by an earlier master. `appliedSeq`: outcome rows up to it can be read. */
+  constructor(countMax: number, askBeforeMs: number, appliedSeq: () => bigint) {
+    this.#countMax = countMax;
+    this.#askBeforeMs = askBeforeMs;
+    this.#appliedSeq = appliedSeq;
+  }
+
+  get askBeforeMs(): number {
+    return this.#askBeforeMs;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(id: TimeId): RecentOutcome | undefined {
+    return this.#entries.get(id);
+  }
+
+  set(id: TimeId, outcome: RecentOutcome): void {
+    this.#entries.delete(id);
+    this.#entries.set(id, outcome);
+    if (this.#entries.size <= this.#countMax) return;
+    const appliedSeq = this.#appliedSeq();
+    for (const [oldest, entry] of this.#entries) {
+      if (entry.kind === "deciding" || (entry.kind === "decided" && entry.outcome.seq > appliedSeq)) continue;
+      this.#entries.delete(oldest);
+      this.#askBeforeMs = Math.max(this.#askBeforeMs, timeIdMs(oldest));
+      return;
+    }
+  }
+
+  forget(id: TimeId): void {
+    this.#entries.delete(id);
+  }
+}

@@ -1,0 +1,49 @@
+import type { RowImage, RowKey, RowStore } from "@concord/ports";
+import type { Clock } from "@concord/runtime";
+
+interface WaitingRead {
+  readonly key: RowKey;
+  readonly resolve: (image: RowImage | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Row reads of one turn leave as one RowStore.read, so that many transactions cost one round to storage. */
+export class RowReader {
+  readonly #store: RowStore;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #keysMax: number;
+  #waiting: WaitingRead[] = [];
+
+  constructor(store: RowStore, clock: Clock, timeoutMs: number, keysMax: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    this.#keysMax = keysMax;
+  }
+
+  /** The stored image; undefined = never written. Rejects as RowStore.read. */
+  read(key: RowKey): Promise<RowImage | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ key, resolve, reject });
+      if (this.#waiting.length === 1) this.#clock.defer(() => this.#send());
+    });
+  }
+
+  #send(): void {
+    const all = this.#waiting;
+    this.#waiting = [];
+    for (let from = 0; from < all.length; from += this.#keysMax) {
+      const part = all.slice(from, from + this.#keysMax);
+      this.#store
+        .read(
+          part.map((read) => read.key),
+          { timeoutMs: this.#timeoutMs },
+        )
+        .then(
+          (images) => part.forEach((read, at) => read.resolve(images[at])),
+          (error: unknown) => part.forEach((read) => read.reject(error)),
+        );
+    }
+  }
+}

@@ -1,0 +1,481 @@
+import type { LockMode } from "@concord/locks";
+import { emptyImage, type Mutation, type Row, type RowKey } from "@concord/ports";
+import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
+import { keyText } from "@concord/schema";
+import { CommittedRows } from "./committed-rows.ts";
+import { digestOf } from "./digest.ts";
+import { EpochCheck } from "./epoch-check.ts";
+import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
+import { GroupCommit, outcomeUnknown, type CommitItem, type CommitToken } from "./group-commit.ts";
+import type { GroupContext } from "./group-context.ts";
+import { GroupLocks } from "./group-locks.ts";
+import { COMMIT_ANSWER_MARGIN_MS } from "./limits.ts";
+import { OpenTransactions } from "./open-transactions.ts";
+import { TransactionOperations, type OperationRoom } from "./operations.ts";
+import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
+import { rowMutations, type TableWrite } from "./pending-rows.ts";
+import { RecentOutcomes, type RecentOutcome } from "./recent-outcomes.ts";
+import { RowReader } from "./row-reader.ts";
+import type { TakenOver } from "./takeover.ts";
+import { Timestamps } from "./timestamps.ts";
+import { limitExceeded, Transaction } from "./transaction.ts";
+
+/** One call of a client about one transaction. */
+export interface OperationCall {
+  readonly id: TimeId;
+  /** 1 for the first, then without gaps. */
+  readonly number: number;
+  /** Undefined for a unary call. */
+  readonly sessionId: number | undefined;
+  /** Monotonic. */
+  readonly deadlineAtMs: number;
+}
+
+export interface StartOptions {
+  readonly key: RowKey;
+  readonly mode: LockMode;
+  readonly read: "read" | "skip";
+  /** Of the first try of this work; undefined = the id's time (TXD9). */
+  readonly firstStartMs: number | undefined;
+  /** Shorter than the group's limit, or undefined. */
+  readonly lifetimeMs: number | undefined;
+}
+
+export interface StartAnswer {
+  readonly row: Row | undefined;
+  readonly group: string;
+  readonly epoch: Epoch;
+}
+
+/** What became of a transaction; the same for ever (TXD7). */
+export type ResolvedOutcome =
+  | { readonly kind: "committed"; readonly token: CommitToken }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "expired" };
+
+/** A one-statement transaction on its way. */
+interface Execution {
+  readonly digest: bigint;
+  readonly answer: Promise<CommitToken>;
+}
+
+/** A group's master while its epoch holds: everything that is lost when it is fenced. */
+export class ServingMaster {
+  readonly epoch: Epoch;
+  readonly #context: GroupContext;
+  readonly #locks: GroupLocks;
+  readonly #committed: CommittedRows;
+  readonly #commit: GroupCommit;
+  readonly #recent: RecentOutcomes;
+  readonly #open: OpenTransactions;
+  readonly #epochCheck: EpochCheck;
+  readonly #timestamps: Timestamps;
+  readonly #room: OperationRoom;
+  readonly #executions = new Map<TimeId, Execution>();
+  #draining = false;
+
+  constructor(context: GroupContext, taken: TakenOver, onFenced: (error: ConcordError) => void) {
+    const { settings, clock, rows } = context;
+    this.epoch = taken.epoch;
+    this.#context = context;
+    this.#timestamps = new Timestamps(taken.ceilingUs);
+    // Ids up to now, by clocks that may be ahead, may have been decided by an earlier master (TXD7).
+    const askBeforeMs = clock.nowMs() + settings.clockSkewMaxMs;
+    this.#recent = new RecentOutcomes(settings.limits.recentOutcomesMax, askBeforeMs, () => this.#commit.appliedSeq);
+    for (const { seq, transaction } of taken.decided)
+      this.#recent.set(transaction.id, { kind: "decided", outcome: { ...transaction, seq } });
+    this.#locks = new GroupLocks(settings.lockLimits, (id, error) => this.#doomed(id, error));
+    this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
+    const reader = new RowReader(rows, clock, settings.storageTimeoutMs, settings.limits.readKeysMax);
+    this.#committed = new CommittedRows(rows, reader, settings.storageTimeoutMs, settings.limits);
+    this.#epochCheck = new EpochCheck(context, taken.epoch, taken.owner, onFenced);
+    this.#commit = new GroupCommit(context, taken, {
+      onLogged: (mutations) => this.#committed.logged(mutations),
+      onApplied: (mutations) => this.#committed.applied(mutations),
+      onFenced,
+    });
+    this.#room = { settings, clock, committed: this.#committed, locks: this.#locks };
+  }
+
+  /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
+  start(call: OperationCall, options: StartOptions): Promise<StartAnswer> {
+    const { id, number } = call;
+    const existing = this.#open.get(id);
+    if (existing !== undefined) return this.#ordered(existing, call, () => Promise.reject(stateError("the transaction is open already")));
+    if (number !== 1) throw new ConcordError("SEQUENCE_GAP", `a transaction opens with operation 1, not ${number}`);
+    const recent = this.#recent.get(id);
+    if (recent !== undefined) throw endedError(recent);
+    const transaction = this.#admit(id, options.firstStartMs, options.lifetimeMs);
+    return this.#ordered(transaction, call, async () => {
+      try {
+        const outcome = await this.#storedIfOld(id);
+        if (outcome !== undefined) throw endedError({ kind: "decided", outcome });
+        transaction.requireOpen();
+        const [row] = await this.#operations(transaction, call).lock([options.key], options.mode, options.read);
+        return { row, group: this.#context.settings.group, epoch: this.epoch };
+      } catch (thrown) {
+        this.#open.abort(transaction, toConcordError(thrown));
+        throw thrown;
+      }
+    });
+  }
+
+  /** Runs one operation of an open transaction in its order. A failure that is not the caller's mistake ends the transaction. */
+  operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
+    const transaction = this.#open.get(call.id);
+    if (transaction === undefined) throw this.#endedError(call.id);
+    return this.#ordered(transaction, call, () => this.#guarded(transaction, () => body(this.#operations(transaction, call))));
+  }
+
+  /** Buffers the last writes, then commits (TX6). Idempotent by id: a repeat gets the first outcome, other writes IDEMPOTENCY_MISMATCH. */
+  commit(call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
+    const { id, deadlineAtMs } = call;
+    const digest = digestOf(writes, this.#context.checksum);
+    const transaction = this.#open.get(id);
+    if (transaction === undefined) return this.#commitEnded(id, digest);
+    if (transaction.state.kind === "committing") {
+      requireSamePayload(transaction.state.digest, digest);
+      return this.#decisionOf(transaction, deadlineAtMs);
+    }
+    return this.#ordered(transaction, call, () =>
+      this.#guarded(transaction, async () => {
+        if (writes.length > 0) await this.#operations(transaction, call).write(writes);
+        return this.#decide(transaction, digest, maxDelayMs, deadlineAtMs);
+      }),
+    );
+  }
+
+  /** Frees locks and memory (TX6). Idempotent; a commit on its way is not stopped: TRANSACTION_STATE. */
+  rollback(id: TimeId): void {
+    const transaction = this.#open.get(id);
+    if (transaction === undefined) return;
+    if (transaction.state.kind === "committing") throw stateError("the transaction is committing; ask ResolveOutcome");
+    this.#open.abort(transaction, new ConcordError("TRANSACTION_ABORTED", "the transaction was rolled back by its client"));
+  }
+
+  /** A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id. */
+  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number): Promise<CommitToken> {
+    const digest = digestOf(writes, this.#context.checksum);
+    const running = this.#executions.get(id);
+    if (running !== undefined) {
+      requireSamePayload(running.digest, digest);
+      return running.answer;
+    }
+    if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
+    const before = this.#recent.get(id);
+    const known = await this.#decided(id);
+    if (known !== undefined) return this.#answerOf(known, digest);
+    // Others may have spoken for the id while its row was read: look again.
+    if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs);
+    if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
+    const transaction = this.#admit(id, undefined, undefined);
+    const answer = this.#execute(transaction, writes, digest, deadlineAtMs).finally(() => this.#executions.delete(id));
+    this.#executions.set(id, { digest, answer });
+    return answer;
+  }
+
+  /** Committed, aborted or expired, never unknown (TXD7): an id nobody decided is aborted in the log first. */
+  async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
+    if (this.#isExpired(id)) return { kind: "expired" };
+    const transaction = this.#open.get(id);
+    if (transaction?.state.kind === "committing") return { kind: "committed", token: await this.#decisionOf(transaction, deadlineAtMs) };
+    if (transaction !== undefined) this.#open.abort(transaction, abortedByResolve());
+    const before = this.#recent.get(id);
+    const known = await this.#decided(id);
+    if (known !== undefined) return known.kind === "aborted" ? { kind: "aborted" } : { kind: "committed", token: this.#tokenOf(known) };
+    // Others may have spoken for the id while its row was read: look again.
+    if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs);
+    await this.#abortInLog(id);
+    return { kind: "aborted" };
+  }
+
+  sessionEnded(sessionId: number): void {
+    this.#open.sessionEnded(sessionId);
+  }
+
+  /** Aborts what is open, finishes what is committing, resolves when everything logged is applied. */
+  async drain(error: ConcordError): Promise<void> {
+    this.#draining = true;
+    this.#open.abortAll(error);
+    await this.#commit.drained();
+    this.stop(error);
+  }
+
+  /** The end: fenced, drained or crashed. Drops every open transaction (TXD1). */
+  stop(error: ConcordError): void {
+    this.#draining = true;
+    this.#commit.stop(error);
+    this.#open.abortAll(error);
+    this.#open.stop();
+    this.#report();
+  }
+
+  /** For gauges and tests. */
+  stats(): {
+    readonly open: number;
+    readonly lockWaits: number;
+    readonly unappliedRows: number;
+    readonly queued: number;
+    readonly locks: number;
+  } {
+    return {
+      open: this.#open.size,
+      lockWaits: this.#locks.waiting,
+      unappliedRows: this.#committed.pinnedCount,
+      queued: this.#commit.queued,
+      locks: this.#locks.stats().held,
+    };
+  }
+
+  #operations(transaction: Transaction, call: { readonly deadlineAtMs: number }): TransactionOperations {
+    return new TransactionOperations(this.#room, transaction, call.deadlineAtMs);
+  }
+
+  #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Promise<Answer>): Promise<Answer> {
+    transaction.heard(this.#context.clock.monotonicMs(), call.sessionId);
+    return transaction.order.run(call.number, operation);
+  }
+
+  async #guarded<Answer>(transaction: Transaction, operation: () => Promise<Answer>): Promise<Answer> {
+    try {
+      transaction.requireOpen();
+      return await operation();
+    } catch (thrown) {
+      const error = toConcordError(thrown);
+      if (error.kind !== "rejected") this.#open.abort(transaction, error);
+      throw thrown;
+    } finally {
+      transaction.lastHeardMs = this.#context.clock.monotonicMs();
+    }
+  }
+
+  /** Checks that an id may open now and opens it. */
+  #admit(id: TimeId, firstStartMs: number | undefined, lifetimeMs: number | undefined): Transaction {
+    const { settings, clock } = this.#context;
+    if (this.#draining) throw new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction");
+    if (this.#isExpired(id)) throw expired();
+    const aheadMs = timeIdMs(id) - clock.nowMs();
+    if (Math.abs(aheadMs) > settings.clockSkewMaxMs) {
+      throw new ConcordError("CLOCK_SKEW", `the id's time is ${aheadMs} ms off our clock; at most ${settings.clockSkewMaxMs}`, {
+        metadata: { limit: "clockSkewMaxMs", aheadMs: String(aheadMs) },
+      });
+    }
+    if (this.#open.size >= settings.limits.openTransactionsMax) {
+      throw new ConcordError("OVERLOADED", `${this.#open.size} transactions are open in the group`, {
+        metadata: { limit: "openTransactionsMax" },
+      });
+    }
+    const transaction = new Transaction({
+      id,
+      firstStartMs: firstStartMs ?? timeIdMs(id),
+      epoch: this.epoch,
+      nowMs: clock.monotonicMs(),
+      lifetimeMs: Math.min(lifetimeMs ?? settings.lifetimeMs, settings.lifetimeMs),
+      limits: settings.limits,
+    });
+    this.#open.add(transaction);
+    return transaction;
+  }
+
+  async #execute(transaction: Transaction, writes: readonly TableWrite[], digest: bigint, deadlineAtMs: number): Promise<CommitToken> {
+    try {
+      return await transaction.order.run(1, async () => {
+        await this.#operations(transaction, { deadlineAtMs }).write(writes);
+        return this.#decide(transaction, digest, 0, deadlineAtMs);
+      });
+    } catch (thrown) {
+      this.#open.abort(transaction, toConcordError(thrown));
+      if (this.#recent.get(transaction.id)?.kind === "aborted-here") this.#recent.forget(transaction.id);
+      throw thrown;
+    }
+  }
+
+  /** Hands the transaction to the log: from here on only its decision ends it. */
+  #decide(transaction: Transaction, digest: bigint, maxDelayMs: number, deadlineAtMs: number): Promise<CommitToken> {
+    transaction.requireOpen();
+    // TXD1: it commits only under the epoch it began under; a master has one epoch for life (I1).
+    assert(transaction.epoch === this.epoch, "a transaction lives under its master's epoch");
+    if (transaction.pending.size === 0) return this.#commitReadOnly(transaction, digest);
+    this.#commit.requireRoom();
+    const { clock, settings } = this.#context;
+    // TX7: drawn with all locks held.
+    const timestampUs = this.#timestamps.draw(clock.nowUs(), transaction.newestReadUs);
+    const mutations: Mutation[] = [];
+    for (const [text, row] of transaction.pending.entries()) {
+      mutations.push(...rowMutations(row, transaction.held.get(text) ?? emptyImage(row.key), timestampUs));
+    }
+    const flushed: FlushedTransaction = { kind: "committed", id: transaction.id, timestampUs, digest, mutations };
+    const encoded = encodeFlushed(flushed);
+    if (encoded.length > settings.limits.flushBytesMax) {
+      throw limitExceeded("flushBytesMax", settings.limits.flushBytesMax, "takes more bytes in the log");
+    }
+    const delayMs = Math.min(maxDelayMs, settings.limits.commitDelayMsMax);
+    this.#committing(transaction, digest);
+    this.#commit.enqueue(this.#item(transaction, flushed, encoded, clock.monotonicMs() + delayMs));
+    return this.#decisionOf(transaction, deadlineAtMs);
+  }
+
+  #item(transaction: Transaction, flushed: FlushedTransaction, encoded: Uint8Array, dueAtMs: number): CommitItem {
+    return {
+      flushed,
+      encoded,
+      dueAtMs,
+      logged: (token) => {
+        this.#recent.set(flushed.id, {
+          kind: "decided",
+          outcome: { kind: "committed", timestampUs: flushed.timestampUs, seq: token.seq, digest: flushed.digest },
+        });
+        this.#open.committed(transaction, token);
+      },
+      lost: (error) => this.#open.lose(transaction, error),
+    };
+  }
+
+  /** Nothing to write, so nothing to log: but what was read counts only if the epoch still held afterwards (TXD1). */
+  async #commitReadOnly(transaction: Transaction, digest: bigint): Promise<CommitToken> {
+    this.#committing(transaction, digest);
+    try {
+      await this.#epochCheck.current();
+    } catch (thrown) {
+      this.#open.lose(transaction, toConcordError(thrown));
+      throw thrown;
+    }
+    const { group } = this.#context.settings;
+    const token: CommitToken = { group, seq: this.#commit.lastSeq, timestampUs: this.#timestamps.last, flushSize: 0 };
+    this.#recent.set(transaction.id, {
+      kind: "read-only",
+      outcome: { kind: "committed", timestampUs: token.timestampUs, seq: token.seq, digest },
+    });
+    this.#open.committed(transaction, token);
+    return token;
+  }
+
+  #committing(transaction: Transaction, digest: bigint): void {
+    transaction.state = { kind: "committing", digest, waiters: [] };
+    this.#locks.setCommitting(transaction.id);
+  }
+
+  #decisionOf(transaction: Transaction, deadlineAtMs: number): Promise<CommitToken> {
+    const { state } = transaction;
+    assert(state.kind === "committing", "only a committing transaction has a decision to come");
+    return new Promise((resolve, reject) => state.waiters.push({ answerByMs: deadlineAtMs - COMMIT_ANSWER_MARGIN_MS, resolve, reject }));
+  }
+
+  async #commitEnded(id: TimeId, digest: bigint): Promise<CommitToken> {
+    const recent = this.#recent.get(id);
+    if (recent?.kind === "aborted-here") throw recent.error;
+    if (this.#isExpired(id)) throw expired();
+    const known = await this.#decided(id);
+    if (known !== undefined) return this.#answerOf(known, digest);
+    // Only our memory says that nothing was committed: it counts if we are still the master.
+    await this.#epochCheck.current();
+    throw unknownTransaction();
+  }
+
+  /** The decided outcome of an id that is not open, from memory or from its row; undefined when nothing was decided. */
+  async #decided(id: TimeId): Promise<StoredOutcome | undefined> {
+    const recent = this.#recent.get(id);
+    if (recent === undefined) return this.#storedIfOld(id);
+    switch (recent.kind) {
+      case "decided":
+      case "read-only":
+        return recent.outcome;
+      case "deciding":
+        return recent.decision;
+      case "aborted-here":
+        return undefined;
+    }
+  }
+
+  /** The outcome row of an id whose end may not be in memory (I7). */
+  async #storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> {
+    if (timeIdMs(id) > this.#recent.askBeforeMs) return undefined;
+    const key = outcomeKey(this.#context.settings.group, id);
+    const outcome = outcomeOf(await this.#committed.read(key, keyText(key), false));
+    if (outcome !== undefined) this.#recent.set(id, { kind: "decided", outcome });
+    return outcome;
+  }
+
+  #abortInLog(id: TimeId): Promise<StoredOutcome> {
+    const timestampUs = this.#timestamps.draw(this.#context.clock.nowUs(), 0n);
+    const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
+    const decision = new Promise<StoredOutcome>((resolve, reject) => {
+      this.#commit.enqueue({
+        flushed,
+        encoded: encodeFlushed(flushed),
+        dueAtMs: this.#context.clock.monotonicMs(),
+        logged: ({ seq }) => {
+          const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };
+          this.#recent.set(id, { kind: "decided", outcome });
+          resolve(outcome);
+        },
+        lost: () => reject(outcomeUnknown()),
+      });
+    });
+    decision.catch(() => undefined);
+    this.#recent.set(id, { kind: "deciding", decision });
+    return decision;
+  }
+
+  #answerOf(outcome: StoredOutcome, digest: bigint): CommitToken {
+    if (outcome.kind === "aborted") throw new ConcordError("TRANSACTION_ABORTED", "the transaction was aborted; use a new id");
+    requireSamePayload(outcome.digest, digest);
+    return this.#tokenOf(outcome);
+  }
+
+  #tokenOf({ seq, timestampUs }: StoredOutcome): CommitToken {
+    return { group: this.#context.settings.group, seq, timestampUs, flushSize: 0 };
+  }
+
+  #isExpired(id: TimeId): boolean {
+    return timeIdMs(id) < this.#context.clock.nowMs() - this.#context.settings.outcomeRetentionMs;
+  }
+
+  #endedError(id: TimeId): ConcordError {
+    const recent = this.#recent.get(id);
+    return recent === undefined ? unknownTransaction() : endedError(recent);
+  }
+
+  #doomed(id: TimeId, error: ConcordError): void {
+    const transaction = this.#open.get(id);
+    if (transaction !== undefined) this.#open.abort(transaction, error);
+  }
+
+  #report(): void {
+    const { metrics, settings } = this.#context;
+    const labels = { group: settings.group };
+    const stats = this.stats();
+    metrics.gauge("txn_open_transactions", stats.open, labels);
+    metrics.gauge("txn_lock_waits", stats.lockWaits, labels);
+    metrics.gauge("txn_unapplied_rows", stats.unappliedRows, labels);
+    metrics.gauge("txn_commit_queue", stats.queued, labels);
+  }
+}
+
+function requireSamePayload(first: bigint, now: bigint): void {
+  if (first !== now) throw new ConcordError("IDEMPOTENCY_MISMATCH", "the same transaction id came with other writes; use a new id");
+}
+
+function stateError(message: string): ConcordError {
+  return new ConcordError("TRANSACTION_STATE", message);
+}
+
+/** What an id that has ended is refused with. */
+function endedError(recent: RecentOutcome): ConcordError {
+  if (recent.kind === "aborted-here") return recent.error;
+  const committed = recent.kind !== "deciding" && recent.outcome.kind === "committed";
+  if (committed) return stateError("the transaction is committed; use a new id");
+  return new ConcordError("TRANSACTION_ABORTED", "the transaction was aborted; use a new id");
+}
+
+function expired(): ConcordError {
+  return new ConcordError("TRANSACTION_EXPIRED", "the id is older than outcomes are kept; use a new one");
+}
+
+function unknownTransaction(): ConcordError {
+  return new ConcordError("TRANSACTION_UNKNOWN", "the transaction is not open here; repeat it");
+}
+
+function abortedByResolve(): ConcordError {
+  return new ConcordError("TRANSACTION_ABORTED", "the transaction was aborted because its outcome was asked for; repeat it");
+}

@@ -1,0 +1,25 @@
+import type { TimestampUs } from "@concord/runtime";
+
+/**
+ * Write timestamps of one group (TX7, TXD4): each is above every earlier one and above what its transaction has read, by two, so that the
+ * tick below it is unused too. A takeover starts it at the log's ceiling.
+ */
+export class Timestamps {
+  #last: TimestampUs;
+
+  constructor(ceilingUs: TimestampUs) {
+    this.#last = ceilingUs;
+  }
+
+  get last(): TimestampUs {
+    return this.#last;
+  }
+
+  draw(nowUs: TimestampUs, newestReadUs: TimestampUs): TimestampUs {
+    let drawn = this.#last + 2n;
+    if (newestReadUs + 2n > drawn) drawn = newestReadUs + 2n;
+    if (nowUs > drawn) drawn = nowUs;
+    this.#last = drawn;
+    return drawn;
+  }
+}

@@ -1,0 +1,464 @@
+import { ConcordError } from "@concord/runtime";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  albumKey,
+  bigint,
+  fails,
+  insert,
+  int,
+  isPending,
+  photoKey,
+  plain,
+  remove,
+  settle,
+  START_MS,
+  TestRoom,
+  text,
+  update,
+  type Session,
+} from "./group.test-support.ts";
+
+async function withAlbum(room: TestRoom): Promise<Awaited<ReturnType<TestRoom["open"]>>> {
+  const client = await room.open();
+  await client.execute([insert(albumKey(1), { title: text("sea"), public_photos: int(0) })]);
+  return client;
+}
+
+test("[TX2] write: row of another group: GROUP_MISMATCH and the transaction goes on", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await fails("GROUP_MISMATCH", session.write(update(albumKey(99), { title: text("x") })));
+  await session.commit([update(albumKey(1), { title: text("y") })]);
+  await settle();
+  assert.equal(plain(room.rows.row(albumKey(1)))?.["title"], "y");
+});
+
+test("[TX4] locks: held by an open transaction: the next one waits until after commit", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const [a, b] = [client.begin(), client.begin()];
+  await a.start(albumKey(1));
+  const waiting = b.start(albumKey(1));
+  assert.ok(await isPending(waiting));
+  room.log.hold();
+  const committed = a.commit([update(albumKey(1), { public_photos: int(1) })]);
+  assert.ok(await isPending(waiting), "the lock is not released before the log has the commit");
+  room.log.letGo();
+  await committed;
+  assert.equal(plain(await waiting)?.["public_photos"], 1);
+});
+
+test("[TX4] locks: shared by two readers: a writer waits for both", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const [a, b, c] = [client.begin(), client.begin(), client.begin()];
+  await a.start(albumKey(1), { mode: "shared" });
+  await b.start(albumKey(1), { mode: "shared" });
+  const waiting = c.start(albumKey(1));
+  a.rollback();
+  assert.ok(await isPending(waiting));
+  b.rollback();
+  await waiting;
+});
+
+test("[TX5] reads: own writes: merged over held and stored rows, invisible to others", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const [a, b] = [client.begin(), client.begin()];
+  await a.start(albumKey(1));
+  await a.write(update(albumKey(1), { public_photos: int(5) }), insert(albumKey(2), { title: text("new") }));
+  assert.deepEqual(await a.read(albumKey(1)), { title: "sea", public_photos: 5 });
+  assert.deepEqual(await a.read(albumKey(2)), { title: "new" });
+  await b.start(albumKey(3));
+  assert.deepEqual(await b.read(albumKey(1)), { title: "sea", public_photos: 0 });
+  assert.equal(await b.read(albumKey(2)), undefined);
+  await a.write(remove(albumKey(1)));
+  assert.equal(await a.read(albumKey(1)), undefined);
+  await a.write(insert(albumKey(1), { title: text("again") }));
+  assert.deepEqual(await a.read(albumKey(1)), { title: "again" });
+});
+
+test("[TX6] commit: acknowledged when logged, rows answered from memory until applied", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  await settle();
+  room.rows.hold();
+  const a = client.begin();
+  await a.start(albumKey(1));
+  await a.commit([update(albumKey(1), { public_photos: int(7) })]);
+  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 0, "not applied yet");
+  const b = client.begin();
+  assert.equal(plain(await b.start(albumKey(1)))?.["public_photos"], 7);
+  room.rows.letGo();
+  await settle();
+  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 7);
+});
+
+test("[TX6] overlay: a row never read is logged and not applied: reads merge it with storage", async () => {
+  const room = new TestRoom();
+  const first = await withAlbum(room);
+  await settle();
+  first.group.stop();
+  const client = await room.open();
+  room.rows.hold();
+  await client.execute([update(albumKey(1), { public_photos: int(3) })]);
+  const session = client.begin();
+  await session.start(albumKey(5));
+  assert.deepEqual(await session.read(albumKey(1)), { title: "sea", public_photos: 3 });
+});
+
+test("[TX6] rollback: frees locks and memory, writes nothing, is idempotent", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  await settle();
+  const applies = room.rows.applies.length;
+  const a = client.begin();
+  await a.start(albumKey(1));
+  await a.write(update(albumKey(1), { public_photos: int(9) }));
+  const waiting = client.begin().start(albumKey(1));
+  a.rollback();
+  a.rollback();
+  assert.equal(plain(await waiting)?.["public_photos"], 0);
+  await settle();
+  assert.equal(room.rows.applies.length, applies);
+  await fails("TRANSACTION_ABORTED", a.commit());
+});
+
+test("[TX7] timestamps: clock behind what was read: the commit is above it by two ticks", async () => {
+  const room = new TestRoom();
+  const aheadUs = BigInt(START_MS + 60_000) * 1000n;
+  const key = albumKey(1);
+  await room.rows.apply([{ kind: "insert", key, columns: [{ column: "title", value: text("future") }], timestampUs: aheadUs }]);
+  const client = await room.open();
+  const session = client.begin();
+  await session.start(key);
+  const token = await session.commit([update(key, { title: text("now") })]);
+  assert.equal(token.timestampUs, aheadUs + 2n);
+  const next = await client.execute([update(key, { title: text("later") })]);
+  assert.ok(next.timestampUs >= token.timestampUs + 2n);
+  await settle();
+  assert.equal(plain(room.rows.row(key))?.["title"], "later");
+});
+
+test("[TX7] timestamps: clock steps back: later transactions still have larger ones", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const first = await client.execute([insert(albumKey(1))]);
+  room.clock.wallMs -= 3_000;
+  const second = await client.execute([insert(albumKey(1))]);
+  assert.equal(second.timestampUs, first.timestampUs + 2n);
+});
+
+test("[TX8] execute: one statement from outside: locks like a transaction and maintains nothing else", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const holder = client.begin();
+  await holder.start(albumKey(1));
+  const executing = client.execute([update(albumKey(1), { public_photos: int(2) })]);
+  assert.ok(await isPending(executing), "it waits for the lock");
+  await holder.commit([update(albumKey(1), { public_photos: int(1) })]);
+  await executing;
+  await settle();
+  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 2);
+});
+
+test("[TX8] write: plain table inside a transaction: USE_PLAIN_WRITE", async () => {
+  const client = await new TestRoom().open();
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await fails("USE_PLAIN_WRITE", session.write(insert({ table: "views", partition: [bigint(1)], clustering: [] })));
+});
+
+test("[TX9] rollback after reading: the client decides, nothing is seen", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  const row = await session.start(albumKey(1));
+  await session.write(update(albumKey(1), { public_photos: int(-1) }));
+  assert.equal(plain(row)?.["public_photos"], 0);
+  session.rollback();
+  const again = client.begin();
+  assert.equal(plain(await again.start(albumKey(1)))?.["public_photos"], 0);
+});
+
+test("[TX10] idle: below, at the limit: aborted with IDLE_TIMEOUT and its locks are free", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await room.clock.advance(4_980);
+  await session.read(albumKey(1));
+  await room.clock.advance(5_000);
+  const next = client.begin();
+  await next.start(albumKey(1));
+  await fails("IDLE_TIMEOUT", session.commit());
+});
+
+test("[TX10] lifetime: busy to the end: aborted with LIFETIME_EXCEEDED", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1));
+  for (let at = 0; at < 7; at += 1) {
+    await room.clock.advance(4_000);
+    await session.read(albumKey(1));
+  }
+  await room.clock.advance(2_000);
+  const error = await fails("LIFETIME_EXCEEDED", session.read(albumKey(1)));
+  assert.equal(error.applied, "no");
+  assert.ok(error.retryAfterMs !== undefined);
+});
+
+test("[TX10] lifetime: shorter by the client's wish", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1), { lifetimeMs: 100 });
+  await room.clock.advance(120);
+  await fails("LIFETIME_EXCEEDED", session.commit());
+});
+
+test("[TX10] session: lost and not back within the grace: aborted; back in time: goes on", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const lost = client.begin(undefined, 1);
+  const back = client.begin(undefined, 1);
+  await lost.start(albumKey(1));
+  await back.start(albumKey(2));
+  client.group.sessionEnded(1);
+  await room.clock.advance(500);
+  await client.group.operate({ ...back.call(), sessionId: 2 }, (operations) => operations.read([albumKey(2)]));
+  await room.clock.advance(520);
+  await fails("TRANSACTION_ABORTED", lost.commit());
+  await back.commit([insert(albumKey(2))]);
+});
+
+test("[TX10] lock wait: longer than the limit or the call: LOCK_TIMEOUT, the transaction is gone", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const holder = client.begin();
+  await holder.start(albumKey(1));
+  const waiter = client.begin();
+  const waiting = waiter.start(albumKey(1));
+  const hasty = client.begin();
+  const hastyStart = client.group.startTransaction(hasty.call(1, 100), {
+    key: albumKey(1),
+    mode: "exclusive",
+    read: "read",
+    firstStartMs: undefined,
+    lifetimeMs: undefined,
+  });
+  const outcomes = Promise.all([fails("LOCK_TIMEOUT", waiting), fails("LOCK_TIMEOUT", hastyStart)]);
+  await room.clock.advance(120);
+  assert.ok(await isPending(waiting));
+  await room.clock.advance(920);
+  await outcomes;
+  await fails("LOCK_TIMEOUT", waiter.commit());
+});
+
+test("[TX25] start: locks and reads the row: absent, present and unread", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  assert.equal(await client.begin().start(albumKey(8)), undefined);
+  assert.deepEqual(plain(await client.begin().start(albumKey(1))), { title: "sea", public_photos: 0 });
+  room.rows.reads = [];
+  assert.equal(await client.begin().start(albumKey(9), { read: "skip" }), undefined);
+  assert.equal(room.rows.reads.flat().filter((key) => key.table === "albums").length, 0);
+});
+
+test("[TX26] album: photos are added and un-published concurrently: the counter is the public photos", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const add = async (photo: number, isPublic: boolean): Promise<void> => {
+    const session = client.begin();
+    const album = await session.start(albumKey(1));
+    const count = Number(plain(album)!["public_photos"]);
+    const writes = [insert(photoKey(1, photo), { status: text(isPublic ? "public" : "private") })];
+    if (isPublic) writes.push(update(albumKey(1), { public_photos: int(count + 1) }));
+    await session.commit(writes);
+  };
+  const hide = async (photo: number): Promise<void> => {
+    const session = client.begin();
+    const album = await session.start(albumKey(1));
+    const row = await session.lock(photoKey(1, photo));
+    if (plain(row)?.["status"] !== "public") return session.rollback();
+    await session.commit([
+      update(photoKey(1, photo), { status: text("private") }),
+      update(albumKey(1), { public_photos: int(Number(plain(album)!["public_photos"]) - 1) }),
+    ]);
+  };
+  await Promise.all(Array.from({ length: 40 }, (_, at) => add(at, at % 2 === 0)).concat(Array.from({ length: 20 }, (_, at) => hide(at))));
+  await settle();
+  const shown = room.rows.table("photos").filter((row) => plain(row)!["status"] === "public").length;
+  assert.equal(plain(room.rows.row(albumKey(1)))!["public_photos"], shown);
+  assert.equal(room.rows.table("photos").length, 40);
+});
+
+test("[TXD9] deadlock: two transactions in a cycle: the youngest is aborted, the other goes on", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const [old, young] = [client.begin(), client.begin()];
+  await old.start(albumKey(1), { firstStartMs: START_MS - 50 });
+  await young.start(albumKey(2), { firstStartMs: START_MS });
+  const oldWaits = old.lock(albumKey(2));
+  const youngWaits = young.lock(albumKey(1));
+  await fails("DEADLOCK", youngWaits);
+  await oldWaits;
+  await fails("DEADLOCK", young.commit());
+  await old.commit([insert(albumKey(1))]);
+});
+
+test("[TXD9] deadlock: the older one closes the cycle: the younger, waiting one is aborted", async () => {
+  const client = await new TestRoom().open();
+  const [old, young] = [client.begin(), client.begin()];
+  await old.start(albumKey(1), { firstStartMs: START_MS - 50 });
+  await young.start(albumKey(2), { firstStartMs: START_MS });
+  const youngWaits = fails("DEADLOCK", young.lock(albumKey(1)));
+  const oldWaits = old.lock(albumKey(2));
+  await youngWaits;
+  await oldWaits;
+});
+
+test("operations: repeated number: the same answer without doing it again", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1));
+  const writing = { ...session.call() };
+  const write = (): Promise<void> =>
+    client.group.operate(writing, (operations) => operations.write([update(albumKey(1), { public_photos: int(1) })]));
+  await write();
+  await write();
+  assert.equal(session.number, 2);
+  assert.notEqual(await session.start(albumKey(1), { number: 1 }), undefined, "the answer of operation 1 is kept");
+});
+
+test("operations: number too far ahead, or an answer no longer kept: refused, nothing changes", async () => {
+  const room = new TestRoom({ limits: { answersKeptMax: 2 } });
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await fails(
+    "SEQUENCE_GAP",
+    client.group.operate(session.call(3), (operations) => operations.read([albumKey(1)])),
+  );
+  session.number = 1;
+  await session.read(albumKey(1));
+  await session.read(albumKey(1));
+  await fails(
+    "TRANSACTION_STATE",
+    client.group.operate(session.call(1), (operations) => operations.read([albumKey(1)])),
+  );
+  await fails("SEQUENCE_GAP", client.begin().start(albumKey(1), { number: 2 }));
+  await session.commit([]);
+});
+
+test("operations: pipelined without waiting: run in the order of their numbers", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  const started = session.start(albumKey(1));
+  const written = session.write(update(albumKey(1), { public_photos: int(4) }));
+  const seen = session.read(albumKey(1));
+  const committed = session.commit();
+  await started;
+  await written;
+  assert.equal((await seen)?.["public_photos"], 4);
+  assert.equal((await committed).flushSize, 1);
+});
+
+test("operations: unknown id: TRANSACTION_UNKNOWN, retry", async () => {
+  const client = await new TestRoom().open();
+  const session = client.begin();
+  const error = await fails("TRANSACTION_UNKNOWN", session.read(albumKey(1)));
+  assert.equal(error.applied, "no");
+  await fails("TRANSACTION_UNKNOWN", session.commit([insert(albumKey(1))]));
+});
+
+test("operations: storage cannot be read: the transaction is aborted, the client learns why", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const session = client.begin();
+  await session.start(albumKey(1));
+  room.rows.readFaults.push(new ConcordError("READ_TIMEOUT", "slow"));
+  await fails("READ_TIMEOUT", session.read(albumKey(2)));
+  await fails("READ_TIMEOUT", session.commit());
+  await client.begin().start(albumKey(1));
+});
+
+test("limits: open transactions: at the limit one more is OVERLOADED", async () => {
+  const room = new TestRoom({ limits: { openTransactionsMax: 2 } });
+  const client = await room.open();
+  const first = client.begin();
+  await first.start(albumKey(1));
+  await client.begin().start(albumKey(2));
+  await fails("OVERLOADED", client.begin().start(albumKey(3)));
+  first.rollback();
+  await client.begin().start(albumKey(3));
+});
+
+test("limits: writes, bytes, rows read, locks of one transaction: at the limit allowed, above LIMIT_EXCEEDED", async () => {
+  const room = new TestRoom({
+    limits: { writesPerTransactionMax: 3, bytesPerTransactionMax: 2_000, rowsReadPerTransactionMax: 3 },
+    lockLimits: { locksPerTransactionMax: 4 },
+  });
+  const client = await room.open();
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await session.write(insert(albumKey(1)), insert(albumKey(1)), insert(albumKey(1)));
+  await fails("LIMIT_EXCEEDED", session.write(insert(albumKey(1))));
+  const other = client.begin();
+  await other.start(albumKey(2));
+  await fails("LIMIT_EXCEEDED", other.write(update(albumKey(2), { title: text("x".repeat(2_000)) })));
+  await other.write(update(albumKey(2), { title: text("x".repeat(1_500)) }));
+  await other.operate((operations) => operations.read([albumKey(2), albumKey(3)]));
+  await fails("LIMIT_EXCEEDED", other.read(albumKey(3)));
+  for (const id of [3, 4, 5]) await other.operate((operations) => operations.lock([albumKey(id)], "exclusive", "skip"));
+  await fails(
+    "LIMIT_EXCEEDED",
+    other.operate((operations) => operations.lock([albumKey(6)], "exclusive", "skip")),
+  );
+  await other.commit();
+});
+
+test("limits: operations of one transaction that wait: above the limit LIMIT_EXCEEDED", async () => {
+  const room = new TestRoom({ limits: { operationsQueuedMax: 2 } });
+  const client = await withAlbum(room);
+  const holder = client.begin();
+  await holder.start(albumKey(1));
+  const session = client.begin();
+  const started = session.start(albumKey(1));
+  const read = session.read(albumKey(1));
+  await fails(
+    "LIMIT_EXCEEDED",
+    client.group.operate(session.call(3), (operations) => operations.read([albumKey(1)])),
+  );
+  holder.rollback();
+  await started;
+  await read;
+});
+
+test("drain: open transactions are told DRAINING, commits are finished and applied", async () => {
+  const room = new TestRoom();
+  const client = await withAlbum(room);
+  const open = client.begin();
+  await open.start(albumKey(2));
+  room.log.hold();
+  const session: Session = client.begin();
+  await session.start(albumKey(1));
+  const committing = session.commit([update(albumKey(1), { public_photos: int(1) })]);
+  await settle();
+  const drained = client.group.drain();
+  await fails("DRAINING", open.commit());
+  await fails("DRAINING", client.begin().start(albumKey(3)));
+  assert.ok(await isPending(drained));
+  room.log.letGo();
+  await committing;
+  await drained;
+  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 1);
+  assert.equal(client.group.state.kind, "stopped");
+  assert.equal(room.log.entries.length, 0, "everything applied is trimmed");
+});

@@ -1,0 +1,141 @@
+import { ConcordError, toConcordError, toHex, unreachable, type TimeId } from "@concord/runtime";
+import type { CommitToken } from "./group-commit.ts";
+import type { GroupContext } from "./group-context.ts";
+import type { TransactionOperations } from "./operations.ts";
+import type { TableWrite } from "./pending-rows.ts";
+import { ServingMaster, type OperationCall, type ResolvedOutcome, type StartAnswer, type StartOptions } from "./serving-master.ts";
+import { takeOver } from "./takeover.ts";
+
+const INCARNATION_BYTES = 8;
+
+/** A master's life; what belongs to it lives on its state. Fenced and stopped are for ever: a new life is a new object (TXD1). */
+export type GroupState =
+  | { readonly kind: "starting" }
+  | { readonly kind: "taking-over"; readonly stop: AbortController }
+  | { readonly kind: "serving"; readonly master: ServingMaster }
+  | { readonly kind: "fenced"; readonly error: ConcordError }
+  | { readonly kind: "stopped" };
+
+/**
+ * One transaction group's master (TX2): takes the group over under a new epoch, then runs its transactions until it is fenced or drained.
+ * Every operation is refused with STARTING, EPOCH_FENCED or DRAINING when it does not serve.
+ */
+export class TransactionGroup {
+  readonly #context: GroupContext;
+  readonly #owner: string;
+  #state: GroupState = { kind: "starting" };
+
+  constructor(context: GroupContext) {
+    this.#context = context;
+    // One owner per epoch (TXR1): no two lives share it, not even of the same node.
+    this.#owner = `${context.settings.nodeName}/${toHex(context.random.bytes(INCARNATION_BYTES))}`;
+  }
+
+  get group(): string {
+    return this.#context.settings.group;
+  }
+
+  get owner(): string {
+    return this.#owner;
+  }
+
+  get state(): GroupState {
+    return this.#state;
+  }
+
+  /** Takes the group over (TXR3, TXD2); serving when it resolves. Rejects when that can never succeed, or after `stop`. */
+  async start(): Promise<void> {
+    const { log } = this.#context;
+    const stop = new AbortController();
+    this.#state = { kind: "taking-over", stop };
+    try {
+      const taken = await takeOver(this.#context, this.#owner, stop.signal);
+      if (stop.signal.aborted) throw new ConcordError("DRAINING", `group ${this.group} was stopped`);
+      this.#state = { kind: "serving", master: new ServingMaster(this.#context, taken, (error) => this.#fence(error)) };
+      log.info("group taken over", { group: this.group, epoch: taken.epoch, lastSeq: taken.lastSeq, pending: taken.decided.length });
+    } catch (thrown) {
+      const error = toConcordError(thrown);
+      if (!stop.signal.aborted) this.#state = { kind: "fenced", error };
+      throw error;
+    }
+  }
+
+  /** Open transactions are aborted with DRAINING, commits are finished and applied; then stopped. */
+  async drain(): Promise<void> {
+    const state = this.#state;
+    if (state.kind === "taking-over") state.stop.abort();
+    if (state.kind === "serving") await state.master.drain(draining());
+    this.#state = { kind: "stopped" };
+  }
+
+  /** At once, as in a crash, but in order: commits in flight become OUTCOME_UNKNOWN. */
+  stop(): void {
+    const state = this.#state;
+    this.#state = { kind: "stopped" };
+    if (state.kind === "taking-over") state.stop.abort();
+    if (state.kind === "serving") state.master.stop(draining());
+  }
+
+  /** See `ServingMaster.start`. */
+  async startTransaction(call: OperationCall, options: StartOptions): Promise<StartAnswer> {
+    return this.#master().start(call, options);
+  }
+
+  /** See `ServingMaster.operate`. */
+  async operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
+    return this.#master().operate(call, body);
+  }
+
+  /** See `ServingMaster.commit`. */
+  async commit(call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
+    return this.#master().commit(call, writes, maxDelayMs);
+  }
+
+  /** See `ServingMaster.rollback`. */
+  rollback(id: TimeId): void {
+    this.#master().rollback(id);
+  }
+
+  /** See `ServingMaster.execute`. */
+  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number): Promise<CommitToken> {
+    return this.#master().execute(id, writes, deadlineAtMs);
+  }
+
+  /** See `ServingMaster.resolveOutcome`. */
+  async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
+    return this.#master().resolveOutcome(id, deadlineAtMs);
+  }
+
+  sessionEnded(sessionId: number): void {
+    if (this.#state.kind === "serving") this.#state.master.sessionEnded(sessionId);
+  }
+
+  #master(): ServingMaster {
+    const state = this.#state;
+    switch (state.kind) {
+      case "serving":
+        return state.master;
+      case "starting":
+      case "taking-over":
+        throw new ConcordError("STARTING", `group ${this.group} is being taken over; try again`);
+      case "fenced":
+        throw new ConcordError("EPOCH_FENCED", `group ${this.group} is served elsewhere under a newer epoch: ${state.error.message}`);
+      case "stopped":
+        throw draining();
+      default:
+        return unreachable(state);
+    }
+  }
+
+  #fence(error: ConcordError): void {
+    const state = this.#state;
+    if (state.kind !== "serving") return;
+    this.#context.log.warn("fenced: another master raised the epoch", { group: this.group, epoch: state.master.epoch });
+    this.#state = { kind: "fenced", error };
+    state.master.stop(error);
+  }
+}
+
+function draining(): ConcordError {
+  return new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction");
+}

@@ -1,0 +1,106 @@
+import type { RowImage } from "@concord/ports";
+import { ConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
+import type { CommitToken } from "./group-commit.ts";
+import type { TransactionLimits } from "./limits.ts";
+import { OperationOrder } from "./operation-order.ts";
+import { PendingRows } from "./pending-rows.ts";
+
+/** Somebody who waits for a commit's decision; after `answerByMs` (monotonic) it is told OUTCOME_UNKNOWN. */
+export interface DecisionWaiter {
+  readonly answerByMs: number;
+  readonly resolve: (token: CommitToken) => void;
+  readonly reject: (error: ConcordError) => void;
+}
+
+/**
+ * open: operations run. committing: it is in the commit queue or in a flush; it can no longer be aborted, only decided. ended: the locks
+ * are gone and `error` or `token` is its outcome.
+ */
+export type TransactionState =
+  | { readonly kind: "open" }
+  | { readonly kind: "committing"; readonly digest: bigint; readonly waiters: DecisionWaiter[] }
+  | { readonly kind: "committed"; readonly token: CommitToken }
+  | { readonly kind: "aborted"; readonly error: ConcordError };
+
+export interface TransactionOpening {
+  readonly id: TimeId;
+  /** Of the first try: a retry keeps it (TXD9). */
+  readonly firstStartMs: number;
+  readonly epoch: Epoch;
+  /** Monotonic. */
+  readonly nowMs: number;
+  readonly lifetimeMs: number;
+  readonly limits: TransactionLimits;
+}
+
+/** One transaction at its group's master: what it holds and has buffered. Decides nothing by itself. */
+export class Transaction {
+  readonly id: TimeId;
+  readonly firstStartMs: number;
+  /** It commits only under the epoch it began under (TXD1). */
+  readonly epoch: Epoch;
+  readonly endsAtMs: number;
+  readonly order: OperationOrder;
+  readonly pending = new PendingRows();
+  /** Committed images read under a lock of ours: nobody can change them while we hold it. */
+  readonly held = new Map<string, RowImage>();
+  state: TransactionState = { kind: "open" };
+  newestReadUs: TimestampUs = 0n;
+  writeCount = 0;
+  writeBytes = 0;
+  rowsRead = 0;
+  lastHeardMs: number;
+  /** The session that spoke for it last; undefined = a unary call. */
+  sessionId: number | undefined;
+  /** Aborted then unless another session speaks for it; Infinity while the session lives. */
+  lostAtMs = Infinity;
+
+  constructor(opening: TransactionOpening) {
+    this.id = opening.id;
+    this.firstStartMs = opening.firstStartMs;
+    this.epoch = opening.epoch;
+    this.endsAtMs = opening.nowMs + opening.lifetimeMs;
+    this.lastHeardMs = opening.nowMs;
+    this.order = new OperationOrder(opening.limits.answersKeptMax, opening.limits.operationsQueuedMax);
+  }
+
+  heard(nowMs: number, sessionId: number | undefined): void {
+    this.lastHeardMs = nowMs;
+    this.sessionId = sessionId;
+    this.lostAtMs = Infinity;
+  }
+
+  /** Throws what ended the transaction; TRANSACTION_STATE when it is committing or committed. */
+  requireOpen(): void {
+    switch (this.state.kind) {
+      case "open":
+        return;
+      case "aborted":
+        throw this.state.error;
+      default:
+        throw new ConcordError("TRANSACTION_STATE", "the transaction is committed or committing and takes no more operations");
+    }
+  }
+
+  countRead(rows: number, limits: TransactionLimits): void {
+    if (this.rowsRead + rows > limits.rowsReadPerTransactionMax) {
+      throw limitExceeded("rowsReadPerTransactionMax", limits.rowsReadPerTransactionMax, "reads more rows");
+    }
+    this.rowsRead += rows;
+  }
+
+  countWrites(count: number, bytes: number, limits: TransactionLimits): void {
+    if (this.writeCount + count > limits.writesPerTransactionMax) {
+      throw limitExceeded("writesPerTransactionMax", limits.writesPerTransactionMax, "buffers more writes");
+    }
+    if (this.writeBytes + bytes > limits.bytesPerTransactionMax) {
+      throw limitExceeded("bytesPerTransactionMax", limits.bytesPerTransactionMax, "buffers more bytes");
+    }
+    this.writeCount += count;
+    this.writeBytes += bytes;
+  }
+}
+
+export function limitExceeded(limit: string, value: number, what: string): ConcordError {
+  return new ConcordError("LIMIT_EXCEEDED", `the transaction ${what} than ${value}`, { metadata: { limit, value: String(value) } });
+}
