@@ -91,9 +91,8 @@ function protoPaths(root: string): string[] {
   const folders = root === PROTO_ROOT ? PROTO_FOLDERS.map((folder) => join(root, folder)) : [root];
   return folders
     .filter((folder) => existsSync(folder))
-    .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".proto"))
-    .map((entry) => join(entry.parentPath, entry.name))
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)))
+    .filter((path) => path.endsWith(".proto"))
     .sort();
 }
 

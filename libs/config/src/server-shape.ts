@@ -5,7 +5,8 @@ import { secret } from "./shape.ts";
 const token = (text: string): z.ZodOptional<z.ZodString> => secret(z.string().min(1)).optional().describe(text);
 const pemFile = (text: string): z.ZodOptional<z.ZodString> => z.string().optional().describe(`PEM file: ${text}`);
 
-const serverShape = {
+/** For a schema of your own; `serverSchema` also checks what must be given together. */
+export const serverShape = {
   listenAddress: z
     .string()
     .regex(/^.+:\d+$/, "expected host:port")

@@ -10,6 +10,7 @@ import {
 } from "@concord/runtime";
 import { fromServiceError } from "./grpc-errors.ts";
 import { channelCredentials, channelOptions, messageBytesMax, type GrpcTransportOptions } from "./grpc-options.ts";
+import { encodeRequest } from "./messages.ts";
 
 type Bytes = Uint8Array;
 
@@ -35,7 +36,7 @@ function callUnary(
   options: GrpcTransportOptions,
 ): Promise<object> {
   return new Promise((resolve, reject) => {
-    const bytes = encode(method, request, options);
+    const bytes = encodeRequest(method, request, messageBytesMax(options));
     if (!(call.timeoutMs > 0)) throw new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
     if (call.signal?.aborted === true) throw new ConcordError("CANCELLED", "the caller gave up on the call", { applied: "no" });
     const deadline = options.clock.nowMs() + call.timeoutMs;
@@ -48,19 +49,6 @@ function callUnary(
     const cancel = (): void => running.cancel();
     call.signal?.addEventListener("abort", cancel, { once: true });
   });
-}
-
-function encode(method: MethodDescriptor, request: object, options: GrpcTransportOptions): Bytes {
-  let bytes: Bytes;
-  try {
-    bytes = method.encodeRequest(request);
-  } catch (thrown) {
-    throw new ConcordError("MALFORMED_REQUEST", `the request of ${method.path} cannot be encoded: ${String(thrown)}`, { cause: thrown });
-  }
-  const limit = messageBytesMax(options);
-  if (bytes.length <= limit) return bytes;
-  const metadata = { limit: "messageBytesMax", value: String(limit) };
-  throw new ConcordError("LIMIT_EXCEEDED", `the request has ${bytes.length} bytes, at most ${limit} are allowed`, { metadata });
 }
 
 function settleDecoded(

@@ -22,6 +22,7 @@ import {
 import { toServiceError } from "./grpc-errors.ts";
 import { messageBytesMax, serverCredentials, serverOptions, type GrpcTransportOptions } from "./grpc-options.ts";
 import { DEFAULT_TIMEOUT_MS, TIMEOUT_MS_MAX } from "./limits.ts";
+import { decodeRequest, encodeResponse, endingError } from "./messages.ts";
 
 /** While draining, a stream on which nothing moved for this long is idle and is ended. */
 const DRAIN_QUIET_MS = 100;
@@ -88,39 +89,15 @@ function answerUnary(
 ): void {
   const fail = (thrown: unknown): void => callback(toServiceError(thrown));
   try {
-    const request = decodeRequest(served.method, call.request, options);
+    const request = decodeRequest(served.method, call.request, messageBytesMax(options));
     const context = new GrpcCallContext(call, deadlineAtMs(call, options));
     served
       .handle(request, context)
-      .then((response) => callback(null, encodeResponse(served.method, response, options)))
+      .then((response) => callback(null, encodeResponse(served.method, response, messageBytesMax(options))))
       .catch(fail);
   } catch (thrown) {
     fail(thrown);
   }
-}
-
-function decodeRequest(method: MethodDescriptor, bytes: Bytes, options: GrpcTransportOptions): object {
-  const limit = messageBytesMax(options);
-  if (bytes.length > limit) throw tooLarge("request", bytes.length, limit);
-  try {
-    return method.decodeRequest(bytes);
-  } catch (thrown) {
-    throw new ConcordError("MALFORMED_REQUEST", `the request of ${method.path} cannot be decoded`, { cause: thrown });
-  }
-}
-
-/** The handler has run: what it did stays done although its answer does not fit. */
-function encodeResponse(method: MethodDescriptor, response: object, options: GrpcTransportOptions): Bytes {
-  const bytes = method.encodeResponse(response);
-  const limit = messageBytesMax(options);
-  if (bytes.length > limit) throw tooLarge("response", bytes.length, limit);
-  return bytes;
-}
-
-function tooLarge(what: "request" | "response", bytes: number, limit: number): ConcordError {
-  const text = `the ${what} has ${bytes} bytes, at most ${limit} are allowed`;
-  const applied = what === "request" ? "no" : "unknown";
-  return new ConcordError("LIMIT_EXCEEDED", text, { applied, metadata: { limit: "messageBytesMax", value: String(limit) } });
 }
 
 /** grpc-js gives the deadline in wall time; the server keeps it as monotonic time. */
@@ -210,7 +187,7 @@ class ServerStream implements MessageStream {
   }
 
   send(message: object): boolean {
-    const bytes = encodeResponse(this.#method, message, this.#options);
+    const bytes = encodeResponse(this.#method, message, messageBytesMax(this.#options));
     if (this.#locallyEnded || this.#call.cancelled) return true;
     this.#activeAtMs = this.#options.clock.monotonicMs();
     return this.#call.write(bytes);
@@ -221,9 +198,9 @@ class ServerStream implements MessageStream {
       this.#activeAtMs = this.#options.clock.monotonicMs();
       let message: object;
       try {
-        message = decodeRequest(this.#method, bytes, this.#options);
+        message = decodeRequest(this.#method, bytes, messageBytesMax(this.#options));
       } catch (thrown) {
-        this.end(thrown as ConcordError);
+        this.end(endingError(thrown));
         return;
       }
       if (!this.#locallyEnded) listener(message);

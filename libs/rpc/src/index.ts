@@ -10,6 +10,7 @@ export { MemoryTransport, type MemoryTransportOptions } from "./memory-transport
 export { RPC_METRICS } from "./metrics.ts";
 export {
   defineService,
+  remainingMs,
   type HandlerContext,
   type Service,
   type ServiceDefinition,

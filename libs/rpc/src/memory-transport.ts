@@ -19,10 +19,12 @@ import {
   type Transport,
 } from "@concord/runtime";
 import { MESSAGE_BYTES_MAX } from "./limits.ts";
+import { decodeRequest, encodeRequest, encodeResponse, endingError } from "./messages.ts";
 import { decodeStatus, encodeStatus, publicError } from "./status.ts";
 
 export interface MemoryTransportOptions {
   readonly clock: Clock;
+  readonly messageBytesMax?: number;
 }
 
 interface MemoryServer {
@@ -33,11 +35,13 @@ interface MemoryServer {
 /** Servers and channels of one in-process network. */
 export class MemoryTransport implements Transport {
   readonly #clock: Clock;
+  readonly #messageBytesMax: number;
   readonly #servers = new Map<string, MemoryServer>();
   #lastPort = 0;
 
   constructor(options: MemoryTransportOptions) {
     this.#clock = options.clock;
+    this.#messageBytesMax = options.messageBytesMax ?? MESSAGE_BYTES_MAX;
   }
 
   /** An address ending in ":0" gets a free port, as on a real network. */
@@ -83,7 +87,7 @@ export class MemoryTransport implements Transport {
         timer.cancel();
         resolve(method.decodeResponse(bytes));
       };
-      const bytes = method.encodeRequest(request);
+      const bytes = encodeRequest(method, request, this.#messageBytesMax);
       this.#clock.defer(() => {
         this.#handleUnary(address, method, bytes, options, abort.signal).then(
           (response) => this.#clock.defer(() => succeed(response)),
@@ -102,15 +106,16 @@ export class MemoryTransport implements Transport {
   ): Promise<Uint8Array> {
     const served = this.#find(address, method);
     assert(served.kind === "unary", `${method.path} is no unary method`);
-    if (bytes.length > MESSAGE_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `the request has ${bytes.length} bytes`);
     const context = this.#context(options.metadata, this.#clock.monotonicMs() + options.timeoutMs, signal);
-    return method.encodeResponse(await served.handle(method.decodeRequest(bytes), context));
+    const response = await served.handle(decodeRequest(method, bytes, this.#messageBytesMax), context);
+    return encodeResponse(method, response, this.#messageBytesMax);
   }
 
   #stream(address: string, method: MethodDescriptor, options: StreamOptions, closers: Set<() => void>): MessageStream {
     const abort = new AbortController();
     const client = new StreamEnd("client", this.#clock, method.encodeRequest, method.decodeResponse);
-    const server = new StreamEnd("server", this.#clock, method.encodeResponse, method.decodeRequest);
+    const decode = (bytes: Uint8Array): object => decodeRequest(method, bytes, this.#messageBytesMax);
+    const server = new StreamEnd("server", this.#clock, method.encodeResponse, decode);
     client.other = server;
     server.other = client;
     const close = (): void => client.end(new ConcordError("CANCELLED", "the channel was closed"));
@@ -207,13 +212,24 @@ class StreamEnd implements MessageStream {
       return;
     }
     if (event.kind === "message") {
-      this.#onMessage(this.#decode(event.bytes));
+      this.#receiveMessage(event.bytes);
       return;
     }
     this.#ended = true;
     if (this.#side === "client" || event.error !== undefined) this.#sentEnd = true;
     this.#onEnd(event.error);
     this.#closeIfBothEnded();
+  }
+
+  #receiveMessage(bytes: Uint8Array): void {
+    let message: object;
+    try {
+      message = this.#decode(bytes);
+    } catch (thrown) {
+      this.end(endingError(thrown));
+      return;
+    }
+    this.#onMessage!(message);
   }
 
   #deliver(event: Event): void {

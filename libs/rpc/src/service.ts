@@ -15,13 +15,13 @@ import {
   type ServedMethod,
 } from "@concord/runtime";
 import type { Authenticator, Role } from "./auth.ts";
-import { FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, SERVICE_IN_FLIGHT_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";
+import { FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, SERVICE_IN_FLIGHT_MAX, SESSION_OUTSTANDING_MAX, TIMEOUT_MS_MAX } from "./limits.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
 
 /** The session stream a call came on. */
 export interface SessionContext {
-  /** Unique among the sessions this process has served. */
+  /** Unique among the sessions this service has served since it was made. */
   readonly id: number;
   /** Called once when the stream has ended for whatever reason; at once if it has already. */
   onEnd(listener: () => void): void;
@@ -115,6 +115,11 @@ export function defineService(definition: ServiceDefinition, environment: Servic
   return new ServedService(definition, environment);
 }
 
+/** What is left of a call's budget: the `timeoutMs` of the calls it makes itself. 0 when the deadline has passed. */
+export function remainingMs(context: CallContext, clock: Clock): number {
+  return Math.min(Math.max(0, context.deadlineAtMs - clock.monotonicMs()), TIMEOUT_MS_MAX);
+}
+
 /** "LogAppend" -> "logAppend": the name of the method's oneof case in session frames. */
 export function operationName(method: string): string {
   return method.charAt(0).toLowerCase() + method.slice(1);
@@ -132,6 +137,7 @@ class ServedService implements Service, ServiceCore {
   #drainWaiters: (() => void)[] = [];
   #state: ServiceState = "starting";
   #inFlight = 0;
+  #lastSessionId = 0;
 
   constructor(definition: ServiceDefinition, environment: ServiceEnvironment) {
     this.name = definition.name;
@@ -262,7 +268,8 @@ class ServedService implements Service, ServiceCore {
         stream.end(publicError(thrown));
         return;
       }
-      const session = serveSession(this, method, stream, context, role, () => {
+      this.#lastSessionId += 1;
+      const session = serveSession(this, method, stream, context, { id: this.#lastSessionId, role }, () => {
         this.#sessions.delete(session);
         this.#countSessions();
         this.#settleDrained();

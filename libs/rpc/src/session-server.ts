@@ -11,6 +11,12 @@ import { FRAME_BYTES_TARGET, TIMEOUT_MS_MAX } from "./limits.ts";
 import type { HandlerContext, Operation, ServiceCore, SessionContext } from "./service.ts";
 import { toStatus } from "./status.ts";
 
+/** Who opened the stream, and the id of the session. */
+export interface SessionCaller {
+  readonly id: number;
+  readonly role: Role;
+}
+
 export interface ServerSession {
   /** No new calls; the stream is ended with DRAINING as soon as nothing is in flight on it. */
   drain(): void;
@@ -22,10 +28,10 @@ export function serveSession(
   method: ServiceMethod,
   stream: MessageStream,
   context: CallContext,
-  role: Role,
+  caller: SessionCaller,
   onClosed: () => void,
 ): ServerSession {
-  return new Session(core, method, stream, context, role, onClosed);
+  return new Session(core, method, stream, context, caller, onClosed);
 }
 
 /**
@@ -33,8 +39,6 @@ export function serveSession(
  * handlers may still run.
  */
 type Phase = "open" | "finishing" | "ended";
-
-let lastSessionId = 0;
 
 class Session implements ServerSession, SessionContext {
   readonly id: number;
@@ -60,12 +64,18 @@ class Session implements ServerSession, SessionContext {
   #flushScheduled = false;
   #closed = false;
 
-  constructor(core: ServiceCore, method: ServiceMethod, stream: MessageStream, context: CallContext, role: Role, onClosed: () => void) {
-    lastSessionId += 1;
-    this.id = lastSessionId;
+  constructor(
+    core: ServiceCore,
+    method: ServiceMethod,
+    stream: MessageStream,
+    context: CallContext,
+    caller: SessionCaller,
+    onClosed: () => void,
+  ) {
+    this.id = caller.id;
     this.peer = context.peer;
     this.metadata = context.metadata;
-    this.role = role;
+    this.role = caller.role;
     this.#core = core;
     this.#method = method;
     this.#stream = stream;

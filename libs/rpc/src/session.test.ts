@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ConcordError, type MessageStream } from "@concord/runtime";
 import { bearer } from "./auth.ts";
 import { MemoryTransport } from "./memory-transport.ts";
-import type { HandlerContext, Service, ServiceLimits } from "./service.ts";
+import { remainingMs, type HandlerContext, type Service, type ServiceLimits } from "./service.ts";
 import { SessionClient, type SessionClientLimits } from "./session-client.ts";
 import {
   ECHO,
@@ -189,6 +189,28 @@ test("session: a call without id: stream ended with MALFORMED_REQUEST", async ()
   assert.deepEqual(raw.ends.map(codeOf), ["MALFORMED_REQUEST"]);
 });
 
+test("session: bytes that are no frame: stream ended with MALFORMED_REQUEST, the outcome of running calls is unknown", async () => {
+  const { transport, clock, held, service } = await world({ hold: true });
+  const listener = await transport.serve("broken:0", service.methods);
+  const broken = {
+    ...session,
+    encodeRequest: (frame: object) => ("garbage" in frame ? Buffer.from([0x0a, 0xff]) : session.encodeRequest(frame)),
+  };
+  const stream = transport.connect(listener.address).stream(broken, {});
+  const ends: ConcordError[] = [];
+  stream.onMessage(() => undefined);
+  stream.onEnd((error) => ends.push(error as ConcordError));
+  stream.send({ calls: [echoCall(1n)] });
+  await clock.settle();
+  stream.send({ garbage: true });
+  await clock.settle();
+  assert.equal(held[0]!.context.signal.aborted, true);
+  assert.deepEqual(
+    ends.map((error) => [error.code, error.applied]),
+    [["MALFORMED_REQUEST", "unknown"]],
+  );
+});
+
 test("session: empty frames: nothing happens", async () => {
   const { rawStream, clock } = await world();
   const raw = rawStream();
@@ -365,6 +387,20 @@ test("drain: sessions with calls in flight: those finish, new ones get DRAINING,
   const afterwards = failureOf(client.call("echo", {}, { timeoutMs: 1000 }));
   await clock.settle();
   assert.equal((await afterwards).code, "DRAINING");
+});
+
+test("service: what is left of a call's budget: the timeout for the calls it makes", async () => {
+  const { client, clock, held } = await world({ hold: true });
+  const call = client.call("echo", {}, { timeoutMs: 1000 });
+  await clock.settle();
+  const { context } = held[0]!;
+  assert.equal(remainingMs(context, clock), 1000);
+  await clock.advance(300);
+  assert.equal(remainingMs(context, clock), 700);
+  held[0]!.resolve({});
+  await clock.settle();
+  await call;
+  assert.equal(remainingMs({ ...context, deadlineAtMs: 0 } as HandlerContext, clock), 0);
 });
 
 test("service: starting: STARTING until it serves, in both forms", async () => {
