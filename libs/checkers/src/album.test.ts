@@ -2,7 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkAlbums, checkFinalAlbum, type AlbumRead, type PhotoFact } from "./index.ts";
 
-const photos = (text: string): PhotoFact[] => text.split(" ").filter((word) => word !== "").map((word) => ({ id: word.replace("*", ""), isPublic: word.endsWith("*") }));
+const photos = (text: string): PhotoFact[] =>
+  text
+    .split(" ")
+    .filter((word) => word !== "")
+    .map((word) => ({ id: word.replace("*", ""), isPublic: word.endsWith("*") }));
 
 /** `p*` is a public photo. */
 function album(counter: number, byKey: string, byIndex = byKey): AlbumRead {

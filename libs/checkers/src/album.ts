@@ -21,8 +21,19 @@ export interface AlbumExpectation {
 }
 
 export type AlbumAnomaly =
-  | { readonly kind: "wrong-counter"; readonly read: string; readonly album: string; readonly counter: bigint; readonly publicPhotos: number }
-  | { readonly kind: "not-indexed" | "index-only" | "index-stale" | "indexed-twice"; readonly read: string; readonly album: string; readonly photo: string }
+  | {
+      readonly kind: "wrong-counter";
+      readonly read: string;
+      readonly album: string;
+      readonly counter: bigint;
+      readonly publicPhotos: number;
+    }
+  | {
+      readonly kind: "not-indexed" | "index-only" | "index-stale" | "indexed-twice";
+      readonly read: string;
+      readonly album: string;
+      readonly photo: string;
+    }
   | { readonly kind: "lost-photo" | "unexplained-photo"; readonly read: string; readonly album: string; readonly photo: string };
 
 /** Counter = public photos, and the index shows exactly the photos, with their present status: in every committed state (TX26, TX21). */

@@ -21,5 +21,8 @@ test("bank: overdrawn: negative balance, unless allowed", () => {
 });
 
 test("bank: an account is gone: missing and wrong total", () => {
-  assert.deepEqual(checkBank(RULES, [read({ a: 50n })]).map(({ kind }) => kind), ["missing-account", "wrong-total"]);
+  assert.deepEqual(
+    checkBank(RULES, [read({ a: 50n })]).map(({ kind }) => kind),
+    ["missing-account", "wrong-total"],
+  );
 });

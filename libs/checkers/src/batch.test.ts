@@ -64,7 +64,10 @@ test("batch: certainly failed and seen: reported", () => {
 });
 
 test("batch: a token nobody wrote, or in a row it was not written to: garbage", () => {
-  assert.deepEqual(kinds(checkBatches([batch({ token: "t1", at: 1, puts: "a" })], [], state({ a: "t1", b: "t1", c: "t9" }))), ["garbage", "garbage"]);
+  assert.deepEqual(kinds(checkBatches([batch({ token: "t1", at: 1, puts: "a" })], [], state({ a: "t1", b: "t1", c: "t9" }))), [
+    "garbage",
+    "garbage",
+  ]);
 });
 
 test("batch: deletions: newer hides the row, older does not, an ignored one is lost", () => {

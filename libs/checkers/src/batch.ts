@@ -27,7 +27,11 @@ export type BatchAnomaly =
  * seen anywhere is complete (LB11); one that certainly failed was never seen. `final` has each row's token once all is quiet; rows
  * that do not exist are absent.
  */
-export function checkBatches(batches: readonly BatchFact[], sightings: readonly Sighting[], final: ReadonlyMap<string, string>): BatchAnomaly[] {
+export function checkBatches(
+  batches: readonly BatchFact[],
+  sightings: readonly Sighting[],
+  final: ReadonlyMap<string, string>,
+): BatchAnomaly[] {
   const byToken = new Map(batches.map((batch) => [batch.token, batch]));
   const seenIn = new Map<string, string>();
   const anomalies: BatchAnomaly[] = [];

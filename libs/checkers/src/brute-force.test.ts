@@ -68,7 +68,13 @@ function hasOrder(left: readonly Transaction[], lists: ReadonlyMap<string, reado
     const isLate = left.some((other) => other !== candidate && other.outcome === "ok" && other.endedAt < candidate.startedAt);
     if (isLate) return false;
     const after = execute(candidate, lists);
-    return after !== undefined && hasOrder(left.filter((other) => other !== candidate), after);
+    return (
+      after !== undefined &&
+      hasOrder(
+        left.filter((other) => other !== candidate),
+        after,
+      )
+    );
   });
 }
 

@@ -26,6 +26,9 @@ function operationOf(match: RegExpMatchArray): MicroOperation {
   const [, key = "", element, answer = ""] = match;
   if (element !== undefined) return { kind: "append", key, element: Number(element) };
   if (answer === "?") return { kind: "read", key, elements: undefined };
-  const numbers = answer.slice(1, -1).split(" ").filter((part) => part !== "");
+  const numbers = answer
+    .slice(1, -1)
+    .split(" ")
+    .filter((part) => part !== "");
   return { kind: "read", key, elements: numbers.map(Number) };
 }

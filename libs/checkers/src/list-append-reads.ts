@@ -92,12 +92,24 @@ function collectReads(facts: Facts, transaction: Transaction, index: number): vo
       firstRead(facts, transaction, index, keyFacts(facts, key), elements, expected.own);
       expected.known = [...elements];
     } else if (!areEqual(expected.known, elements)) {
-      report(facts, "internal", [transaction.name], `${transaction.name} should see ${show(expected.known)} in ${key}, saw ${show(elements)}`);
+      report(
+        facts,
+        "internal",
+        [transaction.name],
+        `${transaction.name} should see ${show(expected.known)} in ${key}, saw ${show(elements)}`,
+      );
     }
   }
 }
 
-function firstRead(facts: Facts, transaction: Transaction, index: number, key: KeyFacts, elements: readonly Element[], own: readonly Element[]): void {
+function firstRead(
+  facts: Facts,
+  transaction: Transaction,
+  index: number,
+  key: KeyFacts,
+  elements: readonly Element[],
+  own: readonly Element[],
+): void {
   const { name } = transaction;
   const prefixLength = elements.length - own.length;
   if (!areEqual(elements.slice(Math.max(0, prefixLength)), own)) {
@@ -133,7 +145,12 @@ function checkPrefixes(facts: Facts, key: KeyFacts, transactions: readonly Trans
     const writer = last === undefined ? undefined : key.writers.get(last);
     if (writer === undefined || writer.isFinal || writer.transaction === transaction) continue;
     const writerName = transactions[writer.transaction]!.name;
-    report(facts, "G1b", [writerName, reader.name], `${reader.name} read ${key.key} ending in ${String(last)}, not ${writerName}'s last append to it`);
+    report(
+      facts,
+      "G1b",
+      [writerName, reader.name],
+      `${reader.name} read ${key.key} ending in ${String(last)}, not ${writerName}'s last append to it`,
+    );
   }
 }
 
@@ -163,7 +180,12 @@ function checkOrder(facts: Facts, key: KeyFacts, transactions: readonly Transact
       case "ok":
         facts.isCommitted[writer.transaction] = true;
         if (failed !== undefined && outcome === "ok") {
-          report(facts, "dirty-update", [failed, name], `${name} appended ${String(element)} to ${key.key} after an element of ${failed}, which failed`);
+          report(
+            facts,
+            "dirty-update",
+            [failed, name],
+            `${name} appended ${String(element)} to ${key.key} after an element of ${failed}, which failed`,
+          );
           failed = undefined;
         }
         break;

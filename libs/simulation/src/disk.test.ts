@@ -38,7 +38,10 @@ test("store: put, delete, ranges both ways: bytewise order, limits kept, answers
   await world.complete(store.batch([{ kind: "delete", key: key(5) }], { sync: true }), 100);
   assert.deepEqual(await numbers(world, store), [2, 256, 300]);
   const last = await world.complete(store.range({ ...ALL, limit: 2, reverse: true }), 100);
-  assert.deepEqual(last.map(({ value }) => value), [key(300), key(256)]);
+  assert.deepEqual(
+    last.map(({ value }) => value),
+    [key(300), key(256)],
+  );
   last[0]!.value[0] = 99;
   assert.deepEqual(await world.complete(store.getMany([key(300), key(5)]), 100), [key(300), undefined]);
 });
@@ -52,7 +55,10 @@ test("[I4] power cut: after 50 seeds: survivors are a prefix, never less than wh
     void put(store, 10, true);
     await restart(world, "power");
     const found = await numbers(world, await open());
-    assert.deepEqual(found, Array.from({ length: found.length }, (_, n) => n));
+    assert.deepEqual(
+      found,
+      Array.from({ length: found.length }, (_, n) => n),
+    );
     assert.ok(found.length >= 4);
     lengths.add(found.length);
   }
@@ -90,7 +96,10 @@ test("failed sync: STORE_FAILED, all later writes refused; after restart the bat
     outcomes.add(found.length);
     await world.complete(put(reopened, 3, true), 100);
   }
-  assert.deepEqual([...outcomes].sort(), [1, 2]);
+  assert.deepEqual(
+    [...outcomes].sort((left, right) => left - right),
+    [1, 2],
+  );
 });
 
 test("crash before the store's creation was synced: the store is empty", async () => {

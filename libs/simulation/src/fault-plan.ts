@@ -3,13 +3,35 @@ import type { SeededRandom } from "./seeded-random.ts";
 
 /** One fault, as data: a run can be repeated from its seed or from its list of faults. Times are virtual milliseconds from the start. */
 export type Fault =
-  | { readonly kind: "partition"; readonly atMs: number; readonly forMs: number; readonly left: readonly string[]; readonly right: readonly string[]; readonly oneWay: boolean }
+  | {
+      readonly kind: "partition";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly left: readonly string[];
+      readonly right: readonly string[];
+      readonly oneWay: boolean;
+    }
   | { readonly kind: "drop"; readonly atMs: number; readonly forMs: number; readonly rate: number }
-  | { readonly kind: "slow-link"; readonly atMs: number; readonly forMs: number; readonly from: string; readonly to: string; readonly factor: number }
+  | {
+      readonly kind: "slow-link";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly from: string;
+      readonly to: string;
+      readonly factor: number;
+    }
   | { readonly kind: "break"; readonly atMs: number; readonly left: string; readonly right: string }
   | { readonly kind: "crash"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly mode: CrashMode }
   /** Crashes the node at the `skip + 1`th pass of a kill point after `atMs`; of any point when none is named. */
-  | { readonly kind: "crash-at-point"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly point: string | undefined; readonly skip: number; readonly mode: CrashMode }
+  | {
+      readonly kind: "crash-at-point";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly node: string;
+      readonly point: string | undefined;
+      readonly skip: number;
+      readonly mode: CrashMode;
+    }
   | { readonly kind: "pause"; readonly atMs: number; readonly forMs: number; readonly node: string }
   /** A new process takes the node's address while the old one is frozen; the old one wakes after `forMs` and lives `zombieMs` on. */
   | { readonly kind: "replace"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly zombieMs: number }

@@ -48,7 +48,9 @@ test("unary: one-way partition of the answer: applied at the server, unknown to 
   const { world, env } = await pair(4);
   const channel = env.transport.connect("s1:1");
   world.network.block("s1", "c");
-  await assert.rejects(world.complete(channel.unary(PUT, { key: "a", value: "1" }, { timeoutMs: 100 }), 200), { code: "DEADLINE_EXCEEDED" });
+  await assert.rejects(world.complete(channel.unary(PUT, { key: "a", value: "1" }, { timeoutMs: 100 }), 200), {
+    code: "DEADLINE_EXCEEDED",
+  });
   world.network.unblock("s1", "c");
   assert.deepEqual(await world.complete(channel.unary(GET, { key: "a" }, { timeoutMs: 100 }), 200), { value: "1" });
 });
@@ -106,7 +108,10 @@ test("[I5] stream: many messages over a jittery link: all, in order; half-close 
   }
   stream.end();
   await world.advance(100);
-  assert.deepEqual(heard.numbers, Array.from({ length: 200 }, (_, n) => n));
+  assert.deepEqual(
+    heard.numbers,
+    Array.from({ length: 200 }, (_, n) => n),
+  );
   assert.deepEqual(heard.ends, [undefined]);
 });
 
@@ -123,7 +128,10 @@ test("[I5] stream: a partition shorter than keepalive: late, complete, in order"
   world.network.unblock("c", "s1");
   for (let n = 50; n < 60; n += 1) stream.send({ n });
   await world.advance(100);
-  assert.deepEqual(heard.numbers, Array.from({ length: 60 }, (_, n) => n));
+  assert.deepEqual(
+    heard.numbers,
+    Array.from({ length: 60 }, (_, n) => n),
+  );
 });
 
 test("stream: a partition longer than keepalive: CONNECTION_LOST, once", async () => {
@@ -148,7 +156,10 @@ test("[I5] stream: server paused and resumed under load: everything comes in ord
     await world.advance(0.05);
   }
   await world.advance(100);
-  assert.deepEqual(heard.numbers, Array.from({ length: 100 }, (_, n) => n));
+  assert.deepEqual(
+    heard.numbers,
+    Array.from({ length: 100 }, (_, n) => n),
+  );
 });
 
 test("stream: server restarts: CONNECTION_LOST, a new stream works", async () => {

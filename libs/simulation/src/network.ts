@@ -168,7 +168,8 @@ export class SimNetwork {
   inspectError(server: Incarnation, path: string, thrown: unknown): void {
     if (server.isDead) return;
     const error = toConcordError(thrown);
-    if (error.code === "INTERNAL") this.#parts.witness.violation("internal error", `${server.name} ${path}: ${describeError(error.cause ?? error)}`);
+    if (error.code === "INTERNAL")
+      this.#parts.witness.violation("internal error", `${server.name} ${path}: ${describeError(error.cause ?? error)}`);
   }
 
   /** A message that its own contract can not decode. */

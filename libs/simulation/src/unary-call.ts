@@ -6,10 +6,17 @@ import type { SimNetwork } from "./network.ts";
 import { decodeError, encodeError } from "./wire-error.ts";
 
 /** One unary call: the request may be lost, the answer may be lost, the caller's deadline is the only sign of either. */
-export function callUnary(connection: Connection, network: SimNetwork, method: MethodDescriptor, request: object, options: CallOptions): Promise<object> {
+export function callUnary(
+  connection: Connection,
+  network: SimNetwork,
+  method: MethodDescriptor,
+  request: object,
+  options: CallOptions,
+): Promise<object> {
   const { client } = connection;
   if (client.isDead) return new Promise(() => undefined);
-  if (!(options.timeoutMs > 0)) return Promise.reject(new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" }));
+  if (!(options.timeoutMs > 0))
+    return Promise.reject(new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" }));
   const bytes = method.encodeRequest(request);
   const label = `${method.path} #${network.nextCallId()}`;
   return new Promise((resolve, reject) => {
@@ -25,7 +32,8 @@ export function callUnary(connection: Connection, network: SimNetwork, method: M
     };
     const dependent: Dependent = { lost: (error) => finish(() => reject(error)) };
     const abort = (): void => finish(() => reject(new ConcordError("CANCELLED", `${method.path} was cancelled`)));
-    const timedOut = (): void => finish(() => reject(new ConcordError("DEADLINE_EXCEEDED", `${method.path} took over ${options.timeoutMs} ms`)));
+    const timedOut = (): void =>
+      finish(() => reject(new ConcordError("DEADLINE_EXCEEDED", `${method.path} took over ${options.timeoutMs} ms`)));
     const deadline = network.scheduler.after(options.timeoutMs * 1000, () => client.run(timedOut));
     const served = new ServedCall(connection, network, method, label, options, {
       ok: (answer) => client.run(() => finish(() => resolve(method.decodeResponse(answer)))),
@@ -56,7 +64,14 @@ class ServedCall {
   readonly #answers: Answers;
   readonly #gone = new AbortController();
 
-  constructor(connection: Connection, network: SimNetwork, method: MethodDescriptor, label: string, options: CallOptions, answers: Answers) {
+  constructor(
+    connection: Connection,
+    network: SimNetwork,
+    method: MethodDescriptor,
+    label: string,
+    options: CallOptions,
+    answers: Answers,
+  ) {
     this.#connection = connection;
     this.#network = network;
     this.#method = method;

@@ -16,7 +16,10 @@ async function busyWorld(seed: number, keepTrace: boolean): Promise<World> {
       const again = (): void => {
         n += 1;
         const channel = channels[env.random.below(channels.length)]!;
-        const request = n % 3 === 0 ? channel.unary(GET, { key: `k${n % 7}` }, { timeoutMs: 200 }) : channel.unary(PUT, { key: `k${n % 7}`, value: `${name}-${n}` }, { timeoutMs: 200 });
+        const request =
+          n % 3 === 0
+            ? channel.unary(GET, { key: `k${n % 7}` }, { timeoutMs: 200 })
+            : channel.unary(PUT, { key: `k${n % 7}`, value: `${name}-${n}` }, { timeoutMs: 200 });
         request.then(again, () => env.clock.setTimer(10, again));
       };
       again();
@@ -37,7 +40,10 @@ async function busyWorld(seed: number, keepTrace: boolean): Promise<World> {
   return world;
 }
 
-function talkForEver(stream: { send(message: object): boolean; onEnd(listener: () => void): void }, setTimer: (delayMs: number, action: () => void) => unknown): void {
+function talkForEver(
+  stream: { send(message: object): boolean; onEnd(listener: () => void): void },
+  setTimer: (delayMs: number, action: () => void) => unknown,
+): void {
   let isOpen = true;
   stream.onEnd(() => (isOpen = false));
   const say = (n: number): void => {
@@ -116,7 +122,9 @@ test("replace: the old process wakes: its messages still flow", async () => {
   const heard: string[] = [];
   world.node("s", async ({ env }) => {
     const method = toyMethod("/toy.Ear/Hear");
-    await env.transport.serve("s:1", [{ kind: "unary", method, handle: async (request) => (heard.push((request as { who: string }).who), {}) }]);
+    await env.transport.serve("s:1", [
+      { kind: "unary", method, handle: async (request) => (heard.push((request as { who: string }).who), {}) },
+    ]);
   });
   let generation = 0;
   world.node("n", async ({ env }) => {

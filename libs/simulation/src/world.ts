@@ -1,3 +1,5 @@
+// One turn of the host's own loop after each event settles every promise (I6); no time is read from it.
+// oxlint-disable-next-line concord/no-ambient
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { assert, type Environment } from "@concord/runtime";
 import type { KeyValue } from "@concord/ports";
@@ -372,7 +374,9 @@ export class World {
 
   #reachedPoint(incarnation: Incarnation, point: string): void {
     this.count(`point:${point}`);
-    const index = this.#armed.findIndex(({ node, point: wanted }) => node === incarnation.node && (wanted === undefined || wanted === point));
+    const index = this.#armed.findIndex(
+      ({ node, point: wanted }) => node === incarnation.node && (wanted === undefined || wanted === point),
+    );
     if (index === -1) return;
     const armed = this.#armed[index]!;
     armed.left -= 1;
