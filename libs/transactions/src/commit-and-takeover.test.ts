@@ -18,7 +18,7 @@ import {
   TestRoom,
   text,
   update,
-} from "./group.test-support.ts";
+} from "./test/room.ts";
 import { outcomeKey, outcomeOf } from "./outcome-rows.ts";
 
 test("[TX27] commit: acknowledged only after the log has it", async () => {

@@ -20,7 +20,7 @@ import {
   update,
   type Client,
   type Session,
-} from "./group.test-support.ts";
+} from "./test/room.ts";
 import type { TableWrite } from "./index.ts";
 
 function scan(index: string, album: number, rest: Partial<RowRange> = {}): IndexScan {

@@ -59,7 +59,7 @@ export class OpenTransactions {
   }
 
   abortAll(error: ConcordError): void {
-    for (const transaction of [...this.#open.values()]) this.abort(transaction, error);
+    for (const transaction of Array.from(this.#open.values())) this.abort(transaction, error);
   }
 
   /** The client of these transactions has a grace period to speak on another session. */
@@ -85,7 +85,7 @@ export class OpenTransactions {
     this.#timer = undefined;
     const nowMs = this.#context.clock.monotonicMs();
     this.#locks.tick(nowMs);
-    for (const transaction of [...this.#open.values()]) this.#look(transaction, nowMs);
+    for (const transaction of Array.from(this.#open.values())) this.#look(transaction, nowMs);
     this.#onTick();
     if (this.#open.size > 0) this.#timer = this.#context.clock.setTimer(TICK_MS, () => this.#tick());
   }

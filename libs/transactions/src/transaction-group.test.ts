@@ -17,7 +17,7 @@ import {
   text,
   update,
   type Session,
-} from "./group.test-support.ts";
+} from "./test/room.ts";
 
 async function withAlbum(room: TestRoom): Promise<Awaited<ReturnType<TestRoom["open"]>>> {
   const client = await room.open();

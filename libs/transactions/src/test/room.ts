@@ -43,7 +43,7 @@ import {
   type TableWrite,
   type TransactionLimits,
   type TransactionOperations,
-} from "./index.ts";
+} from "../index.ts";
 
 export const START_MS = 1_800_000_000_000;
 
