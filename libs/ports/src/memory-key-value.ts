@@ -51,7 +51,7 @@ export class MemoryKeyValue implements KeyValue {
   batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
     return this.#answer(() => {
       for (const operation of operations) {
-        const kept = operation.kind === "put" ? { kind: operation.kind, ...copyOf(operation) } : { kind: operation.kind, key: operation.key.slice() };
+        const kept = operation.kind === "put" ? { kind: operation.kind, ...copyOf(operation) } : { kind: operation.kind, key: Uint8Array.from(operation.key) };
         applyTo(this.#entries, kept);
         this.#unsynced.push(kept);
       }
@@ -76,7 +76,7 @@ export class MemoryKeyValue implements KeyValue {
 
   #find(key: Uint8Array): Uint8Array | undefined {
     const entry = this.#entries[lowerBound(this.#entries, key)];
-    return entry !== undefined && compareBytes(entry.key, key) === 0 ? entry.value.slice() : undefined;
+    return entry !== undefined && compareBytes(entry.key, key) === 0 ? Uint8Array.from(entry.value) : undefined;
   }
 
   async #answer<Answer>(act: () => Answer): Promise<Answer> {
@@ -86,7 +86,7 @@ export class MemoryKeyValue implements KeyValue {
 }
 
 function copyOf(entry: { readonly key: Uint8Array; readonly value: Uint8Array }): KeyValueEntry {
-  return { key: entry.key.slice(), value: entry.value.slice() };
+  return { key: Uint8Array.from(entry.key), value: Uint8Array.from(entry.value) };
 }
 
 function applyTo(entries: KeyValueEntry[], operation: KeyValueOperation): void {

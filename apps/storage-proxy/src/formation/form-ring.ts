@@ -1,0 +1,114 @@
+import type { PeerHello, PeerSession } from "@concord/adapter-ring";
+import type { KeyValue } from "@concord/ports";
+import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log } from "@concord/runtime";
+import { FORMATION_CALL_TIMEOUT_MS, FORMATION_LOG_INTERVAL_MS, FORMATION_RETRY_MS } from "../limits.ts";
+import { copyStore } from "./copy-store.ts";
+import { readMarker, writeMarker } from "./marker.ts";
+
+export interface FormationOptions {
+  readonly store: KeyValue;
+  readonly peers: readonly PeerSession[];
+  /** Names of all nodes of the ring, sorted. */
+  readonly members: readonly string[];
+  readonly clock: Clock;
+  readonly checksum: Checksum;
+  readonly log: Log;
+  /** No write of an earlier life of this node is still under way after this time. */
+  readonly settleMs: number;
+  /** Aborted when the node is stopped meanwhile. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes the store part of its ring (TXR4), the decision table of the README:
+ * a formed store goes on; a store that was joining finishes; an empty one joins when no peer knows this node, else it was lost and is
+ * copied from both peers before it serves. Throws INTERNAL when the members differ: the node must not start.
+ */
+export async function formRing(options: FormationOptions): Promise<void> {
+  const { store, checksum, members, log } = options;
+  const marker = await readMarker(store, checksum);
+  if (marker.kind !== "empty" && !sameMembers(marker.members, members)) throw refuse("this node's own store", marker.members, members);
+  if (marker.kind === "formed") return greetOnce(options);
+  if (marker.kind === "empty") {
+    const hellos = await greetAll(options, false);
+    if (hellos.some((hello) => hello.knowsCaller)) {
+      log.warn("this node was part of the ring and its store is empty: copying from both peers", { peers: options.peers.length });
+      await restoreFromPeers(options);
+    }
+    await writeMarker(store, { kind: "joining", members }, checksum);
+  }
+  // Both peers remember us before we serve: if we lose the store, one of them says so (I2).
+  await greetAll(options, true);
+  await writeMarker(store, { kind: "formed", members }, checksum);
+  log.info("part of the ring", { members: members.join(",") });
+}
+
+/** A formed node starts without its peers; but not into another ring. */
+async function greetOnce(options: FormationOptions): Promise<void> {
+  const hellos = await Promise.all(options.peers.map((peer) => peer.hello(FORMATION_CALL_TIMEOUT_MS, true).catch(() => undefined)));
+  hellos.forEach((hello) => hello !== undefined && checkMembers(hello, options.members));
+}
+
+async function restoreFromPeers(options: FormationOptions): Promise<void> {
+  // What a peer acknowledged together with our earlier life is on its disk by now.
+  await sleep(options.clock, options.settleMs, options.signal);
+  for (;;) {
+    stopIfAborted(options.signal);
+    try {
+      await copyStore(options);
+      return;
+    } catch (thrown) {
+      options.log.warn("copying from the peers failed; trying again", { reason: toConcordError(thrown).message });
+      await sleep(options.clock, FORMATION_RETRY_MS, options.signal);
+    }
+  }
+}
+
+/** Answers of all peers; waits for them as long as it takes, with a line in the log. */
+async function greetAll(options: FormationOptions, formed: boolean): Promise<PeerHello[]> {
+  const { clock, log } = options;
+  const hellos = new Map<string, PeerHello>();
+  let lastLogMs = -Infinity;
+  for (;;) {
+    stopIfAborted(options.signal);
+    const missing = options.peers.filter((peer) => !hellos.has(peer.name));
+    await Promise.all(missing.map((peer) => greet(peer, formed, options.members, hellos)));
+    const silent = options.peers.filter((peer) => !hellos.has(peer.name)).map((peer) => peer.name);
+    if (silent.length === 0) return [...hellos.values()];
+    if (clock.monotonicMs() - lastLogMs >= FORMATION_LOG_INTERVAL_MS) {
+      log.info("waiting for peers to form the ring", { peers: silent.join(",") });
+      lastLogMs = clock.monotonicMs();
+    }
+    await sleep(clock, FORMATION_RETRY_MS, options.signal);
+  }
+}
+
+async function greet(peer: PeerSession, formed: boolean, members: readonly string[], hellos: Map<string, PeerHello>): Promise<void> {
+  let hello: PeerHello;
+  try {
+    hello = await peer.hello(FORMATION_CALL_TIMEOUT_MS, formed);
+  } catch (thrown) {
+    const error = toConcordError(thrown);
+    if (error.code === "UNAUTHENTICATED" || error.code === "PERMISSION_DENIED") throw thrown;
+    return;
+  }
+  checkMembers(hello, members);
+  hellos.set(peer.name, hello);
+}
+
+function checkMembers(hello: PeerHello, members: readonly string[]): void {
+  if (!sameMembers(hello.members, members)) throw refuse(`node ${hello.node}`, hello.members, members);
+}
+
+function refuse(who: string, theirs: readonly string[], ours: readonly string[]): ConcordError {
+  const text = `${who} belongs to the ring [${theirs.join(", ")}], this node is configured for [${ours.join(", ")}]; a ring's members never change`;
+  return new ConcordError("INTERNAL", text, { applied: "no" });
+}
+
+function sameMembers(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((name, at) => right[at] === name);
+}
+
+function stopIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new ConcordError("CANCELLED", "the node is stopped before its ring was formed", { applied: "no" });
+}

@@ -1,0 +1,44 @@
+import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
+import type { KeyValue, KeyValueOperation } from "@concord/ports";
+import type { Checksum } from "@concord/runtime";
+
+/**
+ * What a store says of itself (namespace 'm', never copied): how far its node came in joining the ring, with which members, and
+ * which peers it knows to have been part of the ring (TXR4).
+ */
+export type Marker =
+  | { readonly kind: "empty" }
+  /** New in a ring: the peers are being told. Has never served. */
+  | { readonly kind: "joining"; readonly members: readonly string[] }
+  /** Part of the ring; every peer knows it. */
+  | { readonly kind: "formed"; readonly members: readonly string[] };
+
+const encoder = new TextEncoder();
+const FORMAT_VERSION = 1;
+const MARKER_KEY = encoder.encode("m:marker");
+const PEER_PREFIX = "m:peer:";
+const KINDS = ["joining", "formed"] as const;
+
+export async function readMarker(store: KeyValue, checksum: Checksum): Promise<Marker> {
+  const stored = await store.get(MARKER_KEY);
+  if (stored === undefined) return { kind: "empty" };
+  const reader = new ByteReader(openRecord(stored, FORMAT_VERSION, checksum).body);
+  const kind = KINDS[reader.u8()] ?? "joining";
+  const members = Array.from({ length: reader.varint() }, () => reader.text());
+  return { kind, members };
+}
+
+export async function writeMarker(store: KeyValue, marker: Exclude<Marker, { kind: "empty" }>, checksum: Checksum): Promise<void> {
+  const writer = new ByteWriter().u8(KINDS.indexOf(marker.kind)).varint(marker.members.length);
+  for (const member of marker.members) writer.text(member);
+  await store.batch([{ kind: "put", key: MARKER_KEY, value: sealRecord(FORMAT_VERSION, writer.finish(), checksum) }], { sync: true });
+}
+
+/** Has this peer's store been part of the ring? */
+export async function knowsPeer(store: KeyValue, peer: string): Promise<boolean> {
+  return (await store.get(encoder.encode(PEER_PREFIX + peer))) !== undefined;
+}
+
+export function peerKnown(peer: string): KeyValueOperation {
+  return { kind: "put", key: encoder.encode(PEER_PREFIX + peer), value: Uint8Array.of(1) };
+}

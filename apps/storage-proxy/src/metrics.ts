@@ -1,0 +1,12 @@
+import { ENGINE_METRICS } from "@concord/engine";
+import { QUORUM_METRICS } from "@concord/quorum";
+import { RPC_METRICS } from "@concord/rpc";
+import type { MetricDefinition } from "@concord/runtime";
+
+/** Every metric a storage-proxy reports. */
+export const STORAGE_PROXY_METRICS: readonly MetricDefinition[] = [
+  ...RPC_METRICS,
+  ...ENGINE_METRICS,
+  ...QUORUM_METRICS,
+  { name: "storage_outcomes_purged_total", kind: "counter", help: "Rows of old transaction outcomes removed from this node.", labels: [] },
+];

@@ -1,0 +1,118 @@
+import { ByteWriter } from "@concord/codec";
+import { liveRow, type CellValue, type Row, type RowRange, type RowStore } from "@concord/ports";
+import { ConcordError, unreachable } from "@concord/runtime";
+import { baseKeyOf, baseRowOf, indexOf, keyText, tableOf, type IndexScan, type ReadPlan, type SchemaCatalogue } from "@concord/schema";
+import { INTERSECTION_ROWS_MAX, PAGE_ROWS_MAX } from "../limits.ts";
+import { rangeFingerprint, type PagePosition, type PageTokens } from "./page-token.ts";
+
+export interface ReadContext {
+  readonly rows: RowStore;
+  readonly catalogue: SchemaCatalogue;
+  readonly tokens: PageTokens;
+  readonly pageSize: number;
+  readonly pageToken: Uint8Array;
+  readonly timeoutMs: number;
+}
+
+export interface ResultPage {
+  readonly rows: readonly Row[];
+  /** Empty = this was the last. */
+  readonly nextPageToken: Uint8Array;
+}
+
+const NO_TOKEN = new Uint8Array();
+
+/** Runs a planned read outside transactions (TX8): keys and ranges only, nothing is scanned or filtered (TX22). */
+export function runRead(plan: ReadPlan, context: ReadContext): Promise<ResultPage> {
+  switch (plan.kind) {
+    case "read-rows":
+      return readRows(plan, context);
+    case "read-range":
+      return readRange(plan.range, plan.limit, context, (row) => row);
+    case "read-index":
+      return plan.scans.length === 1 ? readIndex(plan, plan.scans[0]!, context) : intersect(plan, context);
+    default:
+      return unreachable(plan);
+  }
+}
+
+async function readRows(plan: Extract<ReadPlan, { kind: "read-rows" }>, context: ReadContext): Promise<ResultPage> {
+  context.tokens.read(fingerprintOfKeys(), context.pageToken);
+  const images = await context.rows.read(plan.keys, { timeoutMs: context.timeoutMs });
+  return { rows: images.map(liveRow).filter((row) => row !== undefined), nextPageToken: NO_TOKEN };
+}
+
+/** No token was ever issued for it, so every one is refused. */
+function fingerprintOfKeys(): Uint8Array {
+  return new ByteWriter().text("rows by key have one page").finish();
+}
+
+/** The index table holds a copy of the row (TX20). */
+function readIndex(plan: Extract<ReadPlan, { kind: "read-index" }>, scan: IndexScan, context: ReadContext): Promise<ResultPage> {
+  const definition = tableOf(context.catalogue, plan.table);
+  const index = indexOf(definition, scan.index.name);
+  return readRange(scan.range, plan.limit, context, (row) => baseRowOf(definition, index, row));
+}
+
+async function readRange(range: RowRange, limit: number | undefined, context: ReadContext, toRow: (row: Row) => Row): Promise<ResultPage> {
+  const query = rangeFingerprint(range);
+  const position = context.tokens.read(query, context.pageToken);
+  const remaining = position === undefined ? limit : position.remaining;
+  const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX);
+  if (wanted === 0) return { rows: [], nextPageToken: NO_TOKEN };
+  const page = await context.rows.readRange({ ...range, limit: wanted, ...afterOf(position) }, { timeoutMs: context.timeoutMs });
+  const rows = page.rows.map((image) => toRow(liveRow(image)!));
+  const left = remaining === undefined ? undefined : remaining - rows.length;
+  if (page.next === undefined || left === 0) return { rows, nextPageToken: NO_TOKEN };
+  return { rows, nextPageToken: context.tokens.issue(query, { after: page.next, remaining: left }) };
+}
+
+/** Rows that every scan finds, in the order of the first (TX28). The other scans are read whole, page after page of the first filtered. */
+async function intersect(plan: Extract<ReadPlan, { kind: "read-index" }>, context: ReadContext): Promise<ResultPage> {
+  const definition = tableOf(context.catalogue, plan.table);
+  const [first, ...others] = plan.scans;
+  const found = await Promise.all(others.map((scan) => keysOfScan(plan.table, scan, context)));
+  const writer = new ByteWriter();
+  for (const scan of plan.scans) writer.bytes(rangeFingerprint(scan.range));
+  const query = writer.finish();
+  let position: PagePosition | undefined = context.tokens.read(query, context.pageToken);
+  let remaining = position === undefined ? plan.limit : position.remaining;
+  const rows: Row[] = [];
+  const index = indexOf(definition, first!.index.name);
+  for (;;) {
+    const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX) - rows.length;
+    if (wanted <= 0) break;
+    const page = await context.rows.readRange({ ...first!.range, limit: wanted, ...afterOf(position) }, { timeoutMs: context.timeoutMs });
+    for (const image of page.rows) {
+      const row = baseRowOf(definition, index, liveRow(image)!);
+      if (found.every((keys) => keys.has(keyText(row.key)))) rows.push(row);
+    }
+    if (page.next === undefined) return { rows, nextPageToken: NO_TOKEN };
+    position = { after: page.next, remaining };
+  }
+  remaining = remaining === undefined ? undefined : remaining - rows.length;
+  if (remaining === 0 || position === undefined) return { rows, nextPageToken: NO_TOKEN };
+  return { rows, nextPageToken: context.tokens.issue(query, { after: position.after, remaining }) };
+}
+
+async function keysOfScan(table: string, scan: IndexScan, context: ReadContext): Promise<ReadonlySet<string>> {
+  const definition = tableOf(context.catalogue, table);
+  const index = indexOf(definition, scan.index.name);
+  const keys = new Set<string>();
+  let position: PagePosition | undefined;
+  for (;;) {
+    const range = { ...scan.range, limit: PAGE_ROWS_MAX, ...afterOf(position) };
+    const page = await context.rows.readRange(range, { timeoutMs: context.timeoutMs });
+    for (const image of page.rows) keys.add(keyText(baseKeyOf(definition, index, image.key)));
+    if (keys.size > INTERSECTION_ROWS_MAX) {
+      const metadata = { limit: "INTERSECTION_ROWS_MAX", value: String(INTERSECTION_ROWS_MAX) };
+      throw new ConcordError("LIMIT_EXCEEDED", `index ${index.name} finds more than ${INTERSECTION_ROWS_MAX} rows to intersect; use one index that serves all conditions`, { metadata });
+    }
+    if (page.next === undefined) return keys;
+    position = { after: page.next, remaining: undefined };
+  }
+}
+
+function afterOf(position: PagePosition | undefined): { readonly after?: readonly CellValue[] } {
+  return position === undefined ? {} : { after: position.after };
+}

@@ -1,0 +1,99 @@
+import type { HandlerContext, UnaryHandler } from "@concord/rpc";
+import { ConcordError, unreachable } from "@concord/runtime";
+import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
+import type { Parts } from "../node-parts.ts";
+import { runRead } from "../rows/run-query.ts";
+import { budgetMs } from "./budget.ts";
+import { checkedPageSize, limitExceeded } from "./checks.ts";
+import { runCreate } from "./create-tables.ts";
+import { cellFromWire, malformed, required, rowToWire, type WireCellValue } from "./wire.ts";
+import { applyWrite, refuseTransactional } from "./write.ts";
+
+interface QueryRequest {
+  readonly statement: { readonly text: string; readonly binds: readonly WireCellValue[] } | null;
+  readonly pageSize: number;
+  readonly pageToken: Uint8Array;
+  readonly timestampUs: bigint;
+  readonly schemaVersion: bigint;
+  readonly batchId: Uint8Array;
+}
+
+const BINDS_MAX = 4096;
+
+/** One CQL statement: plain tables, or a SELECT on any (TX24). It compiles to the same plan as a structured request. */
+export function queryHandler(parts: Parts): UnaryHandler {
+  return async (request: QueryRequest, context) => {
+    const { text, binds } = required(request.statement, "statement");
+    if (binds.length > BINDS_MAX) throw limitExceeded("BINDS_MAX", BINDS_MAX, `${binds.length} bind values`);
+    const pageSize = checkedPageSize(request.pageSize);
+    const statement = parse(text);
+    const { config, sources, schema } = parts();
+    if (isCreate(statement)) {
+      const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+      return { schemaVersion: await runCreate(parts(), [text], timeoutMs) };
+    }
+    const catalogue = await schema.having(tablesOf(statement), request.schemaVersion);
+    const planned = plan(statement, catalogue, binds.map(cellFromWire), sources);
+    return execute(parts, { request, pageSize, planned, catalogue, context });
+  };
+}
+
+interface Execution {
+  readonly request: QueryRequest;
+  readonly pageSize: number;
+  readonly planned: Plan;
+  readonly catalogue: SchemaCatalogue;
+  readonly context: HandlerContext;
+}
+
+async function execute(parts: Parts, execution: Execution): Promise<object> {
+  const { planned } = execution;
+  switch (planned.kind) {
+    case "read-rows":
+    case "read-range":
+    case "read-index":
+      return select(parts, execution, planned);
+    case "write":
+      return write(parts, execution, planned);
+    case "batch":
+      return batch(parts, execution, planned);
+    case "create-table":
+    case "create-index":
+      throw malformed("a CREATE has no bind values");
+    default:
+      return unreachable(planned);
+  }
+}
+
+async function select(parts: Parts, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<object> {
+  const { rows, pageTokens, config, sources } = parts();
+  const timeoutMs = budgetMs(context, sources.clock, config.readTimeoutMs);
+  const page = await runRead(planned, { rows, catalogue, tokens: pageTokens, pageSize, pageToken: request.pageToken, timeoutMs });
+  const columns = new Set(planned.columns);
+  return { rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
+}
+
+async function write(parts: Parts, { request, context }: Execution, planned: Extract<WritePlan, { kind: "write" }>): Promise<object> {
+  const { config, sources } = parts();
+  refuseTransactional(planned.tableKind, planned.write.table);
+  const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+  return { timestampUs: await applyWrite(parts(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
+}
+
+async function batch(parts: Parts, { request, context }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<object> {
+  refuseTransactional(planned.tableKind, planned.writes[0]!.table);
+  void request;
+  void context;
+  void parts;
+  throw new ConcordError("UNIMPLEMENTED", "batches come soon");
+}
+
+function isCreate(statement: Statement): boolean {
+  return statement.body.kind === "create-table" || statement.body.kind === "create-index";
+}
+
+function tablesOf(statement: Statement): string[] {
+  const { body } = statement;
+  if (body.kind === "batch") return [...new Set(body.writes.map((one) => one.table))];
+  return [body.table];
+}

@@ -1,0 +1,44 @@
+import { liveRow, type RowRange } from "@concord/ports";
+import type { HandlerContext, UnaryHandler } from "@concord/rpc";
+import { tableOf, validateRange } from "@concord/schema";
+import type { Parts } from "../node-parts.ts";
+import { rangeFingerprint } from "../rows/page-token.ts";
+import { budgetMs } from "./budget.ts";
+import { checkedPageSize, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
+import { imageToWire, rangeFromWire, rowToWire, type WireRowRange } from "./wire.ts";
+
+interface ReadRangeRequest {
+  readonly range: WireRowRange | null;
+  readonly pageSize: number;
+  readonly pageToken: Uint8Array;
+  readonly mode: string;
+  readonly schemaVersion: bigint;
+  readonly images: boolean;
+}
+
+/** One page of one partition in clustering order at quorum. */
+export function readRangeHandler(parts: Parts): UnaryHandler {
+  return async (request: ReadRangeRequest, context) => {
+    const { rows, config, sources, pageTokens } = parts();
+    checkReadMode(request.mode);
+    checkImagesRole(request.images, context);
+    const range = await checkedRange(parts, request, context);
+    const query = rangeFingerprint(range);
+    const position = pageTokens.read(query, request.pageToken);
+    const timeoutMs = budgetMs(context, sources.clock, config.readTimeoutMs);
+    const page = await rows.readRange(position === undefined ? range : { ...range, after: position.after }, { timeoutMs });
+    const token = page.next === undefined ? new Uint8Array() : pageTokens.issue(query, { after: page.next, remaining: undefined });
+    if (request.images) return { rows: [], images: page.rows.map(imageToWire), nextPageToken: token };
+    return { rows: page.rows.map((image) => rowToWire(liveRow(image)!)), images: [], nextPageToken: token };
+  };
+}
+
+async function checkedRange(parts: Parts, request: ReadRangeRequest, context: HandlerContext): Promise<RowRange> {
+  const range = rangeFromWire(request.range, checkedPageSize(request.pageSize));
+  if (isCoordinator(context)) {
+    for (const prefix of [range.lower?.prefix, range.upper?.prefix]) checkKeyShape({ ...range, clustering: prefix ?? [] });
+    return range;
+  }
+  const catalogue = await parts().schema.having([range.table], request.schemaVersion);
+  return validateRange(tableOf(catalogue, range.table), range);
+}

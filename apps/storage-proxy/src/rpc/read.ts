@@ -1,0 +1,42 @@
+import { liveRow, type RowKey } from "@concord/ports";
+import type { HandlerContext, UnaryHandler } from "@concord/rpc";
+import { tableOf, validateKey } from "@concord/schema";
+import { READ_KEYS_MAX } from "../limits.ts";
+import type { Parts } from "../node-parts.ts";
+import { budgetMs } from "./budget.ts";
+import { checkCount, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
+import { imageToWire, keyFromWire, rowToWire, type WireRowKey } from "./wire.ts";
+
+interface ReadRequest {
+  readonly keys: readonly WireRowKey[];
+  readonly mode: string;
+  readonly schemaVersion: bigint;
+  readonly images: boolean;
+}
+
+/** Rows by full primary key at quorum. */
+export function readHandler(parts: Parts): UnaryHandler {
+  return async (request: ReadRequest, context) => {
+    const { rows, config, sources } = parts();
+    checkCount(request.keys.length, READ_KEYS_MAX, "READ_KEYS_MAX", "keys");
+    checkReadMode(request.mode);
+    checkImagesRole(request.images, context);
+    const keys = await checkedKeys(parts, request, context);
+    const images = await rows.read(keys, { timeoutMs: budgetMs(context, sources.clock, config.readTimeoutMs) });
+    return {
+      results: images.map((image) => {
+        if (request.images) return image === undefined ? {} : { image: imageToWire(image) };
+        const row = liveRow(image);
+        return row === undefined ? {} : { row: rowToWire(row) };
+      }),
+    };
+  };
+}
+
+/** Coordinators read any table; what others ask for is checked against the schema. */
+async function checkedKeys(parts: Parts, request: ReadRequest, context: HandlerContext): Promise<readonly RowKey[]> {
+  const keys = request.keys.map(keyFromWire);
+  if (isCoordinator(context)) return keys.map(checkKeyShape);
+  const catalogue = await parts().schema.having([...new Set(keys.map((key) => key.table))], request.schemaVersion);
+  return keys.map((key) => validateKey(tableOf(catalogue, key.table), key));
+}

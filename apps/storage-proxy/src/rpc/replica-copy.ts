@@ -1,0 +1,32 @@
+import type { KeyValue, KeyValueEntry } from "@concord/ports";
+import type { UnaryHandler } from "@concord/rpc";
+import { COPIED_NAMESPACES } from "../formation/copy-store.ts";
+import { COPY_PAGE_BYTES_TARGET, REPLICA_ITEMS_MAX } from "../limits.ts";
+import type { Parts } from "../node-parts.ts";
+import { checkCount } from "./checks.ts";
+
+/** One page of this node's store for a peer that lost its own (TXR4). */
+export function copyHandler(parts: Parts, store: KeyValue): UnaryHandler {
+  return async (request: { readonly afterKey: Uint8Array; readonly limit: number }) => {
+    parts();
+    checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
+    const entries: KeyValueEntry[] = [];
+    let bytes = 0;
+    for (const namespace of COPIED_NAMESPACES) {
+      const from = laterOf(Uint8Array.of(namespace), request.afterKey);
+      const found = await store.range({ from, to: Uint8Array.of(namespace + 1), limit: request.limit - entries.length });
+      for (const entry of found) {
+        entries.push(entry);
+        bytes += entry.key.length + entry.value.length;
+        if (bytes >= COPY_PAGE_BYTES_TARGET || entries.length === request.limit) return { entries, done: false, lastKey: entry.key };
+      }
+    }
+    return { entries, done: true, lastKey: entries.at(-1)?.key ?? request.afterKey };
+  };
+}
+
+/** The first key of the namespace that comes after `afterKey`. */
+function laterOf(namespace: Uint8Array, afterKey: Uint8Array): Uint8Array {
+  const first = afterKey[0];
+  return first === namespace[0] ? Uint8Array.of(...afterKey, 0) : first !== undefined && first > namespace[0]! ? Uint8Array.of(namespace[0]! + 1) : namespace;
+}

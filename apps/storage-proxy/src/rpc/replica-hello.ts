@@ -1,0 +1,25 @@
+import type { KeyValue } from "@concord/ports";
+import type { UnaryHandler } from "@concord/rpc";
+import { knowsPeer, peerKnown } from "../formation/marker.ts";
+import { malformed } from "./wire.ts";
+
+export interface HelloOptions {
+  readonly node: string;
+  readonly members: readonly string[];
+  /** The store's own writes of Hello go beside the engine: no step loads them. */
+  readonly store: KeyValue;
+  readonly formed: () => boolean;
+}
+
+/** Who we are, and whether we remember the caller as part of the ring (TXR4). Answers while the node starts. */
+export function helloHandler(options: HelloOptions): UnaryHandler {
+  return async (request: { readonly node: string; readonly members: readonly string[]; readonly formed: boolean }) => {
+    const { node, members, store } = options;
+    if (!members.includes(request.node) || request.node === node) throw malformed("the caller is no peer in this ring");
+    const sameRing = request.members.length === members.length && members.every((member, at) => request.members[at] === member);
+    const knowsCaller = await knowsPeer(store, request.node);
+    // Remembered before it is answered: the caller serves from then on.
+    if (request.formed && sameRing && !knowsCaller) await store.batch([peerKnown(request.node)], { sync: true });
+    return { node, formed: options.formed(), members, knowsCaller };
+  };
+}

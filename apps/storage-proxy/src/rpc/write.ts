@@ -1,0 +1,43 @@
+import type { UnaryHandler } from "@concord/rpc";
+import { ConcordError, type TimestampUs } from "@concord/runtime";
+import { planWrite, refuseSystemTable, type RowWrite, type TableKind } from "@concord/schema";
+import type { NodeParts, Parts } from "../node-parts.ts";
+import { budgetMs } from "./budget.ts";
+import { checkMutationBytes } from "./checks.ts";
+import { mutationOf, writeFromWire, type WireRowWrite } from "./wire.ts";
+
+interface WriteRequest {
+  readonly write: WireRowWrite | null;
+  readonly timestampUs: bigint;
+  readonly schemaVersion: bigint;
+}
+
+/** One row of a plain table at quorum. */
+export function writeHandler(parts: Parts): UnaryHandler {
+  return async (request: WriteRequest, context) => {
+    const { schema, config, sources } = parts();
+    const write = writeFromWire(request.write);
+    refuseSystemTable(write.table);
+    const catalogue = await schema.having([write.table], request.schemaVersion);
+    const planned = planWrite(catalogue, write);
+    refuseTransactional(planned.kind === "write" ? planned.tableKind : "plain", write.table);
+    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    const checked = planned.kind === "write" ? planned.write : write;
+    return { timestampUs: await applyWrite(parts(), checked, request.timestampUs, timeoutMs) };
+  };
+}
+
+/** `timestampUs` 0 = drawn here. Answers the timestamp the row has. */
+export async function applyWrite(parts: NodeParts, write: RowWrite, timestampUs: TimestampUs, timeoutMs: number): Promise<TimestampUs> {
+  const drawnUs = timestampUs === 0n ? parts.writeClock.draw() : parts.writeClock.check(timestampUs);
+  const mutation = mutationOf(write, drawnUs);
+  checkMutationBytes(mutation);
+  await parts.rows.apply([mutation], { timeoutMs });
+  return drawnUs;
+}
+
+/** A direct write would skip locks and index rows and could lose to the group's timestamps (TX8). */
+export function refuseTransactional(kind: TableKind, table: string): void {
+  if (kind === "plain") return;
+  throw new ConcordError("USE_TRANSACTION", `${table} is transactional: write it at the txn-coordinator`, { metadata: { table } });
+}
