@@ -1,0 +1,32 @@
+import { toConcordError, type Clock, type ConcordError } from "@concord/runtime";
+
+/** How far calls to several nodes came. */
+export interface Acks {
+  readonly enough: boolean;
+  readonly acked: number;
+  readonly failures: readonly ConcordError[];
+  /** Not answered yet: they may still act. */
+  readonly outstanding: number;
+}
+
+/** Waits for `needed` of the calls; settles early when they can not come any more, and at the time-out. Never rejects. */
+export function waitForAcks(clock: Clock, timeoutMs: number, needed: number, calls: readonly Promise<void>[]): Promise<Acks> {
+  return new Promise((resolve) => {
+    const failures: ConcordError[] = [];
+    let acked = 0;
+    const settle = (): void => {
+      timer.cancel();
+      resolve({ enough: acked >= needed, acked, failures: [...failures], outstanding: calls.length - acked - failures.length });
+    };
+    const timer = clock.setTimer(timeoutMs, settle);
+    const onAck = (): void => {
+      acked += 1;
+      if (acked === needed) settle();
+    };
+    const onFailure = (thrown: unknown): void => {
+      failures.push(toConcordError(thrown));
+      if (failures.length === calls.length - needed + 1) settle();
+    };
+    for (const call of calls) void call.then(onAck, onFailure);
+  });
+}

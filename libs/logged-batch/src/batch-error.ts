@@ -1,0 +1,23 @@
+import { ConcordError, type Applied, type ErrorCode, type TimeId } from "@concord/runtime";
+
+/** Which phase an error speaks of (LBD8). */
+export type WriteType = "BATCH_LOG" | "BATCH" | "UNLOGGED_BATCH";
+/** How far the batch came (LBD8). */
+export type BatchOutcome = "NOT_LOGGED" | "LOG_UNKNOWN" | "LOGGED_PENDING" | "APPLIED";
+
+export interface BatchFailure {
+  readonly id: TimeId;
+  readonly writeType: WriteType;
+  /** Undefined: without a log nobody can tell. */
+  readonly outcome: BatchOutcome | undefined;
+  readonly applied?: Applied;
+  readonly cause?: unknown;
+}
+
+/** An error of a batch: metadata tells its phase, how far it came and its id. */
+export function batchError(code: ErrorCode, message: string, failure: BatchFailure): ConcordError {
+  const outcome: Record<string, string> = failure.outcome === undefined ? {} : { outcome: failure.outcome };
+  const metadata = { writeType: failure.writeType, batchId: failure.id, ...outcome };
+  const applied = failure.applied === undefined ? {} : { applied: failure.applied };
+  return new ConcordError(code, message, { metadata, cause: failure.cause, ...applied });
+}

@@ -1,0 +1,116 @@
+import type { Mutation } from "@concord/ports";
+import { assert, type ConcordError, type TimeId, type TimestampUs } from "@concord/runtime";
+import { waitForAcks, type Acks } from "./acks.ts";
+import { batchError, type WriteType } from "./batch-error.ts";
+import { chooseHolders, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
+
+/** A batch ready to run: one timestamp, the net image of each row, encoded once. */
+export interface PreparedBatch {
+  readonly id: TimeId;
+  readonly timestampUs: TimestampUs;
+  readonly rowCount: number;
+  readonly mutations: readonly Uint8Array[];
+  /** False: unlogged was asked for, or all rows are of one partition (LB12). */
+  readonly logged: boolean;
+}
+
+export interface BatchResult {
+  readonly id: TimeId;
+  readonly timestampUs: TimestampUs;
+  /** Nodes whose batchlog held it; empty when no log was needed (LB3). */
+  readonly holders: readonly string[];
+}
+
+export interface BatchSteps {
+  readonly ring: BatchRing;
+  /** The entry for these holders as one sealed value (LB15). */
+  readonly seal: (batch: PreparedBatch, holders: readonly string[]) => Uint8Array;
+  /** Every replica has every mutation: the holders may forget the batch (LB7, LBD1). */
+  readonly remove: (id: TimeId, holders: readonly BatchNode[]) => void;
+}
+
+export type MutationsAt = (timestampUs: TimestampUs) => readonly Mutation[];
+
+/**
+ * Executes one batch as the steps of the spec. Resolves when every write has its quorum (outcome APPLIED). Errors say how far it
+ * came: REPLICAS_UNAVAILABLE (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), BATCH_TIMEOUT
+ * (LOGGED_PENDING: replay completes it, do not undo, LB6), WRITE_TIMEOUT (no log: may be applied in part).
+ */
+export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Promise<BatchResult> {
+  const { ring } = steps;
+  refuseUnavailable(ring, batch);
+  const { id, timestampUs } = batch;
+  if (!batch.logged) {
+    await applyAtQuorum(ring, batch, "UNLOGGED_BATCH");
+    return { id, timestampUs, holders: [] };
+  }
+  const holders = chooseHolders(ring);
+  if (holders === undefined) throw unavailable(batch, "no other node can keep the batch", "BATCH_LOG");
+  ring.killPoint("batch:before-log");
+  await writeLog(steps, batch, holders);
+  // logged at two before the first row is touched (I1)
+  ring.killPoint("batch:after-log");
+  const { everywhere } = await applyAtQuorum(ring, batch, "BATCH");
+  void everywhere.then((complete) => {
+    if (!complete) return;
+    // every replica has every mutation before the log forgets it (I2)
+    ring.killPoint("batch:before-remove");
+    steps.remove(id, holders);
+  });
+  return { id, timestampUs, holders: holders.map((holder) => holder.name) };
+}
+
+/** LB2: nothing is written when some mutation could not reach its quorum. Every node holds every row, so one look is enough. */
+function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
+  const reachable = ring.nodes.filter((node) => node.rows.reachable).length;
+  if (reachable >= quorumOf(ring)) return;
+  const text = `${reachable} of ${ring.nodes.length} replicas are reachable, ${quorumOf(ring)} are needed`;
+  throw unavailable(batch, text, batch.logged ? "BATCH_LOG" : "UNLOGGED_BATCH");
+}
+
+/** LB3: all holders have it on synced disk (LBD2), or LB4. */
+async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readonly BatchNode[]): Promise<void> {
+  const { ring } = steps;
+  assert(holders.length === 2 || ring.nodes.length === 1, "two holders keep a batch (LB3)");
+  const entry = steps.seal(batch, holders.map((holder) => holder.name));
+  const puts = holders.map((holder) => holder.batchLog.put([entry], ring.writeTimeoutMs));
+  const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, holders.length, puts);
+  if (acks.enough) return;
+  const mismatch = acks.failures.find((failure) => failure.code === "IDEMPOTENCY_MISMATCH");
+  if (mismatch !== undefined) throw mismatch;
+  if (neverTaken(acks)) throw unavailable(batch, "no holder took the batch", "BATCH_LOG", acks.failures[0]);
+  const text = `${acks.acked} of ${holders.length} holders confirmed the batch; repeat it with the same id`;
+  throw batchError("BATCH_LOG_TIMEOUT", text, { id: batch.id, writeType: "BATCH_LOG", outcome: "LOG_UNKNOWN", cause: acks.failures[0] });
+}
+
+/** LB5: to all replicas, done when a quorum has it. `everywhere` tells whether all of them came to have it (LBD1). */
+async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch, writeType: WriteType): Promise<{ everywhere: Promise<boolean> }> {
+  let first = true;
+  const applies = ring.nodes.map(async (node) => {
+    await node.rows.applyRows(batch.mutations, ring.writeTimeoutMs);
+    if (first && batch.logged) ring.killPoint("batch:after-first-replica");
+    first = false;
+  });
+  const everywhere = Promise.all(applies).then(
+    () => true,
+    () => false,
+  );
+  const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);
+  if (acks.enough) return { everywhere };
+  if (batch.logged) {
+    const text = "the batch is logged and will be completed; do not undo it";
+    throw batchError("BATCH_TIMEOUT", text, { id: batch.id, writeType, outcome: "LOGGED_PENDING", cause: acks.failures[0] });
+  }
+  if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, acks.failures[0]);
+  const text = `${acks.acked} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
+  throw batchError("WRITE_TIMEOUT", text, { id: batch.id, writeType, outcome: undefined, cause: acks.failures[0] });
+}
+
+function neverTaken(acks: Acks): boolean {
+  return acks.acked === 0 && acks.outstanding === 0 && acks.failures.every((failure) => failure.applied === "no");
+}
+
+function unavailable(batch: PreparedBatch, message: string, writeType: WriteType, cause?: ConcordError): ConcordError {
+  const code = cause?.code === "OVERLOADED" ? "OVERLOADED" : "REPLICAS_UNAVAILABLE";
+  return batchError(code, message, { id: batch.id, writeType, outcome: "NOT_LOGGED", applied: "no", cause });
+}

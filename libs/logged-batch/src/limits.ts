@@ -1,0 +1,28 @@
+/** Rows of one batch (LBD11); each may need a delete and an insert (LBD14). */
+export const BATCH_ROWS_MAX = 1000;
+/** Encoded bytes of one batch's mutations (LBD11): an entry and an apply each fit one message. */
+export const BATCH_BYTES_MAX = 1024 * 1024;
+/** Batches a node executes at the same time; one more is OVERLOADED. */
+export const EXECUTING_BATCHES_MAX = 1024;
+
+/** How long, and for how many batches, a repeated id is answered with the first outcome. */
+export const IDEMPOTENCY_WINDOW_MS = 600_000;
+export const IDEMPOTENCY_ENTRIES_MAX = 10_000;
+
+/** Entries a holder keeps; one more is OVERLOADED until some are completed. */
+export const PENDING_ENTRIES_MAX = 100_000;
+/** Their bytes together. */
+export const PENDING_BYTES_MAX = 1024 * 1024 * 1024;
+/** Entries in one put, ids in one remove. */
+export const LOG_CALL_ENTRIES_MAX = 1000;
+/** Ids that wait to be removed at one holder; more are left to replay. */
+export const REMOVALS_WAITING_MAX = 10_000;
+
+/** Bounds of one replay run (LBD5); the next interval takes the next ones. */
+export const REPLAY_ENTRIES_MAX = 1000;
+export const REPLAY_CONCURRENCY = 8;
+/** Entries of a page of lists. */
+export const LIST_PAGE_DEFAULT = 100;
+export const LIST_PAGE_MAX = 1000;
+/** Ten days, as Cassandra's default: an older batch could bring deleted rows back. */
+export const GC_GRACE_MS = 10 * 24 * 3600 * 1000;

@@ -1,0 +1,34 @@
+import type { KeyValue, KeyValueEntry, StepRunner } from "@concord/ports";
+import type { Checksum, Clock } from "@concord/runtime";
+import { ENTRY_RANGE, idOfKey, LETTER_RANGE } from "./batch-entry.ts";
+import { BatchLog } from "./batch-log.ts";
+import type { BatchLogReplica } from "./batch-node.ts";
+
+const PAGE_ENTRIES = 256;
+
+/** Loads the index of a node's batchlog and dead letters. Entries that fail their check are noted; replay sets them aside (LBD6). */
+export async function openBatchLog(store: KeyValue, checksum: Checksum, clock: Clock): Promise<BatchLog> {
+  const log = new BatchLog(checksum, clock);
+  for await (const { key, value } of pages(store, ENTRY_RANGE)) log.found(idOfKey(key), value);
+  for await (const { key } of pages(store, LETTER_RANGE)) log.foundLetter(idOfKey(key));
+  return log;
+}
+
+/** This node's own batchlog as its ring sees it. */
+export function localBatchLog(log: BatchLog, runner: StepRunner): BatchLogReplica {
+  return {
+    put: async (entries) => runner.submit(log.put(entries)),
+    remove: async (ids) => runner.submit(log.remove(ids)),
+  };
+}
+
+async function* pages(store: KeyValue, range: { from: Uint8Array; to: Uint8Array }): AsyncGenerator<KeyValueEntry> {
+  let from = range.from;
+  for (;;) {
+    const page = await store.range({ from, to: range.to, limit: PAGE_ENTRIES });
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE_ENTRIES) return;
+    from = Uint8Array.of(...last.key, 0);
+  }
+}

@@ -1,0 +1,42 @@
+import type { Clock, TimeId, TimestampUs } from "@concord/runtime";
+import type { BatchResult } from "./execute-batch.ts";
+import { IDEMPOTENCY_ENTRIES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
+
+export interface KnownBatch {
+  readonly timestampUs: TimestampUs;
+  readonly digest: string;
+  state:
+    | { readonly kind: "running"; readonly result: Promise<BatchResult> }
+    | { readonly kind: "applied"; readonly result: BatchResult }
+    | { readonly kind: "failed" };
+}
+
+/** The batches this node has run lately, by id, oldest first. In memory: after a restart replay has completed what was logged. */
+export class OutcomeWindow {
+  readonly #clock: Clock;
+  readonly #known = new Map<TimeId, { readonly batch: KnownBatch; readonly atMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  find(id: TimeId): KnownBatch | undefined {
+    this.#expire();
+    return this.#known.get(id)?.batch;
+  }
+
+  add(id: TimeId, batch: KnownBatch): void {
+    this.#known.delete(id);
+    this.#known.set(id, { batch, atMs: this.#clock.monotonicMs() });
+    this.#expire();
+  }
+
+  #expire(): void {
+    const expiredMs = this.#clock.monotonicMs() - IDEMPOTENCY_WINDOW_MS;
+    for (const [id, { batch, atMs }] of this.#known) {
+      if (this.#known.size <= IDEMPOTENCY_ENTRIES_MAX && atMs > expiredMs) return;
+      if (batch.state.kind === "running") return;
+      this.#known.delete(id);
+    }
+  }
+}

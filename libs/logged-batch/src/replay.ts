@@ -1,0 +1,207 @@
+import { decodeMutation, type RowKey, type StepRunner } from "@concord/ports";
+import { ConcordError, toConcordError, silentLog, silentMetrics, type Checksum, type Log, type Metrics, type TimeId, type Timer } from "@concord/runtime";
+import { decodeEntry, type BatchEntry, type DeadLetter, type DeadLetterReason } from "./batch-entry.ts";
+import { batchError } from "./batch-error.ts";
+import type { BatchLog, PendingBatch } from "./batch-log.ts";
+import { quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
+import { GC_GRACE_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX } from "./limits.ts";
+
+export interface BatchReplayOptions {
+  readonly ring: BatchRing;
+  /** This node's batchlog. */
+  readonly batchLog: BatchLog;
+  readonly runner: StepRunner;
+  readonly checksum: Checksum;
+  /** An entry older than this is an orphan (LB8): 2 x the write timeout. */
+  readonly graceMs: number;
+  readonly intervalMs: number;
+  /** The smallest gc_grace of the tables concerned. */
+  readonly gcGraceMs?: number;
+  readonly log?: Log;
+  readonly metrics?: Metrics;
+}
+
+export interface ReplayCount {
+  readonly completed: number;
+  readonly kept: number;
+  readonly deadLettered: number;
+}
+
+type ReplayResult = "completed" | "kept" | "dead_lettered" | "gone";
+
+/**
+ * Completes the batches whose coordinator did not (LB8): at an interval, what is older than the grace period goes to all replicas
+ * with its original timestamp and is removed at all holders once every replica has it; else it is kept for the next run (LBD1). The
+ * entry is its own hint. Holders take turns by rank (LBD4).
+ */
+export class BatchReplay {
+  readonly #options: BatchReplayOptions;
+  readonly #ring: BatchRing;
+  readonly #log: Log;
+  readonly #metrics: Metrics;
+  readonly #openedAtMs: number;
+  #timer: Timer | undefined;
+  #run: Promise<ReplayCount> | undefined;
+
+  constructor(options: BatchReplayOptions) {
+    this.#options = options;
+    this.#ring = options.ring;
+    this.#log = options.log ?? silentLog;
+    this.#metrics = options.metrics ?? silentMetrics;
+    this.#openedAtMs = options.ring.clock.monotonicMs();
+  }
+
+  /** From now on a run at each interval; the first one at once, for what a crash of this node left. */
+  start(): void {
+    this.#schedule(0);
+  }
+
+  /** No further run begins; resolves when the one in progress has ended, after one write timeout at the latest. */
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    await this.#run;
+  }
+
+  /** Replays all pending entries, whatever their age. */
+  async replayNow(): Promise<ReplayCount> {
+    await this.#run;
+    return this.#replay(() => true);
+  }
+
+  /** Replays what is orphaned; joins a run in progress. */
+  runOnce(): Promise<ReplayCount> {
+    return this.#run ?? this.#replay((pending) => this.#isOrphan(pending));
+  }
+
+  /** Oldest first. */
+  async deadLetters(limit: number): Promise<readonly DeadLetter[]> {
+    const ids = this.#options.batchLog.letters().slice(0, limit);
+    return ids.length === 0 ? [] : this.#options.runner.submit(this.#options.batchLog.readLetters(ids));
+  }
+
+  /**
+   * Executes a dead letter again with its original timestamp; it is back in the log first, so it can not be lost (I4). NOT_FOUND,
+   * CORRUPT_DATA, BATCH_INVALID when older than gc_grace and not forced (LBD6), BATCH_TIMEOUT: it will be completed.
+   */
+  async redrive(id: TimeId, force: boolean): Promise<readonly RowKey[]> {
+    const { batchLog, runner, checksum } = this.#options;
+    const [letter] = await runner.submit(batchLog.readLetters([id]));
+    if (letter === undefined) throw new ConcordError("NOT_FOUND", `no dead letter ${id}`, { metadata: { batchId: id } });
+    const entry = decodeEntry(letter.entry, checksum);
+    const rows = entry.mutations.map((mutation) => decodeMutation(mutation).key);
+    if (this.#isExpired(entry.createdMs) && !force) throw expired(entry, rows);
+    const pending = await runner.submit(batchLog.revive({ ...entry, createdMs: this.#ring.clock.nowMs(), holders: [this.#ring.self] }));
+    const result = await this.#complete(pending, entry);
+    if (result === "completed" || pending.confirmed.size >= quorumOf(this.#ring)) return rows;
+    throw batchError("BATCH_TIMEOUT", "the batch is in the log again and will be completed", { id, writeType: "BATCH", outcome: "LOGGED_PENDING" });
+  }
+
+  #schedule(delayMs: number): void {
+    this.#timer = this.#ring.clock.setTimer(delayMs, () => {
+      const again = (): void => {
+        if (this.#timer !== undefined) this.#schedule(this.#options.intervalMs);
+      };
+      this.runOnce().then(again, (thrown: unknown) => {
+        this.#log.error("batch replay failed", { reason: toConcordError(thrown).message });
+        again();
+      });
+    });
+  }
+
+  #replay(selects: (pending: PendingBatch) => boolean): Promise<ReplayCount> {
+    const run = this.#replayAll(selects).finally(() => (this.#run = undefined));
+    this.#run = run;
+    return run;
+  }
+
+  async #replayAll(selects: (pending: PendingBatch) => boolean): Promise<ReplayCount> {
+    const { batchLog } = this.#options;
+    const results: ReplayResult[] = [];
+    for (const { id } of batchLog.unreadable()) results.push(await this.#setAside(id, "UNDECODABLE"));
+    const queue = batchLog.pending().filter(selects).slice(0, REPLAY_ENTRIES_MAX);
+    const worker = async (): Promise<void> => {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) results.push(await this.#replayOne(next));
+    };
+    await Promise.all(Array.from({ length: REPLAY_CONCURRENCY }, worker));
+    this.#observe(results);
+    const count = (wanted: ReplayResult): number => results.filter((result) => result === wanted).length;
+    return { completed: count("completed"), kept: count("kept"), deadLettered: count("dead_lettered") };
+  }
+
+  async #replayOne(pending: PendingBatch): Promise<ReplayResult> {
+    const { batchLog, runner, checksum } = this.#options;
+    if (this.#isExpired(pending.createdMs)) return this.#setAside(pending.id, "EXPIRED");
+    const bytes = await runner.submit(batchLog.read(pending.id));
+    if (bytes === undefined) return "gone";
+    let entry: BatchEntry;
+    try {
+      entry = decodeEntry(bytes, checksum);
+    } catch {
+      return this.#setAside(pending.id, "UNDECODABLE");
+    }
+    return this.#complete(pending, entry);
+  }
+
+  /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
+  async #complete(pending: PendingBatch, entry: BatchEntry): Promise<ReplayResult> {
+    const { nodes, writeTimeoutMs } = this.#ring;
+    const missing = nodes.filter((node) => !pending.confirmed.has(node.name));
+    await Promise.all(missing.filter((node) => node.rows.reachable).map((node) => this.#applyTo(node, pending, entry)));
+    if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";
+    this.#ring.killPoint("replay:before-remove");
+    // the own entry last: while it is there, another run finds what was not removed elsewhere
+    const others = nodes.filter((node) => node.name !== this.#ring.self && pending.holders.includes(node.name));
+    await Promise.all(others.map((node) => node.batchLog.remove([pending.id], writeTimeoutMs).catch((thrown: unknown) => this.#notRemoved(node, thrown))));
+    await this.#options.runner.submit(this.#options.batchLog.remove([pending.id]));
+    return "completed";
+  }
+
+  async #applyTo(node: BatchNode, pending: PendingBatch, entry: BatchEntry): Promise<void> {
+    try {
+      await node.rows.applyRows(entry.mutations, this.#ring.writeTimeoutMs);
+      pending.confirmed.add(node.name);
+    } catch (thrown) {
+      this.#log.debug("replay: a replica did not confirm", { batch: pending.id, replica: node.name, reason: toConcordError(thrown).code });
+    }
+  }
+
+  /** Its holder completes it again, which changes nothing (LB10). */
+  #notRemoved(node: BatchNode, thrown: unknown): void {
+    this.#log.debug("replay: a holder did not confirm the removal", { holder: node.name, reason: toConcordError(thrown).code });
+  }
+
+  async #setAside(id: TimeId, reason: DeadLetterReason): Promise<ReplayResult> {
+    const moved = await this.#options.runner.submit(this.#options.batchLog.setAside(id, reason));
+    if (!moved) return "gone";
+    this.#log.error("a batch was set aside as dead letter", { batch: id, reason });
+    return "dead_lettered";
+  }
+
+  /**
+   * Received longer ago than the grace period, by this node's own clock; each rank waits one more (LBD4). What this node itself
+   * coordinated before its restart waits for nothing.
+   */
+  #isOrphan(pending: PendingBatch): boolean {
+    const rank = Math.max(0, pending.holders.indexOf(this.#ring.self));
+    if (pending.receivedAtMs === undefined && pending.coordinator === this.#ring.self) return true;
+    const ageMs = this.#ring.clock.monotonicMs() - (pending.receivedAtMs ?? this.#openedAtMs);
+    return ageMs >= this.#options.graceMs * (1 + rank);
+  }
+
+  #isExpired(createdMs: number): boolean {
+    return this.#ring.clock.nowMs() - createdMs > (this.#options.gcGraceMs ?? GC_GRACE_MS);
+  }
+
+  #observe(results: readonly ReplayResult[]): void {
+    for (const result of results) this.#metrics.count("batch_replays_total", 1, { result });
+    const [oldest] = this.#options.batchLog.pending();
+    this.#metrics.gauge("batch_log_pending", this.#options.batchLog.size);
+    this.#metrics.gauge("batch_log_oldest_seconds", oldest === undefined ? 0 : (this.#ring.clock.nowMs() - oldest.createdMs) / 1000);
+  }
+}
+
+function expired(entry: BatchEntry, rows: readonly RowKey[]): ConcordError {
+  const metadata = { batchId: entry.id, rows: String(rows.length), tables: [...new Set(rows.map((row) => row.table))].join(",") };
+  return new ConcordError("BATCH_INVALID", "the batch is older than gc_grace: deleted rows could come back; force it to execute it anyway", { metadata });
+}
