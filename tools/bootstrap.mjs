@@ -22,6 +22,7 @@ const COMMANDS = {
   check: ["nx/run.ts", "check"],
   affected: ["nx/run.ts", "affected"],
   oracle: ["affected/oracle.ts"],
+  "fresh-clone": ["fresh-clone/fresh-clone.ts"],
   format: ["nx/run.ts", "format"],
   simulate: ["simulate/simulate.ts"],
   bench: ["bench/bench.ts"],

@@ -156,7 +156,7 @@ function newAndGone(root: string, expectation: Expectation): Edit[] {
 /** A change that keeps the file valid. */
 function touched(path: string, text: string): string {
   if (path === "package-lock.json") return text.replace(/"integrity": "sha512-.{4}/, '"integrity": "sha512-AAAA');
-  if (path.endsWith(".json")) return text.replace(/\n\}\s*$/, "\n}\n\n");
+  if (path.endsWith(".json")) return `${text}\n`;
   if (path.endsWith(".ts") || path.endsWith(".mjs") || path.endsWith(".proto")) return `${text}// planted\n`;
   return `${text}# planted\n`;
 }

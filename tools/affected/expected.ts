@@ -6,7 +6,7 @@ const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "test
 const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build"];
-const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|tools\/nx\/.*)$/;
+const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
 const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|README\.md$|LICENSE$)/;
 const TEST_FILE = /\.test\.ts$/;
 
@@ -34,7 +34,6 @@ export class Expectation {
     if (NO_TASK.test(path)) return new Set();
     if (path === ".oxlintrc.json") return union(this.#everywhere("lint"), ["@concord/tools:test"]);
     if (path === ".oxfmtrc.json") return this.#everywhere("format-check");
-    if (path === ".gitignore") return union(this.#everywhere("lint"), this.#everywhere("format-check"));
     const project = this.#projects.find(({ root }) => path.startsWith(`${root}/`));
     if (project === undefined) throw new Error(`nobody has said what a change of ${path} must run`);
     const inside = path.slice(project.root.length + 1);

@@ -1,5 +1,16 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -9,11 +20,15 @@ export interface Probe {
   readonly hashes: Readonly<Record<string, string>>;
 }
 
+/** Any fixed time before every real one. */
+const FIRST_MODIFIED_SECONDS = 1_000_000_000;
 const WORKSPACE_LINKS = "@concord";
 
 /** A clone of the last commit in a temporary folder, with the installed packages linked in. Edits there harm nobody. */
 export class WorkTree {
   readonly root: string;
+  #applied: string[] = [];
+  #modifiedSeconds = FIRST_MODIFIED_SECONDS;
 
   private constructor(root: string) {
     this.root = root;
@@ -33,18 +48,30 @@ export class WorkTree {
   }
 
   apply(files: Readonly<Record<string, string | undefined>>): void {
+    this.#applied.push(...Object.keys(files));
     for (const [path, text] of Object.entries(files)) {
       const target = join(this.root, path);
       mkdirSync(dirname(target), { recursive: true });
       if (text === undefined) rmSync(target);
       else writeFileSync(target, text);
     }
+    this.#stamp();
   }
 
   /** Takes back everything applied since the last commit. */
   reset(): void {
     this.#git("reset", "--quiet", "--hard");
     this.#git("clean", "--quiet", "-fd");
+    this.#stamp();
+    this.#applied = [];
+  }
+
+  /** Nx takes a file whose modification time is in the same second for unchanged; edits by people are slower than ours. */
+  #stamp(): void {
+    this.#modifiedSeconds += 1;
+    for (const path of this.#applied.map((file) => join(this.root, file)).filter((file) => existsSync(file))) {
+      utimesSync(path, this.#modifiedSeconds, this.#modifiedSeconds);
+    }
   }
 
   commit(): void {

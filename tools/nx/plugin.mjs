@@ -52,9 +52,9 @@ function inferTargets(root) {
   return targets;
 }
 
-// What protos is to itself and to those who depend on it includes the generated types, so the generator counts among its sources.
+// The generated types count among the files of protos, so the generator does.
 function inferNamedInputs(root, nxJson) {
-  return root === "protos" ? { namedInputs: { sources: [...nxJson.namedInputs.sources, ...toolFiles("protos")] } } : {};
+  return root === "protos" ? { namedInputs: { default: [...nxJson.namedInputs.default, ...toolFiles("protos")] } } : {};
 }
 
 function createNodes(file, { workspaceRoot, nxJsonConfiguration }) {
