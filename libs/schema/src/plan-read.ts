@@ -18,7 +18,8 @@ interface Candidate {
 
 /**
  * A query as key reads or ranges that answer it exactly: nothing is filtered afterwards, nothing scanned (TX20, TX22). By the table's own
- * key if that serves all conditions, else by one index, else by several whose rows are intersected (TX28). SCAN_REFUSED says which keys
+ * key if that serves all conditions and the order, else by one index, else by several whose rows are intersected (TX28); rows with a
+ * null in a column of such an index are not found (I4). SCAN_REFUSED says which keys
  * and indexes there are; TABLE_UNKNOWN, COLUMN_UNKNOWN, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST, CQL_UNSUPPORTED (order).
  */
 export function planRead(catalogue: SchemaCatalogue, request: ReadRequest): ReadPlan {
@@ -142,7 +143,10 @@ function indexScans(
   });
 }
 
-/** Greedy: always the index that serves most of the conditions still open; the first must give the order. */
+/**
+ * Greedy: always the index that serves most of the conditions still open, then the one with fewest columns no condition names: rows
+ * with a null there are not in it (I4). The first must give the order.
+ */
 function cover(
   definition: TableDefinition,
   where: ReadonlyMap<string, Constraint>,
@@ -152,17 +156,21 @@ function cover(
   const open = new Set(where.keys());
   const chosen: Candidate[] = [];
   const gain = ({ match }: Candidate): number => [...match.used].filter((column) => open.has(column)).length;
-  while (open.size > 0 || chosen.length === 0) {
-    const usable =
-      chosen.length > 0
-        ? candidates
-        : candidates.filter(({ index, match }) => directionOf(indexTableOf(definition, index), match, request) !== undefined);
-    const best = usable.reduce<Candidate | undefined>((left, right) => (left === undefined || gain(right) > gain(left) ? right : left), undefined);
+  const unnamed = ({ index }: Candidate): number => index.columns.filter((column) => !where.has(column)).length;
+  const better = (left: Candidate, right: Candidate): Candidate => {
+    const difference = gain(right) - gain(left) || unnamed(left) - unnamed(right);
+    return difference > 0 ? right : left;
+  };
+  const givesOrder = ({ index, match }: Candidate): boolean => directionOf(indexTableOf(definition, index), match, request) !== undefined;
+  while (open.size > 0) {
+    const usable = chosen.length === 0 ? candidates.filter(givesOrder) : candidates;
+    const [first, ...rest] = usable;
+    const best = first && rest.reduce(better, first);
     if (best === undefined || gain(best) === 0) return undefined;
     chosen.push(best);
     for (const column of best.match.used) open.delete(column);
   }
-  return chosen;
+  return chosen.length === 0 ? undefined : chosen;
 }
 
 function orderRefused(definition: TableDefinition): ConcordError {

@@ -92,8 +92,9 @@ function oneIndexMistakes(definition: TableDefinition, index: IndexDefinition): 
     if (!hasColumn(definition, column)) mistakes.push(`index ${name}: column ${column} is not defined`);
   }
   const key = primaryKeyOf(definition);
-  if (columns.length > 0 && columns.every((column, at) => key[at] === column)) {
-    mistakes.push(`index ${name} is a prefix of the primary key and finds nothing new`);
+  const servedByKey = columns.length >= definition.partitionKey.length && columns.every((column, at) => key[at] === column);
+  if (columns.length > 0 && servedByKey) {
+    mistakes.push(`index ${name} is the beginning of the primary key and finds nothing new`);
   }
   return mistakes;
 }
