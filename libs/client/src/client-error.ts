@@ -13,3 +13,14 @@ export function toClientError(thrown: unknown): ConcordClientError {
 export function clientError(code: ErrorCode, message: string, options: ErrorOptions = {}): ConcordClientError {
   return toClientError(new ConcordError(code, message, options));
 }
+
+/** The same error, knowing more. */
+export function withFacts(
+  error: ConcordClientError,
+  facts: { readonly applied?: "unknown"; readonly metadata?: Readonly<Record<string, string>> },
+): ConcordClientError {
+  const { retryAfterMs } = error;
+  const metadata = { ...error.metadata, ...facts.metadata };
+  const applied = facts.applied ?? error.applied;
+  return new ConcordClientError(error.code, error.message, { applied, retryAfterMs, metadata, cause: error.cause ?? error });
+}

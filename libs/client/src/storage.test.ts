@@ -172,6 +172,17 @@ test("[LB4] batch: the log write timed out twice: the error comes out, applied u
   assert.equal(cluster.seen("executeBatch").length, 2);
 });
 
+test("batch: the connection broke and the second try never left: applied unknown, with the batch's id", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, storageProxies: ["s1:1"] });
+  cluster.intercept("executeBatch", async () => {
+    await cluster.stop("s1:1");
+    return never();
+  });
+  const error = await failure(cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }])));
+  assert.deepEqual([error.code, error.applied], ["CONNECTION_LOST", "unknown"]);
+  assert.equal(error.metadata["batchId"], toHex(cluster.seen("executeBatch")[0]!.request["batchId"] as Uint8Array));
+});
+
 test("[LB6] batch: logged but not applied in time: not repeated, it will be completed", async () => {
   const { cluster, db } = await connected();
   cluster.fail("executeBatch", "BATCH_TIMEOUT", { metadata: { outcome: "LOGGED_PENDING" } });

@@ -1,6 +1,6 @@
 import { newTimeId, sleep, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
 import type { BatchOptions, BatchResult } from "./api.ts";
-import { clientError, toClientError } from "./client-error.ts";
+import { clientError, toClientError, withFacts } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import type { ConcordClientError } from "./errors.ts";
@@ -105,13 +105,10 @@ export class Storage {
       retriesLeft -= 1;
       return retriesLeft >= 0;
     };
-    const response = await this.#inTurn<{ timestampUs: bigint; holders: string[] }>(
-      BATCHES,
-      "executeBatch",
-      request,
-      options.timeoutMs,
-      again,
-    );
+    const run = this.#inTurn<{ timestampUs: bigint; holders: string[] }>(BATCHES, "executeBatch", request, options.timeoutMs, again);
+    const response = await run.catch((thrown: unknown) => {
+      throw withFacts(toClientError(thrown), { metadata: { batchId: id } });
+    });
     return { batchId: id, timestampUs: response.timestampUs, holders: response.holders };
   }
 
@@ -127,12 +124,15 @@ export class Storage {
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     const nodes = this.#nodes();
     const tries = nodes.length === 1 ? [...nodes, ...nodes] : nodes;
+    let mayHaveHappened = false;
     for (let at = 0; ; at += 1) {
       try {
         return await this.#call<Response>(tries[at]!, service, operation, request, deadlineAtMs, undefined);
       } catch (thrown) {
         const error = toClientError(thrown);
-        if (!again(error) || at === tries.length - 1) throw error;
+        mayHaveHappened ||= error.applied !== "no";
+        // What the last try says of itself is not the whole truth (I6).
+        if (!again(error) || at === tries.length - 1) throw mayHaveHappened ? withFacts(error, { applied: "unknown" }) : error;
         if (tries[at + 1] === tries[at]) await sleep(clock, error.retryAfterMs ?? 0);
       }
     }
