@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { HIDDEN, loadConfig, secret, serverSchema, tlsOf, tokensOf, z, type Loaded } from "./index.ts";
+import { configOfProcess, HIDDEN, loadConfig, secret, serverSchema, tlsOf, tokensOf, z, type Loaded } from "./index.ts";
 
 const schema = z.strictObject({
   listenAddress: z.string().default("127.0.0.1:4600").describe("where it listens"),
@@ -72,7 +72,7 @@ test("config: texts: read as the kind of their key", () => {
 
 test("config: mistakes everywhere: all reported at once, each with its source", () => {
   const problems = problemsOf({
-    argv: ["--nonsense", "--timeout-ms", "soon", "stray", "--listen-address"],
+    argv: ["stray", "--nonsense", "hunter2", "--timeout-ms", "soon", "--listen-address"],
     env: { CONCORD_MODE: "paper", CONCORD_UNKNOWN: "1" },
     file: '{"colour": "red", "peers": [{"id": "one", "token": "t"}]}',
   });
@@ -98,6 +98,28 @@ test("config: mistakes everywhere: all reported at once, each with its source", 
 test("config: a file that is missing or no object: a problem, not a crash", () => {
   assert.match(problemsOf({ file: "{" })[0]!, /cannot be read as JSON/);
   assert.match(problemsOf({ file: "[]" })[0]!, /not one JSON object/);
+});
+
+test("config: a process: its configuration, or its texts and the right exit code", () => {
+  const run = (...argv: string[]): readonly [unknown, string, string] => {
+    let code: number | undefined;
+    const texts = { stdout: "", stderr: "" };
+    const write = (stream: "stdout" | "stderr") => ({ write: (text: string) => void (texts[stream] += text) });
+    const process = { argv: ["node", "main.ts", ...argv], env: {}, stdout: write("stdout"), stderr: write("stderr") };
+    const exit = (given: number): never => {
+      code = given;
+      throw new Error("exit");
+    };
+    try {
+      return [configOfProcess("app", schema, { ...process, exit }, () => "").dataFolder, texts.stdout, texts.stderr];
+    } catch {
+      return [code, texts.stdout, texts.stderr];
+    }
+  };
+  assert.deepEqual(run("--data-folder", "/d"), ["/d", "", ""]);
+  const [helpCode, help] = run("--help");
+  assert.ok(helpCode === 0 && help.startsWith("usage: app"));
+  assert.deepEqual(run(), [2, "", 'app: dataFolder is missing: give --data-folder, CONCORD_DATA_FOLDER or "dataFolder" in the file\n']);
 });
 
 test("config: secrets: in no printed text and in no problem", () => {

@@ -41,6 +41,32 @@ export function loadConfig<Schema extends ConfigSchema>(options: LoadOptions<Sch
   return { kind: "config", config: parsed.data as z.output<Schema> };
 }
 
+/** The parts of `process` that are used. */
+export interface ConfigProcess {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  exit(code: number): never;
+}
+
+/** For a main: the configuration, or prints what was asked for and exits with 0, or all mistakes and exits with 2. */
+export function configOfProcess<Schema extends ConfigSchema>(
+  name: string,
+  schema: Schema,
+  process: ConfigProcess,
+  readFile: (path: string) => string,
+): z.output<Schema> {
+  const loaded = loadConfig({ name, schema, argv: process.argv.slice(2), env: process.env, readFile });
+  if (loaded.kind === "config") return loaded.config;
+  if (loaded.kind === "invalid") {
+    for (const problem of loaded.problems) process.stderr.write(`${name}: ${problem}\n`);
+    return process.exit(2);
+  }
+  process.stdout.write(loaded.text);
+  return process.exit(0);
+}
+
 /** Which source each key's value came from; later ones win. */
 function sourcesOf(values: Readonly<Record<SourceName, Readonly<Record<string, unknown>>>>): ReadonlyMap<string, SourceName> {
   const order: readonly SourceName[] = ["file", "env", "flag"];

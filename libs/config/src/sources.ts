@@ -48,15 +48,22 @@ export function readFlags(keys: readonly Key[], argv: readonly string[]): Source
     const [flag, inline] = splitFlag(argument);
     const key = keys.find((one) => one.flag === flag);
     const negated = keys.find((one) => one.kind === "boolean" && `--no-${one.flag.slice(2)}` === flag);
-    if (!argument.startsWith("--")) problems.push(`argument "${argument}" is not expected`);
-    else if (flag === "--help") switches.help = true;
-    else if (flag === "--print-config") switches.printConfig = true;
-    else if (flag === "--config") switches.file = valueFor(flag, inline);
-    else if (negated !== undefined) values[negated.name] = false;
-    else if (key === undefined) problems.push(`option ${flag} is unknown; --help lists those that exist`);
-    else if (key.kind === "boolean") values[key.name] = inline === undefined ? true : valueOf(key, inline);
-    else {
-      const value = valueFor(flag, inline);
+    if (!argument.startsWith("--")) {
+      problems.push(`argument "${argument}" is not expected`);
+    } else if (flag === "--help") {
+      switches.help = true;
+    } else if (flag === "--print-config") {
+      switches.printConfig = true;
+    } else if (flag === "--config") {
+      switches.file = valueFor(flag, inline);
+    } else if (negated !== undefined) {
+      values[negated.name] = false;
+    } else if (key === undefined) {
+      problems.push(`option ${flag} is unknown; --help lists those that exist`);
+      // Its value goes with it: it may be a secret after a misspelt name.
+      if (inline === undefined && rest[0]?.startsWith("--") === false) rest.shift();
+    } else {
+      const value = key.kind === "boolean" ? (inline ?? "true") : valueFor(flag, inline);
       if (value !== undefined) values[key.name] = valueOf(key, value);
     }
   }

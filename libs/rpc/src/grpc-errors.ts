@@ -46,11 +46,19 @@ const MEANINGS: ReadonlyMap<GrpcStatus, Meaning> = new Map<GrpcStatus, Meaning>(
 ]);
 
 function meaningOf(error: ServiceError): Meaning {
-  if (error.code === GrpcStatus.UNAVAILABLE && neverConnected(error)) return { code: "CONNECTION_LOST", applied: "no" };
+  if (neverReceived(error)) return { code: "CONNECTION_LOST", applied: "no" };
   return MEANINGS.get(error.code) ?? { code: "INTERNAL", applied: "unknown" };
 }
 
-/** grpc-js says so only in the text: the request was never put on a connection. */
-function neverConnected(error: ServiceError): boolean {
-  return error.details.startsWith("No connection established") || error.details.startsWith("Name resolution failed");
+/** grpc-js says so only in the text: the request was not put on a connection, or the server refused its stream unread (HTTP/2). */
+const NEVER_RECEIVED: readonly string[] = [
+  "No connection established",
+  "Name resolution failed",
+  "Stream refused by server",
+  "Write error: Stream closed with error code NGHTTP2_REFUSED_STREAM",
+  "Failed to start HTTP/2 stream",
+];
+
+function neverReceived(error: ServiceError): boolean {
+  return NEVER_RECEIVED.some((text) => error.details.startsWith(text));
 }

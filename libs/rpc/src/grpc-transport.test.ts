@@ -184,6 +184,49 @@ test("drain: a handler that never ends: drain returns after the grace, the calle
   assert.equal((await unary).applied, "unknown");
 });
 
+test("drain: under load from unary calls and sessions: every call is answered or surely not applied", async (t) => {
+  const executed = new Set<bigint>();
+  const echoSlowly = async (request: EchoRequest): Promise<object> => {
+    executed.add(request.number);
+    await sleep(realClock, 5);
+    return { number: request.number };
+  };
+  const { channel, listener, service } = await start(t, { echo: echoSlowly });
+  const client = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock });
+  t.after(() => client.close());
+  let next = 0n;
+  let answered = 0;
+  const failures: { readonly number: bigint; readonly error: ConcordError }[] = [];
+  let running = true;
+  const load = async (call: (request: object) => Promise<object>): Promise<void> => {
+    while (running) {
+      next += 1n;
+      const number = next;
+      await call({ number }).then(
+        () => (answered += 1),
+        (error: unknown) => void failures.push({ number, error: error as ConcordError }),
+      );
+      await sleep(realClock, 1);
+    }
+  };
+  const workers = Array.from({ length: 20 }, (_, i) =>
+    load((request) =>
+      i % 2 === 0 ? channel.unary(echo, request, { timeoutMs: 5000 }) : client.call("echo", request, { timeoutMs: 5000 }),
+    ),
+  );
+  while (answered < 200) await sleep(realClock, 5);
+  service.setState("draining");
+  await service.whenDrained();
+  await listener.drain(3000);
+  running = false;
+  await Promise.all(workers);
+  assert.ok(failures.length > 0);
+  for (const { number, error } of failures) {
+    assert.equal(error.applied, "no", `${error.code}: ${error.message}`);
+    assert.ok(!executed.has(number), `${number} was executed but failed with ${error.code}`);
+  }
+});
+
 test("connection: nobody listens: CONNECTION_LOST and surely not applied", async (t) => {
   const network = grpcTransport({ clock: realClock, log: silentLog, metrics: recordingMetrics() });
   const channel = network.connect("127.0.0.1:1");
