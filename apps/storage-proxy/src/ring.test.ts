@@ -1,0 +1,101 @@
+// What a ring promises, through its RPCs: 3 nodes in one process, memory for network and disks.
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { COORDINATOR, MemoryRing, type RingOptions } from "./test/memory-ring.ts";
+
+let ring: MemoryRing;
+
+afterEach(() => ring.stop());
+
+async function started(options: RingOptions): Promise<MemoryRing> {
+  ring = new MemoryRing(options);
+  await ring.start();
+  return ring;
+}
+
+const text = (value: string): object => ({ textValue: value });
+const NOTES = "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'";
+
+interface RowMessage {
+  readonly key: { readonly partition: readonly { textValue: string }[]; readonly clustering: readonly { bigintValue: bigint }[] };
+  readonly columns: readonly { name: string; value: { textValue: string } }[];
+}
+
+interface QueryResponse {
+  readonly rows: readonly RowMessage[];
+  readonly nextPageToken: Uint8Array;
+}
+
+const query = (ofRing: MemoryRing, node: number, statement: string, binds: readonly object[] = [], more: object = {}): Promise<QueryResponse> =>
+  ofRing.call<QueryResponse>(ofRing.nodes[node]!, "RowsService/Query", { statement: { text: statement, binds }, ...more });
+
+const bodies = (response: QueryResponse): string[] => response.rows.map((row) => row.columns[0]!.value.textValue);
+
+for (const size of [1, 3] as const) {
+  test(`query: ring of ${size}: create, insert, select, page, update, delete`, async () => {
+    await started({ size });
+    const last = size - 1;
+    await query(ring, 0, NOTES);
+    for (let at = 1; at <= 5; at += 1) {
+      await query(ring, at % size, "INSERT INTO notes (owner, at, body) VALUES (?, ?, ?)", [text("ann"), { bigintValue: BigInt(at) }, text(`note ${at}`)]);
+    }
+    const select = "SELECT body FROM notes WHERE owner = 'ann' AND at > 1";
+    const first = await query(ring, last, select, [], { pageSize: 3 });
+    assert.deepEqual(bodies(first), ["note 2", "note 3", "note 4"]);
+    const second = await query(ring, 0, select, [], { pageSize: 3, pageToken: first.nextPageToken });
+    assert.deepEqual(bodies(second), ["note 5"]);
+    assert.equal(second.nextPageToken.length, 0);
+    await query(ring, 0, "UPDATE notes SET body = 'changed' WHERE owner = 'ann' AND at = 2");
+    await query(ring, last, "DELETE FROM notes WHERE owner = 'ann' AND at = 3");
+    assert.deepEqual(bodies(await query(ring, 0, "SELECT body FROM notes WHERE owner = 'ann' ORDER BY at DESC")), ["note 5", "note 4", "changed", "note 1"]);
+    const one = await query(ring, 0, "SELECT * FROM notes WHERE owner = 'ann' AND at = 2");
+    assert.deepEqual(bodies(one), ["changed"]);
+  });
+}
+
+test("[TX11] ring: one of three nodes is down: reads and writes go on; two down: neither, and the write changes nothing", async () => {
+  await started({ size: 3 });
+  await query(ring, 0, NOTES);
+  const insert = (at: number): Promise<QueryResponse> => query(ring, 0, `INSERT INTO notes (owner, at, body) VALUES ('ann', ${at}, 'x')`);
+  await insert(1);
+  await ring.halt(ring.nodes[1]!);
+  await insert(2);
+  assert.equal((await query(ring, 0, "SELECT * FROM notes WHERE owner = 'ann'")).rows.length, 2);
+  await ring.halt(ring.nodes[2]!);
+  await assert.rejects(query(ring, 0, "SELECT * FROM notes WHERE owner = 'ann'"), { code: "REPLICAS_UNAVAILABLE" });
+  const before = ring.contents();
+  await assert.rejects(insert(3), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
+  assert.deepEqual(ring.contents(), before);
+});
+
+test("[TX30] read: a replica missed writes while it was down: it has them after one read pass", async () => {
+  await started({ size: 3 });
+  await query(ring, 0, NOTES);
+  const behind = ring.nodes[2]!;
+  await ring.halt(behind);
+  for (let at = 1; at <= 20; at += 1) await query(ring, 0, `INSERT INTO notes (owner, at, body) VALUES ('ann', ${at}, 'x')`);
+  await ring.restart(behind);
+  await ring.clock.advance(2000);
+  assert.equal((await query(ring, 0, "SELECT * FROM notes WHERE owner = 'ann'")).rows.length, 20);
+  await ring.clock.advance(2000);
+  const rows = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x72));
+  assert.deepEqual(rows[2], rows[0]);
+});
+
+test("[TXR4] lost store: the node comes back empty: it serves only after the copy from both peers, with everything", async () => {
+  await started({ size: 3 });
+  await query(ring, 0, NOTES);
+  for (let at = 1; at <= 20; at += 1) await query(ring, 0, `INSERT INTO notes (owner, at, body) VALUES ('ann', ${at}, 'x')`);
+  await ring.clock.advance(1000);
+  const lost = ring.nodes[2]!;
+  await ring.halt(lost);
+  await ring.halt(ring.nodes[1]!);
+  const back = ring.beginRestart(lost, { entries: [] });
+  await ring.clock.advance(20_000);
+  await assert.rejects(ring.call(lost, "RowsService/Read", { keys: [] }, COORDINATOR), { code: "STARTING" });
+  await ring.restart(ring.nodes[1]!);
+  await ring.clock.run(back);
+  const rows = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x72));
+  assert.equal(rows[2]!.length, 22);
+  assert.deepEqual(rows[2], rows[0]);
+});

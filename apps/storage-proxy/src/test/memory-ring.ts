@@ -1,0 +1,112 @@
+// A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand.
+import { crc32 } from "node:zlib";
+import { loadService } from "@concord/protos";
+import { MemoryKeyValue, type KeyValueEntry, type MemoryDisk } from "@concord/ports";
+import { bearer, MemoryTransport } from "@concord/rpc";
+import { silentLog, silentMetrics, type Environment, type Log } from "@concord/runtime";
+import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+export const COORDINATOR = "coordinator-secret";
+export const PEER = "peer-secret";
+
+export interface MemoryNode {
+  readonly name: string;
+  service: StorageProxyService;
+  store: MemoryKeyValue;
+}
+
+export interface RingOptions {
+  readonly size: 1 | 3;
+  readonly config?: Partial<StorageProxyConfig>;
+  readonly log?: Log;
+}
+
+export class MemoryRing {
+  readonly clock = new VirtualClock();
+  readonly nodes: MemoryNode[];
+  readonly #transport = new MemoryTransport({ clock: this.clock });
+  readonly #options: RingOptions;
+
+  constructor(options: RingOptions) {
+    this.#options = options;
+    this.nodes = Array.from({ length: options.size }, (_, at) => this.#compose(`node-${at + 1}`));
+  }
+
+  async start(): Promise<void> {
+    await this.clock.run(Promise.all(this.nodes.map((node) => node.service.start())));
+  }
+
+  async stop(): Promise<void> {
+    for (const node of this.nodes) await this.halt(node);
+  }
+
+  /** Ends the node; its store stays. */
+  async halt(node: MemoryNode): Promise<void> {
+    await this.clock.run(node.service.stop());
+  }
+
+  /** Starts the node again from `disk`: what it left by default, an empty one for a lost store. Resolves when it serves. */
+  async restart(node: MemoryNode, disk: MemoryDisk = node.store.crash()): Promise<void> {
+    await this.clock.run(this.beginRestart(node, disk));
+  }
+
+  beginRestart(node: MemoryNode, disk: MemoryDisk): Promise<unknown> {
+    Object.assign(node, this.#compose(node.name, disk));
+    return node.service.start();
+  }
+
+  /** A unary call. */
+  call<Response = Record<string, unknown>>(node: MemoryNode, method: string, request: object, token?: string): Promise<Response> {
+    return this.clock.run(this.begin<Response>(node, method, request, token));
+  }
+
+  begin<Response = Record<string, unknown>>(node: MemoryNode, path: string, request: object, token?: string): Promise<Response> {
+    const [service, method] = path.split("/") as [string, string];
+    const descriptor = loadService(`concord.storage.v1.${service}`)[method]!;
+    const channel = this.#transport.connect(addressOf(node.name));
+    return channel.unary(descriptor, request, { timeoutMs: 5000, metadata: bearer(token) }) as Promise<Response>;
+  }
+
+  channel(node: MemoryNode): ReturnType<MemoryTransport["connect"]> {
+    return this.#transport.connect(addressOf(node.name));
+  }
+
+  /** Everything every node has stored. */
+  contents(): readonly (readonly KeyValueEntry[])[] {
+    return this.nodes.map((node) => node.store.contents());
+  }
+
+  #compose(name: string, disk?: MemoryDisk): MemoryNode {
+    const store = new MemoryKeyValue(disk);
+    const size = this.#options.size;
+    const names = Array.from({ length: size }, (_, at) => `node-${at + 1}`);
+    const config = storageProxySchema.parse({
+      nodeName: name,
+      datacenter: `dc-${name.at(-1)}`,
+      listenAddress: addressOf(name),
+      ring: names.map((member) => ({ name: member, address: addressOf(member), datacenter: `dc-${member.at(-1)}` })),
+      coordinatorToken: COORDINATOR,
+      peerToken: PEER,
+      ...this.#options.config,
+    });
+    const service = composeStorageProxy(config, { environment: this.#environment(), openKeyValue: () => Promise.resolve(store) });
+    return { name, service, store };
+  }
+
+  #environment(): Environment {
+    let drawn = 0;
+    const random = {
+      bytes: (length: number) => Uint8Array.from({ length }, () => (drawn += 7) % 256),
+      below: (limit: number) => (drawn += 7) % limit,
+      float: () => ((drawn += 7) % 100) / 100,
+    };
+    const checksum = (bytes: Uint8Array): number => crc32(bytes);
+    const log = this.#options.log ?? silentLog;
+    return { clock: this.clock, random, transport: this.#transport, checksum, log, metrics: silentMetrics, killPoint: () => undefined };
+  }
+}
+
+function addressOf(name: string): string {
+  return `${name}:7000`;
+}
