@@ -1,0 +1,287 @@
+// The engine over a store whose syncs end when the test says so.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { MemoryKeyValue, type KeyRange, type KeyValue, type KeyValueEntry, type KeyValueOperation, type StoreStep } from "@concord/ports";
+import { ConcordError, type Clock } from "@concord/runtime";
+import { Engine, type EngineLimits } from "./index.ts";
+
+const clock: Clock = {
+  nowMs: () => 0,
+  nowUs: () => 0n,
+  monotonicMs: () => 0,
+  setTimer: () => ({ cancel: () => undefined }),
+  defer: (action) => action(),
+};
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const textOf = (value: Uint8Array | undefined): string | undefined => value && new TextDecoder().decode(value);
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Batches wait for `release`; a batch is visible to reads when it is synced, as in LevelDB. */
+class HeldStore implements KeyValue {
+  readonly memory = new MemoryKeyValue();
+  readonly batches: { readonly operations: readonly KeyValueOperation[]; readonly sync: boolean; end(error?: Error): Promise<void> }[] = [];
+  loads = 0;
+
+  get(key: Uint8Array): Promise<Uint8Array | undefined> {
+    return this.memory.get(key);
+  }
+
+  getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+    this.loads += 1;
+    return this.memory.getMany(keys);
+  }
+
+  range(range: KeyRange): Promise<KeyValueEntry[]> {
+    return this.memory.range(range);
+  }
+
+  batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = async (error?: Error): Promise<void> => {
+        if (error !== undefined) return reject(error);
+        await this.memory.batch(operations, options);
+        resolve();
+      };
+      this.batches.push({ operations, sync: options.sync, end });
+    });
+  }
+
+  close(): Promise<void> {
+    return this.memory.close();
+  }
+}
+
+function setUp(limits: Partial<EngineLimits> = {}): { engine: Engine; store: HeldStore; failures: ConcordError[] } {
+  const store = new HeldStore();
+  const failures: ConcordError[] = [];
+  const engine = new Engine({ store, clock, limits, onFailed: (cause) => failures.push(cause) });
+  return { engine, store, failures };
+}
+
+/** Appends to a text under a key; answers the new text. */
+function append(key: string, suffix: string): StoreStep<string> {
+  return {
+    load: [bytes(key)],
+    run([value]) {
+      const next = (textOf(value) ?? "") + suffix;
+      return { persist: [{ kind: "put", key: bytes(key), value: bytes(next) }], reply: next };
+    },
+  };
+}
+
+const look = (key: string): StoreStep<string | undefined> => ({ load: [bytes(key)], run: ([value]) => ({ persist: [], reply: textOf(value) }) });
+
+function watch<Value>(promise: Promise<Value>): { state: string } {
+  const watched = { state: "waiting" };
+  promise.then(
+    (value) => (watched.state = String(value)),
+    (error: unknown) => (watched.state = error instanceof ConcordError ? `${error.code}/${error.applied}` : String(error)),
+  );
+  return watched;
+}
+
+test("[TX27] submit: written but not synced: no reply; synced: reply (I1)", async () => {
+  const { engine, store } = setUp();
+  const reply = watch(engine.submit(append("k", "a")));
+  await turn();
+  assert.equal(store.batches.length, 1);
+  assert.equal(store.batches[0]!.sync, true);
+  assert.equal(reply.state, "waiting");
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(reply.state, "a");
+});
+
+test("submit: many while one batch syncs: they share the next batch, in order (I2)", async () => {
+  const { engine, store } = setUp();
+  const first = watch(engine.submit(append("k", "a")));
+  await turn();
+  const rest = ["b", "c", "d"].map((suffix) => watch(engine.submit(append("k", suffix))));
+  await turn();
+  assert.equal(store.batches.length, 1);
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(first.state, "a");
+  assert.equal(store.batches.length, 2);
+  assert.equal(store.batches[1]!.operations.length, 1, "one write per key");
+  await store.batches[1]!.end();
+  await turn();
+  assert.deepEqual(rest.map((watched) => watched.state), ["ab", "abc", "abcd"]);
+  assert.equal(textOf(await store.memory.get(bytes("k"))), "abcd");
+});
+
+test("submit: keys of the next batch: loaded while the one before syncs", async () => {
+  const { engine, store } = setUp();
+  void engine.submit(append("a", "1"));
+  await turn();
+  void engine.submit(append("b", "1"));
+  await turn();
+  assert.equal(store.loads, 2);
+  assert.equal(store.batches.length, 1);
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(store.batches.length, 2);
+});
+
+test("submit: a step throws: it alone is rejected and persists nothing", async () => {
+  const { engine, store } = setUp();
+  const refused = new ConcordError("NOT_FOUND", "no");
+  const before = watch(engine.submit(append("k", "a")));
+  const failing = watch(
+    engine.submit({
+      load: [bytes("k")],
+      run() {
+        throw refused;
+      },
+    }),
+  );
+  const after = watch(engine.submit(append("k", "b")));
+  await turn();
+  await store.batches[0]!.end();
+  await turn();
+  assert.deepEqual([before.state, failing.state, after.state], ["a", "NOT_FOUND/no", "ab"]);
+});
+
+test("submit: only reads: no sync; behind a write: not answered before it is synced", async () => {
+  const { engine, store } = setUp();
+  assert.equal(await engine.submit(look("k")), undefined);
+  assert.equal(store.batches.length, 0);
+  void engine.submit(append("k", "a"));
+  await turn();
+  const reading = watch(engine.submit(look("k")));
+  await turn();
+  assert.equal(reading.state, "waiting");
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(reading.state, "a");
+  assert.equal(store.batches.length, 1);
+});
+
+test("submit: a batch fails: its steps unknown, waiting ones not applied, later ones refused, onFailed once (I3)", async () => {
+  const { engine, store, failures } = setUp();
+  const syncing = watch(engine.submit(append("k", "a")));
+  await turn();
+  const waiting = watch(engine.submit(append("k", "b")));
+  await turn();
+  await store.batches[0]!.end(new ConcordError("STORE_FAILED", "disk"));
+  await turn();
+  const later = watch(engine.submit(append("k", "c")));
+  const reading = watch(engine.getMany([bytes("k")]));
+  await turn();
+  assert.deepEqual([syncing.state, waiting.state, later.state, reading.state], ["STORE_FAILED/unknown", "STORE_FAILED/no", "STORE_FAILED/no", "STORE_FAILED/no"]);
+  assert.equal(failures.length, 1);
+  await engine.whenIdle();
+});
+
+test("submit: at and above the limit of steps: taken, then OVERLOADED", async () => {
+  const { engine, store } = setUp({ stepsMax: 3 });
+  const taken = ["a", "b", "c"].map((suffix) => watch(engine.submit(append("k", suffix))));
+  const above = watch(engine.submit(append("k", "d")));
+  await turn();
+  assert.equal(above.state, "OVERLOADED/no");
+  await store.batches[0]!.end();
+  await turn();
+  assert.deepEqual(taken.map((watched) => watched.state), ["a", "ab", "abc"]);
+  void engine.submit(append("k", "e"));
+  await turn();
+  assert.equal(store.batches.length, 2);
+});
+
+test("submit: more than a batch may hold: several batches, in order", async () => {
+  const { engine, store } = setUp({ batchStepsMax: 2 });
+  const all = ["a", "b", "c", "d", "e"].map((suffix) => watch(engine.submit(append("k", suffix))));
+  for (let batch = 0; batch < 3; batch += 1) {
+    await turn();
+    assert.equal(store.batches.length, batch + 1);
+    await store.batches[batch]!.end();
+  }
+  await turn();
+  assert.equal(all.at(-1)!.state, "abcde");
+});
+
+test("getMany: a step writes one of the keys: waits for it; other keys: at once (I5)", async () => {
+  const { engine, store } = setUp();
+  void engine.submit(append("k", "a"));
+  const behind = watch(engine.getMany([bytes("k")]));
+  const beside = watch(engine.getMany([bytes("other")]));
+  await turn();
+  await turn();
+  assert.equal(behind.state, "waiting");
+  assert.equal(beside.state, "");
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(behind.state, String(bytes("a")));
+  const loads = store.loads;
+  assert.deepEqual((await engine.getMany([bytes("none"), bytes("k"), bytes("none")])).map(textOf), [undefined, "a", undefined]);
+  assert.equal(store.loads, loads + 1, "a cached key is not loaded");
+});
+
+test("range: a step writes inside: waits for it; outside: at once (I5)", async () => {
+  const { engine, store } = setUp();
+  void engine.submit(append("k", "a"));
+  const inside = watch(engine.range({ from: bytes("a"), to: bytes("z"), limit: 9 }).then((entries) => entries.length));
+  const outside = watch(engine.range({ from: bytes("l"), to: bytes("z"), limit: 9 }).then((entries) => entries.length));
+  await turn();
+  await turn();
+  assert.deepEqual([inside.state, outside.state], ["waiting", "0"]);
+  await store.batches[0]!.end();
+  await turn();
+  await turn();
+  assert.equal(inside.state, "1");
+});
+
+test("cache: more values than it may hold: every step still sees the newest", async () => {
+  const { engine, store } = setUp({ cacheEntriesMax: 2, cacheBytesMax: 20 });
+  for (let round = 0; round < 3; round += 1) {
+    for (const key of ["a", "b", "c", "d"]) {
+      const reply = engine.submit(append(key, "x"));
+      await turn();
+      await store.batches.at(-1)!.end();
+      assert.equal(await reply, "x".repeat(round + 1));
+    }
+  }
+});
+
+test("property: any steps in any batches: replies and store as if run one by one", async () => {
+  const operation = fc.record({ key: fc.constantFrom("a", "b", "c"), action: fc.constantFrom("append", "look", "delete", "throw"), pause: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(operation, { maxLength: 40 }), fc.integer({ min: 1, max: 5 }), async (operations, batchStepsMax) => {
+      const store = new MemoryKeyValue();
+      const engine = new Engine({ store, clock, limits: { batchStepsMax, cacheEntriesMax: 1 }, onFailed: assert.fail });
+      const model = new Map<string, string>();
+      const replies: Promise<unknown>[] = [];
+      const expected: unknown[] = [];
+      for (const { key, action, pause } of operations) {
+        replies.push(engine.submit(stepOf(key, action)).catch((error: unknown) => (error as Error).message));
+        expected.push(runModel(model, key, action));
+        if (pause) await turn();
+      }
+      assert.deepEqual(await Promise.all(replies), expected);
+      const stored = store.contents().map((entry) => [textOf(entry.key), textOf(entry.value)]);
+      assert.deepEqual(stored, [...model].sort());
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function stepOf(key: string, action: string): StoreStep<string | undefined> {
+  if (action === "append") return append(key, "x");
+  if (action === "look") return look(key);
+  return {
+    load: [bytes(key)],
+    run([value]) {
+      if (action === "throw") throw new Error("refused");
+      return { persist: [{ kind: "delete", key: bytes(key) }], reply: textOf(value) };
+    },
+  };
+}
+
+function runModel(model: Map<string, string>, key: string, action: string): string | undefined {
+  const value = model.get(key);
+  if (action === "throw") return "refused";
+  if (action === "delete") model.delete(key);
+  if (action === "append") model.set(key, `${value ?? ""}x`);
+  return action === "append" ? model.get(key) : value;
+}
