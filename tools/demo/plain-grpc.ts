@@ -1,0 +1,62 @@
+// Concord without our client: grpc-js and proto-loader on the published .proto files, as any program would use them.
+import { join } from "node:path";
+import type { Installed } from "./installed-client.ts";
+
+interface GrpcModule {
+  readonly credentials: { createInsecure(): unknown };
+  readonly Metadata: new () => { set(key: string, value: string): void };
+  loadPackageDefinition(definition: object): Record<string, unknown>;
+}
+
+interface LoaderModule {
+  loadSync(files: readonly string[], options: object): object;
+}
+
+type UnaryMethod = (request: object, metadata: object, options: object, done: (error: Error | null, response: object) => void) => void;
+
+export interface PlainService {
+  call<Response extends object>(method: string, request: object, token?: string): Promise<Response>;
+  close(): void;
+}
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** A service by its full name at one address. */
+export type PlainGrpc = (address: string, service: string) => PlainService;
+
+export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
+  const grpc = load("@grpc/grpc-js") as GrpcModule;
+  const loader = load("@grpc/proto-loader") as LoaderModule;
+  const files = [
+    "concord/txn/v1/topology.proto",
+    "concord/storage/v1/rows.proto",
+    "concord/storage/v1/batches.proto",
+    "concord/storage/v1/replica.proto",
+  ];
+  const options = { includeDirs: [protoFolder], longs: BigInt, enums: String, defaults: true, oneofs: true };
+  const loaded = grpc.loadPackageDefinition(
+    loader.loadSync(
+      files.map((file) => join(protoFolder, file)),
+      options,
+    ),
+  );
+  return (address, service) => {
+    const Service = service.split(".").reduce<unknown>((scope, name) => (scope as Record<string, unknown>)[name], loaded) as new (
+      address: string,
+      credentials: unknown,
+    ) => Record<string, UnaryMethod> & { close(): void };
+    const stub = new Service(address, grpc.credentials.createInsecure());
+    return {
+      call<Response extends object>(method: string, request: object, token?: string): Promise<Response> {
+        const metadata = new grpc.Metadata();
+        if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
+        return new Promise<object>((resolve, reject) => {
+          stub[method]!(request, metadata, { deadline: Date.now() + CALL_TIMEOUT_MS }, (error, response) =>
+            error === null ? resolve(response) : reject(error),
+          );
+        }) as Promise<Response>;
+      },
+      close: () => stub.close(),
+    };
+  };
+}
