@@ -21,7 +21,10 @@ class Scenario {
   /** The outcome alone, when nobody else may be touched. */
   outcome(id: string, key: string, mode: LockMode = "exclusive"): string {
     const decision = this.ask(id, key, mode);
-    assert.deepEqual(decision.victims.filter((victim) => victim !== id), []);
+    assert.deepEqual(
+      decision.victims.filter((victim) => victim !== id),
+      [],
+    );
     assert.deepEqual(decision.granted, []);
     return decision.outcome;
   }

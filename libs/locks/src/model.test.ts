@@ -116,7 +116,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 /** Younger = larger start; several share one, so ties by id are met too. */
 const startOf = (transaction: string): number => Math.floor(Number(transaction.slice(1)) / 2);
 
-const sorted = (grants: readonly LockGrant[]): string[] => grants.map((grant) => `${grant.key} ${grant.transactionId} ${grant.mode}`).toSorted();
+const sorted = (grants: readonly LockGrant[]): string[] =>
+  grants.map((grant) => `${grant.key} ${grant.transactionId} ${grant.mode}`).toSorted();
 
 function youngest(candidates: readonly string[]): string | undefined {
   return candidates.toSorted((left, right) => startOf(right) - startOf(left) || (left < right ? 1 : -1))[0];
@@ -201,7 +202,10 @@ function play(steps: readonly Step[]): number {
         const due = model.queue.filter((waiting) => waiting.deadlineMs <= now);
         model.queue = model.queue.filter((waiting) => waiting.deadlineMs > now);
         const { expired, granted } = table.tick(now);
-        assert.deepEqual(expired.map((one) => `${one.transactionId} ${one.key}`).toSorted(), due.map((one) => `${one.id} ${one.key}`).toSorted());
+        assert.deepEqual(
+          expired.map((one) => `${one.transactionId} ${one.key}`).toSorted(),
+          due.map((one) => `${one.id} ${one.key}`).toSorted(),
+        );
         assert.deepEqual(sorted(granted), sorted(model.settle()));
         const next = model.queue.map((waiting) => waiting.deadlineMs);
         assert.equal(table.nextDeadlineMs(), next.length === 0 ? undefined : Math.min(...next));

@@ -87,11 +87,14 @@ export function planOf(cql: string, binds: readonly (CellValue | null)[] = [], c
 
 /** A catalogue built by CREATE statements. */
 export function catalogueFrom(...statements: readonly string[]): SchemaCatalogue {
-  return statements.reduce((catalogue, statement) => {
-    const made = planOf(statement, [], catalogue);
-    if (made.kind !== "create-table" && made.kind !== "create-index") throw new Error("not a schema statement");
-    return withTable(catalogue, made.definition, catalogue.version + 1n);
-  }, catalogueOf(1n, []));
+  return statements.reduce(
+    (catalogue, statement) => {
+      const made = planOf(statement, [], catalogue);
+      if (made.kind !== "create-table" && made.kind !== "create-index") throw new Error("not a schema statement");
+      return withTable(catalogue, made.definition, catalogue.version + 1n);
+    },
+    catalogueOf(1n, []),
+  );
 }
 
 export function photoKey(album: number, id: number): RowKey {

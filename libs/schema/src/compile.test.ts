@@ -2,7 +2,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellValue, ColumnWrite } from "@concord/ports";
 import { planBatch, planCreateIndex, planCreateTable, planWrite, SCHEMA_LIMITS, sameDefinition, type RowWrite } from "./index.ts";
-import { ALBUMS, bigint, CATALOGUE, catalogueFrom, EVENTS, int, NOW_MS, photoKey, PHOTOS, planOf, text, timestamp } from "./albums.fixture.ts";
+import {
+  ALBUMS,
+  bigint,
+  CATALOGUE,
+  catalogueFrom,
+  EVENTS,
+  int,
+  NOW_MS,
+  photoKey,
+  PHOTOS,
+  planOf,
+  text,
+  timestamp,
+} from "./albums.fixture.ts";
 
 const UUID = "01234567-89ab-cdef-0123-456789abcdef";
 const EVENT = `device = ${UUID} AND day = 3 AND at = 5 AND part = 0`;
@@ -22,8 +35,18 @@ function written(cql: string, binds: readonly (CellValue | null)[] = []): RowWri
 test("[TX24] INSERT, UPDATE, DELETE by full primary key: one row's write", () => {
   const title: ColumnWrite[] = [{ column: "title", value: text("sea") }];
   const key = photoKey(1, 2);
-  assert.deepEqual(written("INSERT INTO photos (title, id, album) VALUES ('sea', 2, 1)"), { kind: "insert", table: "photos", key, columns: title });
-  assert.deepEqual(written("UPDATE photos SET title = 'sea' WHERE id = 2 AND album = 1"), { kind: "update", table: "photos", key, columns: title });
+  assert.deepEqual(written("INSERT INTO photos (title, id, album) VALUES ('sea', 2, 1)"), {
+    kind: "insert",
+    table: "photos",
+    key,
+    columns: title,
+  });
+  assert.deepEqual(written("UPDATE photos SET title = 'sea' WHERE id = 2 AND album = 1"), {
+    kind: "update",
+    table: "photos",
+    key,
+    columns: title,
+  });
   assert.deepEqual(written("DELETE FROM photos WHERE album = 1 AND id = 2"), { kind: "delete", table: "photos", key, columns: [] });
   assert.deepEqual(written("INSERT INTO photos (album, id) VALUES (1, 2)").columns, []);
 });
@@ -31,17 +54,31 @@ test("[TX24] INSERT, UPDATE, DELETE by full primary key: one row's write", () =>
 test("[TX24] binds: values, null and key values: as literals", () => {
   const write = written("UPDATE photos SET title = ?, owner = ? WHERE album = ? AND id = ?", [null, bigint(7), bigint(1), bigint(2)]);
   assert.deepEqual(write.key, photoKey(1, 2));
-  assert.deepEqual(write.columns, [{ column: "title", value: null }, { column: "owner", value: bigint(7) }]);
+  assert.deepEqual(write.columns, [
+    { column: "title", value: null },
+    { column: "owner", value: bigint(7) },
+  ]);
 });
 
 test("[TX24] literals: every type at its edges: stored as written", () => {
-  assert.deepEqual(columnsOf(`INSERT INTO events (device, day, at, part, level, raw, seen) VALUES (${UUID}, -2147483648, 9223372036854775807, 2147483647, -1.5e3, 0x00fF, TRUE)`), {
-    level: -1500,
-    raw: new Uint8Array([0, 255]),
-    seen: true,
+  assert.deepEqual(
+    columnsOf(
+      `INSERT INTO events (device, day, at, part, level, raw, seen) VALUES (${UUID}, -2147483648, 9223372036854775807, 2147483647, -1.5e3, 0x00fF, TRUE)`,
+    ),
+    {
+      level: -1500,
+      raw: new Uint8Array([0, 255]),
+      seen: true,
+    },
+  );
+  assert.deepEqual(columnsOf(`UPDATE events SET level = 9007199254740991, seen = null WHERE ${EVENT}`), {
+    level: 9007199254740991,
+    seen: null,
   });
-  assert.deepEqual(columnsOf(`UPDATE events SET level = 9007199254740991, seen = null WHERE ${EVENT}`), { level: 9007199254740991, seen: null });
-  assert.deepEqual(written(`DELETE FROM events WHERE device = ${UUID.toUpperCase()} AND day = 3 AND at = -5 AND part = 0`).key.partition[0]?.value, UUID.replaceAll("-", ""));
+  assert.deepEqual(
+    written(`DELETE FROM events WHERE device = ${UUID.toUpperCase()} AND day = 3 AND at = -5 AND part = 0`).key.partition[0]?.value,
+    UUID.replaceAll("-", ""),
+  );
 });
 
 const mismatches: readonly string[] = [
@@ -123,15 +160,24 @@ test("[LB1] USING TIMESTAMP: of a plain write and of a batch: carried by the pla
   };
   assert.equal(timestampOf(`DELETE FROM events USING TIMESTAMP 2 WHERE ${EVENT}`), 2n);
   assert.equal(timestampOf(`UPDATE events USING TIMESTAMP ? SET seen = true WHERE ${EVENT}`, [bigint(77)]), 77n);
-  assert.equal(timestampOf(`BEGIN BATCH USING TIMESTAMP 9223372036854775807 DELETE FROM events WHERE ${EVENT} APPLY BATCH`), 9223372036854775807n);
+  assert.equal(
+    timestampOf(`BEGIN BATCH USING TIMESTAMP 9223372036854775807 DELETE FROM events WHERE ${EVENT} APPLY BATCH`),
+    9223372036854775807n,
+  );
   assert.equal(timestampOf(`DELETE FROM events WHERE ${EVENT}`), undefined);
   assert.throws(() => timestampOf(`DELETE FROM events USING TIMESTAMP ? WHERE ${EVENT}`, [int(77)]), { code: "TYPE_MISMATCH" });
 });
 
 test("[LB1] [LB14] BATCH: logged unless asked otherwise, writes in order, the kind of its tables", () => {
-  const plan = planOf(`BEGIN BATCH INSERT INTO albums (id) VALUES (1); UPDATE albums SET photos = ? WHERE id = 2 DELETE FROM photos WHERE album = 1 AND id = 2; APPLY BATCH;`, [int(3)]);
+  const plan = planOf(
+    `BEGIN BATCH INSERT INTO albums (id) VALUES (1); UPDATE albums SET photos = ? WHERE id = 2 DELETE FROM photos WHERE album = 1 AND id = 2; APPLY BATCH;`,
+    [int(3)],
+  );
   assert.ok(plan.kind === "batch");
-  assert.deepEqual([plan.logged, plan.tableKind, plan.writes.map((write) => `${write.kind} ${write.table}`)], [true, "transactional", ["insert albums", "update albums", "delete photos"]]);
+  assert.deepEqual(
+    [plan.logged, plan.tableKind, plan.writes.map((write) => `${write.kind} ${write.table}`)],
+    [true, "transactional", ["insert albums", "update albums", "delete photos"]],
+  );
   const unlogged = planOf(`BEGIN UNLOGGED BATCH DELETE FROM events WHERE ${EVENT} APPLY BATCH`);
   assert.deepEqual(unlogged.kind === "batch" && [unlogged.logged, unlogged.tableKind], [false, "plain"]);
 });
@@ -142,7 +188,10 @@ test("[LB15] now() and uuid(): resolved once in the plan: now() is one moment, e
   );
   assert.ok(plan.kind === "batch");
   const keys = plan.writes.map((write) => write.key);
-  assert.deepEqual(keys.map((key) => key.clustering[0]), [timestamp(NOW_MS), timestamp(NOW_MS)]);
+  assert.deepEqual(
+    keys.map((key) => key.clustering[0]),
+    [timestamp(NOW_MS), timestamp(NOW_MS)],
+  );
   const [random, timed] = keys.map((key) => String(key.partition[0]?.value));
   assert.match(random!, /^.{12}4.{3}[89ab].{15}$/);
   assert.equal(Number.parseInt(timed!.slice(0, 12), 16), NOW_MS);
@@ -184,18 +233,30 @@ test("[TX24] statements one after another: tables and indexes they made are ther
 });
 
 test("structured entry points: the same checks without CQL", () => {
-  const write: RowWrite = { kind: "insert", table: "albums", key: { table: "albums", partition: [bigint(1)], clustering: [] }, columns: [{ column: "title", value: text("x") }] };
+  const write: RowWrite = {
+    kind: "insert",
+    table: "albums",
+    key: { table: "albums", partition: [bigint(1)], clustering: [] },
+    columns: [{ column: "title", value: text("x") }],
+  };
   assert.deepEqual(planWrite(CATALOGUE, write), { kind: "write", tableKind: "transactional", write, timestampUs: undefined });
   assert.throws(() => planWrite(CATALOGUE, { ...write, table: "nope" }), { code: "TABLE_UNKNOWN" });
   assert.throws(() => planWrite(CATALOGUE, { ...write, table: "concord_nodes" }), { code: "SYSTEM_TABLE" });
   assert.throws(() => planWrite(CATALOGUE, write, 5n), { code: "MALFORMED_REQUEST" });
   assert.throws(() => planCreateTable(CATALOGUE, ALBUMS, false), { code: "TABLE_EXISTS" });
   assert.equal(planCreateTable(CATALOGUE, ALBUMS, true).kind, "create-table");
-  assert.throws(() => planCreateIndex(CATALOGUE, { table: "photos", name: "x", columns: [], ifNotExists: false }), { code: "SCHEMA_INVALID" });
+  assert.throws(() => planCreateIndex(CATALOGUE, { table: "photos", name: "x", columns: [], ifNotExists: false }), {
+    code: "SCHEMA_INVALID",
+  });
 });
 
 test("planBatch: at and above the limit of statements: accepted, LIMIT_EXCEEDED", () => {
-  const write: RowWrite = { kind: "delete", table: "albums", key: { table: "albums", partition: [bigint(1)], clustering: [] }, columns: [] };
+  const write: RowWrite = {
+    kind: "delete",
+    table: "albums",
+    key: { table: "albums", partition: [bigint(1)], clustering: [] },
+    columns: [],
+  };
   const of = (count: number): RowWrite[] => Array.from({ length: count }, () => write);
   assert.equal(planBatch(CATALOGUE, true, of(SCHEMA_LIMITS.batchStatementsMax)).kind, "batch");
   assert.throws(() => planBatch(CATALOGUE, true, of(SCHEMA_LIMITS.batchStatementsMax + 1)), { code: "LIMIT_EXCEEDED" });

@@ -31,12 +31,7 @@ interface Context extends PlanSources {
  * A parsed statement and its bind values as a plan (TX24). The same checks as the structured entry points, which it calls. Errors of those,
  * and MALFORMED_REQUEST for a wrong number of binds, KEY_INCOMPLETE for a write without its full primary key.
  */
-export function plan(
-  statement: Statement,
-  catalogue: SchemaCatalogue,
-  binds: readonly (CellValue | null)[],
-  sources: PlanSources,
-): Plan {
+export function plan(statement: Statement, catalogue: SchemaCatalogue, binds: readonly (CellValue | null)[], sources: PlanSources): Plan {
   if (binds.length !== statement.bindCount) {
     throw new ConcordError("MALFORMED_REQUEST", `the statement has ${statement.bindCount} bind markers, ${binds.length} values were given`);
   }
@@ -136,14 +131,23 @@ function columnWrite(context: Context, definition: TableDefinition, assignment: 
 }
 
 /** WHERE of a write: every key column by `=`, nothing else. */
-function keyValues(context: Context, definition: TableDefinition, write: Update | Extract<Write, { kind: "delete" }>): Map<string, CellValue> {
+function keyValues(
+  context: Context,
+  definition: TableDefinition,
+  write: Update | Extract<Write, { kind: "delete" }>,
+): Map<string, CellValue> {
   const values = new Map<string, CellValue>();
   for (const { column, operator, term } of write.where) {
     columnOf(definition, column.name);
     if (!isKeyColumn(definition, column.name)) {
-      throw unsupported(column.at, `a condition on ${column.name} in a write`, "name the row by its primary key; check other columns in a transaction");
+      throw unsupported(
+        column.at,
+        `a condition on ${column.name} in a write`,
+        "name the row by its primary key; check other columns in a transaction",
+      );
     }
-    if (operator !== "=") throw unsupported(column.at, "a write of a range of rows", "write one row by its full primary key, several in a BATCH");
+    if (operator !== "=")
+      throw unsupported(column.at, "a write of a range of rows", "write one row by its full primary key, several in a BATCH");
     if (values.has(column.name)) throw syntaxError(column.at, `column ${column.name} has two conditions`);
     const value = valueFor(context, definition, column.name, term);
     if (value === null) throw keyIncomplete(definition, column.name);
@@ -153,7 +157,12 @@ function keyValues(context: Context, definition: TableDefinition, write: Update 
 }
 
 function valueFor(context: Context, definition: TableDefinition, column: string, term: Term): CellValue | null {
-  const place: ValuePlace = { table: definition.name, column, type: columnOf(definition, column).type, inKey: isKeyColumn(definition, column) };
+  const place: ValuePlace = {
+    table: definition.name,
+    column,
+    type: columnOf(definition, column).type,
+    inKey: isKeyColumn(definition, column),
+  };
   if (term.kind === "bind") return context.binds[term.index] ?? null;
   if (term.kind === "call") return callValue(context, term.name, place);
   return literalValue(term, place);

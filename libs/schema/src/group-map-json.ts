@@ -24,7 +24,11 @@ export function groupMapFromJson(text: string): GroupMap {
       master: textOf("group's master", group["master"]),
     };
   });
-  const map = { version: countOf("group map version", stored["version"]), systemMaster: textOf("system master", stored["systemMaster"]), groups };
+  const map = {
+    version: countOf("group map version", stored["version"]),
+    systemMaster: textOf("system master", stored["systemMaster"]),
+    groups,
+  };
   const problem = problemOf(map);
   if (problem !== undefined) throw corrupt("group map", problem);
   return map;
@@ -38,6 +42,7 @@ function problemOf(map: GroupMap): string | undefined {
   if (groups.at(-1)!.fromToken > TOKEN_MAX) return "has a token of more than 64 bits";
   const ids = new Set(groups.map((group) => group.id));
   if (ids.size !== groups.length || ids.has(SYSTEM_GROUP)) return "names a group twice";
-  if (map.version < 1n || map.systemMaster === "" || groups.some((group) => group.id === "" || group.master === "")) return "has an empty field";
+  if (map.version < 1n || map.systemMaster === "" || groups.some((group) => group.id === "" || group.master === ""))
+    return "has an empty field";
   return undefined;
 }

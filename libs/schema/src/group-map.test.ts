@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { evenGroupMap, groupIdOf, groupMapFromJson, groupMapToJson, groupOf, masterOf, SCHEMA_LIMITS, SYSTEM_GROUP, TOKEN_MAX } from "./index.ts";
+import {
+  evenGroupMap,
+  groupIdOf,
+  groupMapFromJson,
+  groupMapToJson,
+  groupOf,
+  masterOf,
+  SCHEMA_LIMITS,
+  SYSTEM_GROUP,
+  TOKEN_MAX,
+} from "./index.ts";
 import { bigint } from "./albums.fixture.ts";
 
 const MAP = evenGroupMap(3, ["a", "b"]);
@@ -19,7 +29,9 @@ test("[TX2] evenGroupMap: three groups, two coordinators: equal ranges, masters 
 });
 
 test("[TX2] groupOf: at and beside every border: the range that begins there", () => {
-  const ids = [0n, 0x5555555555555554n, 0x5555555555555555n, 0xaaaaaaaaaaaaaaa9n, 0xaaaaaaaaaaaaaaaan, TOKEN_MAX].map((token) => groupOf(MAP, token).id);
+  const ids = [0n, 0x5555555555555554n, 0x5555555555555555n, 0xaaaaaaaaaaaaaaa9n, 0xaaaaaaaaaaaaaaaan, TOKEN_MAX].map(
+    (token) => groupOf(MAP, token).id,
+  );
   assert.deepEqual(ids, ["g0", "g0", "g1", "g1", "g2", "g2"]);
   assert.throws(() => groupOf(MAP, TOKEN_MAX + 1n), { code: "INTERNAL" });
 });
@@ -30,7 +42,10 @@ test("[TX2] groupOf: any map and token: the last group that begins at or before 
   fc.assert(
     fc.property(count, token, (groupCount, wanted) => {
       const map = evenGroupMap(groupCount, ["a"]);
-      assert.equal(groupOf(map, wanted), map.groups.findLast((group) => group.fromToken <= wanted));
+      assert.equal(
+        groupOf(map, wanted),
+        map.groups.findLast((group) => group.fromToken <= wanted),
+      );
     }),
   );
 });
@@ -47,7 +62,12 @@ test("masterOf: a group, the system group, an unknown one: its master, the syste
 });
 
 test("evenGroupMap: no group, too many, no coordinator: an assertion fails", () => {
-  for (const [count, names] of [[0, ["a"]], [SCHEMA_LIMITS.groupsMax + 1, ["a"]], [1.5, ["a"]], [1, []]] as const) {
+  for (const [count, names] of [
+    [0, ["a"]],
+    [SCHEMA_LIMITS.groupsMax + 1, ["a"]],
+    [1.5, ["a"]],
+    [1, []],
+  ] as const) {
     assert.throws(() => evenGroupMap(count, names), { code: "INTERNAL" });
   }
   assert.equal(evenGroupMap(SCHEMA_LIMITS.groupsMax, ["a"]).groups.length, SCHEMA_LIMITS.groupsMax);

@@ -39,7 +39,10 @@ function shown(mutations: readonly Mutation[], table: string): string[] {
     .filter((mutation) => mutation.key.table === table)
     .map((mutation) => {
       const values = [...mutation.key.partition, ...mutation.key.clustering].map((value) => String(value.value)).join("/");
-      const columns = mutation.kind === "delete" ? [] : mutation.columns.map(({ column, value }) => `${column}=${value === null ? "null" : String(value.value)}`);
+      const columns =
+        mutation.kind === "delete"
+          ? []
+          : mutation.columns.map(({ column, value }) => `${column}=${value === null ? "null" : String(value.value)}`);
       return [mutation.kind, values, ...columns].join(" ");
     });
 }
@@ -57,7 +60,10 @@ test("[TX20] indexTableOf: an indexed column is of the primary key: it is there 
 });
 
 test("[TXD6] indexFixesToken: the index begins with the entity's id: true, else false", () => {
-  assert.deepEqual([BY_OWNER, BY_STATUS, BY_ALBUM].map((index) => indexFixesToken(PHOTOS, index!)), [false, false, true]);
+  assert.deepEqual(
+    [BY_OWNER, BY_STATUS, BY_ALBUM].map((index) => indexFixesToken(PHOTOS, index!)),
+    [false, false, true],
+  );
 });
 
 test("catalogue: an index's storage table: known to storage, not to users", () => {
@@ -73,7 +79,12 @@ const byOwner: readonly [string, Row | undefined, Row | undefined, readonly stri
   ["a copied column changed", before, changed({ title: text("sun") }), ["update 7/50/1/2 title=sun"]],
   ["a copied column taken away", before, changed({ title: null }), ["update 7/50/1/2 title=null"]],
   ["a copied column added", changed({ title: null }), before, ["update 7/50/1/2 title=sea"]],
-  ["an indexed column changed", before, changed({ modified: timestamp(60) }), ["delete 7/50/1/2", "insert 7/60/1/2 status=public title=sea"]],
+  [
+    "an indexed column changed",
+    before,
+    changed({ modified: timestamp(60) }),
+    ["delete 7/50/1/2", "insert 7/60/1/2 status=public title=sea"],
+  ],
   ["an indexed column taken away", before, changed({ owner: null }), ["delete 7/50/1/2"]],
   ["an indexed column set at last", changed({ owner: null }), before, ["insert 7/50/1/2 status=public title=sea"]],
   ["no indexed column before or after", changed({ owner: null }), changed({ owner: null, title: null }), []],
@@ -90,7 +101,10 @@ for (const [what, from, to, expected] of byOwner) {
 
 test("[TXD6] indexKeysTouched: a moved row: old and new index keys, an unmoved one once", () => {
   const keys = indexKeysTouched(PHOTOS, before, changed({ modified: timestamp(60) }));
-  assert.deepEqual(keys.map((key) => key.table), ["photos__by_owner", "photos__by_owner", "photos__by_status", "photos__by_album", "photos__by_album"]);
+  assert.deepEqual(
+    keys.map((key) => key.table),
+    ["photos__by_owner", "photos__by_owner", "photos__by_status", "photos__by_album", "photos__by_album"],
+  );
 });
 
 test("[TX20] baseRowOf: the index row of a row: the row again", () => {
@@ -99,7 +113,7 @@ test("[TX20] baseRowOf: the index row of a row: the row again", () => {
     const insert = indexMutations(PHOTOS, undefined, before, TS).find((mutation) => mutation.key.table === key.table)!;
     const row = liveRow(imageOf(insert))!;
     assert.deepEqual(baseKeyOf(PHOTOS, index, key), before.key);
-    assert.deepEqual(new Map([...baseRowOf(PHOTOS, index, row).columns].toSorted()), new Map([...before.columns].toSorted()));
+    assert.equal(textOf(baseRowOf(PHOTOS, index, row)), textOf(before));
   }
 });
 
@@ -124,7 +138,12 @@ const small = fc.integer({ min: 0, max: 2 });
 const cell = (column: string, make: (at: number) => CellValue): fc.Arbitrary<ColumnWrite> =>
   fc.option(small, { nil: null }).map((at) => ({ column, value: at === null ? null : make(at) }));
 const columnWrites = fc
-  .tuple(cell("owner", bigint), cell("modified", timestamp), cell("status", (at) => text(`s${at}`)), cell("title", (at) => text(`t${at}`)))
+  .tuple(
+    cell("owner", bigint),
+    cell("modified", timestamp),
+    cell("status", (at) => text(`s${at}`)),
+    cell("title", (at) => text(`t${at}`)),
+  )
   .chain((cells) => fc.subarray(cells, { minLength: 1 }));
 const write: fc.Arbitrary<RowWrite> = fc
   .record({ kind: fc.constantFrom("insert" as const, "update" as const, "delete" as const), id: small, columns: columnWrites })
@@ -136,8 +155,13 @@ function commit(store: Store, writes: readonly RowWrite[], timestampUs: bigint):
   const ids = new Set(writes.map((one) => keyText(one.key)));
   return [...ids].flatMap((id) => {
     const image = store.images.get(id);
-    const net = netMutations(writes.filter((one) => keyText(one.key) === id), timestampUs);
-    const merged = net.map(imageOf).reduce<RowImage | undefined>((left, right) => (left === undefined ? right : mergeImages(left, right)), image);
+    const net = netMutations(
+      writes.filter((one) => keyText(one.key) === id),
+      timestampUs,
+    );
+    const merged = net
+      .map(imageOf)
+      .reduce<RowImage | undefined>((left, right) => (left === undefined ? right : mergeImages(left, right)), image);
     return [...net, ...indexMutations(PHOTOS, liveRow(image), liveRow(merged), timestampUs)];
   });
 }

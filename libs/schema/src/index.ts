@@ -1,13 +1,7 @@
 export { plan, type PlanSources } from "./compile.ts";
 export type { Statement } from "./cql/ast.ts";
 export { parse } from "./cql/parse.ts";
-export {
-  catalogueOf,
-  storageTableOf,
-  tableOf,
-  withTable,
-  type SchemaCatalogue,
-} from "./catalogue.ts";
+export { catalogueOf, storageTableOf, tableOf, withTable, type SchemaCatalogue } from "./catalogue.ts";
 export {
   columnOf,
   indexOf,
@@ -23,15 +17,7 @@ export {
   type TableKind,
 } from "./definition.ts";
 export { definitionFromJson, definitionToJson } from "./definition-json.ts";
-export {
-  evenGroupMap,
-  groupIdOf,
-  groupOf,
-  masterOf,
-  SYSTEM_GROUP,
-  type GroupMap,
-  type TransactionGroup,
-} from "./group-map.ts";
+export { evenGroupMap, groupIdOf, groupOf, masterOf, SYSTEM_GROUP, type GroupMap, type TransactionGroup } from "./group-map.ts";
 export { groupMapFromJson, groupMapToJson } from "./group-map-json.ts";
 export { indexKeysTouched, indexMutations } from "./index-mutations.ts";
 export { baseKeyOf, baseRowOf, indexColumnsOf, indexFixesToken, indexKeyOf, indexTableName, indexTableOf } from "./index-table.ts";

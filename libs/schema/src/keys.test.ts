@@ -19,7 +19,10 @@ test("keyText: any two keys: equal texts exactly when the same row", () => {
   fc.assert(
     fc.property(key, key, (left, right) => {
       assert.equal(keyText(left) === keyText(right), sameKey(left, right));
-      assert.equal(partitionText(left.table, left.partition) === partitionText(right.table, right.partition), sameKey({ ...left, clustering: [] }, { ...right, clustering: [] }));
+      assert.equal(
+        partitionText(left.table, left.partition) === partitionText(right.table, right.partition),
+        sameKey({ ...left, clustering: [] }, { ...right, clustering: [] }),
+      );
     }),
     { numRuns: 3000 },
   );
@@ -32,33 +35,43 @@ test("keyText: values moved between partition and clustering: other texts", () =
 
 const number = fc.integer({ min: 0, max: 3 });
 const clustering = fc.array(number, { minLength: 2, maxLength: 2 });
-const bound = fc.option(fc.record({ prefix: fc.array(number, { minLength: 1, maxLength: 2 }), inclusive: fc.boolean() }), { nil: undefined });
+const bound = fc.option(fc.record({ prefix: fc.array(number, { minLength: 1, maxLength: 2 }), inclusive: fc.boolean() }), {
+  nil: undefined,
+});
 
 /** The bound as SQL reads it: tuples of the bound's length are compared. */
 function within(given: readonly number[], lower: { prefix: number[]; inclusive: boolean } | undefined, sign: number): boolean {
   if (lower === undefined) return true;
   const head = given.slice(0, lower.prefix.length);
-  const order = sign * (head.length === 2 ? head[0]! * 10 + head[1]! - lower.prefix[0]! * 10 - lower.prefix[1]! : head[0]! - lower.prefix[0]!);
+  const order =
+    sign * (head.length === 2 ? head[0]! * 10 + head[1]! - lower.prefix[0]! * 10 - lower.prefix[1]! : head[0]! - lower.prefix[0]!);
   return order > 0 || (order === 0 && lower.inclusive);
 }
 
 test("inRange: any bounds and key: as comparing tuples of the bound's length", () => {
   fc.assert(
-    fc.property(clustering, bound, bound, fc.option(clustering, { nil: undefined }), fc.boolean(), (given, lower, upper, after, reverse) => {
-      const ofInts = (numbers: readonly number[]): CellValue[] => numbers.map(int);
-      const range: RowRange = {
-        table: "t",
-        partition: [int(1)],
-        ...(lower && { lower: { ...lower, prefix: ofInts(lower.prefix) } }),
-        ...(upper && { upper: { ...upper, prefix: ofInts(upper.prefix) } }),
-        ...(after && { after: ofInts(after) }),
-        reverse,
-        limit: 1,
-      };
-      const order = after === undefined ? 1 : compareClustering(ofInts(given), ofInts(after)) * (reverse ? -1 : 1);
-      const expected = within(given, lower, 1) && within(given, upper, -1) && order > 0;
-      assert.equal(inRange(range, { table: "t", partition: [int(1)], clustering: ofInts(given) }), expected);
-    }),
+    fc.property(
+      clustering,
+      bound,
+      bound,
+      fc.option(clustering, { nil: undefined }),
+      fc.boolean(),
+      (given, lower, upper, after, reverse) => {
+        const ofInts = (numbers: readonly number[]): CellValue[] => numbers.map(int);
+        const range: RowRange = {
+          table: "t",
+          partition: [int(1)],
+          ...(lower && { lower: { ...lower, prefix: ofInts(lower.prefix) } }),
+          ...(upper && { upper: { ...upper, prefix: ofInts(upper.prefix) } }),
+          ...(after && { after: ofInts(after) }),
+          reverse,
+          limit: 1,
+        };
+        const order = after === undefined ? 1 : compareClustering(ofInts(given), ofInts(after)) * (reverse ? -1 : 1);
+        const expected = within(given, lower, 1) && within(given, upper, -1) && order > 0;
+        assert.equal(inRange(range, { table: "t", partition: [int(1)], clustering: ofInts(given) }), expected);
+      },
+    ),
     { numRuns: 3000 },
   );
 });
@@ -71,6 +84,8 @@ test("inRange: another table or partition: false", () => {
 });
 
 test("compareClustering: agrees with compareValues on one column and puts a prefix first", () => {
-  fc.assert(fc.property(value, value, (left, right) => Math.sign(compareClustering([left], [right])) === Math.sign(compareValues(left, right))));
+  fc.assert(
+    fc.property(value, value, (left, right) => Math.sign(compareClustering([left], [right])) === Math.sign(compareValues(left, right))),
+  );
   assert.ok(compareClustering([int(1)], [int(1), int(0)]) < 0);
 });

@@ -37,7 +37,8 @@ function integerValue(value: bigint, place: ValuePlace): CellValue {
     case "int":
       return { kind: "int", value: Number(value) };
     case "double":
-      if (value > EXACT_DOUBLE_MAX || value < -EXACT_DOUBLE_MAX) throw mismatch(place, "is a whole number that is not exact as double; write 1.0e20");
+      if (value > EXACT_DOUBLE_MAX || value < -EXACT_DOUBLE_MAX)
+        throw mismatch(place, "is a whole number that is not exact as double; write 1.0e20");
       return { kind: "double", value: Number(value) };
     case "text":
     case "blob":

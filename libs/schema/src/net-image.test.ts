@@ -15,7 +15,8 @@ function write(kind: RowWrite["kind"], columns: Readonly<Record<string, string |
 
 function shown(mutations: readonly Mutation[]): string[] {
   return mutations.map((mutation) => {
-    const columns = mutation.kind === "delete" ? [] : mutation.columns.map(({ column, value }) => `${column}=${value === null ? "null" : value.value}`);
+    const columns =
+      mutation.kind === "delete" ? [] : mutation.columns.map(({ column, value }) => `${column}=${String(value?.value ?? null)}`);
     return [mutation.kind, `@${mutation.timestampUs - TS}`, ...columns].join(" ");
   });
 }
@@ -32,7 +33,11 @@ const cases: readonly [string, readonly RowWrite[], readonly string[]][] = [
   ["delete and insert", [write("delete"), write("insert", { a: "1" })], ["delete @-1", "insert @0 a=1"]],
   ["delete and update", [write("delete"), write("update", { a: "1" })], ["delete @-1", "update @0 a=1"]],
   ["delete and update to null", [write("delete"), write("update", { a: null })], ["delete @0"]],
-  ["insert, delete, insert", [write("insert", { a: "1", b: "1" }), write("delete"), write("insert", { b: "2" })], ["delete @-1", "insert @0 b=2"]],
+  [
+    "insert, delete, insert",
+    [write("insert", { a: "1", b: "1" }), write("delete"), write("insert", { b: "2" })],
+    ["delete @-1", "insert @0 b=2"],
+  ],
   ["insert, delete, update, delete", [write("insert"), write("delete"), write("update", { a: "1" }), write("delete")], ["delete @0"]],
   ["update to null", [write("update", { a: "1" }), write("update", { a: null })], ["update @0 a=null"]],
 ];
@@ -59,7 +64,7 @@ function applied(image: RowImage, mutations: readonly Mutation[]): RowImage {
 /** What a user sees: the live cells, and whether the row lives at all. */
 function seen(image: RowImage): unknown {
   const row = liveRow(image);
-  return row === undefined ? undefined : [...row.columns].toSorted();
+  return row === undefined ? undefined : [...row.columns].map(([column, { value }]) => `${column}=${String(value)}`).toSorted();
 }
 
 /** Each write at its own, growing timestamp: the order of the statements made plain. */
@@ -86,9 +91,15 @@ test("[TXD4] [LBD14] netMutations: any writes on any earlier row, in any order o
 
 test("[LBD14] netBatch: writes of several rows mixed: one net image per row, rows in order of first mention", () => {
   const other = photoKey(1, 3);
-  const net = netBatch([write("insert", { a: "1" }), write("delete", {}, other), write("update", { a: "2" }), write("insert", { b: "1" }, other)], TS);
+  const net = netBatch(
+    [write("insert", { a: "1" }), write("delete", {}, other), write("update", { a: "2" }), write("insert", { b: "1" }, other)],
+    TS,
+  );
   assert.deepEqual(shown(net), ["insert @0 a=2", "delete @-1", "insert @0 b=1"]);
-  assert.deepEqual(net.map((mutation) => mutation.key), [KEY, other, other]);
+  assert.deepEqual(
+    net.map((mutation) => mutation.key),
+    [KEY, other, other],
+  );
 });
 
 test("netMutations: two rows, or a timestamp with no tick below it: an assertion fails", () => {

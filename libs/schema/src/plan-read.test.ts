@@ -38,7 +38,10 @@ function shownPlan(cql: string, binds: readonly CellValue[] = []): string {
       return `range ${shownRange(plan.range)}`;
     case "read-index":
       return `index ${plan.scans.map((scan) => shownRange(scan.range)).join(" & ")}`;
-    default:
+    case "create-table":
+    case "create-index":
+    case "write":
+    case "batch":
       return plan.kind;
   }
 }
@@ -76,11 +79,23 @@ for (const [cql, expected] of served) {
 
 const intersections: readonly [string, string][] = [
   ["SELECT * FROM photos WHERE owner = 7 AND status = 'public'", "index photos__by_status[public] max 1000 & photos__by_owner[7] max 1000"],
-  ["SELECT * FROM photos WHERE status = 'x' AND owner = 7 AND modified > 5 LIMIT 3", "index photos__by_owner[7] >5 max 1000 & photos__by_status[x] max 1000"],
-  ["SELECT * FROM photos WHERE status = 'x' AND owner = 7 ORDER BY album DESC", "index photos__by_status[x] reverse max 1000 & photos__by_owner[7] max 1000"],
+  [
+    "SELECT * FROM photos WHERE status = 'x' AND owner = 7 AND modified > 5 LIMIT 3",
+    "index photos__by_owner[7] >5 max 1000 & photos__by_status[x] max 1000",
+  ],
+  [
+    "SELECT * FROM photos WHERE status = 'x' AND owner = 7 ORDER BY album DESC",
+    "index photos__by_status[x] reverse max 1000 & photos__by_owner[7] max 1000",
+  ],
   ["SELECT * FROM photos WHERE owner = 7 AND album = 1", "index photos__by_owner[7] max 1000 & photos__by_album[1] max 1000"],
-  ["SELECT * FROM photos WHERE owner = 7 AND modified > 5 AND album = 1", "index photos__by_owner[7] >5 max 1000 & photos__by_album[1] >5 max 1000"],
-  ["SELECT * FROM photos WHERE status = 'x' AND owner = 7 AND album = 1", "index photos__by_status[x] >=1 <=1 max 1000 & photos__by_owner[7] max 1000"],
+  [
+    "SELECT * FROM photos WHERE owner = 7 AND modified > 5 AND album = 1",
+    "index photos__by_owner[7] >5 max 1000 & photos__by_album[1] >5 max 1000",
+  ],
+  [
+    "SELECT * FROM photos WHERE status = 'x' AND owner = 7 AND album = 1",
+    "index photos__by_status[x] >=1 <=1 max 1000 & photos__by_owner[7] max 1000",
+  ],
 ];
 
 for (const [cql, expected] of intersections) {
@@ -161,7 +176,11 @@ for (const [cql, code] of refused) {
 test("[TX24] planRead: binds for values and LIMIT: as literals", () => {
   const cql = "SELECT id FROM photos WHERE album = ? AND id > ? LIMIT ?";
   assert.equal(shownPlan(cql, [bigint(1), bigint(5), int(3)]), "range photos[1] >5 max 3");
-  for (const binds of [[int(1), bigint(5), int(3)], [bigint(1), bigint(5), bigint(3)], [bigint(1), text("5"), int(3)]]) {
+  for (const binds of [
+    [int(1), bigint(5), int(3)],
+    [bigint(1), bigint(5), bigint(3)],
+    [bigint(1), text("5"), int(3)],
+  ]) {
     assert.throws(() => planOf(cql, binds), { code: "TYPE_MISMATCH" });
   }
   for (const binds of [[], [bigint(1)], [bigint(1), bigint(5), int(3), int(3)]]) {
@@ -177,10 +196,17 @@ test("planRead: projection: the columns asked for in their order, all without on
 });
 
 test("[TX20] planRead: two indexes serve a query: the one with fewest other columns, whose rows with a null are missing", () => {
-  const catalogue = catalogueFrom("CREATE TABLE t (id int PRIMARY KEY, a int, b int)", "CREATE INDEX ab ON t (a, b)", "CREATE INDEX a ON t (a)");
+  const catalogue = catalogueFrom(
+    "CREATE TABLE t (id int PRIMARY KEY, a int, b int)",
+    "CREATE INDEX ab ON t (a, b)",
+    "CREATE INDEX a ON t (a)",
+  );
   const plan = planOf("SELECT * FROM t WHERE a = 1", [], catalogue);
   assert.ok(plan.kind === "read-index");
-  assert.deepEqual(plan.scans.map((scan) => scan.index.name), ["a"]);
+  assert.deepEqual(
+    plan.scans.map((scan) => scan.index.name),
+    ["a"],
+  );
 });
 
 test("planReadRows: keys of one table: checked; too many or a wrong one refused", () => {
@@ -200,7 +226,9 @@ test("planReadRange: a range by positions: checked as validateRange does", () =>
 
 test("planRead: two constraints on one column: MALFORMED_REQUEST", () => {
   const equal: Constraint = { kind: "equal", column: "album", value: bigint(1) };
-  assert.throws(() => planRead(CATALOGUE, { table: "photos", columns: undefined, where: [equal, equal], order: [], limit: undefined }), { code: "MALFORMED_REQUEST" });
+  assert.throws(() => planRead(CATALOGUE, { table: "photos", columns: undefined, where: [equal, equal], order: [], limit: undefined }), {
+    code: "MALFORMED_REQUEST",
+  });
 });
 
 // Any accepted plan, carried out on rows and index rows, against filtering all rows.
@@ -226,33 +254,53 @@ function valueAs(definition: TableDefinition, column: string, at: number): CellV
 }
 
 function rowsOf(definition: TableDefinition): fc.Arbitrary<Row[]> {
-  const cells = fc.array(fc.option(small, { nil: null, freq: 8 }), { minLength: definition.columns.length, maxLength: definition.columns.length });
+  const cells = fc.array(fc.option(small, { nil: null, freq: 8 }), {
+    minLength: definition.columns.length,
+    maxLength: definition.columns.length,
+  });
   const row = cells.map((given): Row => {
     const at = (column: string): CellValue | undefined => {
       const cell = given[definition.columns.findIndex((candidate) => candidate.name === column)];
       return cell === null || cell === undefined ? undefined : valueAs(definition, column, cell);
     };
     const key = (columns: readonly string[]): CellValue[] => columns.map((column) => at(column) ?? valueAs(definition, column, 0));
-    const others = definition.columns.map((column) => column.name).filter((name) => !definition.partitionKey.includes(name) && !definition.clusteringKey.includes(name));
+    const others = definition.columns
+      .map((column) => column.name)
+      .filter((name) => !definition.partitionKey.includes(name) && !definition.clusteringKey.includes(name));
     const columns = others.flatMap((name): [string, CellValue][] => (at(name) === undefined ? [] : [[name, at(name)!]]));
-    return { key: { table: definition.name, partition: key(definition.partitionKey), clustering: key(definition.clusteringKey) }, columns: new Map(columns), newestUs: 0n };
+    return {
+      key: { table: definition.name, partition: key(definition.partitionKey), clustering: key(definition.clusteringKey) },
+      columns: new Map(columns),
+      newestUs: 0n,
+    };
   });
   return fc.array(row, { maxLength: 40, size: "max" }).map((all) => [...new Map(all.map((one) => [keyText(one.key), one])).values()]);
 }
 
 function requestOf(definition: TableDefinition): fc.Arbitrary<ReadRequest> {
   const names = definition.columns.map((column) => column.name);
-  const bound = (column: string) => fc.option(fc.record({ value: small.map((at) => valueAs(definition, column, at)), inclusive: fc.boolean() }), { nil: undefined });
+  const bound = (column: string) =>
+    fc.option(fc.record({ value: small.map((at) => valueAs(definition, column, at)), inclusive: fc.boolean() }), { nil: undefined });
   const constraint = (column: string): fc.Arbitrary<Constraint> =>
     fc.oneof(
       { weight: 3, arbitrary: small.map((at): Constraint => ({ kind: "equal", column, value: valueAs(definition, column, at) })) },
-      { weight: 1, arbitrary: fc.record({ kind: fc.constant("range" as const), column: fc.constant(column), lower: bound(column), upper: bound(column) }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          kind: fc.constant("range" as const),
+          column: fc.constant(column),
+          lower: bound(column),
+          upper: bound(column),
+        }),
+      },
     );
   return fc.record({
     table: fc.constant(definition.name),
     columns: fc.constant(undefined),
     where: fc.subarray(names, { minLength: 1, maxLength: 4 }).chain((columns) => fc.tuple(...columns.map(constraint))),
-    order: fc.option(fc.record({ column: fc.constantFrom(...names), descending: fc.boolean() }), { nil: undefined }).map((one) => (one === undefined ? [] : [one])),
+    order: fc
+      .option(fc.record({ column: fc.constantFrom(...names), descending: fc.boolean() }), { nil: undefined })
+      .map((one) => (one === undefined ? [] : [one])),
     limit: fc.constant(undefined),
   });
 }
@@ -306,7 +354,9 @@ for (const definition of tables) {
         const found = carriedOut(definition, rows, plan);
         const indexed = plan.kind === "read-index" ? plan.scans.flatMap((scan) => scan.index.columns) : [];
         const isIndexed = (row: Row): boolean => indexed.every((column) => valueOf(definition, row, column) !== undefined);
-        const expected = rows.filter((row) => isIndexed(row) && request.where.every((constraint) => satisfies(definition, row, constraint)));
+        const expected = rows.filter(
+          (row) => isIndexed(row) && request.where.every((constraint) => satisfies(definition, row, constraint)),
+        );
         assert.deepEqual(found.map(essence).toSorted(), expected.map(essence).toSorted());
         const [order] = request.order;
         if (order === undefined || plan.kind === "read-rows") return;
@@ -316,7 +366,8 @@ for (const definition of tables) {
       }),
       { numRuns: 4000, seed: 20261121 },
     );
-    for (const kind of ["read-range", "read-index", "intersection", "SCAN_REFUSED", "CQL_UNSUPPORTED"]) assert.ok((kinds.get(kind) ?? 0) > 0, `${kind} was never met`);
+    for (const kind of ["read-range", "read-index", "intersection", "SCAN_REFUSED", "CQL_UNSUPPORTED"])
+      assert.ok((kinds.get(kind) ?? 0) > 0, `${kind} was never met`);
   });
 }
 

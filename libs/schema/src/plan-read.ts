@@ -31,7 +31,12 @@ export function planRead(catalogue: SchemaCatalogue, request: ReadRequest): Read
   const own = matchKey(definition, where);
   const servesAll = own !== undefined && own.used.size === where.size;
   if (servesAll && isWholeKey(definition, own)) {
-    return { kind: "read-rows", table: definition.name, columns, keys: [{ table: definition.name, partition: own.partition, clustering: own.prefix }] };
+    return {
+      kind: "read-rows",
+      table: definition.name,
+      columns,
+      keys: [{ table: definition.name, partition: own.partition, clustering: own.prefix }],
+    };
   }
   const direction = servesAll ? directionOf(definition, own, request) : undefined;
   if (servesAll && direction !== undefined) {

@@ -20,7 +20,12 @@ export function planCreateTable(catalogue: SchemaCatalogue, definition: TableDef
  */
 export function planCreateIndex(
   catalogue: SchemaCatalogue,
-  request: { readonly table: string; readonly name: string | undefined; readonly columns: readonly string[]; readonly ifNotExists: boolean },
+  request: {
+    readonly table: string;
+    readonly name: string | undefined;
+    readonly columns: readonly string[];
+    readonly ifNotExists: boolean;
+  },
 ): SchemaPlan {
   refuseSystemTable(request.table);
   const definition = tableOf(catalogue, request.table);

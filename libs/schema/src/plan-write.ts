@@ -34,7 +34,10 @@ export function planBatch(catalogue: SchemaCatalogue, logged: boolean, writes: r
   const [tableKind, other] = kinds;
   if (tableKind === undefined) throw new ConcordError("BATCH_INVALID", "a batch has at least one statement");
   if (other !== undefined) {
-    throw new ConcordError("BATCH_INVALID", "a batch writes plain tables or transactional ones, not both; use a transaction for the latter");
+    throw new ConcordError(
+      "BATCH_INVALID",
+      "a batch writes plain tables or transactional ones, not both; use a transaction for the latter",
+    );
   }
   checkTimestamp(tableKind, timestampUs);
   return { kind: "batch", logged, tableKind, writes: checked, timestampUs };
@@ -51,6 +54,9 @@ function checkTimestamp(kind: TableKind, timestampUs: TimestampUs | undefined): 
     throw new ConcordError("MALFORMED_REQUEST", "transactional tables take their timestamp from the commit; leave TIMESTAMP out");
   }
   if (timestampUs < TIMESTAMP_US_MIN || timestampUs > TIMESTAMP_US_MAX) {
-    throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `timestamp ${timestampUs}; it is in microseconds, from ${TIMESTAMP_US_MIN} to ${TIMESTAMP_US_MAX}`);
+    throw new ConcordError(
+      "TIMESTAMP_OUT_OF_RANGE",
+      `timestamp ${timestampUs}; it is in microseconds, from ${TIMESTAMP_US_MIN} to ${TIMESTAMP_US_MAX}`,
+    );
   }
 }

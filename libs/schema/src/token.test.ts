@@ -16,7 +16,7 @@ test("tokenOf: the same content in another type: another token", () => {
 });
 
 test("[TX2] tokenOf: 20 000 ids in sequence: 16 groups of nearly equal size", () => {
-  const counts = new Array<number>(16).fill(0);
+  const counts = Array.from({ length: 16 }, () => 0);
   for (let id = 0; id < 20_000; id += 1) {
     const token = tokenOf(bigint(id));
     assert.ok(token >= 0n && token <= TOKEN_MAX);

@@ -53,7 +53,10 @@ const bad: Readonly<Record<string, readonly [TableDefinition, RegExp]>> = {
   "a table name like an index's storage table": [{ ...PHOTOS, name: "a__b" }, /must not contain "__"/],
   "an index name with two underscores": [{ ...PHOTOS, indexes: [{ name: "a__b", columns: ["owner"] }] }, /must not contain "__"/],
   "a column name with a space": [{ ...keyOf(1), columns: [...columns(1), { name: "a b", type: "int" }] }, /column name "a b"/],
-  "an unknown type": [{ ...keyOf(1), columns: [...columns(1), { name: "x", type: "float" as CellType }] }, /unknown type float; types are bigint/],
+  "an unknown type": [
+    { ...keyOf(1), columns: [...columns(1), { name: "x", type: "float" as CellType }] },
+    /unknown type float; types are bigint/,
+  ],
   "a column twice": [{ ...keyOf(1), columns: [...columns(1), ...columns(1)] }, /column c0 appears twice/],
   "no column": [{ ...keyOf(1), columns: [] }, /key column c0 is not defined/],
   "one column too many": [{ ...keyOf(1), columns: columns(columnsMax + 1) }, /at most 128/],

@@ -23,9 +23,13 @@ export function validateDefinition(definition: TableDefinition): TableDefinition
 /** SYSTEM_TABLE when a user's statement would create or write one of our own tables. */
 export function refuseSystemTable(name: string): void {
   if (!isSystemTable(name)) return;
-  throw new ConcordError("SYSTEM_TABLE", `${name}: tables named ${SYSTEM_TABLE_PREFIX}... are Concord's own and read-only; choose another name`, {
-    metadata: { table: name },
-  });
+  throw new ConcordError(
+    "SYSTEM_TABLE",
+    `${name}: tables named ${SYSTEM_TABLE_PREFIX}... are Concord's own and read-only; choose another name`,
+    {
+      metadata: { table: name },
+    },
+  );
 }
 
 /** The table with one more index and the next version; SCHEMA_INVALID as `validateDefinition`. */

@@ -50,7 +50,12 @@ const badKeys: readonly [string, CellValue[], CellValue[], string][] = [
   ["a timestamp above 64 bits", [UUID, int(3)], [timestamp(1n << 63n), int(0)], "TYPE_MISMATCH"],
   ["a timestamp below 64 bits", [UUID, int(3)], [timestamp(-(1n << 63n) - 1n), int(0)], "TYPE_MISMATCH"],
   ["a uuid with capitals", [{ kind: "uuid", value: "0123456789ABCDEF0123456789ABCDEF" }, int(3)], [timestamp(5), int(0)], "TYPE_MISMATCH"],
-  ["a uuid with hyphens", [{ kind: "uuid", value: "01234567-89ab-cdef-0123-456789abcdef" }, int(3)], [timestamp(5), int(0)], "TYPE_MISMATCH"],
+  [
+    "a uuid with hyphens",
+    [{ kind: "uuid", value: "01234567-89ab-cdef-0123-456789abcdef" }, int(3)],
+    [timestamp(5), int(0)],
+    "TYPE_MISMATCH",
+  ],
 ];
 
 for (const [what, partition, clustering, code] of badKeys) {
@@ -73,8 +78,14 @@ test("validateKey: text and blob keys: below and at the limit accepted, above LI
   const table = { ...PHOTOS, columns: [{ name: "x", type: "text" as const }], partitionKey: ["x"], clusteringKey: [], indexes: [] };
   const keyOf = (value: string): unknown => validateKey(table, { table: "photos", partition: [text(value)], clustering: [] });
   const limit = SCHEMA_LIMITS.keyValueBytesMax;
-  for (const accepted of ["", "a".repeat(limit), "ü".repeat(limit / 2), "€".repeat(Math.floor(limit / 3)), "😀".repeat(limit / 4)]) keyOf(accepted);
-  for (const refused of ["a".repeat(limit + 1), "ü".repeat(limit / 2 + 1), "€".repeat(Math.floor(limit / 3) + 1), "😀".repeat(limit / 4 + 1)]) {
+  for (const accepted of ["", "a".repeat(limit), "ü".repeat(limit / 2), "€".repeat(Math.floor(limit / 3)), "😀".repeat(limit / 4)])
+    keyOf(accepted);
+  for (const refused of [
+    "a".repeat(limit + 1),
+    "ü".repeat(limit / 2 + 1),
+    "€".repeat(Math.floor(limit / 3) + 1),
+    "😀".repeat(limit / 4 + 1),
+  ]) {
     assert.throws(() => keyOf(refused), { code: "LIMIT_EXCEEDED" });
   }
   assert.throws(() => keyOf("half \ud800"), { code: "TYPE_MISMATCH" });
@@ -101,7 +112,12 @@ test("validateWrite: all values of a row together: LIMIT_EXCEEDED above rowWrite
 
 test("validateWrite: kinds and columns that do not go together: MALFORMED_REQUEST", () => {
   const title: ColumnWrite = { column: "title", value: text("x") };
-  for (const write of [photoWrite("delete", title), photoWrite("update"), photoWrite("insert", title, title), { ...photoWrite("insert"), table: "albums" }]) {
+  for (const write of [
+    photoWrite("delete", title),
+    photoWrite("update"),
+    photoWrite("insert", title, title),
+    { ...photoWrite("insert"), table: "albums" },
+  ]) {
     assert.throws(() => validateWrite(PHOTOS, write), { code: "MALFORMED_REQUEST" });
   }
   assert.deepEqual(validateWrite(PHOTOS, photoWrite("insert")), photoWrite("insert"));
@@ -111,7 +127,10 @@ test("keyFromColumns: by name, in any order: the key; a missing, unknown or othe
   const id: [string, CellValue] = ["id", bigint(2)];
   const album: [string, CellValue] = ["album", bigint(1)];
   assert.deepEqual(keyFromColumns(PHOTOS, new Map([id, album])), photoKey(1, 2));
-  assert.throws(() => keyFromColumns(PHOTOS, new Map([album])), { code: "KEY_INCOMPLETE", message: /id; its primary key is \(\(album\), id\)/ });
+  assert.throws(() => keyFromColumns(PHOTOS, new Map([album])), {
+    code: "KEY_INCOMPLETE",
+    message: /id; its primary key is \(\(album\), id\)/,
+  });
   assert.throws(() => keyFromColumns(PHOTOS, new Map([album, id, ["title", text("x")]])), { code: "COLUMN_UNKNOWN" });
   assert.throws(() => keyFromColumns(PHOTOS, new Map([album, id, ["nope", text("x")]])), { code: "COLUMN_UNKNOWN" });
 });
@@ -119,7 +138,11 @@ test("keyFromColumns: by name, in any order: the key; a missing, unknown or othe
 const RANGE: RowRange = { table: "events", partition: [UUID, int(3)], reverse: false, limit: 10 };
 
 test("validateRange: open, with bounds, with a position: the range as given", () => {
-  const bounded = { ...RANGE, lower: { prefix: [timestamp(1)], inclusive: false }, upper: { prefix: [timestamp(9), int(1)], inclusive: true } };
+  const bounded = {
+    ...RANGE,
+    lower: { prefix: [timestamp(1)], inclusive: false },
+    upper: { prefix: [timestamp(9), int(1)], inclusive: true },
+  };
   for (const range of [RANGE, bounded, { ...RANGE, after: [timestamp(5), int(1)] }]) assert.deepEqual(validateRange(EVENTS, range), range);
 });
 

@@ -29,7 +29,11 @@ export function keyFromColumns(definition: TableDefinition, values: ReadonlyMap<
       if (value === undefined) throw keyIncomplete(definition, column);
       return value;
     });
-  return validateKey(definition, { table: definition.name, partition: part(definition.partitionKey), clustering: part(definition.clusteringKey) });
+  return validateKey(definition, {
+    table: definition.name,
+    partition: part(definition.partitionKey),
+    clustering: part(definition.clusteringKey),
+  });
 }
 
 /**
@@ -83,7 +87,9 @@ function checkedAfter(definition: TableDefinition, after: readonly CellValue[]):
   try {
     return checkedKeyPart(definition, definition.clusteringKey, after, "all");
   } catch (thrown) {
-    throw new ConcordError("PAGE_TOKEN_INVALID", `the page position is no clustering key of ${definition.name}; start again`, { cause: thrown });
+    throw new ConcordError("PAGE_TOKEN_INVALID", `the page position is no clustering key of ${definition.name}; start again`, {
+      cause: thrown,
+    });
   }
 }
 
@@ -93,7 +99,8 @@ function checkedKeyPart(
   values: readonly CellValue[],
   extent: "all" | "prefix",
 ): CellValue[] {
-  if (values.length > names.length) throw malformed(definition, `${values.length} key values for ${names.length} columns; ${keyHint(definition)}`);
+  if (values.length > names.length)
+    throw malformed(definition, `${values.length} key values for ${names.length} columns; ${keyHint(definition)}`);
   const missing = names[values.length];
   if (extent === "all" && missing !== undefined) throw keyIncomplete(definition, missing);
   return values.map((value, at) => {
@@ -116,7 +123,10 @@ function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrit
     return { column: name, value: checkedValue(value, { table: definition.name, column: name, type, inKey }) };
   });
   if (bytes > SCHEMA_LIMITS.rowWriteBytesMax) {
-    throw new ConcordError("LIMIT_EXCEEDED", `${definition.name}: a row write of ${bytes} bytes; at most ${SCHEMA_LIMITS.rowWriteBytesMax}`);
+    throw new ConcordError(
+      "LIMIT_EXCEEDED",
+      `${definition.name}: a row write of ${bytes} bytes; at most ${SCHEMA_LIMITS.rowWriteBytesMax}`,
+    );
   }
   return checked;
 }

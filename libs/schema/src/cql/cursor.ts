@@ -13,8 +13,10 @@ export interface Cursor {
 
 /** Words that name no column or table unless quoted. */
 const RESERVED: ReadonlySet<string> = new Set(
-  ("allow and apply asc batch begin by create delete desc drop from if in index insert into is limit not null on or order primary " +
-    "select set table token true false unlogged update using where with alter truncate grant revoke use").split(" "),
+  (
+    "allow and apply asc batch begin by create delete desc drop from if in index insert into is limit not null on or order primary " +
+    "select set table token true false unlogged update using where with alter truncate grant revoke use"
+  ).split(" "),
 );
 
 export function peek(cursor: Cursor, ahead = 0): Token {
@@ -105,7 +107,11 @@ function described(token: Token): string {
       return `"${token.symbol}"`;
     case "end":
       return "the end of the statement";
-    default:
+    case "integer":
+    case "decimal":
+    case "text":
+    case "blob":
+    case "uuid":
       return `a ${token.kind} value`;
   }
 }

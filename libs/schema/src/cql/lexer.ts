@@ -31,7 +31,7 @@ export function tokensOf(text: string): Token[] {
   }
   const positionAt = positions(text);
   const tokens: Token[] = [];
-  for (let offset = skipBlank(text, 0); offset < text.length; ) {
+  for (let offset = skipBlank(text, 0); offset < text.length;) {
     if (text.startsWith("/*", offset)) throw syntaxError(positionAt(offset), "a comment that begins here has no closing */");
     const { token, end } = tokenAt(text, offset, positionAt(offset));
     tokens.push(token);

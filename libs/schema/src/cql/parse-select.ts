@@ -1,16 +1,5 @@
 import type { Select, Term } from "./ast.ts";
-import {
-  acceptSymbol,
-  acceptWord,
-  columnName,
-  expectWords,
-  here,
-  isSymbol,
-  isWord,
-  peek,
-  tableName,
-  type Cursor,
-} from "./cursor.ts";
+import { acceptSymbol, acceptWord, columnName, expectWords, here, isSymbol, isWord, peek, tableName, type Cursor } from "./cursor.ts";
 import { unsupported } from "./errors.ts";
 import { term, whereClause } from "./parse-terms.ts";
 
@@ -47,7 +36,11 @@ function isPlainName(cursor: Cursor, ahead: number): boolean {
 
 function selected(cursor: Cursor): string {
   if (isSymbol(peek(cursor, 1), "(")) {
-    throw unsupported(here(cursor), "a function or aggregate in SELECT", "read the rows, or keep a counter in a row changed by the same transactions");
+    throw unsupported(
+      here(cursor),
+      "a function or aggregate in SELECT",
+      "read the rows, or keep a counter in a row changed by the same transactions",
+    );
   }
   const { name } = columnName(cursor);
   const after = peek(cursor);

@@ -92,7 +92,8 @@ export function whereClause(cursor: Cursor): Condition[] {
 
 function condition(cursor: Cursor): Condition {
   const first = peek(cursor);
-  if (isSymbol(first, "(")) throw unsupported(first.at, "a comparison of tuples or a parenthesis in WHERE", "join single conditions with AND");
+  if (isSymbol(first, "("))
+    throw unsupported(first.at, "a comparison of tuples or a parenthesis in WHERE", "join single conditions with AND");
   if (isWord(first, "token")) throw unsupported(first.at, "token()", "query by key or index");
   const column = columnName(cursor);
   const operatorToken = peek(cursor);

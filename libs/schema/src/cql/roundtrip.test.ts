@@ -34,7 +34,9 @@ function shownTerm(term: Term): string {
 
 const name = (column: string): string => `"${column.replaceAll('"', '""')}"`;
 const where = (conditions: readonly Condition[]): string =>
-  conditions.length === 0 ? "" : ` WHERE ${conditions.map(({ column, operator, term }) => `${name(column.name)} ${operator} ${shownTerm(term)}`).join(" AND ")}`;
+  conditions.length === 0
+    ? ""
+    : ` WHERE ${conditions.map(({ column, operator, term }) => `${name(column.name)} ${operator} ${shownTerm(term)}`).join(" AND ")}`;
 const using = (timestamp: Term | undefined): string => (timestamp === undefined ? "" : ` USING TIMESTAMP ${shownTerm(timestamp)}`);
 const names = (columns: readonly string[]): string => columns.map(name).join(", ");
 
@@ -123,7 +125,13 @@ const select: fc.Arbitrary<Select> = fc.record({
 const writeWith = (timestamp: fc.Arbitrary<Term | undefined>): fc.Arbitrary<Write> =>
   fc.oneof(
     fc.record({ kind: fc.constant("insert" as const), table: identifier, assignments: list(assignment), timestamp }),
-    fc.record({ kind: fc.constant("update" as const), table: identifier, assignments: list(assignment), where: list(condition), timestamp }),
+    fc.record({
+      kind: fc.constant("update" as const),
+      table: identifier,
+      assignments: list(assignment),
+      where: list(condition),
+      timestamp,
+    }),
     fc.record({ kind: fc.constant("delete" as const), table: identifier, where: list(condition), timestamp }),
   );
 const batch: fc.Arbitrary<Batch> = fc.record({
@@ -153,9 +161,16 @@ test("[TX24] parse: any statement printed: the same statement", () => {
 });
 
 test("[TX24] parse: bind markers: numbered in the order of the text", () => {
-  const { body: parsed, bindCount } = parse("BEGIN BATCH USING TIMESTAMP ? UPDATE t SET a = ?, b = 1 WHERE c = ? DELETE FROM t WHERE a = ? APPLY BATCH");
+  const { body: parsed, bindCount } = parse(
+    "BEGIN BATCH USING TIMESTAMP ? UPDATE t SET a = ?, b = 1 WHERE c = ? DELETE FROM t WHERE a = ? APPLY BATCH",
+  );
   assert.equal(bindCount, 4);
-  assert.deepEqual([...JSON.stringify(parsed, (_, inner: unknown) => (typeof inner === "bigint" ? null : inner)).matchAll(/"index":(\d)/g)].map((found) => found[1]), ["1", "2", "3", "0"]);
+  assert.deepEqual(
+    [...JSON.stringify(parsed, (_, inner: unknown) => (typeof inner === "bigint" ? null : inner)).matchAll(/"index":(\d)/g)].map(
+      (found) => found[1],
+    ),
+    ["1", "2", "3", "0"],
+  );
 });
 
 const ALLOWED = new Set(["CQL_SYNTAX", "CQL_UNSUPPORTED", "USE_TRANSACTION", "LIMIT_EXCEEDED"]);
@@ -169,9 +184,18 @@ function refusedProperly(cql: string): void {
 }
 
 test("[TX24] parse: any text at all: parsed or refused with a documented code", () => {
-  fc.assert(fc.property(fc.oneof(fc.string({ unit: "binary", maxLength: 200 }), fc.uint8Array({ maxLength: 200 }).map((bytes) => new TextDecoder().decode(bytes))), refusedProperly), {
-    numRuns: 3000,
-  });
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: "binary", maxLength: 200 }),
+        fc.uint8Array({ maxLength: 200 }).map((bytes) => new TextDecoder().decode(bytes)),
+      ),
+      refusedProperly,
+    ),
+    {
+      numRuns: 3000,
+    },
+  );
 });
 
 const scraps = (
@@ -180,7 +204,10 @@ const scraps = (
 ).split(" ");
 
 test("[TX24] parse: any sequence of CQL's own words: parsed or refused with a documented code", () => {
-  fc.assert(fc.property(fc.array(fc.constantFrom(...scraps), { maxLength: 25, size: "max" }), (words) => refusedProperly(words.join(" "))), { numRuns: 5000 });
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...scraps), { maxLength: 25, size: "max" }), (words) => refusedProperly(words.join(" "))),
+    { numRuns: 5000 },
+  );
 });
 
 test("[TX24] parse: a good statement with a piece cut out or doubled: parsed or refused with a documented code", () => {
