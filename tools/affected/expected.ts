@@ -8,7 +8,7 @@ const CONTRACT_TARGETS = ["generate", "contracts"];
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build"];
 const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
 const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|README\.md$|LICENSE$)/;
-const TEST_FILE = /\.test\.ts$/;
+const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
 
 export class Expectation {
   readonly #projects: readonly Project[];

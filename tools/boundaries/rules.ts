@@ -1,7 +1,7 @@
 // The shape of the house as rules: who may import whom. Nothing here reads the Nx graph, so an empty or stale Nx cache hides nothing.
 import { builtinModules } from "node:module";
 import { posix } from "node:path";
-import type { Project, SourceFile, Workspace } from "./workspace.ts";
+import { isTestPath, type Project, type SourceFile, type Workspace } from "./workspace.ts";
 
 export interface Violation {
   readonly rule: string;
@@ -114,7 +114,8 @@ function importViolation(workspace: Workspace, project: Project, layer: string, 
 
 function relativeViolation(file: SourceFile, specifier: string): [string, string][] {
   const target = posix.join(posix.dirname(file.path), specifier);
-  return specifier.startsWith("/") || target.startsWith("..") ? [["leaves", `imports ${specifier}, outside its own project`]] : [];
+  if (specifier.startsWith("/") || target.startsWith("..")) return [["leaves", `imports ${specifier}, outside its own project`]];
+  return isTestPath(target) && !file.isTest ? [["test", `imports ${specifier}, which is there for tests only`]] : [];
 }
 
 /** Rules about all projects together; they need the package.json files only, as every import is declared. */

@@ -74,9 +74,14 @@ function readSources(folder: string): SourceFile[] {
   const paths = globSync(SOURCE_FILES, { cwd: folder, exclude: (name) => NOT_SOURCE.has(name) }).sort();
   return paths.map((path) => ({
     path,
-    isTest: /\.test\.[cm]?[jt]s$/.test(path),
+    isTest: isTestPath(path),
     imports: importsOf(readFileSync(join(folder, path), "utf8")),
   }));
+}
+
+/** Tests, and what lies in `src/test` for them. */
+export function isTestPath(path: string): boolean {
+  return /\.test\.[cm]?[jt]s$/.test(path) || path.startsWith("src/test/");
 }
 
 function readManifest(path: string): Manifest {

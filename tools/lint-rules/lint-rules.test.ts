@@ -51,6 +51,11 @@ const PLANTED: readonly (readonly [name: string, source: string, rule: string | 
     'export function x(y: "a" | "b"): number {\n  switch (y) {\n    case "a":\n      return 1;\n  }\n  return 2;\n}',
     "typescript(switch-exhaustiveness-check)",
   ],
+  [
+    "switch without a case, with a default",
+    'export function x(y: "a" | "b"): number {\n  switch (y) {\n    case "a":\n      return 1;\n    default:\n      return 2;\n  }\n}',
+    undefined,
+  ],
   ["default export", "export default 1;", "import(no-default-export)"],
   ["function of 71 lines", `export function x(): void {\n${lines(69)}}`, "eslint(max-lines-per-function)"],
   ["function of 70 lines", `export function x(): void {\n${lines(68)}}`, undefined],
