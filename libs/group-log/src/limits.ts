@@ -9,9 +9,9 @@ export const GROUPS_MAX = 1024;
 /** Bytes of a group's name and of an owner's name, UTF-8. */
 export const GROUP_BYTES_MAX = 64;
 export const OWNER_BYTES_MAX = 128;
-/** Entries of one answer to logRead; at least one is given if there is any, further ones within LOG_READ_BYTES_MAX. */
-export const LOG_READ_ENTRIES_MAX = 1024;
-export const LOG_READ_BYTES_MAX = 2 * 1024 * 1024;
+/** One answer to logRead holds a whole tail. */
+export const LOG_READ_ENTRIES_MAX = TAIL_ENTRIES_MAX;
+export const LOG_READ_BYTES_MAX = TAIL_BYTES_MAX;
 
 /** Calls to one replica in flight, the slow ones in the background included; above it the replica counts as unreachable. */
 export const LINK_IN_FLIGHT_MAX = 256;

@@ -1,6 +1,6 @@
-import type { AppendRequest } from "@concord/ports";
+import type { AppendRequest, LogEntry } from "@concord/ports";
 import { ConcordError, toConcordError, unreachable, type Clock, type Epoch, type Log } from "@concord/runtime";
-import { LINK_IN_FLIGHT_MAX, LOG_READ_ENTRIES_MAX, OFFER_ATTEMPTS_MAX } from "./limits.ts";
+import { LINK_IN_FLIGHT_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX, OFFER_ATTEMPTS_MAX } from "./limits.ts";
 import type { LogAppendReply, LogAppendRequest, LogReplica, ReplicaLogState } from "./replica.ts";
 
 interface Position {
@@ -146,7 +146,7 @@ export class ReplicaLink {
     return undefined;
   }
 
-  /** Page by page; the entry itself comes with the last one. */
+  /** A tail is one page (TAIL_BYTES_MAX); the entry itself comes with it, or after it when both do not fit one message. */
   async #copyFrom(donor: ReplicaLink, round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
     const { request } = round;
     let from = startOf(held, request.epoch);
@@ -192,12 +192,16 @@ function pageOf(donor: ReplicaLogState, from: Position, request: AppendRequest):
   const before = donor.entries.filter((entry) => entry.seq < request.seq);
   const last = before.at(-1);
   const reached = request.seq - 1n;
-  const complete = donor.appliedSeq >= reached || (last?.seq === reached && last.epoch === request.previousEpoch);
-  if (!complete && (last === undefined || last.seq === reached)) return undefined;
+  const connects = donor.appliedSeq >= reached || (last?.seq === reached && last.epoch === request.previousEpoch);
+  if (from.seq < request.seq && !connects) return undefined;
+  const alone = last !== undefined && bytesOf(before) + request.bytes.length > LOG_READ_BYTES_MAX;
   const own = offerOf(request);
-  const entries = complete ? [...before, ...own.entries] : before;
   const previousEpoch = from.seq > donor.appliedSeq + 1n ? from.previousEpoch : donor.appliedEpoch;
-  const offer = { ...own, entries, previousEpoch, appliedSeq: donor.appliedSeq, appliedEpoch: donor.appliedEpoch };
-  if (complete || last === undefined) return { offer, next: undefined };
-  return { offer, next: { seq: last.seq + 1n, previousEpoch: last.epoch } };
+  const base = { previousEpoch, appliedSeq: donor.appliedSeq, appliedEpoch: donor.appliedEpoch };
+  if (alone) return { offer: { ...own, ...base, entries: before }, next: { seq: request.seq, previousEpoch: last.epoch } };
+  return { offer: { ...own, ...base, entries: [...before, ...own.entries] }, next: undefined };
+}
+
+function bytesOf(entries: readonly LogEntry[]): number {
+  return entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
 }
