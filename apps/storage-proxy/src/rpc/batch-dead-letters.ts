@@ -1,0 +1,25 @@
+import type { UnaryHandler } from "@concord/rpc";
+import { timeIdFromBytes, timeIdToBytes } from "@concord/runtime";
+import type { Batches } from "../batches.ts";
+import { listSize } from "./batch-list-pending.ts";
+import { keyToWire } from "./wire.ts";
+
+/** Entries that could not be replayed, with reasons, oldest first (LBD6). */
+export function listDeadLettersHandler(batches: () => Batches): UnaryHandler {
+  return async (request: { readonly pageSize: number }) => {
+    const letters = await batches().replay.deadLetters(listSize(request.pageSize));
+    return {
+      letters: letters.map(({ id, reason, setAsideMs, entry }) => {
+        return { batchId: timeIdToBytes(id), reason, setAsideMs: BigInt(setAsideMs), entry };
+      }),
+    };
+  };
+}
+
+/** Executes a dead letter again (LBD6). */
+export function redriveDeadLetterHandler(batches: () => Batches): UnaryHandler {
+  return async (request: { readonly batchId: Uint8Array; readonly force: boolean }) => {
+    const rows = await batches().replay.redrive(timeIdFromBytes(request.batchId), request.force);
+    return { rows: rows.map(keyToWire) };
+  };
+}

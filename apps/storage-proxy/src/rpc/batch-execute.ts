@@ -1,0 +1,56 @@
+import type { BatchResult } from "@concord/logged-batch";
+import type { UnaryHandler } from "@concord/rpc";
+import { assert, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
+import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, type RowWrite } from "@concord/schema";
+import type { Batches } from "../batches.ts";
+import type { NodeParts, Parts } from "../node-parts.ts";
+import { limitExceeded } from "./checks.ts";
+import { writeFromWire, type WireRowWrite } from "./wire.ts";
+import { refuseTransactional } from "./write.ts";
+
+interface ExecuteBatchRequest {
+  readonly batchId: Uint8Array;
+  readonly writes: readonly WireRowWrite[];
+  readonly timestampUs: bigint;
+  readonly unlogged: boolean;
+  readonly schemaVersion: bigint;
+}
+
+/** A batch of plain-table writes, atomic unless unlogged (LB11, LB14). */
+export function executeBatchHandler(parts: Parts, batches: () => Batches): UnaryHandler {
+  return async (request: ExecuteBatchRequest) => {
+    const { schema } = parts();
+    const { batchStatementsMax } = SCHEMA_LIMITS;
+    if (request.writes.length > batchStatementsMax) {
+      throw limitExceeded("batchStatementsMax", batchStatementsMax, `${request.writes.length} writes in one batch`);
+    }
+    const writes = request.writes.map(writeFromWire);
+    const tables = [...new Set(writes.map((write) => write.table))];
+    tables.forEach(refuseSystemTable);
+    const catalogue = await schema.having(tables, request.schemaVersion);
+    const planned = planBatch(catalogue, !request.unlogged, writes);
+    assert(planned.kind === "batch", "a batch is planned as a batch");
+    refuseTransactional(planned.tableKind, tables.join(", "));
+    const { batchId, timestampUs, unlogged } = request;
+    const result = await runBatch(parts(), batches(), { batchId, writes: planned.writes, timestampUs, unlogged });
+    return { batchId: timeIdToBytes(result.id), timestampUs: result.timestampUs, outcome: "BATCH_OUTCOME_APPLIED", holders: result.holders };
+  };
+}
+
+export interface CheckedBatch {
+  /** 16 bytes of a UUIDv7; empty = made here. */
+  readonly batchId: Uint8Array;
+  /** Checked against the schema. */
+  readonly writes: readonly RowWrite[];
+  /** 0 = drawn here, once (LB1). */
+  readonly timestampUs: TimestampUs;
+  readonly unlogged: boolean;
+}
+
+/** Executes writes that were checked against the schema: of ExecuteBatch or of a CQL batch (LB14). */
+export async function runBatch(parts: NodeParts, batches: Batches, batch: CheckedBatch): Promise<BatchResult> {
+  const { clock, random } = parts.sources;
+  const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);
+  const timestampUs = batch.timestampUs === 0n ? undefined : parts.writeClock.check(batch.timestampUs);
+  return batches.executor.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(batch.writes, atUs), unlogged: batch.unlogged });
+}

@@ -1,0 +1,34 @@
+import type { UnaryHandler } from "@concord/rpc";
+import { unreachable, type Epoch, type TimestampUs } from "@concord/runtime";
+import type { Parts } from "../node-parts.ts";
+import { budgetMs } from "./budget.ts";
+
+interface AppendMessage {
+  readonly group: string;
+  readonly epoch: Epoch;
+  readonly owner: string;
+  readonly seq: bigint;
+  readonly previousEpoch: Epoch;
+  readonly timestampCeilingUs: TimestampUs;
+  readonly content: Uint8Array;
+}
+
+/** Appends one flush under the promised epoch (TXR2); logged means two replicas synced it (TX27). */
+export function appendHandler(parts: Parts): UnaryHandler {
+  return async ({ content, ...request }: AppendMessage, context) => {
+    const { groupLog, config, sources } = parts();
+    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    // a copy: a view would keep the whole frame in memory for as long as the entry lives
+    const outcome = await groupLog.append({ ...request, bytes: Uint8Array.from(content) }, timeoutMs);
+    switch (outcome.kind) {
+      case "logged":
+        return { logged: {} };
+      case "fenced":
+        return { fenced: { epoch: outcome.promisedEpoch, owner: "" } };
+      case "unknown":
+        return { unknown: {} };
+      default:
+        return unreachable(outcome);
+    }
+  };
+}

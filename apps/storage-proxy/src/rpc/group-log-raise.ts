@@ -1,0 +1,28 @@
+import type { LogEntry } from "@concord/ports";
+import type { UnaryHandler } from "@concord/rpc";
+import { unreachable, type Epoch } from "@concord/runtime";
+import type { Parts } from "../node-parts.ts";
+import { budgetMs } from "./budget.ts";
+
+/** Raises a group's epoch (TXD1, TXR3); the tail is what the new owner must finish. */
+export function raiseHandler(parts: Parts): UnaryHandler {
+  return async (request: { readonly group: string; readonly epoch: Epoch; readonly owner: string }, context) => {
+    const { groupLog, config, sources } = parts();
+    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    const outcome = await groupLog.raise(request.group, request.epoch, request.owner, timeoutMs);
+    switch (outcome.kind) {
+      case "raised":
+        return { raised: { ...outcome.tail, entries: outcome.tail.entries.map(entryToWire) } };
+      case "refused":
+        return { refused: { epoch: outcome.promisedEpoch, owner: outcome.owner } };
+      case "unknown":
+        return { unknown: {} };
+      default:
+        return unreachable(outcome);
+    }
+  };
+}
+
+function entryToWire({ seq, epoch, bytes }: LogEntry): object {
+  return { seq, epoch, content: bytes };
+}
