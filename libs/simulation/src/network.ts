@@ -30,6 +30,7 @@ export interface NetworkParts {
 export const KEEPALIVE_US = 3_000_000;
 /** A drained process's last answers arrive before its connections close. */
 const LINGER_US = 20_000;
+const PORT = /:\d+$/;
 const ANY_PORT = /:0$/;
 
 /** The simulated network: addresses, connections, lost calls, stalled streams. */
@@ -203,11 +204,16 @@ export class SimNetwork {
     }
   }
 
+  /** Before anybody listened at an address its host part is taken for the node's name. */
+  #nodeAt(address: string): string {
+    return this.#owners.get(address) ?? address.replace(PORT, "");
+  }
+
   #channel(incarnation: Incarnation, address: string): Channel {
     let connection: Connection | undefined;
     const connected = (): Connection => {
       if (connection === undefined || connection.isBroken) {
-        connection = new Connection(this, incarnation, address, this.#owners.get(address) ?? address);
+        connection = new Connection(this, incarnation, address, this.#nodeAt(address));
         this.#connections.add(connection);
       }
       return connection;

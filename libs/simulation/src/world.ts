@@ -37,6 +37,8 @@ export interface NodeHost {
   readonly env: Environment;
   /** Opens a store on the node's disk; it survives restarts as the crash mode allows. */
   openKeyValue(name: string): Promise<KeyValue>;
+  /** The process ends by its own decision; a supervisor starts it again after a while. */
+  exit(reason: string): void;
 }
 
 export interface Booted {
@@ -81,6 +83,8 @@ export class World {
   /** What happened how often: kill points, faults, service counters. */
   readonly counters = new Map<string, number>();
   readonly violations: Violation[] = [];
+  /** Client calls without an answer yet, kept by the workload: a crash meanwhile is a situation worth counting. */
+  callsInFlight = 0;
   readonly #scheduler: Scheduler;
   readonly #options: WorldOptions;
   readonly #nodes = new Map<string, SimNode>();
@@ -348,14 +352,14 @@ export class World {
         witness: this.#witness,
       }),
       openKeyValue: (store) => node.disk.open(store, incarnation),
+      exit: (reason) => this.#exit(node, incarnation, reason),
     };
     const failed = (thrown: unknown): void => {
       if (incarnation.isDead) return;
       this.#note(`boot of ${incarnation.name} failed: ${describeError(thrown).split("\n", 1)[0]}`);
       this.count("sim:boot-failed");
       if (!isConcordError(thrown)) this.violation("boot failed", `${incarnation.name}: ${describeError(thrown)}`);
-      this.#kill(node, incarnation, "kill");
-      this.#scheduler.after(RESTART_AFTER_US, () => this.start(node.name));
+      this.#exit(node, incarnation, "boot failed");
     };
     const started = (booted: Booted | void): void => {
       if (incarnation.isDead) return;
@@ -365,11 +369,25 @@ export class World {
     node.boot(host).then(started, failed);
   }
 
+  #exit(node: SimNode, incarnation: Incarnation, reason: string): void {
+    if (incarnation.isDead) return;
+    this.#note(`exit ${incarnation.name}: ${reason}`);
+    this.count("sim:exit");
+    if (node.current !== incarnation) {
+      incarnation.die();
+      this.network.crashed(incarnation, true);
+      return;
+    }
+    this.#kill(node, incarnation, "kill");
+    this.#scheduler.after(RESTART_AFTER_US, () => this.start(node.name));
+  }
+
   #kill(node: SimNode, incarnation: Incarnation, mode: CrashMode): void {
     incarnation.die();
     node.disk.crash(mode);
     this.network.crashed(incarnation, mode === "kill");
     this.count(`sim:crash-${mode}`);
+    if (this.callsInFlight > 0) this.count("sim:in-doubt-at-crash", this.callsInFlight);
   }
 
   #reachedPoint(incarnation: Incarnation, point: string): void {

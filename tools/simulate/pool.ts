@@ -1,0 +1,57 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { join } from "node:path";
+import type { SeedReport } from "./report.ts";
+import type { Job } from "./worker.ts";
+
+/** A seed that takes longer than this hangs: its process is ended and the seed counts as violating. */
+const SEED_WALL_LIMIT_MS = 120_000;
+
+export interface PoolOptions {
+  readonly workers: number;
+  /** The folder whose worker.ts runs: this one, or that of a copy with a planted bug. */
+  readonly folder: string;
+  /** Called for each report; answering false stops handing out further jobs. */
+  readonly onReport: (report: SeedReport) => boolean;
+}
+
+/** Runs the jobs in order on a few processes. */
+export async function runPool(jobs: readonly Job[], options: PoolOptions): Promise<void> {
+  const queue = [...jobs];
+  await Promise.all(Array.from({ length: Math.min(options.workers, jobs.length) }, () => runLane(queue, options)));
+}
+
+async function runLane(queue: Job[], options: PoolOptions): Promise<void> {
+  let child: ChildProcess | undefined;
+  for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
+    child ??= fork(join(options.folder, "worker.ts"), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const report = await runJob(child, job);
+    if (report.events === 0) child = undefined;
+    if (!options.onReport(report)) queue.length = 0;
+  }
+  child?.kill();
+}
+
+function runJob(child: ChildProcess, job: Job): Promise<SeedReport> {
+  return new Promise((resolve) => {
+    const finish = (report: SeedReport): void => {
+      clearTimeout(timer);
+      child.removeAllListeners("message");
+      child.removeAllListeners("exit");
+      resolve(report);
+    };
+    const dead = (text: string): void => {
+      child.kill("SIGKILL");
+      finish(deadReport(job, text));
+    };
+    const timer = setTimeout(() => dead(`no report after ${SEED_WALL_LIMIT_MS / 1000} s of wall time`), SEED_WALL_LIMIT_MS);
+    child.once("message", (report: SeedReport) => finish(report));
+    child.once("exit", (code) => dead(`the simulating process ended with code ${code}`));
+    child.send(job);
+  });
+}
+
+function deadReport(job: Job, text: string): SeedReport {
+  const outcomes = { ok: 0, fail: 0, info: 0 };
+  const violations = [{ atMs: 0, kind: "simulator", text }];
+  return { ...job, simulatedMs: 0, wallMs: 0, events: 0, digest: "", outcomes, counters: {}, violations };
+}

@@ -1,0 +1,186 @@
+import { checkBatches, type BatchFact, type Sighting } from "@concord/checkers";
+import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
+import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
+import { drawFaultPlan, type FaultPlanOptions } from "@concord/simulation";
+import { Cluster } from "../cluster.ts";
+import { isBug, outcomeOf } from "../outcome.ts";
+import type { RunOptions, ScenarioResult } from "../run-seed.ts";
+
+const PARTITIONS = 5;
+const ROWS_PER_PARTITION = 4;
+const FAULTS_FROM_MS = 300;
+const WORK_MS = 6_000;
+/** After the last fault: time for replay to complete what is pending. */
+const SETTLE_MS = 9_000;
+const RECOVERY_MS = 10_000;
+const TABLE = "tokens";
+const CREATE = `CREATE TABLE ${TABLE} (part bigint, line bigint, mark text, PRIMARY KEY (part, line)) WITH kind = 'plain'`;
+export const BATCH_POINTS: readonly string[] = ["batch:after-log", "batch:after-apply", "batch:before-remove", "batch:replaying"];
+
+interface Run {
+  readonly cluster: Cluster;
+  readonly batches: BatchFact[];
+  readonly sightings: Sighting[];
+  /** Timestamps of batches by id, as the client sent them. */
+  readonly sent: Map<string, bigint>;
+  isOver: boolean;
+}
+
+/** Logged batches over several partitions under faults: each is there as a whole at the end, or not at all. */
+export async function runBatchScenario(seed: string, options: RunOptions): Promise<ScenarioResult> {
+  const cluster = new Cluster(seed, options);
+  const { world, swarm } = cluster;
+  const run: Run = { cluster, batches: [], sightings: [], sent: new Map(), isOver: false };
+  cluster.startProxies("ring");
+  const connect = { storageProxies: cluster.proxyAddresses, timeoutMs: swarm.timeoutMs };
+  const admin = await cluster.client("admin", { ...connect, timeoutMs: 30_000 });
+  await world.complete(admin.db.createTables([CREATE]), 60_000);
+  const startMs = world.nowMs;
+  for (let n = 1; n <= swarm.clients; n += 1) {
+    const { db, env } = await cluster.client(`client-${n}`, connect, (host) => watchBatches(host.transport, run.sent));
+    void writeBatches(run, db, env, `c${n}`);
+    void readRows(run, db, env);
+  }
+  const plan: FaultPlanOptions = { targets: cluster.targets(BATCH_POINTS), fromMs: startMs + FAULTS_FROM_MS, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
+  world.schedule(drawFaultPlan(world.random("faults"), plan));
+  await world.advance(WORK_MS);
+  run.isOver = true;
+  world.heal();
+  await world.advance(SETTLE_MS);
+  await proveProgress(run, admin.db);
+  const final = await readEverything(run, admin.db);
+  for (const anomaly of checkBatches(run.batches, run.sightings, final)) {
+    world.violation(`batch ${anomaly.kind}`, JSON.stringify(anomaly));
+  }
+  return { cluster, outcomes: countOutcomes(run.batches) };
+}
+
+async function writeBatches(run: Run, db: ConcordClient, env: Environment, client: string): Promise<void> {
+  for (let n = 1; !run.isOver; n += 1) {
+    await writeBatch(run, db, env, `${client}-${n}`);
+    await sleep(env.clock, env.random.below(1 + run.cluster.swarm.thinkMs));
+  }
+}
+
+async function writeBatch(run: Run, db: ConcordClient, env: Environment, token: string): Promise<void> {
+  const { world, swarm } = run.cluster;
+  const puts = new Set<string>();
+  const deletes = new Set<string>();
+  const wanted = 2 + env.random.below(5);
+  while (puts.size + deletes.size < wanted) {
+    const row = `${env.random.below(PARTITIONS)}/${env.random.below(ROWS_PER_PARTITION)}`;
+    if (puts.has(row) || deletes.has(row)) continue;
+    if (env.random.below(6) === 0) deletes.add(row);
+    else puts.add(row);
+  }
+  const writes: Write[] = [
+    ...[...puts].map((row) => ({ insert: TABLE, row: { ...keyOf(row), mark: token } })),
+    ...[...deletes].map((row) => ({ delete: TABLE, key: keyOf(row) })),
+  ];
+  const fact = { token, puts: [...puts], deletes: [...deletes] };
+  world.callsInFlight += 1;
+  try {
+    const { timestampUs } = await db.batch(writes, { timeoutMs: swarm.timeoutMs });
+    run.batches.push({ ...fact, timestampUs, outcome: "ok", willComplete: true });
+  } catch (thrown) {
+    if (isBug(thrown)) world.violation("client error", `batch ${token}: ${String(thrown)}`);
+    const id = thrown instanceof ConcordClientError ? thrown.metadata["batchId"] : undefined;
+    const timestampUs = id === undefined ? undefined : run.sent.get(id);
+    // Never sent: nothing to check.
+    if (timestampUs === undefined) return;
+    const willComplete = thrown instanceof ConcordClientError && thrown.code === "BATCH_TIMEOUT";
+    run.batches.push({ ...fact, timestampUs, outcome: outcomeOf(thrown), willComplete });
+  } finally {
+    world.callsInFlight -= 1;
+  }
+}
+
+async function readRows(run: Run, db: ConcordClient, env: Environment): Promise<void> {
+  while (!run.isOver) {
+    const partition = BigInt(env.random.below(PARTITIONS));
+    try {
+      for await (const row of db.readRange<TokenRow>(TABLE, { partition: { part: partition } })) run.sightings.push(sightingOf(row));
+    } catch (thrown) {
+      if (isBug(thrown)) run.cluster.world.violation("client error", `read: ${String(thrown)}`);
+    }
+    await sleep(env.clock, 20 + env.random.below(100));
+  }
+}
+
+interface TokenRow {
+  readonly part: bigint;
+  readonly line: bigint;
+  readonly mark: string;
+}
+
+const sightingOf = ({ part, line, mark }: TokenRow): Sighting => ({ row: `${part}/${line}`, token: mark });
+
+function keyOf(row: string): { part: bigint; line: bigint } {
+  const [part = "", line = ""] = row.split("/");
+  return { part: BigInt(part), line: BigInt(line) };
+}
+
+/** Liveness: with all faults gone a batch is acknowledged soon. */
+async function proveProgress(run: Run, db: ConcordClient): Promise<void> {
+  const { world } = run.cluster;
+  const attempt = db.batch([{ insert: TABLE, row: { part: 1_000n, line: 0n, mark: "alive" } }, { insert: TABLE, row: { part: 1_001n, line: 0n, mark: "alive" } }], { timeoutMs: RECOVERY_MS });
+  await world.complete(attempt, 2 * RECOVERY_MS).catch((thrown: unknown) => world.violation("liveness", `no batch after healing: ${String(thrown)}`));
+}
+
+async function readEverything(run: Run, db: ConcordClient): Promise<Map<string, string>> {
+  const { world } = run.cluster;
+  const final = new Map<string, string>();
+  const collect = async (): Promise<void> => {
+    for (let part = 0n; part < BigInt(PARTITIONS); part += 1n) {
+      for await (const row of db.readRange<TokenRow>(TABLE, { partition: { part } }, { timeoutMs: RECOVERY_MS })) {
+        const { row: name, token } = sightingOf(row);
+        final.set(name, token);
+      }
+    }
+  };
+  await world.complete(collect(), 60_000).catch((thrown: unknown) => world.violation("liveness", `final read: ${String(thrown)}`));
+  return final;
+}
+
+function countOutcomes(batches: readonly BatchFact[]): { ok: number; fail: number; info: number } {
+  const counts = { ok: 0, fail: 0, info: 0 };
+  for (const { outcome } of batches) counts[outcome] += 1;
+  return counts;
+}
+
+interface SentBatch {
+  readonly batchId: Uint8Array;
+  readonly timestampUs: bigint;
+}
+
+/** A transport that remembers the timestamp of every batch that is sent: an error tells the id only. */
+function watchBatches(transport: Transport, sent: Map<string, bigint>): Transport {
+  const note = (message: object): void => {
+    const { calls } = message as { calls?: readonly { executeBatch?: SentBatch | null }[] };
+    for (const call of calls ?? []) {
+      if (call.executeBatch !== undefined && call.executeBatch !== null) sent.set(toHex(call.executeBatch.batchId), call.executeBatch.timestampUs);
+    }
+  };
+  const watched = (stream: MessageStream): MessageStream => ({
+    send: (message) => {
+      note(message);
+      return stream.send(message);
+    },
+    onMessage: (listener) => stream.onMessage(listener),
+    onDrain: (listener) => stream.onDrain(listener),
+    onEnd: (listener) => stream.onEnd(listener),
+    end: (error) => stream.end(error),
+  });
+  return {
+    serve: (address, methods) => transport.serve(address, methods),
+    connect: (address) => {
+      const channel = transport.connect(address);
+      return {
+        address,
+        unary: (method, request, options) => channel.unary(method, request, options),
+        stream: (method, options) => watched(channel.stream(method, options)),
+        close: () => channel.close(),
+      };
+    },
+  };
+}

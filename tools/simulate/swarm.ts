@@ -1,0 +1,30 @@
+import type { NetworkProfile, SeededRandom } from "@concord/simulation";
+
+/** What a seed decides before anything starts: most seeds leave most of it calm. */
+export interface Swarm {
+  readonly network: NetworkProfile;
+  readonly clockSkewMs: number;
+  readonly clockDrift: number;
+  /** Faults per simulated second. */
+  readonly faultRate: number;
+  readonly clients: number;
+  /** Longest pause of a client between two operations. */
+  readonly thinkMs: number;
+  readonly timeoutMs: number;
+}
+
+export function drawSwarm(random: SeededRandom): Swarm {
+  return {
+    network: random.pick([
+      { baseDelayUs: 300, tailUs: 50, spikeRate: 0, spikeUs: 0 },
+      { baseDelayUs: 1_000, tailUs: 400, spikeRate: 0.002, spikeUs: 60_000 },
+      { baseDelayUs: 4_000, tailUs: 2_000, spikeRate: 0.01, spikeUs: 400_000 },
+    ]),
+    clockSkewMs: random.pick([0, 5, 200, 3_000]),
+    clockDrift: random.pick([0, 0.0001, 0.01]),
+    faultRate: random.pick([0.5, 1.5, 3, 5]),
+    clients: random.between(2, 6),
+    thinkMs: random.pick([1, 10, 60]),
+    timeoutMs: random.pick([400, 1_500, 4_000]),
+  };
+}
