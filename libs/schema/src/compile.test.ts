@@ -2,20 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellValue, ColumnWrite } from "@concord/ports";
 import { planBatch, planCreateIndex, planCreateTable, planWrite, SCHEMA_LIMITS, sameDefinition, type RowWrite } from "./index.ts";
-import {
-  ALBUMS,
-  bigint,
-  CATALOGUE,
-  catalogueFrom,
-  EVENTS,
-  int,
-  NOW_MS,
-  photoKey,
-  PHOTOS,
-  planOf,
-  text,
-  timestamp,
-} from "./albums.fixture.ts";
+import { ALBUMS, bigint, CATALOGUE, catalogueFrom, EVENTS, int, NOW_MS, photoKey, PHOTOS, planOf, text, timestamp } from "./test/albums.ts";
 
 const UUID = "01234567-89ab-cdef-0123-456789abcdef";
 const EVENT = `device = ${UUID} AND day = 3 AND at = 5 AND part = 0`;

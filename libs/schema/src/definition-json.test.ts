@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { definitionFromJson, definitionToJson, sameDefinition, sameShape } from "./index.ts";
-import { ALBUMS, EVENTS, PHOTOS } from "./albums.fixture.ts";
+import { ALBUMS, EVENTS, PHOTOS } from "./test/albums.ts";
 
 const GOLDEN =
   '{"formatVersion":1,"name":"albums","kind":"transactional","columns":[{"name":"id","type":"bigint"},{"name":"title","type":"text"},' +

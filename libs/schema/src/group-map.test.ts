@@ -12,7 +12,7 @@ import {
   SYSTEM_GROUP,
   TOKEN_MAX,
 } from "./index.ts";
-import { bigint } from "./albums.fixture.ts";
+import { bigint } from "./test/albums.ts";
 
 const MAP = evenGroupMap(3, ["a", "b"]);
 

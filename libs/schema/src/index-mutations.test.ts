@@ -17,7 +17,7 @@ import {
   tableOf,
   type RowWrite,
 } from "./index.ts";
-import { bigint, CATALOGUE, photo, photoKey, PHOTOS, text, timestamp } from "./albums.fixture.ts";
+import { bigint, CATALOGUE, photo, photoKey, PHOTOS, text, timestamp } from "./test/albums.ts";
 
 const [BY_OWNER, BY_STATUS, BY_ALBUM] = PHOTOS.indexes;
 const TS = 1000n;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { compareValues, type CellValue, type RowKey, type RowRange } from "@concord/ports";
 import { compareClustering, inRange, keyText, partitionText, sameKey } from "./index.ts";
-import { bigint, int, text } from "./albums.fixture.ts";
+import { bigint, int, text } from "./test/albums.ts";
 
 const value: fc.Arbitrary<CellValue> = fc.oneof(
   fc.constantFrom("", "a", "/", ":", "1", "/int:1:1", "\u0000").map(text),

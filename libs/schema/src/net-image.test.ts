@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { emptyImage, imageOf, liveRow, mergeImages, type ColumnWrite, type Mutation, type RowImage } from "@concord/ports";
 import { netBatch, netMutations, type RowWrite } from "./index.ts";
-import { photoKey, text } from "./albums.fixture.ts";
+import { photoKey, text } from "./test/albums.ts";
 
 const KEY = photoKey(1, 2);
 const TS = 1000n;

@@ -20,7 +20,7 @@ import {
   type ReadRequest,
   type TableDefinition,
 } from "./index.ts";
-import { bigint, CATALOGUE, catalogueFrom, int, photoKey, PHOTOS, planOf, text } from "./albums.fixture.ts";
+import { bigint, CATALOGUE, catalogueFrom, int, photoKey, PHOTOS, planOf, text } from "./test/albums.ts";
 
 function shownRange(range: RowRange): string {
   const values = (of: readonly CellValue[]): string => of.map((value) => String(value.value)).join("/");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellType } from "@concord/ports";
 import { refuseSystemTable, SCHEMA_LIMITS, validateDefinition, withIndex, type TableDefinition } from "./index.ts";
-import { EVENTS, PHOTOS } from "./albums.fixture.ts";
+import { EVENTS, PHOTOS } from "./test/albums.ts";
 
 const { nameLengthMax, columnsMax, keyColumnsMax, indexesMax, indexColumnsMax } = SCHEMA_LIMITS;
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellValue, ColumnWrite, RowRange } from "@concord/ports";
 import { keyFromColumns, SCHEMA_LIMITS, validateKey, validateRange, validateWrite, type RowWrite } from "./index.ts";
-import { bigint, EVENTS, int, photoKey, PHOTOS, text, timestamp } from "./albums.fixture.ts";
+import { bigint, EVENTS, int, photoKey, PHOTOS, text, timestamp } from "./test/albums.ts";
 
 const UUID: CellValue = { kind: "uuid", value: "0123456789abcdef0123456789abcdef" };
 const double = (value: number): CellValue => ({ kind: "double", value });

@@ -1,5 +1,5 @@
 import type { CellValue, Row, RowKey } from "@concord/ports";
-import { catalogueOf, parse, plan, withTable, type Plan, type SchemaCatalogue, type TableDefinition } from "./index.ts";
+import { catalogueOf, parse, plan, withTable, type Plan, type SchemaCatalogue, type TableDefinition } from "../index.ts";
 
 /** The tables of the tests: albums and their photos, and a plain one. */
 export const bigint = (value: bigint | number): CellValue => ({ kind: "bigint", value: BigInt(value) });
