@@ -1,0 +1,59 @@
+// The real program: its own process, store on disk, gRPC on a free port of loopback.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { nodeClock } from "@concord/adapter-node-runtime";
+import { loadService } from "@concord/protos";
+import { grpcTransport } from "@concord/rpc";
+import { silentLog, silentMetrics } from "@concord/runtime";
+
+const folder = await mkdtemp(join(tmpdir(), "concord-storage-proxy-"));
+const children: ChildProcess[] = [];
+const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
+const { Query } = loadService("concord.storage.v1.RowsService");
+
+after(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await rm(folder, { recursive: true });
+});
+
+/** Resolves with the process and its address once it serves. */
+async function start(): Promise<{ child: ChildProcess; address: string }> {
+  const main = join(import.meta.dirname, "main.ts");
+  const child = spawn(process.execPath, [main, "--data-folder", folder], { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout! })) {
+    const entry = JSON.parse(line) as { message: string; address: string };
+    if (entry.message === "serving") return { child, address: entry.address };
+  }
+  throw new Error("the process ended before it served");
+}
+
+async function query(address: string, text: string): Promise<{ rows: { columns: { value: { textValue: string } }[] }[] }> {
+  const channel = transport.connect(address);
+  try {
+    const request = { statement: { text, binds: [] } };
+    return (await channel.unary(Query!, request, { timeoutMs: 5000 })) as Awaited<ReturnType<typeof query>>;
+  } finally {
+    channel.close();
+  }
+}
+
+test("[TX27] process: killed with SIGKILL after an acknowledged write: there after the restart; SIGTERM: ends with 0", async () => {
+  const first = await start();
+  await query(first.address, "CREATE TABLE notes (owner text PRIMARY KEY, body text) WITH kind = 'plain'");
+  await query(first.address, "INSERT INTO notes (owner, body) VALUES ('ann', 'kept')");
+  first.child.kill("SIGKILL");
+  await once(first.child, "exit");
+  const second = await start();
+  const { rows } = await query(second.address, "SELECT body FROM notes WHERE owner = 'ann'");
+  assert.equal(rows[0]!.columns[0]!.value.textValue, "kept");
+  second.child.kill("SIGTERM");
+  const [code] = (await once(second.child, "exit")) as [number];
+  assert.equal(code, 0);
+});
