@@ -53,6 +53,9 @@ export type ResolvedOutcome =
   | { readonly kind: "aborted" }
   | { readonly kind: "expired" };
 
+/** A commit's last writes; decoding them may have to wait for a newer schema. */
+export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
+
 /** A one-statement transaction on its way. */
 interface Execution {
   readonly digest: bigint;
@@ -127,20 +130,20 @@ export class ServingMaster {
     return this.#ordered(transaction, call, () => this.#guarded(transaction, () => body(this.#operations(transaction, call))));
   }
 
-  /** Buffers the last writes, then commits (TX6). Idempotent by id: a repeat gets the first outcome, other writes IDEMPOTENCY_MISMATCH. */
-  commit(call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
+  /**
+   * Buffers the last writes, then commits (TX6). Idempotent by id: a repeat gets the first outcome, other writes IDEMPOTENCY_MISMATCH.
+   * `writesOf` is called when the commit's turn has come.
+   */
+  commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): Promise<CommitToken> {
     const { id, deadlineAtMs } = call;
-    const digest = digestOf(writes, this.#context.checksum);
     const transaction = this.#open.get(id);
-    if (transaction === undefined) return this.#commitEnded(id, digest);
-    if (transaction.state.kind === "committing") {
-      requireSamePayload(transaction.state.digest, digest);
-      return this.#decisionOf(transaction, deadlineAtMs);
-    }
+    if (transaction === undefined) return this.#commitEnded(id, writesOf);
+    if (transaction.state.kind === "committing") return this.#commitAgain(transaction, writesOf, deadlineAtMs);
     return this.#ordered(transaction, call, () =>
       this.#guarded(transaction, async () => {
+        const writes = await writesOf();
         if (writes.length > 0) await this.#operations(transaction, call).write(writes);
-        return this.#decide(transaction, digest, maxDelayMs, deadlineAtMs);
+        return this.#decide(transaction, digestOf(writes, this.#context.checksum), maxDelayMs, deadlineAtMs);
       }),
     );
   }
@@ -187,6 +190,11 @@ export class ServingMaster {
     if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs);
     await this.#abortInLog(id);
     return { kind: "aborted" };
+  }
+
+  /** Is the transaction open here, or remembered? */
+  knows(id: TimeId): boolean {
+    return this.#open.get(id) !== undefined || this.#recent.get(id) !== undefined;
   }
 
   sessionEnded(sessionId: number): void {
@@ -361,7 +369,16 @@ export class ServingMaster {
     return new Promise((resolve, reject) => state.waiters.push({ answerByMs: deadlineAtMs - COMMIT_ANSWER_MARGIN_MS, resolve, reject }));
   }
 
-  async #commitEnded(id: TimeId, digest: bigint): Promise<CommitToken> {
+  /** The commit is on its way under another call: the same answer to both. */
+  async #commitAgain(transaction: Transaction, writesOf: WritesOf, deadlineAtMs: number): Promise<CommitToken> {
+    const digest = digestOf(await writesOf(), this.#context.checksum);
+    if (transaction.state.kind !== "committing") return this.#commitEnded(transaction.id, writesOf);
+    requireSamePayload(transaction.state.digest, digest);
+    return this.#decisionOf(transaction, deadlineAtMs);
+  }
+
+  async #commitEnded(id: TimeId, writesOf: WritesOf): Promise<CommitToken> {
+    const digest = digestOf(await writesOf(), this.#context.checksum);
     const recent = this.#recent.get(id);
     if (recent?.kind === "aborted-here") throw recent.error;
     if (this.#isExpired(id)) throw expired();

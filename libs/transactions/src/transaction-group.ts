@@ -3,7 +3,7 @@ import type { CommitToken } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { TransactionOperations } from "./operations.ts";
 import type { TableWrite } from "./pending-rows.ts";
-import { ServingMaster, type OperationCall, type ResolvedOutcome, type StartAnswer, type StartOptions } from "./serving-master.ts";
+import { ServingMaster, type OperationCall, type ResolvedOutcome, type StartAnswer, type StartOptions, type WritesOf } from "./serving-master.ts";
 import { takeOver } from "./takeover.ts";
 
 const INCARNATION_BYTES = 8;
@@ -87,8 +87,8 @@ export class TransactionGroup {
   }
 
   /** See `ServingMaster.commit`. */
-  async commit(call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
-    return this.#master().commit(call, writes, maxDelayMs);
+  async commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): Promise<CommitToken> {
+    return this.#master().commit(call, writesOf, maxDelayMs);
   }
 
   /** See `ServingMaster.rollback`. */
@@ -104,6 +104,11 @@ export class TransactionGroup {
   /** See `ServingMaster.resolveOutcome`. */
   async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
     return this.#master().resolveOutcome(id, deadlineAtMs);
+  }
+
+  /** Is the transaction open here, or remembered? False when this master does not serve. */
+  knows(id: TimeId): boolean {
+    return this.#state.kind === "serving" && this.#state.master.knows(id);
   }
 
   sessionEnded(sessionId: number): void {

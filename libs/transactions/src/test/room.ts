@@ -478,7 +478,7 @@ export class Session {
   }
 
   commit(writes: readonly TableWrite[] = [], maxDelayMs = 0): Promise<CommitToken> {
-    return this.client.group.commit(this.call(), writes, maxDelayMs);
+    return this.client.group.commit(this.call(), () => writes, maxDelayMs);
   }
 
   rollback(): void {

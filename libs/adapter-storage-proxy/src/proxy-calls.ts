@@ -1,0 +1,95 @@
+import { bearer, SessionClient } from "@concord/rpc";
+import { assert, ConcordError, toConcordError, type Channel, type Clock, type ErrorCode, type MethodDescriptor, type Transport } from "@concord/runtime";
+import { HOME_RETRY_MS } from "./limits.ts";
+
+export interface StorageProxyAddress {
+  readonly name: string;
+  readonly address: string;
+  readonly datacenter: string;
+}
+
+export interface StorageProxyOptions {
+  /** At least one. */
+  readonly proxies: readonly StorageProxyAddress[];
+  /** Proxies of this datacenter are asked first. */
+  readonly datacenter: string;
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly coordinatorToken: string | undefined;
+}
+
+/** One open channel per proxy, in the order in which they are asked. */
+export class ProxyChannels {
+  readonly options: StorageProxyOptions;
+  readonly channels: readonly Channel[];
+
+  constructor(options: StorageProxyOptions) {
+    assert(options.proxies.length > 0, "a coordinator knows at least one storage-proxy");
+    this.options = options;
+    const near = options.proxies.filter((proxy) => proxy.datacenter === options.datacenter);
+    const far = options.proxies.filter((proxy) => proxy.datacenter !== options.datacenter);
+    this.channels = [...near, ...far].map((proxy) => options.transport.connect(proxy.address));
+  }
+
+  close(): void {
+    for (const channel of this.channels) channel.close();
+  }
+}
+
+/** Another proxy may do better: this one is not there, not ready, going, or does not answer in its share of the time. */
+const ELSEWHERE: ReadonlySet<ErrorCode> = new Set(["CONNECTION_LOST", "STARTING", "DRAINING", "STORE_FAILED", "DEADLINE_EXCEEDED", "OVERLOADED"]);
+
+/**
+ * Calls of one service over one session per proxy. Every call made through it may be sent twice (I1): the next proxy gets the identical
+ * request when one fails to answer. Stays with the proxy that works and looks after its home again every HOME_RETRY_MS.
+ */
+export class ProxyCalls {
+  readonly #clock: Clock;
+  readonly #sessions: readonly SessionClient[];
+  #current = 0;
+  #homeAgainAtMs = 0;
+
+  constructor({ channels, options }: ProxyChannels, session: MethodDescriptor) {
+    const { clock, coordinatorToken } = options;
+    this.#clock = clock;
+    this.#sessions = channels.map((channel) => new SessionClient({ channel, method: session, clock, metadata: bearer(coordinatorToken) }));
+  }
+
+  /** Rejects with the last proxy's error when all failed; with the first that is not about the proxy itself. */
+  async call<Response extends object>(operation: string, request: object, timeoutMs: number): Promise<Response> {
+    const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
+    const shareMs = Math.ceil(timeoutMs / this.#sessions.length);
+    const first = this.#preferred();
+    let last: ConcordError | undefined;
+    for (let tried = 0; tried < this.#sessions.length; tried += 1) {
+      const at = (first + tried) % this.#sessions.length;
+      const leftMs = deadlineAtMs - this.#clock.monotonicMs();
+      if (leftMs <= 0) break;
+      try {
+        const response = await this.#sessions[at]!.call<Response>(operation, request, { timeoutMs: Math.min(leftMs, shareMs) });
+        if (tried > 0) this.#settleOn(at);
+        return response;
+      } catch (thrown) {
+        last = toConcordError(thrown);
+        if (!ELSEWHERE.has(last.code)) throw last;
+      }
+    }
+    throw last ?? new ConcordError("DEADLINE_EXCEEDED", `no time is left for ${operation}`, { applied: "no" });
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session.close();
+  }
+
+  #preferred(): number {
+    if (this.#current === 0 || this.#clock.monotonicMs() < this.#homeAgainAtMs) return this.#current;
+    // One call looks whether home is back; if not, it comes back here.
+    this.#current = 0;
+    return 0;
+  }
+
+  #settleOn(at: number): void {
+    this.#current = at;
+    this.#homeAgainAtMs = this.#clock.monotonicMs() + HOME_RETRY_MS;
+  }
+}

@@ -1,0 +1,81 @@
+import type { AppendOutcome, AppendRequest, GroupLog, LogTail, RaiseOutcome } from "@concord/ports";
+import { loadService } from "@concord/protos";
+import type { Epoch } from "@concord/runtime";
+import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
+import { malformedAnswer } from "./storage-proxy-rows.ts";
+
+interface WirePromise {
+  readonly epoch: bigint;
+  readonly owner: string;
+}
+
+interface WireTail {
+  readonly appliedSeq: bigint;
+  readonly appliedEpoch: bigint;
+  readonly entries: readonly { readonly seq: bigint; readonly epoch: bigint; readonly content: Uint8Array }[];
+  readonly timestampCeilingUs: bigint;
+}
+
+/**
+ * A group's log through a storage-proxy. A call that fails on the way throws; for an append that says nothing about the entry, and the
+ * identical append may be sent again.
+ */
+export class StorageProxyGroupLog implements GroupLog {
+  readonly #calls: ProxyCalls;
+
+  constructor(channels: ProxyChannels) {
+    this.#calls = new ProxyCalls(channels, loadService("concord.storage.v1.GroupLogService")["Session"]!);
+  }
+
+  status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
+    return this.#calls.call("status", { group }, timeoutMs);
+  }
+
+  async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
+    const response = await this.#calls.call<{ result?: string; raised?: WireTail; refused?: WirePromise }>("raise", { group, epoch, owner }, timeoutMs);
+    switch (response.result) {
+      case "raised":
+        return { kind: "raised", tail: tailFromWire(response.raised!) };
+      case "refused":
+        return { kind: "refused", promisedEpoch: response.refused!.epoch, owner: response.refused!.owner };
+      case "unknown":
+        return { kind: "unknown" };
+      default:
+        throw malformedAnswer("raise", "nothing");
+    }
+  }
+
+  async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
+    const { bytes, ...rest } = request;
+    const response = await this.#calls.call<{ result?: string; fenced?: WirePromise }>("append", { ...rest, content: bytes }, timeoutMs);
+    switch (response.result) {
+      case "logged":
+        return { kind: "logged" };
+      case "fenced":
+        return { kind: "fenced", promisedEpoch: response.fenced!.epoch };
+      case "unknown":
+        return { kind: "unknown" };
+      default:
+        throw malformedAnswer("append", "nothing");
+    }
+  }
+
+  async verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
+    const { result } = await this.#calls.call<{ result?: string }>("verify", { group, epoch, owner }, timeoutMs);
+    if (result === "current" || result === "fenced" || result === "unknown") return result;
+    throw malformedAnswer("verify", "nothing");
+  }
+
+  async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void> {
+    await this.#calls.call("trim", { group, epoch, owner, appliedSeq, appliedEpoch }, timeoutMs);
+  }
+
+  close(): void {
+    this.#calls.close();
+  }
+}
+
+function tailFromWire(tail: WireTail): LogTail {
+  const entries = tail.entries.map(({ seq, epoch, content }) => ({ seq, epoch, bytes: Uint8Array.from(content) }));
+  return { appliedSeq: tail.appliedSeq, appliedEpoch: tail.appliedEpoch, entries, timestampCeilingUs: tail.timestampCeilingUs };
+}
