@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KeyValue } from "@concord/ports";
+import { KEY_VALUE_CASES, type KeyValue, type KeyValueSubject } from "@concord/ports";
 import { World, type NodeHost } from "./index.ts";
 
 const key = (n: number): Uint8Array => Uint8Array.of(n >> 8, n & 0xff);
@@ -123,3 +123,38 @@ test("a second process: the store is locked until the first one is gone", async 
   await world.advance(10);
   assert.deepEqual(outcomes, ["open", "STORE_FAILED"]);
 });
+
+/** A subject whose every step happens in virtual time; the test drives it. */
+function subjectOf(world: World): Promise<KeyValueSubject> {
+  let booted: (host: NodeHost) => void = () => undefined;
+  const nextHost = (): Promise<NodeHost> => new Promise((resolve) => (booted = resolve));
+  const first = nextHost();
+  world.node("n", async (host) => booted(host));
+  const open = async (host: NodeHost): Promise<KeyValueSubject> => {
+    const store = await host.openKeyValue("main");
+    return {
+      store,
+      reopen: async () => {
+        await store.close();
+        return host.openKeyValue("main");
+      },
+      crash: async () => {
+        const next = nextHost();
+        world.crash("n", "power");
+        world.start("n");
+        return (await next).openKeyValue("main");
+      },
+    };
+  };
+  return first.then(open);
+}
+
+for (const contractCase of KEY_VALUE_CASES) {
+  test(`KeyValue contract: ${contractCase.name}`, async () => {
+    const world = new World(1);
+    await world.complete(
+      contractCase.run(() => subjectOf(world)),
+      60_000,
+    );
+  });
+}
