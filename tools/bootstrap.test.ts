@@ -98,13 +98,10 @@ test("bootstrap: pinned Node installed: the command runs on it", async () => {
   chmodSync(join(folder, pinned), 0o755);
   const started = bootstrap("start", "--exit");
   assert.equal(await started.exitCode, 7);
-  assert.ok(started.output().includes(`pinned first in ${join(folder, dirname(pinned))}:${join(folder, "node_modules/.bin")}:`), started.output());
-});
-  const pinned = join(folder, `node_modules/node-linux-${process.arch}/bin/node`);
-  symlinkSync(process.execPath, pinned);
-  const started = bootstrap("start", "--exit");
-  await started.exitCode;
-  assert.match(started.output(), new RegExp(`node ${process.execPath}`));
+  assert.ok(
+    started.output().includes(`pinned first in ${join(folder, dirname(pinned))}:${join(folder, "node_modules/.bin")}:`),
+    started.output(),
+  );
 });
 
 test("bootstrap: what the lock file says is installed: npm does not run", async () => {
