@@ -8,6 +8,7 @@ import type { KeyValue } from "@concord/ports";
 import { LocalRowReplica, QuorumRowStore, WriteClock } from "@concord/quorum";
 import { startHost, tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Environment } from "@concord/runtime";
+import { openBatches } from "./batches.ts";
 import type { StorageProxyConfig } from "./config.ts";
 import { formRing } from "./formation/form-ring.ts";
 import type { NodeParts } from "./node-parts.ts";
@@ -45,7 +46,8 @@ export function composeStorageProxy(config: StorageProxyConfig, host: StoragePro
     const schema = new SchemaCache({ rows, timeoutMs: config.readTimeoutMs, log });
     const writeClock = new WriteClock(clock);
     const pageTokens = new PageTokens(checksum);
-    return { config, engine, localRows, localLog, rows, groupLog, schema, writeClock, pageTokens, sources: environment, stop: () => undefined };
+    const batches = await openBatches({ config, environment, store, engine, localRows, peers, writeClock });
+    return { config, engine, localRows, localLog, rows, groupLog, schema, writeClock, pageTokens, batches, sources: environment };
   }
 
   const fail = (cause: ConcordError): void => {

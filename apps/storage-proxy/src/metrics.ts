@@ -1,4 +1,5 @@
 import { ENGINE_METRICS } from "@concord/engine";
+import { LOGGED_BATCH_METRICS } from "@concord/logged-batch";
 import { QUORUM_METRICS } from "@concord/quorum";
 import { RPC_METRICS } from "@concord/rpc";
 import type { MetricDefinition } from "@concord/runtime";
@@ -8,5 +9,6 @@ export const STORAGE_PROXY_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
   ...ENGINE_METRICS,
   ...QUORUM_METRICS,
+  ...LOGGED_BATCH_METRICS,
   { name: "storage_outcomes_purged_total", kind: "counter", help: "Rows of old transaction outcomes removed from this node.", labels: [] },
 ];

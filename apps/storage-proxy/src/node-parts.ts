@@ -3,6 +3,7 @@ import type { LogReplica } from "@concord/group-log";
 import type { GroupLog } from "@concord/ports";
 import type { LocalRowReplica, QuorumRowStore, WriteClock } from "@concord/quorum";
 import type { PlanSources } from "@concord/schema";
+import type { Batches } from "./batches.ts";
 import type { StorageProxyConfig } from "./config.ts";
 import type { PageTokens } from "./rows/page-token.ts";
 import type { SchemaCache } from "./rows/schema-cache.ts";
@@ -19,8 +20,7 @@ export interface NodeParts {
   readonly writeClock: WriteClock;
   readonly pageTokens: PageTokens;
   readonly sources: PlanSources;
-  /** Ends background work. */
-  stop(): void;
+  readonly batches: Batches;
 }
 
 /** STARTING until the parts exist. */

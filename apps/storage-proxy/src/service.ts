@@ -60,6 +60,7 @@ export class StorageProxyService {
       this.#state = { kind: "serving", store, host, parts };
       host.setServing();
       environment.log.info("serving", { address: host.address });
+      parts.batches.replay.start();
       this.#schedulePurge();
       return { address: host.address };
     } catch (thrown) {
@@ -77,7 +78,7 @@ export class StorageProxyService {
     if (state.kind === "new" || state.kind === "stopped") return;
     await state.host?.drain(this.#wiring.config.drainGraceMs);
     if (state.kind === "serving") {
-      state.parts.stop();
+      await state.parts.batches.replay.stop();
       await state.parts.engine.whenIdle();
     }
     this.#wiring.closePeers();

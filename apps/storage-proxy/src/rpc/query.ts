@@ -1,8 +1,9 @@
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
-import { ConcordError, unreachable } from "@concord/runtime";
+import { unreachable } from "@concord/runtime";
 import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
 import type { Parts } from "../node-parts.ts";
 import { runRead } from "../rows/run-query.ts";
+import { runBatch } from "./batch-execute.ts";
 import { budgetMs } from "./budget.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
 import { runCreate } from "./create-tables.ts";
@@ -80,12 +81,13 @@ async function write(parts: Parts, { request, context }: Execution, planned: Ext
   return { timestampUs: await applyWrite(parts(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
 }
 
-async function batch(parts: Parts, { request, context }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<object> {
+async function batch(parts: Parts, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<object> {
   refuseTransactional(planned.tableKind, planned.writes[0]!.table);
-  void request;
-  void context;
-  void parts;
-  throw new ConcordError("UNIMPLEMENTED", "batches come soon");
+  const { batchId } = request;
+  const timestampUs = planned.timestampUs ?? request.timestampUs;
+  const { batches } = parts();
+  const result = await runBatch(parts(), batches, { batchId, writes: planned.writes, timestampUs, unlogged: !planned.logged });
+  return { timestampUs: result.timestampUs };
 }
 
 function isCreate(statement: Statement): boolean {

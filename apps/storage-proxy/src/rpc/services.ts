@@ -2,16 +2,28 @@ import { loadService } from "@concord/protos";
 import type { KeyValue } from "@concord/ports";
 import { defineService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
 import { ConcordError, type Environment } from "@concord/runtime";
+import type { Batches } from "../batches.ts";
 import type { StorageProxyConfig } from "../config.ts";
 import type { Parts } from "../node-parts.ts";
 import { applyHandler } from "./apply.ts";
+import { listDeadLettersHandler, redriveDeadLetterHandler } from "./batch-dead-letters.ts";
+import { executeBatchHandler } from "./batch-execute.ts";
+import { listPendingBatchesHandler } from "./batch-list-pending.ts";
+import { replayBatchesHandler } from "./batch-replay.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { getSchemaHandler } from "./get-schema.ts";
+import { appendHandler } from "./group-log-append.ts";
+import { raiseHandler } from "./group-log-raise.ts";
+import { statusHandler } from "./group-log-status.ts";
+import { trimHandler } from "./group-log-trim.ts";
+import { verifyHandler } from "./group-log-verify.ts";
 import { queryHandler } from "./query.ts";
 import { readHandler } from "./read.ts";
 import { readRangeHandler } from "./read-range.ts";
+import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.ts";
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
+import { logAppendHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler } from "./replica-log.ts";
 import { applyRowsHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 import { writeHandler } from "./write.ts";
 
@@ -31,13 +43,14 @@ interface Method {
 
 const EVERYBODY: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
+const OPERATORS: readonly Role[] = ["coordinator", "peer", "operator"];
 const COORDINATOR: readonly Role[] = ["coordinator"];
 const PEER: readonly Role[] = ["peer"];
 
 /** Every service of a storage-proxy: who may call what. */
 export function defineServices(options: ServicesOptions): { readonly replica: Service; readonly all: readonly Service[] } {
   const replica = replicaService(options);
-  return { replica, all: [rowsService(options), schemaService(options), replica] };
+  return { replica, all: [rowsService(options), schemaService(options), groupLogService(options), batchService(options), replica] };
 }
 
 function rowsService(options: ServicesOptions): Service {
@@ -59,9 +72,33 @@ function schemaService(options: ServicesOptions): Service {
   });
 }
 
+function groupLogService(options: ServicesOptions): Service {
+  const { parts } = options;
+  return define(options, "concord.storage.v1.GroupLogService", {
+    Status: { roles: COORDINATOR, handler: statusHandler(parts) },
+    Raise: { roles: COORDINATOR, handler: raiseHandler(parts) },
+    Append: { roles: COORDINATOR, handler: appendHandler(parts) },
+    Verify: { roles: COORDINATOR, handler: verifyHandler(parts) },
+    Trim: { roles: COORDINATOR, handler: trimHandler(parts) },
+  });
+}
+
+function batchService(options: ServicesOptions): Service {
+  const { parts } = options;
+  const batches = (): Batches => parts().batches;
+  return define(options, "concord.storage.v1.BatchService", {
+    ExecuteBatch: { roles: CALLERS, handler: executeBatchHandler(parts, batches) },
+    ListPendingBatches: { roles: EVERYBODY, handler: listPendingBatchesHandler(batches) },
+    ReplayBatches: { roles: OPERATORS, handler: replayBatchesHandler(batches) },
+    ListDeadLetters: { roles: EVERYBODY, handler: listDeadLettersHandler(batches) },
+    RedriveDeadLetter: { roles: OPERATORS, handler: redriveDeadLetterHandler(batches) },
+  });
+}
+
 /** Serves while the node starts: peers need Hello to form the ring. Every other handler asks for the parts first. */
 function replicaService(options: ServicesOptions): Service {
   const { config, members, store, parts } = options;
+  const batches = (): Batches => parts().batches;
   const formed = (): boolean => {
     try {
       return parts().config === config;
@@ -76,6 +113,13 @@ function replicaService(options: ServicesOptions): Service {
     ApplyRows: { roles: PEER, handler: applyRowsHandler(parts) },
     ReadRows: { roles: PEER, handler: readRowsHandler(parts) },
     ReadRowRange: { roles: PEER, handler: readRowRangeHandler(parts) },
+    LogRaise: { roles: PEER, handler: logRaiseHandler(parts) },
+    LogAppend: { roles: PEER, handler: logAppendHandler(parts) },
+    LogState: { roles: PEER, handler: logStateHandler(parts) },
+    LogRead: { roles: PEER, handler: logReadHandler(parts) },
+    LogTrim: { roles: PEER, handler: logTrimHandler(parts) },
+    BatchLogPut: { roles: PEER, handler: batchLogPutHandler(parts, batches) },
+    BatchLogRemove: { roles: PEER, handler: batchLogRemoveHandler(parts, batches) },
   });
 }
 
