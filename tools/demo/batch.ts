@@ -31,6 +31,7 @@ interface Run {
   readonly batches: Batch[];
   readonly latencies: Latencies;
   stop: boolean;
+  lastError: unknown;
 }
 
 const TABLE = "CREATE TABLE postings (account bigint, id uuid, part int, PRIMARY KEY (account, id)) WITH kind = 'plain'";
@@ -43,7 +44,7 @@ export async function batchScenario(client: Client, constellation: Constellation
   const [all, pinned] = [await client.connect({ coordinators }), await client.connect({ coordinators, storageProxies: [victim.address] })];
   try {
     await all.createTables([TABLE]);
-    const run: Run = { batches: [], latencies: new Latencies(), stop: false };
+    const run: Run = { batches: [], latencies: new Latencies(), stop: false, lastError: undefined };
     const startedAt = performance.now();
     // Half of the workers know no other proxy: what they had in flight stays without an answer.
     const workers = Array.from({ length: WORKERS }, (_, at) => write(run, at % 2 === 0 ? pinned : all));
@@ -65,7 +66,11 @@ export async function batchScenario(client: Client, constellation: Constellation
     run.stop = true;
     await Promise.all(workers);
     const seconds = (performance.now() - startedAt) / 1000;
-    if (!died) return { held: false, line: `batch: the kill point ${KILL_POINT} was not reached in ${KILL_WITHIN_MS / 1000} s` };
+    if (!died)
+      return {
+        held: false,
+        line: `batch: the kill point ${KILL_POINT} was not reached in ${KILL_WITHIN_MS / 1000} s; ${String(run.lastError)}`,
+      };
     await constellation.restart(VICTIM);
     return await judge(run, { seconds, inDoubt, db: all, grpc, constellation });
   } finally {
@@ -88,8 +93,9 @@ async function write(run: Run, db: ConcordClient): Promise<void> {
       await db.batch(batch.accounts.map((account, part) => ({ insert: "postings", row: { account, id: batch.id, part } })));
       batch.acknowledged = true;
       run.latencies.add(performance.now() - startedAt);
-    } catch {
+    } catch (error) {
       // Nobody promised anything: all or nothing of it must be there in the end.
+      run.lastError = error;
       await sleep(20);
     }
   }

@@ -1,0 +1,72 @@
+// The price of logging (LB14): the same batch of five rows in five partitions with and without its log.
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, type ConcordClient } from "@concord/client";
+import type { BenchOptions } from "./bench.ts";
+import { measured, startForBench, type ConcordResult } from "./concord-load.ts";
+import { machine, machineLine, renderTable, writeReport } from "./report.ts";
+
+const ROWS = 5;
+const PARTITIONS = 1000;
+const TABLE = "CREATE TABLE postings (account bigint, id uuid, text text, PRIMARY KEY (account, id)) WITH kind = 'plain'";
+const TEXT = "one line of a hundred characters or so, as a posting to a wall in a social network may well have it";
+
+interface Line {
+  readonly inFlight: number;
+  readonly logged: ConcordResult;
+  readonly unlogged: ConcordResult;
+}
+
+export async function batchBench(options: BenchOptions): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
+  const constellation = await startForBench(folder, options.profileFolder);
+  const db = await connect({ coordinators: constellation.coordinators });
+  const lines: Line[] = [];
+  try {
+    await db.createTables([TABLE]);
+    for (const inFlight of options.levels) {
+      const load = { inFlight, seconds: options.seconds, warmUpSeconds: Math.ceil(options.seconds / 4) };
+      const unlogged = await measured(constellation, load, () => batch(db, false));
+      const logged = await measured(constellation, load, () => batch(db, true));
+      lines.push({ inFlight, logged, unlogged });
+      console.log(`measured ${inFlight} in flight`);
+    }
+  } finally {
+    db.close();
+    await constellation.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  report(options, lines);
+}
+
+function batch(db: ConcordClient, logged: boolean): Promise<unknown> {
+  const first = Math.floor(Math.random() * PARTITIONS);
+  const id = randomUUID();
+  const accounts = Array.from({ length: ROWS }, (_, at) => BigInt((first + at * 37) % PARTITIONS));
+  return db.batch(
+    accounts.map((account) => ({ insert: "postings", row: { account, id, text: TEXT } })),
+    { logged },
+  );
+}
+
+function report(options: BenchOptions, lines: readonly Line[]): void {
+  const on = machine();
+  const cells = (kind: string, inFlight: number, result: ConcordResult): string[] => {
+    const cpu = (result.serverCpuSeconds * 1e6) / Math.max(1, result.perSecond * options.seconds);
+    return [kind, String(inFlight), result.perSecond.toFixed(0), result.p50Ms.toFixed(2), result.p99Ms.toFixed(2), cpu.toFixed(0)];
+  };
+  const rows = lines.flatMap(({ inFlight, logged, unlogged }) => [
+    cells("unlogged", inFlight, unlogged),
+    cells("logged", inFlight, logged),
+  ]);
+  console.log(`\nbatches of ${ROWS} rows in ${ROWS} partitions, 3 replicas, a majority synced; ${machineLine(on)}\n`);
+  console.log(renderTable([["batch", "in flight", "batches/s", "p50 ms", "p99 ms", "server CPU us"], ...rows]));
+  for (const { inFlight, logged, unlogged } of lines) {
+    console.log(
+      `${inFlight} in flight: the log costs ${(unlogged.perSecond / logged.perSecond).toFixed(2)}x throughput, ${(logged.p50Ms / unlogged.p50Ms).toFixed(2)}x p50`,
+    );
+  }
+  writeReport(options.out, { bench: "batch", machine: on, seconds: options.seconds, lines });
+}

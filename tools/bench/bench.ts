@@ -1,0 +1,56 @@
+// npm run bench -- NAME
+import { parseArgs } from "node:util";
+import { batchBench } from "./batch.ts";
+import { txnBench } from "./txn.ts";
+
+export interface BenchOptions {
+  readonly seconds: number;
+  readonly levels: readonly number[];
+  readonly out: string | undefined;
+  /** Node names to profile; their .cpuprofile files are kept in this folder. */
+  readonly profileFolder: string | undefined;
+}
+
+const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
+  txn: { what: "add a photo to an album, with index, durable; beside PostgreSQL doing the same", run: txnBench },
+  batch: { what: "the price of the log: logged against unlogged batches (LB14)", run: batchBench },
+};
+
+const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--out FILE] [--profile FOLDER]
+
+${Object.entries(BENCHES)
+  .map(([name, { what }]) => `  ${name.padEnd(8)} ${what}`)
+  .join("\n")}
+
+  --seconds N        measured seconds per line (default 8), after a warm-up of a quarter of it
+  --in-flight LIST   how many run at the same time (default 1,64,256)
+  --out FILE         also write the figures as JSON
+  --profile FOLDER   also write CPU profiles of the first node of each service
+`;
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      seconds: { type: "string", default: "8" },
+      "in-flight": { type: "string", default: "1,64,256" },
+      out: { type: "string" },
+      profile: { type: "string" },
+      help: { type: "boolean" },
+    },
+  });
+  const name = positionals[0] ?? "";
+  const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined;
+  if (values.help === true || bench === undefined) {
+    console.log(HELP);
+    process.exitCode = values.help === true ? 0 : 2;
+    return;
+  }
+  const levels = values["in-flight"].split(",").map(Number);
+  const seconds = Number(values.seconds);
+  if (![seconds, ...levels].every((number) => Number.isInteger(number) && number > 0))
+    throw new Error("--seconds and --in-flight take whole numbers above 0");
+  await bench.run({ seconds, levels, out: values.out, profileFolder: values.profile });
+}
+
+await main();

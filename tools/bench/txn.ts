@@ -1,0 +1,125 @@
+// Add a photo to an album: lock the album's row, insert the photo with its index on (owner, modified), raise the album's counter,
+// commit durably. PostgreSQL does the same work in the same run.
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, type ConcordClient } from "@concord/client";
+import type { BenchOptions } from "./bench.ts";
+import { measured, startForBench, type ConcordResult } from "./concord-load.ts";
+import type { LoadOptions } from "./load.ts";
+import { startPostgres, type Postgres, type PostgresResult } from "./postgres.ts";
+import { machine, machineLine, renderTable, writeReport } from "./report.ts";
+
+const ALBUMS = 1000;
+
+const TABLES = [
+  "CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int)",
+  "CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
+  "CREATE INDEX by_owner ON photos (owner, modified)",
+];
+
+const POSTGRES_TABLES = `
+  CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int);
+  CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamptz, public boolean, PRIMARY KEY (album, id));
+  CREATE INDEX by_owner ON photos (owner, modified);
+  INSERT INTO albums SELECT id, 'owner-' || id, 0 FROM generate_series(1, ${ALBUMS}) AS id;
+  VACUUM ANALYZE albums;`;
+
+const POSTGRES_SCRIPT = `
+\\set album random(1, ${ALBUMS})
+BEGIN;
+SELECT owner, public_photos FROM albums WHERE id = :album FOR UPDATE;
+INSERT INTO photos VALUES (:album, gen_random_uuid(), 'owner-' || :album, clock_timestamp(), true);
+UPDATE albums SET public_photos = public_photos + 1 WHERE id = :album;
+COMMIT;
+`;
+
+interface Line {
+  readonly inFlight: number;
+  readonly concord: ConcordResult;
+  readonly postgres: PostgresResult | undefined;
+}
+
+export async function txnBench(options: BenchOptions): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
+  const constellation = await startForBench(folder, options.profileFolder);
+  const db = await connect({ coordinators: constellation.coordinators });
+  let postgres: Postgres | undefined;
+  const lines: Line[] = [];
+  try {
+    await createAlbums(db);
+    postgres = await startPostgres(console.log);
+    for (const sql of postgres === undefined ? [] : POSTGRES_TABLES.split(";").filter((one) => one.trim() !== "")) await postgres!.sql(sql);
+    for (const inFlight of options.levels) {
+      const load: LoadOptions = { inFlight, seconds: options.seconds, warmUpSeconds: Math.ceil(options.seconds / 4) };
+      const concord = await measured(constellation, load, () => addPhoto(db));
+      lines.push({ inFlight, concord, postgres: await postgres?.pgbench(POSTGRES_SCRIPT, load) });
+      console.log(`measured ${inFlight} in flight`);
+    }
+  } finally {
+    db.close();
+    await constellation.stop();
+    await postgres?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  report(options, lines, postgres?.version);
+}
+
+async function createAlbums(db: ConcordClient): Promise<void> {
+  await db.createTables(TABLES);
+  const ids = Array.from({ length: ALBUMS }, (_, at) => BigInt(at + 1));
+  for (let at = 0; at < ids.length; at += 100) {
+    await Promise.all(ids.slice(at, at + 100).map((id) => db.insert("albums", { id, owner: `owner-${id}`, public_photos: 0 })));
+  }
+}
+
+function addPhoto(db: ConcordClient): Promise<void> {
+  const id = BigInt(1 + Math.floor(Math.random() * ALBUMS));
+  return db.runTransaction({ table: "albums", key: { id } }, async (txn) => {
+    const album = await txn.lock<{ owner: string; public_photos: number }>("albums", { id });
+    if (album === undefined) throw new Error(`album ${id} is gone`);
+    txn.insert("photos", { album: id, id: randomUUID(), owner: album.owner, modified: new Date(), public: true });
+    txn.update("albums", { id, public_photos: album.public_photos + 1 });
+  });
+}
+
+function report(options: BenchOptions, lines: readonly Line[], version: string | undefined): void {
+  const on = machine();
+  const rows = lines.flatMap(({ inFlight, concord, postgres }) => [
+    cells("Concord", inFlight, concord, options.seconds),
+    ...(postgres === undefined ? [] : [cells("PostgreSQL", inFlight, postgres, options.seconds)]),
+  ]);
+  const head = ["system", "in flight", "tx/s", "p50 ms", "p99 ms", "server CPU %", "client CPU %", "CPU us/tx", "memory MiB"];
+  console.log(`\nadd photo with index, durable; ${machineLine(on)}`);
+  console.log(
+    `Concord: 3 replicas in 3 storage-proxies, 3 coordinators, a majority synced; PostgreSQL: ${version ?? "not installed"}, one copy\n`,
+  );
+  console.log(renderTable([head, ...rows]));
+  const ratios = lines.flatMap(({ inFlight, concord, postgres }) =>
+    postgres === undefined
+      ? []
+      : [
+          {
+            inFlight,
+            throughput: concord.perSecond / postgres.perSecond,
+            p50: concord.p50Ms / postgres.p50Ms,
+            p99: concord.p99Ms / postgres.p99Ms,
+          },
+        ],
+  );
+  for (const { inFlight, throughput, p50, p99 } of ratios) {
+    console.log(
+      `${inFlight} in flight: Concord / PostgreSQL = ${throughput.toFixed(2)}x tx/s, ${p50.toFixed(2)}x p50, ${p99.toFixed(2)}x p99`,
+    );
+  }
+  writeReport(options.out, { bench: "txn", machine: on, postgres: version, seconds: options.seconds, lines, ratios });
+}
+
+function cells(system: string, inFlight: number, result: ConcordResult | PostgresResult, seconds: number): string[] {
+  const { perSecond, p50Ms, p99Ms, serverCpuSeconds, clientCpuSeconds } = result;
+  const percent = (cpu: number): string => ((cpu / seconds) * 100).toFixed(0);
+  const usPerTransaction = ((serverCpuSeconds + clientCpuSeconds) * 1e6) / Math.max(1, perSecond * seconds);
+  const figures = [perSecond.toFixed(0), p50Ms.toFixed(2), p99Ms.toFixed(2), percent(serverCpuSeconds), percent(clientCpuSeconds)];
+  return [system, String(inFlight), ...figures, usPerTransaction.toFixed(0), result.memoryMiB.toFixed(0)];
+}
