@@ -99,3 +99,35 @@ test("[TXR4] lost store: the node comes back empty: it serves only after the cop
   assert.equal(rows[2]!.length, 22);
   assert.deepEqual(rows[2], rows[0]);
 });
+
+const log = <Response>(node: number, method: string, request: object): Promise<Response> =>
+  ring.call<Response>(ring.nodes[node]!, `GroupLogService/${method}`, request, COORDINATOR);
+
+const entry = (seq: number, epoch: number, previousEpoch: number): object => ({
+  group: "g1",
+  epoch: BigInt(epoch),
+  owner: "txn-1",
+  seq: BigInt(seq),
+  previousEpoch: BigInt(previousEpoch),
+  timestampCeilingUs: 5n,
+  content: Uint8Array.of(seq),
+});
+
+test("[TXR1] group log: raised and appended through two nodes: a lost store has the same log after its copy", async () => {
+  await started({ size: 3 });
+  const raised = await log<{ result: string }>(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1" });
+  assert.equal(raised.result, "raised");
+  for (let seq = 1; seq <= 5; seq += 1) {
+    const appended = await log<{ result: string }>(seq % 3, "Append", entry(seq, 1, seq === 1 ? 0 : 1));
+    assert.equal(appended.result, "logged");
+  }
+  await log(0, "Trim", { group: "g1", epoch: 1n, owner: "txn-1", appliedSeq: 2n, appliedEpoch: 1n });
+  await ring.clock.advance(1000);
+  const lost = ring.nodes[1]!;
+  await ring.halt(lost);
+  await ring.restart(lost, { entries: [] });
+  const logs = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x67 || key[0] === 0x6c));
+  assert.equal(logs[0]!.length, 4);
+  assert.deepEqual(logs[1], logs[0]);
+  assert.equal((await log<{ result: string }>(1, "Append", entry(6, 1, 1))).result, "logged");
+});
