@@ -1,8 +1,10 @@
 /**
- * The loaded contracts as google.protobuf.FileDescriptorProto, one per package, for server reflection. protobufjs leaves out which
- * files a file depends on; that is filled in here from the types its fields and methods name.
+ * The loaded contracts as google.protobuf.FileDescriptorProto for server reflection. protobufjs makes one file per package; strict
+ * clients refuse it as it is, so it is mended here: names of types become absolute, entries of maps get the name they must have,
+ * dependencies are filled in, and the well-known types go into the files that clients know them by.
  */
 import type { MessageTypeDefinition, PackageDefinition, ServiceDefinition } from "@grpc/proto-loader";
+import { decodeFile, encodeFile, type FieldDescriptor, type FileDescriptor, type MessageDescriptor } from "./descriptor-codec.ts";
 import { resolveTypeName, type TypeDescriptor } from "./enum-checker.ts";
 
 export interface ProtoFile {
@@ -10,64 +12,24 @@ export interface ProtoFile {
   readonly name: string;
   /** "concord.storage.v1" */
   readonly packageName: string;
+  /** Short names of its messages, enums and services. */
+  readonly declared: ReadonlySet<string>;
   /** Encoded google.protobuf.FileDescriptorProto. */
   readonly bytes: Uint8Array;
   /** Names of files. */
   readonly dependencies: readonly string[];
 }
 
-/** Everything needed of a loaded package definition; `types` as in the enum checker. */
+/** What reflection and the enum checker look at. */
 export interface LoadedTypes {
+  /** Messages and enums by full name, nested ones too. */
   readonly types: ReadonlyMap<string, TypeDescriptor>;
   readonly services: ReadonlyMap<string, ServiceDefinition>;
+  /** Encoded, as protobufjs made them. */
   readonly descriptors: readonly Uint8Array[];
 }
 
-export function protoFiles(loaded: LoadedTypes): ProtoFile[] {
-  const packages = loaded.descriptors.map((bytes) => ({ bytes, name: stringAt(bytes, 0x0a), packageName: stringAt(bytes, 0x12) }));
-  const fileOf = new Map(packages.map((one) => [one.packageName, one.name]));
-  const packageOf = (fullName: string): string =>
-    packages
-      .map((one) => one.packageName)
-      .filter((name) => fullName.startsWith(`${name}.`))
-      .toSorted((a, b) => b.length - a.length)[0] ?? "";
-  const dependencies = new Map<string, Set<string>>(packages.map((one) => [one.packageName, new Set()]));
-  for (const [scope, target] of references(loaded)) {
-    const from = packageOf(scope);
-    const to = packageOf(resolveTypeName(loaded.types, scope, target));
-    if (from !== to) dependencies.get(from)!.add(fileOf.get(to)!);
-  }
-  return packages.map(({ bytes, name, packageName }) => {
-    const needed = [...dependencies.get(packageName)!].toSorted();
-    return { name, packageName, dependencies: needed, bytes: Buffer.concat([bytes, ...needed.map(dependencyField)]) };
-  });
-}
-
-/** The file that declares a message, enum, service or method; undefined when none does. */
-export function fileOfSymbol(files: readonly ProtoFile[], symbol: string): ProtoFile | undefined {
-  return files
-    .filter((file) => symbol.startsWith(`${file.packageName}.`))
-    .toSorted((a, b) => b.packageName.length - a.packageName.length)[0];
-}
-
-/** Every use of a type: the full name of the user and the name it uses. */
-function* references(loaded: LoadedTypes): Generator<readonly [scope: string, target: string]> {
-  for (const [scope, type] of loaded.types) {
-    for (const field of type.field ?? []) if (field.typeName !== "") yield [scope, field.typeName];
-  }
-  for (const [scope, service] of loaded.services) {
-    for (const method of Object.values(service)) {
-      yield [scope, nameOf(method.requestType)];
-      yield [scope, nameOf(method.responseType)];
-    }
-  }
-}
-
-function nameOf(type: MessageTypeDefinition<object, object>): string {
-  return (type.type as TypeDescriptor).name;
-}
-
-/** Splits a package definition into what reflection and the enum checker look at. */
+/** Splits a package definition; proto-loader lists only the outermost types. */
 export function loadedTypes(definitions: PackageDefinition): LoadedTypes {
   const types = new Map<string, TypeDescriptor>();
   const services = new Map<string, ServiceDefinition>();
@@ -88,20 +50,86 @@ export function loadedTypes(definitions: PackageDefinition): LoadedTypes {
   return { types, services, descriptors };
 }
 
-/** The first string field with this one-byte tag among the leading fields of a message (name and package come first). */
-function stringAt(bytes: Uint8Array, tag: number): string {
-  let at = 0;
-  while (bytes[at] !== tag) {
-    at += 2 + bytes[at + 1]!;
-    if (at >= bytes.length) return "";
-  }
-  const length = bytes[at + 1]!;
-  if (length > 127) throw new Error("a file or package name of a .proto is longer than 127 bytes");
-  return Buffer.from(bytes.subarray(at + 2, at + 2 + length)).toString("utf8");
+/** The file that declares a message, enum, service or method; undefined when none does. */
+export function fileOfSymbol(files: readonly ProtoFile[], symbol: string): ProtoFile | undefined {
+  return files.find((file) => {
+    const prefix = `${file.packageName}.`;
+    return symbol.startsWith(prefix) && file.declared.has(symbol.slice(prefix.length).split(".")[0]!);
+  });
 }
 
-/** Appended to an encoded FileDescriptorProto: one more value of its repeated field 3. */
-function dependencyField(name: string): Uint8Array {
-  const text = Buffer.from(name, "utf8");
-  return Buffer.concat([Buffer.from([0x1a, text.length]), text]);
+export function descriptorFiles(loaded: LoadedTypes): ProtoFile[] {
+  const mended = loaded.descriptors
+    .map(decodeFile)
+    .flatMap(splitWellKnown)
+    .map((file) => mendFile(loaded, file));
+  const bare = mended.map(({ file }) => protoFile(file, []));
+  return mended.map(({ file, uses }) => {
+    const needed = [...uses].map((type) => fileOfSymbol(bare, type)!.name).filter((name) => name !== file.name);
+    return protoFile(file, [...new Set(needed)].toSorted());
+  });
+}
+
+function protoFile(file: FileDescriptor, dependencies: readonly string[]): ProtoFile {
+  const declared = [...(file.messageType ?? []), ...(file.enumType ?? []), ...(file.service ?? [])].map((one) => one.name);
+  const bytes = encodeFile({ ...file, dependency: dependencies });
+  return { name: file.name, packageName: file.package ?? "", declared: new Set(declared), bytes, dependencies };
+}
+
+const WELL_KNOWN_PACKAGE = "google.protobuf";
+
+/** google.protobuf as one file -> google/protobuf/any.proto, google/protobuf/duration.proto, ... */
+function splitWellKnown(file: FileDescriptor): FileDescriptor[] {
+  if (file.package !== WELL_KNOWN_PACKAGE) return [file];
+  return (file.messageType ?? []).map((message) => {
+    const name = message.name.replace(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+    return { ...file, name: `google/protobuf/${name}.proto`, messageType: [message] };
+  });
+}
+
+interface MendedFile {
+  readonly file: FileDescriptor;
+  /** Full names of the types it mentions. */
+  readonly uses: ReadonlySet<string>;
+}
+
+function mendFile(loaded: LoadedTypes, file: FileDescriptor): MendedFile {
+  const uses = new Set<string>();
+  const absolute = (scope: string, name: string): string => {
+    const fullName = resolveTypeName(loaded.types, scope, name);
+    uses.add(fullName);
+    return `.${fullName}`;
+  };
+  const packageName = file.package ?? "";
+  const messageType = (file.messageType ?? []).map((message) => mendMessage(message, `${packageName}.${message.name}`, absolute));
+  const service = (file.service ?? []).map((one) => ({
+    ...one,
+    method: one.method.map((method) => ({
+      ...method,
+      inputType: absolute(packageName, method.inputType),
+      outputType: absolute(packageName, method.outputType),
+    })),
+  }));
+  return { file: { ...file, messageType, service }, uses };
+}
+
+function mendMessage(message: MessageDescriptor, fullName: string, absolute: (scope: string, name: string) => string): MessageDescriptor {
+  const entries = new Set((message.nestedType ?? []).filter((nested) => nested.options?.mapEntry === true).map((nested) => nested.name));
+  const mendField = (field: FieldDescriptor): FieldDescriptor => {
+    if (field.typeName === undefined || field.typeName === "") return field;
+    const isMap = entries.has(field.typeName);
+    return { ...field, typeName: isMap ? `.${fullName}.${entryName(field.name)}` : absolute(fullName, field.typeName) };
+  };
+  const entryNames = new Map((message.field ?? []).map((field) => [field.typeName, entryName(field.name)]));
+  const nestedType = (message.nestedType ?? []).map((nested) => {
+    const mended = mendMessage(nested, `${fullName}.${nested.name}`, absolute);
+    return entries.has(nested.name) ? { ...mended, name: entryNames.get(nested.name)! } : mended;
+  });
+  return { ...message, field: (message.field ?? []).map(mendField), nestedType };
+}
+
+/** "field_name" -> "FieldNameEntry": what a map's entry must be called. */
+function entryName(field: string): string {
+  const words = field.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return `${words.join("")}Entry`;
 }

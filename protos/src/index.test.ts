@@ -52,7 +52,8 @@ test("files: all of them together: a complete descriptor set in snake_case with 
   const storage = fileOfSymbol(files, "concord.storage.v1.RowsService.Read")!;
   assert.equal(storage.packageName, "concord.storage.v1");
   assert.deepEqual(storage.dependencies, ["concord_common_v1.proto", "google_rpc.proto"]);
-  assert.deepEqual(fileOfSymbol(files, "google.rpc.Status")!.dependencies, ["google_protobuf.proto"]);
+  assert.deepEqual(fileOfSymbol(files, "google.rpc.Status")!.dependencies, ["google/protobuf/any.proto", "google/protobuf/duration.proto"]);
+  assert.equal(fileOfSymbol(files, "concord.storage.v1.NoSuchService"), undefined);
   assert.equal(fileOfSymbol(files, "nowhere.Thing"), undefined);
 });
 

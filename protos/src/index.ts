@@ -10,7 +10,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadSync, type MessageTypeDefinition, type PackageDefinition, type ServiceDefinition } from "@grpc/proto-loader";
 import { enumChecker, resolveTypeName, type EnumChecker, type TypeDescriptor } from "./enum-checker.ts";
-import { fileOfSymbol, loadedTypes, protoFiles as descriptorFiles, type ProtoFile } from "./files.ts";
+import { descriptorFiles, fileOfSymbol, loadedTypes, type ProtoFile } from "./files.ts";
 
 export { fileOfSymbol, type ProtoFile };
 

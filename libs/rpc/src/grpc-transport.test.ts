@@ -100,10 +100,10 @@ test("deadline: the client's budget: reaches the handler and aborts its signal",
       return new Promise(() => undefined);
     },
   });
-  const error = await failureOf(channel.unary(echo, {}, { timeoutMs: 200 }));
+  const error = await failureOf(channel.unary(echo, {}, { timeoutMs: 1000 }));
   assert.equal(error.code, "DEADLINE_EXCEEDED");
   assert.equal(error.applied, "unknown");
-  assert.ok(remainingMs > 50 && remainingMs <= 201, `${remainingMs}`);
+  assert.ok(remainingMs > 0 && remainingMs <= 1001, `${remainingMs}`);
   await aborted.promise;
 });
 
@@ -161,8 +161,8 @@ test("drain: an idle open session: ended with DRAINING, and drain returns within
   await client.call("echo", { text: "again" }, { timeoutMs: 5000 });
   service.setState("draining");
   const startedAtMs = realClock.monotonicMs();
-  await listener.drain(3000);
-  assert.ok(realClock.monotonicMs() - startedAtMs < 1000);
+  await listener.drain(10_000);
+  assert.ok(realClock.monotonicMs() - startedAtMs < 3000);
   const error = (await ended.promise) as ConcordError;
   assert.equal(error.code, "DRAINING");
   const later = await failureOf(client.call("echo", {}, { timeoutMs: 2000 }));
@@ -179,7 +179,7 @@ test("drain: a handler that never ends: drain returns after the grace, the calle
   service.setState("draining");
   const startedAtMs = realClock.monotonicMs();
   await listener.drain(300);
-  assert.ok(realClock.monotonicMs() - startedAtMs < 1500);
+  assert.ok(realClock.monotonicMs() - startedAtMs < 5000);
   assert.equal((await inSession).applied, "unknown");
   assert.equal((await unary).applied, "unknown");
 });

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { loadService } from "@concord/protos";
+import { silentLog } from "@concord/runtime";
+import { tokenAuthenticator } from "./auth.ts";
+import { grpcTransport } from "./grpc-transport.ts";
+import { startHost } from "./host.ts";
+import { defineService } from "./service.ts";
+import { realClock, recordingMetrics } from "./test/echo.ts";
+
+const BUF = join(import.meta.dirname, "../../../node_modules/.bin/buf");
+const SERVICE = "concord.storage.v1.RowsService";
+
+test("reflection: a strict client that knows no contract: lists, describes and calls the service, reads the rich error", async (t) => {
+  const environment = { clock: realClock, log: silentLog, metrics: recordingMetrics(), authenticator: tokenAuthenticator([]) };
+  const service = defineService(
+    {
+      name: SERVICE,
+      methods: loadService(SERVICE),
+      unary: { Write: () => Promise.resolve({}) },
+      roles: { Write: ["client"] },
+    },
+    environment,
+  );
+  const host = await startHost({ transport: grpcTransport(environment), address: "127.0.0.1:0", services: [service], ...environment });
+  const cwd = mkdtempSync(join(tmpdir(), "concord-buf-"));
+  t.after(async () => {
+    await host.drain(0);
+    rmSync(cwd, { recursive: true });
+  });
+  const run = promisify(execFile);
+  const curl = (...args: string[]): Promise<{ readonly stdout: string }> =>
+    run(BUF, ["curl", "--protocol", "grpc", "--http2-prior-knowledge", ...args], { cwd });
+  const { stdout: methods } = await curl("--list-methods", `http://${host.address}`);
+  assert.ok(methods.includes(`${SERVICE}/ReadRange`) && methods.includes("grpc.health.v1.Health/List"), methods);
+  host.setServing();
+  const { stdout: health } = await curl("-d", "{}", `http://${host.address}/grpc.health.v1.Health/List`);
+  assert.deepEqual(JSON.parse(health), { statuses: { "": { status: "SERVING" }, [SERVICE]: { status: "SERVING" } } });
+  const failed = (await curl("-d", "{}", `http://${host.address}/${SERVICE}/Read`).catch((error: unknown) => error)) as {
+    readonly stderr: string;
+  };
+  assert.match(failed.stderr, /"code": "unimplemented"[^]*google\.rpc\.ErrorInfo/);
+});
