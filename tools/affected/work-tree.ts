@@ -22,6 +22,7 @@ export interface Probe {
 
 /** Any fixed time before every real one. */
 const FIRST_MODIFIED_SECONDS = 1_000_000_000;
+const RUN_REPORT = ".nx/cache/run.json";
 const WORKSPACE_LINKS = "@concord";
 
 /** A clone of the last commit in a temporary folder, with the installed packages linked in. Edits there harm nobody. */
@@ -90,14 +91,14 @@ export class WorkTree {
     return JSON.parse(output) as Probe;
   }
 
-  /** Runs Nx; true if everything passed. */
-  nx(...args: readonly string[]): boolean {
-    const result = spawnSync(process.execPath, ["node_modules/nx/dist/bin/nx.js", ...args], {
-      cwd: this.root,
-      env: this.#env(),
-      stdio: "ignore",
-    });
-    return result.status === 0;
+  /** Runs Nx; what was red by task name. */
+  nx(...args: readonly string[]): { readonly isGreen: boolean; readonly red: readonly string[] } {
+    rmSync(join(this.root, RUN_REPORT), { force: true });
+    const command = [join(this.root, "node_modules/nx/dist/bin/nx.js"), ...args, "--outputStyle=static"];
+    const { status } = spawnSync(process.execPath, command, { cwd: this.root, env: this.#env(), stdio: "ignore" });
+    const report = existsSync(join(this.root, RUN_REPORT)) ? this.read(RUN_REPORT) : '{ "tasks": [] }';
+    const { tasks } = JSON.parse(report) as { tasks: readonly { taskId: string; status: number }[] };
+    return { isGreen: status === 0, red: tasks.filter((task) => task.status !== 0).map((task) => task.taskId) };
   }
 
   remove(): void {
