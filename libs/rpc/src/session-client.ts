@@ -76,6 +76,7 @@ export class SessionClient {
   readonly #clock: Clock;
   readonly #deadlines: Deadlines<Call>;
   #queue: Call[] = [];
+  #settledInQueue = 0;
   #state: State = { kind: "idle" };
   #lastCallId = 0n;
   #flushScheduled = false;
@@ -132,20 +133,28 @@ export class SessionClient {
       state.connection.stream.end();
       for (const call of state.connection.sent.values()) this.#settle(call, cancelled(true));
     }
-    for (const call of this.#queue.splice(0)) this.#settle(call, cancelled(false));
+    for (const call of this.#queue) this.#settle(call, cancelled(false));
+    this.#dropSettled();
     this.#deadlines.clear();
   }
 
   #refusal(operation: string, request: object, options: SessionCallOptions): ConcordError | undefined {
     if (this.#state.kind === "closed" || options.signal?.aborted === true) return cancelled(false);
     if (!(options.timeoutMs > 0)) return new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
-    if (this.#queue.length >= this.#limits.queueMax) this.#queue = this.#queue.filter((call) => call.state === "queued");
+    if (this.#queue.length >= this.#limits.queueMax) this.#dropSettled();
     if (this.#queue.length >= this.#limits.queueMax) {
       const metadata = { limit: "queueMax", value: String(this.#limits.queueMax) };
       return new ConcordError("OVERLOADED", `${this.#queue.length} calls wait for ${this.#options.channel.address}`, { metadata });
     }
     // Below a third of the limit the estimate alone proves that the request fits.
     return estimateBytes(request) * 3 > this.#limits.messageBytesMax ? this.#sizeRefusal(operation, request) : undefined;
+  }
+
+  /** Calls that expired or were cancelled in the queue stay there until their turn or until it is full. */
+  #dropSettled(): void {
+    if (this.#settledInQueue === 0) return;
+    this.#queue = this.#queue.filter((call) => call.state === "queued");
+    this.#settledInQueue = 0;
   }
 
   #sizeRefusal(operation: string, request: object): ConcordError | undefined {
@@ -219,7 +228,9 @@ export class SessionClient {
         itemsMax: this.#limits.frameCallsMax,
         bytesTarget: FRAME_BYTES_TARGET,
       });
-      const calls = this.#queue.splice(0, length).filter((call) => call.state === "queued");
+      const taken = this.#queue.splice(0, length);
+      const calls = taken.filter((call) => call.state === "queued");
+      this.#settledInQueue -= taken.length - calls.length;
       if (calls.length > 0) this.#sendFrame(connection, calls);
     }
   }
@@ -278,12 +289,14 @@ export class SessionClient {
     const lost = lostError(this.#options.channel.address, error);
     const neverSent = new ConcordError(lost.code, lost.message, { applied: "no", metadata: lost.metadata, cause: error });
     for (const call of connection.sent.values()) this.#settle(call, lost);
-    for (const call of this.#queue.splice(0)) this.#settle(call, neverSent);
+    for (const call of this.#queue) this.#settle(call, neverSent);
+    this.#dropSettled();
   }
 
   /** The one place where a call gets its result; the first result counts. */
   #settle(call: Call, error: ConcordError | undefined, response?: object): void {
     if (call.state === "settled") return;
+    if (call.state === "queued") this.#settledInQueue += 1;
     call.state = "settled";
     call.forgetSignal?.();
     this.#deadlines.delete(call);

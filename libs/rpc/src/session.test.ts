@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { ConcordError, type MessageStream } from "@concord/runtime";
 import { bearer } from "./auth.ts";
 import { MemoryTransport } from "./memory-transport.ts";
@@ -511,4 +512,41 @@ test("session: a client whose transport is full: calls wait for the drain and th
   );
   stream.receive({ replies: [1n, 2n, 3n].map((callId) => ({ callId, outcome: "echo", echo: {} })), credits: 3 });
   await Promise.all(calls);
+});
+
+test("session: any bytes as frames: refused call by call or by ending the stream; another session is served", async () => {
+  const { transport, clock, service, client } = await world();
+  const listener = await transport.serve("fuzz:0", service.methods);
+  const arbitraryFrame = fc.oneof(
+    fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+    fc
+      .array(
+        fc.record({
+          callId: fc.bigInt(0n, 3n),
+          timeoutMs: fc.nat(2),
+          echo: fc.option(fc.record({ colour: fc.nat(3) }), { nil: undefined }),
+        }),
+      )
+      .map((calls) => Buffer.from(session.encodeRequest({ calls }))),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(arbitraryFrame, { minLength: 1, maxLength: 5 }), async (frames) => {
+      const sending = [...frames];
+      const stream = transport.connect(listener.address).stream({ ...session, encodeRequest: () => sending.shift()! }, {});
+      const ends: (Error | undefined)[] = [];
+      stream.onMessage(() => undefined);
+      stream.onEnd((error) => ends.push(error));
+      for (const _ of frames) stream.send({});
+      const good = client.call<EchoRequest>("echo", { text: "good" }, { timeoutMs: 1000 });
+      await clock.settle();
+      await clock.advance(20);
+      assert.equal((await good).text, "good");
+      for (const error of ends) assert.ok(["MALFORMED_REQUEST", "LIMIT_EXCEEDED"].includes(codeOf(error)!), codeOf(error));
+      stream.end();
+      await clock.settle();
+      assert.equal(service.inFlight, 0);
+      assert.equal(ends.length, 1);
+    }),
+    { numRuns: 200 },
+  );
 });
