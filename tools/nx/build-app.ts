@@ -1,5 +1,6 @@
 // Bundles one app into its dist folder: workspace code inside, npm packages outside and listed with their versions in
 // dist/package.json, the contracts beside the bundle. `npm install` in dist gives an image everything it needs.
+import { execFileSync } from "node:child_process";
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ interface Manifest {
   readonly version: string;
   readonly license: string;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly overrides?: Readonly<Record<string, string>>;
 }
 
 const readManifest = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
@@ -59,8 +61,11 @@ async function buildApp(root: string): Promise<void> {
   const versions = declaredVersions();
   const dependencies = Object.fromEntries([...names].sort().map((name) => [name, versions.get(name) ?? "*"]));
   const { name, version, license } = readManifest(root);
-  const manifest = { name, version, license, private: true, type: "module", main: "main.js", dependencies };
+  const { overrides } = readManifest(".");
+  const manifest = { name, version, license, private: true, type: "module", main: "main.js", dependencies, overrides };
   writeFileSync(join(output, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  // A bundle that cannot even say what it takes is no build.
+  execFileSync(process.execPath, [join(output, "main.js"), "--help"], { stdio: ["ignore", "ignore", "inherit"] });
 }
 
 const root = process.argv[2];
