@@ -165,7 +165,11 @@ export function rangeToWire(range: RowRange): WireRowRange {
 export function rowToWire(row: Row, columns?: ReadonlySet<string>): WireRow {
   const shown = columns === undefined ? [...row.columns] : [...row.columns].filter(([name]) => columns.has(name));
   shown.sort(byName);
-  return { key: keyToWire(row.key), columns: shown.map(([name, value]) => ({ name, value: cellToWire(value) })), newestTimestampUs: row.newestUs };
+  return {
+    key: keyToWire(row.key),
+    columns: shown.map(([name, value]) => ({ name, value: cellToWire(value) })),
+    newestTimestampUs: row.newestUs,
+  };
 }
 
 export function imageFromWire(image: WireRowImage): RowImage {

@@ -1,5 +1,14 @@
 import { bearer, SessionClient } from "@concord/rpc";
-import { assert, ConcordError, toConcordError, type Channel, type Clock, type ErrorCode, type MethodDescriptor, type Transport } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  toConcordError,
+  type Channel,
+  type Clock,
+  type ErrorCode,
+  type MethodDescriptor,
+  type Transport,
+} from "@concord/runtime";
 import { HOME_RETRY_MS } from "./limits.ts";
 
 export interface StorageProxyAddress {
@@ -37,7 +46,14 @@ export class ProxyChannels {
 }
 
 /** Another proxy may do better: this one is not there, not ready, going, or does not answer in its share of the time. */
-const ELSEWHERE: ReadonlySet<ErrorCode> = new Set(["CONNECTION_LOST", "STARTING", "DRAINING", "STORE_FAILED", "DEADLINE_EXCEEDED", "OVERLOADED"]);
+const ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
+  "CONNECTION_LOST",
+  "STARTING",
+  "DRAINING",
+  "STORE_FAILED",
+  "DEADLINE_EXCEEDED",
+  "OVERLOADED",
+]);
 
 /**
  * Calls of one service over one session per proxy. Every call made through it may be sent twice (I1): the next proxy gets the identical

@@ -32,7 +32,11 @@ export class StorageProxyGroupLog implements GroupLog {
   }
 
   async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
-    const response = await this.#calls.call<{ result?: string; raised?: WireTail; refused?: WirePromise }>("raise", { group, epoch, owner }, timeoutMs);
+    const response = await this.#calls.call<{ result?: string; raised?: WireTail; refused?: WirePromise }>(
+      "raise",
+      { group, epoch, owner },
+      timeoutMs,
+    );
     switch (response.result) {
       case "raised":
         return { kind: "raised", tail: tailFromWire(response.raised!) };

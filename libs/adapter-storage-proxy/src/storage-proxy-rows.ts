@@ -20,13 +20,18 @@ export class StorageProxyRows implements RowStore {
     if (keys.length === 0) return [];
     const request = { keys: keys.map(keyToWire), images: true };
     const response = await this.#calls.call<{ results: readonly { image: WireRowImage | null }[] }>("read", request, timeoutMs);
-    if (response.results.length !== keys.length) throw malformedAnswer("read", `${response.results.length} results for ${keys.length} keys`);
+    if (response.results.length !== keys.length)
+      throw malformedAnswer("read", `${response.results.length} results for ${keys.length} keys`);
     return response.results.map(({ image }) => (image === null ? undefined : imageFromWire(image)));
   }
 
   async readRange(range: RowRange, { timeoutMs }: RowOptions): Promise<RowPage> {
     const request = { range: rangeToWire(range), pageSize: Math.min(range.limit, PAGE_ROWS_MAX), images: true };
-    const response = await this.#calls.call<{ images: readonly WireRowImage[]; nextPageToken: Uint8Array }>("readRange", request, timeoutMs);
+    const response = await this.#calls.call<{ images: readonly WireRowImage[]; nextPageToken: Uint8Array }>(
+      "readRange",
+      request,
+      timeoutMs,
+    );
     const rows = response.images.map(imageFromWire);
     return { rows, next: response.nextPageToken.length === 0 ? undefined : rows.at(-1)?.key.clustering };
   }
@@ -46,7 +51,8 @@ export class StorageProxyRows implements RowStore {
 }
 
 function mutationToWire(mutation: Mutation): object {
-  const columns = mutation.kind === "delete" ? [] : mutation.columns.map(({ column, value }) => ({ name: column, value: cellToWire(value) }));
+  const columns =
+    mutation.kind === "delete" ? [] : mutation.columns.map(({ column, value }) => ({ name: column, value: cellToWire(value) }));
   return { write: { kind: WRITE_KINDS[mutation.kind], key: keyToWire(mutation.key), columns }, timestampUs: mutation.timestampUs };
 }
 

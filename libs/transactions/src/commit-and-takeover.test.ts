@@ -337,7 +337,10 @@ test("[TXD7] commit: repeated with the same id: the first outcome, also by a new
   const token = await session.commit(writes);
   const again = await client.group.commit(session.call(2), () => writes, 0);
   assert.deepEqual([again.seq, again.timestampUs], [token.seq, token.timestampUs]);
-  await fails("IDEMPOTENCY_MISMATCH", client.group.commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], 0));
+  await fails(
+    "IDEMPOTENCY_MISMATCH",
+    client.group.commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], 0),
+  );
   await client.group.drain();
   const taker = await room.open();
   const third = await taker.group.commit(session.call(2), () => writes, 0);
@@ -452,7 +455,10 @@ test("[TXD7] ids: older than outcomes are kept: expired; too far from the clock:
   assert.deepEqual(await client.group.resolveOutcome(old, client.deadline()), { kind: "expired" });
   await fails("TRANSACTION_EXPIRED", client.begin(old).start(albumKey(1)));
   await fails("TRANSACTION_EXPIRED", client.execute([insert(albumKey(1))], old));
-  await fails("TRANSACTION_EXPIRED", client.group.commit(client.begin(old).call(), () => [], 0));
+  await fails(
+    "TRANSACTION_EXPIRED",
+    client.group.commit(client.begin(old).call(), () => [], 0),
+  );
   for (const offMs of [-5_001, 5_001]) {
     await fails("CLOCK_SKEW", client.begin(room.id(START_MS + offMs)).start(albumKey(1)));
     await fails("CLOCK_SKEW", client.execute([insert(albumKey(1))], room.id(START_MS + offMs)));

@@ -6,5 +6,12 @@ export { TRANSACTION_METRICS } from "./metrics.ts";
 export { TransactionOperations, type RangeAnswer } from "./operations.ts";
 export { outcomeKey, outcomeOf, OUTCOMES_TABLE, type StoredOutcome } from "./outcome-rows.ts";
 export type { TableWrite } from "./pending-rows.ts";
-export { ServingMaster, type OperationCall, type ResolvedOutcome, type StartAnswer, type StartOptions, type WritesOf } from "./serving-master.ts";
+export {
+  ServingMaster,
+  type OperationCall,
+  type ResolvedOutcome,
+  type StartAnswer,
+  type StartOptions,
+  type WritesOf,
+} from "./serving-master.ts";
 export { TransactionGroup, type GroupState } from "./transaction-group.ts";

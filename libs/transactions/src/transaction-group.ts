@@ -3,7 +3,14 @@ import type { CommitToken } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { TransactionOperations } from "./operations.ts";
 import type { TableWrite } from "./pending-rows.ts";
-import { ServingMaster, type OperationCall, type ResolvedOutcome, type StartAnswer, type StartOptions, type WritesOf } from "./serving-master.ts";
+import {
+  ServingMaster,
+  type OperationCall,
+  type ResolvedOutcome,
+  type StartAnswer,
+  type StartOptions,
+  type WritesOf,
+} from "./serving-master.ts";
 import { takeOver } from "./takeover.ts";
 
 const INCARNATION_BYTES = 8;

@@ -1,0 +1,62 @@
+import { serverShape, z } from "@concord/config";
+
+const node = z.strictObject({
+  name: z.string().min(1).max(64),
+  address: z.string().regex(/^.+:\d+$/, "expected host:port"),
+  datacenter: z.string().min(1).max(64).default("local"),
+});
+
+const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(1).default(standard).describe(text);
+
+/** Every key of a txn-coordinator. */
+export const txnCoordinatorSchema = z
+  .strictObject({
+    ...serverShape,
+    nodeName: z.string().min(1).max(64).default("txn-coordinator").describe("this coordinator's name"),
+    datacenter: z.string().min(1).max(64).default("local").describe("where this coordinator stands"),
+    coordinators: z
+      .array(node)
+      .default([])
+      .describe(
+        "all coordinators with name, address and datacenter, this one included; the first serves the system group; empty = this one alone",
+      ),
+    storageProxies: z
+      .array(node)
+      .min(1)
+      .describe("the storage-proxies with name, address and datacenter; those of the own datacenter are asked first"),
+    groupCount: z
+      .number()
+      .int()
+      .min(1)
+      .max(1024)
+      .default(6)
+      .describe("transaction groups, counted once, when the constellation is first started"),
+    lockTimeoutMs: milliseconds("longest wait for a lock", 2_000),
+    idleTimeoutMs: milliseconds("a transaction without an operation for so long is aborted", 5_000),
+    lifetimeMs: milliseconds("longest life of a transaction", 30_000),
+    clockSkewMaxMs: milliseconds("how far a client's clock may be off", 5_000),
+    outcomeRetentionMs: milliseconds("how long outcomes of transactions are kept", 900_000),
+    storageTimeoutMs: milliseconds("longest wait for one call to the storage-proxies", 3_000),
+  })
+  .superRefine((config, context) => {
+    const names = config.coordinators.map((coordinator) => coordinator.name);
+    if (names.length > 0 && !names.includes(config.nodeName)) {
+      context.addIssue({
+        code: "custom",
+        path: ["coordinators"],
+        message: `this coordinator, ${config.nodeName}, is not among ${names.join(", ")}`,
+      });
+    }
+    if (new Set(names).size !== names.length)
+      context.addIssue({ code: "custom", path: ["coordinators"], message: "two coordinators have the same name" });
+    if (names.length > 1 && config.coordinatorToken === undefined) {
+      context.addIssue({
+        code: "custom",
+        path: ["coordinatorToken"],
+        message: "several coordinators need a coordinatorToken: they trust each other by it",
+      });
+    }
+  });
+
+export type TxnCoordinatorConfig = z.output<typeof txnCoordinatorSchema>;

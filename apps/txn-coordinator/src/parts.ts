@@ -1,0 +1,18 @@
+import type { Environment } from "@concord/runtime";
+import type { TxnCoordinatorConfig } from "./config.ts";
+import type { Groups } from "./groups/groups.ts";
+import type { PageTokens } from "./page-tokens.ts";
+import type { ParsedStatements } from "./schema/parsed-statements.ts";
+import type { SchemaCache } from "./schema/schema-cache.ts";
+
+/** What the handlers share. */
+export interface Parts {
+  readonly config: TxnCoordinatorConfig;
+  readonly environment: Environment;
+  readonly groups: Groups;
+  readonly schema: SchemaCache;
+  readonly statements: ParsedStatements;
+  readonly pageTokens: PageTokens;
+  /** Passes a CreateTables on to the system group's master. */
+  readonly forwardCreateTables: (request: object, timeoutMs: number) => Promise<object>;
+}

@@ -1,0 +1,26 @@
+import type { UnaryHandler } from "@concord/rpc";
+import { ConcordError } from "@concord/runtime";
+import { SYSTEM_GROUP } from "@concord/schema";
+import { FORWARD_TIMEOUT_MS_MAX } from "../limits.ts";
+import type { Parts } from "../parts.ts";
+import { createTables } from "../schema/create-tables.ts";
+
+interface CreateTablesRequest {
+  readonly statements: readonly string[];
+}
+
+/** CreateTables, at the system group's master or passed on to it once (TX3). */
+export function createTablesHandler(parts: Parts): UnaryHandler {
+  return async (request: CreateTablesRequest, context) => {
+    const { config, environment, groups, schema } = parts;
+    if (groups.systemMaster.name === config.nodeName) {
+      return { schemaVersion: await createTables(request.statements, groups.groupById(SYSTEM_GROUP), parts, context.deadlineAtMs) };
+    }
+    if (context.role === "coordinator") throw new ConcordError("NOT_MASTER", "this coordinator does not serve the system group");
+    const timeoutMs = Math.min(FORWARD_TIMEOUT_MS_MAX, context.deadlineAtMs - environment.clock.monotonicMs());
+    const response = (await parts.forwardCreateTables(request, timeoutMs)) as { readonly schemaVersion: bigint };
+    // Whoever creates a table here uses it here next.
+    await schema.having([], response.schemaVersion).catch(() => undefined);
+    return response;
+  };
+}

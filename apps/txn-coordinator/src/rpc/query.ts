@@ -1,0 +1,108 @@
+import { required, rowToWire } from "@concord/adapter-storage-proxy";
+import type { Row } from "@concord/ports";
+import type { UnaryHandler } from "@concord/rpc";
+import { ConcordError, unreachable } from "@concord/runtime";
+import { plan, tableOf, type ReadPlan, type SchemaCatalogue, type WritePlan } from "@concord/schema";
+import type { TableWrite, TransactionOperations } from "@concord/transactions";
+import { queryFingerprint } from "../page-tokens.ts";
+import type { Parts } from "../parts.ts";
+import { tablesOf } from "../schema/parsed-statements.ts";
+import { catalogueFor, inTransaction } from "./in-transaction.ts";
+import { bindsFromWire, callFromWire, checkedLimit, userTable, type WireOperation, type WireStatement } from "./wire.ts";
+
+interface QueryRequest {
+  readonly operation: WireOperation | null;
+  readonly statement: WireStatement | null;
+  readonly limit: number;
+  readonly pageToken: Uint8Array;
+}
+
+/** A SELECT by key, range or index, or a write given as CQL (TX24, TX28). SCAN_REFUSED, INDEX_CROSS_GROUP, CQL_SYNTAX ... */
+export function queryHandler(parts: Parts): UnaryHandler {
+  return async (request: QueryRequest, context) =>
+    inTransaction(parts, callFromWire(request.operation, context, parts), async (operations) => {
+      const limit = checkedLimit(request.limit);
+      const { planned, catalogue } = await plannedStatement(parts, request.statement, 0n);
+      if (planned.kind === "write" || planned.kind === "batch") {
+        await operations.write(writesOfPlan(planned, catalogue));
+        return { rows: [], nextPageToken: new Uint8Array() };
+      }
+      return runRead(parts, planned, catalogue, operations, { limit, pageToken: request.pageToken });
+    });
+}
+
+export interface PlannedStatement {
+  readonly planned: ReadPlan | WritePlan;
+  readonly catalogue: SchemaCatalogue;
+}
+
+export async function plannedStatement(parts: Parts, statement: WireStatement | null, schemaVersion: bigint): Promise<PlannedStatement> {
+  const given = required(statement, "statement");
+  const parsed = parts.statements.of(given.text);
+  const catalogue = await catalogueFor(parts, tablesOf(parsed).map(userTable), schemaVersion);
+  const planned = plan(parsed, catalogue, bindsFromWire(given), parts.environment);
+  if (planned.kind === "create-table" || planned.kind === "create-index") {
+    throw new ConcordError("CQL_UNSUPPORTED", "tables are created with SchemaService.CreateTables");
+  }
+  return { planned, catalogue };
+}
+
+export function writesOfPlan(planned: WritePlan, catalogue: SchemaCatalogue): TableWrite[] {
+  if (planned.tableKind === "plain") throw new ConcordError("USE_PLAIN_WRITE", "the table is plain: write it at the storage-proxy");
+  const writes = planned.kind === "write" ? [planned.write] : planned.writes;
+  return writes.map((write) => ({ definition: tableOf(catalogue, write.table), write }));
+}
+
+interface Page {
+  readonly limit: number;
+  readonly pageToken: Uint8Array;
+}
+
+async function runRead(
+  parts: Parts,
+  planned: ReadPlan,
+  catalogue: SchemaCatalogue,
+  operations: TransactionOperations,
+  page: Page,
+): Promise<object> {
+  const columns = new Set(planned.columns);
+  const answer = (rows: readonly Row[], nextPageToken: Uint8Array = new Uint8Array()): object => ({
+    rows: rows.map((row) => rowToWire(row, columns)),
+    nextPageToken,
+  });
+  if (planned.kind === "read-rows") {
+    const rows = await operations.read(planned.keys);
+    return answer(rows.filter((row) => row !== undefined));
+  }
+  const ranges = planned.kind === "read-range" ? [planned.range] : planned.scans.map((scan) => scan.range);
+  const query = queryFingerprint(ranges);
+  const position = parts.pageTokens.read(query, page.pageToken);
+  const remaining = position === undefined ? planned.limit : position.remaining;
+  const wanted = Math.min(page.limit, remaining ?? page.limit);
+  if (wanted === 0) return answer([]);
+  const after = position === undefined ? {} : { after: position.after };
+  const found = await runRanged(planned, catalogue, operations, wanted, after);
+  const left = remaining === undefined ? undefined : remaining - found.rows.length;
+  const next = found.next === undefined || left === 0 ? undefined : { after: found.next, remaining: left };
+  return answer(found.rows, parts.pageTokens.issue(query, next));
+}
+
+function runRanged(
+  planned: Exclude<ReadPlan, { kind: "read-rows" }>,
+  catalogue: SchemaCatalogue,
+  operations: TransactionOperations,
+  limit: number,
+  after: { readonly after?: NonNullable<Extract<ReadPlan, { kind: "read-range" }>["range"]["after"]> },
+): ReturnType<TransactionOperations["readRange"]> {
+  switch (planned.kind) {
+    case "read-range":
+      return operations.readRange({ ...planned.range, limit, ...after });
+    case "read-index": {
+      const [first, ...others] = planned.scans;
+      const scans = [{ ...first!, range: { ...first!.range, ...after } }, ...others];
+      return operations.queryIndex(tableOf(catalogue, planned.table), scans, limit);
+    }
+    default:
+      return unreachable(planned);
+  }
+}

@@ -1,0 +1,43 @@
+import { loadService } from "@concord/protos";
+import { defineService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
+import type { Parts } from "../parts.ts";
+import { commitHandler } from "./commit.ts";
+import { createTablesHandler } from "./create-tables.ts";
+import { executeHandler } from "./execute.ts";
+import { getSchemaHandler } from "./get-schema.ts";
+import { getTopologyHandler } from "./get-topology.ts";
+import { lockHandler } from "./lock.ts";
+import { queryHandler } from "./query.ts";
+import { readHandler } from "./read.ts";
+import { resolveOutcomeHandler } from "./resolve-outcome.ts";
+import { rollbackHandler } from "./rollback.ts";
+import { startHandler } from "./start.ts";
+import { writeHandler } from "./write.ts";
+
+const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
+
+/** Every service of a txn-coordinator; all of them are for clients. */
+export function defineServices(parts: Parts, authenticator: Authenticator): readonly Service[] {
+  const define = (name: string, unary: Readonly<Record<string, UnaryHandler>>): Service => {
+    const { clock, log, metrics } = parts.environment;
+    const methods = loadService(name);
+    const roles = Object.fromEntries(Object.keys(unary).map((method) => [method, CALLERS]));
+    const session = methods["Session"] === undefined ? {} : { session: "Session" };
+    return defineService({ name, methods, unary, roles, ...session }, { clock, log, metrics, authenticator });
+  };
+  return [
+    define("concord.txn.v1.TransactionService", {
+      Start: startHandler(parts),
+      Lock: lockHandler(parts),
+      Read: readHandler(parts),
+      Query: queryHandler(parts),
+      Write: writeHandler(parts),
+      Commit: commitHandler(parts),
+      Rollback: rollbackHandler(parts),
+      ResolveOutcome: resolveOutcomeHandler(parts),
+      Execute: executeHandler(parts),
+    }),
+    define("concord.txn.v1.SchemaService", { CreateTables: createTablesHandler(parts), GetSchema: getSchemaHandler(parts) }),
+    define("concord.txn.v1.TopologyService", { GetTopology: getTopologyHandler(parts) }),
+  ];
+}

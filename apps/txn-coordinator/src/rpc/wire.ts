@@ -1,0 +1,115 @@
+/** proto <-> domain of this service; cells, keys and rows are the adapter's. What does not fit is MALFORMED_REQUEST. */
+import {
+  cellFromWire,
+  columnFromWire,
+  keyFromWire,
+  malformed,
+  required,
+  rowToWire,
+  type WireCellValue,
+  type WireColumn,
+  type WireRowKey,
+} from "@concord/adapter-storage-proxy";
+import type { LockMode } from "@concord/locks";
+import type { CellValue, Row, RowKey } from "@concord/ports";
+import type { HandlerContext } from "@concord/rpc";
+import { ConcordError, timeIdFromBytes, type TimeId } from "@concord/runtime";
+import { refuseSystemTable, tableOf, validateKey, validateWrite, type RowWrite, type SchemaCatalogue } from "@concord/schema";
+import type { CommitToken, OperationCall, TableWrite } from "@concord/transactions";
+import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "../limits.ts";
+import type { Parts } from "../parts.ts";
+
+export interface WireOperation {
+  readonly transactionId: Uint8Array;
+  readonly number: number;
+}
+
+export interface WireRowWrite {
+  readonly kind: string;
+  readonly key: WireRowKey | null;
+  readonly columns: readonly WireColumn[];
+}
+
+export interface WireStatement {
+  readonly text: string;
+  readonly binds: readonly WireCellValue[];
+}
+
+const WRITE_KINDS: Readonly<Record<string, RowWrite["kind"]>> = {
+  WRITE_KIND_INSERT: "insert",
+  WRITE_KIND_UPDATE: "update",
+  WRITE_KIND_DELETE: "delete",
+};
+
+export function idFromWire(bytes: Uint8Array): TimeId {
+  return timeIdFromBytes(bytes);
+}
+
+/** An operation's call, which also tells the groups about its session. */
+export function callFromWire(operation: WireOperation | null, context: HandlerContext, { groups }: Parts): OperationCall {
+  const { transactionId, number } = required(operation, "operation");
+  if (number === 0) throw malformed("operation.number starts at 1");
+  return { id: idFromWire(transactionId), number, sessionId: groups.watchSession(context.session), deadlineAtMs: context.deadlineAtMs };
+}
+
+export function modeFromWire(mode: string): LockMode {
+  return mode === "LOCK_MODE_SHARED" ? "shared" : "exclusive";
+}
+
+/** Tables of keys or writes, before anybody looks whether they exist. System tables are nobody's. */
+export function tablesOfKeys(keys: readonly (WireRowKey | null)[]): string[] {
+  return keys.map((key) => userTable(required(key, "key").table));
+}
+
+export function tablesOfWrites(writes: readonly WireRowWrite[]): string[] {
+  return writes.map((write) => userTable(required(write.key, "write.key").table));
+}
+
+export function userTable(table: string): string {
+  if (table === "") throw malformed("a key names no table");
+  refuseSystemTable(table);
+  return table;
+}
+
+export function checkedKey(key: WireRowKey | null, catalogue: SchemaCatalogue): RowKey {
+  const decoded = keyFromWire(key);
+  return validateKey(tableOf(catalogue, decoded.table), decoded);
+}
+
+export function checkedWrites(writes: readonly WireRowWrite[], catalogue: SchemaCatalogue): TableWrite[] {
+  return writes.map((write) => {
+    const kind = WRITE_KINDS[write.kind];
+    if (kind === undefined) throw malformed("write.kind is missing");
+    const key = keyFromWire(write.key);
+    const definition = tableOf(catalogue, key.table);
+    return { definition, write: validateWrite(definition, { kind, table: key.table, key, columns: write.columns.map(columnFromWire) }) };
+  });
+}
+
+export function bindsFromWire(statement: WireStatement): (CellValue | null)[] {
+  return statement.binds.map(cellFromWire);
+}
+
+/** Between `least` and `most` items. */
+export function checkCount(count: number, least: number, most: number, what: string): void {
+  if (count < least) throw malformed(`there are no ${what}`);
+  if (count > most)
+    throw new ConcordError("LIMIT_EXCEEDED", `${count} ${what}; at most ${most}`, { metadata: { limit: what, value: String(most) } });
+}
+
+export function checkedLimit(limit: number): number {
+  if (limit > PAGE_ROWS_MAX) {
+    throw new ConcordError("LIMIT_EXCEEDED", `a page of ${limit} rows; at most ${PAGE_ROWS_MAX}`, {
+      metadata: { limit: "PAGE_ROWS_MAX", value: String(PAGE_ROWS_MAX) },
+    });
+  }
+  return limit === 0 ? PAGE_ROWS_DEFAULT : limit;
+}
+
+export function rowResult(row: Row | undefined): object {
+  return row === undefined ? {} : { row: rowToWire(row) };
+}
+
+export function tokenToWire({ group, seq, timestampUs }: CommitToken): object {
+  return { group, seq, timestampUs };
+}

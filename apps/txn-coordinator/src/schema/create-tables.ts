@@ -1,0 +1,83 @@
+import type { CellValue } from "@concord/ports";
+import { newTimeId, sleep, type Environment, type TimeId } from "@concord/runtime";
+import { catalogueOf, definitionToJson, type SchemaCatalogue, type TableDefinition } from "@concord/schema";
+import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
+import { POLL_MS, SCHEMA_SETTLE_POLLS, TABLES_PAGE_ROWS } from "../limits.ts";
+import { newTables, plannedTables } from "./planned-tables.ts";
+import { definitionOfRow, type SchemaCache } from "./schema-cache.ts";
+import { SCHEMA_VERSION_KEY, tableRow, TABLES_RANGE, versionRow } from "./system-tables.ts";
+
+export interface CreateTablesRoom {
+  readonly environment: Environment;
+  readonly schema: SchemaCache;
+}
+
+/**
+ * Creates tables with their indexes at the system group's master, in one transaction of it (TX3): all or nothing. Repeating the call changes
+ * nothing and answers the version there is. Resolves when a quorum read shows the new version, so any node can catch up to it.
+ */
+export async function createTables(
+  statements: readonly string[],
+  group: TransactionGroup,
+  room: CreateTablesRoom,
+  deadlineAtMs: number,
+): Promise<bigint> {
+  const { environment, schema } = room;
+  const planned = plannedTables(statements, environment);
+  const id = newTimeId(environment.clock, environment.random);
+  const call = (number: number): OperationCall => ({ id, number, sessionId: undefined, deadlineAtMs });
+  await group.startTransaction(call(1), {
+    key: SCHEMA_VERSION_KEY,
+    mode: "exclusive",
+    read: "read",
+    firstStartMs: undefined,
+    lifetimeMs: undefined,
+  });
+  const version = await rollbackOnError(group, id, async () => {
+    const existing = await group.operate(call(2), (operations) => existingTables(operations, room));
+    const created = newTables(planned, existing, environment);
+    if (created.length === 0) {
+      group.rollback(id);
+      return existing.version;
+    }
+    const next = existing.version + 1n;
+    const writes = [...created.map(rowOf), versionRow(SCHEMA_VERSION_KEY, next, existing.tables.size + created.length)];
+    await group.commit(call(3), () => writes, 0);
+    return next;
+  });
+  for (let poll = 0; poll < SCHEMA_SETTLE_POLLS && schema.catalogue.version < version; poll += 1) {
+    await schema.reload();
+    if (schema.catalogue.version < version) await sleep(environment.clock, POLL_MS);
+  }
+  return version;
+}
+
+async function rollbackOnError(group: TransactionGroup, id: TimeId, work: () => Promise<bigint>): Promise<bigint> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (group.state.kind === "serving" && group.knows(id)) group.rollback(id);
+    throw thrown;
+  }
+}
+
+/** As the transaction sees them: the version row is locked, so nobody changes them meanwhile. */
+async function existingTables(operations: TransactionOperations, { environment }: CreateTablesRoom): Promise<SchemaCatalogue> {
+  const [row] = await operations.read([SCHEMA_VERSION_KEY]);
+  const version = row?.columns.get("version");
+  const definitions: TableDefinition[] = [];
+  let after: readonly CellValue[] | undefined;
+  do {
+    const page = await operations.readRange({ ...TABLES_RANGE, limit: TABLES_PAGE_ROWS, ...(after === undefined ? {} : { after }) });
+    for (const found of page.rows) {
+      const definition = definitionOfRow(found, environment.log);
+      if (definition !== undefined) definitions.push(definition);
+    }
+    after = page.next;
+  } while (after !== undefined);
+  return catalogueOf(version?.kind === "bigint" ? version.value : 0n, definitions);
+}
+
+function rowOf(definition: TableDefinition): ReturnType<typeof tableRow> {
+  return tableRow(definition.name, definitionToJson(definition));
+}

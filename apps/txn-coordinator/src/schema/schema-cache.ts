@@ -1,0 +1,97 @@
+import { liveRow, type CellValue, type Row, type RowStore } from "@concord/ports";
+import { ConcordError, toConcordError, type Log } from "@concord/runtime";
+import { catalogueOf, definitionFromJson, type SchemaCatalogue, type TableDefinition } from "@concord/schema";
+import { TABLES_PAGE_ROWS } from "../limits.ts";
+import { SCHEMA_VERSION_KEY, TABLES_RANGE } from "./system-tables.ts";
+
+export interface SchemaCacheOptions {
+  readonly rows: RowStore;
+  readonly timeoutMs: number;
+  readonly log: Log;
+}
+
+/** The schema as committed and applied, read at quorum when somebody needs more than is known (TX3). */
+export class SchemaCache {
+  readonly #options: SchemaCacheOptions;
+  #catalogue: SchemaCatalogue = catalogueOf(0n, []);
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+
+  constructor(options: SchemaCacheOptions) {
+    this.#options = options;
+  }
+
+  get catalogue(): SchemaCatalogue {
+    return this.#catalogue;
+  }
+
+  /** What is known, if that is enough: then nothing has to be waited for and calls keep their order. */
+  known(tables: readonly string[], version: bigint): SchemaCatalogue | undefined {
+    const catalogue = this.#catalogue;
+    return catalogue.version >= version && tables.every((table) => catalogue.tables.has(table)) ? catalogue : undefined;
+  }
+
+  /** The schema with at least `version` and all the tables named, as far as they exist. SCHEMA_BEHIND. */
+  async having(tables: readonly string[], version: bigint): Promise<SchemaCatalogue> {
+    const known = this.known(tables, version);
+    if (known !== undefined) return known;
+    await this.reload();
+    if (this.#catalogue.version < version) {
+      const metadata = { known: String(this.#catalogue.version), asked: String(version) };
+      throw new ConcordError("SCHEMA_BEHIND", `schema version ${version} is not known here yet`, { metadata });
+    }
+    return this.#catalogue;
+  }
+
+  /** Reads again; whoever asks while a read runs shares the next one, which starts after it. */
+  reload(): Promise<void> {
+    if (this.#running === undefined) {
+      this.#running = this.#load().finally(() => (this.#running = undefined));
+      return this.#running;
+    }
+    this.#next ??= this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = undefined;
+        return this.reload();
+      });
+    return this.#next;
+  }
+
+  /** The version first: the tables read after it are at least that new. */
+  async #load(): Promise<void> {
+    const { rows, timeoutMs } = this.#options;
+    const [stored] = await rows.read([SCHEMA_VERSION_KEY], { timeoutMs });
+    const version = liveRow(stored)?.columns.get("version");
+    const definitions = await this.#readTables();
+    const next = catalogueOf(version?.kind === "bigint" ? version.value : 0n, definitions);
+    if (next.version >= this.#catalogue.version) this.#catalogue = next;
+  }
+
+  async #readTables(): Promise<TableDefinition[]> {
+    const { rows, timeoutMs, log } = this.#options;
+    const definitions: TableDefinition[] = [];
+    let after: readonly CellValue[] | undefined;
+    do {
+      const range = { ...TABLES_RANGE, limit: TABLES_PAGE_ROWS, ...(after === undefined ? {} : { after }) };
+      const page = await rows.readRange(range, { timeoutMs });
+      for (const image of page.rows) {
+        const definition = definitionOfRow(liveRow(image), log);
+        if (definition !== undefined) definitions.push(definition);
+      }
+      after = page.next;
+    } while (after !== undefined);
+    return definitions;
+  }
+}
+
+/** A definition that does not decode makes its own table unknown, loudly, and no other. */
+export function definitionOfRow(row: Row | undefined, log: Log): TableDefinition | undefined {
+  const text = row?.columns.get("definition");
+  try {
+    return text?.kind === "text" ? definitionFromJson(text.value) : undefined;
+  } catch (thrown) {
+    log.error("a table definition is corrupt", { reason: toConcordError(thrown).message });
+    return undefined;
+  }
+}

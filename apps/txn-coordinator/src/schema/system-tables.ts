@@ -1,0 +1,59 @@
+import type { CellValue, RowKey } from "@concord/ports";
+import type { TableWrite } from "@concord/transactions";
+import type { ColumnDefinition, TableDefinition } from "@concord/schema";
+
+/** Rows of the system group: the schema and the group map (TX3). They are changed by its transactions only. */
+const TABLES = systemTable("concord_tables", ["kind"], ["table_name"], [{ name: "definition", type: "text" }]);
+const VERSIONS = systemTable(
+  "concord_versions",
+  ["kind"],
+  [],
+  [
+    { name: "version", type: "bigint" },
+    { name: "row_count", type: "bigint" },
+  ],
+);
+const GROUPS = systemTable(
+  "concord_groups",
+  ["kind"],
+  ["group_id"],
+  [
+    { name: "from_token", type: "blob" },
+    { name: "master", type: "text" },
+  ],
+);
+
+const text = (value: string): CellValue => ({ kind: "text", value });
+
+export const TABLES_RANGE = { table: TABLES.name, partition: [text("tables")], reverse: false } as const;
+export const GROUPS_RANGE = { table: GROUPS.name, partition: [text("groups")], reverse: false } as const;
+export const SCHEMA_VERSION_KEY: RowKey = { table: VERSIONS.name, partition: [text("schema")], clustering: [] };
+export const GROUPS_VERSION_KEY: RowKey = { table: VERSIONS.name, partition: [text("groups")], clustering: [] };
+
+export function tableRow(name: string, definition: string): TableWrite {
+  return insertion(
+    TABLES,
+    { table: TABLES.name, partition: TABLES_RANGE.partition, clustering: [text(name)] },
+    { definition: text(definition) },
+  );
+}
+
+export function groupRow(id: string, fromToken: Uint8Array, master: string): TableWrite {
+  const key = { table: GROUPS.name, partition: GROUPS_RANGE.partition, clustering: [text(id)] };
+  return insertion(GROUPS, key, { from_token: { kind: "blob", value: fromToken }, master: text(master) });
+}
+
+/** `rowCount`: how many rows belong to this version, so that a reader knows when it has them all. */
+export function versionRow(key: RowKey, version: bigint, rowCount: number): TableWrite {
+  return insertion(VERSIONS, key, { version: { kind: "bigint", value: version }, row_count: { kind: "bigint", value: BigInt(rowCount) } });
+}
+
+function insertion(definition: TableDefinition, key: RowKey, columns: Readonly<Record<string, CellValue>>): TableWrite {
+  const writes = Object.entries(columns).map(([column, value]) => ({ column, value }));
+  return { definition, write: { kind: "insert", table: definition.name, key, columns: writes } };
+}
+
+function systemTable(name: string, partitionKey: string[], clusteringKey: string[], columns: readonly ColumnDefinition[]): TableDefinition {
+  const keys = [...partitionKey, ...clusteringKey].map((column): ColumnDefinition => ({ name: column, type: "text" }));
+  return { name, kind: "transactional", columns: [...keys, ...columns], partitionKey, clusteringKey, indexes: [], version: 1n };
+}
