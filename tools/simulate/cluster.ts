@@ -5,6 +5,7 @@ import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy"
 import { drawSwarm, type Swarm } from "./swarm.ts";
 
 const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
+export const COORDINATORS: readonly string[] = DATACENTERS.map((_, at) => `coordinator-${at + 1}`);
 export const PROXIES: readonly string[] = DATACENTERS.map((_, at) => `proxy-${at + 1}`);
 const addressOf = (node: string): string => `${node}:7000`;
 

@@ -3,7 +3,7 @@ import { ConcordClientError, type ConcordClient, type Write } from "@concord/cli
 import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
 import { drawFaultPlan, type FaultPlanOptions } from "@concord/simulation";
 import { Cluster } from "../cluster.ts";
-import { isBug, outcomeOf } from "../outcome.ts";
+import { outcomeOf, reportBug } from "../outcome.ts";
 import type { RunOptions, ScenarioResult } from "../run-seed.ts";
 
 const PARTITIONS = 5;
@@ -15,7 +15,7 @@ const SETTLE_MS = 9_000;
 const RECOVERY_MS = 10_000;
 const TABLE = "tokens";
 const CREATE = `CREATE TABLE ${TABLE} (part bigint, line bigint, mark text, PRIMARY KEY (part, line)) WITH kind = 'plain'`;
-export const BATCH_POINTS: readonly string[] = ["batch:after-log", "batch:after-apply", "batch:before-remove", "batch:replaying"];
+export const BATCH_POINTS: readonly string[] = ["batch:before-log", "batch:after-log", "batch:after-first-replica", "batch:before-remove", "replay:before-remove"];
 
 interface Run {
   readonly cluster: Cluster;
@@ -83,7 +83,7 @@ async function writeBatch(run: Run, db: ConcordClient, env: Environment, token: 
     const { timestampUs } = await db.batch(writes, { timeoutMs: swarm.timeoutMs });
     run.batches.push({ ...fact, timestampUs, outcome: "ok", willComplete: true });
   } catch (thrown) {
-    if (isBug(thrown)) world.violation("client error", `batch ${token}: ${String(thrown)}`);
+    reportBug(world, `batch ${token}`, thrown);
     const id = thrown instanceof ConcordClientError ? thrown.metadata["batchId"] : undefined;
     const timestampUs = id === undefined ? undefined : run.sent.get(id);
     // Never sent: nothing to check.
@@ -101,7 +101,7 @@ async function readRows(run: Run, db: ConcordClient, env: Environment): Promise<
     try {
       for await (const row of db.readRange<TokenRow>(TABLE, { partition: { part: partition } })) run.sightings.push(sightingOf(row));
     } catch (thrown) {
-      if (isBug(thrown)) run.cluster.world.violation("client error", `read: ${String(thrown)}`);
+      reportBug(run.cluster.world, "read", thrown);
     }
     await sleep(env.clock, 20 + env.random.below(100));
   }

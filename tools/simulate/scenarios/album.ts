@@ -1,0 +1,180 @@
+import { checkAlbums, checkFinalAlbum, type AlbumRead, type PhotoFact } from "@concord/checkers";
+import type { ConcordClient, Transaction } from "@concord/client";
+import { newTimeId, sleep, type Environment } from "@concord/runtime";
+import { Cluster } from "../cluster.ts";
+import { outcomeOf, reportBug } from "../outcome.ts";
+import type { RunOptions, ScenarioResult } from "../run-seed.ts";
+import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
+
+const ALBUMS = 3;
+const TABLES = [
+  "CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int)",
+  "CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
+  "CREATE INDEX by_owner ON photos (owner, modified)",
+  "CREATE INDEX by_age ON photos (album, modified)",
+];
+
+interface Album {
+  readonly id: bigint;
+  readonly owner: string;
+  readonly public_photos: number;
+}
+
+interface Photo {
+  readonly album: bigint;
+  readonly id: string;
+  readonly public: boolean;
+}
+
+interface Run {
+  readonly cluster: Cluster;
+  /** Per album: acknowledged photos, and those whose adding nobody knows of. */
+  readonly added: Set<string>[];
+  readonly inDoubt: Set<string>[];
+  readonly reads: AlbumRead[];
+  readonly outcomes: { ok: number; fail: number; info: number };
+  isOver: boolean;
+}
+
+/** The acceptance example (TX26): photos are added and flipped; counter, photos and index agree in every committed state. */
+export async function runAlbumScenario(seed: string, options: RunOptions): Promise<ScenarioResult> {
+  const cluster = new Cluster(seed, options);
+  const { world } = cluster;
+  const sets = (): Set<string>[] => Array.from({ length: ALBUMS }, () => new Set());
+  const run: Run = { cluster, added: sets(), inDoubt: sets(), reads: [], outcomes: { ok: 0, fail: 0, info: 0 }, isOver: false };
+  const { admin, clients } = await startAll(cluster, TABLES);
+  await world.complete(createAlbums(admin.db), 60_000);
+  const work = clients.map(({ db, env }, at) => useAlbums(run, db, env, at));
+  await runFaults(cluster, COORDINATOR_POINTS);
+  run.isOver = true;
+  await finish(cluster, work);
+  await checkEnd(run, admin.db);
+  for (const anomaly of checkAlbums(run.reads)) report(run, anomaly);
+  return { cluster, outcomes: run.outcomes };
+}
+
+async function createAlbums(db: ConcordClient): Promise<void> {
+  for (let at = 0; at < ALBUMS; at += 1) await db.insert("albums", { id: BigInt(at), owner: ownerOf(at), public_photos: 0 });
+}
+
+const ownerOf = (album: number): string => `owner-${album}`;
+
+async function useAlbums(run: Run, db: ConcordClient, env: Environment, client: number): Promise<void> {
+  const { world, swarm } = run.cluster;
+  for (let n = 0; !run.isOver; n += 1) {
+    const album = env.random.below(ALBUMS);
+    world.callsInFlight += 1;
+    await (n % 4 === 3 ? readTransaction(run, db, env, album, `c${client}-${n}`) : n % 4 === 2 ? flipPhoto(run, db, env, album) : addPhoto(run, db, env, album));
+    world.callsInFlight -= 1;
+    await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
+  }
+}
+
+async function addPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
+  const photo = { album: BigInt(at), id: dashed(newTimeId(env.clock, env.random)), public: env.random.below(2) === 0 };
+  // Outcomes in doubt are kept from the start: a read may see the photo before we hear of it.
+  run.inDoubt[at]!.add(photo.id);
+  const outcome = await attempt(run, "add", () =>
+    db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, env, photo), { deadlineMs: run.cluster.swarm.timeoutMs }),
+  );
+  if (outcome === "info") return;
+  run.inDoubt[at]!.delete(photo.id);
+  if (outcome === "ok") run.added[at]!.add(photo.id);
+}
+
+async function insertPhoto(txn: Transaction, env: Environment, photo: Photo): Promise<void> {
+  const album = await lockAlbum(txn, photo.album);
+  txn.insert("photos", { ...photo, owner: album.owner, modified: new Date(env.clock.nowMs()) });
+  if (photo.public) txn.update("albums", { id: album.id, public_photos: album.public_photos + 1 });
+}
+
+async function flipPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
+  const ids = [...run.added[at]!];
+  if (ids.length === 0) return;
+  const id = ids[env.random.below(ids.length)]!;
+  await attempt(run, "flip", () =>
+    db.runTransaction(
+      entityOf(at),
+      async (txn) => {
+        const album = await lockAlbum(txn, BigInt(at));
+        const photo = await txn.lock<Photo>("photos", { album: album.id, id });
+        if (photo === undefined) throw new Error(`acknowledged photo ${id} of album ${at} is gone`);
+        txn.update("photos", { album: album.id, id, public: !photo.public, modified: new Date(env.clock.nowMs()) });
+        txn.update("albums", { id: album.id, public_photos: album.public_photos + (photo.public ? -1 : 1) });
+      },
+      { deadlineMs: run.cluster.swarm.timeoutMs },
+    ),
+  );
+}
+
+async function lockAlbum(txn: Transaction, id: bigint): Promise<Album> {
+  const album = await txn.lock<Album>("albums", { id });
+  if (album === undefined) throw new Error(`album ${id} is gone`);
+  return album;
+}
+
+/** One consistent look: the album's lock keeps everybody who changes its photos away. */
+async function readTransaction(run: Run, db: ConcordClient, env: Environment, at: number, name: string): Promise<void> {
+  let read: AlbumRead | undefined;
+  const outcome = await attempt(run, "read", async () => {
+    read = await db.runTransaction(entityOf(at), (txn) => readAlbum(txn, at, name), { deadlineMs: run.cluster.swarm.timeoutMs });
+  });
+  if (outcome === "ok" && read !== undefined) run.reads.push(read);
+}
+
+async function readAlbum(txn: Transaction, at: number, name: string): Promise<AlbumRead> {
+  const id = BigInt(at);
+  const album = await lockAlbum(txn, id);
+  const photos: PhotoFact[] = [];
+  for await (const row of txn.readRange<Photo>("photos", { partition: { album: id } })) photos.push(factOf(row));
+  const indexed: PhotoFact[] = [];
+  let pageToken: Uint8Array | undefined;
+  do {
+    const options = pageToken === undefined ? {} : { pageToken };
+    const page = await txn.query<Photo>("SELECT * FROM photos WHERE album = ? AND modified > ?", [id, new Date(0)], options);
+    indexed.push(...page.rows.map(factOf));
+    pageToken = page.next;
+  } while (pageToken !== undefined);
+  return { name, album: String(at), counter: BigInt(album.public_photos), photos, indexed };
+}
+
+const factOf = (row: Photo): PhotoFact => ({ id: row.id, isPublic: row.public });
+const entityOf = (at: number): { table: string; key: { id: bigint } } => ({ table: "albums", key: { id: BigInt(at) } });
+
+/** A UUID of our ids, as the client shows uuids. */
+function dashed(hex: string): string {
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+async function attempt(run: Run, what: string, action: () => Promise<void>): Promise<"ok" | "fail" | "info"> {
+  const outcome = await action().then(
+    (): "ok" => "ok",
+    (thrown: unknown) => {
+      reportBug(run.cluster.world, what, thrown);
+      return outcomeOf(thrown);
+    },
+  );
+  run.outcomes[outcome] += 1;
+  return outcome;
+}
+
+/** All is quiet: each album in a transaction, and by the owners' index from outside. */
+async function checkEnd(run: Run, db: ConcordClient): Promise<void> {
+  const { world } = run.cluster;
+  const check = async (): Promise<void> => {
+    for (let at = 0; at < ALBUMS; at += 1) {
+      const read = await db.runTransaction(entityOf(at), (txn) => readAlbum(txn, at, "final"), { deadlineMs: RECOVERY_MS });
+      const indexed: PhotoFact[] = [];
+      const rows = db.queryRows<Photo>("SELECT * FROM photos WHERE owner = ? AND modified > ?", [ownerOf(at), new Date(0)], { timeoutMs: RECOVERY_MS });
+      for await (const row of rows) indexed.push(factOf(row));
+      const expected = { added: run.added[at]!, inDoubt: run.inDoubt[at]! };
+      for (const anomaly of [...checkFinalAlbum(read, expected), ...checkAlbums([{ ...read, name: "final by owner", indexed }])]) report(run, anomaly);
+    }
+  };
+  await world.complete(check(), 10 * RECOVERY_MS).catch((thrown: unknown) => world.violation("liveness", `final reads: ${String(thrown)}`));
+}
+
+function report(run: Run, anomaly: { readonly kind: string }): void {
+  const text = JSON.stringify(anomaly, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+  run.cluster.world.violation(`album ${anomaly.kind}`, text);
+}

@@ -1,0 +1,39 @@
+import { drawFaultPlan } from "@concord/simulation";
+import type { Client, Cluster } from "../cluster.ts";
+
+const FAULTS_FROM_MS = 200;
+const WORK_MS = 5_000;
+/** Within this time after the last fault everything must work again. */
+export const RECOVERY_MS = 15_000;
+/** What is acknowledged is applied at quorum soon after: reads outside transactions see it. */
+const APPLIED_MS = 3_000;
+export const COORDINATOR_POINTS: readonly string[] = ["txn:after-append", "txn:after-apply"];
+
+/** Storage-proxies, coordinators, tables, clients: everything up before the first fault. */
+export async function startAll(cluster: Cluster, tables: readonly string[]): Promise<{ readonly admin: Client; readonly clients: Client[] }> {
+  const { world, swarm } = cluster;
+  cluster.startProxies("coordinator");
+  cluster.startCoordinators();
+  const options = { coordinators: cluster.coordinatorAddresses };
+  const admin = await cluster.client("admin", { ...options, timeoutMs: 30_000 });
+  await world.complete(admin.db.createTables(tables), 60_000);
+  const clients: Client[] = [];
+  for (let n = 1; n <= swarm.clients; n += 1) clients.push(await cluster.client(`client-${n}`, { ...options, timeoutMs: swarm.timeoutMs }));
+  return { admin, clients };
+}
+
+/** The time of faults. */
+export async function runFaults(cluster: Cluster, points: readonly string[]): Promise<void> {
+  const { world, swarm } = cluster;
+  const plan = { targets: cluster.targets(points), fromMs: world.nowMs + FAULTS_FROM_MS, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
+  world.schedule(drawFaultPlan(world.random("faults"), plan));
+  await world.advance(WORK_MS);
+}
+
+/** Heals everything and lets the clients finish what they began; liveness: they can. */
+export async function finish(cluster: Cluster, work: readonly Promise<void>[]): Promise<void> {
+  const { world } = cluster;
+  world.heal();
+  await world.complete(Promise.all(work), 3 * RECOVERY_MS).catch(() => undefined);
+  await world.advance(APPLIED_MS);
+}
