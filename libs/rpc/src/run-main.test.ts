@@ -10,7 +10,11 @@ function process(): EventEmitter & { readonly exits: number[]; exit(code: number
   return Object.assign(new EventEmitter(), { exits, exit: (code: number) => void exits.push(code) });
 }
 
-function begin(start: () => Promise<Running>): { clock: ManualClock; exits: number[]; emit(event: string, detail?: unknown): void } {
+function begin(start: (signal: AbortSignal) => Promise<Running>): {
+  clock: ManualClock;
+  exits: number[];
+  emit(event: string, detail?: unknown): void;
+} {
   const fake = process();
   const clock = new ManualClock();
   void runMain({ process: fake, clock, log: silentLog, start });
@@ -37,6 +41,16 @@ test("main: a signal during the start: what was started is stopped", async () =>
   starting.resolve({ stop: () => Promise.resolve(void (stopped = true)) });
   await main.clock.settle();
   assert.deepEqual([stopped, main.exits], [true, [0]]);
+});
+
+test("main: a signal while the start waits for others: it gives up, exits with 0", async () => {
+  const main = begin(
+    (signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("no peers, and told to stop")))),
+  );
+  await main.clock.settle();
+  main.emit("SIGTERM", "SIGTERM");
+  await main.clock.settle();
+  assert.deepEqual(main.exits, [0]);
 });
 
 test("main: a stop that hangs: exits with 1 after the backstop; a second signal at once", async () => {

@@ -19,16 +19,18 @@ export interface MainOptions {
   readonly process: MainProcess;
   readonly clock: Clock;
   readonly log: Log;
-  start(): Promise<Running>;
+  /** `signal` is aborted when the process shall stop: a start that waits for others should then give up. */
+  start(signal: AbortSignal): Promise<Running>;
 }
 
 /**
- * Runs `start`; SIGTERM or SIGINT stops what it returned and exits with 0, also when the signal comes during the start. A second
+ * Runs `start`; SIGTERM or SIGINT stops what it returned and exits with 0, also when the signal comes during the start; a
+ * start that then rejects has stopped. A second
  * signal or the backstop exits with 1 at once, as does a failed start, an uncaught exception or an unhandled rejection.
  */
 export async function runMain(options: MainOptions): Promise<void> {
   const { process, clock, log } = options;
-  const stopping = Promise.withResolvers<void>();
+  const stopping = new AbortController();
   let signals = 0;
   const onSignal = (signal: unknown): void => {
     signals += 1;
@@ -38,7 +40,7 @@ export async function runMain(options: MainOptions): Promise<void> {
       log.error("did not stop in time", { backstopMs: STOP_BACKSTOP_MS });
       process.exit(1);
     });
-    stopping.resolve();
+    stopping.abort();
   };
   const onCrash = (thrown: unknown): void => {
     log.error("crashed", { stack: stackOf(thrown) });
@@ -47,13 +49,31 @@ export async function runMain(options: MainOptions): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, onSignal);
   for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, onCrash);
   try {
-    const running = await options.start();
-    await stopping.promise;
-    await running.stop();
+    const running = await start(options, stopping.signal);
+    await aborted(stopping.signal);
+    await running?.stop();
     process.exit(0);
   } catch (thrown) {
     onCrash(thrown);
   }
+}
+
+/** Undefined: the start gave up because of the signal. */
+async function start(options: MainOptions, signal: AbortSignal): Promise<Running | undefined> {
+  try {
+    return await options.start(signal);
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown;
+    options.log.info("stopped while starting", { reason: thrown instanceof Error ? thrown.message : String(thrown) });
+    return undefined;
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 function stackOf(thrown: unknown): string {
