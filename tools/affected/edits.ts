@@ -40,7 +40,8 @@ const UNTESTED_FILES = [
   "LICENSE",
   "docs/ci.md",
   ".ci/run",
-  "docs/design/planted.md",
+  "docs/decisions/planted.md",
+  "docs/operations.md",
   "docker/Dockerfile",
   ".github/workflows/ci.yml",
 ];
@@ -87,6 +88,7 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
     ...["protos/buf.yaml", "protos/released.binpb"].filter(existing).map(touch),
     ...SHARED_FILES.map(touch),
     ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
+    touch("docs/design/planted.md"),
     ...UNTESTED_FILES.map(touch),
     ...contractBreak(protoFiles, read, expectation),
     ...newAndGone(root, expectation),

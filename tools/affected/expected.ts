@@ -7,6 +7,8 @@ const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build"];
 const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
+/** Lists the tests of every claim; a test of the tools looks whether they are there. */
+const CLAIM_DOCUMENT = /^docs\/design\/.*\.md$/;
 const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|README\.md$|LICENSE$)/;
 const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
 
@@ -31,6 +33,7 @@ export class Expectation {
   /** The tasks that must run after a change of the file. */
   of(path: string): Set<string> {
     if (READS_EVERYTHING.test(path) && !TEST_FILE.test(path)) return this.allTasks();
+    if (CLAIM_DOCUMENT.test(path)) return new Set(["@concord/tools:test"]);
     if (NO_TASK.test(path)) return new Set();
     if (path === ".oxlintrc.json") return union(this.#everywhere("lint"), ["@concord/tools:test"]);
     if (path === ".oxfmtrc.json") return this.#everywhere("format-check");
@@ -47,7 +50,10 @@ export class Expectation {
   }
 
   #inside(project: Project, path: string): Set<string> {
-    if (TEST_FILE.test(path)) return this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
+    if (TEST_FILE.test(path)) {
+      const own = this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
+      return path.endsWith(".test.ts") ? union(own, ["@concord/tools:test"]) : own;
+    }
     if (path === "README.md") return new Set([`${project.name}:test`]);
     if (path === "released.binpb") return new Set([`${project.name}:contracts`, `${project.name}:test`]);
     const production = this.#production(project);

@@ -6,6 +6,9 @@ import { basename, dirname, join } from "node:path";
 
 const GENERATED_TYPES = [{ target: "generate", projects: ["@concord/protos"] }];
 const MANIFESTS = ["apps/*", "libs/*", "protos", "tools"].map((folder) => `{workspaceRoot}/${folder}/package.json`);
+const CLAIM_FILES = ["docs/design/**/*.md", ...["apps", "libs", "protos"].map((folder) => `${folder}/**/*.test.ts`)].map(
+  (pattern) => `{workspaceRoot}/${pattern}`,
+);
 const IGNORE_RULES = "{workspaceRoot}/.gitignore";
 const toolFiles = (name) => [`{workspaceRoot}/tools/${name}/**/*`, `!{workspaceRoot}/tools/${name}/**/*.test.ts`];
 
@@ -33,12 +36,13 @@ function protosTargets() {
   };
 }
 
-// The tools project also answers for the whole: rules about all package.json files together, and lint rules seen to fail.
+// The tools project also answers for the whole: rules about all package.json files together, lint rules seen to fail, and the claims
+// of docs/design, whose test looks into everybody's tests.
 function toolsTargets(root) {
   const { test, boundaries } = commonTargets(root);
   return {
     boundaries: { ...boundaries, ...target(`node tools/boundaries/main.ts ${root} --workspace`, [...boundaries.inputs, ...MANIFESTS]) },
-    test: { ...test, inputs: [...test.inputs, "{workspaceRoot}/.oxlintrc.json"] },
+    test: { ...test, inputs: [...test.inputs, "{workspaceRoot}/.oxlintrc.json", ...CLAIM_FILES] },
   };
 }
 
