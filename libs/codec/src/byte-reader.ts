@@ -2,6 +2,7 @@ import { ConcordError } from "@concord/runtime";
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const VARINT_BYTES_MAX = 5;
+const SHORT_TEXT_BYTES = 24;
 
 /** Reads what ByteWriter wrote. Whatever does not fit is CORRUPT_DATA: stored bytes are hostile input. */
 export class ByteReader {
@@ -60,13 +61,23 @@ export class ByteReader {
     return this.#bytes.subarray(start, start + count);
   }
 
+  /** A view of what comes before the next `mark`, which stays unread. */
+  until(mark: number): Uint8Array {
+    const end = this.#bytes.indexOf(mark, this.#position);
+    if (end < 0) throw corrupt("a string does not end");
+    return this.raw(end - this.#position);
+  }
+
   bytes(): Uint8Array {
     return this.raw(this.varint());
   }
 
   text(): string {
+    const bytes = this.bytes();
+    const ascii = shortAscii(bytes);
+    if (ascii !== undefined) return ascii;
     try {
-      return decoder.decode(this.bytes());
+      return decoder.decode(bytes);
     } catch (error) {
       if (error instanceof ConcordError) throw error;
       throw corrupt("text is not UTF-8");
@@ -89,6 +100,17 @@ export class ByteReader {
     this.#position = start + count;
     return start;
   }
+}
+
+/** A short text as most are, without the decoder, whose call costs more; undefined = not short or not ASCII. */
+function shortAscii(bytes: Uint8Array): string | undefined {
+  if (bytes.length > SHORT_TEXT_BYTES) return undefined;
+  let text = "";
+  for (const byte of bytes) {
+    if (byte >= 0x80) return undefined;
+    text += String.fromCharCode(byte);
+  }
+  return text;
 }
 
 export function corrupt(what: string): ConcordError {

@@ -1,14 +1,25 @@
-const INITIAL_BYTES = 256;
+import { assert } from "@concord/runtime";
+
 const encoder = new TextEncoder();
 
-/** Appends fixed and length-prefixed values, big-endian, to a growing buffer. */
+/** Buffers of finished writers, for the next ones: allocating and clearing one costs more than a small record's encoding. */
+const POOL_BUFFERS_MAX = 16;
+const POOL_BUFFER_BYTES = 4096;
+const pool: Uint8Array[] = [];
+const FINISHED = new Uint8Array();
+
+/** Texts up to this length are encoded here when they are ASCII: calling the encoder costs more. */
+const SHORT_TEXT_LENGTH = 64;
+
+/** Appends fixed and length-prefixed values, big-endian, to a growing buffer. Used once: `finish` ends it. */
 export class ByteWriter {
   #bytes: Uint8Array;
   #view: DataView;
   #length = 0;
 
-  constructor(initialBytes: number = INITIAL_BYTES) {
-    this.#bytes = new Uint8Array(initialBytes);
+  constructor(initialBytes = 0) {
+    const pooled = initialBytes <= POOL_BUFFER_BYTES ? pool.pop() : undefined;
+    this.#bytes = pooled ?? new Uint8Array(Math.max(initialBytes, POOL_BUFFER_BYTES));
     this.#view = new DataView(this.#bytes.buffer);
   }
 
@@ -85,17 +96,37 @@ export class ByteWriter {
   }
 
   text(text: string): this {
+    const startedAt = this.#length;
+    if (text.length <= SHORT_TEXT_LENGTH && this.varint(text.length).#ascii(text)) return this;
+    this.#length = startedAt;
     return this.bytes(encoder.encode(text));
   }
 
-  /** A copy of what was written. */
+  /** A copy of what was written. Nothing can be written after it. */
   finish(): Uint8Array {
-    return this.#bytes.slice(0, this.#length);
+    const written = this.#bytes.slice(0, this.#length);
+    if (this.#bytes.length === POOL_BUFFER_BYTES && pool.length < POOL_BUFFERS_MAX) pool.push(this.#bytes);
+    this.#bytes = FINISHED;
+    return written;
+  }
+
+  /** False: the text is not ASCII; what was written is to be dropped. */
+  #ascii(text: string): boolean {
+    this.#reserve(text.length);
+    const at = this.#length;
+    for (let i = 0; i < text.length; i += 1) {
+      const code = text.charCodeAt(i);
+      if (code >= 0x80) return false;
+      this.#bytes[at + i] = code;
+    }
+    this.#length = at + text.length;
+    return true;
   }
 
   #reserve(count: number): void {
     const needed = this.#length + count;
     if (needed <= this.#bytes.length) return;
+    assert(this.#bytes !== FINISHED, "a finished writer takes no more");
     const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;

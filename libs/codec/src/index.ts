@@ -9,6 +9,7 @@ export {
   writeOrderedF64,
   writeOrderedI32,
   writeOrderedI64,
+  writeOrderedText,
 } from "./ordered.ts";
 export { openRecord, sealRecord } from "./sealed.ts";
 export { fnv1a64, TOKEN_MAX, tokenOf, type TokenValue } from "./token.ts";

@@ -10,6 +10,9 @@ const SIGN_64 = 1n << 63n;
 const ESCAPE = 0x00;
 const ESCAPED_ZERO = 0xff;
 const TERMINATOR = 0x01;
+const ZERO = Uint8Array.of(0);
+const SHORT_TEXT_LENGTH = 64;
+const encoder = new TextEncoder();
 
 export function writeOrderedI64(writer: ByteWriter, value: bigint): void {
   writer.u64(BigInt.asUintN(64, value) ^ SIGN_64);
@@ -45,19 +48,44 @@ export function writeOrderedBytes(writer: ByteWriter, bytes: Uint8Array): void {
   writer.u8(ESCAPE).u8(TERMINATOR);
 }
 
-export function readOrderedBytes(reader: ByteReader): Uint8Array {
-  const bytes: number[] = [];
-  for (;;) {
-    const byte = reader.u8();
-    if (byte !== ESCAPE) {
-      bytes.push(byte);
-      continue;
-    }
-    const mark = reader.u8();
-    if (mark === TERMINATOR) return Uint8Array.from(bytes);
-    if (mark !== ESCAPED_ZERO) throw corrupt("an escaped byte string");
-    bytes.push(ESCAPE);
+/** As `writeOrderedBytes` of the text's UTF-8. */
+export function writeOrderedText(writer: ByteWriter, text: string): void {
+  if (text.length > SHORT_TEXT_LENGTH || !isPlain(text)) return writeOrderedBytes(writer, encoder.encode(text));
+  for (let i = 0; i < text.length; i += 1) writer.u8(text.charCodeAt(i));
+  writer.u8(ESCAPE).u8(TERMINATOR);
+}
+
+/** ASCII without zero: its bytes are its codes, nothing to escape. */
+function isPlain(text: string): boolean {
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code === ESCAPE || code >= 0x80) return false;
   }
+  return true;
+}
+
+export function readOrderedBytes(reader: ByteReader): Uint8Array {
+  const parts: Uint8Array[] = [];
+  for (;;) {
+    parts.push(reader.until(ESCAPE));
+    reader.u8();
+    const mark = reader.u8();
+    if (mark === TERMINATOR) return joined(parts);
+    if (mark !== ESCAPED_ZERO) throw corrupt("an escaped byte string");
+    parts.push(ZERO);
+  }
+}
+
+/** A copy, so that a key does not keep the message it came in. */
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  if (parts.length === 1) return Uint8Array.from(parts[0]!);
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 const scratch = new DataView(new ArrayBuffer(8));

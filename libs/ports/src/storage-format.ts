@@ -10,6 +10,7 @@ import {
   writeOrderedF64,
   writeOrderedI32,
   writeOrderedI64,
+  writeOrderedText,
 } from "@concord/codec";
 import { fromHex, toHex, unreachable } from "@concord/runtime";
 import type { CellImage, CellValue, ColumnWrite, Mutation, RowImage, RowKey } from "./cells.ts";
@@ -26,7 +27,6 @@ const NULL_TAG = 9;
 const KINDS = ["bigint", "int", "text", "blob", "boolean", "double", "timestamp", "uuid"] as const;
 const MUTATION_KINDS = ["insert", "update", "delete"] as const;
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function encodeRowKey(key: RowKey): Uint8Array {
@@ -116,9 +116,10 @@ export function imageRowKey(bytes: Uint8Array): Uint8Array {
   return new ByteReader(bytes).bytes();
 }
 
-export function encodeImage(image: RowImage): Uint8Array {
+/** `rowKey`: the encoded key, when it is at hand. */
+export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(image.key)): Uint8Array {
   const writer = new ByteWriter();
-  writer.bytes(encodeRowKey(image.key)).i64(image.deletedAtUs ?? -1n).i64(image.markerUs ?? -1n).varint(image.cells.size);
+  writer.bytes(rowKey).i64(image.deletedAtUs ?? -1n).i64(image.markerUs ?? -1n).varint(image.cells.size);
   for (const [column, cell] of [...image.cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
     writer.text(column).i64(cell.timestampUs);
     writeValue(writer, cell.value);
@@ -143,7 +144,7 @@ function timestampOrNone(timestampUs: bigint): bigint | undefined {
 }
 
 function writePartition(writer: ByteWriter, table: string, partition: readonly CellValue[]): void {
-  writeOrderedBytes(writer, encoder.encode(table));
+  writeOrderedText(writer, table);
   for (const value of partition) writeOrderedValue(writer, value);
   writer.u8(END_OF_PARTITION);
 }
@@ -157,7 +158,7 @@ function writeOrderedValue(writer: ByteWriter, value: CellValue): void {
     case "int":
       return writeOrderedI32(writer, value.value);
     case "text":
-      return writeOrderedBytes(writer, encoder.encode(value.value));
+      return writeOrderedText(writer, value.value);
     case "blob":
       return writeOrderedBytes(writer, value.value);
     case "boolean":
@@ -203,7 +204,8 @@ function writeValue(writer: ByteWriter, value: CellValue | null): void {
   }
   if (value.kind !== "text" && value.kind !== "blob") return writeOrderedValue(writer, value);
   writer.u8(TAGS[value.kind]);
-  writer.bytes(value.kind === "text" ? encoder.encode(value.value) : value.value);
+  if (value.kind === "text") writer.text(value.value);
+  else writer.bytes(value.value);
 }
 
 function readValue(reader: ByteReader): CellValue | null {

@@ -77,10 +77,11 @@ function mergeRow(storedKey: Uint8Array, stored: Uint8Array | undefined, change:
     kind: "merged",
     operation: { kind: "put", key: storedKey, value: sealRecord(ROW_FORMAT_VERSION, body, checksum) },
   });
-  if (stored === undefined) return put(encodeImage(change));
+  const rowKey = storedKey.subarray(1);
+  if (stored === undefined) return put(encodeImage(change, rowKey));
   try {
     const body = openRow(stored, checksum);
-    const merged = encodeImage(mergeImages(decodeImage(body), change));
+    const merged = encodeImage(mergeImages(decodeImage(body), change), rowKey);
     return compareBytes(body, merged) === 0 ? { kind: "unchanged" } : put(merged);
   } catch (thrown) {
     if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return { kind: "corrupt", operation: setAside(storedKey, stored) };
