@@ -1,5 +1,5 @@
 // What a newcomer does: clone, `npm ci`, then the commands of the README. Commands given as arguments ran elsewhere already and are
-// left out. `npm start` is stopped with Ctrl-C as soon as it says it is ready.
+// left out. `npm start` is stopped with Ctrl-C as soon as a line of its output begins with `ready`.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,9 +38,11 @@ async function runUntilReady(command: string, cwd: string): Promise<Outcome> {
   const child = spawn("bash", ["-c", `exec ${command}`], { cwd, env: environment, stdio: ["ignore", "pipe", "inherit"], detached: true });
   const exited = new Promise<number>((resolve) => child.on("exit", (code, signal) => resolve(signal === null ? (code ?? 1) : INTERRUPTED)));
   const ready = new Promise<"ready">((resolve) => {
+    let output = "";
     child.stdout.on("data", (chunk: Buffer) => {
       process.stdout.write(chunk);
-      if (/ready/i.test(chunk.toString())) resolve("ready");
+      output += chunk.toString();
+      if (/^ready/m.test(output)) resolve("ready");
     });
   });
   const first = await Promise.race([ready, exited, limit(READY_LIMIT_MS)]);
