@@ -1,7 +1,8 @@
-import { connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
+import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
-import { World, type FaultTargets } from "@concord/simulation";
+import { World, type FaultTargets, type NodeHost } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
+import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { drawSwarm, type Swarm } from "./swarm.ts";
 
 const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
@@ -13,6 +14,11 @@ const addressOf = (node: string): string => `${node}:7000`;
 const BATCH_GRACE_MS = 1_000;
 const BATCH_REPLAY_INTERVAL_MS = 400;
 
+const COORDINATOR_TOKEN = "simulated-coordinator";
+/** Above the largest clock step of a fault plan: a client with a wrong clock is another scenario. */
+const CLOCK_SKEW_MAX_MS = 300_000;
+const PROBE_EVERY_MS = 250;
+const NOT_READY_MS = 1_000;
 const CONNECT_AGAIN_MS = 50;
 
 export interface Client {
@@ -29,6 +35,7 @@ export class Cluster {
   readonly world: World;
   readonly swarm: Swarm;
   readonly #clientNames: string[] = [];
+  #coordinators: readonly string[] = [];
 
   constructor(seed: string, options: ClusterOptions) {
     const quiet = new World(seed);
@@ -39,11 +46,17 @@ export class Cluster {
 
   /** Nodes for a fault plan. */
   targets(points: readonly string[]): FaultTargets {
-    return { all: [...PROXIES, ...this.#clientNames], servers: PROXIES, disks: PROXIES, replaceable: [], points };
+    const servers = [...PROXIES, ...this.#coordinators];
+    return { all: [...servers, ...this.#clientNames], servers, disks: PROXIES, replaceable: this.#coordinators, points };
   }
 
   startProxies(schemaAuthority: "ring" | "coordinator"): void {
     for (const [at, name] of PROXIES.entries()) this.#startProxy(name, DATACENTERS[at]!, schemaAuthority);
+  }
+
+  startCoordinators(): void {
+    this.#coordinators = COORDINATORS;
+    for (const [at, name] of COORDINATORS.entries()) this.#startCoordinator(name, DATACENTERS[at]!);
   }
 
   /** A client process with its connected client; it lives as long as the world. */
@@ -61,16 +74,42 @@ export class Cluster {
     return PROXIES.map(addressOf);
   }
 
+  get coordinatorAddresses(): string[] {
+    return COORDINATORS.map(addressOf);
+  }
+
+  #startCoordinator(name: string, datacenter: string): void {
+    const { groupCount, lockTimeoutMs } = this.swarm;
+    const config = txnCoordinatorSchema.parse({
+      nodeName: name,
+      datacenter,
+      listenAddress: addressOf(name),
+      coordinators: members(COORDINATORS),
+      storageProxies: members(PROXIES),
+      reflection: false,
+      coordinatorToken: COORDINATOR_TOKEN,
+      groupCount,
+      lockTimeoutMs,
+      clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
+    });
+    this.world.node(name, async (host) => {
+      const service = composeTxnCoordinator(config, { environment: host.env });
+      await service.start();
+      supervise(host, () => service.ready);
+      return { stop: () => service.stop() };
+    });
+  }
+
   #startProxy(name: string, datacenter: string, schemaAuthority: "ring" | "coordinator"): void {
     const config = storageProxySchema.parse({
       nodeName: name,
       datacenter,
       listenAddress: addressOf(name),
-      ring: PROXIES.map((node, at) => ({ name: node, address: addressOf(node), datacenter: DATACENTERS[at] })),
+      ring: members(PROXIES),
       schemaAuthority,
       reflection: false,
       peerToken: "simulated-peer",
-      coordinatorToken: "simulated-coordinator",
+      coordinatorToken: COORDINATOR_TOKEN,
       readTimeoutMs: 1_000,
       writeTimeoutMs: 1_000,
       batchGraceMs: BATCH_GRACE_MS,
@@ -85,6 +124,35 @@ export class Cluster {
       await service.start();
       return { stop: () => service.stop() };
     });
+  }
+}
+
+/** What a supervisor does: a process that is not ready for long is started again. A fenced master is such a process. */
+function supervise(host: NodeHost, isReady: () => boolean): void {
+  const { clock } = host.env;
+  let readyAtMs = clock.monotonicMs();
+  const probe = (): void => {
+    if (isReady()) readyAtMs = clock.monotonicMs();
+    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) host.exit("not ready");
+    else clock.setTimer(PROBE_EVERY_MS, probe);
+  };
+  probe();
+}
+
+function members(names: readonly string[]): object[] {
+  return names.map((name, at) => ({ name, address: addressOf(name), datacenter: DATACENTERS[at] }));
+}
+
+/** Creates tables as soon as somebody can. */
+export async function createPatiently({ db, env }: Client, tables: readonly string[]): Promise<void> {
+  for (;;) {
+    try {
+      await db.createTables(tables);
+      return;
+    } catch (thrown) {
+      if (!(thrown instanceof ConcordClientError) || !thrown.retryable || thrown.applied !== "no") throw thrown;
+      await sleep(env.clock, CONNECT_AGAIN_MS);
+    }
   }
 }
 

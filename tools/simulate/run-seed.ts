@@ -1,27 +1,40 @@
-import type { Cluster } from "./cluster.ts";
+import { Cluster } from "./cluster.ts";
 import type { SeedReport } from "./report.ts";
+import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
+import { runTxnScenario } from "./scenarios/txn.ts";
 
 export interface RunOptions {
   readonly keepTrace: boolean;
 }
 
-/** What a scenario hands back; violations are in its world. */
-export interface ScenarioResult {
-  readonly cluster: Cluster;
-  readonly outcomes: SeedReport["outcomes"];
-}
+export type Outcomes = SeedReport["outcomes"];
 
-const SCENARIOS: Readonly<Record<string, (seed: string, options: RunOptions) => Promise<ScenarioResult>>> = {
-  batch: runBatchScenario,
-};
+/** Works on a cluster and reports what it finds to the cluster's world; answers what clients were told. */
+type Scenario = (cluster: Cluster) => Promise<Outcomes>;
 
-export const SCENARIO_NAMES: readonly string[] = Object.keys(SCENARIOS);
+const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
+  ["txn", runTxnScenario],
+  ["album", runAlbumScenario],
+  ["batch", runBatchScenario],
+]);
 
-export async function runSeed(scenario: string, seed: number, options: RunOptions): Promise<{ readonly report: SeedReport; readonly trace: string }> {
+export const SCENARIO_NAMES: readonly string[] = [...SCENARIOS.keys()];
+
+const NOTHING: Outcomes = { ok: 0, fail: 0, info: 0 };
+
+export async function runSeed(
+  scenario: string,
+  seed: number,
+  { keepTrace }: RunOptions,
+): Promise<{ readonly report: SeedReport; readonly trace: string }> {
   const startedAt = performance.now();
-  const { cluster, outcomes } = await SCENARIOS[scenario]!(`${scenario}/${seed}`, options);
+  const cluster = new Cluster(`${scenario}/${seed}`, { keepTrace });
   const { world } = cluster;
+  const outcomes = await SCENARIOS.get(scenario)!(cluster).catch((thrown: unknown) => {
+    world.violation("scenario", thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));
+    return NOTHING;
+  });
   const report: SeedReport = {
     scenario,
     seed,

@@ -11,6 +11,8 @@ export interface Swarm {
   /** Longest pause of a client between two operations. */
   readonly thinkMs: number;
   readonly timeoutMs: number;
+  readonly groupCount: number;
+  readonly lockTimeoutMs: number;
 }
 
 export function drawSwarm(random: SeededRandom): Swarm {
@@ -26,5 +28,7 @@ export function drawSwarm(random: SeededRandom): Swarm {
     clients: random.between(2, 5),
     thinkMs: random.pick([20, 60, 200]),
     timeoutMs: random.pick([400, 1_500, 4_000]),
+    groupCount: random.pick([1, 3, 6]),
+    lockTimeoutMs: random.pick([200, 2_000]),
   };
 }

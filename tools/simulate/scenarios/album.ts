@@ -1,9 +1,9 @@
 import { checkAlbums, checkFinalAlbum, type AlbumRead, type PhotoFact } from "@concord/checkers";
 import type { ConcordClient, Transaction } from "@concord/client";
 import { newTimeId, sleep, type Environment } from "@concord/runtime";
-import { Cluster } from "../cluster.ts";
+import type { Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
-import type { RunOptions, ScenarioResult } from "../run-seed.ts";
+import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
 
 const ALBUMS = 3;
@@ -37,8 +37,7 @@ interface Run {
 }
 
 /** The acceptance example (TX26): photos are added and flipped; counter, photos and index agree in every committed state. */
-export async function runAlbumScenario(seed: string, options: RunOptions): Promise<ScenarioResult> {
-  const cluster = new Cluster(seed, options);
+export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
   const sets = (): Set<string>[] => Array.from({ length: ALBUMS }, () => new Set());
   const run: Run = { cluster, added: sets(), inDoubt: sets(), reads: [], outcomes: { ok: 0, fail: 0, info: 0 }, isOver: false };
@@ -50,7 +49,7 @@ export async function runAlbumScenario(seed: string, options: RunOptions): Promi
   await finish(cluster, work);
   await checkEnd(run, admin.db);
   for (const anomaly of checkAlbums(run.reads)) report(run, anomaly);
-  return { cluster, outcomes: run.outcomes };
+  return run.outcomes;
 }
 
 async function createAlbums(db: ConcordClient): Promise<void> {
@@ -64,7 +63,7 @@ async function useAlbums(run: Run, db: ConcordClient, env: Environment, client: 
   for (let n = 0; !run.isOver; n += 1) {
     const album = env.random.below(ALBUMS);
     world.callsInFlight += 1;
-    await (n % 4 === 3 ? readTransaction(run, db, env, album, `c${client}-${n}`) : n % 4 === 2 ? flipPhoto(run, db, env, album) : addPhoto(run, db, env, album));
+    await (n % 4 === 3 ? readTransaction(run, db, album, `c${client}-${n}`) : n % 4 === 2 ? flipPhoto(run, db, env, album) : addPhoto(run, db, env, album));
     world.callsInFlight -= 1;
     await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
   }
@@ -114,7 +113,7 @@ async function lockAlbum(txn: Transaction, id: bigint): Promise<Album> {
 }
 
 /** One consistent look: the album's lock keeps everybody who changes its photos away. */
-async function readTransaction(run: Run, db: ConcordClient, env: Environment, at: number, name: string): Promise<void> {
+async function readTransaction(run: Run, db: ConcordClient, at: number, name: string): Promise<void> {
   let read: AlbumRead | undefined;
   const outcome = await attempt(run, "read", async () => {
     read = await db.runTransaction(entityOf(at), (txn) => readAlbum(txn, at, name), { deadlineMs: run.cluster.swarm.timeoutMs });

@@ -2,9 +2,9 @@ import { checkBatches, type BatchFact, type Sighting } from "@concord/checkers";
 import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
 import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
 import { drawFaultPlan, type FaultPlanOptions } from "@concord/simulation";
-import { Cluster } from "../cluster.ts";
+import { createPatiently, type Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
-import type { RunOptions, ScenarioResult } from "../run-seed.ts";
+import type { Outcomes } from "../run-seed.ts";
 
 const PARTITIONS = 5;
 const ROWS_PER_PARTITION = 4;
@@ -27,14 +27,13 @@ interface Run {
 }
 
 /** Logged batches over several partitions under faults: each is there as a whole at the end, or not at all. */
-export async function runBatchScenario(seed: string, options: RunOptions): Promise<ScenarioResult> {
-  const cluster = new Cluster(seed, options);
+export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
   const { world, swarm } = cluster;
   const run: Run = { cluster, batches: [], sightings: [], sent: new Map(), isOver: false };
   cluster.startProxies("ring");
   const connect = { storageProxies: cluster.proxyAddresses, timeoutMs: swarm.timeoutMs };
   const admin = await cluster.client("admin", { ...connect, timeoutMs: 30_000 });
-  await world.complete(admin.db.createTables([CREATE]), 60_000);
+  await world.complete(createPatiently(admin, [CREATE]), 60_000);
   const startMs = world.nowMs;
   for (let n = 1; n <= swarm.clients; n += 1) {
     const { db, env } = await cluster.client(`client-${n}`, connect, (host) => watchBatches(host.transport, run.sent));
@@ -52,7 +51,7 @@ export async function runBatchScenario(seed: string, options: RunOptions): Promi
   for (const anomaly of checkBatches(run.batches, run.sightings, final)) {
     world.violation(`batch ${anomaly.kind}`, JSON.stringify(anomaly));
   }
-  return { cluster, outcomes: countOutcomes(run.batches) };
+  return countOutcomes(run.batches);
 }
 
 async function writeBatches(run: Run, db: ConcordClient, env: Environment, client: string): Promise<void> {
@@ -142,7 +141,7 @@ async function readEverything(run: Run, db: ConcordClient): Promise<Map<string, 
   return final;
 }
 
-function countOutcomes(batches: readonly BatchFact[]): { ok: number; fail: number; info: number } {
+function countOutcomes(batches: readonly BatchFact[]): Outcomes {
   const counts = { ok: 0, fail: 0, info: 0 };
   for (const { outcome } of batches) counts[outcome] += 1;
   return counts;

@@ -1,5 +1,5 @@
 import { drawFaultPlan } from "@concord/simulation";
-import type { Client, Cluster } from "../cluster.ts";
+import { createPatiently, type Client, type Cluster } from "../cluster.ts";
 
 const FAULTS_FROM_MS = 200;
 const WORK_MS = 5_000;
@@ -16,7 +16,7 @@ export async function startAll(cluster: Cluster, tables: readonly string[]): Pro
   cluster.startCoordinators();
   const options = { coordinators: cluster.coordinatorAddresses };
   const admin = await cluster.client("admin", { ...options, timeoutMs: 30_000 });
-  await world.complete(admin.db.createTables(tables), 60_000);
+  await world.complete(createPatiently(admin, tables), 60_000);
   const clients: Client[] = [];
   for (let n = 1; n <= swarm.clients; n += 1) clients.push(await cluster.client(`client-${n}`, { ...options, timeoutMs: swarm.timeoutMs }));
   return { admin, clients };

@@ -1,9 +1,9 @@
 import { checkBank, checkListAppend, type BankRead, type MicroOperation, type Transaction as CheckedTransaction } from "@concord/checkers";
 import type { ConcordClient, Entity, Transaction } from "@concord/client";
 import { sleep, type Environment } from "@concord/runtime";
-import { Cluster } from "../cluster.ts";
+import type { Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
-import type { RunOptions, ScenarioResult } from "../run-seed.ts";
+import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
 
 const ENTITIES = 4n;
@@ -32,8 +32,7 @@ interface ListRow {
 }
 
 /** List-append and bank transactions through the client library: strictly serializable whatever fails. */
-export async function runTxnScenario(seed: string, options: RunOptions): Promise<ScenarioResult> {
-  const cluster = new Cluster(seed, options);
+export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const { world, swarm } = cluster;
   const banks = Array.from({ length: Number(ENTITIES) }, () => [] as BankRead[]);
   const run: Run = { cluster, history: [], bankReads: banks, appends: banks.map(() => 0), keysUsed: new Set(), elements: 0, isOver: false };
@@ -45,7 +44,7 @@ export async function runTxnScenario(seed: string, options: RunOptions): Promise
   await finish(cluster, work);
   await readAll(run, admin.db);
   judge(run);
-  return { cluster, outcomes: countOutcomes(run.history) };
+  return countOutcomes(run.history);
 }
 
 async function openBanks(db: ConcordClient): Promise<void> {
@@ -188,7 +187,7 @@ function judge(run: Run): void {
   });
 }
 
-function countOutcomes(history: readonly CheckedTransaction[]): ScenarioResult["outcomes"] {
+function countOutcomes(history: readonly CheckedTransaction[]): Outcomes {
   const counts = { ok: 0, fail: 0, info: 0 };
   for (const { outcome } of history) counts[outcome] += 1;
   return counts;
