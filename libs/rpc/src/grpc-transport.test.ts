@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { Client, credentials } from "@grpc/grpc-js";
 import { ConcordError, silentLog, sleep, type Channel, type Listener } from "@concord/runtime";
 import { bearer } from "./auth.ts";
 import type { GrpcTransportOptions } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
-import type { Service } from "./service.ts";
+import { remainingMs, type Service } from "./service.ts";
 import { SessionClient } from "./session-client.ts";
 import {
   ECHO,
@@ -167,6 +168,49 @@ test("drain: an idle open session: ended with DRAINING, and drain returns within
   assert.equal(error.code, "DRAINING");
   const later = await failureOf(client.call("echo", {}, { timeoutMs: 2000 }));
   assert.equal(later.applied, "no");
+});
+
+test("drain: a stream nobody drains but the transport: ended when it is quiet, which says nothing about its calls", async (t) => {
+  const { channel, listener } = await start(t);
+  const ended = Promise.withResolvers<ConcordError>();
+  const opened = Promise.withResolvers<void>();
+  const raw = channel.stream(echoMethods["Session"]!, {});
+  raw.onMessage(() => opened.resolve());
+  raw.onEnd((error) => ended.resolve(error as ConcordError));
+  await opened.promise;
+  const startedAtMs = realClock.monotonicMs();
+  await listener.drain(20_000);
+  assert.ok(realClock.monotonicMs() - startedAtMs < 10_000);
+  const { code, applied } = await ended.promise;
+  assert.deepEqual([code, applied], ["DRAINING", "unknown"]);
+});
+
+test("deadline: a foreign client without one: gets the default, and it is counted", async (t) => {
+  let remaining = 0;
+  const { listener, metrics } = await start(
+    t,
+    {
+      echo: (_request, context) => {
+        remaining = remainingMs(context, realClock);
+        return Promise.resolve({});
+      },
+    },
+    { defaultTimeoutMs: 60_000 },
+  );
+  const foreign = new Client(listener.address, credentials.createInsecure());
+  t.after(() => foreign.close());
+  await new Promise<void>((resolve, reject) => {
+    const done = (error: Error | null): void => (error === null ? resolve() : reject(error));
+    foreign.makeUnaryRequest(
+      echo.path,
+      (bytes: Buffer) => bytes,
+      (bytes) => bytes,
+      Buffer.alloc(0),
+      done,
+    );
+  });
+  assert.ok(remaining > 10_000 && remaining <= 60_000, `${remaining}`);
+  assert.equal(metrics.counts.get("rpc_server_deadline_missing_total"), 1);
 });
 
 test("drain: a handler that never ends: drain returns after the grace, the caller learns that the outcome is unknown", async (t) => {

@@ -105,3 +105,23 @@ test("reflection: list and files by symbol and name: enough to describe a servic
     assert.deepEqual(ends, [undefined]);
   }
 });
+
+test("host: drain: resolves when the connections are closed, a second drain with the first", async () => {
+  const clock = new ManualClock();
+  const service = echoService({ clock });
+  const closed = Promise.withResolvers<void>();
+  const graces: number[] = [];
+  const drain = (graceMs: number): Promise<void> => {
+    graces.push(graceMs);
+    return closed.promise;
+  };
+  const transport = { serve: () => Promise.resolve({ address: "x:1", drain }), connect: () => assert.fail("unused") };
+  const host = await startHost({ transport, address: "x:0", services: [service], clock, log: silentLog });
+  let drained = 0;
+  for (let i = 0; i < 2; i += 1) void host.drain(1000).then(() => (drained += 1));
+  await clock.settle();
+  assert.deepEqual([graces, drained, service.state], [[1000], 0, "draining"]);
+  closed.resolve();
+  await clock.settle();
+  assert.equal(drained, 2);
+});

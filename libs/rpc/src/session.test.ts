@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConcordError, type MessageStream } from "@concord/runtime";
 import { bearer } from "./auth.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import { remainingMs, type HandlerContext, type Service, type ServiceLimits } from "./service.ts";
+import { fromStatus, type StatusMessage } from "./status.ts";
 import { SessionClient, type SessionClientLimits } from "./session-client.ts";
 import {
   ECHO,
@@ -44,7 +46,7 @@ interface RawStream {
 interface Reply {
   readonly callId: bigint;
   readonly outcome?: string;
-  readonly error?: { readonly message: string };
+  readonly error?: unknown;
 }
 
 const session = echoMethods["Session"]!;
@@ -173,6 +175,7 @@ test("session: malformed calls: refused one by one, their neighbours are served"
       [4n, "error"],
     ],
   );
+  for (const reply of refused) assert.equal(fromStatus(reply.error as StatusMessage)!.code, "MALFORMED_REQUEST");
   held[0]!.resolve({});
   await clock.settle();
   assert.deepEqual(
@@ -305,6 +308,19 @@ test("session: no server: CONNECTION_LOST and applied no, again and again with a
   assert.equal(((await third) as EchoRequest).text, "back");
 });
 
+test("session: lost again after it had worked: reconnects at once, as the first time", async () => {
+  const { clock, transport, service } = await world();
+  const client = new SessionClient({ channel: transport.connect("d:9"), method: session, clock });
+  for (let round = 0; round < 3; round += 1) {
+    const listener = await transport.serve("d:9", service.methods);
+    const call = client.call<EchoRequest>("echo", { text: `round ${round}` }, { timeoutMs: 1000 });
+    await clock.settle();
+    assert.equal((await call).text, `round ${round}`);
+    await listener.drain(0);
+    await clock.settle();
+  }
+});
+
 test("session: the queue is full: OVERLOADED; expired calls make room", async () => {
   const { client, clock } = await world({ hold: true, limits: { sessionOutstandingMax: 1 }, clientLimits: { queueMax: 2 } });
   const calls = [client.call("echo", {}, { timeoutMs: 50 })];
@@ -321,6 +337,15 @@ test("session: the queue is full: OVERLOADED; expired calls make room", async ()
   assert.equal((await later).code, "DEADLINE_EXCEEDED");
 });
 
+test("session: an answered call: forgets its caller's signal", async () => {
+  const { client, clock } = await world();
+  const { signal } = new AbortController();
+  const call = client.call("echo", {}, { timeoutMs: 1000, signal });
+  await clock.settle();
+  await call;
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
 test("session: a caller gives up: CANCELLED, applied unknown once sent", async () => {
   const { client, clock } = await world({ hold: true });
   const abort = new AbortController();
@@ -331,6 +356,7 @@ test("session: a caller gives up: CANCELLED, applied unknown once sent", async (
   assert.equal(error.code, "CANCELLED");
   assert.equal(error.applied, "unknown");
   assert.equal((await failureOf(client.call("echo", {}, { timeoutMs: 1000, signal: abort.signal }))).applied, "no");
+  assert.equal(getEventListeners(abort.signal, "abort").length, 0);
 });
 
 test("session: a request that is too large or cannot be encoded: only that call fails", async () => {
@@ -402,6 +428,15 @@ test("service: what is left of a call's budget: the timeout for the calls it mak
   await clock.settle();
   await call;
   assert.equal(remainingMs({ ...context, deadlineAtMs: 0 } as HandlerContext, clock), 0);
+});
+
+test("service: a unary call whose deadline has passed: not begun, applied no", async () => {
+  const { service, clock, held } = await world({ hold: true });
+  const served = service.methods.find((one) => one.kind === "unary" && one.method.path.endsWith("/Echo"))!;
+  assert.ok(served.kind === "unary");
+  const context = { metadata: {}, peer: "test", signal: new AbortController().signal, deadlineAtMs: clock.monotonicMs() };
+  const error = await failureOf(served.handle({}, context));
+  assert.deepEqual([error.code, error.applied, held.length], ["DEADLINE_EXCEEDED", "no", 0]);
 });
 
 test("service: starting: STARTING until it serves, in both forms", async () => {
