@@ -2,6 +2,7 @@ import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/
 import { tokensOf } from "@concord/config";
 import { LOCK_LIMITS } from "@concord/locks";
 import { loadService } from "@concord/protos";
+import type { GroupLog, RowStore } from "@concord/ports";
 import { bearer, startHost, tokenAuthenticator } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type GroupContext } from "@concord/transactions";
@@ -15,6 +16,8 @@ import { TxnCoordinatorService } from "./service.ts";
 
 export interface TxnCoordinatorHost {
   readonly environment: Environment;
+  /** Instead of the storage-proxies. */
+  readonly stores?: { readonly rows: RowStore; readonly groupLog: GroupLog };
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
@@ -23,8 +26,9 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, host: TxnCoo
   const { clock, log, transport } = environment;
   const { nodeName, datacenter, coordinatorToken, storageTimeoutMs } = config;
   const channels = new ProxyChannels({ proxies: config.storageProxies, datacenter, transport, clock, coordinatorToken });
-  const rows = new StorageProxyRows(channels);
-  const groupLog = new StorageProxyGroupLog(channels);
+  const proxyRows = new StorageProxyRows(channels);
+  const proxyLog = new StorageProxyGroupLog(channels);
+  const { rows, groupLog } = host.stores ?? { rows: proxyRows, groupLog: proxyLog };
   const contextOf = (group: string, owns: GroupContext["settings"]["owns"]): GroupContext => ({
     ...environment,
     settings: { ...config, group, owns, limits: TRANSACTION_LIMITS, lockLimits: LOCK_LIMITS },
@@ -55,8 +59,8 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, host: TxnCoo
     drainGraceMs: config.drainGraceMs,
     host: (services) => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
     close: () => {
-      rows.close();
-      groupLog.close();
+      proxyRows.close();
+      proxyLog.close();
       channels.close();
       systemMaster.close();
     },

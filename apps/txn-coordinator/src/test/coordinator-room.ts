@@ -1,0 +1,283 @@
+// Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
+import { cellToWire } from "@concord/adapter-storage-proxy";
+import {
+  encodeImage,
+  encodeRowKey,
+  MemoryGroupLog,
+  MemoryRowStore,
+  type AppendRequest,
+  type CellValue,
+  type GroupLog,
+  type Mutation,
+  type RowKey,
+  type RowRange,
+  type RowStore,
+} from "@concord/ports";
+import { loadService } from "@concord/protos";
+import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
+import {
+  ConcordError,
+  newTimeId,
+  silentLog,
+  silentMetrics,
+  timeIdToBytes,
+  toHex,
+  type Channel,
+  type Clock,
+  type Environment,
+  type ErrorCode,
+  type Timer,
+} from "@concord/runtime";
+import assert from "node:assert/strict";
+import { composeTxnCoordinator, txnCoordinatorSchema, type TxnCoordinatorService } from "../index.ts";
+
+export const START_MS = 1_800_000_000_000;
+
+export class ManualClock implements Clock {
+  #elapsedMs = 0;
+  #timers: { atMs: number; action: () => void }[] = [];
+
+  nowMs(): number {
+    return START_MS + this.#elapsedMs;
+  }
+
+  nowUs(): bigint {
+    return BigInt(this.nowMs()) * 1000n;
+  }
+
+  monotonicMs(): number {
+    return this.#elapsedMs;
+  }
+
+  setTimer(delayMs: number, action: () => void): Timer {
+    const timer = { atMs: this.#elapsedMs + delayMs, action };
+    this.#timers.push(timer);
+    return { cancel: () => void (this.#timers = this.#timers.filter((one) => one !== timer)) };
+  }
+
+  defer(action: () => void): void {
+    setImmediate(action);
+  }
+
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#elapsedMs + ms;
+    await settle();
+    for (;;) {
+      const next = this.#timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > endMs) break;
+      this.#timers = this.#timers.filter((one) => one !== next);
+      this.#elapsedMs = Math.max(this.#elapsedMs, next.atMs);
+      next.action();
+      await settle();
+    }
+    this.#elapsedMs = endMs;
+  }
+}
+
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 12; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** The memory store with every call written down. */
+export class CountedRows implements RowStore {
+  readonly supportsApplyIf = false;
+  readonly #store = new MemoryRowStore();
+  readonly #keys = new Map<string, RowKey>();
+  reads: RowKey[] = [];
+  ranges: RowRange[] = [];
+  applies = 0;
+
+  read(keys: readonly RowKey[]): ReturnType<RowStore["read"]> {
+    this.reads.push(...keys);
+    return this.#store.read(keys);
+  }
+
+  readRange(range: RowRange): ReturnType<RowStore["readRange"]> {
+    this.ranges.push(range);
+    return this.#store.readRange(range);
+  }
+
+  apply(mutations: readonly Mutation[]): Promise<void> {
+    this.applies += 1;
+    for (const { key } of mutations) this.#keys.set(toHex(encodeRowKey(key)), key);
+    return this.#store.apply(mutations);
+  }
+
+  applyIf(): Promise<never> {
+    return Promise.reject(new ConcordError("USE_TRANSACTION", "not offered"));
+  }
+
+  /** Everything that is stored, but for outcomes of transactions. */
+  async snapshot(): Promise<string> {
+    const keys = [...this.#keys].filter(([, key]) => key.table !== "concord_outcomes").sort(([a], [b]) => (a < b ? -1 : 1));
+    const images = await this.#store.read(keys.map(([, key]) => key));
+    return images.map((image) => toHex(encodeImage(image!))).join("\n");
+  }
+}
+
+export class CountedLog implements GroupLog {
+  readonly #log = new MemoryGroupLog();
+  appends: AppendRequest[] = [];
+
+  status(group: string): ReturnType<GroupLog["status"]> {
+    return this.#log.status(group);
+  }
+
+  raise(...[group, epoch, owner]: Parameters<GroupLog["raise"]>): ReturnType<GroupLog["raise"]> {
+    return this.#log.raise(group, epoch, owner);
+  }
+
+  append(request: AppendRequest): ReturnType<GroupLog["append"]> {
+    this.appends.push(request);
+    return this.#log.append(request);
+  }
+
+  verify(...[group, epoch, owner]: Parameters<GroupLog["verify"]>): ReturnType<GroupLog["verify"]> {
+    return this.#log.verify(group, epoch, owner);
+  }
+
+  trim(...[group, epoch, owner, seq, appliedEpoch]: Parameters<GroupLog["trim"]>): ReturnType<GroupLog["trim"]> {
+    return this.#log.trim(group, epoch, owner, seq, appliedEpoch);
+  }
+}
+
+export const STATEMENTS = [
+  "CREATE TABLE albums (id bigint PRIMARY KEY, title text, photos int)",
+  "CREATE TABLE photos (album bigint, photo bigint, owner text, status text, modified timestamp, PRIMARY KEY ((album), photo))",
+  "CREATE INDEX by_modified ON photos (album, modified)",
+  "CREATE INDEX by_status ON photos (album, status)",
+  "CREATE INDEX by_owner ON photos (owner, modified)",
+  "CREATE TABLE views (id bigint PRIMARY KEY, seen int) WITH kind = 'plain'",
+];
+
+/** Three coordinators, or one. */
+export class CoordinatorRoom {
+  readonly clock = new ManualClock();
+  readonly rows = new CountedRows();
+  readonly log = new CountedLog();
+  readonly transport = new MemoryTransport({ clock: this.clock });
+  readonly coordinators: TxnCoordinatorService[] = [];
+  readonly addresses: string[] = [];
+  #randomState = 1;
+
+  async start(count = 1): Promise<this> {
+    const names = Array.from({ length: count }, (_, at) => ({ name: `c${at}`, address: `c${at}:1`, datacenter: `d${at}` }));
+    for (const { name, address } of names) this.coordinators.push(this.compose(name, address, count === 1 ? [] : names));
+    const started = await Promise.all(
+      this.coordinators.map(async (coordinator) => {
+        const starting = coordinator.start();
+        await settle();
+        await this.clock.advance(100);
+        return starting;
+      }),
+    );
+    this.addresses.push(...started.map(({ address }) => address));
+    return this;
+  }
+
+  compose(nodeName: string, listenAddress: string, coordinators: readonly object[]): TxnCoordinatorService {
+    const config = txnCoordinatorSchema.parse({
+      nodeName,
+      listenAddress,
+      coordinators,
+      coordinatorToken: "secret-c",
+      storageProxies: [{ name: "none", address: "none:1" }],
+      groupCount: 4,
+    });
+    return composeTxnCoordinator(config, { environment: this.environment(), stores: { rows: this.rows, groupLog: this.log } });
+  }
+
+  environment(): Environment {
+    const { clock, transport } = this;
+    const random = {
+      bytes: (length: number) => this.#bytes(length),
+      below: (limit: number) => this.#next() % limit,
+      float: () => this.#next() / 2 ** 31,
+    };
+    return { clock, random, transport, checksum, log: silentLog, metrics: silentMetrics, killPoint: () => undefined };
+  }
+
+  connect(at = 0, token?: string): Client {
+    return new Client(this, this.transport.connect(this.addresses[at]!), token);
+  }
+
+  id(offMs = 0): Uint8Array {
+    const at = { nowMs: () => this.clock.nowMs() + offMs } as Clock;
+    return timeIdToBytes(newTimeId(at, { bytes: (length) => this.#bytes(length), below: () => 0, float: () => 0 }));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.coordinators.map((coordinator) => coordinator.stop()));
+  }
+
+  #next(): number {
+    this.#randomState = (Math.imul(this.#randomState, 1103515245) + 12345) & 0x7fffffff;
+    return this.#randomState >>> 8;
+  }
+
+  #bytes(length: number): Uint8Array {
+    return Uint8Array.from({ length }, () => this.#next() & 0xff);
+  }
+}
+
+export function checksum(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash;
+}
+
+export type Service = "TransactionService" | "SchemaService" | "TopologyService";
+export type Answer = Record<string, never> & Record<string, unknown>;
+
+/** Calls by method name, unary or over one session. */
+export class Client {
+  readonly room: CoordinatorRoom;
+  readonly channel: Channel;
+  readonly #token: string | undefined;
+  readonly session: SessionClient;
+
+  constructor(room: CoordinatorRoom, channel: Channel, token?: string) {
+    this.room = room;
+    this.channel = channel;
+    this.#token = token;
+    const method = loadService("concord.txn.v1.TransactionService")["Session"]!;
+    this.session = new SessionClient({ channel, method, clock: room.clock, metadata: bearer(token) });
+  }
+
+  unary(method: string, request: object, service: Service = "TransactionService"): Promise<Answer> {
+    const descriptor = loadService(`concord.txn.v1.${service}`)[method]!;
+    return this.channel.unary(descriptor, request, { timeoutMs: 10_000, metadata: bearer(this.#token) }) as Promise<Answer>;
+  }
+
+  call(method: string, request: object): Promise<Answer> {
+    return this.session.call(method.charAt(0).toLowerCase() + method.slice(1), request, { timeoutMs: 10_000 }) as Promise<Answer>;
+  }
+
+  createTables(statements: readonly string[] = STATEMENTS): Promise<Answer> {
+    return this.unary("CreateTables", { statements }, "SchemaService");
+  }
+}
+
+export const bigint = (value: number): CellValue => ({ kind: "bigint", value: BigInt(value) });
+const wire = (value: CellValue): object => cellToWire(value);
+
+export const albumKey = (id: number): object => ({ table: "albums", partition: [wire(bigint(id))], clustering: [] });
+export const photoKey = (album: number, photo: number): object => ({
+  table: "photos",
+  partition: [wire(bigint(album))],
+  clustering: [wire(bigint(photo))],
+});
+
+export function write(kind: "INSERT" | "UPDATE" | "DELETE", key: object, columns: Readonly<Record<string, object>> = {}): object {
+  return { kind: `WRITE_KIND_${kind}`, key, columns: Object.entries(columns).map(([name, value]) => ({ name, value })) };
+}
+
+export async function fails(code: ErrorCode, promise: Promise<unknown>, what = ""): Promise<ConcordError> {
+  const error = await promise.then(
+    () => assert.fail(`${what} succeeded, expected ${code}`),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof ConcordError, `${what}: ${String(error)}`);
+  assert.equal(error.code, code, `${what}: ${error.message}`);
+  return error;
+}
