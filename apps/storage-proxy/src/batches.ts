@@ -1,6 +1,14 @@
 import { RemoteBatchLog, RemoteRowReplica, type PeerSession } from "@concord/adapter-ring";
 import type { Engine } from "@concord/engine";
-import { BatchExecutor, BatchReplay, localBatchLog, openBatchLog, type BatchLog, type BatchNode, type BatchRing } from "@concord/logged-batch";
+import {
+  BatchExecutor,
+  BatchReplay,
+  localBatchLog,
+  openBatchLog,
+  type BatchLog,
+  type BatchNode,
+  type BatchRing,
+} from "@concord/logged-batch";
 import type { KeyValue } from "@concord/ports";
 import type { LocalRowReplica, WriteClock } from "@concord/quorum";
 import type { Environment } from "@concord/runtime";
@@ -36,11 +44,25 @@ export async function openBatches(options: BatchesOptions): Promise<Batches> {
     rows: options.localRows,
   };
   const others = options.peers.map((peer): BatchNode => {
-    return { name: peer.name, datacenter: datacenterOf.get(peer.name) ?? "", batchLog: new RemoteBatchLog(peer), rows: new RemoteRowReplica(peer) };
+    return {
+      name: peer.name,
+      datacenter: datacenterOf.get(peer.name) ?? "",
+      batchLog: new RemoteBatchLog(peer),
+      rows: new RemoteRowReplica(peer),
+    };
   });
   const ring: BatchRing = { self: config.nodeName, nodes: [own, ...others], clock, writeTimeoutMs: config.writeTimeoutMs, killPoint };
   const executor = new BatchExecutor({ ring, checksum, drawTimestampUs: () => writeClock.draw(), log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
-  const replay = new BatchReplay({ ring, batchLog, runner: engine, checksum, graceMs, intervalMs: config.batchReplayIntervalMs, log, metrics });
+  const replay = new BatchReplay({
+    ring,
+    batchLog,
+    runner: engine,
+    checksum,
+    graceMs,
+    intervalMs: config.batchReplayIntervalMs,
+    log,
+    metrics,
+  });
   return { executor, batchLog, replay };
 }

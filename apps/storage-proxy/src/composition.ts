@@ -32,7 +32,10 @@ export function composeStorageProxy(config: StorageProxyConfig, host: StoragePro
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const peers = config.ring
     .filter((node) => node.name !== config.nodeName)
-    .map(({ name, address }) => new PeerSession({ name, address, transport, clock, log, peerToken: config.peerToken, self: config.nodeName, members }));
+    .map(
+      ({ name, address }) =>
+        new PeerSession({ name, address, transport, clock, log, peerToken: config.peerToken, self: config.nodeName, members }),
+    );
   const openStore = host.openKeyValue ?? ((): Promise<KeyValue> => openLevel(join(config.dataFolder, "store")));
   const authenticator = tokenAuthenticator(tokensOf(config));
 

@@ -6,7 +6,8 @@ const node = z.strictObject({
   datacenter: z.string().min(1).max(64).default("local"),
 });
 
-const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> => z.number().int().min(1).default(standard).describe(text);
+const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(1).default(standard).describe(text);
 
 /** Every key of a storage-proxy. */
 export const storageProxySchema = z
@@ -19,7 +20,10 @@ export const storageProxySchema = z
       .array(node)
       .default([])
       .describe("all nodes of the ring with name, address and datacenter, this one included; 1 or 3, for ever; empty = this node alone"),
-    schemaAuthority: z.enum(["ring", "coordinator"]).default("ring").describe("who creates tables: this ring (plain tables) or a txn-coordinator"),
+    schemaAuthority: z
+      .enum(["ring", "coordinator"])
+      .default("ring")
+      .describe("who creates tables: this ring (plain tables) or a txn-coordinator"),
     readTimeoutMs: milliseconds("longest wait for a quorum of reads", 2000),
     writeTimeoutMs: milliseconds("longest wait for a quorum of writes", 2000),
     batchGraceMs: z.number().int().min(1).optional().describe("age at which a logged batch counts as orphaned; default 2 x writeTimeoutMs"),

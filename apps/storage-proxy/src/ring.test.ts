@@ -26,7 +26,13 @@ interface QueryResponse {
   readonly nextPageToken: Uint8Array;
 }
 
-const query = (ofRing: MemoryRing, node: number, statement: string, binds: readonly object[] = [], more: object = {}): Promise<QueryResponse> =>
+const query = (
+  ofRing: MemoryRing,
+  node: number,
+  statement: string,
+  binds: readonly object[] = [],
+  more: object = {},
+): Promise<QueryResponse> =>
   ofRing.call<QueryResponse>(ofRing.nodes[node]!, "RowsService/Query", { statement: { text: statement, binds }, ...more });
 
 const bodies = (response: QueryResponse): string[] => response.rows.map((row) => row.columns[0]!.value.textValue);
@@ -37,7 +43,11 @@ for (const size of [1, 3] as const) {
     const last = size - 1;
     await query(ring, 0, NOTES);
     for (let at = 1; at <= 5; at += 1) {
-      await query(ring, at % size, "INSERT INTO notes (owner, at, body) VALUES (?, ?, ?)", [text("ann"), { bigintValue: BigInt(at) }, text(`note ${at}`)]);
+      await query(ring, at % size, "INSERT INTO notes (owner, at, body) VALUES (?, ?, ?)", [
+        text("ann"),
+        { bigintValue: BigInt(at) },
+        text(`note ${at}`),
+      ]);
     }
     const select = "SELECT body FROM notes WHERE owner = 'ann' AND at > 1";
     const first = await query(ring, last, select, [], { pageSize: 3 });
@@ -47,7 +57,12 @@ for (const size of [1, 3] as const) {
     assert.equal(second.nextPageToken.length, 0);
     await query(ring, 0, "UPDATE notes SET body = 'changed' WHERE owner = 'ann' AND at = 2");
     await query(ring, last, "DELETE FROM notes WHERE owner = 'ann' AND at = 3");
-    assert.deepEqual(bodies(await query(ring, 0, "SELECT body FROM notes WHERE owner = 'ann' ORDER BY at DESC")), ["note 5", "note 4", "changed", "note 1"]);
+    assert.deepEqual(bodies(await query(ring, 0, "SELECT body FROM notes WHERE owner = 'ann' ORDER BY at DESC")), [
+      "note 5",
+      "note 4",
+      "changed",
+      "note 1",
+    ]);
     const one = await query(ring, 0, "SELECT * FROM notes WHERE owner = 'ann' AND at = 2");
     assert.deepEqual(bodies(one), ["changed"]);
   });

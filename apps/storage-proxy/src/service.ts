@@ -101,7 +101,12 @@ export class StorageProxyService {
     const { engine, config } = this.#state.parts;
     const { clock, log, metrics } = this.#wiring.environment;
     try {
-      const rows = await purgeOutcomes({ reader: engine, runner: engine, nowMs: clock.nowMs(), outcomeRetentionMs: config.outcomeRetentionMs });
+      const rows = await purgeOutcomes({
+        reader: engine,
+        runner: engine,
+        nowMs: clock.nowMs(),
+        outcomeRetentionMs: config.outcomeRetentionMs,
+      });
       metrics.count("storage_outcomes_purged_total", rows);
     } catch (thrown) {
       log.warn("purging old outcomes failed", { reason: toConcordError(thrown).message });

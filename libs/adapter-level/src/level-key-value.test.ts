@@ -44,7 +44,10 @@ keyValueContract(test, subject);
 test("openLevel: the store is open already: STORE_FAILED with the reason", async () => {
   const folder = join(root, "taken");
   await open(folder);
-  await assert.rejects(openLevel(folder), (error) => error instanceof ConcordError && error.code === "STORE_FAILED" && /lock/i.test(error.message));
+  await assert.rejects(
+    openLevel(folder),
+    (error) => error instanceof ConcordError && error.code === "STORE_FAILED" && /lock/i.test(error.message),
+  );
 });
 
 test("openLevel: crash right after creation: opens again, empty", async () => {

@@ -58,7 +58,12 @@ export class PeerSession {
     this.#options = options;
     this.#channel = options.transport.connect(options.address);
     this.#metadata = bearer(options.peerToken);
-    this.#session = new SessionClient({ channel: this.#channel, method: METHODS["Session"]!, clock: options.clock, metadata: this.#metadata });
+    this.#session = new SessionClient({
+      channel: this.#channel,
+      method: METHODS["Session"]!,
+      clock: options.clock,
+      metadata: this.#metadata,
+    });
   }
 
   /** False: the last contact failed, and no probe got through since. */

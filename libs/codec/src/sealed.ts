@@ -7,7 +7,11 @@ import { ByteWriter } from "./byte-writer.ts";
  * written by a newer version, as CORRUPT_DATA; the caller sets such a record aside (style rule 10).
  */
 export function sealRecord(version: number, body: Uint8Array, checksum: Checksum): Uint8Array {
-  return new ByteWriter(body.length + 5).u8(version).u32(checksum(body) >>> 0).raw(body).finish();
+  return new ByteWriter(body.length + 5)
+    .u8(version)
+    .u32(checksum(body) >>> 0)
+    .raw(body)
+    .finish();
 }
 
 export function openRecord(bytes: Uint8Array, newestVersion: number, checksum: Checksum): { version: number; body: Uint8Array } {

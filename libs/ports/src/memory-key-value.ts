@@ -43,7 +43,11 @@ export class MemoryKeyValue implements KeyValue {
     return this.#answer(() => {
       const start = lowerBound(this.#entries, range.from);
       const end = Math.max(start, lowerBound(this.#entries, range.to));
-      if (range.reverse === true) return this.#entries.slice(Math.max(start, end - range.limit), end).reverse().map(copyOf);
+      if (range.reverse === true)
+        return this.#entries
+          .slice(Math.max(start, end - range.limit), end)
+          .reverse()
+          .map(copyOf);
       return this.#entries.slice(start, Math.min(end, start + range.limit)).map(copyOf);
     });
   }
@@ -51,7 +55,10 @@ export class MemoryKeyValue implements KeyValue {
   batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
     return this.#answer(() => {
       for (const operation of operations) {
-        const kept = operation.kind === "put" ? { kind: operation.kind, ...copyOf(operation) } : { kind: operation.kind, key: Uint8Array.from(operation.key) };
+        const kept =
+          operation.kind === "put"
+            ? { kind: operation.kind, ...copyOf(operation) }
+            : { kind: operation.kind, key: Uint8Array.from(operation.key) };
         applyTo(this.#entries, kept);
         this.#unsynced.push(kept);
       }

@@ -119,7 +119,11 @@ export function imageRowKey(bytes: Uint8Array): Uint8Array {
 /** `rowKey`: the encoded key, when it is at hand. */
 export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(image.key)): Uint8Array {
   const writer = new ByteWriter();
-  writer.bytes(rowKey).i64(image.deletedAtUs ?? -1n).i64(image.markerUs ?? -1n).varint(image.cells.size);
+  writer
+    .bytes(rowKey)
+    .i64(image.deletedAtUs ?? -1n)
+    .i64(image.markerUs ?? -1n)
+    .varint(image.cells.size);
   for (const [column, cell] of [...image.cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
     writer.text(column).i64(cell.timestampUs);
     writeValue(writer, cell.value);

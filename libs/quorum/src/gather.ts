@@ -1,4 +1,6 @@
-import { ConcordError, toConcordError, type Clock } from "@concord/runtime";
+import { toConcordError, type Clock, type ConcordError, type Timer } from "@concord/runtime";
+
+import { LAST_WORD_MS } from "./limits.ts";
 
 export interface Answer<Value> {
   /** Index of the replica. */
@@ -26,8 +28,8 @@ export interface GatherOptions<Value> {
 }
 
 /**
- * Waits for the first `needed` answers (TX12). Settles early when they can not come any more, and at the time-out whatever the
- * replicas do. Later answers go to `onLate`, later failures nowhere.
+ * Waits for the first `needed` answers (TX12). Settles when all have answered or failed, soon after the needed ones can not come any
+ * more, and at the time-out whatever the replicas do. Later answers go to `onLate`, later failures nowhere.
  */
 export function gather<Value>(calls: readonly Promise<Value>[], options: GatherOptions<Value>): Promise<Gathered<Value>> {
   return new Promise((resolve) => {
@@ -41,20 +43,27 @@ export function gather<Value>(calls: readonly Promise<Value>[], options: GatherO
       if (answers.length >= options.needed) resolve({ kind: "enough", answers: [...answers] });
       else resolve({ kind: "too-few", answers: answers.length, failures: [...failures], outstanding });
     };
-    const timer = options.clock.setTimer(options.timeoutMs, () => {
-      if (!settled) settle();
-    });
+    const settleAfter = (delayMs: number): Timer =>
+      options.clock.setTimer(delayMs, () => {
+        if (!settled) settle();
+      });
+    let timer = settleAfter(options.timeoutMs);
     const onAnswer = (replica: number, value: Value): void => {
       if (settled) {
         options.onLate?.({ replica, value });
         return;
       }
       answers.push({ replica, value });
-      if (answers.length >= options.needed) settle();
+      if (answers.length >= options.needed || answers.length + failures.length === calls.length) settle();
     };
     const onFailure = (thrown: unknown): void => {
       failures.push(toConcordError(thrown));
-      if (!settled && failures.length > calls.length - options.needed) settle();
+      if (settled) return;
+      if (answers.length + failures.length === calls.length) settle();
+      else if (failures.length === calls.length - options.needed + 1) {
+        timer.cancel();
+        timer = settleAfter(Math.min(options.timeoutMs, LAST_WORD_MS));
+      }
     };
     calls.forEach((call, replica) => void call.then((value) => onAnswer(replica, value), onFailure));
     if (!settled && options.needed === 0) settle();

@@ -19,4 +19,3 @@ function addTo(byTimestamp: Map<TimestampUs, ColumnWrite[]>, column: string, cel
   if (columns === undefined) byTimestamp.set(cell.timestampUs, [{ column, value: cell.value }]);
   else columns.push({ column, value: cell.value });
 }
-

@@ -6,5 +6,13 @@ export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./mer
 export { QUORUM_METRICS } from "./metrics.ts";
 export { QuorumRowStore, type QuorumRowStoreOptions } from "./quorum-row-store.ts";
 export type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
-export { applyRowsStep, openRow, ROW_FORMAT_VERSION, ROWS_NAMESPACE, SET_ASIDE_NAMESPACE, storedRowKey, type ApplyRowsReply } from "./row-steps.ts";
+export {
+  applyRowsStep,
+  openRow,
+  ROW_FORMAT_VERSION,
+  ROWS_NAMESPACE,
+  SET_ASIDE_NAMESPACE,
+  storedRowKey,
+  type ApplyRowsReply,
+} from "./row-steps.ts";
 export { WriteClock } from "./write-clock.ts";

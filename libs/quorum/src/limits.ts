@@ -15,3 +15,5 @@ export const RANGE_SCAN_IMAGES_MAX = 100_000;
 export const BACKGROUND_REPAIRS_MAX = 64;
 /** A client's write timestamp may be this far ahead of the server's clock. */
 export const TIMESTAMP_AHEAD_MS_MAX = 60_000;
+/** A call that has failed already waits this much for the replicas still out: whether anybody acted decides what the caller is told. */
+export const LAST_WORD_MS = 50;

@@ -127,7 +127,8 @@ export class QuorumRowStore implements RowStore {
   async #readChunk(keys: readonly Uint8Array[], deadlineMs: number): Promise<(RowImage | undefined)[]> {
     const result = await this.#readAnswers(keys, deadlineMs);
     if (result.kind === "too-few") {
-      if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED")) return this.#readHalves(keys, deadlineMs);
+      if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED"))
+        return this.#readHalves(keys, deadlineMs);
       throw this.#readError(result);
     }
     return result.rows.map((row) => row.image);
@@ -145,21 +146,26 @@ export class QuorumRowStore implements RowStore {
     deadlineMs: number,
   ): Promise<{ kind: "read"; rows: readonly MergedRow[] } | Extract<Gathered<unknown>, { kind: "too-few" }>> {
     const timeoutMs = this.#remaining(deadlineMs);
-    let merged: readonly MergedRow[] | undefined;
+    const merged = Promise.withResolvers<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
       const images = await replica.readRows(keys, timeoutMs);
-      if (images.length !== keys.length) throw new ConcordError("INTERNAL", `${replica.name} answered ${images.length} of ${keys.length} keys`);
+      if (images.length !== keys.length)
+        throw new ConcordError("INTERNAL", `${replica.name} answered ${images.length} of ${keys.length} keys`);
       return images;
     });
     const onLate = (late: Answer<readonly Uint8Array[]>): void => {
-      if (merged !== undefined) this.#repairLate(late.replica, merged, late.value);
+      void merged.promise.then((rows) => this.#repairLate(late.replica, rows, late.value));
     };
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") return result;
     const { answers } = result;
     const rows = keys.map((_, at) => mergeAnswers(answers.map((answer) => answer.value[at]!)));
-    merged = rows;
-    await this.#repair(rows, answers.map((answer) => answer.replica), deadlineMs);
+    merged.resolve(rows);
+    await this.#repair(
+      rows,
+      answers.map((answer) => answer.replica),
+      deadlineMs,
+    );
     return { kind: "read", rows };
   }
 
@@ -173,17 +179,23 @@ export class QuorumRowStore implements RowStore {
       if (page.more && page.images.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
       return page;
     });
-    let late: Answer<ReplicaPage> | undefined;
-    let answered: readonly Answer<ReplicaPage>[] | undefined;
-    const onLate = (answer: Answer<ReplicaPage>): void => {
-      late = answer;
-      if (answered !== undefined) this.#repairLatePage(late, answered, range.reverse);
+    const counted = Promise.withResolvers<readonly Answer<ReplicaPage>[]>();
+    const onLate = (late: Answer<ReplicaPage>): void => {
+      void counted.promise.then((answers) => this.#repairLatePage(late, answers, range.reverse));
     };
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") throw this.#readError(result);
-    answered = result.answers;
-    const page = mergePages(answered.map((answer) => answer.value), range.reverse);
-    await this.#repair(page.rows, answered.map((answer) => answer.replica), deadlineMs);
+    const answered = result.answers;
+    counted.resolve(answered);
+    const page = mergePages(
+      answered.map((answer) => answer.value),
+      range.reverse,
+    );
+    await this.#repair(
+      page.rows,
+      answered.map((answer) => answer.replica),
+      deadlineMs,
+    );
     return page;
   }
 
@@ -229,7 +241,11 @@ export class QuorumRowStore implements RowStore {
   #repairLatePage(late: Answer<ReplicaPage>, answered: readonly Answer<ReplicaPage>[], reverse: boolean): void {
     const page = mergePages([late.value, ...answered.map((answer) => answer.value)], reverse);
     const lacking = page.rows.filter((row) => row.stale[0]);
-    this.#repairLate(late.replica, lacking, lacking.map(() => NEVER_WRITTEN));
+    this.#repairLate(
+      late.replica,
+      lacking,
+      lacking.map(() => NEVER_WRITTEN),
+    );
   }
 
   #remaining(deadlineMs: number): number {
@@ -247,14 +263,19 @@ export class QuorumRowStore implements RowStore {
       const refusal = result.failures.find((failure) => failure.kind === "rejected");
       return refusal ?? new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas took the write; nothing was written", { metadata });
     }
-    return new ConcordError("WRITE_TIMEOUT", `${result.answers} replicas confirmed the write, ${this.#quorum} are needed; it may be applied`, { metadata });
+    return new ConcordError(
+      "WRITE_TIMEOUT",
+      `${result.answers} replicas confirmed the write, ${this.#quorum} are needed; it may be applied`,
+      { metadata },
+    );
   }
 
   #readError(result: Extract<Gathered<unknown>, { kind: "too-few" }>): ConcordError {
     const corrupt = result.failures.find((failure) => failure.code === "CORRUPT_DATA" || failure.code === "LIMIT_EXCEEDED");
     if (corrupt !== undefined) return corrupt;
     const metadata = { reasons: reasonsOf(result), answered: String(result.answers), needed: String(this.#quorum) };
-    const code = result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no") ? "REPLICAS_UNAVAILABLE" : "READ_TIMEOUT";
+    const code =
+      result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no") ? "REPLICAS_UNAVAILABLE" : "READ_TIMEOUT";
     return new ConcordError(code, `${result.answers} replicas answered, ${this.#quorum} are needed`, { metadata });
   }
 }
@@ -263,7 +284,12 @@ const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;
 const NEVER_WRITTEN = new Uint8Array();
 
 function neverApplied(result: Gathered<void>): boolean {
-  return result.kind === "too-few" && result.answers === 0 && result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no");
+  return (
+    result.kind === "too-few" &&
+    result.answers === 0 &&
+    result.outstanding === 0 &&
+    result.failures.every((failure) => failure.applied === "no")
+  );
 }
 
 function reasonsOf(result: Extract<Gathered<unknown>, { kind: "too-few" }>): string {

@@ -84,7 +84,8 @@ function mergeRow(storedKey: Uint8Array, stored: Uint8Array | undefined, change:
     const merged = encodeImage(mergeImages(decodeImage(body), change), rowKey);
     return compareBytes(body, merged) === 0 ? { kind: "unchanged" } : put(merged);
   } catch (thrown) {
-    if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return { kind: "corrupt", operation: setAside(storedKey, stored) };
+    if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA")
+      return { kind: "corrupt", operation: setAside(storedKey, stored) };
     throw thrown;
   }
 }

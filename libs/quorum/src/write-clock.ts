@@ -21,6 +21,8 @@ export class WriteClock {
     const limitUs = this.#clock.nowUs() + BigInt(TIMESTAMP_AHEAD_MS_MAX) * 1000n;
     if (timestampUs > 0n && timestampUs <= limitUs) return timestampUs;
     const text = `the timestamp must be above 0 and at most ${TIMESTAMP_AHEAD_MS_MAX} ms ahead of the server's clock`;
-    throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", text, { metadata: { limit: "TIMESTAMP_AHEAD_MS_MAX", value: String(TIMESTAMP_AHEAD_MS_MAX) } });
+    throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", text, {
+      metadata: { limit: "TIMESTAMP_AHEAD_MS_MAX", value: String(TIMESTAMP_AHEAD_MS_MAX) },
+    });
   }
 }

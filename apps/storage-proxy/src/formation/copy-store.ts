@@ -26,10 +26,13 @@ export async function copyStore(options: CopyOptions): Promise<void> {
   let entries = 0;
   for (const peer of options.peers) {
     let afterKey: Uint8Array = new Uint8Array();
-    for (let done = false; !done; ) {
+    for (let done = false; !done;) {
       const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS);
       for (const { key } of page.entries) if (key[0] === GROUP_HEADERS) groups.add(readHeaderKey(key));
-      await mergeEntries(options, page.entries.filter(({ key }) => key[0] !== GROUP_HEADERS));
+      await mergeEntries(
+        options,
+        page.entries.filter(({ key }) => key[0] !== GROUP_HEADERS),
+      );
       entries += page.entries.length;
       done = page.done;
       afterKey = page.lastKey;

@@ -63,11 +63,15 @@ const NO_TABLES = catalogueOf(0n, []);
 function definitionOf(planned: SchemaPlan, catalogue: SchemaCatalogue, before: SchemaCatalogue): TableDefinition | undefined {
   const { definition } = planned;
   if (definition.kind === "transactional") {
-    throw new ConcordError("USE_TRANSACTION", `${definition.name} is transactional: create it at a txn-coordinator, or say WITH kind = 'plain'`);
+    throw new ConcordError(
+      "USE_TRANSACTION",
+      `${definition.name} is transactional: create it at a txn-coordinator, or say WITH kind = 'plain'`,
+    );
   }
   if (planned.kind === "create-index") {
     if (planned.exists) return undefined;
-    if (before.tables.has(definition.name)) throw new ConcordError("INDEX_ON_EXISTING_TABLE", `${definition.name} exists: an index stands with its table`);
+    if (before.tables.has(definition.name))
+      throw new ConcordError("INDEX_ON_EXISTING_TABLE", `${definition.name} exists: an index stands with its table`);
     return definition;
   }
   const present = catalogue.tables.get(definition.name);
@@ -79,8 +83,16 @@ function definitionOf(planned: SchemaPlan, catalogue: SchemaCatalogue, before: S
 function mutationsOf(definitions: readonly TableDefinition[], version: bigint, timestampUs: TimestampUs): Mutation[] {
   const tables = definitions.map((definition): Mutation => {
     const key = { table: TABLES_TABLE, partition: TABLES_PARTITION, clustering: [{ kind: "text", value: definition.name } as const] };
-    return { kind: "insert", key, columns: [{ column: "definition", value: { kind: "text", value: definitionToJson(definition) } }], timestampUs };
+    return {
+      kind: "insert",
+      key,
+      columns: [{ column: "definition", value: { kind: "text", value: definitionToJson(definition) } }],
+      timestampUs,
+    };
   });
   const versionKey = { table: VERSIONS_TABLE, partition: SCHEMA_VERSION_PARTITION, clustering: [] };
-  return [...tables, { kind: "insert", key: versionKey, columns: [{ column: "version", value: { kind: "bigint", value: version } }], timestampUs }];
+  return [
+    ...tables,
+    { kind: "insert", key: versionKey, columns: [{ column: "version", value: { kind: "bigint", value: version } }], timestampUs },
+  ];
 }

@@ -25,7 +25,10 @@ export class PageTokens {
 
   issue(query: Uint8Array, position: PagePosition): Uint8Array {
     const key = encodeRowKey({ table: "", partition: [], clustering: position.after });
-    const body = new ByteWriter().u32(this.#checksum(query) >>> 0).u32(position.remaining ?? NO_LIMIT).bytes(key);
+    const body = new ByteWriter()
+      .u32(this.#checksum(query) >>> 0)
+      .u32(position.remaining ?? NO_LIMIT)
+      .bytes(key);
     return sealRecord(FORMAT_VERSION, body.finish(), this.#checksum);
   }
 
@@ -49,7 +52,8 @@ export class PageTokens {
 
 /** Bytes that two ranges share exactly when they are the same query, whatever the page. */
 export function rangeFingerprint(range: RowRange): Uint8Array {
-  const part = (prefix: readonly CellValue[]): Uint8Array => encodeRowKey({ table: range.table, partition: range.partition, clustering: prefix });
+  const part = (prefix: readonly CellValue[]): Uint8Array =>
+    encodeRowKey({ table: range.table, partition: range.partition, clustering: prefix });
   const bound = (writer: ByteWriter, given: RowRange["lower"]): ByteWriter =>
     given === undefined ? writer.u8(0) : writer.u8(given.inclusive ? 1 : 2).bytes(part(given.prefix));
   const writer = new ByteWriter().u8(range.reverse ? 1 : 0).bytes(part([]));

@@ -106,7 +106,11 @@ async function keysOfScan(table: string, scan: IndexScan, context: ReadContext):
     for (const image of page.rows) keys.add(keyText(baseKeyOf(definition, index, image.key)));
     if (keys.size > INTERSECTION_ROWS_MAX) {
       const metadata = { limit: "INTERSECTION_ROWS_MAX", value: String(INTERSECTION_ROWS_MAX) };
-      throw new ConcordError("LIMIT_EXCEEDED", `index ${index.name} finds more than ${INTERSECTION_ROWS_MAX} rows to intersect; use one index that serves all conditions`, { metadata });
+      throw new ConcordError(
+        "LIMIT_EXCEEDED",
+        `index ${index.name} finds more than ${INTERSECTION_ROWS_MAX} rows to intersect; use one index that serves all conditions`,
+        { metadata },
+      );
     }
     if (page.next === undefined) return keys;
     position = { after: page.next, remaining: undefined };

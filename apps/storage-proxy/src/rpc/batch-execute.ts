@@ -33,7 +33,12 @@ export function executeBatchHandler(parts: Parts, batches: () => Batches): Unary
     refuseTransactional(planned.tableKind, tables.join(", "));
     const { batchId, timestampUs, unlogged } = request;
     const result = await runBatch(parts(), batches(), { batchId, writes: planned.writes, timestampUs, unlogged });
-    return { batchId: timeIdToBytes(result.id), timestampUs: result.timestampUs, outcome: "BATCH_OUTCOME_APPLIED", holders: result.holders };
+    return {
+      batchId: timeIdToBytes(result.id),
+      timestampUs: result.timestampUs,
+      outcome: "BATCH_OUTCOME_APPLIED",
+      holders: result.holders,
+    };
   };
 }
 

@@ -28,5 +28,9 @@ export function copyHandler(parts: Parts, store: KeyValue): UnaryHandler {
 /** The first key of the namespace that comes after `afterKey`. */
 function laterOf(namespace: Uint8Array, afterKey: Uint8Array): Uint8Array {
   const first = afterKey[0];
-  return first === namespace[0] ? Uint8Array.of(...afterKey, 0) : first !== undefined && first > namespace[0]! ? Uint8Array.of(namespace[0]! + 1) : namespace;
+  return first === namespace[0]
+    ? Uint8Array.of(...afterKey, 0)
+    : first !== undefined && first > namespace[0]!
+      ? Uint8Array.of(namespace[0]! + 1)
+      : namespace;
 }

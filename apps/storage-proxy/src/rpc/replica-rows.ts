@@ -20,7 +20,12 @@ export function readRowsHandler(parts: Parts): UnaryHandler {
 }
 
 export function readRowRangeHandler(parts: Parts): UnaryHandler {
-  return async (request: { readonly fromKey: Uint8Array; readonly toKey: Uint8Array; readonly reverse: boolean; readonly limit: number }) => {
+  return async (request: {
+    readonly fromKey: Uint8Array;
+    readonly toKey: Uint8Array;
+    readonly reverse: boolean;
+    readonly limit: number;
+  }) => {
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "images");
     const { fromKey, toKey, reverse, limit } = request;
     return parts().localRows.readRowRange({ from: fromKey, to: toKey, reverse, limit });

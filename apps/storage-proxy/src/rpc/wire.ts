@@ -170,11 +170,17 @@ export function mutationOf(write: RowWrite, timestampUs: TimestampUs): Mutation 
 /** A live row; `columns` undefined = all. Key columns are in the key only. */
 export function rowToWire(row: Row, columns?: ReadonlySet<string>): object {
   const shown = [...row.columns].filter(([name]) => columns === undefined || columns.has(name)).sort(byName);
-  return { key: keyToWire(row.key), columns: shown.map(([name, value]) => ({ name, value: cellToWire(value) })), newestTimestampUs: row.newestUs };
+  return {
+    key: keyToWire(row.key),
+    columns: shown.map(([name, value]) => ({ name, value: cellToWire(value) })),
+    newestTimestampUs: row.newestUs,
+  };
 }
 
 export function imageToWire(image: RowImage): object {
-  const cells = [...image.cells].sort(byName).map(([name, cell]) => ({ name, timestampUs: cell.timestampUs, value: cellToWire(cell.value) }));
+  const cells = [...image.cells]
+    .sort(byName)
+    .map(([name, cell]) => ({ name, timestampUs: cell.timestampUs, value: cellToWire(cell.value) }));
   return { key: keyToWire(image.key), deletedAtUs: image.deletedAtUs ?? 0n, markerUs: image.markerUs ?? 0n, cells };
 }
 

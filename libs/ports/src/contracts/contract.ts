@@ -9,7 +9,12 @@ export interface ContractCase<Subject> {
 /** node:test's `test`, passed in because this layer imports nothing. */
 export type TestFunction = (name: string, run: () => Promise<void>) => unknown;
 
-export function registerContract<Subject>(test: TestFunction, port: string, cases: readonly ContractCase<Subject>[], open: () => Promise<Subject>): void {
+export function registerContract<Subject>(
+  test: TestFunction,
+  port: string,
+  cases: readonly ContractCase<Subject>[],
+  open: () => Promise<Subject>,
+): void {
   for (const contractCase of cases) test(`${port} contract: ${contractCase.name}`, () => contractCase.run(open));
 }
 
@@ -46,7 +51,11 @@ function describe(value: unknown): string {
   if (value === undefined) return "undefined";
   if (typeof value === "bigint") return `${value}n`;
   if (value instanceof Uint8Array) return `bytes(${[...value].join(" ")})`;
-  if (value instanceof Map) return `map{${[...value].sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)).map(([key, item]) => `${describe(key)}:${describe(item)}`).join(",")}}`;
+  if (value instanceof Map)
+    return `map{${[...value]
+      .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
+      .map(([key, item]) => `${describe(key)}:${describe(item)}`)
+      .join(",")}}`;
   if (Array.isArray(value)) return `[${value.map(describe).join(",")}]`;
   if (typeof value === "object" && value !== null) {
     const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -110,7 +110,10 @@ class KeepsTheCallersBuffers extends Delegate {
 
 class ForgetsDeletes extends Delegate {
   override batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
-    return this.memory.batch(operations.filter((operation) => operation.kind === "put"), options);
+    return this.memory.batch(
+      operations.filter((operation) => operation.kind === "put"),
+      options,
+    );
   }
 }
 
@@ -121,7 +124,10 @@ class EmptyIsAbsent extends Delegate {
   }
 }
 
-keyValueContract(test, subjectOf((memory) => memory));
+keyValueContract(
+  test,
+  subjectOf((memory) => memory),
+);
 
 test("KeyValue contract: size: at least 20 cases", () => assert.ok(KEY_VALUE_CASES.length >= 20));
 
@@ -139,6 +145,12 @@ const FAULTS = [
 
 for (const Fault of FAULTS) {
   test(`KeyValue contract: planted fault ${Fault.name}: found`, async () => {
-    assert.notDeepEqual(await failedCases(KEY_VALUE_CASES, subjectOf((memory) => new Fault(memory))), []);
+    assert.notDeepEqual(
+      await failedCases(
+        KEY_VALUE_CASES,
+        subjectOf((memory) => new Fault(memory)),
+      ),
+      [],
+    );
   });
 }

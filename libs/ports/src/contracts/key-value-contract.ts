@@ -56,11 +56,19 @@ const POINT_CASES: readonly Case[] = [
   simple("getMany: mixed keys: answers in the order of the keys", async (_, subject) => {
     const store = await filled(subject);
     const values = await store.getMany([key(255), key(3), key(1), key(2)]);
-    expectEqual(values.map((value) => value && value.slice()), [key(255, 9), undefined, key(1, 9), key(2, 9)], "getMany");
+    expectEqual(
+      values.map((value) => value && value.slice()),
+      [key(255, 9), undefined, key(1, 9), key(2, 9)],
+      "getMany",
+    );
   }),
   simple("getMany: a key twice: answered twice", async (_, subject) => {
     const store = await filled(subject);
-    expectEqual((await store.getMany([key(2), key(2)])).map((value) => value?.slice()), [key(2, 9), key(2, 9)], "getMany");
+    expectEqual(
+      (await store.getMany([key(2), key(2)])).map((value) => value?.slice()),
+      [key(2, 9), key(2, 9)],
+      "getMany",
+    );
   }),
   simple("getMany: no keys: no answers", async (store) => expectEqual(await store.getMany([]), [], "getMany")),
   simple("values: 1 MiB of every byte: round trip", async (store) => {
@@ -68,7 +76,11 @@ const POINT_CASES: readonly Case[] = [
     await store.batch([put(key(7), value)], SYNC);
     const read = await store.get(key(7));
     expectEqual(read?.length, value.length, "length");
-    expectEqual(read?.every((byte, at) => byte === value[at]), true, "content");
+    expectEqual(
+      read?.every((byte, at) => byte === value[at]),
+      true,
+      "content",
+    );
   }),
 ];
 
@@ -101,7 +113,10 @@ const BATCH_CASES: readonly Case[] = [
   simple("batch: empty: resolves", async (store) => store.batch([], SYNC)),
   simple("batch: read while it is written: all of it or nothing", async (store) => {
     const names = Array.from({ length: 200 }, (_, at) => key(1, at));
-    const written = store.batch(names.map((name) => put(name, key(1))), SYNC);
+    const written = store.batch(
+      names.map((name) => put(name, key(1))),
+      SYNC,
+    );
     const seen = (await store.range({ from: key(1), to: key(2), limit: 1000 })).length;
     await written;
     expectEqual(seen === 0 || seen === names.length, true, `${seen} of ${names.length} seen`);
@@ -141,7 +156,11 @@ const RANGE_CASES: readonly Case[] = [
   }),
   simple("range: reverse: from the upper bound down, the same bounds", async (_, subject) => {
     const store = await filled(subject);
-    expectEqual(keysOf(await store.range({ from: key(1, 0), to: key(128), limit: 10, reverse: true })), LETTERS.slice(1, 5).toReversed(), "keys");
+    expectEqual(
+      keysOf(await store.range({ from: key(1, 0), to: key(128), limit: 10, reverse: true })),
+      LETTERS.slice(1, 5).toReversed(),
+      "keys",
+    );
   }),
   simple("range: reverse with limit: the last ones", async (_, subject) => {
     const store = await filled(subject);
@@ -155,7 +174,11 @@ const RANGE_CASES: readonly Case[] = [
   simple("range: values: those of their keys", async (_, subject) => {
     const store = await filled(subject);
     const entries = await store.range(EVERYTHING);
-    expectEqual(entries.map((entry) => entry.value.slice()), LETTERS.map((name) => Uint8Array.from([...name, 9])), "values");
+    expectEqual(
+      entries.map((entry) => entry.value.slice()),
+      LETTERS.map((name) => Uint8Array.from([...name, 9])),
+      "values",
+    );
   }),
 ];
 

@@ -1,0 +1,303 @@
+// Quorum procedures over replicas that answer late, not at all, or with less than the others.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  encodeMutation,
+  encodeRowKey,
+  liveRow,
+  MemoryRowStore,
+  rowStoreContract,
+  type CellValue,
+  type ColumnWrite,
+  type Mutation,
+  type RowKey,
+  type RowRange,
+} from "@concord/ports";
+import { storedRowKey, type RowReplica } from "./index.ts";
+import { testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
+
+const OPTIONS = { timeoutMs: 1000 };
+const text = (value: string): CellValue => ({ kind: "text", value });
+const keyOf = (at: number): RowKey => ({ table: "notes", partition: [text("p")], clustering: [{ kind: "bigint", value: BigInt(at) }] });
+const KEY = keyOf(1);
+const RANGE: RowRange = { table: "notes", partition: [text("p")], reverse: false, limit: 100 };
+const insert = (value: string, timestampUs: number, key: RowKey = KEY): Mutation => ({
+  kind: "insert",
+  key,
+  columns: [{ column: "v", value: text(value) }],
+  timestampUs: BigInt(timestampUs),
+});
+const remove = (timestampUs: number, key: RowKey = KEY): Mutation => ({ kind: "delete", key, timestampUs: BigInt(timestampUs) });
+
+rowStoreContract(test, async () => testRing(1).rows);
+rowStoreContract(test, async () => testRing(3).rows);
+rowStoreContract(test, async () => {
+  const { rows, replicas } = testRing(3);
+  replicas[1]!.behaviour = "refusing";
+  return rows;
+});
+
+function behave(ring: TestRing, ...behaviours: Behaviour[]): void {
+  behaviours.forEach((behaviour, at) => (ring.replicas[at]!.behaviour = behaviour));
+}
+
+/** The value on one replica alone. */
+async function valueOn(replica: TestReplica, key: RowKey = KEY): Promise<string | undefined> {
+  const [stored] = await replica.store.getMany([storedRowKey(encodeRowKey(key))]);
+  return stored === undefined ? undefined : (new TextDecoder().decode(stored).match(/value-[a-z]+/)?.[0] ?? "dead");
+}
+
+async function read(ring: TestRing): Promise<unknown> {
+  return liveRow((await ring.rows.read([KEY], OPTIONS))[0])?.columns.get("v")?.value;
+}
+
+const settled = async (promise: Promise<unknown>): Promise<string> => {
+  let state = "waiting";
+  promise.then(
+    () => (state = "done"),
+    (error: { code: string; applied: string }) => (state = `${error.code}/${error.applied}`),
+  );
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  return state;
+};
+
+test("[TX11] apply: one of three is silent: confirmed by the other two; it gets the write when it goes on", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "normal", "held");
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  assert.equal(await valueOn(ring.replicas[2]!), undefined);
+  await ring.replicas[2]!.release();
+  await turn();
+  assert.equal(await valueOn(ring.replicas[2]!), "value-a");
+  assert.equal(ring.clock.timers, 0);
+});
+
+test("[TX11] apply: two of three are silent: not confirmed before a second one is; the time-out says unknown", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "held", "mute");
+  const first = ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  assert.equal(await settled(first), "waiting");
+  await ring.replicas[1]!.release();
+  await first;
+  behave(ring, "normal", "mute", "mute");
+  const second = ring.rows.apply([insert("value-b", 6)], OPTIONS);
+  assert.equal(await settled(second), "waiting");
+  await ring.clock.pass(1000);
+  assert.equal(await settled(second), "WRITE_TIMEOUT/unknown");
+});
+
+test("apply: fewer than a quorum reachable: refused before anything is sent", async () => {
+  const ring = testRing(3);
+  ring.replicas[1]!.reachable = false;
+  ring.replicas[2]!.reachable = false;
+  assert.equal(await settled(ring.rows.apply([insert("value-a", 5)], OPTIONS)), "REPLICAS_UNAVAILABLE/no");
+  assert.deepEqual(
+    ring.replicas.flatMap((replica) => replica.calls),
+    [],
+  );
+});
+
+test("apply: nobody took it: not applied; one took it and the others did not: unknown", async () => {
+  const ring = testRing(3);
+  behave(ring, "refusing", "refusing", "refusing");
+  assert.equal(await settled(ring.rows.apply([insert("value-a", 5)], OPTIONS)), "REPLICAS_UNAVAILABLE/no");
+  behave(ring, "normal", "refusing", "refusing");
+  assert.equal(await settled(ring.rows.apply([insert("value-a", 5)], OPTIONS)), "WRITE_TIMEOUT/unknown");
+  behave(ring, "breaking", "breaking", "refusing");
+  assert.equal(await settled(ring.rows.apply([insert("value-a", 5)], OPTIONS)), "WRITE_TIMEOUT/unknown");
+  behave(ring, "refusing", "refusing", "mute");
+  const waiting = ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  assert.equal(await settled(waiting), "waiting");
+  await ring.clock.pass(50);
+  assert.equal(await settled(waiting), "WRITE_TIMEOUT/unknown");
+});
+
+test("[TX12] read: the slowest of three: answered without it", async () => {
+  const ring = testRing(3);
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  behave(ring, "held", "normal", "normal");
+  assert.equal(await read(ring), "value-a");
+  assert.deepEqual(
+    ring.replicas.map((replica) => replica.calls.filter((call) => call === "read 1").length),
+    [1, 1, 1],
+    "all were asked",
+  );
+});
+
+test("[TX30] read: one of the two answers is older: merged, and the older repaired before the answer", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "refusing", "normal");
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  behave(ring, "normal", "normal", "mute");
+  assert.equal(await valueOn(ring.replicas[1]!), undefined);
+  assert.equal(await read(ring), "value-a");
+  assert.equal(await valueOn(ring.replicas[1]!), "value-a");
+});
+
+test("[TX30] read: the repair is not confirmed: no answer, until a quorum has what the reader would see", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "refusing", "refusing");
+  await assert.rejects(ring.rows.apply([insert("value-a", 5)], OPTIONS));
+  behave(ring, "normal", "normal", "held");
+  const { applyRows } = ring.replicas[1]!;
+  ring.replicas[1]!.applyRows = () => new Promise<never>(() => undefined);
+  const answer = read(ring);
+  assert.equal(await settled(answer), "waiting");
+  ring.replicas[1]!.applyRows = applyRows;
+  await ring.replicas[2]!.release();
+  assert.equal(await answer, "value-a");
+  assert.equal(await valueOn(ring.replicas[2]!), "value-a");
+});
+
+test("[TX30] read: a write that only one replica has: seen by one reader, then by every later one, whoever answers", async () => {
+  for (const later of [
+    [0, 1],
+    [0, 2],
+    [1, 2],
+  ] as const) {
+    const ring = testRing(3);
+    behave(ring, "normal", "refusing", "refusing");
+    await assert.rejects(ring.rows.apply([insert("value-a", 5)], OPTIONS));
+    behave(ring, "normal", "normal", "refusing");
+    assert.equal(await read(ring), "value-a");
+    behave(ring, ...([0, 1, 2].map((at) => (later.includes(at as never) ? "normal" : "refusing")) as Behaviour[]));
+    assert.equal(await read(ring), "value-a");
+  }
+});
+
+test("[TX12] read: the third answer comes late and older: dropped for the caller, its replica repaired behind him", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "normal", "refusing");
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  behave(ring, "normal", "normal", "held");
+  assert.equal(await read(ring), "value-a");
+  assert.equal(await valueOn(ring.replicas[2]!), undefined);
+  await ring.replicas[2]!.release();
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  assert.equal(await valueOn(ring.replicas[2]!), "value-a");
+});
+
+test("read: a tombstone on one replica, the row on another: dead, whoever answers first", async () => {
+  const ring = testRing(3);
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  behave(ring, "normal", "normal", "refusing");
+  await ring.rows.apply([remove(6)], OPTIONS);
+  behave(ring, "refusing", "normal", "normal");
+  assert.equal(await read(ring), undefined);
+  assert.deepEqual((await ring.rows.readRange(RANGE, OPTIONS)).rows, []);
+  assert.equal(await valueOn(ring.replicas[2]!), "dead");
+});
+
+test("read: one replica's row is corrupt: the others answer, the row is set aside and stays refused there", async () => {
+  const ring = testRing(3);
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  await turn();
+  const key = storedRowKey(encodeRowKey(KEY));
+  const stored = (await ring.replicas[0]!.store.get(key))!;
+  stored[10]! ^= 1;
+  await ring.replicas[0]!.store.batch([{ kind: "put", key, value: stored }], { sync: true });
+  assert.equal(await read(ring), "value-a");
+  await turn();
+  const contents = ring.replicas[0]!.store.contents();
+  assert.deepEqual(
+    contents.map((entry) => entry.key[0]),
+    [0x72, 0x78],
+  );
+  assert.deepEqual(contents[1]!.value, stored);
+  behave(ring, "normal", "normal", "refusing");
+  assert.equal(await settled(read(ring)), "CORRUPT_DATA/no");
+  assert.equal(await settled(ring.rows.apply([insert("value-b", 6)], OPTIONS)), "WRITE_TIMEOUT/unknown");
+});
+
+test("readRange: two replicas end their pages at different rows: nothing beyond the shorter one is decided", async () => {
+  const ring = testRing(3);
+  await ring.rows.apply(
+    [1, 2, 3, 4, 5, 6].map((at) => insert("value-a", 5, keyOf(at))),
+    OPTIONS,
+  );
+  behave(ring, "refusing", "normal", "normal");
+  await ring.rows.apply(
+    [4, 5, 6].map((at) => remove(6, keyOf(at))),
+    OPTIONS,
+  );
+  behave(ring, "normal", "normal", "refusing");
+  cutPages(ring.replicas[1]!, 3);
+  const page = await ring.rows.readRange(RANGE, OPTIONS);
+  assert.deepEqual(
+    page.rows.map((image) => image.key.clustering[0]!.value),
+    [1n, 2n, 3n],
+  );
+  assert.equal(page.next, undefined);
+});
+
+/** The replica ends every page early. */
+function cutPages(replica: TestReplica, most: number): void {
+  const whole = replica.readRowRange.bind(replica);
+  replica.readRowRange = (range, timeoutMs) => whole({ ...range, limit: Math.min(range.limit, most) }, timeoutMs);
+}
+
+test("readRange: a replica that says more and gives nothing: not believed", async () => {
+  const ring = testRing(3);
+  const endless: RowReplica["readRowRange"] = () => Promise.resolve({ images: [], more: true });
+  ring.replicas[0]!.readRowRange = endless;
+  ring.replicas[1]!.readRowRange = endless;
+  const page = ring.rows.readRange(RANGE, OPTIONS);
+  assert.equal(await settled(page), "READ_TIMEOUT/no");
+});
+
+test("property: replicas that missed any writes, pages cut anywhere: ranges as the merged rows", async () => {
+  const change = fc.record({
+    row: fc.integer({ min: 0, max: 6 }),
+    at: fc.integer({ min: 1, max: 9 }),
+    dead: fc.boolean(),
+    missedBy: fc.integer({ min: 0, max: 3 }),
+  });
+  const shape = fc.record({ limit: fc.integer({ min: 1, max: 4 }), reverse: fc.boolean(), cut: fc.integer({ min: 1, max: 3 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(change, { maxLength: 30 }), shape, async (changes, { limit, reverse, cut }) => {
+      const ring = testRing(3);
+      const reference = new MemoryRowStore();
+      for (const { row, at, dead, missedBy } of changes) {
+        const mutation = dead ? remove(at, keyOf(row)) : insert(`value-${at}`, at, keyOf(row));
+        await reference.apply([mutation]);
+        ring.replicas.forEach((replica, index) => (replica.behaviour = index === missedBy ? "refusing" : "normal"));
+        await ring.rows.apply([mutation], OPTIONS);
+      }
+      behave(ring, "normal", "normal", "normal");
+      ring.replicas.forEach((replica, index) => cutPages(replica, cut + index));
+      const expected = await reference.readRange({ ...RANGE, reverse, limit: 1000 });
+      const found: unknown[] = [];
+      let after: RowRange["after"];
+      do {
+        const page = await ring.rows.readRange({ ...RANGE, reverse, limit, ...(after === undefined ? {} : { after }) }, OPTIONS);
+        assert.ok(page.rows.length <= limit);
+        found.push(...page.rows.map((image) => [image.key.clustering[0]!.value, image.cells]));
+        after = page.next;
+      } while (after !== undefined);
+      assert.deepEqual(
+        found,
+        expected.rows.map((image) => [image.key.clustering[0]!.value, image.cells]),
+      );
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("[LB10] applyRows: the same mutations again: nothing is written", async () => {
+  const ring = testRing(1);
+  const columns: ColumnWrite[] = [{ column: "v", value: text("x") }];
+  await ring.rows.apply([{ kind: "update", key: KEY, columns, timestampUs: 5n }], OPTIONS);
+  const before = ring.replicas[0]!.store.contents();
+  await ring.rows.apply([{ kind: "update", key: KEY, columns, timestampUs: 5n }], OPTIONS);
+  assert.deepEqual(ring.replicas[0]!.store.contents(), before);
+});
+
+test("applyRows: a mutation that does not decode: CORRUPT_DATA, nothing of the call is written", async () => {
+  const { replicas } = testRing(1);
+  const good = encodeMutation(insert("value-a", 5));
+  for (const bad of [good.subarray(0, good.length - 1), Uint8Array.of(9, ...good.subarray(1)), new Uint8Array()]) {
+    assert.equal(await settled(replicas[0]!.applyRows([good, bad])), "CORRUPT_DATA/no");
+  }
+  assert.deepEqual(replicas[0]!.store.contents(), []);
+});
