@@ -1,5 +1,5 @@
 import type { RowImage, RowKey, RowStore } from "@concord/ports";
-import type { Clock } from "@concord/runtime";
+import { ConcordError, type Clock } from "@concord/runtime";
 
 interface WaitingRead {
   readonly key: RowKey;
@@ -33,17 +33,29 @@ export class RowReader {
   #send(): void {
     const all = this.#waiting;
     this.#waiting = [];
-    for (let from = 0; from < all.length; from += this.#keysMax) {
-      const part = all.slice(from, from + this.#keysMax);
-      this.#store
-        .read(
-          part.map((read) => read.key),
-          { timeoutMs: this.#timeoutMs },
-        )
-        .then(
-          (images) => part.forEach((read, at) => read.resolve(images[at])),
-          (error: unknown) => part.forEach((read) => read.reject(error)),
-        );
+    for (let from = 0; from < all.length; from += this.#keysMax) this.#sendPart(all.slice(from, from + this.#keysMax));
+  }
+
+  #sendPart(part: readonly WaitingRead[]): void {
+    this.#store
+      .read(
+        part.map((read) => read.key),
+        { timeoutMs: this.#timeoutMs },
+      )
+      .then(
+        (images) => part.forEach((read, at) => read.resolve(images[at])),
+        (error: unknown) => this.#failed(part, error),
+      );
+  }
+
+  /** Rows of different transactions may be too large together: then nobody fails for the others' size. */
+  #failed(part: readonly WaitingRead[], error: unknown): void {
+    if (part.length > 1 && error instanceof ConcordError && error.code === "LIMIT_EXCEEDED") {
+      const middle = Math.ceil(part.length / 2);
+      this.#sendPart(part.slice(0, middle));
+      this.#sendPart(part.slice(middle));
+      return;
     }
+    for (const read of part) read.reject(error);
   }
 }

@@ -389,6 +389,24 @@ test("operations: storage cannot be read: the transaction is aborted, the client
   await client.begin().start(albumKey(1));
 });
 
+test("reads of one turn: one call; too large together: each on its own", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  await room.clock.advance(6_000);
+  const start = (id: number): Promise<unknown> => client.begin().start(albumKey(id));
+  await Promise.all([1, 2, 3].map(start));
+  assert.deepEqual(
+    room.rows.reads.map((keys) => keys.length),
+    [3],
+  );
+  const read = room.rows.read.bind(room.rows);
+  room.rows.read = async (keys) => {
+    if (keys.length > 1) throw new ConcordError("LIMIT_EXCEEDED", "the answer is too large");
+    return read(keys);
+  };
+  await Promise.all([4, 5, 6].map(start));
+});
+
 test("limits: open transactions: at the limit one more is OVERLOADED", async () => {
   const room = new TestRoom({ limits: { openTransactionsMax: 2 } });
   const client = await room.open();
