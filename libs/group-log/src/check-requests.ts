@@ -56,7 +56,8 @@ export function checkTrim(request: LogTrimRequest): void {
   checkOwned(request);
   checkRange("applied_seq", request.appliedSeq, 0n, U64_MAX);
   checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
-  if ((request.appliedSeq === 0n) !== (request.appliedEpoch === 0n)) throw malformed("applied_epoch", "is 0 for applied_seq 0 and only there");
+  if ((request.appliedSeq === 0n) !== (request.appliedEpoch === 0n))
+    throw malformed("applied_epoch", "is 0 for applied_seq 0 and only there");
 }
 
 function checkCeiling(ceilingUs: bigint): void {

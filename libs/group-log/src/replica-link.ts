@@ -14,7 +14,9 @@ interface Page {
   readonly next: Position | undefined;
 }
 
-export type Attempt<Answer> = { readonly kind: "answer"; readonly answer: Answer } | { readonly kind: "failed"; readonly error: ConcordError };
+export type Attempt<Answer> =
+  | { readonly kind: "answer"; readonly answer: Answer }
+  | { readonly kind: "failed"; readonly error: ConcordError };
 
 /** What came of offering an entry to one replica. */
 export type Offer =
@@ -35,21 +37,26 @@ export interface OfferRound {
   readonly acceptance: Acceptance;
 }
 
-/** Whether any replica accepted; known at the latest when every offer has spoken. */
+/** Whether any replica accepted; known when one did, when a majority is behind, so that none may, or when all have ended. */
 export class Acceptance {
   readonly known: Promise<boolean>;
-  #silent: Set<ReplicaLink>;
+  readonly #silent: Set<ReplicaLink>;
+  readonly #majority: number;
+  #behind = 0;
   #tell: (accepted: boolean) => void = () => undefined;
 
   constructor(links: readonly ReplicaLink[]) {
     this.#silent = new Set(links);
+    this.#majority = (links.length + 1) / 2;
     this.known = new Promise((resolve) => (this.#tell = resolve));
   }
 
-  /** Only the first word of a link counts, but an acceptance always does. */
-  speaks(link: ReplicaLink, accepted: boolean): void {
+  /** Once behind, a link ends later as well. */
+  speaks(link: ReplicaLink, word: "accepted" | "behind" | "ended"): void {
     this.#silent.delete(link);
-    if (accepted || this.#silent.size === 0) this.#tell(accepted);
+    if (word === "behind") this.#behind += 1;
+    if (word === "accepted") this.#tell(true);
+    else if (this.#silent.size === 0 || this.#behind >= this.#majority) this.#tell(false);
   }
 }
 
@@ -89,7 +96,7 @@ export class ReplicaLink {
   async offer(round: OfferRound): Promise<Offer> {
     const attempt = await this.attempt(() => this.#offer(round));
     const offer = attempt.kind === "answer" ? attempt.answer : attempt;
-    round.acceptance.speaks(this, offer.kind === "accepted");
+    round.acceptance.speaks(this, offer.kind === "accepted" ? "accepted" : "ended");
     return offer;
   }
 
@@ -126,7 +133,7 @@ export class ReplicaLink {
    * accepted under that epoch: nobody becomes owner by appending (I6).
    */
   async #joins(round: OfferRound): Promise<boolean> {
-    round.acceptance.speaks(this, false);
+    round.acceptance.speaks(this, "behind");
     if (!(await round.acceptance.known)) return false;
     const { group, epoch, owner } = round.request;
     const reply = await this.replica.logRaise({ group, epoch, owner }, this.#remainingMs(round));

@@ -1,16 +1,7 @@
 import type { KeyValueOperation, LogEntry, StoreEffects, StoreStep } from "@concord/ports";
 import { ConcordError, type Checksum } from "@concord/runtime";
 import { checkAppend, checkOwned, checkRead, checkTrim, encodedName } from "./check-requests.ts";
-import {
-  acceptEntries,
-  canPromise,
-  describeState,
-  EMPTY_GROUP,
-  isPromised,
-  trimTo,
-  type Change,
-  type GroupState,
-} from "./group-state.ts";
+import { acceptEntries, canPromise, describeState, EMPTY_GROUP, isPromised, trimTo, type Change, type GroupState } from "./group-state.ts";
 import { GROUPS_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX } from "./limits.ts";
 import { encodeEntry, encodeHeader, entryKey, headerKey } from "./log-format.ts";
 import type {
@@ -109,7 +100,9 @@ export class ReplicaLogSteps implements ReplicaLog {
 
   #refuseGroups(group: string): void {
     if (this.#groups.has(group) || this.#groups.size < GROUPS_MAX) return;
-    throw new ConcordError("LIMIT_EXCEEDED", `at most ${GROUPS_MAX} groups`, { metadata: { limit: "GROUPS_MAX", value: String(GROUPS_MAX) } });
+    throw new ConcordError("LIMIT_EXCEEDED", `at most ${GROUPS_MAX} groups`, {
+      metadata: { limit: "GROUPS_MAX", value: String(GROUPS_MAX) },
+    });
   }
 
   #changed(group: string, change: Change): KeyValueOperation[] {

@@ -12,7 +12,9 @@ export function restoreGroup(group: string, states: readonly ReplicaLogState[], 
   assert(states.length > 0, "a group is restored from the peers' states");
   const { promisedEpoch, owner } = states.reduce((left, right) => (right.promisedEpoch > left.promisedEpoch ? right : left));
   const { entries, ...mark } = mergeTails(states);
-  const operations: KeyValueOperation[] = [{ kind: "put", key: headerKey(group), value: encodeHeader({ promisedEpoch, owner, ...mark }, checksum) }];
+  const operations: KeyValueOperation[] = [
+    { kind: "put", key: headerKey(group), value: encodeHeader({ promisedEpoch, owner, ...mark }, checksum) },
+  ];
   for (const entry of entries) operations.push({ kind: "put", key: entryKey(group, entry.seq), value: encodeEntry(entry, checksum) });
   return operations;
 }

@@ -34,8 +34,9 @@ export class RingGroupLog implements GroupLog {
   /** REPLICAS_UNAVAILABLE when no majority answered. */
   async status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
     encodedName(group);
-    const states = await this.#states(group, timeoutMs);
-    if (states.length < this.#majority) throw new ConcordError("REPLICAS_UNAVAILABLE", `${states.length} of ${this.#links.length} replicas answered`);
+    const states = await this.#states(group, timeoutMs, (answers) => answers.length >= this.#majority);
+    if (states.length < this.#majority)
+      throw new ConcordError("REPLICAS_UNAVAILABLE", `${states.length} of ${this.#links.length} replicas answered`);
     const { promisedEpoch, owner } = states.reduce(newerPromise);
     return { promisedEpoch, owner };
   }
@@ -64,7 +65,10 @@ export class RingGroupLog implements GroupLog {
   async verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
     checkOwned({ group, epoch, owner });
     const isOwn = (state: ReplicaLogState): boolean => state.promisedEpoch === epoch && state.owner === owner;
-    const states = await this.#states(group, timeoutMs, isOwn);
+    const states = await this.#states(group, timeoutMs, (answers) => {
+      const own = answers.filter(isOwn).length;
+      return Math.max(own, answers.length - own) >= this.#majority;
+    });
     const others = states.filter((state) => !isOwn(state));
     if (states.length - others.length >= this.#majority) return "current";
     return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= epoch) ? "fenced" : "unknown";
@@ -75,16 +79,20 @@ export class RingGroupLog implements GroupLog {
     checkTrim(request);
     const flows = this.#links.map((link) => link.attempt((replica) => replica.logTrim(request, timeoutMs)));
     await collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
-      return answersOf(attempts).length >= this.#majority || pending === 0 ? "done" : undefined;
+      return attempts.length >= this.#majority || pending === 0 ? "done" : undefined;
     });
   }
 
-  /** States of a majority, or of all when the majority does not please; fewer when time ran out. */
-  #states(group: string, timeoutMs: number, pleases: (state: ReplicaLogState) => boolean = () => true): Promise<readonly ReplicaLogState[]> {
+  /** States as soon as they are enough, or all there will be. */
+  #states(
+    group: string,
+    timeoutMs: number,
+    areEnough: (states: readonly ReplicaLogState[]) => boolean,
+  ): Promise<readonly ReplicaLogState[]> {
     const flows = this.#links.map((link) => link.attempt((replica) => replica.logState(group, timeoutMs)));
     return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
       const states = answersOf(attempts);
-      return pending === 0 || states.filter(pleases).length >= this.#majority ? states : undefined;
+      return pending === 0 || areEnough(states) ? states : undefined;
     });
   }
 
@@ -127,7 +135,9 @@ export class RingGroupLog implements GroupLog {
       return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
     }
     for (const offer of offers) if (offer.kind === "failed" && offer.error.code === "IDEMPOTENCY_MISMATCH") throw offer.error;
-    if (offers.filter((offer) => offer.kind === "gap").length === this.#links.length) {
+    // not logged for sure, but the last answers may tell why
+    if (pending > 0) return undefined;
+    if (offers.length === this.#links.length && offers.every((offer) => offer.kind === "gap")) {
       throw new ConcordError("SEQUENCE_GAP", "the entry before is not in the log", { applied: "unknown" });
     }
     return { kind: "unknown" };
@@ -144,7 +154,9 @@ interface PromiseOf extends LogRaiseReply {
   readonly link: ReplicaLink;
 }
 
-type RaiseDecision = { readonly kind: "promised"; readonly promises: readonly PromiseOf[] } | Exclude<RaiseOutcome, { readonly kind: "raised" }>;
+type RaiseDecision =
+  | { readonly kind: "promised"; readonly promises: readonly PromiseOf[] }
+  | Exclude<RaiseOutcome, { readonly kind: "raised" }>;
 
 function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
   return attempts.flatMap((attempt) => (attempt.kind === "answer" ? [attempt.answer] : []));

@@ -16,7 +16,13 @@ export interface TakeOverOptions {
 
 export type TakeOverOutcome =
   /** This owner may serve: the next entry is lastSeq + 1 on top of lastEpoch, its timestamps above the floor (TXD4). */
-  | { readonly kind: "taken"; readonly epoch: Epoch; readonly lastSeq: bigint; readonly lastEpoch: Epoch; readonly timestampFloorUs: TimestampUs }
+  | {
+      readonly kind: "taken";
+      readonly epoch: Epoch;
+      readonly lastSeq: bigint;
+      readonly lastEpoch: Epoch;
+      readonly timestampFloorUs: TimestampUs;
+    }
   /** Somebody else raised the group meanwhile. */
   | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
   /** Too few replicas answered for too long, or the signal was aborted: nothing is promised, try again. */

@@ -1,5 +1,16 @@
 import { encodeMutation, encodePartition, encodeRowKey, type Mutation } from "@concord/ports";
-import { ConcordError, silentLog, silentMetrics, toConcordError, toHex, type Checksum, type Log, type Metrics, type TimeId, type TimestampUs } from "@concord/runtime";
+import {
+  ConcordError,
+  silentLog,
+  silentMetrics,
+  toConcordError,
+  toHex,
+  type Checksum,
+  type Log,
+  type Metrics,
+  type TimeId,
+  type TimestampUs,
+} from "@concord/runtime";
 import { digestOf, encodeEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchNode, BatchRing } from "./batch-node.ts";

@@ -1,6 +1,17 @@
 import type { KeyValueOperation, StoreStep } from "@concord/ports";
 import { assert, ConcordError, timeIdMs, type Checksum, type Clock, type TimeId, type TimestampUs } from "@concord/runtime";
-import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry, type DeadLetter, type DeadLetterReason } from "./batch-entry.ts";
+import {
+  decodeEntry,
+  decodeLetter,
+  digestOf,
+  encodeEntry,
+  encodeLetter,
+  entryKey,
+  letterKey,
+  type BatchEntry,
+  type DeadLetter,
+  type DeadLetterReason,
+} from "./batch-entry.ts";
 import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
 
 /** What a holder knows of one entry without reading it. */

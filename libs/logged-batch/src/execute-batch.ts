@@ -72,7 +72,10 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
 async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readonly BatchNode[]): Promise<void> {
   const { ring } = steps;
   assert(holders.length === 2 || ring.nodes.length === 1, "two holders keep a batch (LB3)");
-  const entry = steps.seal(batch, holders.map((holder) => holder.name));
+  const entry = steps.seal(
+    batch,
+    holders.map((holder) => holder.name),
+  );
   const puts = holders.map((holder) => holder.batchLog.put([entry], ring.writeTimeoutMs));
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, holders.length, puts);
   if (acks.enough) return;

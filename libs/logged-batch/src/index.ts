@@ -1,11 +1,4 @@
-export {
-  BATCH_FORMAT_VERSION,
-  decodeEntry,
-  encodeEntry,
-  type BatchEntry,
-  type DeadLetter,
-  type DeadLetterReason,
-} from "./batch-entry.ts";
+export { BATCH_FORMAT_VERSION, decodeEntry, encodeEntry, type BatchEntry, type DeadLetter, type DeadLetterReason } from "./batch-entry.ts";
 export type { BatchOutcome, WriteType } from "./batch-error.ts";
 export { BatchExecutor, type BatchExecutorOptions, type BatchRequest } from "./batch-executor.ts";
 export type { BatchLog, PendingBatch } from "./batch-log.ts";

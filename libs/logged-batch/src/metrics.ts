@@ -5,5 +5,10 @@ export const LOGGED_BATCH_METRICS = [
   { name: "batch_executions_total", kind: "counter", help: "Batches executed for clients, by result.", labels: ["code", "logged"] },
   { name: "batch_log_pending", kind: "gauge", help: "Entries in this node's batchlog.", labels: [] },
   { name: "batch_log_oldest_seconds", kind: "gauge", help: "Age of the oldest entry in this node's batchlog.", labels: [] },
-  { name: "batch_replays_total", kind: "counter", help: "Entries replayed, by result: completed, kept, dead_lettered.", labels: ["result"] },
+  {
+    name: "batch_replays_total",
+    kind: "counter",
+    help: "Entries replayed, by result: completed, kept, dead_lettered.",
+    labels: ["result"],
+  },
 ] as const satisfies readonly MetricDefinition[];

@@ -1,5 +1,15 @@
 import { decodeMutation, type RowKey, type StepRunner } from "@concord/ports";
-import { ConcordError, toConcordError, silentLog, silentMetrics, type Checksum, type Log, type Metrics, type TimeId, type Timer } from "@concord/runtime";
+import {
+  ConcordError,
+  toConcordError,
+  silentLog,
+  silentMetrics,
+  type Checksum,
+  type Log,
+  type Metrics,
+  type TimeId,
+  type Timer,
+} from "@concord/runtime";
 import { decodeEntry, type BatchEntry, type DeadLetter, type DeadLetterReason } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchLog, PendingBatch } from "./batch-log.ts";
@@ -94,7 +104,11 @@ export class BatchReplay {
     const pending = await runner.submit(batchLog.revive({ ...entry, createdMs: this.#ring.clock.nowMs(), holders: [this.#ring.self] }));
     const result = await this.#complete(pending, entry);
     if (result === "completed" || pending.confirmed.size >= quorumOf(this.#ring)) return rows;
-    throw batchError("BATCH_TIMEOUT", "the batch is in the log again and will be completed", { id, writeType: "BATCH", outcome: "LOGGED_PENDING" });
+    throw batchError("BATCH_TIMEOUT", "the batch is in the log again and will be completed", {
+      id,
+      writeType: "BATCH",
+      outcome: "LOGGED_PENDING",
+    });
   }
 
   #schedule(delayMs: number): void {
@@ -152,7 +166,9 @@ export class BatchReplay {
     this.#ring.killPoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
     const others = nodes.filter((node) => node.name !== this.#ring.self && pending.holders.includes(node.name));
-    await Promise.all(others.map((node) => node.batchLog.remove([pending.id], writeTimeoutMs).catch((thrown: unknown) => this.#notRemoved(node, thrown))));
+    await Promise.all(
+      others.map((node) => node.batchLog.remove([pending.id], writeTimeoutMs).catch((thrown: unknown) => this.#notRemoved(node, thrown))),
+    );
     await this.#options.runner.submit(this.#options.batchLog.remove([pending.id]));
     return "completed";
   }
@@ -203,5 +219,9 @@ export class BatchReplay {
 
 function expired(entry: BatchEntry, rows: readonly RowKey[]): ConcordError {
   const metadata = { batchId: entry.id, rows: String(rows.length), tables: [...new Set(rows.map((row) => row.table))].join(",") };
-  return new ConcordError("BATCH_INVALID", "the batch is older than gc_grace: deleted rows could come back; force it to execute it anyway", { metadata });
+  return new ConcordError(
+    "BATCH_INVALID",
+    "the batch is older than gc_grace: deleted rows could come back; force it to execute it anyway",
+    { metadata },
+  );
 }

@@ -10,10 +10,12 @@ export {
   type RowKey,
 } from "./cells.ts";
 export { failedCases, registerContract, expectCode, expectEqual, type ContractCase, type TestFunction } from "./contracts/contract.ts";
+export { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./contracts/group-log-contract.ts";
 export { KEY_VALUE_CASES, keyValueContract, type KeyValueSubject } from "./contracts/key-value-contract.ts";
 export { ROW_STORE_CASES, rowStoreContract } from "./contracts/row-store-contract.ts";
 export type { AppendOutcome, AppendRequest, GroupLog, LogEntry, LogTail, RaiseOutcome } from "./group-log.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
+export { MemoryGroupLog } from "./memory-group-log.ts";
 export { MemoryKeyValue, type MemoryDisk } from "./memory-key-value.ts";
 export { MemoryRowStore } from "./memory-row-store.ts";
 export { compareBytes, compareValues, emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";

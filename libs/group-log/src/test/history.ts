@@ -126,7 +126,15 @@ async function serve(world: World, client: string, owner: string, appends: numbe
   for (let count = 0; count < appends; count += 1) {
     const seq = lastSeq + 1n;
     const content = `${owner}/${seq}/${count}`;
-    const request = { group: GROUP, epoch: taken.epoch, owner, seq, previousEpoch: lastEpoch, timestampCeilingUs: taken.timestampFloorUs + seq, bytes: bytesOf(content) };
+    const request = {
+      group: GROUP,
+      epoch: taken.epoch,
+      owner,
+      seq,
+      previousEpoch: lastEpoch,
+      timestampCeilingUs: taken.timestampFloorUs + seq,
+      bytes: bytesOf(content),
+    };
     let outcome = await log.append(request, TIMEOUT_MS);
     for (let again = dice.below(4); outcome.kind === "unknown" && again > 0; again -= 1) outcome = await log.append(request, TIMEOUT_MS);
     if (outcome.kind !== "logged") return;

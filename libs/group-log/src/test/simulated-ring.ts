@@ -119,7 +119,8 @@ export class SimulatedRing {
   /** The replicas as one client reaches them. */
   links(client: string): LogReplica[] {
     return this.stores.map((_, node) => {
-      const call = <Reply>(timeoutMs: number, act: (replica: LogReplica) => Promise<Reply>): Promise<Reply> => this.#call(client, node, timeoutMs, act);
+      const call = <Reply>(timeoutMs: number, act: (replica: LogReplica) => Promise<Reply>): Promise<Reply> =>
+        this.#call(client, node, timeoutMs, act);
       return {
         name: `node-${node}`,
         logRaise: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logRaise(request, timeoutMs)),
