@@ -60,7 +60,11 @@ export class Cluster {
   }
 
   /** A client process with its connected client; it lives as long as the world. */
-  async client(name: string, options: ConnectOptions, transportOf: (env: Environment) => Transport = ({ transport }) => transport): Promise<Client> {
+  async client(
+    name: string,
+    options: ConnectOptions,
+    transportOf: (env: Environment) => Transport = ({ transport }) => transport,
+  ): Promise<Client> {
     this.#clientNames.push(name);
     const connected = new Promise<Client>((resolve) => {
       this.world.node(name, async ({ env }) => {

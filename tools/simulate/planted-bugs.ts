@@ -1,6 +1,17 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { PLANTED_BUGS, type PlantedBug } from "./planted/bugs.ts";
 import { runPool } from "./pool.ts";
 
@@ -10,7 +21,10 @@ export const PLANTED_SEEDS_MAX = 300;
 const ROOT = join(import.meta.dirname, "..", "..");
 const COPIED = ["apps", "libs", "protos", "tools", "package.json"];
 
-export type Found = { readonly kind: "found"; readonly seeds: number; readonly by: string } | { readonly kind: "missed" } | { readonly kind: "stale"; readonly reason: string };
+export type Found =
+  | { readonly kind: "found"; readonly seeds: number; readonly by: string }
+  | { readonly kind: "missed" }
+  | { readonly kind: "stale"; readonly reason: string };
 
 /** Plants each bug into a copy of the code and counts the seeds until the simulation finds it. Answers whether all were found. */
 export async function huntPlantedBugs(names: readonly string[], workers: number): Promise<boolean> {
@@ -80,7 +94,8 @@ function copyWorkspace(folder: string): void {
   }
   for (const name of readdirSync(join(ROOT, "node_modules", "@concord"))) {
     const target = relative(realpathSync(ROOT), realpathSync(join(ROOT, "node_modules", "@concord", name)));
-    if (existsSync(join(folder, target))) symlinkSync(relative(join(modules, "@concord"), join(folder, target)), join(modules, "@concord", name));
+    if (existsSync(join(folder, target)))
+      symlinkSync(relative(join(modules, "@concord"), join(folder, target)), join(modules, "@concord", name));
   }
 }
 
@@ -88,12 +103,16 @@ function copyWorkspace(folder: string): void {
 function plant(bug: PlantedBug, folder: string): string | undefined {
   for (const { file, search, replace } of bug.edits) {
     const path = join(folder, file);
-    if (!existsSync(path)) return `${file} is gone`;
-    const text = readFileSync(path, "utf8");
-    const parts = text.split(search);
-    if (parts.length !== 2) return `${file} has the text ${parts.length - 1} times, expected once`;
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, parts.join(replace));
+    const reason = staleReason(path, file, search);
+    if (reason !== undefined) return reason;
+    writeFileSync(path, readFileSync(path, "utf8").split(search).join(replace));
   }
   return undefined;
+}
+
+/** Why the text to patch is not exactly where the bug expects it; undefined = it is. */
+export function staleReason(path: string, file: string, search: string): string | undefined {
+  if (!existsSync(path)) return `${file} is gone`;
+  const times = readFileSync(path, "utf8").split(search).length - 1;
+  return times === 1 ? undefined : `${file} has the text to patch ${times} times, expected once`;
 }

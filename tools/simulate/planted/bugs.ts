@@ -8,4 +8,180 @@ export interface PlantedBug {
   readonly edits: readonly { readonly file: string; readonly search: string; readonly replace: string }[];
 }
 
-export const PLANTED_BUGS: readonly PlantedBug[] = [];
+const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
+const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
+
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  {
+    name: "reply-before-durable",
+    about: "The engine answers when the write was handed over, not when it is on disk (TX27, LBD2).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/engine/src/engine.ts",
+        search: "this.#store.batch(batch.operations, { sync: true })",
+        replace: "this.#store.batch(batch.operations, { sync: false })",
+      },
+    ],
+  },
+  {
+    name: "old-epoch-append",
+    about: "A replica of the group log takes entries of an epoch older than the promised one (TXD1, TXR2).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/group-state.ts",
+        search: 'if (!isPromised(before, request.epoch, request.owner)) return { kind: "fenced" };',
+        replace: 'if (request.epoch > before.promisedEpoch) return { kind: "fenced" };',
+      },
+    ],
+  },
+  {
+    name: "acknowledged-before-logged",
+    about: "The master acknowledges a commit when it sends the append, not when two replicas have it (TX27).",
+    scenario: "txn",
+    edits: [
+      {
+        file: GROUP_COMMIT,
+        search: "const outcome = await appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs));",
+        replace:
+          'void appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs));\n      const outcome = await Promise.resolve<AppendDecision>({ kind: "logged" });',
+      },
+    ],
+  },
+  {
+    name: "logged-by-one",
+    about: "An entry counts as logged when one replica has synced it (TXR2, TXD3).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/ring-group-log.ts",
+        search: 'if (accepted >= this.#majority) return { kind: "logged" };',
+        replace: 'if (accepted >= 1) return { kind: "logged" };',
+      },
+    ],
+  },
+  {
+    name: "raised-by-one",
+    about: "A takeover is content with one replica's promise and tail (TXR3).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/ring-group-log.ts",
+        search: 'if (promises.length >= this.#majority) return { kind: "promised", promises };',
+        replace: 'if (promises.length >= 1) return { kind: "promised", promises };',
+      },
+    ],
+  },
+  {
+    name: "served-before-applied",
+    about: "A new master serves before the pending entries of the old one are applied at quorum (TXD2).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/transactions/src/takeover.ts",
+        search: "  await applyPending(context, decided, signal);",
+        replace: "  void applyPending(context, decided, signal).catch(() => undefined);",
+      },
+    ],
+  },
+  {
+    name: "read-only-not-verified",
+    about: "A read-only commit does not ask whether the epoch still holds: a zombie master answers from the past (TXD1).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/transactions/src/serving-master.ts",
+        search: "    try {\n      await this.#epochCheck.current();",
+        replace: "    try {\n      await Promise.resolve();",
+      },
+    ],
+  },
+  {
+    name: "timestamps-forget-history",
+    about: "After a takeover timestamps start from the clock alone (TXD4, TX7).",
+    scenario: "txn",
+    edits: [
+      { file: "libs/transactions/src/timestamps.ts", search: "this.#last = ceilingUs;", replace: "this.#last = ceilingUs - ceilingUs;" },
+      {
+        file: "libs/transactions/src/timestamps.ts",
+        search: "if (newestReadUs + 2n > drawn) drawn = newestReadUs + 2n;",
+        replace: "if (newestReadUs < 0n) drawn = newestReadUs;",
+      },
+    ],
+  },
+  {
+    name: "read-one",
+    about: "A quorum read is content with one answer (TX11, TX30).",
+    scenario: "txn",
+    edits: [
+      {
+        file: ROW_STORE,
+        search:
+          "if (merged !== undefined) this.#repairLate(late.replica, merged, late.value);\n    };\n    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });",
+        replace:
+          "if (merged !== undefined) this.#repairLate(late.replica, merged, late.value);\n    };\n    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: 1, onLate });",
+      },
+    ],
+  },
+  {
+    name: "write-one",
+    about: "A quorum write is content with one acknowledgement (TX11).",
+    scenario: "batch",
+    edits: [
+      {
+        file: "libs/logged-batch/src/execute-batch.ts",
+        search: "const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);",
+        replace: "const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, 1, applies);",
+      },
+    ],
+  },
+  {
+    name: "index-row-left-behind",
+    about: "A change of an indexed column leaves the row of the old index key (TX21).",
+    scenario: "album",
+    edits: [
+      {
+        file: "libs/schema/src/index-mutations.ts",
+        search: '  if (oldKey !== undefined) mutations.push({ kind: "delete", key: oldKey, timestampUs });\n',
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "batchlog-removed-early",
+    about: "The coordinator of a batch tells the holders to forget it before it is applied (LB7, LBD1).",
+    scenario: "batch",
+    edits: [
+      {
+        file: "libs/logged-batch/src/execute-batch.ts",
+        search: '  ring.killPoint("batch:after-log");\n',
+        replace: '  ring.killPoint("batch:after-log");\n  steps.remove(id, holders);\n',
+      },
+    ],
+  },
+  {
+    name: "batch-applied-before-logged",
+    about: "The rows are written while the log write is still on its way (LB3, LB5).",
+    scenario: "batch",
+    edits: [
+      {
+        file: "libs/logged-batch/src/execute-batch.ts",
+        search: "  await writeLog(steps, batch, holders);\n",
+        replace: '  void applyAtQuorum(ring, batch, "BATCH").catch(() => undefined);\n  await writeLog(steps, batch, holders);\n',
+      },
+    ],
+  },
+  {
+    name: "replay-removes-unapplied",
+    about: "Replay forgets an orphaned batch although a replica did not take it (LB8, LBD1).",
+    scenario: "batch",
+    edits: [
+      {
+        file: "libs/logged-batch/src/replay.ts",
+        search: "await Promise.all(missing.filter((node) => node.rows.reachable).map((node) => this.#applyTo(node, pending, entry)));",
+        replace: "for (const node of missing) pending.confirmed.add(node.name);",
+      },
+    ],
+  },
+];

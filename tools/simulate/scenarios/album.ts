@@ -63,7 +63,11 @@ async function useAlbums(run: Run, db: ConcordClient, env: Environment, client: 
   for (let n = 0; !run.isOver; n += 1) {
     const album = env.random.below(ALBUMS);
     world.callsInFlight += 1;
-    await (n % 4 === 3 ? readTransaction(run, db, album, `c${client}-${n}`) : n % 4 === 2 ? flipPhoto(run, db, env, album) : addPhoto(run, db, env, album));
+    await (n % 8 === 3
+      ? readTransaction(run, db, album, `c${client}-${n}`)
+      : n % 4 === 2
+        ? flipPhoto(run, db, env, album)
+        : addPhoto(run, db, env, album));
     world.callsInFlight -= 1;
     await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
   }
@@ -164,10 +168,13 @@ async function checkEnd(run: Run, db: ConcordClient): Promise<void> {
     for (let at = 0; at < ALBUMS; at += 1) {
       const read = await db.runTransaction(entityOf(at), (txn) => readAlbum(txn, at, "final"), { deadlineMs: RECOVERY_MS });
       const indexed: PhotoFact[] = [];
-      const rows = db.queryRows<Photo>("SELECT * FROM photos WHERE owner = ? AND modified > ?", [ownerOf(at), new Date(0)], { timeoutMs: RECOVERY_MS });
+      const rows = db.queryRows<Photo>("SELECT * FROM photos WHERE owner = ? AND modified > ?", [ownerOf(at), new Date(0)], {
+        timeoutMs: RECOVERY_MS,
+      });
       for await (const row of rows) indexed.push(factOf(row));
       const expected = { added: run.added[at]!, inDoubt: run.inDoubt[at]! };
-      for (const anomaly of [...checkFinalAlbum(read, expected), ...checkAlbums([{ ...read, name: "final by owner", indexed }])]) report(run, anomaly);
+      for (const anomaly of [...checkFinalAlbum(read, expected), ...checkAlbums([{ ...read, name: "final by owner", indexed }])])
+        report(run, anomaly);
     }
   };
   await world.complete(check(), 10 * RECOVERY_MS).catch((thrown: unknown) => world.violation("liveness", `final reads: ${String(thrown)}`));

@@ -15,7 +15,13 @@ const SETTLE_MS = 9_000;
 const RECOVERY_MS = 10_000;
 const TABLE = "tokens";
 const CREATE = `CREATE TABLE ${TABLE} (part bigint, line bigint, mark text, PRIMARY KEY (part, line)) WITH kind = 'plain'`;
-export const BATCH_POINTS: readonly string[] = ["batch:before-log", "batch:after-log", "batch:after-first-replica", "batch:before-remove", "replay:before-remove"];
+export const BATCH_POINTS: readonly string[] = [
+  "batch:before-log",
+  "batch:after-log",
+  "batch:after-first-replica",
+  "batch:before-remove",
+  "replay:before-remove",
+];
 
 interface Run {
   readonly cluster: Cluster;
@@ -40,7 +46,12 @@ export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
     void writeBatches(run, db, env, `c${n}`);
     void readRows(run, db, env);
   }
-  const plan: FaultPlanOptions = { targets: cluster.targets(BATCH_POINTS), fromMs: startMs + FAULTS_FROM_MS, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
+  const plan: FaultPlanOptions = {
+    targets: cluster.targets(BATCH_POINTS),
+    fromMs: startMs + FAULTS_FROM_MS,
+    spanMs: WORK_MS - FAULTS_FROM_MS,
+    rate: swarm.faultRate,
+  };
   world.schedule(drawFaultPlan(world.random("faults"), plan));
   await world.advance(WORK_MS);
   run.isOver = true;
@@ -122,8 +133,16 @@ function keyOf(row: string): { part: bigint; line: bigint } {
 /** Liveness: with all faults gone a batch is acknowledged soon. */
 async function proveProgress(run: Run, db: ConcordClient): Promise<void> {
   const { world } = run.cluster;
-  const attempt = db.batch([{ insert: TABLE, row: { part: 1_000n, line: 0n, mark: "alive" } }, { insert: TABLE, row: { part: 1_001n, line: 0n, mark: "alive" } }], { timeoutMs: RECOVERY_MS });
-  await world.complete(attempt, 2 * RECOVERY_MS).catch((thrown: unknown) => world.violation("liveness", `no batch after healing: ${String(thrown)}`));
+  const attempt = db.batch(
+    [
+      { insert: TABLE, row: { part: 1_000n, line: 0n, mark: "alive" } },
+      { insert: TABLE, row: { part: 1_001n, line: 0n, mark: "alive" } },
+    ],
+    { timeoutMs: RECOVERY_MS },
+  );
+  await world
+    .complete(attempt, 2 * RECOVERY_MS)
+    .catch((thrown: unknown) => world.violation("liveness", `no batch after healing: ${String(thrown)}`));
 }
 
 async function readEverything(run: Run, db: ConcordClient): Promise<Map<string, string>> {
@@ -157,7 +176,8 @@ function watchBatches(transport: Transport, sent: Map<string, bigint>): Transpor
   const note = (message: object): void => {
     const { calls } = message as { calls?: readonly { executeBatch?: SentBatch | null }[] };
     for (const call of calls ?? []) {
-      if (call.executeBatch !== undefined && call.executeBatch !== null) sent.set(toHex(call.executeBatch.batchId), call.executeBatch.timestampUs);
+      if (call.executeBatch !== undefined && call.executeBatch !== null)
+        sent.set(toHex(call.executeBatch.batchId), call.executeBatch.timestampUs);
     }
   };
   const watched = (stream: MessageStream): MessageStream => ({

@@ -10,7 +10,10 @@ const APPLIED_MS = 3_000;
 export const COORDINATOR_POINTS: readonly string[] = ["txn:after-append", "txn:after-apply"];
 
 /** Storage-proxies, coordinators, tables, clients: everything up before the first fault. */
-export async function startAll(cluster: Cluster, tables: readonly string[]): Promise<{ readonly admin: Client; readonly clients: Client[] }> {
+export async function startAll(
+  cluster: Cluster,
+  tables: readonly string[],
+): Promise<{ readonly admin: Client; readonly clients: Client[] }> {
   const { world, swarm } = cluster;
   cluster.startProxies("coordinator");
   cluster.startCoordinators();
@@ -25,7 +28,12 @@ export async function startAll(cluster: Cluster, tables: readonly string[]): Pro
 /** The time of faults. */
 export async function runFaults(cluster: Cluster, points: readonly string[]): Promise<void> {
   const { world, swarm } = cluster;
-  const plan = { targets: cluster.targets(points), fromMs: world.nowMs + FAULTS_FROM_MS, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
+  const plan = {
+    targets: cluster.targets(points),
+    fromMs: world.nowMs + FAULTS_FROM_MS,
+    spanMs: WORK_MS - FAULTS_FROM_MS,
+    rate: swarm.faultRate,
+  };
   world.schedule(drawFaultPlan(world.random("faults"), plan));
   await world.advance(WORK_MS);
 }

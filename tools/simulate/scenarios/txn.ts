@@ -38,7 +38,9 @@ export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const run: Run = { cluster, history: [], bankReads: banks, appends: banks.map(() => 0), keysUsed: new Set(), elements: 0, isOver: false };
   const { admin, clients } = await startAll(cluster, TABLES);
   await world.complete(openBanks(admin.db), 60_000);
-  const work = clients.map(({ db, env }, at) => (swarm.clients > 3 && at === 0 ? transferMoney(run, db, env) : appendToLists(run, db, env, `c${at}`)));
+  const work = clients.map(({ db, env }, at) =>
+    swarm.clients > 3 && at === 0 ? transferMoney(run, db, env) : appendToLists(run, db, env, `c${at}`),
+  );
   await runFaults(cluster, COORDINATOR_POINTS);
   run.isOver = true;
   await finish(cluster, work);
@@ -78,7 +80,10 @@ async function listTransaction(run: Run, db: ConcordClient, env: Environment, na
   world.callsInFlight += 1;
   const outcome = await db
     .runTransaction(where, work, { deadlineMs: swarm.timeoutMs, mode: plan[0]!.appends ? "exclusive" : "shared" })
-    .then((): "ok" => "ok", (thrown: unknown) => failure(run, name, thrown));
+    .then(
+      (): "ok" => "ok",
+      (thrown: unknown) => failure(run, name, thrown),
+    );
   world.callsInFlight -= 1;
   tries.forEach(({ startedAt: at, operations }, index) => {
     const isLast = index === tries.length - 1;
@@ -100,7 +105,13 @@ function drawPlan(run: Run, env: Environment, entity: bigint): Step[] {
   }));
 }
 
-async function listStep(run: Run, txn: Transaction, entity: bigint, { key: k, appends }: Step, operations: MicroOperation[]): Promise<void> {
+async function listStep(
+  run: Run,
+  txn: Transaction,
+  entity: bigint,
+  { key: k, appends }: Step,
+  operations: MicroOperation[],
+): Promise<void> {
   const key = `${entity}/${k}`;
   run.keysUsed.add(key);
   const row = await txn.lock<ListRow>("lists", { entity, k }, { mode: appends ? "exclusive" : "shared" });
@@ -176,7 +187,8 @@ async function readAll(run: Run, db: ConcordClient): Promise<void> {
 
 function judge(run: Run): void {
   const { world } = run.cluster;
-  for (const { kind, explanation } of checkListAppend(run.history).anomalies) world.violation(`list-append ${kind}`, explanation.join("; "));
+  for (const { kind, explanation } of checkListAppend(run.history).anomalies)
+    world.violation(`list-append ${kind}`, explanation.join("; "));
   const accounts = Array.from({ length: Number(ACCOUNTS) }, (_, at) => String(at));
   const rules = { accounts, total: ACCOUNTS * START_BALANCE, mayBeNegative: false };
   run.bankReads.forEach((reads, bank) => {
