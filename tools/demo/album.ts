@@ -27,9 +27,9 @@ interface Photo {
 }
 
 const TABLES = [
-  "CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int)",
-  "CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
-  "CREATE INDEX by_owner ON photos (owner, modified)",
+  "CREATE TABLE shared_albums (id bigint PRIMARY KEY, owner text, public_photos int)",
+  "CREATE TABLE shared_photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
+  "CREATE INDEX by_owner ON shared_photos (owner, modified)",
 ];
 
 interface Run {
@@ -64,7 +64,7 @@ function verdict(run: Run, problem: string | undefined): Verdict {
 
 async function createAlbums(db: ConcordClient): Promise<void> {
   await db.createTables(TABLES);
-  for (let id = 1n; id <= ALBUMS; id += 1n) await db.insert("albums", { id, owner: `owner-${id}`, public_photos: 0 });
+  for (let id = 1n; id <= ALBUMS; id += 1n) await db.insert("shared_albums", { id, owner: `owner-${id}`, public_photos: 0 });
 }
 
 async function underLoad(run: Run, constellation: Constellation): Promise<void> {
@@ -99,11 +99,11 @@ async function addPhotos(run: Run, db: ConcordClient, client: number, endAt: num
 }
 
 function addPhoto(db: ConcordClient, photo: Photo): Promise<void> {
-  return db.runTransaction({ table: "albums", key: { id: photo.album } }, async (txn) => {
-    const album = await txn.lock<Album>("albums", { id: photo.album });
+  return db.runTransaction({ table: "shared_albums", key: { id: photo.album } }, async (txn) => {
+    const album = await txn.lock<Album>("shared_albums", { id: photo.album });
     if (album === undefined) throw new Error(`album ${photo.album} is gone`);
-    txn.insert("photos", { ...photo, owner: album.owner, modified: new Date() });
-    if (photo.public) txn.update("albums", { id: album.id, public_photos: album.public_photos + 1 });
+    txn.insert("shared_photos", { ...photo, owner: album.owner, modified: new Date() });
+    if (photo.public) txn.update("shared_albums", { id: album.id, public_photos: album.public_photos + 1 });
   });
 }
 
@@ -125,11 +125,14 @@ async function flipPhotos(run: Run, db: ConcordClient, endAt: number): Promise<v
 }
 
 function flipPhoto(db: ConcordClient, { album: id, id: photoId }: Photo): Promise<void> {
-  return db.runTransaction({ table: "albums", key: { id } }, async (txn) => {
-    const [album, photo] = [await txn.lock<Album>("albums", { id }), await txn.lock<Photo>("photos", { album: id, id: photoId })];
+  return db.runTransaction({ table: "shared_albums", key: { id } }, async (txn) => {
+    const [album, photo] = [
+      await txn.lock<Album>("shared_albums", { id }),
+      await txn.lock<Photo>("shared_photos", { album: id, id: photoId }),
+    ];
     if (album === undefined || photo === undefined) throw new Error(`photo ${photoId} is gone`);
-    txn.update("photos", { album: id, id: photoId, public: !photo.public, modified: new Date() });
-    txn.update("albums", { id, public_photos: album.public_photos + (photo.public ? -1 : 1) });
+    txn.update("shared_photos", { album: id, id: photoId, public: !photo.public, modified: new Date() });
+    txn.update("shared_albums", { id, public_photos: album.public_photos + (photo.public ? -1 : 1) });
   });
 }
 
@@ -137,9 +140,9 @@ function flipPhoto(db: ConcordClient, { album: id, id: photoId }: Photo): Promis
 async function check(db: ConcordClient, run: Run): Promise<string | undefined> {
   let photosInAll = 0;
   for (let id = 1n; id <= ALBUMS; id += 1n) {
-    const album = await db.read<Album>("albums", { id });
-    const photos = await collect(db.readRange<Photo>("photos", { partition: { album: id }, pageSize: 1000 }));
-    const indexed = await collect(db.queryRows<Photo>("SELECT * FROM photos WHERE owner = ?", [`owner-${id}`], { pageSize: 1000 }));
+    const album = await db.read<Album>("shared_albums", { id });
+    const photos = await collect(db.readRange<Photo>("shared_photos", { partition: { album: id }, pageSize: 1000 }));
+    const indexed = await collect(db.queryRows<Photo>("SELECT * FROM shared_photos WHERE owner = ?", [`owner-${id}`], { pageSize: 1000 }));
     const isPublic = (photo: Photo): boolean => photo.public;
     const counts = [album?.public_photos, photos.filter(isPublic).length, indexed.filter(isPublic).length];
     if (new Set(counts).size !== 1 || photos.length !== indexed.length) {

@@ -53,7 +53,7 @@ export async function batchScenario(client: Client, constellation: Constellation
         .process(VICTIM)
         .exited()
         .then(() => true),
-      sleep(KILL_WITHIN_MS, false),
+      sleep(KILL_WITHIN_MS, false, { ref: false }),
     ]);
     const inDoubt = died
       ? await pendingOf(

@@ -7,6 +7,7 @@ import { startConstellation, type Constellation } from "../constellation/constel
 import { albumScenario } from "./album.ts";
 import { batchScenario } from "./batch.ts";
 import type { Verdict } from "./figures.ts";
+import { readmeScenario } from "./readme.ts";
 import { installClient } from "./installed-client.ts";
 import { plainGrpc, type PlainGrpc } from "./plain-grpc.ts";
 
@@ -43,7 +44,8 @@ async function main(): Promise<number> {
     const installed = await installing;
     console.log(`client: packed, installed and imported by ${seconds()}`);
     const grpc = plainGrpc(installed);
-    held = report(await albumScenario(installed.client, constellation));
+    held = report(await readmeScenario(constellation, join(folder, "client")));
+    held = report(await albumScenario(installed.client, constellation)) && held;
     held = report(await plainScenario(constellation, grpc)) && held;
     held = report(await batchScenario(installed.client, constellation, grpc)) && held;
   } finally {
@@ -68,7 +70,7 @@ async function plainScenario(constellation: Constellation, grpc: PlainGrpc): Pro
   const counters = new Set<number | undefined>();
   for (const address of constellation.storageProxies) {
     const rows = grpc(address, "concord.storage.v1.RowsService");
-    const request = { statement: { text: "SELECT public_photos FROM albums WHERE id = ?", binds: [{ bigintValue: 1n }] } };
+    const request = { statement: { text: "SELECT public_photos FROM shared_albums WHERE id = ?", binds: [{ bigintValue: 1n }] } };
     const answer = await rows.call<{ rows: { columns: { value: { intValue: number } }[] }[] }>("Query", request);
     counters.add(answer.rows[0]?.columns[0]?.value.intValue);
     rows.close();
