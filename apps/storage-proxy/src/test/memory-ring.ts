@@ -20,16 +20,21 @@ export interface RingOptions {
   readonly size: 1 | 3;
   readonly config?: Partial<StorageProxyConfig>;
   readonly log?: Log;
+  /** Those of another ring, to stand beside it. */
+  readonly network?: MemoryTransport;
+  readonly clock?: VirtualClock;
 }
 
 export class MemoryRing {
-  readonly clock = new VirtualClock();
+  readonly clock: VirtualClock;
+  readonly network: MemoryTransport;
   readonly nodes: MemoryNode[];
-  readonly #transport = new MemoryTransport({ clock: this.clock });
   readonly #options: RingOptions;
 
   constructor(options: RingOptions) {
     this.#options = options;
+    this.clock = options.clock ?? new VirtualClock();
+    this.network = options.network ?? new MemoryTransport({ clock: this.clock });
     this.nodes = Array.from({ length: options.size }, (_, at) => this.#compose(`node-${at + 1}`));
   }
 
@@ -64,12 +69,12 @@ export class MemoryRing {
   begin<Response = Record<string, unknown>>(node: MemoryNode, path: string, request: object, token?: string): Promise<Response> {
     const [service, method] = path.split("/") as [string, string];
     const descriptor = loadService(`concord.storage.v1.${service}`)[method]!;
-    const channel = this.#transport.connect(addressOf(node.name));
+    const channel = this.network.connect(addressOf(node.name));
     return channel.unary(descriptor, request, { timeoutMs: 5000, metadata: bearer(token) }) as Promise<Response>;
   }
 
   channel(node: MemoryNode): ReturnType<MemoryTransport["connect"]> {
-    return this.#transport.connect(addressOf(node.name));
+    return this.network.connect(addressOf(node.name));
   }
 
   /** Everything every node has stored. */
@@ -77,15 +82,18 @@ export class MemoryRing {
     return this.nodes.map((node) => node.store.contents());
   }
 
+  ringOf(names: readonly string[]): StorageProxyConfig["ring"] {
+    return names.map((name) => ({ name, address: addressOf(name), datacenter: `dc-${name.at(-1)}` }));
+  }
+
   #compose(name: string, disk?: MemoryDisk): MemoryNode {
     const store = new MemoryKeyValue(disk);
-    const size = this.#options.size;
-    const names = Array.from({ length: size }, (_, at) => `node-${at + 1}`);
+    const names = Array.from({ length: this.#options.size }, (_, at) => `node-${at + 1}`);
     const config = storageProxySchema.parse({
       nodeName: name,
       datacenter: `dc-${name.at(-1)}`,
       listenAddress: addressOf(name),
-      ring: names.map((member) => ({ name: member, address: addressOf(member), datacenter: `dc-${member.at(-1)}` })),
+      ring: this.ringOf(names),
       coordinatorToken: COORDINATOR,
       peerToken: PEER,
       ...this.#options.config,
@@ -103,7 +111,7 @@ export class MemoryRing {
     };
     const checksum = (bytes: Uint8Array): number => crc32(bytes);
     const log = this.#options.log ?? silentLog;
-    return { clock: this.clock, random, transport: this.#transport, checksum, log, metrics: silentMetrics, killPoint: () => undefined };
+    return { clock: this.clock, random, transport: this.network, checksum, log, metrics: silentMetrics, killPoint: () => undefined };
   }
 }
 

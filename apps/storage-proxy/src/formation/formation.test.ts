@@ -1,0 +1,179 @@
+// Joining a ring and losing a store (TXR4): one test per row of the decision table in the README.
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { crc32 } from "node:zlib";
+import {
+  encodeImage,
+  encodeRowKey,
+  imageOf,
+  MemoryKeyValue,
+  type KeyValueEntry,
+  type MemoryDisk,
+  type Mutation,
+  type RowKey,
+} from "@concord/ports";
+import { storedRowKey } from "@concord/quorum";
+import { sealRecord } from "@concord/codec";
+import type { Log } from "@concord/runtime";
+import { MemoryRing, PEER, type MemoryNode } from "../test/memory-ring.ts";
+import { readMarker, writeMarker } from "./marker.ts";
+
+const EMPTY: MemoryDisk = { entries: [] };
+const MEMBERS = ["node-1", "node-2", "node-3"];
+const checksum = (bytes: Uint8Array): number => crc32(bytes);
+
+let ring: MemoryRing;
+
+afterEach(() => ring.stop());
+
+const isReady = (node: MemoryNode): boolean => node.service.ready;
+const rowsOf = (node: MemoryNode): KeyValueEntry[] => node.store.contents().filter(({ key }) => key[0] === 0x72);
+
+async function write(node: MemoryNode, at: number): Promise<void> {
+  const text = `INSERT INTO notes (owner, at) VALUES ('ann', ${at})`;
+  await ring.call(node, "RowsService/Query", { statement: { text, binds: [] } });
+}
+
+async function formed(): Promise<MemoryNode[]> {
+  ring = new MemoryRing({ size: 3 });
+  await ring.start();
+  const text = "CREATE TABLE notes (owner text, at bigint, PRIMARY KEY ((owner), at)) WITH kind = 'plain'";
+  await ring.call(ring.nodes[0]!, "RowsService/Query", { statement: { text, binds: [] } });
+  return ring.nodes;
+}
+
+test("[TXR4] first formation: a node is missing: nobody serves, everybody logs whom he waits for; it comes: all serve", async () => {
+  const lines: string[] = [];
+  const note = (message: string, fields?: object): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+  const log: Log = { debug: () => undefined, info: note, warn: note, error: note };
+  ring = new MemoryRing({ size: 3, log });
+  const starts = ring.nodes.slice(0, 2).map((node) => node.service.start());
+  await ring.clock.advance(12_000);
+  assert.deepEqual(ring.nodes.map(isReady), [false, false, false]);
+  assert.ok(lines.some((line) => line.includes("waiting for peers") && line.includes("node-3")));
+  assert.ok(lines.filter((line) => line.includes("waiting for peers")).length <= 8, "a line now and then, not a flood");
+  await assert.rejects(ring.call(ring.nodes[0]!, "RowsService/Read", { keys: [] }), { code: "STARTING" });
+  await assert.rejects(ring.call(ring.nodes[0]!, "ReplicaService/ReadRows", { keys: [Uint8Array.of(1)] }, PEER), { code: "STARTING" });
+  await ring.clock.run(Promise.all([...starts, ring.nodes[2]!.service.start()]));
+  assert.deepEqual(ring.nodes.map(isReady), [true, true, true]);
+});
+
+test("[TXR4] formed store: restarts without its peers and serves at once", async () => {
+  const nodes = await formed();
+  for (const node of nodes) await ring.halt(node);
+  await ring.restart(nodes[0]!);
+  assert.ok(isReady(nodes[0]!));
+  assert.deepEqual(await readMarker(nodes[0]!.store, checksum), { kind: "formed", members: MEMBERS });
+});
+
+test("[TXR4] joining store: crashed before its peers knew: finishes joining, copies nothing", async () => {
+  ring = new MemoryRing({ size: 3 });
+  const node = ring.nodes[0]!;
+  await writeMarker(node.store, { kind: "joining", members: MEMBERS }, checksum);
+  await ring.start();
+  assert.deepEqual(ring.nodes.map(isReady), [true, true, true]);
+});
+
+test("[TXR4] empty store that peers remember: writes that only it and one peer had are there after the copy", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await ring.halt(second);
+  await write(first, 1);
+  await ring.restart(second);
+  await ring.halt(first);
+  await write(second, 2);
+  await ring.restart(first);
+  await ring.halt(third);
+  await ring.restart(third, EMPTY);
+  const keys = rowsOf(third).map(({ key }) => Buffer.from(key).toString("latin1"));
+  assert.equal(keys.filter((key) => key.startsWith("rnotes")).length, 2);
+});
+
+test("[TXR4] two stores lost at once: neither serves, nor forms a new ring", async () => {
+  const [, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await ring.halt(second);
+  await ring.halt(third);
+  const starts = [second, third].map((node) => ring.beginRestart(node, EMPTY).catch(() => "stopped"));
+  await ring.clock.advance(60_000);
+  assert.deepEqual(ring.nodes.map(isReady), [true, false, false]);
+  await ring.stop();
+  await ring.clock.run(Promise.all(starts));
+});
+
+test("[TXR4] copy interrupted: the store counts as empty and is copied again, merged with what is there", async () => {
+  const [first, , third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await write(first, 1);
+  await ring.clock.advance(1000);
+  await ring.halt(third);
+  const partial = third.store
+    .crash()
+    .entries.filter(({ key }) => key[0] === 0x72)
+    .slice(1);
+  await ring.restart(third, { entries: partial });
+  assert.deepEqual(rowsOf(third), rowsOf(first));
+});
+
+test("[TXR4] copy: one peer's row is corrupt: the sound one is kept", async () => {
+  const [first, , third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await write(first, 1);
+  await ring.clock.advance(1000);
+  await ring.halt(third);
+  const sound = rowsOf(first);
+  const { key, value } = sound.at(-1)!;
+  const spoilt = Uint8Array.from(value);
+  spoilt[9]! ^= 1;
+  await first.store.batch([{ kind: "put", key, value: spoilt }], { sync: true });
+  await ring.restart(third, EMPTY);
+  assert.deepEqual(rowsOf(third), sound);
+});
+
+test("[TXR4] members differ: a node configured for another ring refuses to start and says why; so does its own store", async () => {
+  ring = new MemoryRing({ size: 3 });
+  const [first] = ring.nodes as [MemoryNode, MemoryNode, MemoryNode];
+  await writeMarker(first.store, { kind: "formed", members: ["node-1", "node-2", "node-4"] }, checksum);
+  await assert.rejects(ring.clock.run(first.service.start()), /a ring's members never change/);
+  const other = new MemoryRing({
+    size: 1,
+    config: { ring: ring.ringOf(["node-1", "node-2", "node-4"]) },
+    network: ring.network,
+    clock: ring.clock,
+  });
+  const second = ring.nodes[1]!.service.start().catch((error: Error) => error.message);
+  await assert.rejects(ring.clock.run(other.nodes[0]!.service.start()), /configured for \[node-1, node-2, node-4\]/);
+  await ring.stop();
+  await ring.clock.run(second);
+});
+
+test("single node: empty store: serves at once, alone", async () => {
+  ring = new MemoryRing({ size: 1 });
+  await ring.start();
+  assert.ok(isReady(ring.nodes[0]!));
+});
+
+test("copy: rows beyond a page: all of them, in pages", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  const rows = Array.from({ length: 2500 }, (_, at) => rowEntry(at));
+  for (const node of [first, second])
+    await node.store.batch(
+      rows.map(({ key, value }) => ({ kind: "put", key, value })),
+      { sync: true },
+    );
+  await ring.halt(third);
+  await ring.restart(third, EMPTY);
+  assert.deepEqual(rowsOf(third), rowsOf(first));
+});
+
+function rowEntry(at: number): KeyValueEntry {
+  const key: RowKey = { table: "many", partition: [{ kind: "text", value: "p" }], clustering: [{ kind: "bigint", value: BigInt(at) }] };
+  const mutation: Mutation = { kind: "insert", key, columns: [], timestampUs: 5n };
+  return { key: storedRowKey(encodeRowKey(key)), value: sealRecord(1, encodeImage(imageOf(mutation)), checksum) };
+}
+
+test("marker: damaged: the node does not start", async () => {
+  ring = new MemoryRing({ size: 1 });
+  const store = new MemoryKeyValue();
+  await writeMarker(store, { kind: "formed", members: ["node-1"] }, checksum);
+  const [entry] = store.contents();
+  entry!.value[8]! ^= 1;
+  await store.batch([{ kind: "put", key: entry!.key, value: entry!.value }], { sync: true });
+  await assert.rejects(ring.clock.run(ring.beginRestart(ring.nodes[0]!, store.crash())), { code: "CORRUPT_DATA" });
+});
