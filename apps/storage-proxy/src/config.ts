@@ -1,10 +1,5 @@
 import { serverShape, z } from "@concord/config";
-
-const node = z.strictObject({
-  name: z.string().min(1).max(64),
-  address: z.string().regex(/^.+:\d+$/, "expected host:port"),
-  datacenter: z.string().min(1).max(64).default("local"),
-});
+import { ringProblem, ringShape } from "./ring-shape.ts";
 
 const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).default(standard).describe(text);
@@ -16,10 +11,7 @@ export const storageProxySchema = z
     nodeName: z.string().min(1).max(64).default("storage-proxy").describe("this node's name in the ring"),
     datacenter: z.string().min(1).max(64).default("local").describe("where this node stands"),
     dataFolder: z.string().min(1).default("./.concord/storage-proxy").describe("folder of this node's store"),
-    ring: z
-      .array(node)
-      .default([])
-      .describe("all nodes of the ring with name, address and datacenter, this one included; 1 or 3, for ever; empty = this node alone"),
+    ring: ringShape,
     schemaAuthority: z
       .enum(["ring", "coordinator"])
       .default("ring")
@@ -39,11 +31,3 @@ export const storageProxySchema = z
   });
 
 export type StorageProxyConfig = z.output<typeof storageProxySchema>;
-
-function ringProblem(ring: readonly { readonly name: string }[], nodeName: string): string | undefined {
-  if (ring.length === 0) return undefined;
-  const names = new Set(ring.map((member) => member.name));
-  if (ring.length !== 1 && ring.length !== 3) return `a ring has 1 or 3 nodes, not ${ring.length}`;
-  if (names.size !== ring.length) return "two nodes have the same name";
-  return names.has(nodeName) ? undefined : `this node, ${nodeName}, is not among ${[...names].join(", ")}`;
-}

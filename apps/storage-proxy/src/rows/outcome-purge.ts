@@ -1,9 +1,52 @@
+import type { Engine } from "@concord/engine";
 import { decodeRowKey, encodePartition, type KeyValue, type KeyValueEntry, type StepRunner, type StoreStep } from "@concord/ports";
 import { storedRowKey } from "@concord/quorum";
-import { PURGE_MARGIN_MS, PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "../limits.ts";
+import { toConcordError, type Environment, type Timer } from "@concord/runtime";
+import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS, PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "../limits.ts";
 
 export const OUTCOMES_TABLE = "concord_outcomes";
 export const OUTCOME_BUCKET_MS = 60_000;
+
+export interface OutcomePurgeOptions {
+  readonly engine: Engine;
+  readonly environment: Environment;
+  readonly outcomeRetentionMs: number;
+}
+
+/** Purges at an interval, in the background. */
+export class OutcomePurge {
+  readonly #options: OutcomePurgeOptions;
+  #state: { readonly kind: "stopped" } | { readonly kind: "waiting"; readonly timer: Timer } | { readonly kind: "running" } = {
+    kind: "stopped",
+  };
+
+  constructor(options: OutcomePurgeOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const timer = this.#options.environment.clock.setTimer(PURGE_INTERVAL_MS, () => void this.#run());
+    this.#state = { kind: "waiting", timer };
+  }
+
+  /** No further run begins. */
+  stop(): void {
+    if (this.#state.kind === "waiting") this.#state.timer.cancel();
+    this.#state = { kind: "stopped" };
+  }
+
+  async #run(): Promise<void> {
+    const { engine, environment, outcomeRetentionMs } = this.#options;
+    this.#state = { kind: "running" };
+    try {
+      const rows = await purgeOutcomes({ reader: engine, runner: engine, nowMs: environment.clock.nowMs(), outcomeRetentionMs });
+      environment.metrics.count("storage_outcomes_purged_total", rows);
+    } catch (thrown) {
+      environment.log.warn("purging old outcomes failed", { reason: toConcordError(thrown).message });
+    }
+    if (this.#state.kind === "running") this.start();
+  }
+}
 
 export interface PurgeOptions {
   readonly reader: { range: KeyValue["range"] };
