@@ -7,7 +7,6 @@ import { composeStorageProxy, STORAGE_PROXY_METRICS, storageProxySchema } from "
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const loaded = loadConfig({ name: "storage-proxy", schema: storageProxySchema, argv: process.argv.slice(2), env: process.env, readFile });
-
 if (loaded.kind === "invalid") {
   process.stderr.write(`${loaded.problems.join("\n")}\n`);
   process.exitCode = 2;

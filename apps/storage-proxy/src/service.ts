@@ -1,6 +1,6 @@
 import type { KeyValue } from "@concord/ports";
 import type { Service, ServiceHost } from "@concord/rpc";
-import { assert, ConcordError, toConcordError, type Log } from "@concord/runtime";
+import { assert, ConcordError, type Log } from "@concord/runtime";
 import type { StorageProxyConfig } from "./config.ts";
 import type { NodeParts, Parts } from "./node-parts.ts";
 
@@ -18,10 +18,9 @@ export interface StorageProxyWiring {
 }
 
 type State =
-  | { readonly kind: "new" }
+  | { readonly kind: "new" | "stopped" }
   | { readonly kind: "starting"; readonly store: KeyValue; readonly host: ServiceHost | undefined }
-  | { readonly kind: "serving"; readonly store: KeyValue; readonly host: ServiceHost; readonly parts: NodeParts }
-  | { readonly kind: "stopped" };
+  | { readonly kind: "serving"; readonly store: KeyValue; readonly host: ServiceHost; readonly parts: NodeParts };
 
 /** One storage-proxy node: make the store safe, then serve; drain, then close. */
 export class StorageProxyService {
@@ -81,9 +80,7 @@ export class StorageProxyService {
       await state.parts.engine.whenIdle();
     }
     this.#wiring.closePeers();
-    await state.store
-      .close()
-      .catch((thrown: unknown) => this.#wiring.log.warn("the store did not close well", { reason: toConcordError(thrown).message }));
+    await state.store.close().catch(() => this.#wiring.log.warn("the store did not close well"));
   }
 
   #parts(): NodeParts {
