@@ -10,6 +10,7 @@ import {
   type TimeId,
   type Timer,
 } from "@concord/runtime";
+import { waitForAcks } from "./acks.ts";
 import { decodeEntry, type BatchEntry, type DeadLetter, type DeadLetterReason } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchLog, PendingBatch } from "./batch-log.ts";
@@ -70,12 +71,12 @@ export class BatchReplay {
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
-    await this.#run;
+    await this.#settled();
   }
 
   /** Replays all pending entries, whatever their age. */
   async replayNow(): Promise<ReplayCount> {
-    await this.#run;
+    await this.#settled();
     return this.#replay(() => true);
   }
 
@@ -123,6 +124,11 @@ export class BatchReplay {
     });
   }
 
+  /** The run in progress has ended, however. */
+  async #settled(): Promise<void> {
+    await this.#run?.catch(() => undefined);
+  }
+
   #replay(selects: (pending: PendingBatch) => boolean): Promise<ReplayCount> {
     const run = this.#replayAll(selects).finally(() => (this.#run = undefined));
     this.#run = run;
@@ -159,16 +165,14 @@ export class BatchReplay {
 
   /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
   async #complete(pending: PendingBatch, entry: BatchEntry): Promise<ReplayResult> {
-    const { nodes, writeTimeoutMs } = this.#ring;
-    const missing = nodes.filter((node) => !pending.confirmed.has(node.name));
-    await Promise.all(missing.filter((node) => node.rows.reachable).map((node) => this.#applyTo(node, pending, entry)));
+    const { nodes } = this.#ring;
+    const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && node.rows.reachable);
+    await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));
     if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";
     this.#ring.killPoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
     const others = nodes.filter((node) => node.name !== this.#ring.self && pending.holders.includes(node.name));
-    await Promise.all(
-      others.map((node) => node.batchLog.remove([pending.id], writeTimeoutMs).catch((thrown: unknown) => this.#notRemoved(node, thrown))),
-    );
+    await this.#all(others.map((node) => this.#removeAt(node, pending.id)));
     await this.#options.runner.submit(this.#options.batchLog.remove([pending.id]));
     return "completed";
   }
@@ -182,9 +186,18 @@ export class BatchReplay {
     }
   }
 
-  /** Its holder completes it again, which changes nothing (LB10). */
-  #notRemoved(node: BatchNode, thrown: unknown): void {
-    this.#log.debug("replay: a holder did not confirm the removal", { holder: node.name, reason: toConcordError(thrown).code });
+  /** A holder that does not hear of it completes the batch again, which changes nothing (LB10). */
+  async #removeAt(node: BatchNode, id: TimeId): Promise<void> {
+    try {
+      await node.batchLog.remove([id], this.#ring.writeTimeoutMs);
+    } catch (thrown) {
+      this.#log.debug("replay: a holder did not confirm the removal", { holder: node.name, reason: toConcordError(thrown).code });
+    }
+  }
+
+  /** At most one write timeout, whatever the nodes do. */
+  async #all(calls: readonly Promise<void>[]): Promise<void> {
+    if (calls.length > 0) await waitForAcks(this.#ring.clock, this.#ring.writeTimeoutMs, calls.length, calls);
   }
 
   async #setAside(id: TimeId, reason: DeadLetterReason): Promise<ReplayResult> {

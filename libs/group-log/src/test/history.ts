@@ -10,12 +10,12 @@ const TIMEOUT_MS = 60;
 
 /** What must hold of every history, checked the moment it is observed. */
 export class Observer {
-  readonly decided = new Map<bigint, string>();
+  /** By seq: the content, and the epoch under which it was first logged. */
+  readonly decided = new Map<bigint, { readonly content: string; readonly epoch: bigint; readonly ceilingUs: bigint }>();
   readonly applied = new Map<bigint, string>();
   readonly #owners = new Map<bigint, string>();
   loggedCount = 0;
   takeovers = 0;
-  #ceilingUs = 0n;
 
   raised(epoch: bigint, owner: string, outcome: RaiseOutcome): void {
     if (outcome.kind !== "raised") return;
@@ -23,24 +23,25 @@ export class Observer {
     if (known !== undefined && known !== owner) throw new Error(`epoch ${epoch} has owners ${known} and ${owner}`);
     this.#owners.set(epoch, owner);
     const tail = new Map(outcome.tail.entries.map((entry) => [entry.seq, text(entry.bytes)]));
-    for (const [seq, content] of this.decided) {
+    for (const [seq, { content, epoch: decidedEpoch, ceilingUs }] of this.decided) {
+      // what a later owner logged meanwhile is none of this raise's business: it comes too late, its owner is fenced
+      if (decidedEpoch >= epoch) continue;
+      if (outcome.tail.timestampCeilingUs < ceilingUs) throw new Error("the ceiling went back");
       if (seq <= outcome.tail.appliedSeq) {
         if (this.applied.get(seq) !== content) throw new Error(`decided ${seq} was trimmed before it was applied`);
       } else if (tail.get(seq) !== content) throw new Error(`decided ${seq}=${content} is ${tail.get(seq)} in the tail of epoch ${epoch}`);
     }
-    if (outcome.tail.timestampCeilingUs < this.#ceilingUs) throw new Error("the ceiling went back");
   }
 
-  logged(seq: bigint, content: string, ceilingUs: bigint): void {
+  logged(seq: bigint, epoch: bigint, content: string, ceilingUs: bigint): void {
     const known = this.decided.get(seq);
-    if (known !== undefined && known !== content) throw new Error(`seq ${seq} was decided as ${known} and as ${content}`);
-    this.decided.set(seq, content);
+    if (known === undefined) this.decided.set(seq, { content, epoch, ceilingUs });
+    else if (known.content !== content) throw new Error(`seq ${seq} was decided as ${known.content} and as ${content}`);
     this.loggedCount += 1;
-    if (ceilingUs > this.#ceilingUs) this.#ceilingUs = ceilingUs;
   }
 
   applies(seq: bigint, content: string): void {
-    const known = this.applied.get(seq) ?? this.decided.get(seq);
+    const known = this.applied.get(seq) ?? this.decided.get(seq)?.content;
     if (known !== content) throw new Error(`applied ${seq}=${content}, decided is ${known}`);
     this.applied.set(seq, content);
   }
@@ -96,7 +97,7 @@ function observed(world: World, client: string): GroupLog {
     },
     async append(request, timeoutMs) {
       const outcome = await log.append(request, timeoutMs);
-      if (outcome.kind === "logged") world.observer.logged(request.seq, text(request.bytes), request.timestampCeilingUs);
+      if (outcome.kind === "logged") world.observer.logged(request.seq, request.epoch, text(request.bytes), request.timestampCeilingUs);
       return outcome;
     },
     verify: (group, epoch, owner, timeoutMs) => log.verify(group, epoch, owner, timeoutMs),

@@ -1,0 +1,354 @@
+// Executing batches in a ring in memory whose links and crashes each test controls; time moves by hand.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { encodeMutation, type Mutation } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { decodeEntry, entryKey } from "./batch-entry.ts";
+import type { BatchRequest } from "./batch-executor.ts";
+import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, EXECUTING_BATCHES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
+import { checksum, GRACE_MS, insert, inserts, MemoryRing, settle, valueAt, WRITE_TIMEOUT_MS } from "./test/memory-ring.ts";
+
+const PARTITIONS = ["p1", "p2", "p3"];
+
+function requestOf(ring: MemoryRing, change: Partial<BatchRequest> = {}): BatchRequest {
+  return { id: ring.newId(), timestampUs: undefined, mutationsAt: inserts(PARTITIONS, "v1"), unlogged: false, ...change };
+}
+
+/** The error of a batch that must fail, time moved on as far as needed. */
+async function failure(ring: MemoryRing, result: Promise<unknown>): Promise<ConcordError> {
+  const settled = result.then(
+    () => new Error("the batch succeeded"),
+    (thrown: unknown) => thrown,
+  );
+  await ring.clock.advance(3 * WRITE_TIMEOUT_MS);
+  const thrown = await settled;
+  assert.ok(thrown instanceof ConcordError, String(thrown));
+  return thrown;
+}
+
+const holding = (ring: MemoryRing): number[] => ring.nodes.map((node) => node.process?.batchLog.size ?? -1);
+
+test("[LB1] batch: no timestamp given: one is drawn and all writes have it", async () => {
+  const ring = await MemoryRing.open(3);
+  const drawn: bigint[] = [];
+  const mutationsAt = (atUs: bigint): Mutation[] => {
+    drawn.push(atUs);
+    return inserts(PARTITIONS, "v1")(atUs);
+  };
+  const result = await ring.process(0).executor.execute(requestOf(ring, { mutationsAt }));
+  assert.deepEqual(drawn, [result.timestampUs]);
+  for (const image of ring.node(1).rows.values()) assert.equal(image.markerUs, result.timestampUs);
+});
+
+test("[LB1] batch: timestamp given: all writes have it", async () => {
+  const ring = await MemoryRing.open(3);
+  const result = await ring.process(0).executor.execute(requestOf(ring, { timestampUs: 77n }));
+  assert.equal(result.timestampUs, 77n);
+  for (const image of ring.node(2).rows.values()) assert.equal(image.markerUs, 77n);
+});
+
+test("[LB1] batch: a write with another timestamp: BATCH_INVALID, nothing written", async () => {
+  const ring = await MemoryRing.open(3);
+  const mutationsAt = (atUs: bigint): Mutation[] => [insert("p1", "v", atUs), insert("p2", "v", atUs + 1n)];
+  assert.equal((await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })))).code, "BATCH_INVALID");
+  assert.deepEqual(ring.steps, []);
+});
+
+test("[LB2] batch: no quorum reachable: refused before anything is written", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-1", "down").set("node-0>node-2", "down");
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
+  assert.equal(error.code, "REPLICAS_UNAVAILABLE");
+  assert.equal(error.applied, "no");
+  assert.deepEqual([error.metadata["writeType"], error.metadata["outcome"]], ["BATCH_LOG", "NOT_LOGGED"]);
+  assert.deepEqual(ring.steps, []);
+});
+
+test("[LB3] batch: all nodes there: the two others hold it before the first row is written, the answer names them", async () => {
+  const ring = await MemoryRing.open(3);
+  const result = await ring.process(1).executor.execute(requestOf(ring));
+  assert.deepEqual([...result.holders].sort(), ["node-0", "node-2"]);
+  const order = ring.steps.map((step) => step.what);
+  assert.ok(order.lastIndexOf("put") < order.indexOf("apply"), order.join());
+  assert.deepEqual(
+    ring.steps
+      .filter((step) => step.what === "put")
+      .map((step) => step.node)
+      .sort(),
+    ["node-0", "node-2"],
+  );
+});
+
+test("[LB3] batch: one other node there: it and the own synced log hold it", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-2", "down");
+  const result = await ring.process(0).executor.execute(requestOf(ring));
+  assert.deepEqual([...result.holders].sort(), ["node-0", "node-1"]);
+  assert.deepEqual(holding(ring), [1, 1, 0]);
+});
+
+test("[LB3] batch: single node: its own log holds it", async () => {
+  const ring = await MemoryRing.open(1);
+  const result = await ring.process(0).executor.execute(requestOf(ring));
+  assert.deepEqual(result.holders, ["node-0"]);
+  assert.equal(ring.steps[0]?.what, "put");
+});
+
+test("[LB3] batch: waits for both holders: one silent: not acknowledged, no row written", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-2", "stuck");
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
+  assert.equal(error.code, "BATCH_LOG_TIMEOUT");
+  assert.ok(!ring.steps.some((step) => step.what === "apply"));
+});
+
+test("[LB4] [LBD8] batch: log write lost: LOG_UNKNOWN; the same id again has the first timestamp", async () => {
+  const ring = await MemoryRing.open(3);
+  const request = requestOf(ring);
+  ring.links.set("node-0>node-2", "mute");
+  const error = await failure(ring, ring.process(0).executor.execute(request));
+  assert.deepEqual([error.code, error.applied, error.metadata["outcome"]], ["BATCH_LOG_TIMEOUT", "unknown", "LOG_UNKNOWN"]);
+  const stored = await ring.node(2).store.get(entryKey(request.id));
+  const firstUs = decodeEntry(stored!, checksum).timestampUs;
+  ring.links.clear();
+  const result = await ring.process(0).executor.execute(request);
+  assert.equal(result.timestampUs, firstUs);
+  for (const node of ring.nodes) assert.equal(valueAt(node, "p2"), "v1");
+});
+
+test("[LB5] batch: one replica silent: acknowledged at quorum, the entry stays", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:after-log") ring.links.set("node-0>node-2", "stuck");
+  };
+  await ring.process(0).executor.execute(requestOf(ring));
+  assert.equal(valueAt(ring.node(1), "p3"), "v1");
+  await ring.clock.advance(GRACE_MS);
+  assert.deepEqual(holding(ring), [0, 1, 1]);
+});
+
+test("[LB6] batch: logged but no quorum in time: LOGGED_PENDING with write type BATCH; replay completes it", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:after-log") ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
+  };
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
+  assert.deepEqual([error.code, error.metadata["writeType"], error.metadata["outcome"]], ["BATCH_TIMEOUT", "BATCH", "LOGGED_PENDING"]);
+  await ring.process(1).replay.runOnce();
+  for (const node of ring.nodes) assert.equal(valueAt(node, "p1"), "v1");
+});
+
+test("[LB7] batch: every replica has it: the holders are told in the background", async () => {
+  const ring = await MemoryRing.open(3);
+  await ring.process(0).executor.execute(requestOf(ring));
+  await settle();
+  assert.deepEqual(holding(ring), [0, 0, 0]);
+  assert.equal(await ring.node(1).store.get(entryKey(ring.newId())), undefined);
+  assert.deepEqual(ring.node(1).store.contents(), []);
+});
+
+test("[LB7] batch: the removal is lost: replay removes it, the rows are unchanged", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:before-remove") ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
+  };
+  await ring.process(0).executor.execute(requestOf(ring));
+  await settle();
+  const before = ring.node(1).contents();
+  assert.deepEqual(holding(ring), [0, 1, 1]);
+  await ring.clock.advance(2 * GRACE_MS);
+  assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
+  assert.deepEqual(holding(ring), [0, 0, 0]);
+  assert.equal(ring.node(1).contents(), before);
+});
+
+test("[LBD1] batch: a replica lacks it: the holders keep the entry until it has it", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-2", "down").set("node-1>node-2", "down");
+  await ring.process(0).executor.execute(requestOf(ring));
+  await ring.clock.advance(2 * GRACE_MS);
+  assert.deepEqual(await ring.process(1).replay.runOnce(), { completed: 0, kept: 1, deadLettered: 0 });
+  assert.equal(valueAt(ring.node(2), "p1"), undefined);
+  ring.links.clear();
+  assert.deepEqual(await ring.process(1).replay.runOnce(), { completed: 1, kept: 0, deadLettered: 0 });
+  assert.equal(valueAt(ring.node(2), "p1"), "v1");
+});
+
+test("[LBD2] batch: a holder crashes right after it confirmed: the entry is on its disk", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:after-log") for (const node of ring.nodes) ring.crash(node);
+  };
+  void ring
+    .process(0)
+    .executor.execute(requestOf(ring))
+    .catch(() => undefined);
+  await settle();
+  for (const node of ring.nodes) await ring.start(node);
+  assert.deepEqual(holding(ring), [0, 1, 1]);
+});
+
+test("[LB12] batch: unlogged asked for: no log is written", async () => {
+  const ring = await MemoryRing.open(3);
+  const result = await ring.process(0).executor.execute(requestOf(ring, { unlogged: true }));
+  assert.deepEqual(result.holders, []);
+  assert.ok(ring.steps.every((step) => step.what === "apply"));
+});
+
+test("[LB12] batch: all rows of one partition: no log is written", async () => {
+  const ring = await MemoryRing.open(3);
+  const mutationsAt = (atUs: bigint): Mutation[] => [insert("p1", "v", atUs, "c1"), insert("p1", "v", atUs, "c2")];
+  const result = await ring.process(0).executor.execute(requestOf(ring, { mutationsAt }));
+  assert.deepEqual(result.holders, []);
+  assert.ok(ring.steps.every((step) => step.what === "apply"));
+});
+
+test("[LB14] batch: nothing asked for: it is logged", async () => {
+  const ring = await MemoryRing.open(3);
+  assert.equal((await ring.process(0).executor.execute(requestOf(ring))).holders.length, 2);
+});
+
+test("[LB12] unlogged batch: no quorum in time: WRITE_TIMEOUT of write type UNLOGGED_BATCH", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring, { unlogged: true })));
+  assert.deepEqual([error.code, error.applied, error.metadata["writeType"]], ["WRITE_TIMEOUT", "unknown", "UNLOGGED_BATCH"]);
+});
+
+test("[LB15] batch log: the whole batch is one value with resolved mutations under one checksum", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (name, point) => {
+    if (point === "batch:after-log") ring.crash(ring.nodes.find((node) => node.name === name)!);
+  };
+  const request = requestOf(ring, { timestampUs: 99n });
+  void ring
+    .process(0)
+    .executor.execute(request)
+    .catch(() => undefined);
+  await settle();
+  const stored = ring.node(1).store.contents();
+  assert.equal(stored.length, 1);
+  const entry = decodeEntry(stored[0]!.value, checksum);
+  assert.deepEqual([entry.id, entry.coordinator, entry.timestampUs, entry.rowCount], [request.id, "node-0", 99n, 3]);
+  assert.deepEqual(
+    entry.mutations.map((mutation) => [...mutation]),
+    inserts(PARTITIONS, "v1")(99n).map((mutation) => [...encodeMutation(mutation)]),
+  );
+  const flipped = stored[0]!.value.slice();
+  flipped[flipped.length - 1]! ^= 1;
+  assert.throws(() => decodeEntry(flipped, checksum), { code: "CORRUPT_DATA" });
+});
+
+test("[LBD8] batch: the id again: the first outcome, nothing written", async () => {
+  const ring = await MemoryRing.open(3);
+  const request = requestOf(ring);
+  const first = await ring.process(0).executor.execute(request);
+  await settle();
+  const steps = ring.steps.length;
+  assert.deepEqual(await ring.process(0).executor.execute(request), first);
+  assert.equal(ring.steps.length, steps);
+});
+
+test("[LBD8] batch: the id again while it runs: both are given the one result", async () => {
+  const ring = await MemoryRing.open(3);
+  const request = requestOf(ring);
+  const { executor } = ring.process(0);
+  const [first, second] = await Promise.all([executor.execute(request), executor.execute(request)]);
+  assert.deepEqual(first, second);
+  assert.equal(ring.steps.filter((step) => step.what === "put").length, 2);
+});
+
+test("[LBD8] batch: the id with another payload: IDEMPOTENCY_MISMATCH, nothing written", async () => {
+  const ring = await MemoryRing.open(3);
+  const request = requestOf(ring);
+  await ring.process(0).executor.execute(request);
+  await settle();
+  const before = ring.node(1).contents();
+  for (const change of [{ mutationsAt: inserts(PARTITIONS, "v2") }, { unlogged: true }, { timestampUs: 5n }]) {
+    const error = await failure(ring, ring.process(0).executor.execute({ ...request, ...change }));
+    assert.equal(error.code, "IDEMPOTENCY_MISMATCH");
+  }
+  assert.equal(ring.node(1).contents(), before);
+});
+
+test("[LBD8] batch: the id with another payload at another node while the first is held: IDEMPOTENCY_MISMATCH", async () => {
+  const ring = await MemoryRing.open(3);
+  const request = requestOf(ring, { timestampUs: 50n });
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:after-log") ring.crash(ring.node(0));
+  };
+  void ring
+    .process(0)
+    .executor.execute(request)
+    .catch(() => undefined);
+  await settle();
+  ring.onKillPoint = () => undefined;
+  await ring.start(ring.node(0));
+  const error = await failure(ring, ring.process(1).executor.execute({ ...request, mutationsAt: inserts(PARTITIONS, "v2") }));
+  assert.equal(error.code, "IDEMPOTENCY_MISMATCH");
+  for (const node of ring.nodes) assert.equal(valueAt(node, "p1"), undefined);
+});
+
+test("[LBD8] batch: the id after the window: executed anew", async () => {
+  const ring = await MemoryRing.open(3);
+  const request = requestOf(ring);
+  const first = await ring.process(0).executor.execute(request);
+  await ring.clock.advance(IDEMPOTENCY_WINDOW_MS + 1);
+  const second = await ring.process(0).executor.execute(request);
+  assert.ok(second.timestampUs > first.timestampUs);
+});
+
+test("[LBD14] batch: two images of one row at one timestamp: BATCH_INVALID, nothing written", async () => {
+  const ring = await MemoryRing.open(3);
+  const mutationsAt = (atUs: bigint): Mutation[] => [insert("p1", "v1", atUs), insert("p2", "v", atUs), insert("p1", "v2", atUs)];
+  assert.equal((await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })))).code, "BATCH_INVALID");
+  assert.deepEqual(ring.steps, []);
+});
+
+test("[LBD14] batch: a delete one tick before its insert: the row is there", async () => {
+  const ring = await MemoryRing.open(3);
+  const { executor } = ring.process(0);
+  await executor.execute(requestOf(ring));
+  const mutationsAt = (atUs: bigint): Mutation[] => {
+    const { key } = insert("p1", "", atUs);
+    return [{ kind: "delete", key, timestampUs: atUs - 1n }, insert("p1", "v2", atUs), insert("p2", "v2", atUs)];
+  };
+  await executor.execute(requestOf(ring, { mutationsAt }));
+  assert.deepEqual(
+    PARTITIONS.map((partition) => valueAt(ring.node(1), partition)),
+    ["v2", "v2", "v1"],
+  );
+});
+
+test("batch: writes nothing: BATCH_INVALID", async () => {
+  const ring = await MemoryRing.open(3);
+  assert.equal((await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt: () => [] })))).code, "BATCH_INVALID");
+});
+
+test("[LBD11] batch: rows at the limit: executed; one more: LIMIT_EXCEEDED with the limit named", async () => {
+  const ring = await MemoryRing.open(3);
+  const partitions = Array.from({ length: BATCH_ROWS_MAX + 1 }, (_, at) => `q${at}`);
+  await ring.process(0).executor.execute(requestOf(ring, { mutationsAt: inserts(partitions.slice(1), "v") }));
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt: inserts(partitions, "v") })));
+  assert.deepEqual([error.code, error.metadata["limit"], error.applied], ["LIMIT_EXCEEDED", "BATCH_ROWS_MAX", "no"]);
+});
+
+test("[LBD11] batch: bytes above the limit: LIMIT_EXCEEDED with the limit named", async () => {
+  const ring = await MemoryRing.open(3);
+  const mutationsAt = inserts(["p1", "p2"], "x".repeat(BATCH_BYTES_MAX / 2));
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })));
+  assert.deepEqual([error.code, error.metadata["limit"]], ["LIMIT_EXCEEDED", "BATCH_BYTES_MAX"]);
+});
+
+test("batch: more at the same time than the limit: OVERLOADED, applied no", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
+  const { executor } = ring.process(0);
+  const running = Array.from({ length: EXECUTING_BATCHES_MAX }, () => executor.execute(requestOf(ring)).catch(() => undefined));
+  const error = await executor.execute(requestOf(ring)).catch((thrown: unknown) => thrown);
+  assert.ok(error instanceof ConcordError);
+  assert.deepEqual([error.code, error.applied], ["OVERLOADED", "no"]);
+  await ring.clock.advance(2 * WRITE_TIMEOUT_MS);
+  await Promise.all(running);
+  assert.equal(executor.executing, 0);
+});

@@ -1,0 +1,229 @@
+// Replay: kill points, crashes of coordinator and holders, dead letters. Time moves by hand.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sealRecord } from "@concord/codec";
+import { timeIdToBytes, type TimeId } from "@concord/runtime";
+import { decodeEntry, entryKey, letterKey } from "./batch-entry.ts";
+import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
+
+const PARTITIONS = ["p1", "p2", "p3"];
+
+const complete = (node: MemoryNode): boolean => PARTITIONS.every((partition) => valueAt(node, partition) === "v1");
+const absent = (node: MemoryNode): boolean => PARTITIONS.every((partition) => valueAt(node, partition) === undefined);
+const logs = (ring: MemoryRing): number[] => ring.nodes.map((node) => node.process!.batchLog.size);
+
+function run(ring: MemoryRing, at = 0): { id: TimeId; result: Promise<unknown> } {
+  const id = ring.newId();
+  const request = { id, timestampUs: undefined, mutationsAt: inserts(PARTITIONS, "v1"), unlogged: false };
+  return {
+    id,
+    result: ring
+      .process(at)
+      .executor.execute(request)
+      .catch((thrown: unknown) => thrown),
+  };
+}
+
+/** Runs a batch at node 0, which dies at the point. */
+async function dieAt(ring: MemoryRing, point: string): Promise<TimeId> {
+  ring.onKillPoint = (node, name) => {
+    if (name === point) ring.crash(ring.nodes.find((candidate) => candidate.name === node)!);
+  };
+  const { id } = run(ring);
+  await settle();
+  ring.onKillPoint = () => undefined;
+  return id;
+}
+
+test("[LB11] kill point batch:before-log: nothing is visible, now or later", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:before-log");
+  await ring.start(ring.node(0));
+  for (let at = 0; at < 3; at += 1) await ring.process(at).replay.replayNow();
+  assert.ok(ring.nodes.every(absent));
+});
+
+for (const point of ["batch:after-log", "batch:after-first-replica", "batch:before-remove"]) {
+  test(`[LB8] [LB11] kill point ${point}: complete everywhere after the grace period`, async () => {
+    const ring = await MemoryRing.open(3);
+    await dieAt(ring, point);
+    await ring.start(ring.node(0));
+    assert.ok(logs(ring)[1] === 1 && logs(ring)[2] === 1, "both holders have it");
+    assert.deepEqual(await ring.process(1).replay.runOnce(), { completed: 0, kept: 0, deadLettered: 0 });
+    await ring.clock.advance(2 * GRACE_MS);
+    await ring.process(1).replay.runOnce();
+    assert.ok(ring.nodes.every(complete));
+    assert.deepEqual(logs(ring), [0, 0, 0]);
+  });
+}
+
+test("[LB8] kill point replay:before-remove: the holder dies there: the next run changes nothing and removes", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  await ring.clock.advance(2 * GRACE_MS);
+  ring.onKillPoint = (_, name) => {
+    if (name === "replay:before-remove") ring.crash(ring.node(1));
+  };
+  void ring.process(1).replay.runOnce();
+  await settle();
+  ring.onKillPoint = () => undefined;
+  await ring.start(ring.node(1));
+  assert.ok(ring.nodes.every(complete));
+  const before = ring.node(0).contents();
+  assert.equal((await ring.process(1).replay.replayNow()).completed, 1);
+  assert.equal(ring.node(0).contents(), before);
+  assert.deepEqual(logs(ring), [0, 0, 0]);
+});
+
+test("[LB8] replay: original timestamp: a newer write is not overwritten", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  const newer = { id: ring.newId(), timestampUs: undefined, mutationsAt: inserts(["p1", "p9"], "newer"), unlogged: false };
+  await ring.clock.advance(1);
+  await ring.process(2).executor.execute(newer);
+  await ring.process(1).replay.replayNow();
+  for (const node of ring.nodes) assert.deepEqual([valueAt(node, "p1"), valueAt(node, "p2")], ["newer", "v1"]);
+});
+
+test("[LB8] replay: started: looks at each interval by itself", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  ring.process(1).replay.start();
+  await ring.clock.advance(GRACE_MS - 1);
+  assert.ok(ring.nodes.every(absent));
+  await ring.clock.advance(2 * INTERVAL_MS);
+  assert.ok(ring.nodes.every(complete));
+  await ring.process(1).replay.stop();
+});
+
+test("[LB10] replay: two holders at once, and the coordinator: the rows are the same as after one", async () => {
+  const ring = await MemoryRing.open(3);
+  const id = ring.newId();
+  const request = { id, timestampUs: 500n, mutationsAt: inserts(PARTITIONS, "v1"), unlogged: false };
+  const replays: Promise<unknown>[] = [];
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:after-log") replays.push(ring.process(1).replay.replayNow(), ring.process(2).replay.replayNow());
+  };
+  await ring.process(0).executor.execute(request);
+  await Promise.all(replays);
+  await settle();
+  const once = await MemoryRing.open(3);
+  await once.process(0).executor.execute(request);
+  assert.ok(ring.nodes.every(complete));
+  for (const node of ring.nodes) assert.equal(node.contents(), once.node(1).contents());
+  assert.deepEqual(logs(ring), [0, 0, 0]);
+});
+
+test("[LBD4] replay: the second holder waits one grace period more", async () => {
+  const ring = await MemoryRing.open(3);
+  const id = await dieAt(ring, "batch:after-log");
+  const entry = decodeEntry((await ring.node(1).store.get(entryKey(id)))!, checksum);
+  const second = ring.nodes.findIndex((node) => node.name === entry.holders[1]);
+  await ring.start(ring.node(0));
+  await ring.clock.advance(GRACE_MS);
+  assert.equal((await ring.process(second).replay.runOnce()).completed, 0);
+  await ring.clock.advance(GRACE_MS);
+  assert.equal((await ring.process(second).replay.runOnce()).completed, 1);
+});
+
+test("[LB3] restart: the node's own entry: replayed without waiting", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-2", "down");
+  await dieAt(ring, "batch:after-log");
+  ring.links.clear();
+  await ring.start(ring.node(0));
+  assert.deepEqual(logs(ring), [1, 1, 0]);
+  assert.equal((await ring.process(0).replay.runOnce()).completed, 1);
+  assert.ok(ring.nodes.every(complete));
+  assert.deepEqual(logs(ring), [0, 0, 0]);
+});
+
+test("[LB3] restart: single node died after logging: complete after its start", async () => {
+  const ring = await MemoryRing.open(1);
+  await dieAt(ring, "batch:after-log");
+  assert.ok(absent(ring.node(0)));
+  await ring.start(ring.node(0));
+  await ring.process(0).replay.runOnce();
+  assert.ok(complete(ring.node(0)));
+});
+
+test("[LBD1] replay: a replica is away: kept; what has confirmed is not sent again", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(2 * GRACE_MS);
+  assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
+  const before = ring.steps.length;
+  assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
+  assert.equal(ring.steps.length, before, "the others have it already");
+  await ring.start(ring.node(0));
+  assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
+  assert.ok(ring.nodes.every(complete));
+});
+
+test("[LBD6] replay: an entry that fails its check: dead letter with its bytes and reason, never dropped", async () => {
+  const ring = await MemoryRing.open(3);
+  const id = await dieAt(ring, "batch:after-log");
+  const node = ring.node(1);
+  const bytes = (await node.store.get(entryKey(id)))!.slice();
+  bytes[20]! ^= 0xff;
+  await node.store.batch([{ kind: "put", key: entryKey(id), value: bytes }], { sync: true });
+  ring.crash(node);
+  await ring.start(node);
+  assert.equal((await ring.process(1).replay.runOnce()).deadLettered, 1);
+  const [letter] = await ring.process(1).replay.deadLetters(10);
+  assert.deepEqual([letter?.id, letter?.reason, [...letter!.entry]], [id, "UNDECODABLE", [...bytes]]);
+  assert.equal(await node.store.get(entryKey(id)), undefined);
+  await assert.rejects(ring.process(1).replay.redrive(id, true), { code: "CORRUPT_DATA" });
+  assert.notEqual(await node.store.get(letterKey(id)), undefined);
+});
+
+test("[LBD6] [LBD10] replay: an entry of a newer version: dead letter UNDECODABLE", async () => {
+  const ring = await MemoryRing.open(1);
+  const id = ring.newId();
+  const value = sealRecord(2, timeIdToBytes(id), checksum);
+  await ring.node(0).store.batch([{ kind: "put", key: entryKey(id), value }], { sync: true });
+  ring.crash(ring.node(0));
+  await ring.start(ring.node(0));
+  assert.equal((await ring.process(0).replay.runOnce()).deadLettered, 1);
+});
+
+test("[LBD6] replay: older than gc_grace: dead letter EXPIRED; redriven only by force, with the original timestamp", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.gcGraceMs = 60_000;
+  ring.crash(ring.node(1));
+  await ring.start(ring.node(1));
+  const id = await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(60_001);
+  await ring.start(ring.node(0));
+  assert.equal((await ring.process(1).replay.runOnce()).deadLettered, 1);
+  assert.ok(ring.nodes.every(absent));
+  await assert.rejects(ring.process(1).replay.redrive(id, false), { code: "BATCH_INVALID", applied: "no" });
+  assert.ok(ring.nodes.every(absent));
+  const rows = await ring.process(1).replay.redrive(id, true);
+  assert.equal(rows.length, 3);
+  assert.ok(ring.nodes.every(complete));
+  assert.deepEqual(await ring.process(1).replay.deadLetters(10), []);
+  await assert.rejects(ring.process(1).replay.redrive(id, true), { code: "NOT_FOUND" });
+});
+
+test("[LBD6] redrive: no quorum: the batch is in the log again and completed later", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.gcGraceMs = 60_000;
+  ring.crash(ring.node(1));
+  await ring.start(ring.node(1));
+  const id = await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(60_001);
+  await ring.start(ring.node(0));
+  await ring.process(1).replay.runOnce();
+  ring.links.set("node-1>node-0", "down").set("node-1>node-2", "down");
+  await assert.rejects(ring.process(1).replay.redrive(id, true), { code: "BATCH_TIMEOUT" });
+  ring.crash(ring.node(1));
+  await ring.start(ring.node(1));
+  ring.links.clear();
+  await ring.clock.advance(GRACE_MS);
+  assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
+  assert.ok(ring.nodes.every(complete));
+});
