@@ -4,7 +4,7 @@ import type { SeedReport } from "./report.ts";
 import type { Job } from "./worker.ts";
 
 /** A seed that takes longer than this hangs: its process is ended and the seed counts as violating. */
-const SEED_WALL_LIMIT_MS = 120_000;
+const SEED_WALL_LIMIT_MS = 400_000;
 
 export interface PoolOptions {
   readonly workers: number;

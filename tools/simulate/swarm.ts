@@ -24,7 +24,7 @@ export function drawSwarm(random: SeededRandom): Swarm {
     ]),
     clockSkewMs: random.pick([0, 5, 200, 3_000]),
     clockDrift: random.pick([0, 0.0001, 0.01]),
-    faultRate: random.pick([0.5, 1.5, 3, 5]),
+    faultRate: random.pick([1, 3, 5, 8]),
     clients: random.between(2, 5),
     thinkMs: random.pick([20, 60, 200]),
     timeoutMs: random.pick([400, 1_500, 4_000]),

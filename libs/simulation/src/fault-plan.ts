@@ -22,6 +22,8 @@ export type Fault =
     }
   | { readonly kind: "break"; readonly atMs: number; readonly left: string; readonly right: string }
   | { readonly kind: "crash"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly mode: CrashMode }
+  /** Several machines lose power at the same moment. */
+  | { readonly kind: "blackout"; readonly atMs: number; readonly forMs: number; readonly nodes: readonly string[] }
   /** Crashes the node at the `skip + 1`th pass of a kill point after `atMs`; of any point when none is named. */
   | {
       readonly kind: "crash-at-point";
@@ -48,6 +50,7 @@ export const FAULT_KINDS: readonly FaultKind[] = [
   "slow-link",
   "break",
   "crash",
+  "blackout",
   "crash-at-point",
   "pause",
   "replace",
@@ -108,6 +111,7 @@ function isPossible(kind: FaultKind, targets: FaultTargets): boolean {
     case "drop":
       return true;
     case "crash":
+    case "blackout":
     case "crash-at-point":
     case "pause":
     case "clock-step":
@@ -138,6 +142,8 @@ function drawFault(random: SeededRandom, kind: FaultKind, atMs: number, targets:
     }
     case "crash":
       return { kind, atMs, forMs, node: random.pick(targets.servers), mode };
+    case "blackout":
+      return { kind, atMs, forMs, nodes: targets.servers.filter(() => random.chance(0.7)) };
     case "crash-at-point": {
       const point = targets.points.length > 0 && random.chance(0.8) ? random.pick(targets.points) : undefined;
       return { kind, atMs, forMs, node: random.pick(targets.servers), point, skip: random.pick([0, 0, 1, 3, 10]), mode };

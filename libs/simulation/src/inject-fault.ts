@@ -25,6 +25,10 @@ export function injectFault(world: World, fault: Fault): void {
       world.crash(fault.node, fault.mode);
       later(fault.forMs, () => world.start(fault.node));
       return;
+    case "blackout":
+      for (const node of fault.nodes) world.crash(node, "power");
+      later(fault.forMs, () => fault.nodes.forEach((node) => world.start(node)));
+      return;
     case "crash-at-point":
       world.armKillPoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
       return;

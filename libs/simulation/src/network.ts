@@ -157,6 +157,13 @@ export class SimNetwork {
     });
   }
 
+  /** Some of a replaced process's callers find its replacement at once; the others keep the connection they have. */
+  reroute(incarnation: Incarnation): void {
+    for (const connection of this.#connections) {
+      if (connection.server === incarnation && this.#parts.random.chance(0.5)) connection.break("rerouted");
+    }
+  }
+
   breakBetween(left: string, right: string): void {
     for (const connection of this.#connections) if (connection.joins(left, right)) connection.break("fault");
   }

@@ -218,8 +218,8 @@ export class World {
   }
 
   /**
-   * Freezes the node's process and starts another one at the same address. Answers what wakes the old one (the zombie: its
-   * messages flow again) and what ends it. Only for nodes that open no store.
+   * Freezes the node's process and starts another one at the same address; about half of the callers go to the new one at once. Answers
+   * what wakes the old one (the zombie: its messages flow again) and what ends it. Only for nodes that open no store.
    */
   replace(name: string): { readonly wake: () => void; readonly end: () => void } {
     this.pause(name);
@@ -228,6 +228,7 @@ export class World {
     assert(zombie !== undefined, `node ${name} has no process to replace`);
     this.#note(`replace ${zombie.name}`);
     node.current = undefined;
+    this.network.reroute(zombie);
     this.start(name);
     return {
       wake: () => {

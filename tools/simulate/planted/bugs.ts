@@ -111,18 +111,10 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "read-one",
-    about: "A quorum read is content with one answer (TX11, TX30).",
+    name: "quorum-of-one",
+    about: "Reads and writes of rows are content with one replica (TX11, TX30).",
     scenario: "txn",
-    edits: [
-      {
-        file: ROW_STORE,
-        search:
-          "if (merged !== undefined) this.#repairLate(late.replica, merged, late.value);\n    };\n    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });",
-        replace:
-          "if (merged !== undefined) this.#repairLate(late.replica, merged, late.value);\n    };\n    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: 1, onLate });",
-      },
-    ],
+    edits: [{ file: ROW_STORE, search: "Math.floor(options.replicas.length / 2) + 1", replace: "Math.floor(options.replicas.length / 4) + 1" }],
   },
   {
     name: "write-one",
