@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import { loadConfig, tlsOf } from "@concord/config";
-import { grpcTransport, runMain } from "@concord/rpc";
+import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeStorageProxy, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
 
@@ -19,15 +19,12 @@ if (loaded.kind === "invalid") {
   const tls = tlsOf(config, readFile);
   const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
   const service = composeStorageProxy(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
-  await runMain({
-    process,
-    clock: nodeClock,
-    log,
-    async start() {
-      const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
-      log.info("admin", { address: admin.address });
-      await service.start();
-      return { stop: () => service.stop().then(() => admin.close()) };
-    },
-  });
+  const start = async (signal: AbortSignal): Promise<Running> => {
+    signal.addEventListener("abort", () => void service.stop());
+    const { address, close } = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+    log.info("admin", { address });
+    await service.start();
+    return { stop: () => service.stop().then(close) };
+  };
+  await runMain({ process, clock: nodeClock, log, start });
 }

@@ -22,16 +22,16 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Resolves with the process and its address once it serves. */
-async function start(): Promise<{ child: ChildProcess; address: string }> {
+/** Resolves with the process once it logs `message`. */
+async function start(message = "serving", args: readonly string[] = []): Promise<{ child: ChildProcess; address: string }> {
   const main = join(import.meta.dirname, "main.ts");
-  const child = spawn(process.execPath, [main, "--data-folder", folder], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [main, "--data-folder", folder, ...args], { stdio: ["ignore", "pipe", "inherit"] });
   children.push(child);
   for await (const line of createInterface({ input: child.stdout! })) {
     const entry = JSON.parse(line) as { message: string; address: string };
-    if (entry.message === "serving") return { child, address: entry.address };
+    if (entry.message === message) return { child, address: entry.address };
   }
-  throw new Error("the process ended before it served");
+  throw new Error(`the process ended before it logged: ${message}`);
 }
 
 async function query(address: string, text: string): Promise<{ rows: { columns: { value: { textValue: string } }[] }[] }> {
@@ -56,4 +56,26 @@ test("[TX27] process: killed with SIGKILL after an acknowledged write: there aft
   second.child.kill("SIGTERM");
   const [code] = (await once(second.child, "exit")) as [number];
   assert.equal(code, 0);
+});
+
+test("process: SIGTERM while it waits for its peers: ends with 0", async () => {
+  const ring = [1, 2, 3].map((at) => ({ name: `node-${at}`, address: `127.0.0.1:${at}`, datacenter: "local" }));
+  const args = ["--ring", JSON.stringify(ring), "--node-name", "node-1", "--peer-token", "p", "--data-folder", join(folder, "waiting")];
+  const { child } = await start("waiting for peers to form the ring", args);
+  child.kill("SIGTERM");
+  const [code] = (await once(child, "exit")) as [number];
+  assert.equal(code, 0);
+});
+
+test("process: a configuration with mistakes: all of them at once, exit 2", async () => {
+  const main = join(import.meta.dirname, "main.ts");
+  const child = spawn(process.execPath, [main, "--ring", "[]", "--read-timeout-ms", "0", "--nonsense", "1"], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let output = "";
+  child.stderr.on("data", (bytes: Buffer) => (output += bytes.toString()));
+  const [code] = (await once(child, "exit")) as [number];
+  assert.equal(code, 2);
+  assert.match(output, /read-timeout-ms/);
+  assert.match(output, /nonsense/);
 });

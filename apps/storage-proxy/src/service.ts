@@ -18,7 +18,8 @@ export interface StorageProxyWiring {
 }
 
 type State =
-  | { readonly kind: "new" | "stopped" }
+  | { readonly kind: "new" }
+  | { readonly kind: "stopped" }
   | { readonly kind: "starting"; readonly store: KeyValue; readonly host: ServiceHost | undefined }
   | { readonly kind: "serving"; readonly store: KeyValue; readonly host: ServiceHost; readonly parts: NodeParts };
 
