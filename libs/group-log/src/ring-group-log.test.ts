@@ -1,0 +1,301 @@
+// The ring over three replicas in memory: majorities, replicas that missed something, bounds on what waits for the slow one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MemoryKeyValue, type AppendRequest, type StepRunner } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
+import { localLogReplica } from "./local-replica.ts";
+import { mergeTails } from "./merge-tails.ts";
+import { openReplicaLog } from "./open-replica.ts";
+import type { LogReplica, ReplicaLogState } from "./replica.ts";
+import { RingGroupLog } from "./ring-group-log.ts";
+import { bytesOf, text } from "./test/history.ts";
+import { checksum } from "./test/simulated-ring.ts";
+import { VirtualTime } from "./test/virtual-time.ts";
+
+const GROUP = "albums";
+const TIMEOUT_MS = 100;
+
+/** Three replicas, each of which a test can take down or hold back. */
+class Ring {
+  readonly time = new VirtualTime();
+  readonly replicas: LogReplica[] = [];
+  readonly down = new Set<number>();
+  readonly stuck = new Set<number>();
+  readonly calls: string[] = [];
+
+  static async open(): Promise<Ring> {
+    const ring = new Ring();
+    for (let at = 0; at < 3; at += 1) {
+      const store = new MemoryKeyValue();
+      const runner: StepRunner = {
+        async submit(step) {
+          const { persist, reply } = step.run([]);
+          await store.batch(persist, { sync: true });
+          return reply;
+        },
+      };
+      ring.replicas.push(localLogReplica(`node-${at}`, await openReplicaLog(store, checksum), runner));
+    }
+    return ring;
+  }
+
+  log(): RingGroupLog {
+    const replicas = this.replicas.map((replica, at): LogReplica => {
+      const meet = <Reply>(call: string, act: () => Promise<Reply>): Promise<Reply> => {
+        this.calls.push(`${call} ${at}`);
+        if (this.down.has(at)) return Promise.reject(new ConcordError("CONNECTION_LOST", `${replica.name} is down`));
+        return this.stuck.has(at) ? new Promise(() => undefined) : act();
+      };
+      return {
+        name: replica.name,
+        logRaise: (request, timeoutMs) => meet("raise", () => replica.logRaise(request, timeoutMs)),
+        logAppend: (request, timeoutMs) => meet("append", () => replica.logAppend(request, timeoutMs)),
+        logState: (group, timeoutMs) => meet("state", () => replica.logState(group, timeoutMs)),
+        logRead: (request, timeoutMs) => meet("read", () => replica.logRead(request, timeoutMs)),
+        logTrim: (request, timeoutMs) => meet("trim", () => replica.logTrim(request, timeoutMs)),
+      };
+    });
+    return new RingGroupLog({ replicas, clock: this.time });
+  }
+
+  run<Result>(promise: Promise<Result>): Promise<Result> {
+    return this.time.run(promise, 10 * TIMEOUT_MS);
+  }
+
+  state(at: number): Promise<ReplicaLogState> {
+    return this.replicas[at]!.logRead({ group: GROUP, fromSeq: 0n, limit: 1000 }, TIMEOUT_MS);
+  }
+
+  async tail(at: number): Promise<string> {
+    return (await this.state(at)).entries.map((entry) => `${entry.seq}@${entry.epoch}=${text(entry.bytes)}`).join(" ");
+  }
+}
+
+const request = (seq: number, epoch: bigint, change: Partial<AppendRequest> = {}): AppendRequest => ({
+  group: GROUP,
+  epoch,
+  owner: `owner-${epoch}`,
+  seq: BigInt(seq),
+  previousEpoch: seq === 1 ? 0n : epoch,
+  timestampCeilingUs: 0n,
+  bytes: bytesOf(`e${seq}`),
+  ...change,
+});
+
+async function raised(ring: Ring, epoch: bigint): Promise<RingGroupLog> {
+  const log = ring.log();
+  assert.equal((await ring.run(log.raise(GROUP, epoch, `owner-${epoch}`, TIMEOUT_MS))).kind, "raised");
+  return log;
+}
+
+const append = (ring: Ring, log: RingGroupLog, entry: AppendRequest): Promise<unknown> => ring.run(log.append(entry, TIMEOUT_MS));
+
+test("[TXR2] append: two replicas accept, the third is stuck: logged without waiting for it", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.stuck.add(2);
+  const startMs = ring.time.monotonicMs();
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
+  assert.equal(ring.time.monotonicMs(), startMs);
+});
+
+test("[TXR2] append: one replica accepts, two are stuck: unknown at the time-out", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.stuck.add(1).add(2);
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "unknown" });
+});
+
+test("[TX27] append: answered logged: on the disks of two replicas", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(0);
+  await append(ring, log, request(1, 1n));
+  assert.deepEqual([await ring.tail(1), await ring.tail(2)], ["1@1=e1", "1@1=e1"]);
+});
+
+test("[TX34] append: a commit costs one call to each replica", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.calls.length = 0;
+  await append(ring, log, request(1, 1n));
+  assert.deepEqual(ring.calls.sort(), ["append 0", "append 1", "append 2"]);
+});
+
+test("[TXR2] append: a replica that was away: caught up from another one with the next entry", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(2);
+  for (const seq of [1, 2, 3]) await append(ring, log, request(seq, 1n));
+  ring.down.clear();
+  await append(ring, log, request(4, 1n));
+  await ring.run(new Promise<void>((resolve) => void ring.time.setTimer(10, resolve)));
+  assert.equal(await ring.tail(2), "1@1=e1 2@1=e2 3@1=e3 4@1=e4");
+});
+
+test("[TXR2] append: a replica that missed the raise too: it joins the epoch and is caught up", async () => {
+  const ring = await Ring.open();
+  await append(ring, await raised(ring, 1n), request(1, 1n));
+  ring.down.add(2);
+  const log = await raised(ring, 2n);
+  await append(ring, log, request(1, 2n, { previousEpoch: 0n }));
+  ring.down.delete(2);
+  ring.down.add(1);
+  assert.deepEqual(await append(ring, log, request(2, 2n)), { kind: "logged" });
+  assert.equal(await ring.tail(2), "1@2=e1 2@2=e2");
+});
+
+test("[TXR2] append: what a replica lacks was trimmed elsewhere: it is told the base", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(2);
+  for (const seq of [1, 2, 3]) await append(ring, log, request(seq, 1n));
+  await ring.run(log.trim(GROUP, 1n, "owner-1", 3n, 1n, TIMEOUT_MS));
+  ring.down.clear();
+  ring.down.add(1);
+  assert.deepEqual(await append(ring, log, request(4, 1n)), { kind: "logged" });
+  const state = await ring.state(2);
+  assert.deepEqual([state.appliedSeq, state.appliedEpoch, await ring.tail(2)], [3n, 1n, "4@1=e4"]);
+});
+
+test("append: tail and entry do not fit one message: caught up in two", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(2);
+  const big = (seq: number): Partial<AppendRequest> => ({ bytes: new Uint8Array(TAIL_BYTES_MAX / 3).fill(seq) });
+  for (const seq of [1, 2]) await append(ring, log, request(seq, 1n, big(seq)));
+  ring.down.clear();
+  ring.down.add(1);
+  assert.deepEqual(await append(ring, log, request(3, 1n, big(3))), { kind: "logged" });
+  assert.equal((await ring.state(2)).entries.length, 3);
+});
+
+test("[TXD1] append: nobody becomes owner by appending: all replicas behind: fenced, none joins", async () => {
+  const ring = await Ring.open();
+  await raised(ring, 1n);
+  assert.equal(((await append(ring, ring.log(), request(1, 2n))) as { kind: string }).kind, "fenced");
+  for (const at of [0, 1, 2]) assert.equal((await ring.state(at)).promisedEpoch, 1n);
+});
+
+test("[TXD1] append: one replica promised a newer epoch, one is down: fenced", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  await ring.replicas[0]!.logRaise({ group: GROUP, epoch: 2n, owner: "other" }, TIMEOUT_MS);
+  ring.down.add(2);
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "fenced", promisedEpoch: 2n });
+});
+
+test("[TXD1] append: one replica promised a newer epoch, the others accept: logged", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  await ring.replicas[0]!.logRaise({ group: GROUP, epoch: 2n, owner: "other" }, TIMEOUT_MS);
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
+});
+
+test("[TXD1] verify: only one replica answers: unknown; two: current", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(1).add(2);
+  assert.equal(await ring.run(log.verify(GROUP, 1n, "owner-1", TIMEOUT_MS)), "unknown");
+  ring.down.delete(1);
+  assert.equal(await ring.run(log.verify(GROUP, 1n, "owner-1", TIMEOUT_MS)), "current");
+});
+
+test("[TXR3] raise: only one replica answers: unknown; a newer promise: refused with it", async () => {
+  const ring = await Ring.open();
+  ring.down.add(1).add(2);
+  assert.deepEqual(await ring.run(ring.log().raise(GROUP, 1n, "a", TIMEOUT_MS)), { kind: "unknown" });
+  ring.down.clear();
+  await raised(ring, 5n);
+  const refused = { kind: "refused", promisedEpoch: 5n, owner: "owner-5" };
+  assert.deepEqual(await ring.run(ring.log().raise(GROUP, 4n, "a", TIMEOUT_MS)), refused);
+});
+
+test("[TXR3] raise: the mark one replica has is told to another, so that the first append connects without it", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  for (const seq of [1, 2]) await append(ring, log, request(seq, 1n));
+  await ring.replicas[0]!.logTrim({ group: GROUP, epoch: 1n, owner: "owner-1", appliedSeq: 2n, appliedEpoch: 1n }, TIMEOUT_MS);
+  ring.down.add(2);
+  const next = await raised(ring, 2n);
+  ring.down.clear();
+  ring.down.add(0);
+  assert.equal((await ring.state(1)).appliedSeq, 2n);
+  assert.deepEqual(await append(ring, next, request(3, 2n, { previousEpoch: 1n })), { kind: "logged" });
+});
+
+test("status: no majority answers: REPLICAS_UNAVAILABLE", async () => {
+  const ring = await Ring.open();
+  ring.down.add(1).add(2);
+  await assert.rejects(ring.run(ring.log().status(GROUP, TIMEOUT_MS)), { code: "REPLICAS_UNAVAILABLE" });
+});
+
+test("limits: calls to a stuck replica in flight: above the bound it is not called any more", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.stuck.add(2);
+  for (let seq = 1; seq <= LINK_IN_FLIGHT_MAX + 10; seq += 1) await append(ring, log, request(seq, 1n));
+  assert.equal(ring.calls.filter((call) => call === "append 2").length, LINK_IN_FLIGHT_MAX);
+});
+
+const state = (appliedSeq: bigint, entries: readonly (readonly [number, bigint, string])[]): ReplicaLogState => ({
+  promisedEpoch: 9n,
+  owner: "z",
+  appliedSeq,
+  appliedEpoch: appliedSeq === 0n ? 0n : 1n,
+  lastSeq: appliedSeq + BigInt(entries.length),
+  lastEpoch: entries.at(-1)?.[1] ?? 0n,
+  timestampCeilingUs: appliedSeq * 10n,
+  entries: entries.map(([seq, epoch, content]) => ({ seq: BigInt(seq), epoch, bytes: bytesOf(content) })),
+});
+
+const merged = (...states: ReplicaLogState[]): string => {
+  const tail = mergeTails(states);
+  return `${tail.appliedSeq}: ${tail.entries.map((entry) => `${entry.seq}@${entry.epoch}=${text(entry.bytes)}`).join(" ")}`;
+};
+
+test("[TXR3] tails: per seq the entry with the highest epoch", () => {
+  assert.equal(
+    merged(
+      state(0n, [
+        [1, 1n, "a"],
+        [2, 1n, "b"],
+      ]),
+      state(0n, [[1, 2n, "a"]]),
+    ),
+    "0: 1@2=a 2@1=b",
+  );
+});
+
+test("[TXR3] tails: they start at the largest applied mark", () => {
+  assert.equal(
+    merged(
+      state(2n, [[3, 1n, "c"]]),
+      state(0n, [
+        [1, 1n, "a"],
+        [2, 1n, "b"],
+        [3, 1n, "c"],
+        [4, 1n, "d"],
+      ]),
+    ),
+    "2: 3@1=c 4@1=d",
+  );
+});
+
+test("[TXR3] tails: a replica whose entry was overruled: what it holds after that was never decided", () => {
+  assert.equal(
+    merged(
+      state(0n, [
+        [1, 1n, "old"],
+        [2, 1n, "on old"],
+      ]),
+      state(0n, [[1, 2n, "new"]]),
+    ),
+    "0: 1@2=new",
+  );
+});
+
+test("[TXD4] tails: the largest ceiling", () => {
+  assert.equal(mergeTails([state(2n, []), state(5n, [])]).timestampCeilingUs, 50n);
+});

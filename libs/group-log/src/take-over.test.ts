@@ -1,0 +1,164 @@
+// The takeover's order of steps, told by a log that writes down every call.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MemoryGroupLog, type AppendOutcome, type AppendRequest, type GroupLog, type RaiseOutcome } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
+import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";
+import { bytesOf, text } from "./test/history.ts";
+import { VirtualTime } from "./test/virtual-time.ts";
+
+const GROUP = "albums";
+
+/** A log that writes down what is asked of it; `fault` may answer in its place. */
+class Recorded implements GroupLog {
+  readonly inner = new MemoryGroupLog();
+  readonly calls: string[] = [];
+  fault: (call: string) => "unknown" | "lost" | undefined = () => undefined;
+
+  status(group: string): Promise<{ readonly promisedEpoch: bigint; readonly owner: string }> {
+    if (this.fault("status") !== undefined) return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "nobody answers"));
+    return this.inner.status(group);
+  }
+
+  async raise(group: string, epoch: bigint, owner: string): Promise<RaiseOutcome> {
+    this.calls.push(`raise ${epoch}`);
+    const fault = this.fault("raise");
+    if (fault === "unknown") return { kind: "unknown" };
+    const outcome = await this.inner.raise(group, epoch, owner);
+    return fault === "lost" ? { kind: "unknown" } : outcome;
+  }
+
+  async append(request: AppendRequest): Promise<AppendOutcome> {
+    this.calls.push(`append ${request.seq}@${request.epoch} on ${request.previousEpoch} ${text(request.bytes)}`);
+    const fault = this.fault("append");
+    if (fault === "unknown") return { kind: "unknown" };
+    const outcome = await this.inner.append(request);
+    return fault === "lost" ? { kind: "unknown" } : outcome;
+  }
+
+  verify(group: string, epoch: bigint, owner: string): Promise<"current" | "fenced" | "unknown"> {
+    return this.inner.verify(group, epoch, owner);
+  }
+
+  trim(group: string, epoch: bigint, owner: string, seq: bigint, appliedEpoch: bigint): Promise<void> {
+    this.calls.push(`trim ${seq}@${appliedEpoch}`);
+    return this.inner.trim(group, epoch, owner, seq, appliedEpoch);
+  }
+}
+
+/** A log whose first owner logged two entries and died. */
+async function abandoned(): Promise<Recorded> {
+  const log = new Recorded();
+  await log.raise(GROUP, 1n, "dead");
+  for (const seq of [1n, 2n]) {
+    const request = {
+      group: GROUP,
+      epoch: 1n,
+      owner: "dead",
+      seq,
+      previousEpoch: seq - 1n,
+      timestampCeilingUs: 700n,
+      bytes: bytesOf(`e${seq}`),
+    };
+    await log.append({ ...request, previousEpoch: seq === 1n ? 0n : 1n });
+  }
+  log.calls.length = 0;
+  return log;
+}
+
+function run(log: Recorded, change: Partial<TakeOverOptions> = {}): Promise<TakeOverOutcome> {
+  const time = new VirtualTime();
+  const apply: TakeOverOptions["apply"] = async (entry) => void log.calls.push(`apply ${entry.seq} ${text(entry.bytes)}`);
+  return time.run(takeOver(log, { group: GROUP, owner: "heir", timeoutMs: 100, clock: time, apply, ...change }), 600_000);
+}
+
+test("[TXD2] [TXR3] takeover: master died after logging: all is logged again, then applied in order, then trimmed, before it serves", async () => {
+  const log = await abandoned();
+  const outcome = await run(log);
+  assert.deepEqual(log.calls, ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "trim 2@2"]);
+  assert.deepEqual(outcome, { kind: "taken", epoch: 2n, lastSeq: 2n, lastEpoch: 2n, timestampFloorUs: 700n });
+});
+
+test("[TXD4] takeover: the floor of new timestamps is the ceiling the old master reserved", async () => {
+  const outcome = await run(await abandoned());
+  assert.equal(outcome.kind === "taken" && outcome.timestampFloorUs, 700n);
+});
+
+test("[TXD1] takeover: the old master's next append: fenced", async () => {
+  const log = await abandoned();
+  await run(log);
+  const late = { group: GROUP, epoch: 1n, owner: "dead", seq: 3n, previousEpoch: 1n, timestampCeilingUs: 0n, bytes: bytesOf("late") };
+  assert.deepEqual(await log.append(late), { kind: "fenced", promisedEpoch: 2n });
+});
+
+test("[TXR3] takeover: nothing was ever logged: taken at once", async () => {
+  const log = new Recorded();
+  assert.deepEqual(await run(log), { kind: "taken", epoch: 1n, lastSeq: 0n, lastEpoch: 0n, timestampFloorUs: 0n });
+  assert.deepEqual(log.calls, ["raise 1"]);
+});
+
+test("[TXR3] takeover: all was applied: the next entry stands on the mark", async () => {
+  const log = await abandoned();
+  await run(log);
+  log.calls.length = 0;
+  const outcome = await run(log, { owner: "next" });
+  assert.deepEqual(log.calls, ["raise 3"]);
+  assert.deepEqual([outcome.kind === "taken" && outcome.lastSeq, outcome.kind === "taken" && outcome.lastEpoch], [2n, 2n]);
+});
+
+for (const fault of ["unknown", "lost"] as const) {
+  test(`takeover: answers ${fault}: the same calls again, the same end`, async () => {
+    const log = await abandoned();
+    let count = 0;
+    log.fault = () => ((count += 1) % 2 === 1 ? fault : undefined);
+    const outcome = await run(log);
+    assert.equal(outcome.kind, "taken");
+    assert.deepEqual(
+      [...new Set(log.calls)],
+      ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "trim 2@2"],
+    );
+  });
+}
+
+test("takeover: an apply fails for a while: tried again, nothing is trimmed before", async () => {
+  const log = await abandoned();
+  let failures = 3;
+  const apply: TakeOverOptions["apply"] = async (entry) => {
+    log.calls.push(`apply ${entry.seq}`);
+    failures -= 1;
+    if (failures >= 0) throw new ConcordError("WRITE_TIMEOUT", "too slow");
+  };
+  assert.equal((await run(log, { apply })).kind, "taken");
+  assert.deepEqual(log.calls.slice(3), ["apply 1", "apply 1", "apply 1", "apply 1", "apply 2", "trim 2@2"]);
+});
+
+test("takeover: an apply fails for good: its error, nothing trimmed", async () => {
+  const log = await abandoned();
+  const apply: TakeOverOptions["apply"] = async () => {
+    throw new ConcordError("CORRUPT_DATA", "an entry can not be read");
+  };
+  await assert.rejects(run(log, { apply }), { code: "CORRUPT_DATA" });
+  assert.ok(!log.calls.some((call) => call.startsWith("trim")));
+});
+
+test("[TXD1] takeover: somebody raised between status and raise: fenced", async () => {
+  const log = await abandoned();
+  log.status = async () => {
+    await log.inner.raise(GROUP, 9n, "other");
+    return { promisedEpoch: 1n, owner: "dead" };
+  };
+  assert.deepEqual(await run(log), { kind: "fenced", promisedEpoch: 9n });
+});
+
+test("takeover: nobody answers: unavailable after a bounded number of tries", async () => {
+  const log = await abandoned();
+  log.fault = (call) => (call === "raise" ? "unknown" : undefined);
+  assert.deepEqual(await run(log), { kind: "unavailable" });
+  assert.equal(log.calls.length, TAKE_OVER_ATTEMPTS_MAX);
+});
+
+test("takeover: aborted: unavailable", async () => {
+  const signal = AbortSignal.abort();
+  assert.deepEqual(await run(await abandoned(), { signal }), { kind: "unavailable" });
+});
