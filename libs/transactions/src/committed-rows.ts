@@ -53,8 +53,11 @@ export class CommittedRows {
     return row !== undefined && row.extent === "whole" ? row.image : "ask";
   }
 
-  /** The committed image; an absent row is an empty image. `locked`: the caller holds a lock on it, so it may be kept. */
-  async read(key: RowKey, text: string, locked: boolean): Promise<RowImage> {
+  /**
+   * The committed image; an absent row is an empty image. `locked`: does the caller hold a lock on it since before this call? Asked when the
+   * answer is there: only then nobody can have changed the row meanwhile, and it may be kept.
+   */
+  async read(key: RowKey, text: string, locked: () => boolean): Promise<RowImage> {
     const before = this.#rows.get(text);
     if (before !== undefined && before.extent === "whole") return before.image;
     const changes = before?.image;
@@ -63,7 +66,7 @@ export class CommittedRows {
     let image = changes === undefined ? stored : mergeImages(stored, changes);
     const now = this.#rows.get(text);
     if (now !== undefined && now.image !== changes) image = mergeImages(image, now.image);
-    if (locked) this.#keep(key, text, image);
+    if (locked()) this.#keep(key, text, image);
     return image;
   }
 

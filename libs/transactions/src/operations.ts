@@ -215,7 +215,8 @@ export class TransactionOperations {
     const locked = locks.holds(id, text, "shared");
     const cached = committed.peek(text);
     if (cached !== "ask") return this.#noted(text, cached, locked);
-    return committed.read(key, text, locked).then((image) => this.#noted(text, image, locked));
+    const transaction = this.#transaction;
+    return committed.read(key, text, () => locked && transaction.hasLocks).then((image) => this.#noted(text, image, locked));
   }
 
   #noted(text: string, image: RowImage, locked: boolean): RowImage {

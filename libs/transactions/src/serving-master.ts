@@ -82,11 +82,9 @@ export class ServingMaster {
     this.epoch = taken.epoch;
     this.#context = context;
     this.#timestamps = new Timestamps(taken.ceilingUs);
-    // Ids up to now, by clocks that may be ahead, may have been decided by an earlier master (TXD7).
-    const askBeforeMs = clock.nowMs() + settings.clockSkewMaxMs;
+    // Ids up to now may have been decided by an earlier master, whose clock may have been ahead of ours: its timestamps tell (TXD7).
+    const askBeforeMs = Math.max(clock.nowMs(), Number(taken.ceilingUs / 1000n)) + settings.clockSkewMaxMs;
     this.#recent = new RecentOutcomes(settings.limits.recentOutcomesMax, askBeforeMs, () => this.#commit.appliedSeq);
-    for (const { seq, transaction } of taken.decided)
-      this.#recent.set(transaction.id, { kind: "decided", outcome: { ...transaction, seq } });
     this.#locks = new GroupLocks(settings.lockLimits, (id, error) => this.#doomed(id, error));
     this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
     const reader = new RowReader(rows, clock, settings.storageTimeoutMs, settings.limits.readKeysMax);
@@ -97,6 +95,9 @@ export class ServingMaster {
       onApplied: (mutations) => this.#committed.applied(mutations),
       onFenced,
     });
+    for (const { seq, transaction } of taken.decided) {
+      this.#recent.set(transaction.id, { kind: "decided", outcome: { ...transaction, seq } });
+    }
     this.#room = { settings, clock, committed: this.#committed, locks: this.#locks };
   }
 
@@ -408,7 +409,7 @@ export class ServingMaster {
   async #storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> {
     if (timeIdMs(id) > this.#recent.askBeforeMs) return undefined;
     const key = outcomeKey(this.#context.settings.group, id);
-    const outcome = outcomeOf(await this.#committed.read(key, keyText(key), false));
+    const outcome = outcomeOf(await this.#committed.read(key, keyText(key), () => false));
     if (outcome !== undefined) this.#recent.set(id, { kind: "decided", outcome });
     return outcome;
   }

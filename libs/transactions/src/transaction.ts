@@ -64,6 +64,11 @@ export class Transaction {
     this.order = new OperationOrder(opening.limits.answersKeptMax, opening.limits.operationsQueuedMax);
   }
 
+  /** Locks are held from their grant to the end of the transaction. */
+  get hasLocks(): boolean {
+    return this.state.kind === "open" || this.state.kind === "committing";
+  }
+
   heard(nowMs: number, sessionId: number | undefined): void {
     this.lastHeardMs = nowMs;
     this.sessionId = sessionId;

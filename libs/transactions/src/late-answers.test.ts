@@ -1,0 +1,55 @@
+// What comes late: reads that outlive their transaction, ids of a time our clock has not reached.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { albumKey, insert, int, plain, settle, TestRoom, update } from "./test/room.ts";
+
+/** Holds the answer of the next read back until `letGo`: what it answers was read before. */
+function holdNextRead({ rows }: TestRoom): { letGo(): void } {
+  const read = rows.read.bind(rows);
+  let letGo = (): void => undefined;
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  rows.read = async (keys) => {
+    rows.read = read;
+    const images = await read(keys);
+    await held;
+    return images;
+  };
+  return { letGo };
+}
+
+test("[TX4] row cache: a read outlives its rolled back transaction: what others committed meanwhile is not hidden", async () => {
+  const room = new TestRoom();
+  await (await room.open()).execute([insert(albumKey(1), { public_photos: int(1) })]);
+  await settle();
+  const client = await room.open();
+  // ids of now need no look at their outcome rows any more
+  await room.clock.advance(10_000);
+  const slow = holdNextRead(room);
+  const gone = client.begin();
+  const starting = gone.start(albumKey(1)).catch(() => undefined);
+  await settle();
+  gone.rollback();
+  await client.execute([update(albumKey(1), { public_photos: int(2) })]);
+  await settle();
+  assert.deepEqual(plain(room.rows.row(albumKey(1))), { public_photos: 2 }, "applied, so memory has forgotten it");
+  slow.letGo();
+  await starting;
+  const later = client.begin();
+  assert.deepEqual(plain(await later.start(albumKey(1))), { public_photos: 2 });
+});
+
+test("[TXD7] takeover: the earlier master's clock was ahead: what it committed is not answered aborted", async () => {
+  const room = new TestRoom();
+  const aheadMs = 60_000;
+  room.clock.wallMs += aheadMs;
+  const first = await room.open();
+  const id = room.id();
+  const token = await first.execute([insert(albumKey(1), { public_photos: int(1) })], id);
+  await settle();
+  await first.group.drain();
+  assert.deepEqual(room.log.entries, [], "trimmed, so only its outcome row knows");
+  room.clock.wallMs -= aheadMs;
+  const second = await room.open();
+  const resolved = await second.group.resolveOutcome(id, second.deadline());
+  assert.deepEqual(resolved, { kind: "committed", token: { ...token, flushSize: 0 } });
+});
