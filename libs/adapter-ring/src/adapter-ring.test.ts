@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ReplicaLogState } from "@concord/group-log";
+import { ConcordError, type TimeId } from "@concord/runtime";
+import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
+import { PROBE_INTERVAL_MS } from "./limits.ts";
+import { FakePeer } from "./test/fake-peer.ts";
+
+const TIMEOUT_MS = 1000;
+const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
+const plain = (all: readonly Uint8Array[]): Uint8Array[] => all.map((one) => Uint8Array.from(one));
+
+async function listening(): Promise<FakePeer> {
+  const peer = new FakePeer();
+  await peer.listen();
+  return peer;
+}
+
+test("rows: apply, read and range: the bytes arrive and come back as they are", async () => {
+  const peer = await listening();
+  const rows = new RemoteRowReplica(peer.session());
+  peer.answers["ReadRows"] = async () => ({ images: [bytes(), bytes(7, 8)] });
+  peer.answers["ReadRowRange"] = async () => ({ images: [bytes(9)], more: true });
+  await rows.applyRows([bytes(1), bytes(2, 3)], TIMEOUT_MS);
+  assert.deepEqual(plain(await rows.readRows([bytes(4), bytes(5)], TIMEOUT_MS)), [bytes(), bytes(7, 8)]);
+  const page = await rows.readRowRange({ from: bytes(1), to: bytes(2), reverse: true, limit: 5 }, TIMEOUT_MS);
+  assert.deepEqual({ images: plain(page.images), more: page.more }, { images: [bytes(9)], more: true });
+  const [apply, read, range] = peer.requests.map((one) => one.request) as [
+    { mutations: Uint8Array[] },
+    { keys: Uint8Array[] },
+    Record<string, unknown>,
+  ];
+  assert.deepEqual(plain(apply.mutations), [bytes(1), bytes(2, 3)]);
+  assert.deepEqual(plain(read.keys), [bytes(4), bytes(5)]);
+  assert.deepEqual([range["reverse"], range["limit"]], [true, 5]);
+});
+
+const STATE: ReplicaLogState = {
+  promisedEpoch: 7n,
+  owner: "txn-1",
+  appliedSeq: 3n,
+  appliedEpoch: 5n,
+  lastSeq: 4n,
+  lastEpoch: 6n,
+  timestampCeilingUs: 99n,
+  entries: [{ seq: 4n, epoch: 6n, bytes: bytes(1, 2) }],
+};
+
+test("group log: every call: request and state as the log lib knows them", async () => {
+  const peer = await listening();
+  const log = new RemoteLogReplica(peer.session());
+  const answer = { state: logStateToWire(STATE) };
+  peer.answers["LogRaise"] = async () => ({ promised: true, ...answer });
+  peer.answers["LogAppend"] = async () => ({ result: "LOG_APPEND_RESULT_GAP", ...answer });
+  peer.answers["LogState"] = async () => answer;
+  peer.answers["LogRead"] = async () => answer;
+  assert.deepEqual(await log.logRaise({ group: "g", epoch: 7n, owner: "txn-1" }, TIMEOUT_MS), { promised: true, state: STATE });
+  const { group, epoch, owner } = { group: "g", epoch: 7n, owner: "txn-1" };
+  const append = {
+    group,
+    epoch,
+    owner,
+    previousEpoch: 6n,
+    entries: STATE.entries,
+    timestampCeilingUs: 9n,
+    appliedSeq: 0n,
+    appliedEpoch: 0n,
+  };
+  assert.deepEqual(await log.logAppend(append, TIMEOUT_MS), { result: "gap", state: STATE });
+  assert.deepEqual(await log.logState("g", TIMEOUT_MS), STATE);
+  assert.deepEqual(await log.logRead({ group, fromSeq: 4n, limit: 10 }, TIMEOUT_MS), STATE);
+  await log.logTrim({ group, epoch, owner, appliedSeq: 4n, appliedEpoch: 6n }, TIMEOUT_MS);
+  const entries = peer.requests[1]!.request["entries"] as { seq: bigint; epoch: bigint; content: Uint8Array }[];
+  assert.deepEqual({ ...entries[0], content: Uint8Array.from(entries[0]!.content) }, { seq: 4n, epoch: 6n, content: bytes(1, 2) });
+  assert.equal(peer.requests[4]!.request["appliedSeq"], 4n);
+});
+
+test("group log: an answer without state or of a kind we do not know: INTERNAL", async () => {
+  const peer = await listening();
+  const log = new RemoteLogReplica(peer.session());
+  await assert.rejects(log.logState("g", TIMEOUT_MS), { code: "INTERNAL" });
+  peer.answers["LogAppend"] = async () => ({ result: "LOG_APPEND_RESULT_UNSPECIFIED", state: logStateToWire(STATE) });
+  const append = {
+    group: "g",
+    epoch: 1n,
+    owner: "o",
+    previousEpoch: 0n,
+    entries: [],
+    timestampCeilingUs: 0n,
+    appliedSeq: 0n,
+    appliedEpoch: 0n,
+  };
+  await assert.rejects(log.logAppend(append, TIMEOUT_MS), { code: "INTERNAL" });
+});
+
+test("batchlog: put and remove: entries and ids", async () => {
+  const peer = await listening();
+  const batchLog = new RemoteBatchLog(peer.session());
+  await batchLog.put([bytes(1)], TIMEOUT_MS);
+  await batchLog.remove(["0190b6a2c3d47e5f8a9b0c1d2e3f4a5b" as TimeId], TIMEOUT_MS);
+  assert.deepEqual(plain(peer.requests[0]!.request["entries"] as Uint8Array[]), [bytes(1)]);
+  assert.equal(
+    Buffer.from((peer.requests[1]!.request["batchIds"] as Uint8Array[])[0]!).toString("hex"),
+    "0190b6a2c3d47e5f8a9b0c1d2e3f4a5b",
+  );
+});
+
+test("session: the peer's error: code and applied arrive", async () => {
+  const peer = await listening();
+  peer.answers["ApplyRows"] = () => Promise.reject(new ConcordError("STORE_FAILED", "disk", { applied: "no" }));
+  await assert.rejects(new RemoteRowReplica(peer.session()).applyRows([bytes(1)], TIMEOUT_MS), { code: "STORE_FAILED", applied: "no" });
+});
+
+test("session: the peer is gone: not reachable until a probe gets through (I1)", async () => {
+  const peer = await listening();
+  const session = peer.session();
+  const rows = new RemoteRowReplica(session);
+  peer.answers["Hello"] = async () => ({ node: "n2", formed: true, members: ["n1", "n2", "n3"] });
+  await rows.applyRows([bytes(1)], TIMEOUT_MS);
+  await peer.hangUp();
+  await assert.rejects(rows.applyRows([bytes(1)], TIMEOUT_MS), { code: "CONNECTION_LOST", applied: "no" });
+  assert.equal(rows.reachable, false);
+  await peer.clock.pass(PROBE_INTERVAL_MS);
+  assert.equal(rows.reachable, false);
+  await peer.listen();
+  await peer.clock.pass(PROBE_INTERVAL_MS);
+  assert.equal(rows.reachable, true);
+  await peer.clock.pass(PROBE_INTERVAL_MS);
+  assert.equal(peer.requests.filter((one) => one.operation === "Hello").length, 1, "no probe while it is reachable");
+  session.close();
+});
+
+test("session: closed: not reachable, no probe goes on", async () => {
+  const peer = new FakePeer();
+  const session = peer.session();
+  await assert.rejects(new RemoteRowReplica(session).applyRows([bytes(1)], TIMEOUT_MS), { applied: "no" });
+  await peer.clock.pass(0);
+  session.close();
+  await peer.listen();
+  await peer.clock.pass(10 * PROBE_INTERVAL_MS);
+  assert.equal(session.reachable, false);
+  assert.deepEqual(peer.requests, []);
+});
+
+test("hello and copy: wrong token: UNAUTHENTICATED; right one: the peer's words", async () => {
+  const peer = await listening();
+  await assert.rejects(peer.session("wrong").hello(TIMEOUT_MS), { code: "UNAUTHENTICATED" });
+  peer.answers["Hello"] = async () => ({ node: "n2", formed: true, members: ["a", "b"], knowsCaller: true });
+  peer.answers["Copy"] = async () => ({ entries: [{ key: bytes(1), value: bytes(2) }], done: true, lastKey: bytes(1) });
+  const hello = await peer.session().hello(TIMEOUT_MS, true);
+  assert.deepEqual([hello.node, hello.formed, hello.members, hello.knowsCaller], ["n2", true, ["a", "b"], true]);
+  assert.deepEqual(peer.requests[0]!.request, { node: "n1", members: ["n1", "n2", "n3"], formed: true });
+  const page = await peer.session().copy(bytes(), 10, TIMEOUT_MS);
+  assert.deepEqual(plain([page.entries[0]!.key, page.entries[0]!.value, page.lastKey]), [bytes(1), bytes(2), bytes(1)]);
+});
