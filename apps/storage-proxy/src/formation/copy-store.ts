@@ -9,6 +9,7 @@ import { COPY_CALL_TIMEOUT_MS } from "../limits.ts";
 /** First bytes of what peers copy from each other; 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
 export const COPIED_NAMESPACES = [0x62 /* b */, 0x64 /* d */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
 const GROUP_HEADERS = 0x67;
+const GROUP_ENTRIES = 0x6c;
 
 export interface CopyOptions {
   readonly store: KeyValue;
@@ -22,6 +23,7 @@ export interface CopyOptions {
  * logs are asked for whole, one group at a time: a page of headers and a later page of entries could have a trim between them.
  */
 export async function copyStore(options: CopyOptions): Promise<void> {
+  await forgetLogs(options.store);
   const groups = new Set<string>();
   let entries = 0;
   for (const peer of options.peers) {
@@ -45,8 +47,21 @@ export async function copyStore(options: CopyOptions): Promise<void> {
 async function copyGroup({ store, peers, checksum }: CopyOptions, group: string): Promise<void> {
   const read = { group, fromSeq: 1n, limit: LOG_READ_ENTRIES_MAX };
   const states = await Promise.all(peers.map((peer) => new RemoteLogReplica(peer).logRead(read, COPY_CALL_TIMEOUT_MS)));
-  // Synced once, by the marker that is written after the copy: until then the store counts as empty.
-  await store.batch(restoreGroup(group, states, checksum), { sync: false });
+  await store.batch(restoreGroup(group, states, checksum), { sync: true });
+}
+
+/** What an interrupted copy left of the group logs may have been trimmed since: it would leave a gap in the tail. */
+async function forgetLogs(store: KeyValue): Promise<void> {
+  for (const namespace of [GROUP_HEADERS, GROUP_ENTRIES]) {
+    for (;;) {
+      const found = await store.range({ from: Uint8Array.of(namespace), to: Uint8Array.of(namespace + 1), limit: COPY_PAGE_ENTRIES_MAX });
+      if (found.length === 0) break;
+      await store.batch(
+        found.map(({ key }) => ({ kind: "delete", key })),
+        { sync: true },
+      );
+    }
+  }
 }
 
 /** Merges a page into what the store has from the other peer, or from a copy that was interrupted. */
@@ -57,7 +72,8 @@ async function mergeEntries({ store, checksum, log }: CopyOptions, entries: read
     const isRow = key[0] === ROWS_NAMESPACE;
     return { kind: "put", key, value: other === undefined || !isRow ? value : mergeRows(value, other, checksum, log) };
   });
-  await store.batch(operations, { sync: false });
+  // Each page for itself: a store that has begun another file of its own since does not sync the earlier one with a later write.
+  if (operations.length > 0) await store.batch(operations, { sync: true });
 }
 
 function mergeRows(left: Uint8Array, right: Uint8Array, checksum: Checksum, log: Log): Uint8Array {

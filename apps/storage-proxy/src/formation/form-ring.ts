@@ -3,7 +3,7 @@ import type { KeyValue } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log } from "@concord/runtime";
 import { FORMATION_CALL_TIMEOUT_MS, FORMATION_LOG_INTERVAL_MS, FORMATION_RETRY_MS } from "../limits.ts";
 import { copyStore } from "./copy-store.ts";
-import { readMarker, writeMarker } from "./marker.ts";
+import { peerKnown, readMarker, writeMarker } from "./marker.ts";
 
 export interface FormationOptions {
   readonly store: KeyValue;
@@ -34,6 +34,11 @@ export async function formRing(options: FormationOptions): Promise<void> {
     if (hellos.some((hello) => hello.knowsCaller)) {
       log.warn("this node was part of the ring and its store is empty: copying from both peers", { peers: options.peers.length });
       await restoreFromPeers(options);
+      // Both serve, so both are part of the ring: we remember them as our lost store did, for the day they lose theirs (I2).
+      await store.batch(
+        options.peers.map((peer) => peerKnown(peer.name)),
+        { sync: true },
+      );
     }
     await writeMarker(store, { kind: "joining", members }, checksum);
   }
