@@ -28,7 +28,12 @@ test("[TXR4] lost store: an interrupted copy left log entries that were trimmed 
   await ring.start();
   const lost = ring.nodes[2]!;
   const call = (method: string, request: object): Promise<{ result: string }> =>
-    ring.call<{ result: string }>(ring.nodes[0]!, `GroupLogService/${method}`, { group: "g1", epoch: 1n, owner: "txn-1", ...request }, COORDINATOR);
+    ring.call<{ result: string }>(
+      ring.nodes[0]!,
+      `GroupLogService/${method}`,
+      { group: "g1", epoch: 1n, owner: "txn-1", ...request },
+      COORDINATOR,
+    );
   await call("Raise", {});
   for (let seq = 1n; seq <= 3n; seq += 1n) {
     const request = { seq, previousEpoch: seq === 1n ? 0n : 1n, timestampCeilingUs: 5n, content: Uint8Array.of(1) };

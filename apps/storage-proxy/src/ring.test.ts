@@ -146,3 +146,14 @@ test("[TXR1] group log: raised and appended through two nodes: a lost store has 
   assert.deepEqual(logs[1], logs[0]);
   assert.equal((await log<{ result: string }>(1, "Append", entry(6, 1, 1))).result, "logged");
 });
+
+test("store failure: one node's disk fails: its process is told to end, the others serve on", async () => {
+  const failures: string[] = [];
+  await started({ size: 3, onFailed: (cause) => failures.push(cause.code) });
+  await query(ring, 0, NOTES);
+  ring.nodes[0]!.store.batch = () => Promise.reject(new Error("input/output error"));
+  for (const at of [1, 2]) await query(ring, 0, `INSERT INTO notes (owner, at, body) VALUES ('ann', ${at}, 'x')`);
+  await ring.clock.advance(1000);
+  assert.deepEqual(failures, ["INTERNAL"]);
+  assert.equal((await query(ring, 1, "SELECT * FROM notes WHERE owner = 'ann'")).rows.length, 2);
+});

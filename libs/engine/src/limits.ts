@@ -1,9 +1,9 @@
 /** Steps that wait, load or sync in one engine; one more is answered with OVERLOADED. */
 export const ENGINE_STEPS_MAX = 16_384;
-/** Steps that are run for one synced batch. */
-export const BATCH_STEPS_MAX = 2048;
-/** A batch takes no further step once its writes have this size. */
-export const BATCH_BYTES_TARGET = 4 * 1024 * 1024;
+/** Steps that are run for one synced batch, without a pause for the event loop. */
+export const BATCH_STEPS_MAX = 1024;
+/** A batch takes no further step once its writes have this size: some ten thousand small rows, some 50 ms. */
+export const BATCH_BYTES_TARGET = 1024 * 1024;
 /** Recently seen values that are kept in memory although nobody needs them now. */
 export const CACHE_ENTRIES_MAX = 16_384;
 export const CACHE_BYTES_MAX = 16 * 1024 * 1024;

@@ -6,8 +6,8 @@ import { openRow, ROW_FORMAT_VERSION, ROWS_NAMESPACE } from "@concord/quorum";
 import { toConcordError, type Checksum, type Log } from "@concord/runtime";
 import { COPY_CALL_TIMEOUT_MS } from "../limits.ts";
 
-/** First bytes of what peers copy from each other; 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
-export const COPIED_NAMESPACES = [0x62 /* b */, 0x64 /* d */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
+/** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
+export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
 const GROUP_HEADERS = 0x67;
 const GROUP_ENTRIES = 0x6c;
 

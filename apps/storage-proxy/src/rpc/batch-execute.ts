@@ -1,7 +1,7 @@
 import type { BatchResult } from "@concord/logged-batch";
 import type { UnaryHandler } from "@concord/rpc";
-import { assert, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
-import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, type RowWrite } from "@concord/schema";
+import { assert, ConcordError, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
+import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, TIMESTAMP_US_MIN, type RowWrite } from "@concord/schema";
 import type { Batches } from "../batches.ts";
 import type { NodeParts, Parts } from "../node-parts.ts";
 import { limitExceeded } from "./checks.ts";
@@ -56,6 +56,12 @@ export interface CheckedBatch {
 export async function runBatch(parts: NodeParts, batches: Batches, batch: CheckedBatch): Promise<BatchResult> {
   const { clock, random } = parts.sources;
   const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);
-  const timestampUs = batch.timestampUs === 0n ? undefined : parts.writeClock.check(batch.timestampUs);
+  const timestampUs = batch.timestampUs === 0n ? undefined : checkTimestamp(parts, batch.timestampUs);
   return batches.executor.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(batch.writes, atUs), unlogged: batch.unlogged });
+}
+
+/** The net image of a row may need the tick before (LBD14). */
+function checkTimestamp(parts: NodeParts, timestampUs: TimestampUs): TimestampUs {
+  if (timestampUs >= TIMESTAMP_US_MIN) return parts.writeClock.check(timestampUs);
+  throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `a batch's timestamp is at least ${TIMESTAMP_US_MIN}`);
 }

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { loadService } from "@concord/protos";
 import { MemoryKeyValue, type KeyValueEntry, type MemoryDisk } from "@concord/ports";
 import { bearer, MemoryTransport } from "@concord/rpc";
-import { silentLog, silentMetrics, type Environment, type Log } from "@concord/runtime";
+import { silentLog, silentMetrics, type ConcordError, type Environment, type Log } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
@@ -20,6 +20,7 @@ export interface RingOptions {
   readonly size: 1 | 3;
   readonly config?: Partial<StorageProxyConfig>;
   readonly log?: Log;
+  readonly onFailed?: (cause: ConcordError) => void;
   /** Those of another ring, to stand beside it. */
   readonly network?: MemoryTransport;
   readonly clock?: VirtualClock;
@@ -98,7 +99,12 @@ export class MemoryRing {
       peerToken: PEER,
       ...this.#options.config,
     });
-    const service = composeStorageProxy(config, { environment: this.#environment(), openKeyValue: () => Promise.resolve(store) });
+    const { onFailed } = this.#options;
+    const service = composeStorageProxy(config, {
+      environment: this.#environment(),
+      openKeyValue: () => Promise.resolve(store),
+      ...(onFailed === undefined ? {} : { onFailed }),
+    });
     return { name, service, store };
   }
 

@@ -35,7 +35,7 @@ export class ManualClock implements Clock {
 
   async pass(durationMs: number): Promise<void> {
     this.#ms += durationMs;
-    for (const timer of [...this.#timers]) if (timer.atMs <= this.#ms && this.#timers.delete(timer)) timer.action();
+    for (const timer of this.#timers) if (timer.atMs <= this.#ms && this.#timers.delete(timer)) timer.action();
     for (let turns = 0; turns < 10; turns += 1) await turn();
   }
 }

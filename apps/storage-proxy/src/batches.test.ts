@@ -1,0 +1,121 @@
+// Logged batches through the RPCs of real nodes in one process: by message and by CQL, repeated, with a node away, after a crash.
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { COORDINATOR, MemoryRing, type RingOptions } from "./test/memory-ring.ts";
+
+let ring: MemoryRing;
+
+afterEach(() => ring.stop());
+
+const NOTES = "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'";
+const OWNERS = ["ann", "bob", "cid"];
+
+async function started(options: RingOptions): Promise<void> {
+  ring = new MemoryRing(options);
+  await ring.start();
+  await ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements: [NOTES] });
+}
+
+interface BatchResponse {
+  readonly batchId: Uint8Array;
+  readonly timestampUs: bigint;
+  readonly outcome: string;
+  readonly holders: readonly string[];
+}
+
+const text = (value: string): object => ({ textValue: value });
+const write = (owner: string, at: number, body: string): object => ({
+  kind: "WRITE_KIND_INSERT",
+  key: { table: "notes", partition: [text(owner)], clustering: [{ bigintValue: BigInt(at) }] },
+  columns: [{ name: "body", value: text(body) }],
+});
+
+const execute = (node: number, request: object): Promise<BatchResponse> =>
+  ring.call<BatchResponse>(ring.nodes[node]!, "BatchService/ExecuteBatch", request);
+
+const query = (node: number, statement: string): Promise<{ rows: readonly { columns: readonly { value: { textValue: string } }[] }[] }> =>
+  ring.call(ring.nodes[node]!, "RowsService/Query", { statement: { text: statement, binds: [] } });
+
+async function bodyOf(node: number, owner: string): Promise<string | undefined> {
+  const { rows } = await query(node, `SELECT body FROM notes WHERE owner = '${owner}' AND at = 1`);
+  return rows[0]?.columns[0]?.value.textValue;
+}
+
+const pending = async (node: number): Promise<bigint> =>
+  (await ring.call<{ total: bigint }>(ring.nodes[node]!, "BatchService/ListPendingBatches", {})).total;
+
+for (const size of [1, 3] as const) {
+  test(`[LB1, LB3, LB14] ExecuteBatch: ring of ${size}: one timestamp, holders named, rows at every node, log empty at the end`, async () => {
+    await started({ size });
+    const response = await execute(size - 1, { writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+    assert.equal(response.outcome, "BATCH_OUTCOME_APPLIED");
+    assert.deepEqual([...response.holders].sort(), size === 1 ? ["node-1"] : ["node-1", "node-2"]);
+    for (let node = 0; node < size; node += 1) {
+      for (const owner of OWNERS) assert.equal(await bodyOf(node, owner), "one");
+      await ring.clock.advance(100);
+      assert.equal(await pending(node), 0n);
+    }
+  });
+}
+
+test("[LB14] Query: BEGIN BATCH in CQL: logged by default, the same as by message", async () => {
+  await started({ size: 3 });
+  const inserts = OWNERS.map((owner) => `INSERT INTO notes (owner, at, body) VALUES ('${owner}', 1, 'cql')`);
+  await query(1, `BEGIN BATCH ${inserts.join("; ")}; APPLY BATCH`);
+  for (const owner of OWNERS) assert.equal(await bodyOf(2, owner), "cql");
+});
+
+test("[LB13] [LBC2] Query: a conditional batch: USE_TRANSACTION, nothing changes", async () => {
+  await started({ size: 3 });
+  const contents = ring.contents();
+  const statement = "BEGIN BATCH INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'x') IF NOT EXISTS; APPLY BATCH";
+  await assert.rejects(query(0, statement), { code: "USE_TRANSACTION", applied: "no" });
+  assert.deepEqual(ring.contents(), contents);
+});
+
+test("[LB12] ExecuteBatch: one partition, or unlogged: no holders", async () => {
+  await started({ size: 3 });
+  assert.deepEqual((await execute(0, { writes: [write("ann", 1, "x"), write("ann", 2, "x")] })).holders, []);
+  assert.deepEqual((await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "x")), unlogged: true })).holders, []);
+});
+
+test("[LBD14] ExecuteBatch: insert, delete and insert of one row: its net image", async () => {
+  await started({ size: 3 });
+  const { key } = write("ann", 1, "") as { key: object };
+  const writes = [write("ann", 1, "first"), { kind: "WRITE_KIND_DELETE", key }, write("ann", 1, "last"), write("bob", 1, "x")];
+  await execute(0, { writes });
+  assert.equal(await bodyOf(1, "ann"), "last");
+});
+
+test("[LBD8] ExecuteBatch: the reply was lost and the id comes again: the first outcome, no store changes", async () => {
+  await started({ size: 3 });
+  const first = await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+  await ring.clock.advance(500);
+  const contents = ring.contents();
+  const again = await execute(0, { batchId: first.batchId, writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+  assert.deepEqual({ ...again }, { ...first });
+  await ring.clock.advance(500);
+  assert.deepEqual(ring.contents(), contents);
+});
+
+test("[LBD1] ExecuteBatch: a node is away: held until it has the rows, then forgotten everywhere", async () => {
+  await started({ size: 3, config: { batchReplayIntervalMs: 1000, writeTimeoutMs: 500 } });
+  await ring.halt(ring.nodes[2]!);
+  await ring.clock.advance(3000);
+  await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+  await ring.clock.advance(5000);
+  assert.ok((await pending(1)) === 1n, "kept while a replica lacks it");
+  await ring.restart(ring.nodes[2]!);
+  await ring.clock.advance(10_000);
+  for (let node = 0; node < 3; node += 1) assert.equal(await pending(node), 0n);
+  const rows = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x72));
+  assert.deepEqual(rows[2], rows[0]);
+});
+
+test("[LBD12] ReplayBatches: nothing pending: zeros; dead letters: none", async () => {
+  await started({ size: 1 });
+  const replayed = await ring.call(ring.nodes[0]!, "BatchService/ReplayBatches", {}, COORDINATOR);
+  assert.deepEqual({ ...replayed }, { completed: 0n, kept: 0n, deadLettered: 0n });
+  const { letters } = await ring.call<{ letters: readonly object[] }>(ring.nodes[0]!, "BatchService/ListDeadLetters", {});
+  assert.deepEqual(letters, []);
+});
