@@ -7,10 +7,13 @@ export const PAGE_ROWS_MAX = 1000;
 export const APPLY_MUTATIONS_MAX = 10_000;
 /** Bytes of all values of one row write: below the message limit between nodes, with room for key and frame. */
 export const ROW_WRITE_BYTES_MAX = 1024 * 1024;
-/** Values in a partition or clustering key, bytes of a table's name, bytes of one key value: for calls that no schema checks. */
-export const KEY_VALUES_MAX = 16;
+/**
+ * Values in a partition or clustering key, bytes of a table's name, bytes of a key: for calls that no schema checks. Not below what the
+ * schema allows an index key: a commit that is logged and can not be applied would stop its group for ever.
+ */
+export const KEY_VALUES_MAX = 24;
 export const TABLE_NAME_BYTES_MAX = 128;
-export const KEY_BYTES_MAX = 24 * 1024;
+export const KEY_BYTES_MAX = 50 * 1024;
 /** Index rows one scan of an intersection may find (TX28). */
 export const INTERSECTION_ROWS_MAX = 10_000;
 /** Statements of one CreateTables. */
