@@ -100,7 +100,12 @@ const REPLICAS: readonly BadCall[] = [
   replica("no entries and no base", "LogAppend", replicaAppend({ entries: [] }), "MALFORMED_REQUEST"),
   replica("a gap inside", "LogAppend", replicaAppend({ entries: [replicaEntry(2n, 5n), replicaEntry(4n, 5n)] }), "MALFORMED_REQUEST"),
   replica("an entry of a newer epoch", "LogAppend", replicaAppend({ entries: [replicaEntry(2n, 6n)] }), "MALFORMED_REQUEST"),
-  replica("other content", "LogAppend", replicaAppend({ previousEpoch: 0n, entries: [replicaEntry(1n, 5n)] }), "IDEMPOTENCY_MISMATCH"),
+  replica(
+    "other content",
+    "LogAppend",
+    replicaAppend({ previousEpoch: 0n, entries: [replicaEntry(1n, 5n, Uint8Array.of(8))] }),
+    "IDEMPOTENCY_MISMATCH",
+  ),
   replica("no group", "LogState", {}, "MALFORMED_REQUEST"),
   replica("limit 0", "LogRead", { group: GROUP, fromSeq: 0n, limit: 0 }, "LIMIT_EXCEEDED"),
   replica("too large a limit", "LogRead", { group: GROUP, fromSeq: 0n, limit: LOG_READ_ENTRIES_MAX + 1 }, "LIMIT_EXCEEDED"),

@@ -115,6 +115,19 @@ test("[TX27] append: answered logged: on the disks of two replicas", async () =>
   assert.deepEqual([await ring.tail(1), await ring.tail(2)], ["1@1=e1", "1@1=e1"]);
 });
 
+for (const lost of [0, 1, 2]) {
+  test(`[TXD3] append: logged while node ${(lost + 1) % 3} was away, then node ${lost} is lost: in the next owner's tail`, async () => {
+    const ring = await Ring.open();
+    const log = await raised(ring, 1n);
+    ring.down.add((lost + 1) % 3);
+    assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
+    ring.down.clear();
+    ring.down.add(lost);
+    const outcome = await ring.run(ring.log().raise(GROUP, 2n, "heir", TIMEOUT_MS));
+    assert.deepEqual(outcome.kind === "raised" && outcome.tail.entries.map((entry) => text(entry.bytes)), ["e1"]);
+  });
+}
+
 test("[TX34] append: a commit costs one call to each replica", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);

@@ -73,7 +73,7 @@ function run(log: Recorded, change: Partial<TakeOverOptions> = {}): Promise<Take
   return time.run(takeOver(log, { group: GROUP, owner: "heir", timeoutMs: 100, clock: time, apply, ...change }), 600_000);
 }
 
-test("[TXD2] [TXR3] takeover: master died after logging: all is logged again, then applied in order, then trimmed, before it serves", async () => {
+test("[TXD2] [TXR3] [LBD13] takeover: master died after logging: all is logged again, then applied in order, then trimmed, before it serves", async () => {
   const log = await abandoned();
   const outcome = await run(log);
   assert.deepEqual(log.calls, ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "trim 2@2"]);

@@ -102,6 +102,26 @@ test("[LB3] batch: waits for both holders: one silent: not acknowledged, no row 
   assert.ok(!ring.steps.some((step) => step.what === "apply"));
 });
 
+test("[LB3] batch: a holder turns out to be gone: the own synced log takes its place", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:before-log") ring.links.set("node-0>node-2", "down");
+  };
+  const result = await ring.process(0).executor.execute(requestOf(ring));
+  assert.deepEqual([...result.holders].sort(), ["node-0", "node-1"]);
+  assert.equal(valueAt(ring.node(1), "p1"), "v1");
+});
+
+test("[LB3] batch: both holders turn out to be gone: LOG_UNKNOWN, no row written", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onKillPoint = (_, name) => {
+    if (name === "batch:before-log") ring.links.set("node-0>node-1", "down").set("node-0>node-2", "down");
+  };
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
+  assert.deepEqual([error.code, error.metadata["outcome"]], ["BATCH_LOG_TIMEOUT", "LOG_UNKNOWN"]);
+  assert.ok(!ring.steps.some((step) => step.what === "apply"));
+});
+
 test("[LB4] [LBD8] batch: log write lost: LOG_UNKNOWN; the same id again has the first timestamp", async () => {
   const ring = await MemoryRing.open(3);
   const request = requestOf(ring);

@@ -47,7 +47,7 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
   const holders = chooseHolders(ring);
   if (holders === undefined) throw unavailable(batch, "no other node can keep the batch", "BATCH_LOG");
   ring.killPoint("batch:before-log");
-  await writeLog(steps, batch, holders);
+  const log = await writeLog(steps, batch, holders);
   // logged at two before the first row is touched (I1)
   ring.killPoint("batch:after-log");
   const { everywhere } = await applyAtQuorum(ring, batch, "BATCH");
@@ -55,9 +55,9 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
     if (!complete) return;
     // every replica has every mutation before the log forgets it (I2)
     ring.killPoint("batch:before-remove");
-    steps.remove(id, holders);
+    steps.remove(id, log.asked);
   });
-  return { id, timestampUs, holders: holders.map((holder) => holder.name) };
+  return { id, timestampUs, holders: log.confirmed.map((holder) => holder.name) };
 }
 
 /** LB2: nothing is written when some mutation could not reach its quorum. Every node holds every row, so one look is enough. */
@@ -68,22 +68,47 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
   throw unavailable(batch, text, batch.logged ? "BATCH_LOG" : "UNLOGGED_BATCH");
 }
 
-/** LB3: all holders have it on synced disk (LBD2), or LB4. */
-async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readonly BatchNode[]): Promise<void> {
+interface LogWrite {
+  readonly asked: readonly BatchNode[];
+  readonly confirmed: readonly BatchNode[];
+}
+
+/**
+ * LB3: both holders have it on synced disk (LBD2), or LB4. When one of them turns out to be gone, the own log takes its place: then
+ * it was the case of one other node alive.
+ */
+async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readonly BatchNode[]): Promise<LogWrite> {
   const { ring } = steps;
   assert(holders.length === 2 || ring.nodes.length === 1, "two holders keep a batch (LB3)");
+  const deadlineAtMs = ring.clock.monotonicMs() + ring.writeTimeoutMs;
   const entry = steps.seal(
     batch,
     holders.map((holder) => holder.name),
   );
-  const puts = holders.map((holder) => holder.batchLog.put([entry], ring.writeTimeoutMs));
-  const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, holders.length, puts);
-  if (acks.enough) return;
+  const confirmed: BatchNode[] = [];
+  const put = async (holder: BatchNode): Promise<void> => {
+    await holder.batchLog.put([entry], ring.writeTimeoutMs);
+    confirmed.push(holder);
+  };
+  const asked = [...holders];
+  const puts = holders.map(put);
+  let acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, holders.length, puts);
+  const own = ring.nodes.find((node) => node.name === ring.self && !asked.includes(node));
+  const remainingMs = deadlineAtMs - ring.clock.monotonicMs();
+  if (!acks.enough && own !== undefined && acks.acked + acks.outstanding > 0 && remainingMs > 0) {
+    asked.push(own);
+    acks = await waitForAcks(ring.clock, remainingMs, holders.length, [...puts, put(own)]);
+  }
+  if (!acks.enough) throw notLogged(batch, acks);
+  return { asked, confirmed: [...confirmed] };
+}
+
+function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
   const mismatch = acks.failures.find((failure) => failure.code === "IDEMPOTENCY_MISMATCH");
-  if (mismatch !== undefined) throw mismatch;
-  if (neverTaken(acks)) throw unavailable(batch, "no holder took the batch", "BATCH_LOG", acks.failures[0]);
-  const text = `${acks.acked} of ${holders.length} holders confirmed the batch; repeat it with the same id`;
-  throw batchError("BATCH_LOG_TIMEOUT", text, { id: batch.id, writeType: "BATCH_LOG", outcome: "LOG_UNKNOWN", cause: acks.failures[0] });
+  if (mismatch !== undefined) return mismatch;
+  if (neverTaken(acks)) return unavailable(batch, "no holder took the batch", "BATCH_LOG", acks.failures[0]);
+  const text = `${acks.acked} holders confirmed the batch, too few; repeat it with the same id`;
+  return batchError("BATCH_LOG_TIMEOUT", text, { id: batch.id, writeType: "BATCH_LOG", outcome: "LOG_UNKNOWN", cause: acks.failures[0] });
 }
 
 /** LB5: to all replicas, done when a quorum has it. `everywhere` tells whether all of them came to have it (LBD1). */
