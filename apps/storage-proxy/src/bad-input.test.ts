@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { ByteWriter } from "@concord/codec";
 import { encodeMutation, encodePartition, encodeRowKey, type RowKey } from "@concord/ports";
 import { ConcordError, type ErrorCode } from "@concord/runtime";
-import { APPLY_MUTATIONS_MAX, CREATE_STATEMENTS_MAX, KEY_BYTES_MAX, PAGE_ROWS_MAX, READ_KEYS_MAX, ROW_WRITE_BYTES_MAX } from "./limits.ts";
+import { APPLY_MUTATIONS_MAX, CREATE_STATEMENTS_MAX, KEY_BYTES_MAX, KEY_VALUES_MAX, PAGE_ROWS_MAX, READ_KEYS_MAX, ROW_WRITE_BYTES_MAX } from "./limits.ts";
 import { COORDINATOR, MemoryRing, PEER } from "./test/memory-ring.ts";
 
 const ring = new MemoryRing({ size: 3 });
@@ -131,7 +131,7 @@ const READS: readonly BadCall[] = [
   bad(
     "RowsService/Read",
     "a coordinator's key with too many values",
-    { keys: [{ table: "x", partition: many(17, bigint(1)), clustering: [] }] },
+    { keys: [{ table: "x", partition: many(KEY_VALUES_MAX + 1, bigint(1)), clustering: [] }] },
     "LIMIT_EXCEEDED",
     COORDINATOR,
   ),
