@@ -4,7 +4,15 @@ import { after, before, test } from "node:test";
 import { ByteWriter } from "@concord/codec";
 import { encodeMutation, encodePartition, encodeRowKey, type RowKey } from "@concord/ports";
 import { ConcordError, type ErrorCode } from "@concord/runtime";
-import { APPLY_MUTATIONS_MAX, CREATE_STATEMENTS_MAX, KEY_BYTES_MAX, KEY_VALUES_MAX, PAGE_ROWS_MAX, READ_KEYS_MAX, ROW_WRITE_BYTES_MAX } from "./limits.ts";
+import {
+  APPLY_MUTATIONS_MAX,
+  CREATE_STATEMENTS_MAX,
+  KEY_BYTES_MAX,
+  KEY_VALUES_MAX,
+  PAGE_ROWS_MAX,
+  READ_KEYS_MAX,
+  ROW_WRITE_BYTES_MAX,
+} from "./limits.ts";
 import { COORDINATOR, MemoryRing, PEER } from "./test/memory-ring.ts";
 
 const ring = new MemoryRing({ size: 3 });
@@ -170,7 +178,7 @@ const WRITES: readonly BadCall[] = [
   ),
   bad(
     "RowsService/Write",
-    "a transactional table",
+    "[TX8] a transactional table",
     { write: insert([column("title", text("x"))], { table: "albums", partition: [bigint(1)], clustering: [] }) },
     "USE_TRANSACTION",
   ),
@@ -241,8 +249,8 @@ const WRITES: readonly BadCall[] = [
 const STATEMENTS: readonly BadCall[] = [
   bad("RowsService/Query", "no statement", {}, "MALFORMED_REQUEST"),
   bad("RowsService/Query", "no CQL", query("make me a sandwich"), "CQL_SYNTAX"),
-  bad("RowsService/Query", "CQL outside the subset", query("DROP TABLE notes"), "CQL_UNSUPPORTED"),
-  bad("RowsService/Query", "a scan", query("SELECT * FROM notes WHERE body = 'x'"), "SCAN_REFUSED"),
+  bad("RowsService/Query", "[TX24] CQL outside the subset", query("DROP TABLE notes"), "CQL_UNSUPPORTED"),
+  bad("RowsService/Query", "[TX22] a scan", query("SELECT * FROM notes WHERE body = 'x'"), "SCAN_REFUSED"),
   bad("RowsService/Query", "too few binds", query("SELECT * FROM notes WHERE owner = ?"), "MALFORMED_REQUEST"),
   bad(
     "RowsService/Query",
@@ -256,8 +264,8 @@ const STATEMENTS: readonly BadCall[] = [
     query("INSERT INTO notes (owner, body) VALUES ('ann', 'x')"),
     "KEY_INCOMPLETE",
   ),
-  bad("RowsService/Query", "a transactional table", query("INSERT INTO albums (id, title) VALUES (1, 'x')"), "USE_TRANSACTION"),
-  bad("RowsService/Query", "a condition", query("INSERT INTO notes (owner, at) VALUES ('ann', 1) IF NOT EXISTS"), "USE_TRANSACTION"),
+  bad("RowsService/Query", "[TX8] a transactional table", query("INSERT INTO albums (id, title) VALUES (1, 'x')"), "USE_TRANSACTION"),
+  bad("RowsService/Query", "[LBC2] a condition", query("INSERT INTO notes (owner, at) VALUES ('ann', 1) IF NOT EXISTS"), "USE_TRANSACTION"),
   bad("RowsService/Query", "a system table", query("INSERT INTO concord_tables (a) VALUES (1)"), "SYSTEM_TABLE"),
   bad(
     "RowsService/Query",
@@ -274,7 +282,7 @@ const STATEMENTS: readonly BadCall[] = [
   ),
   bad(
     "SchemaService/CreateTables",
-    "a transactional table",
+    "[TX8] a transactional table",
     { statements: ["CREATE TABLE t (a int PRIMARY KEY) WITH kind = 'transactional'"] },
     "USE_TRANSACTION",
   ),
@@ -329,7 +337,8 @@ const PEERS: readonly BadCall[] = [
 ];
 
 for (const { method, name, request, token, code } of [...WHO, ...READS, ...WRITES, ...STATEMENTS, ...PEERS]) {
-  test(`bad input: ${method}: ${name}: ${code}, nothing changes`, async () => {
+  const claim = /^\[\w+\] /.exec(name)?.[0] ?? "";
+  test(`${claim}bad input: ${method}: ${name.slice(claim.length)}: ${code}, nothing changes`, async () => {
     const contents = ring.contents();
     await assert.rejects(ring.call(ring.nodes[0]!, method, request, token), (thrown) => {
       assert.ok(thrown instanceof ConcordError);

@@ -35,7 +35,10 @@ test("[TX21] apply: the largest key and the largest index key the schema allows:
   const key: RowKey = { table: longest, partition: [value], clustering: keyColumns.slice(1).map(() => value) };
   const row: Row = { key: validateKey(WIDEST, key), columns: new Map(indexed.map((name) => [name, value])), newestUs: 1n };
   const indexKey = indexKeyOf(WIDEST, WIDEST.indexes[0]!, row)!;
-  const mutations = [key, indexKey].map((one) => ({ write: { kind: "WRITE_KIND_INSERT", key: keyToWire(one), columns: [] }, timestampUs: 5n }));
+  const mutations = [key, indexKey].map((one) => ({
+    write: { kind: "WRITE_KIND_INSERT", key: keyToWire(one), columns: [] },
+    timestampUs: 5n,
+  }));
   await ring.call(node, "RowsService/Apply", { mutations }, COORDINATOR);
   const { results } = await ring.call<{ results: readonly { row: object | null }[] }>(
     node,

@@ -1,6 +1,6 @@
 // The level store keeps the port's promises. A crash is a copy of the files at that moment: what kill -9 would leave.
 import assert from "node:assert/strict";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -48,6 +48,13 @@ test("openLevel: the store is open already: STORE_FAILED with the reason", async
     openLevel(folder),
     (error) => error instanceof ConcordError && error.code === "STORE_FAILED" && /lock/i.test(error.message),
   );
+});
+
+test("openLevel: a folder below folders that do not exist: made; a file in the way: STORE_FAILED", async () => {
+  const store = await open(join(root, "a", "b", "c"));
+  await store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }], { sync: true });
+  await writeFile(join(root, "file"), "in the way");
+  await assert.rejects(openLevel(join(root, "file")), { code: "STORE_FAILED" });
 });
 
 test("openLevel: crash right after creation: opens again, empty", async () => {

@@ -1,3 +1,5 @@
+import { mkdir, open } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { ConcordError } from "@concord/runtime";
 import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { Level } from "level";
@@ -32,6 +34,7 @@ const FIRST_KEY = Uint8Array.of(0);
 export async function openLevel(folder: string): Promise<KeyValue> {
   const database: Database = new Level(folder, OPTIONS);
   try {
+    await makeFolder(folder);
     await database.open();
     // A power cut before the first synced write would leave a new database that can not be opened any more.
     const operations = [
@@ -43,6 +46,18 @@ export async function openLevel(folder: string): Promise<KeyValue> {
     throw storeFailed(`can not open the store in ${folder}`, cause, "no");
   }
   return new LevelKeyValue(database);
+}
+
+/** The folder, its parents and their entries on disk: LevelDB syncs only what is inside. */
+async function makeFolder(folder: string): Promise<void> {
+  const firstMade = await mkdir(folder, { recursive: true });
+  if (firstMade === undefined || process.platform === "win32") return;
+  for (let parent = dirname(resolve(folder)); ; parent = dirname(parent)) {
+    const handle = await open(parent, "r");
+    await handle.sync();
+    await handle.close();
+    if (parent === dirname(resolve(firstMade))) return;
+  }
 }
 
 type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: unknown };
