@@ -189,6 +189,8 @@ export class ServingMaster {
     if (known !== undefined) return known.kind === "aborted" ? { kind: "aborted" } : { kind: "committed", token: this.#tokenOf(known) };
     // Others may have spoken for the id while its row was read: look again.
     if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs);
+    // This master may have ended while the row was read: its log takes nothing any more, the next master is to be asked.
+    if (this.#draining) throw outcomeUnknown();
     await this.#abortInLog(id);
     return { kind: "aborted" };
   }
