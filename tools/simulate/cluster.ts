@@ -47,7 +47,9 @@ export class Cluster {
   /** Nodes for a fault plan. */
   targets(points: readonly string[]): FaultTargets {
     const servers = [...PROXIES, ...this.#coordinators];
-    return { all: [...servers, ...this.#clientNames], servers, disks: PROXIES, replaceable: this.#coordinators, points };
+    const all = [...servers, ...this.#clientNames];
+    const zones = DATACENTERS.map((_, zone) => all.filter((node) => zoneOf(node) === zone));
+    return { all, zones, servers, disks: PROXIES, replaceable: this.#coordinators, points };
   }
 
   startProxies(schemaAuthority: "ring" | "coordinator"): void {
@@ -141,6 +143,12 @@ function supervise(host: NodeHost, isReady: () => boolean): void {
     else clock.setTimer(PROBE_EVERY_MS, probe);
   };
   probe();
+}
+
+/** Nodes with equal numbers stand in one datacenter. */
+function zoneOf(node: string): number {
+  const number = /\d+$/.exec(node);
+  return number === null ? 0 : (Number(number[0]) - 1) % DATACENTERS.length;
 }
 
 function members(names: readonly string[]): object[] {

@@ -62,6 +62,8 @@ export const FAULT_KINDS: readonly FaultKind[] = [
 export interface FaultTargets {
   /** Every node that takes part in partitions. */
   readonly all: readonly string[];
+  /** Nodes that stand together: at times a partition cuts off a whole datacenter. May be empty. */
+  readonly zones: readonly (readonly string[])[];
   /** Nodes whose processes may crash and pause. */
   readonly servers: readonly string[];
   /** Servers with a disk. */
@@ -161,14 +163,14 @@ function drawFault(random: SeededRandom, kind: FaultKind, atMs: number, targets:
   }
 }
 
-/** Mostly one server against the rest, at times a random split. */
+/** One server against the rest, a datacenter against the rest, or a random split. */
 function drawSides(random: SeededRandom, targets: FaultTargets): { left: string[]; right: string[] } {
-  const pool = targets.servers.length > 0 ? targets.servers : targets.all;
-  const isAlone = random.chance(0.5);
-  const lonely = random.pick(pool);
-  const left = targets.all.filter((node) => (isAlone ? node === lonely : random.chance(0.5)));
-  const right = targets.all.filter((node) => !left.includes(node));
-  return { left, right };
+  const { all, zones } = targets;
+  const pool = targets.servers.length > 0 ? targets.servers : all;
+  const shape = random.pick(zones.length > 0 ? (["one", "zone", "split"] as const) : (["one", "split"] as const));
+  const alone = shape === "zone" ? random.pick(zones) : [random.pick(pool)];
+  const left = all.filter((node) => (shape === "split" ? random.chance(0.5) : alone.includes(node)));
+  return { left, right: all.filter((node) => !left.includes(node)) };
 }
 
 function drawPair(random: SeededRandom, nodes: readonly string[]): [string, string] {

@@ -28,7 +28,14 @@ async function busyWorld(seed: number, keepTrace: boolean): Promise<World> {
   }
   world.schedule(
     drawFaultPlan(world.random("faults"), {
-      targets: { all: [...SERVERS, "c1", "c2"], servers: SERVERS, disks: SERVERS, replaceable: [], points: ["toy:after-write"] },
+      targets: {
+        all: [...SERVERS, "c1", "c2"],
+        zones: [["s1", "c1"]],
+        servers: SERVERS,
+        disks: SERVERS,
+        replaceable: [],
+        points: ["toy:after-write"],
+      },
       fromMs: 100,
       spanMs: 1_500,
       rate: 4,

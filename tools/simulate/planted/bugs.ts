@@ -114,7 +114,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     name: "quorum-of-one",
     about: "Reads and writes of rows are content with one replica (TX11, TX30).",
     scenario: "txn",
-    edits: [{ file: ROW_STORE, search: "Math.floor(options.replicas.length / 2) + 1", replace: "Math.floor(options.replicas.length / 4) + 1" }],
+    edits: [
+      { file: ROW_STORE, search: "Math.floor(options.replicas.length / 2) + 1", replace: "Math.floor(options.replicas.length / 4) + 1" },
+    ],
   },
   {
     name: "write-one",
