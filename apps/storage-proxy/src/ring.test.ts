@@ -1,6 +1,8 @@
 // What a ring promises, through its RPCs: 3 nodes in one process, memory for network and disks.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { loadService } from "@concord/protos";
+import { bearer, SessionClient } from "@concord/rpc";
 import { COORDINATOR, MemoryRing, type RingOptions } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;
@@ -156,4 +158,58 @@ test("store failure: one node's disk fails: its process is told to end, the othe
   await ring.clock.advance(1000);
   assert.deepEqual(failures, ["INTERNAL"]);
   assert.equal((await query(ring, 1, "SELECT * FROM notes WHERE owner = 'ann'")).rows.length, 2);
+});
+
+test("write: repeated with its timestamp at another node, the first reply was lost: nothing changes", async () => {
+  await started({ size: 3 });
+  await query(ring, 0, NOTES);
+  const key = { table: "notes", partition: [text("ann")], clustering: [{ bigintValue: 1n }] };
+  const write = { kind: "WRITE_KIND_INSERT", key, columns: [{ name: "body", value: text("once") }] };
+  const request = { write, timestampUs: ring.clock.nowUs() };
+  void ring.begin(ring.nodes[0]!, "RowsService/Write", request).catch(() => undefined);
+  await ring.clock.advance(1000);
+  const before = ring.contents();
+  const { timestampUs } = await ring.call<{ timestampUs: bigint }>(ring.nodes[1]!, "RowsService/Write", request);
+  assert.equal(timestampUs, request.timestampUs);
+  await ring.clock.advance(1000);
+  assert.deepEqual(ring.contents(), before);
+});
+
+test("session: hundreds of calls on one stream: each one its own answer", async () => {
+  await started({ size: 3 });
+  await query(ring, 0, NOTES);
+  const method = loadService("concord.storage.v1.RowsService")["Session"]!;
+  const session = new SessionClient({ channel: ring.channel(ring.nodes[0]!), method, clock: ring.clock, metadata: bearer(COORDINATOR) });
+  const keyOf = (at: number): object => ({ table: "notes", partition: [text("ann")], clustering: [{ bigintValue: BigInt(at) }] });
+  const insert = (at: number): object => ({
+    write: { kind: "WRITE_KIND_INSERT", key: keyOf(at), columns: [{ name: "body", value: text(`note ${at}`) }] },
+    timestampUs: 5n,
+  });
+  const all = Array.from({ length: 400 }, (_, at) => at);
+  const call = <Response extends object>(operation: string, request: object): Promise<Response> =>
+    session.call<Response>(operation, request, { timeoutMs: 5000 });
+  await ring.clock.run(Promise.all(all.map((at) => call("apply", { mutations: [insert(at), insert(at + 1)] }))));
+  const answers = await ring.clock.run(
+    Promise.all(all.map((at) => call<{ results: { row: RowMessage }[] }>("read", { keys: [keyOf(at)] }))),
+  );
+  assert.deepEqual(
+    answers.map(({ results }) => results[0]!.row.columns[0]!.value.textValue),
+    all.map((at) => `note ${at}`),
+  );
+  session.close();
+});
+
+test("readRange: rows of 100 KB, more than a message holds: read in rounds, the answer has what was asked for", async () => {
+  await started({ size: 3 });
+  await query(ring, 0, NOTES.replace("body text", "body text, tag int"));
+  const large = text("x".repeat(100_000));
+  for (let at = 1; at <= 60; at += 1) {
+    await query(ring, at % 3, "INSERT INTO notes (owner, at, body, tag) VALUES ('ann', ?, ?, 1)", [{ bigintValue: BigInt(at) }, large]);
+  }
+  const { rows } = await query(ring, 0, "SELECT tag FROM notes WHERE owner = 'ann' ORDER BY at DESC");
+  assert.deepEqual(
+    rows.map((row) => Number(row.key.clustering[0]!.bigintValue)),
+    Array.from({ length: 60 }, (_, at) => 60 - at),
+  );
+  await assert.rejects(query(ring, 0, "SELECT body FROM notes WHERE owner = 'ann'"), { code: "LIMIT_EXCEEDED" });
 });
