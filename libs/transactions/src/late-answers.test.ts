@@ -53,3 +53,14 @@ test("[TXD7] takeover: the earlier master's clock was ahead: what it committed i
   const resolved = await second.group.resolveOutcome(id, second.deadline());
   assert.deepEqual(resolved, { kind: "committed", token: { ...token, flushSize: 0 } });
 });
+
+test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, not a failed assertion", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const slow = holdNextRead(room);
+  const asked = client.group.resolveOutcome(room.id(), client.deadline());
+  await settle();
+  client.group.stop();
+  slow.letGo();
+  await assert.rejects(asked, { code: "OUTCOME_UNKNOWN" });
+});
