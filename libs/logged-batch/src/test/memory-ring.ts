@@ -248,7 +248,11 @@ export class MemoryRing {
           get reachable() {
             return node.name === self.name || linkIsUp();
           },
-          applyRows: (mutations) => call("apply", async () => void (target(), node.apply(mutations))),
+          applyRows: (mutations) =>
+            call("apply", async () => {
+              target();
+              node.apply(mutations);
+            }),
         },
       };
       function linkIsUp(): boolean {
