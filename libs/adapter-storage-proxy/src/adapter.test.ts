@@ -122,6 +122,23 @@ test("proxies: one that hangs has its share of the time only", async () => {
   assert.deepEqual(callsOf(here), [1, 1, 0]);
 });
 
+test("proxies: home still hangs when it is looked after: one call finds out, the others do not wait for it", async () => {
+  const here = await room();
+  const rows = new StorageProxyRows(here.channels);
+  here.proxies[1]!.before = () => new Promise(() => undefined);
+  const first = rows.read([key(1)], READ);
+  await here.clock.advance(320);
+  await first;
+  await here.clock.advance(HOME_RETRY_MS);
+  const looks = rows.read([key(1)], READ);
+  const others = [rows.read([key(1)], READ), rows.read([key(1)], READ)];
+  await settle();
+  assert.deepEqual(callsOf(here), [3, 2, 0]);
+  await Promise.all(others);
+  await here.clock.advance(320);
+  assert.deepEqual(await looks, [undefined]);
+});
+
 test("proxies: none answers: the last one's error", async () => {
   const here = await room();
   const log = new StorageProxyGroupLog(here.channels);

@@ -83,7 +83,7 @@ export class ProxyCalls {
       if (leftMs <= 0) break;
       try {
         const response = await this.#sessions[at]!.call<Response>(operation, request, { timeoutMs: Math.min(leftMs, shareMs) });
-        if (tried > 0) this.#settleOn(at);
+        if (tried > 0 || at === 0) this.#settleOn(at);
         return response;
       } catch (thrown) {
         last = toConcordError(thrown);
@@ -99,8 +99,8 @@ export class ProxyCalls {
 
   #preferred(): number {
     if (this.#current === 0 || this.#clock.monotonicMs() < this.#homeAgainAtMs) return this.#current;
-    // One call looks whether home is back; if not, it comes back here.
-    this.#current = 0;
+    // One call looks whether home is back; the others do not wait for what it finds.
+    this.#homeAgainAtMs = this.#clock.monotonicMs() + HOME_RETRY_MS;
     return 0;
   }
 
