@@ -1,5 +1,5 @@
 import { encodeRowKey } from "@concord/ports";
-import { timeIdMs, toHex } from "@concord/runtime";
+import { ConcordError, timeIdMs, toHex } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openFlush } from "./flush-entry.ts";
@@ -207,6 +207,15 @@ test("[TXD1] append: unknown, then accepted: locks kept, the identical entry sen
   const [first, ...others] = room.log.appends;
   for (const other of others) assert.deepEqual(other, first);
   assert.equal(token.seq, 1n);
+});
+
+test("[TXD1] append: refused for ever by the log: the master ends instead of repeating it", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  room.log.append = () => Promise.reject(new ConcordError("SEQUENCE_GAP", "the entry before is not there", { applied: "unknown" }));
+  await fails("OUTCOME_UNKNOWN", client.execute([insert(albumKey(1))]));
+  const error = await fails("EPOCH_FENCED", client.begin().start(albumKey(2)));
+  assert.match(error.message, /SEQUENCE_GAP/);
 });
 
 test("[TXD1] append: unknown until the caller's deadline: OUTCOME_UNKNOWN, later the truth", async () => {
@@ -448,6 +457,22 @@ test("[TXD7] resolve: races an execute of the same id: both agree", async () => 
   }
 });
 
+test("[TXD7] execute: arrives while its id is being resolved: aborted, nothing of it is written", async () => {
+  for (const aheadMs of [0, 6_000]) {
+    const room = new TestRoom();
+    const client = await room.open();
+    // soon after the takeover the id's row is asked for, later memory is enough
+    await room.clock.advance(aheadMs);
+    const id = room.id();
+    const resolving = client.group.resolveOutcome(id, client.deadline());
+    const executing = fails("TRANSACTION_ABORTED", client.execute([insert(albumKey(1))], id));
+    assert.deepEqual(await resolving, { kind: "aborted" });
+    await executing;
+    await settle();
+    assert.equal(room.rows.row(albumKey(1)), undefined);
+  }
+});
+
 test("[TXD7] ids: older than outcomes are kept: expired; too far from the clock: CLOCK_SKEW; at the limit: opens", async () => {
   const room = new TestRoom();
   const client = await room.open();
@@ -481,6 +506,18 @@ test("[TXD7] memory of outcomes: more than it holds: older ones are answered fro
   assert.equal(again.timestampUs, tokens[0]!.timestampUs);
   assert.equal(room.rows.reads.length, 1);
   assert.equal(room.log.appends.length, 4);
+});
+
+test("[TXD7] memory of outcomes: full while nothing is applied: what no row says yet is not forgotten", async () => {
+  const room = new TestRoom({ limits: { recentOutcomesMax: 2 } });
+  const client = await room.open();
+  await room.clock.advance(6_000);
+  room.rows.hold();
+  const ids = [1, 2, 3, 4].map(() => room.id());
+  for (const [at, id] of ids.entries()) await client.execute([insert(albumKey(at))], id);
+  await client.execute([insert(albumKey(0))], ids[0]);
+  assert.equal(room.log.appends.length, 4);
+  room.rows.letGo();
 });
 
 test("trim: after the named number of flushes, only what is applied without a gap", async () => {

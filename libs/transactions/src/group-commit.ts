@@ -230,7 +230,7 @@ export class GroupCommit {
           return;
         case "fenced":
           this.#lose(flush, outcomeUnknown());
-          this.#events.onFenced(epochFenced());
+          this.#events.onFenced(outcome.error);
           return;
         case "unknown":
           metrics.count("txn_append_repeats_total", 1, { group: settings.group });
@@ -327,15 +327,20 @@ export class GroupCommit {
   }
 }
 
-type AppendDecision = { readonly kind: "logged" } | { readonly kind: "fenced" } | { readonly kind: "unknown" };
+type AppendDecision =
+  | { readonly kind: "logged" }
+  | { readonly kind: "fenced"; readonly error: ConcordError }
+  | { readonly kind: "unknown" };
 
-/** A failed call says nothing about the entry, except when it can never be accepted: then this master can not go on. */
+/** A failed call says nothing about the entry, except when it can never be accepted: then this master can not go on either. */
 async function appendOnce(append: ReturnType<GroupContext["groupLog"]["append"]>): Promise<AppendDecision> {
   try {
-    return await append;
+    const outcome = await append;
+    return outcome.kind === "fenced" ? { kind: "fenced", error: epochFenced() } : outcome;
   } catch (thrown) {
-    const error = toConcordError(thrown);
-    return ERRORS[error.code].kind === "rejected" ? { kind: "fenced" } : { kind: "unknown" };
+    const { code, message } = toConcordError(thrown);
+    if (ERRORS[code].kind !== "rejected") return { kind: "unknown" };
+    return { kind: "fenced", error: new ConcordError("EPOCH_FENCED", `the group's log refuses this master: ${code}: ${message}`) };
   }
 }
 

@@ -142,7 +142,7 @@ export class TransactionGroup {
   #fence(error: ConcordError): void {
     const state = this.#state;
     if (state.kind !== "serving") return;
-    this.#context.log.warn("fenced: another master raised the epoch", { group: this.group, epoch: state.master.epoch });
+    this.#context.log.warn("fenced: this master ends here", { group: this.group, epoch: state.master.epoch, reason: error.message });
     this.#state = { kind: "fenced", error };
     state.master.stop(error);
   }
