@@ -74,14 +74,14 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "served-before-applied",
-    about: "A new master serves before the pending entries of the old one are applied at quorum (TXD2).",
+    name: "takeover-without-apply",
+    about: "A new master serves without applying the pending entries of the old one (TXD2).",
     scenario: "txn",
     edits: [
       {
         file: "libs/transactions/src/takeover.ts",
         search: "  await applyPending(context, decided, signal);",
-        replace: "  void applyPending(context, decided, signal).catch(() => undefined);",
+        replace: "",
       },
     ],
   },
