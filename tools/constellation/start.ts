@@ -18,9 +18,11 @@ interface Flags {
   readonly portBase: number;
 }
 
-/** Undefined: help was asked for. Throws on a mistake. */
+class UsageError extends Error {}
+
+/** Undefined: help was asked for. UsageError on a mistake. */
 function readFlags(argv: readonly string[]): Flags | undefined {
-  const { values } = parseArgs({
+  const { values } = parsed({
     args: [...argv],
     options: {
       data: { type: "string", default: ".concord" },
@@ -31,9 +33,17 @@ function readFlags(argv: readonly string[]): Flags | undefined {
   if (values.help === true) return undefined;
   const portBase = Number(values["port-base"]);
   if (!Number.isInteger(portBase) || portBase < 1024 || portBase > PORT_BASE_MAX) {
-    throw new Error(`--port-base must be a whole number from 1024 to ${PORT_BASE_MAX}`);
+    throw new UsageError(`--port-base must be a whole number from 1024 to ${PORT_BASE_MAX}`);
   }
   return { dataFolder: values.data, portBase };
+}
+
+function parsed<Config extends Parameters<typeof parseArgs>[0]>(config: Config): ReturnType<typeof parseArgs<NonNullable<Config>>> {
+  try {
+    return parseArgs(config as NonNullable<Config>);
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message}; --help shows what there is`);
+  }
 }
 
 function table({ nodes }: Constellation): string {
@@ -84,7 +94,7 @@ function firstSignal(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  const isOurs = error instanceof FolderInUseError || error instanceof TypeError;
-  console.error(error instanceof Error ? (isOurs ? error.message : `could not start: ${error.message}`) : error);
-  process.exitCode = 1;
+  const isPlain = error instanceof FolderInUseError || error instanceof UsageError;
+  console.error(error instanceof Error ? (isPlain ? error.message : `could not start: ${error.message}`) : error);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { DESIGN_FILES, ROOT, rowsOf, tagsIn, testsByClaim, withTests } from "./claims.ts";
+
+const rows = DESIGN_FILES.flatMap((file) => rowsOf(readFileSync(join(ROOT, file), "utf8")));
+const tests = testsByClaim(ROOT);
+
+test("claims: every claim that is said to be kept, whole or in part: named by a test", () => {
+  const untested = rows.filter((row) => row.status !== "later" && (tests.get(row.claim) ?? []).length === 0);
+  assert.deepEqual(
+    untested.map((row) => row.claim),
+    [],
+  );
+});
+
+test("claims: every test file a row lists: exists and names the claim", () => {
+  for (const { claim, files } of rows) {
+    for (const file of files) {
+      assert.ok(existsSync(join(ROOT, file)), `${claim} lists ${file}, which is not there; run node tools/claims/claims.ts`);
+      assert.ok(
+        tagsIn(readFileSync(join(ROOT, file), "utf8")).has(claim),
+        `${file} names ${claim} nowhere; run node tools/claims/claims.ts`,
+      );
+    }
+  }
+});
+
+test("claims: every claim a test names: has a row", () => {
+  const known = new Set(rows.map((row) => row.claim));
+  const strangers = [...tests.keys()].filter((claim) => /^(TX|LB)/.test(claim) && !known.has(claim));
+  assert.deepEqual(strangers, []);
+});
+
+test("claims: the numbers of each series: without gaps, each once", () => {
+  const series = new Map<string, number[]>();
+  for (const { claim } of rows) {
+    const [, name, number] = /^([A-Z]+)(\d+)$/.exec(claim)!;
+    series.set(name!, [...(series.get(name!) ?? []), Number(number)]);
+  }
+  for (const [name, numbers] of series) {
+    const sorted = numbers.toSorted((a, b) => a - b);
+    assert.deepEqual(
+      sorted,
+      Array.from({ length: sorted.length }, (_, at) => at + 1),
+      name,
+    );
+  }
+});
+
+test("claims: a document: tests are found by tags, lists of tags too, and written into the last column", () => {
+  const source = 'test("[TX1] a: b: c", f);\ntest("[TX2, TXD7] d: e: f", f);\n// [TX3] is no test';
+  assert.deepEqual([...tagsIn(source)], ["TX1", "TX2", "TXD7"]);
+  const document = "| TX1 | text | kept | - |\n| TX3 | text | later | `x.test.ts` |";
+  const written = withTests(document, new Map([["TX1", ["b.test.ts", "a.test.ts"]]]));
+  assert.equal(written, "| TX1 | text | kept | `a.test.ts` `b.test.ts` |\n| TX3 | text | later | - |");
+});

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { test } from "node:test";
+import { renderTable } from "../bench/report.ts";
+import { Latencies, settled } from "./figures.ts";
+import { samplesOf } from "./readme.ts";
+
+test("latencies: percentiles of a hundred values: the value below which the share lies; none: 0", () => {
+  const latencies = new Latencies();
+  assert.equal(latencies.percentileMs(0.99), 0);
+  for (let ms = 100; ms >= 1; ms -= 1) latencies.add(ms);
+  assert.deepEqual(
+    [0, 0.5, 0.99, 1].map((share) => latencies.percentileMs(share)),
+    [1, 51, 100, 100],
+  );
+  assert.equal(latencies.count, 100);
+});
+
+test("settled: a check that comes to hold: its success; one that never does: the last problem", async () => {
+  let left = 2;
+  assert.equal(await settled(() => Promise.resolve((left -= 1) > 0 ? "not yet" : undefined), 5_000), undefined);
+  assert.equal(await settled(() => Promise.resolve("never"), 0), "never");
+});
+
+test("README: its samples: found, two at least, each on the ports that npm start prints", () => {
+  const samples = samplesOf(readFileSync(resolve(import.meta.dirname, "../../README.md"), "utf8"));
+  assert.ok(samples.length >= 2);
+  for (const sample of samples) assert.match(sample, /127\.0\.0\.1:7201/);
+});
+
+test("README: links: every file and folder it points to exists", () => {
+  const root = resolve(import.meta.dirname, "../..");
+  const links = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\((?!http)([\w./-]+)\)/g)].map((match) => match[1]!);
+  assert.ok(links.length > 5);
+  assert.deepEqual(
+    links.filter((link) => !existsSync(join(root, link))),
+    [],
+  );
+});
+
+test("bench: a table: columns line up, numbers to the right", () => {
+  assert.equal(
+    renderTable([
+      ["system", "tx/s"],
+      ["a", "7"],
+      ["longer one", "1234"],
+    ]),
+    "system      tx/s\n----------  ----\na              7\nlonger one  1234",
+  );
+});
