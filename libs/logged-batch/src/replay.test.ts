@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
 import { timeIdToBytes, type TimeId } from "@concord/runtime";
 import { decodeEntry, entryKey, letterKey } from "./batch-entry.ts";
+import { REPLAY_ENTRIES_MAX } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
 
 const PARTITIONS = ["p1", "p2", "p3"];
@@ -226,4 +227,19 @@ test("[LBD6] redrive: no quorum: the batch is in the log again and completed lat
   await ring.clock.advance(GRACE_MS);
   assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
   assert.ok(ring.nodes.every(complete));
+});
+
+test("[LB11] replay: a node is down and very many entries wait for it: a batch nobody applied behind them is completed all the same", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.crash(ring.node(2));
+  const { executor } = ring.process(0);
+  for (let at = 0; at < REPLAY_ENTRIES_MAX; at += 1) {
+    await executor.execute({ id: ring.newId(), timestampUs: undefined, mutationsAt: inserts(["other1", "other2"], "x"), unlogged: false });
+  }
+  await ring.clock.advance(1);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  await ring.clock.advance(2 * GRACE_MS);
+  for (let runs = 0; runs < 3; runs += 1) await ring.process(1).replay.runOnce();
+  assert.ok([0, 1].every((at) => complete(ring.node(at))));
 });

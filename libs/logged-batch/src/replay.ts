@@ -139,7 +139,9 @@ export class BatchReplay {
     const { batchLog } = this.#options;
     const results: ReplayResult[] = [];
     for (const { id } of batchLog.unreadable()) results.push(await this.#setAside(id, "UNDECODABLE"));
-    const queue = batchLog.pending().filter(selects).slice(0, REPLAY_ENTRIES_MAX);
+    const selected = batchLog.pending().filter(selects);
+    // Those that only wait for a node that is away come last: they must not stand before a batch that others still lack (LB11).
+    const queue = [...selected.filter((one) => this.#canGoOn(one)), ...selected.filter((one) => !this.#canGoOn(one))].slice(0, REPLAY_ENTRIES_MAX);
     const worker = async (): Promise<void> => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) results.push(await this.#replayOne(next));
     };
@@ -216,6 +218,11 @@ export class BatchReplay {
     if (pending.receivedAtMs === undefined && pending.coordinator === this.#ring.self) return true;
     const ageMs = this.#ring.clock.monotonicMs() - (pending.receivedAtMs ?? this.#openedAtMs);
     return ageMs >= this.#options.graceMs * (1 + rank);
+  }
+
+  #canGoOn(pending: PendingBatch): boolean {
+    const missing = this.#ring.nodes.filter((node) => !pending.confirmed.has(node.name));
+    return missing.length === 0 || missing.some((node) => node.rows.reachable) || this.#isExpired(pending.createdMs);
   }
 
   #isExpired(createdMs: number): boolean {
