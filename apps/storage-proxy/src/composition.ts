@@ -22,10 +22,10 @@ export interface StorageProxyHost {
 /** The only place that knows every adapter of a storage-proxy. */
 export function composeStorageProxy(config: StorageProxyConfig, host: StorageProxyHost): StorageProxyService {
   const { environment } = host;
-  const { clock, log, transport, checksum } = environment;
+  const { clock, log, metrics, transport, checksum } = environment;
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const others = config.ring.filter((node) => node.name !== config.nodeName);
-  const ours = { transport, clock, log, peerToken: config.peerToken, self: config.nodeName, members };
+  const ours = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members };
   const sessions = others.map(({ name, address }) => new PeerSession({ ...ours, name, address }));
   const peers = sessions.map((session) => ({ session, rows: new RemoteRowReplica(session), log: new RemoteLogReplica(session) }));
   const authenticator = tokenAuthenticator(tokensOf(config));

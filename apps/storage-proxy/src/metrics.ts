@@ -1,3 +1,4 @@
+import { ADAPTER_RING_METRICS } from "@concord/adapter-ring";
 import { ENGINE_METRICS } from "@concord/engine";
 import { LOGGED_BATCH_METRICS } from "@concord/logged-batch";
 import { QUORUM_METRICS } from "@concord/quorum";
@@ -7,6 +8,7 @@ import type { MetricDefinition } from "@concord/runtime";
 /** Every metric a storage-proxy reports. */
 export const STORAGE_PROXY_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
+  ...ADAPTER_RING_METRICS,
   ...ENGINE_METRICS,
   ...QUORUM_METRICS,
   ...LOGGED_BATCH_METRICS,

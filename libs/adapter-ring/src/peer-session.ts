@@ -1,6 +1,15 @@
 import { loadService } from "@concord/protos";
 import { bearer, SessionClient } from "@concord/rpc";
-import { toConcordError, type Channel, type Clock, type Log, type Metadata, type Timer, type Transport } from "@concord/runtime";
+import {
+  toConcordError,
+  type Channel,
+  type Clock,
+  type Log,
+  type Metadata,
+  type Metrics,
+  type Timer,
+  type Transport,
+} from "@concord/runtime";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "./limits.ts";
 
 export interface PeerSessionOptions {
@@ -10,6 +19,7 @@ export interface PeerSessionOptions {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly peerToken: string | undefined;
   /** This node's name and the ring as it is configured here. */
   readonly self: string;
@@ -51,11 +61,13 @@ export class PeerSession {
   readonly #channel: Channel;
   readonly #metadata: Metadata;
   readonly #session: SessionClient;
+  readonly #labels: Readonly<Record<string, string>>;
   #contact: Contact = { kind: "unknown" };
 
   constructor(options: PeerSessionOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#labels = Object.freeze({ peer: options.name });
     this.#channel = options.transport.connect(options.address);
     this.#metadata = bearer(options.peerToken);
     this.#session = new SessionClient({
@@ -115,12 +127,14 @@ export class PeerSession {
       this.#options.log.info("peer is back", { peer: this.name });
     }
     this.#contact = { kind: "reachable" };
+    this.#options.metrics.gauge("ring_peer_reachable", 1, this.#labels);
   }
 
   #lost(): void {
     if (this.#contact.kind === "lost" || this.#contact.kind === "closed") return;
     this.#options.log.warn("peer is not reachable", { peer: this.name, address: this.#options.address });
     this.#contact = { kind: "lost", probe: undefined };
+    this.#options.metrics.gauge("ring_peer_reachable", 0, this.#labels);
     this.#probe();
   }
 

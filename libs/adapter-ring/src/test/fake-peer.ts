@@ -67,6 +67,7 @@ export class FakePeer {
       transport,
       clock,
       log: silentLog,
+      metrics: silentMetrics,
       peerToken,
       self: "n1",
       members: ["n1", "n2", "n3"],
