@@ -36,20 +36,9 @@ export async function openBatches(options: BatchesOptions): Promise<Batches> {
   const { config, environment, engine, writeClock } = options;
   const { checksum, clock, log, metrics, killPoint } = environment;
   const batchLog = await openBatchLog(options.store, checksum, clock);
-  const datacenterOf = new Map(config.ring.map((node) => [node.name, node.datacenter]));
-  const own: BatchNode = {
-    name: config.nodeName,
-    datacenter: datacenterOf.get(config.nodeName) ?? config.datacenter,
-    batchLog: localBatchLog(batchLog, engine),
-    rows: options.localRows,
-  };
+  const own: BatchNode = { name: config.nodeName, batchLog: localBatchLog(batchLog, engine), rows: options.localRows };
   const others = options.peers.map((peer): BatchNode => {
-    return {
-      name: peer.name,
-      datacenter: datacenterOf.get(peer.name) ?? "",
-      batchLog: new RemoteBatchLog(peer),
-      rows: new RemoteRowReplica(peer),
-    };
+    return { name: peer.name, batchLog: new RemoteBatchLog(peer), rows: new RemoteRowReplica(peer) };
   });
   const ring: BatchRing = { self: config.nodeName, nodes: [own, ...others], clock, writeTimeoutMs: config.writeTimeoutMs, killPoint };
   const executor = new BatchExecutor({ ring, checksum, drawTimestampUs: () => writeClock.draw(), log, metrics });

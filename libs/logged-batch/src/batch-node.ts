@@ -18,8 +18,6 @@ export interface BatchRows {
 /** One node of the ring; every node holds every row. */
 export interface BatchNode {
   readonly name: string;
-  /** Its failure zone (LB3). */
-  readonly datacenter: string;
   readonly batchLog: BatchLogReplica;
   readonly rows: BatchRows;
 }
@@ -41,17 +39,13 @@ export function quorumOf(ring: BatchRing): number {
 }
 
 /**
- * Who keeps the batch (LB3): two other nodes, in different failure zones where there are such; with only one other reachable it and
- * this node; alone in single-node mode this node. Undefined: nobody else is reachable in a larger ring.
+ * Who keeps the batch (LB3): the two other nodes, which stand in other failure zones; with only one of them reachable it and this
+ * node; in single-node mode this node. Undefined: nobody else is reachable in a ring of 3.
  */
 export function chooseHolders(ring: BatchRing): readonly BatchNode[] | undefined {
   const own = ring.nodes.filter((node) => node.name === ring.self);
   if (ring.nodes.length === 1) return own;
   const others = ring.nodes.filter((node) => node.name !== ring.self && node.rows.reachable);
-  const datacenter = own[0]?.datacenter;
-  const first = others.find((node) => node.datacenter !== datacenter) ?? others[0];
-  if (first === undefined) return undefined;
-  const rest = others.filter((node) => node !== first);
-  const second = rest.find((node) => node.datacenter !== first.datacenter) ?? rest[0];
-  return second === undefined ? [first, ...own] : [first, second];
+  if (others.length === 0) return undefined;
+  return others.length === 2 ? others : [...others, ...own];
 }

@@ -64,6 +64,14 @@ test("[LB2] batch: no quorum reachable: refused before anything is written", asy
   assert.deepEqual(ring.steps, []);
 });
 
+test("[LB2] unlogged batch: no quorum reachable: refused before anything is written", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-1", "down").set("node-0>node-2", "down");
+  const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring, { unlogged: true })));
+  assert.deepEqual([error.code, error.applied, error.metadata["writeType"]], ["REPLICAS_UNAVAILABLE", "no", "UNLOGGED_BATCH"]);
+  assert.deepEqual(ring.steps, []);
+});
+
 test("[LB3] batch: all nodes there: the two others hold it before the first row is written, the answer names them", async () => {
   const ring = await MemoryRing.open(3);
   const result = await ring.process(1).executor.execute(requestOf(ring));

@@ -141,7 +141,10 @@ export class BatchReplay {
     for (const { id } of batchLog.unreadable()) results.push(await this.#setAside(id, "UNDECODABLE"));
     const selected = batchLog.pending().filter(selects);
     // Those that only wait for a node that is away come last: they must not stand before a batch that others still lack (LB11).
-    const queue = [...selected.filter((one) => this.#canGoOn(one)), ...selected.filter((one) => !this.#canGoOn(one))].slice(0, REPLAY_ENTRIES_MAX);
+    const queue = [...selected.filter((one) => this.#canGoOn(one)), ...selected.filter((one) => !this.#canGoOn(one))].slice(
+      0,
+      REPLAY_ENTRIES_MAX,
+    );
     const worker = async (): Promise<void> => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) results.push(await this.#replayOne(next));
     };

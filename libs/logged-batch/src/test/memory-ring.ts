@@ -102,14 +102,12 @@ export interface StepEvent {
 /** One node: what survives a crash, and its process while it runs. */
 export class MemoryNode {
   readonly name: string;
-  readonly datacenter: string;
   store = new MemoryKeyValue();
   readonly rows = new Map<string, RowImage>();
   process: Process | undefined;
 
-  constructor(name: string, datacenter: string) {
+  constructor(name: string) {
     this.name = name;
-    this.datacenter = datacenter;
   }
 
   apply(mutations: readonly Uint8Array[]): void {
@@ -142,12 +140,12 @@ export class MemoryRing {
   gcGraceMs = 10 * 24 * 3600 * 1000;
   #lastUs: TimestampUs = 0n;
 
-  constructor(size: 1 | 3, datacenters: readonly string[] = ["a", "b", "c"]) {
-    this.nodes = Array.from({ length: size }, (_, at) => new MemoryNode(`node-${at}`, datacenters[at]!));
+  constructor(size: 1 | 3) {
+    this.nodes = Array.from({ length: size }, (_, at) => new MemoryNode(`node-${at}`));
   }
 
-  static async open(size: 1 | 3, datacenters?: readonly string[]): Promise<MemoryRing> {
-    const ring = new MemoryRing(size, datacenters);
+  static async open(size: 1 | 3): Promise<MemoryRing> {
+    const ring = new MemoryRing(size);
     for (const node of ring.nodes) await ring.start(node);
     return ring;
   }
@@ -239,7 +237,6 @@ export class MemoryRing {
       };
       return {
         name: node.name,
-        datacenter: node.datacenter,
         batchLog: {
           put: (entries, timeoutMs) => call("put", () => (node === self ? own.put(entries, timeoutMs) : remote((log) => log.put(entries)))),
           remove: (ids, timeoutMs) => call("remove", () => (node === self ? own.remove(ids, timeoutMs) : remote((log) => log.remove(ids)))),
