@@ -1,7 +1,7 @@
 // What comes late: reads that outlive their transaction, ids of a time our clock has not reached.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { albumKey, insert, int, plain, settle, TestRoom, update } from "./test/room.ts";
+import { albumKey, fails, insert, int, photoKey, plain, settle, TestRoom, text, timestamp, update } from "./test/room.ts";
 
 /** Holds the answer of the next read back until `letGo`: what it answers was read before. */
 function holdNextRead({ rows }: TestRoom): { letGo(): void } {
@@ -63,4 +63,15 @@ test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, no
   client.group.stop();
   slow.letGo();
   await assert.rejects(asked, { code: "OUTCOME_UNKNOWN" });
+});
+
+test("[TX6] write: refused for its locks after its row was looked at: a later commit has nothing of it", async () => {
+  const room = new TestRoom({ lockLimits: { locksPerTransactionMax: 3 } });
+  const client = await room.open();
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await fails("LIMIT_EXCEEDED", session.write(insert(photoKey(1, 1), { status: text("public"), modified: timestamp(5) })));
+  await session.commit([update(albumKey(1), { public_photos: int(1) })]);
+  await settle();
+  assert.deepEqual(room.rows.table("photos"), []);
 });

@@ -130,9 +130,22 @@ export class TransactionOperations {
       await Promise.all(reads);
       transaction.requireOpen();
     }
+    await this.#lockIndexes(writes, texts);
+    // Nothing fails any more: a write that was refused leaves nothing behind.
+    writes.forEach((one, at) => transaction.pending.add(texts[at]!, one));
+  }
+
+  /** The index partitions that the rows will have touched once these writes are buffered too. */
+  async #lockIndexes(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> {
+    const rows = new Map<string, PendingRow>();
     for (let at = 0; at < writes.length; at += 1) {
-      const row = transaction.pending.add(texts[at]!, writes[at]!);
-      if (row.definition.indexes.length > 0) await this.#lockTouched(row, texts[at]!);
+      const { definition, write } = writes[at]!;
+      if (definition.indexes.length === 0) continue;
+      const text = texts[at]!;
+      const row = rows.get(text) ?? this.#transaction.pending.copyOf(text) ?? { definition, key: write.key, writes: [] };
+      row.writes.push(write);
+      rows.set(text, row);
+      await this.#lockTouched(row, text);
     }
   }
 

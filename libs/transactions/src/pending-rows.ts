@@ -40,6 +40,12 @@ export class PendingRows {
     return row;
   }
 
+  /** The row to try further writes on. */
+  copyOf(text: string): PendingRow | undefined {
+    const row = this.#rows.get(text);
+    return row === undefined ? undefined : { ...row, writes: [...row.writes] };
+  }
+
   entries(): IterableIterator<[string, PendingRow]> {
     return this.#rows.entries();
   }
