@@ -1,12 +1,12 @@
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/adapter-storage-proxy";
 import { tokensOf } from "@concord/config";
 import { LOCK_LIMITS } from "@concord/locks";
-import { loadService } from "@concord/protos";
 import type { GroupLog, RowStore } from "@concord/ports";
-import { bearer, startHost, tokenAuthenticator } from "@concord/rpc";
+import { startHost, tokenAuthenticator } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
-import { TRANSACTION_LIMITS, type GroupContext } from "@concord/transactions";
+import { TRANSACTION_LIMITS } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
+import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
 import { PageTokens } from "./page-tokens.ts";
 import { defineServices } from "./rpc/services.ts";
@@ -21,48 +21,30 @@ export interface TxnCoordinatorHost {
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
-export function composeTxnCoordinator(config: TxnCoordinatorConfig, host: TxnCoordinatorHost): TxnCoordinatorService {
-  const { environment } = host;
-  const { clock, log, transport } = environment;
-  const { nodeName, datacenter, coordinatorToken, storageTimeoutMs } = config;
-  const channels = new ProxyChannels({ proxies: config.storageProxies, datacenter, transport, clock, coordinatorToken });
-  const proxyRows = new StorageProxyRows(channels);
-  const proxyLog = new StorageProxyGroupLog(channels);
-  const { rows, groupLog } = host.stores ?? { rows: proxyRows, groupLog: proxyLog };
-  const contextOf = (group: string, owns: GroupContext["settings"]["owns"]): GroupContext => ({
+export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environment, stores }: TxnCoordinatorHost): TxnCoordinatorService {
+  const { clock, log, transport, checksum } = environment;
+  const channels = new ProxyChannels({ ...config, proxies: config.storageProxies, transport, clock });
+  const proxies = { rows: new StorageProxyRows(channels), groupLog: new StorageProxyGroupLog(channels) };
+  const { rows, groupLog } = stores ?? proxies;
+  const settings = { ...config, limits: TRANSACTION_LIMITS, lockLimits: LOCK_LIMITS };
+  const groups = new Groups({
     ...environment,
-    settings: { ...config, group, owns, limits: TRANSACTION_LIMITS, lockLimits: LOCK_LIMITS },
+    settings,
     rows,
     groupLog,
+    coordinators: coordinatorsOf(config),
+    groupCount: config.groupCount,
   });
-  const coordinators =
-    config.coordinators.length > 0 ? config.coordinators : [{ name: nodeName, address: config.listenAddress, datacenter }];
-  const groups = new Groups({ environment, nodeName, coordinators, groupCount: config.groupCount, storageTimeoutMs, contextOf });
-  const schema = new SchemaCache({ rows, timeoutMs: storageTimeoutMs, log });
+  const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const systemMaster = transport.connect(groups.systemMaster.address);
-  const createTables = loadService("concord.txn.v1.SchemaService")["CreateTables"]!;
-  const parts = {
-    config,
-    environment,
-    groups,
-    schema,
-    statements: new ParsedStatements(),
-    pageTokens: new PageTokens(environment.checksum),
-    forwardCreateTables: (request: object, timeoutMs: number) =>
-      systemMaster.unary(createTables, request, { timeoutMs, metadata: bearer(coordinatorToken) }),
-  };
+  const rooms = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum) };
+  const services = defineServices({ config, environment, systemMaster, ...rooms }, tokenAuthenticator(tokensOf(config)));
   return new TxnCoordinatorService({
-    environment,
+    log,
     groups,
     schema,
-    services: defineServices(parts, tokenAuthenticator(tokensOf(config))),
     drainGraceMs: config.drainGraceMs,
-    host: (services) => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
-    close: () => {
-      proxyRows.close();
-      proxyLog.close();
-      channels.close();
-      systemMaster.close();
-    },
+    host: () => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
+    close: () => [proxies.rows, proxies.groupLog, channels, systemMaster].forEach((open) => open.close()),
   });
 }

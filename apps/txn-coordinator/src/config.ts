@@ -39,24 +39,12 @@ export const txnCoordinatorSchema = z
     outcomeRetentionMs: milliseconds("how long outcomes of transactions are kept", 900_000),
     storageTimeoutMs: milliseconds("longest wait for one call to the storage-proxies", 3_000),
   })
-  .superRefine((config, context) => {
-    const names = config.coordinators.map((coordinator) => coordinator.name);
-    if (names.length > 0 && !names.includes(config.nodeName)) {
-      context.addIssue({
-        code: "custom",
-        path: ["coordinators"],
-        message: `this coordinator, ${config.nodeName}, is not among ${names.join(", ")}`,
-      });
-    }
-    if (new Set(names).size !== names.length)
-      context.addIssue({ code: "custom", path: ["coordinators"], message: "two coordinators have the same name" });
-    if (names.length > 1 && config.coordinatorToken === undefined) {
-      context.addIssue({
-        code: "custom",
-        path: ["coordinatorToken"],
-        message: "several coordinators need a coordinatorToken: they trust each other by it",
-      });
-    }
+  .superRefine(({ coordinators, nodeName, coordinatorToken }, context) => {
+    const names = coordinators.map((coordinator) => coordinator.name);
+    const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
+    if (names.length > 0 && !names.includes(nodeName)) refuse("coordinators", `this one, ${nodeName}, is not among ${names.join(", ")}`);
+    if (new Set(names).size !== names.length) refuse("coordinators", "two have the same name");
+    if (names.length > 1 && coordinatorToken === undefined) refuse("coordinatorToken", "several coordinators trust each other by it");
   });
 
 export type TxnCoordinatorConfig = z.output<typeof txnCoordinatorSchema>;

@@ -293,6 +293,20 @@ test("[TXD7] commit: repeated after a restart: the first outcome; one that never
   await again.stop();
 });
 
+test("stop: while it starts: the start is given up, nothing goes on", async () => {
+  const room = new CoordinatorRoom();
+  const coordinators = [0, 1].map((at) => ({ name: `c${at}`, address: `c${at}:1`, datacenter: "d" }));
+  const waiting = room.compose("c1", "c1:1", coordinators);
+  const starting = waiting.start().then(
+    () => "started",
+    (error: { code: string }) => error.code,
+  );
+  await settle();
+  await waiting.stop();
+  assert.equal(await starting, "DRAINING");
+  assert.equal(waiting.ready, false);
+});
+
 test("stop: open transactions hear DRAINING, commits in flight are answered, everything logged is applied", async () => {
   const room = await new CoordinatorRoom().start();
   const client = room.connect();

@@ -1,4 +1,4 @@
-import type { Environment } from "@concord/runtime";
+import type { Channel, Environment } from "@concord/runtime";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import type { Groups } from "./groups/groups.ts";
 import type { PageTokens } from "./page-tokens.ts";
@@ -13,6 +13,6 @@ export interface Parts {
   readonly schema: SchemaCache;
   readonly statements: ParsedStatements;
   readonly pageTokens: PageTokens;
-  /** Passes a CreateTables on to the system group's master. */
-  readonly forwardCreateTables: (request: object, timeoutMs: number) => Promise<object>;
+  /** Where CreateTables is passed on to. */
+  readonly systemMaster: Channel;
 }

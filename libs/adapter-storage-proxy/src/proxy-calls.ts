@@ -24,7 +24,7 @@ export interface StorageProxyOptions {
   readonly datacenter: string;
   readonly transport: Transport;
   readonly clock: Clock;
-  readonly coordinatorToken: string | undefined;
+  readonly coordinatorToken?: string | undefined;
 }
 
 /** One open channel per proxy, in the order in which they are asked. */

@@ -1,25 +1,17 @@
 import type { RowKey } from "@concord/ports";
-import { ConcordError, newTimeId, sleep, type Environment, type TimeId } from "@concord/runtime";
+import { ConcordError, newTimeId, sleep, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
-import { TransactionGroup, type GroupContext } from "@concord/transactions";
+import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import { POLL_MS } from "../limits.ts";
+import type { Coordinator } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
 
-export interface Coordinator {
-  readonly name: string;
-  readonly address: string;
-  readonly datacenter: string;
-}
-
-export interface GroupsOptions {
-  readonly environment: Environment;
-  readonly nodeName: string;
+/** What all groups share, and who serves them. */
+export interface GroupsOptions extends Omit<GroupContext, "settings"> {
+  readonly settings: Omit<GroupSettings, "group" | "owns">;
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
   readonly groupCount: number;
-  readonly storageTimeoutMs: number;
-  /** The context of one group's master. */
-  readonly contextOf: (group: string, owns: (key: RowKey) => boolean) => GroupContext;
 }
 
 /** The transaction groups this coordinator is the master of, and who serves the others (TX2). Masters are static. */
@@ -68,11 +60,13 @@ export class Groups {
 
   /** Finds or makes the group map, then takes every own group over. Resolves when all of them serve. */
   async start(signal: AbortSignal): Promise<void> {
-    const { nodeName } = this.#options;
+    const { nodeName } = this.#options.settings;
     if (this.systemMaster.name === nodeName) await this.#startSystemGroup(signal);
     this.#map = await this.#awaitMap(signal);
     const own = this.#map.groups.filter((group) => group.master === nodeName);
-    await Promise.all(own.map(({ id }) => this.#startGroup(id, (key) => !isSystemTable(key.table) && groupIdOf(this.map, key) === id)));
+    await Promise.all(
+      own.map(({ id }) => this.#startGroup(id, signal, (key) => !isSystemTable(key.table) && groupIdOf(this.map, key) === id)),
+    );
   }
 
   /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */
@@ -124,27 +118,26 @@ export class Groups {
   async stop(graceMs: number): Promise<void> {
     const done = new AbortController();
     const drained = Promise.all(this.own.map((group) => group.drain())).then(() => done.abort());
-    await Promise.race([drained, sleep(this.#options.environment.clock, graceMs, done.signal)]);
+    await Promise.race([drained, sleep(this.#options.clock, graceMs, done.signal)]);
     for (const group of this.own) group.stop();
   }
 
   async #startSystemGroup(signal: AbortSignal): Promise<void> {
-    const { environment, coordinators, groupCount, storageTimeoutMs } = this.#options;
-    const group = await this.#startGroup(SYSTEM_GROUP, (key) => isSystemTable(key.table));
-    const { rows } = this.#options.contextOf(SYSTEM_GROUP, () => true);
-    const present = await this.#repeated(signal, async () => ({ map: await readGroupMap(rows, this.systemMaster.name, storageTimeoutMs) }));
+    const { coordinators, groupCount, settings, clock, random, log } = this.#options;
+    const group = await this.#startGroup(SYSTEM_GROUP, signal, (key) => isSystemTable(key.table));
+    const present = await this.#repeated(signal, async () => ({ map: await this.#readMap() }));
     if (present.map !== undefined) return;
-    const map = evenGroupMap(
-      groupCount,
-      coordinators.map((coordinator) => coordinator.name),
-    );
-    const id = newTimeId(environment.clock, environment.random);
-    await group.execute(id, groupMapWrites(map), environment.clock.monotonicMs() + storageTimeoutMs);
-    environment.log.info("group map created", { groups: map.groups.length });
+    const names = coordinators.map((coordinator) => coordinator.name);
+    const map = evenGroupMap(groupCount, names);
+    await group.execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
+    log.info("group map created", { groups: map.groups.length });
   }
 
-  async #startGroup(id: string, owns: (key: RowKey) => boolean): Promise<TransactionGroup> {
-    const group = new TransactionGroup(this.#options.contextOf(id, owns));
+  /** Nothing is begun after the stop, so the stop knows all that was. */
+  async #startGroup(id: string, signal: AbortSignal, owns: (key: RowKey) => boolean): Promise<TransactionGroup> {
+    if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+    const { settings } = this.#options;
+    const group = new TransactionGroup({ ...this.#options, settings: { ...settings, group: id, owns } });
     this.#own.set(id, group);
     await group.start();
     return group;
@@ -152,13 +145,16 @@ export class Groups {
 
   /** The system group's master may still have to write it. */
   #awaitMap(signal: AbortSignal): Promise<GroupMap> {
-    const { storageTimeoutMs } = this.#options;
-    const { rows } = this.#options.contextOf(SYSTEM_GROUP, () => true);
-    return this.#repeated(signal, () => readGroupMap(rows, this.systemMaster.name, storageTimeoutMs));
+    return this.#repeated(signal, () => this.#readMap());
+  }
+
+  #readMap(): Promise<GroupMap | undefined> {
+    const { rows, settings } = this.#options;
+    return readGroupMap(rows, this.systemMaster.name, settings.storageTimeoutMs);
   }
 
   async #repeated<Answer>(signal: AbortSignal, action: () => Promise<Answer | undefined>): Promise<Answer> {
-    const { environment } = this.#options;
+    const { clock, log } = this.#options;
     for (;;) {
       if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
       try {
@@ -166,9 +162,9 @@ export class Groups {
         if (answer !== undefined) return answer;
       } catch (thrown) {
         if (!(thrown instanceof ConcordError) || thrown.kind === "rejected" || thrown.kind === "corrupt") throw thrown;
-        environment.log.debug("the group map can not be read yet", { reason: thrown.message });
+        log.debug("the group map can not be read yet", { reason: thrown.message });
       }
-      await sleep(environment.clock, POLL_MS, signal);
+      await sleep(clock, POLL_MS, signal);
     }
   }
 }

@@ -1,4 +1,5 @@
-import type { UnaryHandler } from "@concord/rpc";
+import { loadService } from "@concord/protos";
+import { bearer, type UnaryHandler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { SYSTEM_GROUP } from "@concord/schema";
 import { FORWARD_TIMEOUT_MS_MAX } from "../limits.ts";
@@ -18,7 +19,9 @@ export function createTablesHandler(parts: Parts): UnaryHandler {
     }
     if (context.role === "coordinator") throw new ConcordError("NOT_MASTER", "this coordinator does not serve the system group");
     const timeoutMs = Math.min(FORWARD_TIMEOUT_MS_MAX, context.deadlineAtMs - environment.clock.monotonicMs());
-    const response = (await parts.forwardCreateTables(request, timeoutMs)) as { readonly schemaVersion: bigint };
+    const method = loadService("concord.txn.v1.SchemaService")["CreateTables"]!;
+    const options = { timeoutMs, metadata: bearer(config.coordinatorToken) };
+    const response = (await parts.systemMaster.unary(method, request, options)) as { readonly schemaVersion: bigint };
     // Whoever creates a table here uses it here next.
     await schema.having([], response.schemaVersion).catch(() => undefined);
     return response;
