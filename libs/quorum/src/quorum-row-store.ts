@@ -16,16 +16,10 @@ import {
 } from "@concord/ports";
 import { assert, ConcordError, silentMetrics, type Clock, type Metrics } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
+import { chunksOf } from "./chunks.ts";
+import { neverApplied, readError, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
 import { mutationsOf } from "./image-mutations.ts";
-import {
-  APPLY_CHUNK_BYTES_TARGET,
-  APPLY_CHUNK_MUTATIONS_MAX,
-  BACKGROUND_REPAIRS_MAX,
-  RANGE_IMAGES_MAX,
-  RANGE_SCAN_IMAGES_MAX,
-  RANGE_SLACK_IMAGES,
-  READ_CHUNK_KEYS_MAX,
-} from "./limits.ts";
+import { BACKGROUND_REPAIRS_MAX, RANGE_IMAGES_MAX, RANGE_SCAN_IMAGES_MAX, RANGE_SLACK_IMAGES, READ_CHUNK_KEYS_MAX } from "./limits.ts";
 import { mergeAnswers, mergePages, type MergedRow } from "./merge-answers.ts";
 import type { ReplicaPage, RowReplica } from "./row-replica.ts";
 
@@ -106,13 +100,13 @@ export class QuorumRowStore implements RowStore {
   /** `apply` of mutations that are in the storage format already. */
   async applyEncoded(mutations: readonly Uint8Array[], options: RowOptions): Promise<void> {
     const reachable = this.#replicas.filter((replica) => replica.reachable).length;
-    if (reachable < this.#quorum) throw this.#unavailable(reachable);
+    if (reachable < this.#quorum) throw tooFewReachable(reachable, this.#quorum);
     const chunks = chunksOf(mutations);
     const results = await Promise.all(chunks.map((chunk) => this.#applyChunk(chunk, options.timeoutMs)));
     const failed = results.filter((result) => result.kind === "too-few");
     if (failed.length === 0) return;
     const untouched = failed.length === chunks.length && failed.every(neverApplied);
-    throw this.#writeError(failed[0]!, untouched);
+    throw writeError(failed[0]!, this.#quorum, untouched);
   }
 
   applyIf(): Promise<ConditionalOutcome> {
@@ -129,7 +123,7 @@ export class QuorumRowStore implements RowStore {
     if (result.kind === "too-few") {
       if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED"))
         return this.#readHalves(keys, deadlineMs);
-      throw this.#readError(result);
+      throw readError(result, this.#quorum);
     }
     return result.rows.map((row) => row.image);
   }
@@ -141,10 +135,7 @@ export class QuorumRowStore implements RowStore {
     return first.concat(await this.#readChunk(keys.slice(middle), deadlineMs));
   }
 
-  async #readAnswers(
-    keys: readonly Uint8Array[],
-    deadlineMs: number,
-  ): Promise<{ kind: "read"; rows: readonly MergedRow[] } | Extract<Gathered<unknown>, { kind: "too-few" }>> {
+  async #readAnswers(keys: readonly Uint8Array[], deadlineMs: number): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
     const timeoutMs = this.#remaining(deadlineMs);
     const merged = Promise.withResolvers<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
@@ -184,7 +175,7 @@ export class QuorumRowStore implements RowStore {
       void counted.promise.then((answers) => this.#repairLatePage(late, answers, range.reverse));
     };
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
-    if (result.kind === "too-few") throw this.#readError(result);
+    if (result.kind === "too-few") throw readError(result, this.#quorum);
     const answered = result.answers;
     counted.resolve(answered);
     const page = mergePages(
@@ -218,7 +209,7 @@ export class QuorumRowStore implements RowStore {
     this.#metrics.count("quorum_read_repairs_total", stale.length, { kind: "blocking" });
     const needed = Math.max(0, this.#quorum - upToDate);
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed });
-    if (result.kind === "too-few") throw this.#readError(result);
+    if (result.kind === "too-few") throw readError(result, this.#quorum);
   }
 
   async #send(replica: RowReplica, rows: readonly MergedRow[], timeoutMs: number): Promise<void> {
@@ -251,72 +242,14 @@ export class QuorumRowStore implements RowStore {
   #remaining(deadlineMs: number): number {
     return Math.max(1, deadlineMs - this.#clock.monotonicMs());
   }
-
-  #unavailable(reachable: number): ConcordError {
-    const text = `${reachable} of ${this.#replicas.length} replicas are reachable, ${this.#quorum} are needed`;
-    return new ConcordError("REPLICAS_UNAVAILABLE", text, { metadata: { reachable: String(reachable), needed: String(this.#quorum) } });
-  }
-
-  #writeError(result: Extract<Gathered<void>, { kind: "too-few" }>, untouched: boolean): ConcordError {
-    const metadata = { reasons: reasonsOf(result), confirmed: String(result.answers), needed: String(this.#quorum) };
-    if (untouched) {
-      const refusal = result.failures.find((failure) => failure.kind === "rejected");
-      return refusal ?? new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas took the write; nothing was written", { metadata });
-    }
-    return new ConcordError(
-      "WRITE_TIMEOUT",
-      `${result.answers} replicas confirmed the write, ${this.#quorum} are needed; it may be applied`,
-      { metadata },
-    );
-  }
-
-  #readError(result: Extract<Gathered<unknown>, { kind: "too-few" }>): ConcordError {
-    const corrupt = result.failures.find((failure) => failure.code === "CORRUPT_DATA" || failure.code === "LIMIT_EXCEEDED");
-    if (corrupt !== undefined) return corrupt;
-    const metadata = { reasons: reasonsOf(result), answered: String(result.answers), needed: String(this.#quorum) };
-    const code =
-      result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no") ? "REPLICAS_UNAVAILABLE" : "READ_TIMEOUT";
-    return new ConcordError(code, `${result.answers} replicas answered, ${this.#quorum} are needed`, { metadata });
-  }
 }
 
 const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;
 const NEVER_WRITTEN = new Uint8Array();
-
-function neverApplied(result: Gathered<void>): boolean {
-  return (
-    result.kind === "too-few" &&
-    result.answers === 0 &&
-    result.outstanding === 0 &&
-    result.failures.every((failure) => failure.applied === "no")
-  );
-}
-
-function reasonsOf(result: Extract<Gathered<unknown>, { kind: "too-few" }>): string {
-  const codes = result.failures.map((failure) => failure.code);
-  return [...codes, ...Array.from({ length: result.outstanding }, () => "NO_ANSWER")].join(",");
-}
 
 /** The smallest key above this one. */
 function successor(key: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(key.length + 1);
   bytes.set(key);
   return bytes;
-}
-
-function chunksOf(mutations: readonly Uint8Array[]): (readonly Uint8Array[])[] {
-  const chunks: Uint8Array[][] = [];
-  let current: Uint8Array[] = [];
-  let bytes = 0;
-  for (const mutation of mutations) {
-    if (current.length === APPLY_CHUNK_MUTATIONS_MAX || (current.length > 0 && bytes + mutation.length > APPLY_CHUNK_BYTES_TARGET)) {
-      chunks.push(current);
-      current = [];
-      bytes = 0;
-    }
-    current.push(mutation);
-    bytes += mutation.length;
-  }
-  if (current.length > 0) chunks.push(current);
-  return chunks;
 }

@@ -1,0 +1,41 @@
+import { ConcordError } from "@concord/runtime";
+import type { Gathered } from "./gather.ts";
+
+export type TooFew = Extract<Gathered<unknown>, { readonly kind: "too-few" }>;
+
+/** Nothing was sent. */
+export function tooFewReachable(reachable: number, needed: number): ConcordError {
+  const metadata = { reachable: String(reachable), needed: String(needed) };
+  return new ConcordError("REPLICAS_UNAVAILABLE", `${reachable} replicas are reachable, ${needed} are needed`, { metadata });
+}
+
+/** No replica acted on the write, and each one said so. */
+export function neverApplied(result: TooFew): boolean {
+  return result.answers === 0 && result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no");
+}
+
+/** `untouched`: no replica acted (I4). */
+export function writeError(result: TooFew, needed: number, untouched: boolean): ConcordError {
+  const metadata = { reasons: reasonsOf(result), confirmed: String(result.answers), needed: String(needed) };
+  if (!untouched) {
+    const text = `${result.answers} replicas confirmed the write, ${needed} are needed; it may be applied`;
+    return new ConcordError("WRITE_TIMEOUT", text, { metadata });
+  }
+  const tooLarge = result.failures.find((failure) => failure.code === "LIMIT_EXCEEDED");
+  return tooLarge ?? new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas took the write; nothing was written", { metadata });
+}
+
+/** What stands in the way for good (corrupt, too large) before what time may heal. */
+export function readError(result: TooFew, needed: number): ConcordError {
+  const lasting = result.failures.find((failure) => failure.code === "CORRUPT_DATA" || failure.code === "LIMIT_EXCEEDED");
+  if (lasting !== undefined) return lasting;
+  const metadata = { reasons: reasonsOf(result), answered: String(result.answers), needed: String(needed) };
+  const refused = result.outstanding === 0 && result.failures.every((failure) => failure.applied === "no");
+  const text = `${result.answers} replicas answered, ${needed} are needed`;
+  return new ConcordError(refused ? "REPLICAS_UNAVAILABLE" : "READ_TIMEOUT", text, { metadata });
+}
+
+function reasonsOf(result: TooFew): string {
+  const codes: string[] = result.failures.map((failure) => failure.code);
+  return [...codes, ...Array.from({ length: result.outstanding }, () => "NO_ANSWER")].join(",");
+}
