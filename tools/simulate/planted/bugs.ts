@@ -161,8 +161,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     edits: [
       {
         file: "libs/logged-batch/src/execute-batch.ts",
-        search: "  await writeLog(steps, batch, holders);\n",
-        replace: '  void applyAtQuorum(ring, batch, "BATCH").catch(() => undefined);\n  await writeLog(steps, batch, holders);\n',
+        search: "  const log = await writeLog(steps, batch, holders);\n",
+        replace:
+          '  void applyAtQuorum(ring, batch, "BATCH").catch(() => undefined);\n  const log = await writeLog(steps, batch, holders);\n',
       },
     ],
   },
@@ -173,8 +174,8 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     edits: [
       {
         file: "libs/logged-batch/src/replay.ts",
-        search: "await Promise.all(missing.filter((node) => node.rows.reachable).map((node) => this.#applyTo(node, pending, entry)));",
-        replace: "for (const node of missing) pending.confirmed.add(node.name);",
+        search: "await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));",
+        replace: "for (const node of nodes) pending.confirmed.add(node.name);",
       },
     ],
   },
