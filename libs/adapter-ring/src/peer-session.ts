@@ -10,7 +10,7 @@ import {
   type Timer,
   type Transport,
 } from "@concord/runtime";
-import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "./limits.ts";
+import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, SILENCE_MS_MIN } from "./limits.ts";
 
 export interface PeerSessionOptions {
   /** The peer's node name. */
@@ -91,7 +91,9 @@ export class PeerSession {
       return response;
     } catch (thrown) {
       const { code } = toConcordError(thrown);
-      if (code === "CONNECTION_LOST" || code === "DEADLINE_EXCEEDED") this.#lost();
+      // A call in a hurry says nothing about the peer: one client's short deadlines must not stop the others' writes.
+      const isSilent = code === "DEADLINE_EXCEEDED" && timeoutMs >= SILENCE_MS_MIN;
+      if (code === "CONNECTION_LOST" || isSilent) this.#lost();
       throw thrown;
     }
   }
