@@ -156,6 +156,23 @@ test("[TXD1] zombie master: a second one took over: the first commits nothing an
   assert.equal(resolved.kind, "aborted");
 });
 
+test("[TXD1] fenced master: a commit repeated there: refused without claiming that nothing was applied", async () => {
+  const room = new TestRoom();
+  const old = await room.open();
+  room.log.appendFaults.push("accepted");
+  const session = old.begin();
+  await session.start(albumKey(1));
+  const call = session.call();
+  const commit = (): Promise<unknown> => old.group.commit(call, () => [insert(albumKey(1))], 0);
+  const first = fails("OUTCOME_UNKNOWN", commit());
+  await settle();
+  const taker = await room.open();
+  await room.clock.advance(100);
+  await first;
+  assert.equal((await fails("EPOCH_FENCED", commit())).applied, "unknown");
+  assert.equal((await taker.group.resolveOutcome(session.id, taker.deadline())).kind, "committed");
+});
+
 test("[TXD1] read-only commit: epoch verified; a zombie's reads are not committed", async () => {
   const room = new TestRoom();
   const zombie = await room.open();

@@ -50,7 +50,7 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   commitQueueMax: 8_192,
   pendingFlushesMax: 32,
   applyMutationsMax: 5_000,
-  recentOutcomesMax: 65_536,
+  recentOutcomesMax: 32_768,
   cachedRowsMax: 20_000,
   readKeysMax: 500,
   trimEveryFlushes: 16,
@@ -63,8 +63,8 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
 export const TICK_MS = 20;
 /** How long a transaction waits for its client after the session broke. */
 export const SESSION_GRACE_MS = 1_000;
-/** A commit whose caller's deadline is this near is answered with OUTCOME_UNKNOWN while the answer can still arrive. */
-export const COMMIT_ANSWER_MARGIN_MS = 50;
+/** A commit or lock wait whose caller's deadline is this near is answered while the answer can still arrive. */
+export const ANSWER_MARGIN_MS = 50;
 /** Pause before an append, apply or verify with unknown outcome is repeated; doubles up to the maximum. */
 export const REPEAT_DELAY_MS_MIN = 10;
 export const REPEAT_DELAY_MS_MAX = 500;

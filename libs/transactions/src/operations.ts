@@ -15,6 +15,7 @@ import {
 import type { CommittedRows } from "./committed-rows.ts";
 import type { GroupSettings } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
+import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { approximateBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -259,7 +260,8 @@ export class TransactionOperations {
   #acquire(text: string, mode: LockMode): Promise<void> | undefined {
     const { clock, locks, settings } = this.#room;
     const nowMs = clock.monotonicMs();
-    return locks.acquire(this.#transaction, text, mode, Math.min(this.#deadlineAtMs, nowMs + settings.lockTimeoutMs), nowMs);
+    const deadlineMs = Math.min(this.#deadlineAtMs - ANSWER_MARGIN_MS, nowMs + settings.lockTimeoutMs);
+    return locks.acquire(this.#transaction, text, mode, deadlineMs, nowMs);
   }
 
   #requireOwn(key: RowKey): void {

@@ -9,7 +9,7 @@ import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import { GroupCommit, outcomeUnknown, type CommitItem, type CommitToken } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import { GroupLocks } from "./group-locks.ts";
-import { COMMIT_ANSWER_MARGIN_MS } from "./limits.ts";
+import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationRoom } from "./operations.ts";
 import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
@@ -369,7 +369,7 @@ export class ServingMaster {
   #decisionOf(transaction: Transaction, deadlineAtMs: number): Promise<CommitToken> {
     const { state } = transaction;
     assert(state.kind === "committing", "only a committing transaction has a decision to come");
-    return new Promise((resolve, reject) => state.waiters.push({ answerByMs: deadlineAtMs - COMMIT_ANSWER_MARGIN_MS, resolve, reject }));
+    return new Promise((resolve, reject) => state.waiters.push({ answerByMs: deadlineAtMs - ANSWER_MARGIN_MS, resolve, reject }));
   }
 
   /** The commit is on its way under another call: the same answer to both. */

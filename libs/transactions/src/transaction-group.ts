@@ -95,7 +95,7 @@ export class TransactionGroup {
 
   /** See `ServingMaster.commit`. */
   async commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): Promise<CommitToken> {
-    return this.#master().commit(call, writesOf, maxDelayMs);
+    return this.#master("unknown").commit(call, writesOf, maxDelayMs);
   }
 
   /** See `ServingMaster.rollback`. */
@@ -105,7 +105,7 @@ export class TransactionGroup {
 
   /** See `ServingMaster.execute`. */
   async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number): Promise<CommitToken> {
-    return this.#master().execute(id, writes, deadlineAtMs);
+    return this.#master("unknown").execute(id, writes, deadlineAtMs);
   }
 
   /** See `ServingMaster.resolveOutcome`. */
@@ -122,18 +122,19 @@ export class TransactionGroup {
     if (this.#state.kind === "serving") this.#state.master.sessionEnded(sessionId);
   }
 
-  #master(): ServingMaster {
+  /** `applied`: what a refusal may claim. A repeated commit may have been applied by its first try, which only a serving master knows. */
+  #master(applied: "no" | "unknown" = "no"): ServingMaster {
     const state = this.#state;
     switch (state.kind) {
       case "serving":
         return state.master;
       case "starting":
       case "taking-over":
-        throw new ConcordError("STARTING", `group ${this.group} is being taken over; try again`);
+        throw new ConcordError("STARTING", `group ${this.group} is being taken over; try again`, { applied });
       case "fenced":
-        throw new ConcordError("EPOCH_FENCED", `group ${this.group} is served elsewhere under a newer epoch: ${state.error.message}`);
+        throw new ConcordError("EPOCH_FENCED", `group ${this.group} is no longer served here: ${state.error.message}`, { applied });
       case "stopped":
-        throw draining();
+        throw draining(applied);
       default:
         return unreachable(state);
     }
@@ -148,6 +149,6 @@ export class TransactionGroup {
   }
 }
 
-function draining(): ConcordError {
-  return new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction");
+function draining(applied: "no" | "unknown" = "no"): ConcordError {
+  return new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction", { applied });
 }
