@@ -474,6 +474,20 @@ test("[TXD7] resolve: races an execute of the same id: both agree", async () => 
   }
 });
 
+test("[TXD7] execute on its way: its id takes no other operations", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const id = room.id();
+  room.log.hold();
+  const executing = client.execute([insert(albumKey(1))], id);
+  await settle();
+  await fails("TRANSACTION_STATE", client.begin(id).start(albumKey(1)));
+  await fails("TRANSACTION_STATE", client.begin(id).write(insert(albumKey(1))));
+  await fails("TRANSACTION_STATE", client.begin(id).commit());
+  room.log.letGo();
+  await executing;
+});
+
 test("[TXD7] execute: arrives while its id is being resolved: aborted, nothing of it is written", async () => {
   for (const aheadMs of [0, 6_000]) {
     const room = new TestRoom();

@@ -104,7 +104,7 @@ export class ServingMaster {
   /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
   start(call: OperationCall, options: StartOptions): Promise<StartAnswer> {
     const { id, number } = call;
-    const existing = this.#open.get(id);
+    const existing = this.#interactive(id);
     if (existing !== undefined) return this.#ordered(existing, call, () => Promise.reject(stateError("the transaction is open already")));
     if (number !== 1) throw new ConcordError("SEQUENCE_GAP", `a transaction opens with operation 1, not ${number}`);
     const recent = this.#recent.get(id);
@@ -126,7 +126,7 @@ export class ServingMaster {
 
   /** Runs one operation of an open transaction in its order. A failure that is not the caller's mistake ends the transaction. */
   operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
-    const transaction = this.#open.get(call.id);
+    const transaction = this.#interactive(call.id);
     if (transaction === undefined) throw this.#endedError(call.id);
     return this.#ordered(transaction, call, () => this.#guarded(transaction, () => body(this.#operations(transaction, call))));
   }
@@ -137,7 +137,7 @@ export class ServingMaster {
    */
   commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): Promise<CommitToken> {
     const { id, deadlineAtMs } = call;
-    const transaction = this.#open.get(id);
+    const transaction = this.#interactive(id);
     if (transaction === undefined) return this.#commitEnded(id, writesOf);
     if (transaction.state.kind === "committing") return this.#commitAgain(transaction, writesOf, deadlineAtMs);
     return this.#ordered(transaction, call, () =>
@@ -258,6 +258,12 @@ export class ServingMaster {
     } finally {
       transaction.lastHeardMs = this.#context.clock.monotonicMs();
     }
+  }
+
+  /** The open transaction, unless it is an execute on its way: that one takes no operations. */
+  #interactive(id: TimeId): Transaction | undefined {
+    if (this.#executions.has(id)) throw stateError("the id belongs to an execute on its way");
+    return this.#open.get(id);
   }
 
   /** Checks that an id may open now and opens it. */
