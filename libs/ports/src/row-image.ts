@@ -73,13 +73,29 @@ function newerCell(left: CellImage, right: CellImage): CellImage {
   return compareValues(left.value, right.value) >= 0 ? left : right;
 }
 
-/** A total order over cell values, null (tombstone) largest; kinds in alphabetical order. */
+/** A total order over cell values, that of stored keys within a kind; null (tombstone) largest; kinds in alphabetical order. */
 export function compareValues(left: CellValue | null, right: CellValue | null): number {
   if (left === null || right === null) return left === right ? 0 : left === null ? 1 : -1;
   if (left.kind !== right.kind) return left.kind < right.kind ? -1 : 1;
   if (left.kind === "blob" && right.kind === "blob") return compareBytes(left.value, right.value);
   if (left.value === right.value) return 0;
+  if (left.kind === "text" && right.kind === "text") return compareTexts(left.value, right.value);
   return left.value < right.value ? -1 : left.value > right.value ? 1 : 0;
+}
+
+/** By code points, as the UTF-8 of stored keys sorts; the plain comparison of texts puts surrogates before U+E000. */
+function compareTexts(left: string, right: string): number {
+  const length = Math.min(left.length, right.length);
+  for (let i = 0; i < length; i += 1) {
+    const a = left.charCodeAt(i);
+    const b = right.charCodeAt(i);
+    if (a !== b) return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
+  }
+  return left.length - right.length;
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xe000;
 }
 
 export function compareBytes(left: Uint8Array, right: Uint8Array): number {
