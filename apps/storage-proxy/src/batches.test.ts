@@ -1,7 +1,11 @@
 // Logged batches through the RPCs of real nodes in one process: by message and by CQL, repeated, with a node away, after a crash.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { COORDINATOR, MemoryRing, type RingOptions } from "./test/memory-ring.ts";
+import { crc32 } from "node:zlib";
+import { encodeEntry } from "@concord/logged-batch";
+import { encodeMutation } from "@concord/ports";
+import { timeIdFromBytes } from "@concord/runtime";
+import { COORDINATOR, MemoryRing, PEER, type RingOptions } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;
 
@@ -118,4 +122,63 @@ test("[LBD12] ReplayBatches: nothing pending: zeros; dead letters: none", async 
   assert.deepEqual({ ...replayed }, { completed: 0n, kept: 0n, deadLettered: 0n });
   const { letters } = await ring.call<{ letters: readonly object[] }>(ring.nodes[0]!, "BatchService/ListDeadLetters", {});
   assert.deepEqual(letters, []);
+});
+
+/** An entry as a peer would have logged it, created at `createdMs`. */
+function entryOf(id: Uint8Array, createdMs: number): Uint8Array {
+  const mutations = OWNERS.map((owner) => {
+    const key = {
+      table: "notes",
+      partition: [{ kind: "text", value: owner } as const],
+      clustering: [{ kind: "bigint", value: 1n } as const],
+    };
+    const columns = [{ column: "body", value: { kind: "text", value: "old" } as const }];
+    return encodeMutation({ kind: "insert", key, columns, timestampUs: 7n });
+  });
+  const entry = { id: timeIdFromBytes(id), coordinator: "node-2", createdMs, timestampUs: 7n, holders: ["node-1"], rowCount: 3, mutations };
+  return encodeEntry(entry, (bytes) => crc32(bytes));
+}
+
+const ID = Uint8Array.of(1, 2, 3, 4, 5, 6, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 1);
+
+test("[LBD6] dead letters by RPC: an entry older than gc_grace: shown with reason and bytes, executed only by force", async () => {
+  await started({ size: 3 });
+  const operator = <Response>(method: string, request: object): Promise<Response> =>
+    ring.call<Response>(ring.nodes[0]!, `BatchService/${method}`, request, COORDINATOR);
+  await ring.call(ring.nodes[0]!, "ReplicaService/BatchLogPut", { entries: [entryOf(ID, 1)] }, PEER);
+  assert.equal((await operator<{ deadLettered: bigint }>("ReplayBatches", {})).deadLettered, 1n);
+  const { letters } = await operator<{ letters: readonly { batchId: Uint8Array; reason: string; entry: Uint8Array }[] }>(
+    "ListDeadLetters",
+    {},
+  );
+  assert.deepEqual(
+    letters.map(({ batchId, reason, entry }) => [[...batchId], reason, [...entry]]),
+    [[[...ID], "EXPIRED", [...entryOf(ID, 1)]]],
+  );
+  const contents = ring.contents();
+  await assert.rejects(operator("RedriveDeadLetter", { batchId: ID }), { code: "BATCH_INVALID", applied: "no" });
+  assert.deepEqual(ring.contents(), contents);
+  const { rows } = await operator<{ rows: readonly object[] }>("RedriveDeadLetter", { batchId: ID, force: true });
+  assert.equal(rows.length, 3);
+  for (const owner of OWNERS) assert.equal(await bodyOf(2, owner), "old");
+  assert.deepEqual((await operator<{ letters: readonly object[] }>("ListDeadLetters", {})).letters, []);
+});
+
+test("[LBD12] ListPendingBatches: an entry of a peer: shown with its coordinator, age and size; ReplayBatches completes it", async () => {
+  await started({ size: 3 });
+  const nowMs = ring.clock.nowMs();
+  await ring.call(ring.nodes[0]!, "ReplicaService/BatchLogPut", { entries: [entryOf(ID, nowMs)] }, PEER);
+  const { batches } = await ring.call<{ batches: readonly Record<string, unknown>[] }>(
+    ring.nodes[0]!,
+    "BatchService/ListPendingBatches",
+    {},
+  );
+  const [shown] = batches;
+  assert.deepEqual(
+    [shown!["coordinator"], shown!["createdMs"], shown!["timestampUs"], shown!["rowCount"]],
+    ["node-2", BigInt(nowMs), 7n, 3],
+  );
+  const replayed = await ring.call<{ completed: bigint }>(ring.nodes[0]!, "BatchService/ReplayBatches", {}, COORDINATOR);
+  assert.equal(replayed.completed, 1n);
+  for (const owner of OWNERS) assert.equal(await bodyOf(1, owner), "old");
 });
