@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import type { BenchOptions } from "./bench.ts";
-import { measured, startForBench, type ConcordResult } from "./concord-load.ts";
+import { measured, startForBench, warmUp, type ConcordResult } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
 const ROWS = 5;
@@ -26,6 +26,7 @@ export async function batchBench(options: BenchOptions): Promise<void> {
   const lines: Line[] = [];
   try {
     await db.createTables([TABLE]);
+    await warmUp(() => batch(db, true));
     for (const inFlight of options.levels) {
       const load = { inFlight, seconds: options.seconds, warmUpSeconds: Math.ceil(options.seconds / 4) };
       const unlogged = await measured(constellation, load, () => batch(db, false));

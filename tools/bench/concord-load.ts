@@ -11,6 +11,8 @@ export interface ConcordResult extends LoadResult {
   readonly memoryMiB: number;
 }
 
+/** Services run for weeks: their code is compiled before anything is measured. */
+const COMPILE_LOAD: LoadOptions = { inFlight: 64, seconds: 1, warmUpSeconds: 5 };
 const PROFILED = ["storage-proxy-1", "txn-coordinator-1"];
 
 /** With a profile folder the first node of each service writes a CPU profile there when it is stopped. */
@@ -43,4 +45,9 @@ export async function measured(constellation: Constellation, options: LoadOption
     };
   });
   return { ...load, ...usage };
+}
+
+/** Runs the load until the services are warm. */
+export async function warmUp(work: () => Promise<unknown>): Promise<void> {
+  await closedLoop(COMPILE_LOAD, work, () => () => undefined);
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import type { BenchOptions } from "./bench.ts";
-import { measured, startForBench, type ConcordResult } from "./concord-load.ts";
+import { measured, startForBench, warmUp, type ConcordResult } from "./concord-load.ts";
 import type { LoadOptions } from "./load.ts";
 import { startPostgres, type Postgres, type PostgresResult } from "./postgres.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
@@ -51,6 +51,7 @@ export async function txnBench(options: BenchOptions): Promise<void> {
     await createAlbums(db);
     postgres = await startPostgres(console.log);
     for (const sql of postgres === undefined ? [] : POSTGRES_TABLES.split(";").filter((one) => one.trim() !== "")) await postgres!.sql(sql);
+    await warmUp(() => addPhoto(db));
     for (const inFlight of options.levels) {
       const load: LoadOptions = { inFlight, seconds: options.seconds, warmUpSeconds: Math.ceil(options.seconds / 4) };
       const concord = await measured(constellation, load, () => addPhoto(db));
