@@ -1,9 +1,9 @@
 import type { LockMode } from "@concord/locks";
 import { emptyImage, type Mutation, type Row, type RowKey } from "@concord/ports";
 import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
-import { keyText } from "@concord/schema";
 import { CommittedRows } from "./committed-rows.ts";
 import { digestOf } from "./digest.ts";
+import { abortedError, endedError, expiredError, requireSamePayload, stateError, unknownTransaction } from "./ended-errors.ts";
 import { EpochCheck } from "./epoch-check.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import { GroupCommit, outcomeUnknown, type CommitItem, type CommitToken } from "./group-commit.ts";
@@ -12,9 +12,9 @@ import { GroupLocks } from "./group-locks.ts";
 import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationRoom } from "./operations.ts";
-import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
+import { Outcomes } from "./outcomes.ts";
 import { rowMutations, type TableWrite } from "./pending-rows.ts";
-import { RecentOutcomes, type RecentOutcome } from "./recent-outcomes.ts";
+import { RecentOutcomes } from "./recent-outcomes.ts";
 import { RowReader } from "./row-reader.ts";
 import type { TakenOver } from "./takeover.ts";
 import { Timestamps } from "./timestamps.ts";
@@ -70,6 +70,7 @@ export class ServingMaster {
   readonly #committed: CommittedRows;
   readonly #commit: GroupCommit;
   readonly #recent: RecentOutcomes;
+  readonly #outcomes: Outcomes;
   readonly #open: OpenTransactions;
   readonly #epochCheck: EpochCheck;
   readonly #timestamps: Timestamps;
@@ -98,6 +99,8 @@ export class ServingMaster {
     for (const { seq, transaction } of taken.decided) {
       this.#recent.set(transaction.id, { kind: "decided", outcome: { ...transaction, seq } });
     }
+    const parts = { context, recent: this.#recent, committed: this.#committed, commit: this.#commit, timestamps: this.#timestamps };
+    this.#outcomes = new Outcomes(parts);
     this.#room = { settings, clock, committed: this.#committed, locks: this.#locks };
   }
 
@@ -112,7 +115,7 @@ export class ServingMaster {
     const transaction = this.#admit(id, options.firstStartMs, options.lifetimeMs);
     return this.#ordered(transaction, call, async () => {
       try {
-        const outcome = await this.#storedIfOld(id);
+        const outcome = await this.#outcomes.storedIfOld(id);
         if (outcome !== undefined) throw endedError({ kind: "decided", outcome });
         transaction.requireOpen();
         const [row] = await this.#operations(transaction, call).lock([options.key], options.mode, options.read);
@@ -154,7 +157,7 @@ export class ServingMaster {
     const transaction = this.#open.get(id);
     if (transaction === undefined) return;
     if (transaction.state.kind === "committing") throw stateError("the transaction is committing; ask ResolveOutcome");
-    this.#open.abort(transaction, new ConcordError("TRANSACTION_ABORTED", "the transaction was rolled back by its client"));
+    this.#open.abort(transaction, abortedError("the transaction was rolled back by its client"));
   }
 
   /** A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id. */
@@ -167,8 +170,8 @@ export class ServingMaster {
     }
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const before = this.#recent.get(id);
-    const known = await this.#decided(id);
-    if (known !== undefined) return this.#answerOf(known, digest);
+    const known = await this.#outcomes.decided(id);
+    if (known !== undefined) return this.#outcomes.answerOf(known, digest);
     // Others may have spoken for the id while its row was read: look again.
     if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs);
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
@@ -180,18 +183,20 @@ export class ServingMaster {
 
   /** Committed, aborted or expired, never unknown (TXD7): an id nobody decided is aborted in the log first. */
   async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
-    if (this.#isExpired(id)) return { kind: "expired" };
+    if (this.#outcomes.isExpired(id)) return { kind: "expired" };
     const transaction = this.#open.get(id);
     if (transaction?.state.kind === "committing") return { kind: "committed", token: await this.#decisionOf(transaction, deadlineAtMs) };
-    if (transaction !== undefined) this.#open.abort(transaction, abortedByResolve());
+    if (transaction !== undefined)
+      this.#open.abort(transaction, abortedError("aborted because its outcome was asked for; repeat the transaction"));
     const before = this.#recent.get(id);
-    const known = await this.#decided(id);
-    if (known !== undefined) return known.kind === "aborted" ? { kind: "aborted" } : { kind: "committed", token: this.#tokenOf(known) };
+    const known = await this.#outcomes.decided(id);
+    if (known !== undefined)
+      return known.kind === "aborted" ? { kind: "aborted" } : { kind: "committed", token: this.#outcomes.tokenOf(known) };
     // Others may have spoken for the id while its row was read: look again.
     if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs);
     // This master may have ended while the row was read: its log takes nothing any more, the next master is to be asked.
     if (this.#draining) throw outcomeUnknown();
-    await this.#abortInLog(id);
+    await this.#outcomes.abortInLog(id);
     return { kind: "aborted" };
   }
 
@@ -270,7 +275,7 @@ export class ServingMaster {
   #admit(id: TimeId, firstStartMs: number | undefined, lifetimeMs: number | undefined): Transaction {
     const { settings, clock } = this.#context;
     if (this.#draining) throw new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction");
-    if (this.#isExpired(id)) throw expired();
+    if (this.#outcomes.isExpired(id)) throw expiredError();
     const aheadMs = timeIdMs(id) - clock.nowMs();
     if (Math.abs(aheadMs) > settings.clockSkewMaxMs) {
       throw new ConcordError("CLOCK_SKEW", `the id's time is ${aheadMs} ms off our clock; at most ${settings.clockSkewMaxMs}`, {
@@ -390,71 +395,12 @@ export class ServingMaster {
     const digest = digestOf(await writesOf(), this.#context.checksum);
     const recent = this.#recent.get(id);
     if (recent?.kind === "aborted-here") throw recent.error;
-    if (this.#isExpired(id)) throw expired();
-    const known = await this.#decided(id);
-    if (known !== undefined) return this.#answerOf(known, digest);
+    if (this.#outcomes.isExpired(id)) throw expiredError();
+    const known = await this.#outcomes.decided(id);
+    if (known !== undefined) return this.#outcomes.answerOf(known, digest);
     // Only our memory says that nothing was committed: it counts if we are still the master.
     await this.#epochCheck.current();
     throw unknownTransaction();
-  }
-
-  /** The decided outcome of an id that is not open, from memory or from its row; undefined when nothing was decided. */
-  async #decided(id: TimeId): Promise<StoredOutcome | undefined> {
-    const recent = this.#recent.get(id);
-    if (recent === undefined) return this.#storedIfOld(id);
-    switch (recent.kind) {
-      case "decided":
-      case "read-only":
-        return recent.outcome;
-      case "deciding":
-        return recent.decision;
-      case "aborted-here":
-        return undefined;
-    }
-  }
-
-  /** The outcome row of an id whose end may not be in memory (I7). */
-  async #storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> {
-    if (timeIdMs(id) > this.#recent.askBeforeMs) return undefined;
-    const key = outcomeKey(this.#context.settings.group, id);
-    const outcome = outcomeOf(await this.#committed.read(key, keyText(key), () => false));
-    if (outcome !== undefined) this.#recent.set(id, { kind: "decided", outcome });
-    return outcome;
-  }
-
-  #abortInLog(id: TimeId): Promise<StoredOutcome> {
-    const timestampUs = this.#timestamps.draw(this.#context.clock.nowUs(), 0n);
-    const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
-    const decision = new Promise<StoredOutcome>((resolve, reject) => {
-      this.#commit.enqueue({
-        flushed,
-        encoded: encodeFlushed(flushed),
-        dueAtMs: this.#context.clock.monotonicMs(),
-        logged: ({ seq }) => {
-          const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };
-          this.#recent.set(id, { kind: "decided", outcome });
-          resolve(outcome);
-        },
-        lost: () => reject(outcomeUnknown()),
-      });
-    });
-    decision.catch(() => undefined);
-    this.#recent.set(id, { kind: "deciding", decision });
-    return decision;
-  }
-
-  #answerOf(outcome: StoredOutcome, digest: bigint): CommitToken {
-    if (outcome.kind === "aborted") throw new ConcordError("TRANSACTION_ABORTED", "the transaction was aborted; use a new id");
-    requireSamePayload(outcome.digest, digest);
-    return this.#tokenOf(outcome);
-  }
-
-  #tokenOf({ seq, timestampUs }: StoredOutcome): CommitToken {
-    return { group: this.#context.settings.group, seq, timestampUs, flushSize: 0 };
-  }
-
-  #isExpired(id: TimeId): boolean {
-    return timeIdMs(id) < this.#context.clock.nowMs() - this.#context.settings.outcomeRetentionMs;
   }
 
   #endedError(id: TimeId): ConcordError {
@@ -476,32 +422,4 @@ export class ServingMaster {
     metrics.gauge("txn_unapplied_rows", stats.unappliedRows, labels);
     metrics.gauge("txn_commit_queue", stats.queued, labels);
   }
-}
-
-function requireSamePayload(first: bigint, now: bigint): void {
-  if (first !== now) throw new ConcordError("IDEMPOTENCY_MISMATCH", "the same transaction id came with other writes; use a new id");
-}
-
-function stateError(message: string): ConcordError {
-  return new ConcordError("TRANSACTION_STATE", message);
-}
-
-/** What an id that has ended is refused with. */
-function endedError(recent: RecentOutcome): ConcordError {
-  if (recent.kind === "aborted-here") return recent.error;
-  const committed = recent.kind !== "deciding" && recent.outcome.kind === "committed";
-  if (committed) return stateError("the transaction is committed; use a new id");
-  return new ConcordError("TRANSACTION_ABORTED", "the transaction was aborted; use a new id");
-}
-
-function expired(): ConcordError {
-  return new ConcordError("TRANSACTION_EXPIRED", "the id is older than outcomes are kept; use a new one");
-}
-
-function unknownTransaction(): ConcordError {
-  return new ConcordError("TRANSACTION_UNKNOWN", "the transaction is not open here; repeat it");
-}
-
-function abortedByResolve(): ConcordError {
-  return new ConcordError("TRANSACTION_ABORTED", "the transaction was aborted because its outcome was asked for; repeat it");
 }

@@ -1,0 +1,92 @@
+import { timeIdMs, type TimeId } from "@concord/runtime";
+import { keyText } from "@concord/schema";
+import type { CommittedRows } from "./committed-rows.ts";
+import { abortedError, requireSamePayload } from "./ended-errors.ts";
+import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
+import { outcomeUnknown, type CommitToken, type GroupCommit } from "./group-commit.ts";
+import type { GroupContext } from "./group-context.ts";
+import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
+import type { RecentOutcomes } from "./recent-outcomes.ts";
+import type { Timestamps } from "./timestamps.ts";
+
+export interface OutcomesParts {
+  readonly context: GroupContext;
+  readonly recent: RecentOutcomes;
+  readonly committed: CommittedRows;
+  readonly commit: GroupCommit;
+  readonly timestamps: Timestamps;
+}
+
+/** What became of transactions that are not open: from memory, from their rows, and aborted in the log when nobody decided (TXD7). */
+export class Outcomes {
+  readonly #parts: OutcomesParts;
+
+  constructor(parts: OutcomesParts) {
+    this.#parts = parts;
+  }
+
+  /** Older than outcomes are kept: nobody knows any more. */
+  isExpired(id: TimeId): boolean {
+    const { clock, settings } = this.#parts.context;
+    return timeIdMs(id) < clock.nowMs() - settings.outcomeRetentionMs;
+  }
+
+  /** The decided outcome, from memory or from its row; undefined when nothing was decided that a later master would know. */
+  async decided(id: TimeId): Promise<StoredOutcome | undefined> {
+    const recent = this.#parts.recent.get(id);
+    if (recent === undefined) return this.storedIfOld(id);
+    switch (recent.kind) {
+      case "decided":
+      case "read-only":
+        return recent.outcome;
+      case "deciding":
+        return recent.decision;
+      case "aborted-here":
+        return undefined;
+    }
+  }
+
+  /** The outcome row of an id whose end may not be in memory (I7). */
+  async storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> {
+    const { context, recent, committed } = this.#parts;
+    if (timeIdMs(id) > recent.askBeforeMs) return undefined;
+    const key = outcomeKey(context.settings.group, id);
+    const outcome = outcomeOf(await committed.read(key, keyText(key), () => false));
+    if (outcome !== undefined) recent.set(id, { kind: "decided", outcome });
+    return outcome;
+  }
+
+  /** Logs that the id never commits; from this call on nothing opens or commits under it. OUTCOME_UNKNOWN when the master ends meanwhile. */
+  abortInLog(id: TimeId): Promise<StoredOutcome> {
+    const { context, recent, commit, timestamps } = this.#parts;
+    const timestampUs = timestamps.draw(context.clock.nowUs(), 0n);
+    const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
+    const decision = new Promise<StoredOutcome>((resolve, reject) => {
+      commit.enqueue({
+        flushed,
+        encoded: encodeFlushed(flushed),
+        dueAtMs: context.clock.monotonicMs(),
+        logged: ({ seq }) => {
+          const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };
+          recent.set(id, { kind: "decided", outcome });
+          resolve(outcome);
+        },
+        lost: () => reject(outcomeUnknown()),
+      });
+    });
+    decision.catch(() => undefined);
+    recent.set(id, { kind: "deciding", decision });
+    return decision;
+  }
+
+  /** The answer to a repeated commit or execute. TRANSACTION_ABORTED, IDEMPOTENCY_MISMATCH. */
+  answerOf(outcome: StoredOutcome, digest: bigint): CommitToken {
+    if (outcome.kind === "aborted") throw abortedError("the transaction was aborted; use a new id");
+    requireSamePayload(outcome.digest, digest);
+    return this.tokenOf(outcome);
+  }
+
+  tokenOf({ seq, timestampUs }: StoredOutcome): CommitToken {
+    return { group: this.#parts.context.settings.group, seq, timestampUs, flushSize: 0 };
+  }
+}
