@@ -38,7 +38,10 @@ test("time id: wrong length, version or variant: MALFORMED_REQUEST", () => {
   const wrongVariant = good.slice();
   wrongVariant[8] = 0xc0;
   for (const bytes of [new Uint8Array(0), good.subarray(1), wrongVersion, wrongVariant]) {
-    assert.throws(() => timeIdFromBytes(bytes), (error) => error instanceof ConcordError && error.code === "MALFORMED_REQUEST");
+    assert.throws(
+      () => timeIdFromBytes(bytes),
+      (error) => error instanceof ConcordError && error.code === "MALFORMED_REQUEST",
+    );
   }
 });
 

@@ -56,7 +56,11 @@ export interface CallContext {
 }
 
 export type ServedMethod =
-  | { readonly kind: "unary"; readonly method: MethodDescriptor; readonly handle: (request: object, context: CallContext) => Promise<object> }
+  | {
+      readonly kind: "unary";
+      readonly method: MethodDescriptor;
+      readonly handle: (request: object, context: CallContext) => Promise<object>;
+    }
   | { readonly kind: "stream"; readonly method: MethodDescriptor; readonly handle: (stream: MessageStream, context: CallContext) => void };
 
 export interface Listener {
