@@ -1,5 +1,5 @@
 import type { CellValue } from "@concord/ports";
-import { newTimeId, sleep, type Environment, type TimeId } from "@concord/runtime";
+import { newTimeId, sleep, toConcordError, type Environment, type TimeId } from "@concord/runtime";
 import { catalogueOf, definitionToJson, type SchemaCatalogue, type TableDefinition } from "@concord/schema";
 import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
 import { POLL_MS, SCHEMA_SETTLE_POLLS, TABLES_PAGE_ROWS } from "../limits.ts";
@@ -56,7 +56,9 @@ async function rollbackOnError(group: TransactionGroup, id: TimeId, work: () => 
   try {
     return await work();
   } catch (thrown) {
-    if (group.state.kind === "serving" && group.knows(id)) group.rollback(id);
+    // Any other failure has ended it, or its commit is on its way and must be left alone.
+    const isOpen = toConcordError(thrown).kind === "rejected" && group.state.kind === "serving" && group.knows(id);
+    if (isOpen) group.rollback(id);
     throw thrown;
   }
 }
