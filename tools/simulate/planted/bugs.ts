@@ -50,18 +50,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "logged-by-one",
-    about: "An entry counts as logged when one replica has synced it (TXR2, TXD3).",
-    scenario: "txn",
-    edits: [
-      {
-        file: "libs/group-log/src/ring-group-log.ts",
-        search: 'if (accepted >= this.#majority) return { kind: "logged" };',
-        replace: 'if (accepted >= 1) return { kind: "logged" };',
-      },
-    ],
-  },
-  {
     name: "raised-by-one",
     about: "A takeover is content with one replica's promise and tail (TXR3).",
     scenario: "txn",

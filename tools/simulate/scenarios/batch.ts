@@ -9,9 +9,9 @@ import type { Outcomes } from "../run-seed.ts";
 const PARTITIONS = 5;
 const ROWS_PER_PARTITION = 4;
 const FAULTS_FROM_MS = 300;
-const WORK_MS = 6_000;
+const WORK_MS = 5_000;
 /** After the last fault: time for replay to complete what is pending. */
-const SETTLE_MS = 9_000;
+const SETTLE_MS = 7_000;
 const RECOVERY_MS = 10_000;
 const TABLE = "tokens";
 const CREATE = `CREATE TABLE ${TABLE} (part bigint, line bigint, mark text, PRIMARY KEY (part, line)) WITH kind = 'plain'`;
@@ -68,7 +68,7 @@ export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
 async function writeBatches(run: Run, db: ConcordClient, env: Environment, client: string): Promise<void> {
   for (let n = 1; !run.isOver; n += 1) {
     await writeBatch(run, db, env, `${client}-${n}`);
-    await sleep(env.clock, env.random.below(1 + run.cluster.swarm.thinkMs));
+    await sleep(env.clock, env.random.below(1 + 2 * run.cluster.swarm.thinkMs));
   }
 }
 
