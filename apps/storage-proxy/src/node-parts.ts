@@ -53,7 +53,7 @@ export async function openNodeParts({ config, environment, store, peers, onFaile
   const localLog = localLogReplica(config.nodeName, await openReplicaLog(store, checksum), engine);
   const localRows = new LocalRowReplica({ name: config.nodeName, runner: engine, reader: engine, checksum, log });
   const rows = new QuorumRowStore({ replicas: [localRows, ...peers.map((peer) => peer.rows)], clock, metrics });
-  const groupLog = new RingGroupLog({ replicas: [localLog, ...peers.map((peer) => peer.log)], clock });
+  const groupLog = new RingGroupLog({ replicas: [localLog, ...peers.map((peer) => peer.log)], clock, log });
   const schema = new SchemaCache({ rows, timeoutMs: config.readTimeoutMs, log });
   const writeClock = new WriteClock(clock);
   const sessions = peers.map((peer) => peer.session);
