@@ -139,12 +139,11 @@ export class BatchReplay {
     const { batchLog } = this.#options;
     const results: ReplayResult[] = [];
     for (const { id } of batchLog.unreadable()) results.push(await this.#setAside(id, "UNDECODABLE"));
-    const selected = batchLog.pending().filter(selects);
+    const able: PendingBatch[] = [];
+    const waiting: PendingBatch[] = [];
     // Those that only wait for a node that is away come last: they must not stand before a batch that others still lack (LB11).
-    const queue = [...selected.filter((one) => this.#canGoOn(one)), ...selected.filter((one) => !this.#canGoOn(one))].slice(
-      0,
-      REPLAY_ENTRIES_MAX,
-    );
+    for (const one of batchLog.pending()) if (selects(one)) (this.#canGoOn(one) ? able : waiting).push(one);
+    const queue = able.concat(waiting).slice(0, REPLAY_ENTRIES_MAX);
     const worker = async (): Promise<void> => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) results.push(await this.#replayOne(next));
     };
