@@ -7,7 +7,7 @@ export const READ_CHUNK_KEYS_MAX = 200;
 export const RANGE_IMAGES_MAX = 1000;
 /** A replica ends its page once the images have this size. */
 export const RANGE_BYTES_TARGET = 1024 * 1024;
-/** Asked for beyond the live rows wanted: a few dead rows then cost no second round. */
+/** Asked for beyond the live rows wanted: a few dead rows then cost no second round. Doubles with every further one. */
 export const RANGE_SLACK_IMAGES = 8;
 /** Images one readRange looks at; then it answers a short page that says where to go on. */
 export const RANGE_SCAN_IMAGES_MAX = 100_000;

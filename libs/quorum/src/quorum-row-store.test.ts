@@ -246,6 +246,21 @@ test("readRange: a replica that says more and gives nothing: not believed", asyn
   assert.equal(await settled(page), "READ_TIMEOUT/no");
 });
 
+test("readRange: very many deleted rows before the one wanted: found in few rounds", async () => {
+  const ring = testRing(1);
+  const deleted = 4000;
+  await ring.rows.apply(
+    Array.from({ length: deleted }, (_, at) => remove(5, keyOf(at))),
+    OPTIONS,
+  );
+  await ring.rows.apply([insert("value", 5, keyOf(deleted))], OPTIONS);
+  const { calls } = ring.replicas[0]!;
+  const before = calls.length;
+  const page = await ring.rows.readRange({ ...RANGE, limit: 1 }, OPTIONS);
+  assert.equal(page.rows.length, 1);
+  assert.ok(calls.length - before <= 12, `${calls.length - before} rounds`);
+});
+
 test("property: replicas that missed any writes, pages cut anywhere: ranges as the merged rows", async () => {
   const change = fc.record({
     row: fc.integer({ min: 0, max: 6 }),

@@ -73,8 +73,10 @@ export class QuorumRowStore implements RowStore {
     const bounds: Bounds = encodeRange(range);
     const rows: RowImage[] = [];
     let scanned = 0;
+    let slack = RANGE_SLACK_IMAGES;
     while (compareBytes(bounds.from, bounds.to) < 0) {
-      const wanted = Math.min(range.limit - rows.length + RANGE_SLACK_IMAGES, RANGE_IMAGES_MAX);
+      const wanted = Math.min(range.limit - rows.length + slack, RANGE_IMAGES_MAX);
+      slack *= 2;
       const page = await this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, deadlineMs);
       scanned += page.rows.length;
       for (let i = 0; i < page.rows.length; i += 1) {
