@@ -57,7 +57,8 @@ const ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * Calls of one service over one session per proxy. Every call made through it may be sent twice (I1): the next proxy gets the identical
- * request when one fails to answer. Stays with the proxy that works and looks after its home again every HOME_RETRY_MS.
+ * request when one fails to answer. Stays with the proxy that works; every HOME_RETRY_MS a copy of a call looks whether home is back, and
+ * nobody waits for it.
  */
 export class ProxyCalls {
   readonly #clock: Clock;
@@ -75,7 +76,8 @@ export class ProxyCalls {
   async call<Response extends object>(operation: string, request: object, timeoutMs: number): Promise<Response> {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const shareMs = Math.ceil(timeoutMs / this.#sessions.length);
-    const first = this.#preferred();
+    const first = this.#current;
+    if (first !== 0) this.#lookAfterHome(operation, request, shareMs);
     let last: ConcordError | undefined;
     for (let tried = 0; tried < this.#sessions.length; tried += 1) {
       const at = (first + tried) % this.#sessions.length;
@@ -83,7 +85,7 @@ export class ProxyCalls {
       if (leftMs <= 0) break;
       try {
         const response = await this.#sessions[at]!.call<Response>(operation, request, { timeoutMs: Math.min(leftMs, shareMs) });
-        if (tried > 0 || at === 0) this.#settleOn(at);
+        if (tried > 0) this.#settleOn(at);
         return response;
       } catch (thrown) {
         last = toConcordError(thrown);
@@ -97,11 +99,14 @@ export class ProxyCalls {
     for (const session of this.#sessions) session.close();
   }
 
-  #preferred(): number {
-    if (this.#current === 0 || this.#clock.monotonicMs() < this.#homeAgainAtMs) return this.#current;
-    // One call looks whether home is back; the others do not wait for what it finds.
-    this.#homeAgainAtMs = this.#clock.monotonicMs() + HOME_RETRY_MS;
-    return 0;
+  #lookAfterHome(operation: string, request: object, timeoutMs: number): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs < this.#homeAgainAtMs) return;
+    this.#homeAgainAtMs = nowMs + HOME_RETRY_MS;
+    this.#sessions[0]!.call(operation, request, { timeoutMs }).then(
+      () => this.#settleOn(0),
+      () => undefined,
+    );
   }
 
   #settleOn(at: number): void {
