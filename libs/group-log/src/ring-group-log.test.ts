@@ -115,6 +115,19 @@ test("[TX27] append: answered logged: on the disks of two replicas", async () =>
   assert.deepEqual([await ring.tail(1), await ring.tail(2)], ["1@1=e1", "1@1=e1"]);
 });
 
+test("[TX11] append, verify: a dead owner's raise to the same epoch reached one replica, another is away: unknown, not fenced", async () => {
+  const ring = await Ring.open();
+  await ring.replicas[2]!.logRaise({ group: GROUP, epoch: 1n, owner: "dead" }, TIMEOUT_MS);
+  const log = await raised(ring, 1n);
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
+  ring.down.add(1);
+  // nobody else can own this epoch: a majority has promised it to us
+  assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "unknown" });
+  assert.equal(await ring.run(log.verify(GROUP, 1n, "owner-1", TIMEOUT_MS)), "unknown");
+  ring.down.clear();
+  assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "logged" });
+});
+
 for (const lost of [0, 1, 2]) {
   test(`[TXD3] append: logged while node ${(lost + 1) % 3} was away, then node ${lost} is lost: in the next owner's tail`, async () => {
     const ring = await Ring.open();

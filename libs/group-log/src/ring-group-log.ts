@@ -59,7 +59,7 @@ export class RingGroupLog implements GroupLog {
   async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
     checkAppendRequest(request);
     const offers = this.#offerToAll(request, timeoutMs);
-    return collect(this.#clock, timeoutMs, offers, (answers, pending) => this.#appended(answers, pending));
+    return collect(this.#clock, timeoutMs, offers, (answers, pending) => this.#appended(request.epoch, answers, pending));
   }
 
   async verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
@@ -71,7 +71,7 @@ export class RingGroupLog implements GroupLog {
     });
     const others = states.filter((state) => !isOwn(state));
     if (states.length - others.length >= this.#majority) return "current";
-    return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= epoch) ? "fenced" : "unknown";
+    return others.length >= this.#majority || others.some((state) => state.promisedEpoch > epoch) ? "fenced" : "unknown";
   }
 
   async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void> {
@@ -125,13 +125,14 @@ export class RingGroupLog implements GroupLog {
     });
   }
 
-  #appended(offers: readonly Offer[], pending: number): AppendOutcome | undefined {
+  #appended(epoch: Epoch, offers: readonly Offer[], pending: number): AppendOutcome | undefined {
     const accepted = offers.filter((offer) => offer.kind === "accepted").length;
     // two synced it in the same epoch: logged (TXR2, TX27)
     if (accepted >= this.#majority) return { kind: "logged" };
     if (accepted + pending >= this.#majority) return undefined;
     const promises = offers.filter((offer) => offer.kind === "fenced" || offer.kind === "behind");
-    if (promises.length >= this.#majority || promises.some((offer) => offer.kind === "fenced")) {
+    // the same epoch promised to another owner by a minority is a raise that failed: it can not win any more (I2)
+    if (promises.length >= this.#majority || promises.some((offer) => offer.promisedEpoch > epoch)) {
       return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
     }
     for (const offer of offers) if (offer.kind === "failed" && offer.error.code === "IDEMPOTENCY_MISMATCH") throw offer.error;
