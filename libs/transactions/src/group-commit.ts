@@ -64,7 +64,7 @@ export interface GroupCommitEvents {
 
 /**
  * The one writer of a group's log: one append in flight, the next flush collects (TXD10, TX34). Flushes are queued, logged and given
- * timestamps in the same order (TX31); applies run beside the next append and finish in any order.
+ * timestamps in the same order (TX31). Applies run beside the next append, one at a time: it takes all flushes logged meanwhile.
  */
 export class GroupCommit {
   readonly #context: GroupContext;
@@ -76,8 +76,11 @@ export class GroupCommit {
   #state: AppendState = { kind: "idle" };
   #lastSeq: bigint;
   #lastEpoch: Epoch;
-  /** Seqs logged and not applied yet. */
-  readonly #unapplied = new Set<bigint>();
+  /** Everything up to here is applied at quorum. */
+  #appliedSeq: bigint;
+  /** Logged, their apply not yet begun; in log order. */
+  #toApply: Flush[] = [];
+  #applying = false;
   /** Bytes of entries the replicas still keep: logged since the last trim. */
   #untrimmedBytes = 0;
   #ceilingUs: TimestampUs = 0n;
@@ -89,6 +92,7 @@ export class GroupCommit {
     this.#epoch = start.epoch;
     this.#owner = start.owner;
     this.#lastSeq = start.lastSeq;
+    this.#appliedSeq = start.lastSeq;
     this.#lastEpoch = start.lastEpoch;
     this.#events = events;
   }
@@ -101,15 +105,14 @@ export class GroupCommit {
     return this.#queue.length;
   }
 
+  /** Flushes logged and not applied yet. */
   get unapplied(): number {
-    return this.#unapplied.size;
+    return Number(this.#lastSeq - this.#appliedSeq);
   }
 
   /** Everything up to here is applied at quorum. */
   get appliedSeq(): bigint {
-    let applied = this.#lastSeq;
-    for (const seq of this.#unapplied) if (seq <= applied) applied = seq - 1n;
-    return applied;
+    return this.#appliedSeq;
   }
 
   /** OVERLOADED when too many wait. The item's timestamp was drawn just now, so queue order = timestamp order (TX31). */
@@ -163,7 +166,7 @@ export class GroupCommit {
     }
     const { clock, settings } = this.#context;
     if (this.#queue.length === 0 || this.#stopped.signal.aborted) return;
-    if (this.#unapplied.size >= settings.limits.pendingFlushesMax) return;
+    if (this.unapplied >= settings.limits.pendingFlushesMax) return;
     const delayMs = this.#dueInMs(clock.monotonicMs());
     if (delayMs <= 0) {
       // Commits of the same turn share the flush.
@@ -235,7 +238,7 @@ export class GroupCommit {
         case "unknown":
           metrics.count("txn_append_repeats_total", 1, { group: settings.group });
           // The log may be full of what an earlier trim did not reach.
-          if (this.#unapplied.size === 0 && this.#lastEpoch === this.#epoch) this.#trim();
+          if (this.unapplied === 0 && this.#lastEpoch === this.#epoch) this.#trim();
           await sleep(clock, delayMs, signal);
           delayMs = Math.min(2 * delayMs, REPEAT_DELAY_MS_MAX);
           break;
@@ -252,26 +255,34 @@ export class GroupCommit {
     killPoint("txn:after-append");
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
-    this.#unapplied.add(request.seq);
     this.#untrimmedBytes += request.bytes.length;
-    const mutations = items.flatMap((item) => item.flushed.mutations);
     // TX27, TX6: durable on a quorum's synced disks from here on; in memory (I3) before locks are released; then acknowledged.
-    this.#events.onLogged(mutations);
+    this.#events.onLogged(mutationsOf(flush));
     for (const item of items) {
       item.logged({ group: settings.group, seq: request.seq, timestampUs: item.flushed.timestampUs, flushSize: items.length });
     }
     metrics.observe("txn_flush_transactions", items.length, { group: settings.group });
-    void this.#apply(flush, mutations);
+    this.#toApply.push(flush);
+    this.#applyNext();
     this.#state = { kind: "idle" };
     this.#pump();
   }
 
+  #applyNext(): void {
+    if (this.#applying || this.#toApply.length === 0 || this.#stopped.signal.aborted) return;
+    const flushes = this.#toApply;
+    this.#toApply = [];
+    this.#applying = true;
+    void this.#apply(flushes);
+  }
+
   /** Repeats until every mutation and outcome row is at a quorum: fixed timestamps make that harmless (TXD2 applied). */
-  async #apply(flush: Flush, mutations: readonly Mutation[]): Promise<void> {
+  async #apply(flushes: readonly Flush[]): Promise<void> {
     const { settings, clock, log, metrics, killPoint } = this.#context;
     const { signal } = this.#stopped;
-    const { seq } = flush.request;
-    const all = [...mutations, ...flush.items.map((item) => outcomeMutation(settings.group, item.flushed, seq))];
+    const mutations = flushes.flatMap(mutationsOf);
+    const all = [...mutations, ...flushes.flatMap((flush) => outcomesOf(settings.group, flush))];
+    const { seq } = flushes.at(-1)!.request;
     let delayMs = REPEAT_DELAY_MS_MIN;
     while (!signal.aborted) {
       const error = await applyAll(this.#context, all);
@@ -279,21 +290,23 @@ export class GroupCommit {
       if (error === undefined) {
         killPoint("txn:after-apply");
         this.#events.onApplied(mutations);
-        this.#onApplied(seq);
+        this.#onApplied(seq, flushes.length);
         return;
       }
-      log.warn("a logged flush could not be applied yet", { group: settings.group, seq, reason: error.message });
+      log.warn("logged flushes could not be applied yet", { group: settings.group, seq, reason: error.message });
       metrics.count("txn_apply_repeats_total", 1, { group: settings.group });
       await sleep(clock, delayMs, signal);
       delayMs = Math.min(2 * delayMs, REPEAT_DELAY_MS_MAX);
     }
   }
 
-  #onApplied(seq: bigint): void {
-    this.#unapplied.delete(seq);
-    this.#flushesSinceTrim += 1;
+  #onApplied(seq: bigint, flushes: number): void {
+    this.#appliedSeq = seq;
+    this.#applying = false;
+    this.#flushesSinceTrim += flushes;
     const { trimEveryFlushes, trimEveryBytes } = this.#context.settings.limits;
     if (this.#flushesSinceTrim >= trimEveryFlushes || this.#untrimmedBytes >= trimEveryBytes) this.#trim();
+    this.#applyNext();
     this.#pump();
     this.#settleDrained();
   }
@@ -320,7 +333,7 @@ export class GroupCommit {
   }
 
   #settleDrained(): void {
-    const busy = this.#queue.length > 0 || this.#state.kind === "appending" || this.#unapplied.size > 0;
+    const busy = this.#queue.length > 0 || this.#state.kind === "appending" || this.unapplied > 0;
     if (busy && !this.#stopped.signal.aborted) return;
     if (!busy && this.#flushesSinceTrim > 0 && this.#drained.length > 0) this.#trim();
     for (const resolve of this.#drained.splice(0)) resolve();
@@ -342,6 +355,14 @@ async function appendOnce(append: ReturnType<GroupContext["groupLog"]["append"]>
     if (ERRORS[code].kind !== "rejected") return { kind: "unknown" };
     return { kind: "fenced", error: new ConcordError("EPOCH_FENCED", `the group's log refuses this master: ${code}: ${message}`) };
   }
+}
+
+function mutationsOf(flush: Flush): Mutation[] {
+  return flush.items.flatMap((item) => item.flushed.mutations);
+}
+
+function outcomesOf(group: string, flush: Flush): Mutation[] {
+  return flush.items.map((item) => outcomeMutation(group, item.flushed, flush.request.seq));
 }
 
 /** undefined when all of it is applied. */
