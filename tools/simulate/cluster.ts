@@ -14,6 +14,7 @@ const addressOf = (node: string): string => `${node}:7000`;
 const BATCH_GRACE_MS = 1_000;
 const BATCH_REPLAY_INTERVAL_MS = 400;
 
+export const PEER_TOKEN = "simulated-peer";
 const COORDINATOR_TOKEN = "simulated-coordinator";
 /** Above the largest clock step of a fault plan: a client with a wrong clock is another scenario. */
 const CLOCK_SKEW_MAX_MS = 300_000;
@@ -114,7 +115,7 @@ export class Cluster {
       ring: members(PROXIES),
       schemaAuthority,
       reflection: false,
-      peerToken: "simulated-peer",
+      peerToken: PEER_TOKEN,
       coordinatorToken: COORDINATOR_TOKEN,
       readTimeoutMs: 1_000,
       writeTimeoutMs: 1_000,

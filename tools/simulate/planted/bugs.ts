@@ -131,39 +131,20 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "batchlog-removed-early",
-    about: "The coordinator of a batch tells the holders to forget it before it is applied (LB7, LBD1).",
+    name: "batchlog-removed-at-quorum",
+    about: "The holders forget a batch as soon as a quorum has it, whatever the third replica did (LB9, LBD1).",
     scenario: "batch",
-    edits: [
-      {
-        file: "libs/logged-batch/src/execute-batch.ts",
-        search: '  ring.killPoint("batch:after-log");\n',
-        replace: '  ring.killPoint("batch:after-log");\n  steps.remove(id, holders);\n',
-      },
-    ],
+    edits: [{ file: "libs/logged-batch/src/execute-batch.ts", search: "    if (!complete) return;\n", replace: "" }],
   },
   {
-    name: "batch-applied-before-logged",
-    about: "The rows are written while the log write is still on its way (LB3, LB5).",
-    scenario: "batch",
-    edits: [
-      {
-        file: "libs/logged-batch/src/execute-batch.ts",
-        search: "  const log = await writeLog(steps, batch, holders);\n",
-        replace:
-          '  void applyAtQuorum(ring, batch, "BATCH").catch(() => undefined);\n  const log = await writeLog(steps, batch, holders);\n',
-      },
-    ],
-  },
-  {
-    name: "replay-removes-unapplied",
-    about: "Replay forgets an orphaned batch although a replica did not take it (LB8, LBD1).",
+    name: "replay-trusts-silence",
+    about: "Replay counts a replica as having a batch although its write failed (LB8, LBD1).",
     scenario: "batch",
     edits: [
       {
         file: "libs/logged-batch/src/replay.ts",
-        search: "await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));",
-        replace: "for (const node of nodes) pending.confirmed.add(node.name);",
+        search: 'if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";',
+        replace: "",
       },
     ],
   },

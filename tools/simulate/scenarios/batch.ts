@@ -1,9 +1,11 @@
 import { checkBatches, type BatchFact, type Sighting } from "@concord/checkers";
 import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
+import type { CellValue, Row } from "@concord/ports";
 import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
 import { drawFaultPlan, type FaultPlanOptions } from "@concord/simulation";
 import { createPatiently, type Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
+import { readReplica } from "../replica-reads.ts";
 import type { Outcomes } from "../run-seed.ts";
 
 const PARTITIONS = 5;
@@ -58,6 +60,7 @@ export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
   world.heal();
   await world.advance(SETTLE_MS);
   await proveProgress(run, admin.db);
+  await checkReplicas(run, admin.env);
   const final = await readEverything(run, admin.db);
   for (const anomaly of checkBatches(run.batches, run.sightings, final)) {
     world.violation(`batch ${anomaly.kind}`, JSON.stringify(anomaly));
@@ -143,6 +146,35 @@ async function proveProgress(run: Run, db: ConcordClient): Promise<void> {
   await world
     .complete(attempt, 2 * RECOVERY_MS)
     .catch((thrown: unknown) => world.violation("liveness", `no batch after healing: ${String(thrown)}`));
+}
+
+/**
+ * Every replica by itself, before any read could repair it: batches that are owed are on all of them (LB9, LBD1), whichever two answer
+ * a later quorum read.
+ */
+async function checkReplicas(run: Run, env: Environment): Promise<void> {
+  const { world } = run.cluster;
+  const partitions = Array.from({ length: PARTITIONS }, (_, part): CellValue[] => [{ kind: "bigint", value: BigInt(part) }]);
+  const replicas = new Map<string, Map<string, string>>();
+  const collect = async (): Promise<void> => {
+    for (const address of run.cluster.proxyAddresses) {
+      const rows = new Map<string, string>();
+      for (const row of (await readReplica(env, address, TABLE, partitions)).map(markOf)) rows.set(row.row, row.token);
+      replicas.set(address, rows);
+    }
+  };
+  await world.complete(collect(), 60_000).catch((thrown: unknown) => world.violation("liveness", `replica reads: ${String(thrown)}`));
+  const seen = [...replicas.values()].flatMap((rows) => [...rows].map(([row, token]) => ({ row, token })));
+  for (const [address, rows] of replicas) {
+    for (const anomaly of checkBatches(run.batches, seen, rows))
+      world.violation(`replica ${anomaly.kind}`, `${address}: ${JSON.stringify(anomaly)}`);
+  }
+}
+
+function markOf(row: Row): Sighting {
+  const [part, line] = [row.key.partition[0], row.key.clustering[0]];
+  const mark = row.columns.get("mark");
+  return { row: `${String(part?.value)}/${String(line?.value)}`, token: String(mark?.value) };
 }
 
 async function readEverything(run: Run, db: ConcordClient): Promise<Map<string, string>> {

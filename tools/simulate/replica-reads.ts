@@ -1,0 +1,33 @@
+import { decodeImage, encodeRange, liveRow, type CellValue, type Row } from "@concord/ports";
+import { loadService } from "@concord/protos";
+import { bearer } from "@concord/rpc";
+import type { Environment } from "@concord/runtime";
+import { PEER_TOKEN } from "./cluster.ts";
+
+const ROWS_MAX = 1_000;
+const TIMEOUT_MS = 5_000;
+
+/** The live rows of some partitions as one replica has them, asked as a peer would: no quorum, no repair. */
+export async function readReplica(
+  env: Environment,
+  address: string,
+  table: string,
+  partitions: readonly (readonly CellValue[])[],
+): Promise<Row[]> {
+  const readRange = loadService("concord.storage.v1.ReplicaService")["ReadRowRange"]!;
+  const channel = env.transport.connect(address);
+  const rows: Row[] = [];
+  for (const partition of partitions) {
+    const { from, to } = encodeRange({ table, partition, reverse: false, limit: ROWS_MAX });
+    const request = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX };
+    const answer = (await channel.unary(readRange, request, { timeoutMs: TIMEOUT_MS, metadata: bearer(PEER_TOKEN) })) as {
+      images: Uint8Array[];
+    };
+    for (const image of answer.images) {
+      const row = liveRow(decodeImage(image));
+      if (row !== undefined) rows.push(row);
+    }
+  }
+  channel.close();
+  return rows;
+}
