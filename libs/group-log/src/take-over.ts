@@ -9,8 +9,10 @@ export interface TakeOverOptions {
   /** Time budget of each call to the log. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Applies one entry at quorum; called serially in log order and possibly again, so it must be idempotent. A retryable error is retried. */
-  readonly apply: (entry: LogEntry) => Promise<void>;
+  /** Applies the tail's entries at quorum; possibly called again, so it must be idempotent. A retryable error is retried. Not called without entries. */
+  readonly apply: (entries: readonly LogEntry[]) => Promise<void>;
+  /** Hears of every failed try that is tried again. */
+  readonly onRepeat?: (error: ConcordError) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -23,8 +25,8 @@ export type TakeOverOutcome =
       readonly lastEpoch: Epoch;
       readonly timestampFloorUs: TimestampUs;
     }
-  /** Somebody else raised the group meanwhile. */
-  | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
+  /** Somebody else raised the group: before our own raise had a majority, or after. */
+  | { readonly kind: "refused" | "fenced"; readonly promisedEpoch: Epoch }
   /** Too few replicas answered for too long, or the signal was aborted: nothing is promised, try again. */
   | { readonly kind: "unavailable" };
 
@@ -40,8 +42,8 @@ export async function takeOver(log: GroupLog, options: TakeOverOptions): Promise
   const appended = await appendTail(log, options, epoch, tail);
   if (appended !== undefined) return appended;
   // logged under the new epoch, so no later owner can miss them; now apply (I7)
-  for (const entry of tail.entries) {
-    const applied = await persist(options, () => options.apply(entry).then(() => "applied" as const));
+  if (tail.entries.length > 0) {
+    const applied = await persist(options, () => options.apply(tail.entries).then(() => "applied" as const));
     if (applied === undefined) return { kind: "unavailable" };
   }
   const last = tail.entries.at(-1);
@@ -63,7 +65,7 @@ async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Rais
     return raise.kind === "unknown" ? undefined : raise;
   });
   if (outcome === undefined) return { kind: "unavailable" };
-  if (outcome.kind === "refused") return { kind: "fenced", promisedEpoch: outcome.promisedEpoch };
+  if (outcome.kind === "refused") return { kind: "refused", promisedEpoch: outcome.promisedEpoch };
   return { kind: "raised", epoch, tail: outcome.tail };
 }
 
@@ -92,7 +94,9 @@ async function persist<Result>(options: TakeOverOptions, action: () => Promise<R
       const result = await action();
       if (result !== undefined) return result;
     } catch (thrown) {
-      if (!ERRORS[toConcordError(thrown).code].retryable) throw thrown;
+      const error = toConcordError(thrown);
+      if (!ERRORS[error.code].retryable) throw error;
+      options.onRepeat?.(error);
     }
     await sleep(options.clock, pauseMs, options.signal);
     pauseMs = Math.min(2 * pauseMs, TAKE_OVER_PAUSE_MS_MAX);

@@ -119,7 +119,7 @@ async function serve(world: World, client: string, owner: string, appends: numbe
   const stop = new AbortController();
   // an owner may die anywhere in its takeover
   time.setTimer(dice.chance(0.3) ? dice.below(150) : 2000, () => stop.abort());
-  const apply = (entry: LogEntry): Promise<void> => applyEntry(world, entry.seq, text(entry.bytes));
+  const apply = (entries: readonly LogEntry[]): Promise<void> => applyEntries(world, entries);
   const taken = await takeOver(log, { group: GROUP, owner, timeoutMs: TIMEOUT_MS, clock: time, apply, signal: stop.signal });
   if (taken.kind !== "taken") return;
   observer.takeovers += 1;
@@ -143,6 +143,10 @@ async function serve(world: World, client: string, owner: string, appends: numbe
     await applyEntry(world, seq, content);
     if (dice.chance(0.4)) await log.trim(GROUP, taken.epoch, owner, seq, taken.epoch, TIMEOUT_MS).catch(() => undefined);
   }
+}
+
+async function applyEntries(world: World, entries: readonly LogEntry[]): Promise<void> {
+  for (const entry of entries) await applyEntry(world, entry.seq, text(entry.bytes));
 }
 
 async function applyEntry(world: World, seq: bigint, content: string): Promise<void> {
@@ -175,7 +179,7 @@ async function disturb(world: World): Promise<void> {
 
 async function finish(world: World): Promise<bigint> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
-    const apply = (entry: LogEntry): Promise<void> => applyEntry(world, entry.seq, text(entry.bytes));
+    const apply = (entries: readonly LogEntry[]): Promise<void> => applyEntries(world, entries);
     const log = observed(world, "last");
     const taken = await takeOver(log, { group: GROUP, owner: `last.${attempt}`, timeoutMs: TIMEOUT_MS, clock: world.time, apply });
     if (taken.kind === "taken") return taken.lastSeq;
