@@ -68,7 +68,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     edits: [
       {
         file: "libs/transactions/src/takeover.ts",
-        search: "  await applyPending(context, decided, signal);",
+        search: "    await applyPending(context, decided);",
         replace: "",
       },
     ],
