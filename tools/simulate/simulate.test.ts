@@ -15,7 +15,7 @@ for (const scenario of SCENARIO_NAMES) {
     const first = await runSeed(scenario, SEED, { keepTrace: true });
     const second = await runSeed(scenario, SEED, { keepTrace: false });
     assert.deepEqual(first.report.violations, []);
-    assert.ok(first.report.outcomes.ok > 20, JSON.stringify(first.report.outcomes));
+    assert.ok(first.report.outcomes.ok > 5, JSON.stringify(first.report.outcomes));
     assert.ok(first.trace.includes(" msg ") && first.trace.includes(" disk ") && first.trace.includes(" fault "));
     assert.equal(first.report.digest, second.report.digest);
   });
