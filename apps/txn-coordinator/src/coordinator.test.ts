@@ -112,7 +112,10 @@ test("[TX3] schema: created at any coordinator in one transaction, others catch 
 test("[TX3] schema: two calls at once: serial, both tables are there", async () => {
   const room = await new CoordinatorRoom().start(3);
   const versions = await Promise.all([0, 1, 2].map((at) => room.connect(at).createTables([`CREATE TABLE t${at} (id bigint PRIMARY KEY)`])));
-  assert.deepEqual(versions.map((one) => Number(one["schemaVersion"])).sort(), [1, 2, 3]);
+  assert.deepEqual(
+    versions.map((one) => Number(one["schemaVersion"])).sort((a, b) => a - b),
+    [1, 2, 3],
+  );
   const { tables } = await room.connect(1).unary("GetSchema", { schemaVersion: 3n }, "SchemaService");
   assert.equal((tables as unknown as string[]).length, 3);
   await room.stop();

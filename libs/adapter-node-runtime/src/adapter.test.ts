@@ -14,18 +14,22 @@ test("clock: wall time in both units: the same moment", () => {
   assert.ok(Number(us / 1000n) >= beforeMs - 2 && Number(us / 1000n) <= afterMs + 2);
 });
 
-test("clock: deferred work and timers: deferred first, a cancelled timer never", async () => {
+test("clock: deferred work: after the turn and its promises; a cancelled timer: never", async () => {
   const order: string[] = [];
   const cancelled = nodeClock.setTimer(0, () => order.push("cancelled"));
   cancelled.cancel();
   await new Promise<void>((resolve) => {
-    nodeClock.defer(() => order.push("deferred"));
-    nodeClock.setTimer(5, () => {
-      order.push("timer");
-      resolve();
+    nodeClock.defer(() => {
+      order.push("deferred");
+      nodeClock.setTimer(5, () => {
+        order.push("timer");
+        resolve();
+      });
     });
+    void Promise.resolve().then(() => order.push("promise"));
+    order.push("turn");
   });
-  assert.deepEqual(order, ["deferred", "timer"]);
+  assert.deepEqual(order, ["turn", "promise", "deferred", "timer"]);
   cancelled.cancel();
 });
 

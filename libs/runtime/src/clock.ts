@@ -16,7 +16,7 @@ export interface Clock {
   monotonicMs(): number;
   /** Calls `action` once after `delayMs`. */
   setTimer(delayMs: number, action: () => void): Timer;
-  /** Calls `action` after the current turn, before any timer: the coalescing point of message frames. */
+  /** Calls `action` after the current turn, promises included, and without any delay: the coalescing point of message frames. */
   defer(action: () => void): void;
 }
 

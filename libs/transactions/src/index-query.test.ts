@@ -219,7 +219,7 @@ function expectedIndex(rows: readonly Row[], index: string): string[] {
   return rows
     .filter((row) => columns.every((column) => column === "album" || row.columns.has(column)))
     .map((row) =>
-      JSON.stringify([keyText(row.key), Object.entries(plain(row)!).sort(), ""], (_, value: unknown) =>
+      JSON.stringify([keyText(row.key), Object.entries(plain(row)!).sort(([a], [b]) => (a < b ? -1 : 1)), ""], (_, value: unknown) =>
         typeof value === "bigint" ? String(value) : value,
       ),
     )
@@ -231,7 +231,7 @@ function foundIndex(rows: readonly Row[], index: string): string[] {
   return rows
     .map((row) => baseRowOf(PHOTOS, definition, row))
     .map((row) =>
-      JSON.stringify([keyText(row.key), Object.entries(plain(row)!).sort(), ""], (_, value: unknown) =>
+      JSON.stringify([keyText(row.key), Object.entries(plain(row)!).sort(([a], [b]) => (a < b ? -1 : 1)), ""], (_, value: unknown) =>
         typeof value === "bigint" ? String(value) : value,
       ),
     )

@@ -73,7 +73,9 @@ export class TransactionOperations {
       await Promise.all(waits);
       transaction.requireOpen();
     }
-    return Promise.all(images).then((all) => all.map((image, at) => this.#view(keyText(keys[at]!), image)));
+    const rows: (Row | undefined)[] = [];
+    for (const [at, image] of images.entries()) rows.push(this.#view(keyText(keys[at]!), image instanceof Promise ? await image : image));
+    return rows;
   }
 
   /** A range of one partition as the transaction sees it, without a lock. */

@@ -53,9 +53,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 const itemsOf = (row: Record<string, unknown> | undefined): string[] =>
-  String(row?.["title"] ?? "")
-    .split(",")
-    .filter((item) => item !== "");
+  ((row?.["title"] as string | undefined) ?? "").split(",").filter((item) => item !== "");
 
 async function append(client: Client, one: Append): Promise<void> {
   const session = client.begin(one.id);
