@@ -107,18 +107,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "write-one",
-    about: "A quorum write is content with one acknowledgement (TX11).",
-    scenario: "batch",
-    edits: [
-      {
-        file: "libs/logged-batch/src/execute-batch.ts",
-        search: "const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);",
-        replace: "const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, 1, applies);",
-      },
-    ],
-  },
-  {
     name: "index-row-left-behind",
     about: "A change of an indexed column leaves the row of the old index key (TX21).",
     scenario: "album",
