@@ -20,6 +20,7 @@ export class TxnCoordinatorService {
   readonly #wiring: TxnCoordinatorWiring;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
+  #stopped: Promise<void> | undefined;
 
   constructor(wiring: TxnCoordinatorWiring) {
     this.#wiring = wiring;
@@ -54,12 +55,16 @@ export class TxnCoordinatorService {
     return { address: host.address };
   }
 
-  /** New calls get DRAINING, open transactions are aborted with it, commits are finished and applied. Never rejects; once is enough. */
-  async stop(): Promise<void> {
+  /** New calls get DRAINING, open transactions are aborted with it, commits are finished and applied. Never rejects; a second call waits for the first. */
+  stop(): Promise<void> {
+    this.#stopping.abort();
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
     const state = this.#state;
     const { drainGraceMs, groups } = this.#wiring;
     this.#state = { kind: "stopped" };
-    this.#stopping.abort();
     if ("host" in state) await Promise.all([state.host.drain(drainGraceMs), groups.stop(drainGraceMs)]);
     this.#wiring.close();
   }
