@@ -1,0 +1,204 @@
+import { encodeRowKey } from "@concord/ports";
+import { timeIdMs, toHex } from "@concord/runtime";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openFlush } from "./flush-entry.ts";
+import { albumKey, checksum, fails, insert, int, isPending, settle, START_MS, TestRoom, update } from "./test/room.ts";
+import { outcomeKey, outcomeOf } from "./outcome-rows.ts";
+
+test("[TXD7] commit: repeated with the same id: the first outcome, also by a new session and after a takeover", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const session = client.begin();
+  await session.start(albumKey(1));
+  const writes = [insert(albumKey(1), { public_photos: int(1) })];
+  const token = await session.commit(writes);
+  const again = await client.group.commit(session.call(2), () => writes, 0);
+  assert.deepEqual([again.seq, again.timestampUs], [token.seq, token.timestampUs]);
+  await fails(
+    "IDEMPOTENCY_MISMATCH",
+    client.group.commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], 0),
+  );
+  await client.group.drain();
+  const taker = await room.open();
+  const third = await taker.group.commit(session.call(2), () => writes, 0);
+  assert.deepEqual([third.seq, third.timestampUs], [token.seq, token.timestampUs]);
+  await fails("TRANSACTION_STATE", taker.begin(session.id).start(albumKey(1)));
+  assert.equal(room.log.appends.length, 1);
+});
+
+test("[TXD7] execute: first reply lost, repeated: applied once; other writes: IDEMPOTENCY_MISMATCH", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const id = room.id();
+  const writes = [update(albumKey(1), { public_photos: int(1) })];
+  room.log.hold();
+  const first = client.execute(writes, id);
+  await settle();
+  const meanwhile = client.execute(writes, id);
+  await fails("IDEMPOTENCY_MISMATCH", client.execute([update(albumKey(1), { public_photos: int(2) })], id));
+  room.log.letGo();
+  const token = await first;
+  assert.deepEqual(await meanwhile, token);
+  const later = await client.execute(writes, id);
+  assert.deepEqual([later.seq, later.timestampUs], [token.seq, token.timestampUs]);
+  await fails("IDEMPOTENCY_MISMATCH", client.execute([update(albumKey(1), { public_photos: int(2) })], id));
+  assert.equal(room.log.appends.length, 1);
+  await client.group.drain();
+  const taker = await room.open();
+  assert.equal((await taker.execute(writes, id)).seq, token.seq);
+  assert.equal(room.log.appends.length, 1);
+});
+
+test("[TXD7] execute: failed with nothing applied: the same id may try again", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const holder = client.begin();
+  await holder.start(albumKey(1));
+  const id = room.id();
+  const writes = [insert(albumKey(1))];
+  const failing = fails("LOCK_TIMEOUT", client.execute(writes, id));
+  await room.clock.advance(1_100);
+  await failing;
+  holder.rollback();
+  await client.execute(writes, id);
+});
+
+test("[TXD7] resolve: absent id: aborted in the log first, then it can never open or commit, also after a takeover", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const id = room.id();
+  assert.deepEqual(await client.group.resolveOutcome(id, client.deadline()), { kind: "aborted" });
+  assert.equal(openFlush(room.log.entries[0]!.bytes, checksum).transactions[0]!.kind, "aborted");
+  await fails("TRANSACTION_ABORTED", client.execute([insert(albumKey(1))], id));
+  await fails("TRANSACTION_ABORTED", client.begin(id).start(albumKey(1)));
+  assert.deepEqual(await client.group.resolveOutcome(id, client.deadline()), { kind: "aborted" });
+  assert.equal(room.log.appends.length, 1, "the second answer costs nothing");
+  await settle();
+  assert.equal(outcomeOf(room.rows.images.get(toHex(encodeRowKey(outcomeKey("g0", id)))))?.kind, "aborted");
+  client.group.stop();
+  const taker = await room.open();
+  await fails("TRANSACTION_ABORTED", taker.execute([insert(albumKey(1))], id));
+  await fails("TRANSACTION_ABORTED", taker.begin(id).start(albumKey(1)));
+  assert.deepEqual(await taker.group.resolveOutcome(id, taker.deadline()), { kind: "aborted" });
+});
+
+test("[TXD7] resolve: open: aborted first; committing: waits for the decision; asked by many at once: one answer", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const open = client.begin();
+  await open.start(albumKey(1));
+  assert.deepEqual(await client.group.resolveOutcome(open.id, client.deadline()), { kind: "aborted" });
+  await fails("TRANSACTION_ABORTED", open.commit([insert(albumKey(1))]));
+  room.log.hold();
+  const session = client.begin();
+  await session.start(albumKey(2));
+  const committing = session.commit([insert(albumKey(2))]);
+  await settle();
+  const resolving = client.group.resolveOutcome(session.id, client.deadline());
+  const absent = room.id();
+  const many = [1, 2, 3].map(() => client.group.resolveOutcome(absent, client.deadline()));
+  assert.ok(await isPending(resolving));
+  room.log.letGo();
+  const token = await committing;
+  assert.deepEqual(await resolving, { kind: "committed", token });
+  for (const answer of await Promise.all(many)) assert.equal(answer.kind, "aborted");
+  const aborts = room.log.appends.flatMap((request) => openFlush(request.bytes, checksum).transactions).filter((one) => one.id === absent);
+  assert.equal(aborts.length, 1);
+});
+
+test("[TXD7] resolve: races an execute of the same id: both agree", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  for (let round = 0; round < 4; round += 1) {
+    const id = room.id(START_MS + 10_000 - round * 4_900);
+    room.clock.wallMs = timeIdMs(id);
+    const executing = client.execute([insert(albumKey(round))], id).then(
+      () => "committed",
+      (error: { code: string }) => error.code,
+    );
+    for (let turn = 0; turn < round; turn += 1) await Promise.resolve();
+    const resolved = await client.group.resolveOutcome(id, client.deadline());
+    const executed = await executing;
+    assert.equal(executed === "committed", resolved.kind === "committed", `${executed} but ${resolved.kind}`);
+    await settle();
+    assert.equal(room.rows.row(albumKey(round)) !== undefined, resolved.kind === "committed");
+  }
+});
+
+test("[TXD7] execute on its way: its id takes no other operations", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const id = room.id();
+  room.log.hold();
+  const executing = client.execute([insert(albumKey(1))], id);
+  await settle();
+  await fails("TRANSACTION_STATE", client.begin(id).start(albumKey(1)));
+  await fails("TRANSACTION_STATE", client.begin(id).write(insert(albumKey(1))));
+  await fails("TRANSACTION_STATE", client.begin(id).commit());
+  room.log.letGo();
+  await executing;
+});
+
+test("[TXD7] execute: arrives while its id is being resolved: aborted, nothing of it is written", async () => {
+  for (const aheadMs of [0, 6_000]) {
+    const room = new TestRoom();
+    const client = await room.open();
+    // soon after the takeover the id's row is asked for, later memory is enough
+    await room.clock.advance(aheadMs);
+    const id = room.id();
+    const resolving = client.group.resolveOutcome(id, client.deadline());
+    const executing = fails("TRANSACTION_ABORTED", client.execute([insert(albumKey(1))], id));
+    assert.deepEqual(await resolving, { kind: "aborted" });
+    await executing;
+    await settle();
+    assert.equal(room.rows.row(albumKey(1)), undefined);
+  }
+});
+
+test("[TXD7] ids: older than outcomes are kept: expired; too far from the clock: CLOCK_SKEW; at the limit: opens", async () => {
+  const room = new TestRoom();
+  const client = await room.open();
+  const old = room.id(START_MS - 900_001);
+  assert.deepEqual(await client.group.resolveOutcome(old, client.deadline()), { kind: "expired" });
+  await fails("TRANSACTION_EXPIRED", client.begin(old).start(albumKey(1)));
+  await fails("TRANSACTION_EXPIRED", client.execute([insert(albumKey(1))], old));
+  await fails(
+    "TRANSACTION_EXPIRED",
+    client.group.commit(client.begin(old).call(), () => [], 0),
+  );
+  for (const offMs of [-5_001, 5_001]) {
+    await fails("CLOCK_SKEW", client.begin(room.id(START_MS + offMs)).start(albumKey(1)));
+    await fails("CLOCK_SKEW", client.execute([insert(albumKey(1))], room.id(START_MS + offMs)));
+  }
+  for (const offMs of [-5_000, 5_000]) await client.execute([insert(albumKey(1))], room.id(START_MS + offMs));
+});
+
+test("[TXD7] memory of outcomes: more than it holds: older ones are answered from their rows", async () => {
+  const room = new TestRoom({ limits: { recentOutcomesMax: 2 } });
+  const client = await room.open();
+  await room.clock.advance(6_000);
+  const ids = [1, 2, 3, 4].map(() => room.id());
+  const tokens = [];
+  for (const [at, id] of ids.entries()) {
+    tokens.push(await client.execute([insert(albumKey(at))], id));
+    await settle();
+  }
+  room.rows.reads = [];
+  const again = await client.execute([insert(albumKey(0))], ids[0]);
+  assert.equal(again.timestampUs, tokens[0]!.timestampUs);
+  assert.equal(room.rows.reads.length, 1);
+  assert.equal(room.log.appends.length, 4);
+});
+
+test("[TXD7] memory of outcomes: full while nothing is applied: what no row says yet is not forgotten", async () => {
+  const room = new TestRoom({ limits: { recentOutcomesMax: 2 } });
+  const client = await room.open();
+  await room.clock.advance(6_000);
+  room.rows.hold();
+  const ids = [1, 2, 3, 4].map(() => room.id());
+  for (const [at, id] of ids.entries()) await client.execute([insert(albumKey(at))], id);
+  await client.execute([insert(albumKey(0))], ids[0]);
+  assert.equal(room.log.appends.length, 4);
+  room.rows.letGo();
+});
