@@ -84,6 +84,20 @@ test("[TXD10] group commit: unapplied flushes at the limit: the log waits for th
   await third;
 });
 
+test("[TXD2] apply: flushes logged while one is on its way: all of them in the next one, then trimmed to the last", async () => {
+  const room = new TestRoom({ limits: { trimEveryFlushes: 4 } });
+  const client = await room.open();
+  room.rows.hold();
+  for (const id of [1, 2, 3, 4]) await client.execute([insert(albumKey(id))]);
+  await settle();
+  assert.equal(room.rows.applies.length, 1, "one apply at a time");
+  room.rows.letGo();
+  await settle();
+  assert.equal(room.rows.applies.length, 2, "the other three flushes share the next");
+  for (const id of [1, 2, 3, 4]) assert.ok(room.rows.row(albumKey(id)) !== undefined, `album ${id} is applied`);
+  assert.deepEqual(room.log.trims, [4n]);
+});
+
 test("[TXD10] commit queue: above the limit OVERLOADED, nothing of it is written", async () => {
   const room = new TestRoom({ limits: { commitQueueMax: 1 } });
   const client = await room.open();
