@@ -192,6 +192,16 @@ test("[TX10] session: the stream breaks: its transaction is aborted after the gr
   await room.stop();
 });
 
+test("stop: asked again while it drains: the second waits for the first", async () => {
+  const room = await new CoordinatorRoom().start();
+  await room.connect().createTables();
+  const [service] = room.coordinators;
+  const ended: string[] = [];
+  const stops = ["first", "second"].map((name) => service!.stop().then(() => ended.push(name)));
+  await Promise.all(stops);
+  assert.deepEqual(ended, ["first", "second"]);
+});
+
 test("[TX20] [TX22] queries: by key, range and index: RowStore is asked for keys and one partition only, a scan is refused", async () => {
   const room = await new CoordinatorRoom().start();
   const client = await withPhotos(room);
