@@ -5,7 +5,7 @@ import { nodeKillPoint } from "./kill-point.ts";
 import { nodeRandom } from "./random.ts";
 
 /** CRC-32 (IEEE), unsigned. */
-export const nodeChecksum: Checksum = (bytes) => crc32(bytes);
+export const nodeChecksum: Checksum = (bytes, previous) => crc32(bytes, previous);
 
 export interface NodeEnvironmentParts {
   readonly transport: Transport;

@@ -18,6 +18,39 @@ export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key
 export { MemoryGroupLog } from "./memory-group-log.ts";
 export { MemoryKeyValue, type MemoryDisk } from "./memory-key-value.ts";
 export { MemoryRowStore } from "./memory-row-store.ts";
+export type {
+  LogBounds,
+  LogMessage,
+  LogPage,
+  LogSession,
+  LogTopic,
+  MessageHeader,
+  MessageLog,
+  NewMessage,
+  PageLimits,
+  Publication,
+  PublishOutcome,
+} from "./message-log.ts";
+export {
+  oidOf,
+  parseOid,
+  type ObjectData,
+  type Oid,
+  type PieceDescription,
+  type PieceState,
+  type PieceWriter,
+  type SealedPiece,
+} from "./object-data.ts";
+export type {
+  MetadataCommit,
+  MetadataCondition,
+  MetadataOutcome,
+  MetadataRange,
+  MetadataRow,
+  MetadataWrite,
+  ObjectMetadata,
+  RowVersion,
+} from "./object-metadata.ts";
 export { compareBytes, compareValues, emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
 export type { Condition, ConditionalOutcome, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
 export {

@@ -3,8 +3,8 @@ import type { Log, Metrics } from "./observe.ts";
 import type { Random } from "./random.ts";
 import type { Transport } from "./transport.ts";
 
-/** CRC32C or better, passed in because base and domain code imports nothing. */
-export type Checksum = (bytes: Uint8Array) => number;
+/** CRC32C or better, unsigned, passed in because base and domain code imports nothing. With `previous` it goes on from earlier bytes. */
+export type Checksum = (bytes: Uint8Array, previous?: number) => number;
 
 /** Everything a service takes from the outside besides its stores. main.ts passes the real ones, the simulator its own. */
 export interface Environment {

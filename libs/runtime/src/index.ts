@@ -1,5 +1,6 @@
 export { assert, unreachable } from "./assert.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
+export type { Disk, DiskEntry, DiskFile } from "./disk.ts";
 export type { Checksum, Environment } from "./environment.ts";
 export {
   ConcordError,
@@ -25,6 +26,7 @@ export {
   type TimeId,
   type TimestampUs,
 } from "./ids.ts";
+export type { HttpHandler, HttpListener, HttpRequest, HttpResponse, HttpServer } from "./http.ts";
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export type { Random } from "./random.ts";
 export type {

@@ -1,0 +1,1 @@
+export type { Journal, JournalFindings, JournalRecord } from "./api.ts";

@@ -1,0 +1,197 @@
+// What the object store offers to its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
+import type { ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject } from "./rows.ts";
+
+/** A body on its way in. The kit behind it checks signature, length and digests while the bytes pass. */
+export interface UploadBody {
+  /** Announced length of the decoded body; undefined: unknown until its end. */
+  readonly lengthBytes: number | undefined;
+  /** Throws when the client breaks off or what it signed or announced does not hold. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** After the last chunk: the digests. Throws when one that was announced, also in a trailer, is not that of the bytes. */
+  finish(): { readonly md5Hex: string; readonly checksum: StoredChecksum | undefined };
+}
+
+export interface Precondition {
+  /** ETags without quotes; "*" stands alone. */
+  readonly ifMatch?: readonly string[];
+  readonly ifNoneMatch?: readonly string[];
+  readonly ifModifiedSinceMs?: number;
+  readonly ifUnmodifiedSinceMs?: number;
+}
+
+export interface Stored {
+  readonly etag: string;
+  readonly checksum: StoredChecksum | undefined;
+  readonly modifiedMs: number;
+}
+
+/** Offsets of the first and the last byte; `last` undefined: to the end; `first` undefined: the last `last` bytes. */
+export interface ByteRange {
+  readonly first: number | undefined;
+  readonly last: number | undefined;
+}
+
+export interface FoundObject {
+  readonly object: StoredObject;
+  /** The bytes asked for: first offset and length. */
+  readonly offset: number;
+  readonly lengthBytes: number;
+  /** Ends with an error when the longest request has passed (OGD10) or the data fails its checksum. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+export interface ListedObject {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag: string;
+  readonly modifiedMs: number;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+export interface ListRequest {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly delimiter: string | undefined;
+  /** Keys and common prefixes after this one. */
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+export interface Listing {
+  readonly objects: readonly ListedObject[];
+  readonly commonPrefixes: readonly string[];
+  /** The last key or common prefix, when there is more. */
+  readonly next: string | undefined;
+}
+
+export interface BucketInfo {
+  readonly name: string;
+  readonly tenant: string;
+  readonly region: string;
+  readonly createdMs: number;
+}
+
+export interface NewUpload {
+  readonly attributes: ObjectAttributes;
+  readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
+}
+
+export interface ListedPart {
+  readonly number: number;
+  readonly etag: string;
+  readonly sizeBytes: number;
+  readonly modifiedMs: number;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+export interface ListedUpload {
+  readonly key: string;
+  readonly uploadId: bigint;
+  readonly initiatedMs: number;
+}
+
+/** Where a copy comes from. */
+export interface CopySource {
+  readonly bucket: string;
+  readonly key: string;
+  readonly range: ByteRange | undefined;
+  readonly precondition: Precondition;
+}
+
+/** Names: bucket and key are checked by `names.ts`; a bucket of another tenant is the caller's to refuse (headBucket tells the tenant). */
+export interface ObjectStore {
+  // buckets.ts
+  createBucket(request: { bucket: string; tenant: string; region: string }): Promise<void>;
+  /** BUCKET_UNKNOWN. */
+  headBucket(bucket: string): Promise<BucketInfo>;
+  listBuckets(tenant: string): Promise<readonly BucketInfo[]>;
+  deleteBucket(bucket: string): Promise<void>;
+  bucketTags(bucket: string): Promise<Readonly<Record<string, string>>>;
+  setBucketTags(bucket: string, tags: Readonly<Record<string, string>>): Promise<void>;
+  // put-object.ts, get-object.ts, delete-object.ts, list-objects.ts, tags.ts, copy-object.ts
+  putObject(request: {
+    bucket: string;
+    key: string;
+    body: UploadBody;
+    attributes: ObjectAttributes;
+    precondition: Precondition;
+  }): Promise<Stored>;
+  getObject(request: {
+    bucket: string;
+    key: string;
+    range: ByteRange | undefined;
+    precondition: Precondition;
+    part: number | undefined;
+  }): Promise<FoundObject>;
+  headObject(request: { bucket: string; key: string; precondition: Precondition }): Promise<StoredObject>;
+  /** Success also when there was none (S3: 204). */
+  deleteObject(request: { bucket: string; key: string }): Promise<void>;
+  listObjects(request: ListRequest): Promise<Listing>;
+  objectTags(bucket: string, key: string): Promise<Readonly<Record<string, string>>>;
+  setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>): Promise<void>;
+  copyObject(request: {
+    source: CopySource;
+    bucket: string;
+    key: string;
+    attributes: ObjectAttributes | undefined;
+    tags: Readonly<Record<string, string>> | undefined;
+    precondition: Precondition;
+    digest: CopyDigest;
+  }): Promise<Stored>;
+  // multipart/
+  createUpload(request: { bucket: string; key: string } & NewUpload): Promise<bigint>;
+  putPart(request: { bucket: string; key: string; uploadId: bigint; number: number; body: UploadBody }): Promise<Stored>;
+  copyPart(request: {
+    bucket: string;
+    key: string;
+    uploadId: bigint;
+    number: number;
+    source: CopySource;
+    digest: CopyDigest;
+  }): Promise<Stored>;
+  listParts(request: {
+    bucket: string;
+    key: string;
+    uploadId: bigint;
+    after: number;
+    limit: number;
+  }): Promise<{
+    readonly parts: readonly ListedPart[];
+    readonly next: number | undefined;
+    readonly initiatedMs: number;
+    readonly checksum: NewUpload["checksum"];
+  }>;
+  listUploads(request: {
+    bucket: string;
+    prefix: string;
+    delimiter: string | undefined;
+    after: { key: string; uploadId: bigint | undefined } | undefined;
+    limit: number;
+  }): Promise<{
+    readonly uploads: readonly ListedUpload[];
+    readonly commonPrefixes: readonly string[];
+    readonly next: { key: string; uploadId: bigint | undefined } | undefined;
+  }>;
+  completeUpload(request: {
+    bucket: string;
+    key: string;
+    uploadId: bigint;
+    parts: readonly (NamedPart & { readonly checksum: string | undefined })[];
+    checksum: StoredChecksum | undefined;
+    precondition: Precondition;
+    combine: CombineDigests;
+  }): Promise<Stored>;
+  abortUpload(request: { bucket: string; key: string; uploadId: bigint }): Promise<void>;
+}
+
+/** Digests while bytes are copied; made by the kit, since domain code imports no hash functions. */
+export type CopyDigest = (algorithm: ChecksumAlgorithm | undefined) => {
+  update(bytes: Uint8Array): void;
+  finish(): { readonly md5Hex: string; readonly checksum: StoredChecksum | undefined };
+};
+
+/** The ETag of parts (MD5 of MD5s, "-N") and their checksum, composite or of the whole object (CRCs can be combined). */
+export type CombineDigests = (
+  parts: readonly { readonly md5Hex: string; readonly lengthBytes: number; readonly checksum: string | undefined }[],
+  checksum: NewUpload["checksum"],
+) => { readonly etag: string; readonly checksum: StoredChecksum | undefined };

@@ -1,0 +1,128 @@
+// The rows behind an object store: what each kind of row says. One partition per bucket and shard holds all rows of its keys (OGD15).
+import type { Oid } from "@concord/ports";
+
+/** Checksums of a whole object or part that the client sent or asked for, base64 as in S3 headers. */
+export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";
+
+export interface StoredChecksum {
+  readonly algorithm: ChecksumAlgorithm;
+  /** FULL_OBJECT or COMPOSITE ("...-3"). */
+  readonly type: "FULL_OBJECT" | "COMPOSITE";
+  readonly value: string;
+}
+
+/** What the client says of an object, given back as it was given. */
+export interface ObjectAttributes {
+  /** content-type, content-encoding, content-language, content-disposition, cache-control, expires: present ones only. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** x-amz-meta-*: names in lower case without the prefix. */
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+export type Content =
+  /** At most INLINE_BYTES_MAX, in the row itself (OGD14). */
+  | { readonly kind: "inline"; readonly bytes: Uint8Array }
+  | { readonly kind: "piece"; readonly oid: Oid; readonly lengthBytes: number }
+  /** The parts stay rows of the upload (OGD11): numbers and lengths in order, so that a range needs only the parts it touches. */
+  | {
+      readonly kind: "parts";
+      readonly uploadId: bigint;
+      readonly parts: readonly { readonly number: number; readonly lengthBytes: number }[];
+    };
+
+/** The head row of a key: its current object. */
+export interface StoredObject {
+  readonly kind: "object";
+  readonly content: Content;
+  readonly sizeBytes: number;
+  /** Without quotes: MD5 in hex, or MD5 of MD5s and "-N" for N parts. */
+  readonly etag: string;
+  readonly modifiedMs: number;
+  readonly attributes: ObjectAttributes;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+/** A fence on an absent row (OGD2): hidden from reads, listings and If-None-Match; kept until `untilMs`. */
+export interface Tombstone {
+  readonly kind: "tombstone";
+  readonly untilMs: number;
+}
+
+export type HeadRow = StoredObject | Tombstone;
+
+/** One entry of a completed part list, as the client named it. */
+export interface NamedPart {
+  readonly number: number;
+  readonly etag: string;
+}
+
+export type UploadState =
+  | { readonly kind: "open" }
+  /** Somebody completes it; parts are refused and abort loses (OGD11). A stale one may be taken over by another complete. */
+  | { readonly kind: "completing"; readonly guid: bigint; readonly sinceMs: number; readonly parts: readonly NamedPart[] }
+  /** Kept while the object points at it, and at least COMPLETE_REMEMBERED_MS for a repeated complete. */
+  | { readonly kind: "done"; readonly guid: bigint; readonly etag: string; readonly doneMs: number; readonly parts: readonly NamedPart[] };
+
+export interface UploadRow {
+  readonly kind: "upload";
+  readonly state: UploadState;
+  readonly initiatedMs: number;
+  readonly attributes: ObjectAttributes;
+  /** The algorithm and type the parts and the object are checked with; undefined: none asked for. */
+  readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
+}
+
+/** A part that arrived. Parts are pieces whatever their size. */
+export interface PartRow {
+  readonly kind: "part";
+  readonly oid: Oid;
+  readonly lengthBytes: number;
+  readonly etag: string;
+  readonly modifiedMs: number;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+/** Garbage: never referred to again, removed when due (OGD10). */
+export interface GarbageRow {
+  readonly kind: "garbage";
+  readonly bucket: string;
+  readonly key: string;
+  readonly dueMs: number;
+  readonly what:
+    | { readonly kind: "pieces"; readonly oids: readonly Oid[] }
+    /** All parts of an upload, then the upload row itself. */
+    | { readonly kind: "upload"; readonly uploadId: bigint }
+    /** A hidden tombstone whose time has come, if it is still the version that was meant. */
+    | { readonly kind: "tombstone"; readonly commit: bigint; readonly guid: bigint };
+}
+
+/** First row of every partition of a bucket (OGD17). */
+export interface ShardHeader {
+  readonly kind: "header";
+  readonly state: "open" | "closed";
+}
+
+export interface BucketRow {
+  readonly kind: "bucket";
+  readonly name: string;
+  readonly tenant: string;
+  readonly region: string;
+  readonly createdMs: number;
+  /** Partitions of the bucket: `bucketPartition(name, 0 .. shards-1)`. */
+  readonly shards: number;
+  readonly state: "making" | "open" | "removing";
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** One gateway epoch (OGD3, OGD6). */
+export interface EpochRow {
+  readonly kind: "epoch";
+  readonly epoch: number;
+  readonly instance: string;
+  /** Sequences below are reserved. */
+  readonly reservedTo: number;
+  /** Sequences below are settled. */
+  readonly lowWater: number;
+  readonly closed: boolean;
+}

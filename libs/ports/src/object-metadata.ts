@@ -1,0 +1,63 @@
+/**
+ * Which state of a row somebody saw. The commit number grows with every write of a row (OGD5: max(observed + 1, clock in
+ * microseconds)); it can repeat after the row was gone, so the GUID of its writer belongs to it.
+ */
+export interface RowVersion {
+  readonly commit: bigint;
+  readonly guid: bigint;
+}
+
+export interface MetadataRow {
+  readonly key: Uint8Array;
+  readonly version: RowVersion;
+  readonly value: Uint8Array;
+}
+
+export interface MetadataRange {
+  /** Inclusive, bytewise. */
+  readonly from: Uint8Array;
+  /** Exclusive. */
+  readonly to: Uint8Array;
+  readonly limit: number;
+  readonly reverse?: boolean;
+}
+
+/** The row is exactly this version; undefined: there is no such row. */
+export interface MetadataCondition {
+  readonly key: Uint8Array;
+  readonly version: RowVersion | undefined;
+}
+
+export type MetadataWrite =
+  | { readonly kind: "put"; readonly row: MetadataRow }
+  | { readonly kind: "delete"; readonly key: Uint8Array }
+  /** Adds to counters that nobody conditions on; an absent row counts as zeros. Read with `readCounters`. */
+  | { readonly kind: "add"; readonly key: Uint8Array; readonly amounts: readonly bigint[] };
+
+export interface MetadataCommit {
+  /** All rows of one commit belong to one partition. */
+  readonly partition: string;
+  readonly conditions: readonly MetadataCondition[];
+  readonly writes: readonly MetadataWrite[];
+}
+
+export type MetadataOutcome =
+  | { readonly kind: "committed" }
+  /** Nothing was written; the rows of the conditions as they are now, in their order. */
+  | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[] }
+  /** It may be written, now or later: in doubt until a fence decides (OGD2). */
+  | { readonly kind: "unknown"; readonly cause: unknown };
+
+/**
+ * Rows of buckets, objects, uploads, parts and garbage. Reads are serial: they see every commit that was answered, and of two reads the
+ * later one never an older state. A commit writes all or nothing, and only if all its conditions hold; committed is durable. Rejects
+ * only with errors that say `applied: no`.
+ */
+export interface ObjectMetadata {
+  /** Answers in the order of `keys`. */
+  read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]>;
+  /** Rows in key order, without counters. */
+  range(partition: string, range: MetadataRange): Promise<readonly MetadataRow[]>;
+  readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]>;
+  commit(commit: MetadataCommit): Promise<MetadataOutcome>;
+}

@@ -1,0 +1,1 @@
+export type { GuidSource, HighWaterMark } from "./api.ts";
