@@ -1,2 +1,3 @@
 export type * from "./api.ts";
 export type * from "./rows.ts";
+export type * from "./upload-journal.ts";

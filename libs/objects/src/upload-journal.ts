@@ -1,0 +1,69 @@
+// How pieces get their names and what is written down before their first byte (OGD6, OG6, OG7): one interface for every journal mode,
+// so that uploads and deletes read the same in all of them. Implemented in reservation/ and journal-modes/.
+import type { MetadataRow, Oid, PieceDescription, RowVersion } from "@concord/ports";
+
+/**
+ * `reservation`: names come from blocks that are durable before their first use; an upload writes no record (OGD6).
+ * `per-transaction`: a synced start-and-create record for each piece, an abort record on failure (OG7), redo records of deletes (OG11).
+ * `per-transaction-basic`: the old row too, and a synced commit record before the answer (OG6, OG19).
+ * `off`: nothing is written down; a crash may leak (OG21).
+ */
+export type JournalMode = "reservation" | "per-transaction" | "per-transaction-basic" | "off";
+
+/** What becomes of a piece; nothing else takes its name off the unresolved list (OGD7). */
+export type Settlement =
+  /** A row names it, by a commit that was answered or that a serial read found. */
+  | "referenced"
+  /** A garbage row names it, by a commit that was answered or that a serial read found. */
+  | "garbage"
+  /** It was never created, or was removed before any commit that names it was sent, and nobody will create it now. */
+  | "absent";
+
+/** A name for one piece that will be created exactly once. */
+export interface PieceName {
+  readonly oid: Oid;
+  /**
+   * Call it exactly once, when the piece's fate is certain; never while a commit that names it is in doubt (OGD2). Rejects only in
+   * `per-transaction-basic` and only for "referenced": the commit record may be lost, so the upload must be answered as unknown.
+   */
+  settle(how: Settlement): Promise<void>;
+}
+
+export interface NewPiece extends PieceDescription {
+  /** The head (or part) row that the upload is going to replace, as last read. */
+  readonly replaces: MetadataRow | undefined;
+}
+
+export interface NewDelete {
+  readonly bucket: string;
+  readonly key: string;
+  readonly guid: bigint;
+  /** The version of the head row that is going to be deleted. */
+  readonly version: RowVersion;
+}
+
+export interface UploadJournal {
+  readonly mode: JournalMode;
+  /**
+   * A name, written down as the mode wants before this resolves: call it before `ObjectData.create`. Rejects with EPOCH_FENCED when the
+   * gateway's epoch is closed, OVERLOADED when no block is reserved in time, STORE_FAILED (applied: no) when the journal fails.
+   */
+  begin(piece: NewPiece): Promise<PieceName>;
+  /** Before the commit that deletes an object. Call `settle` when that commit is decided either way; not while it is in doubt. */
+  beginDelete(deletion: NewDelete): Promise<{ settle(): Promise<void> }>;
+}
+
+/** A commit whose request ran out of time while it was in doubt (OGD2). */
+export interface UnresolvedCommit {
+  readonly bucket: string;
+  readonly key: string;
+  /** The names it holds back. */
+  readonly oids: readonly Oid[];
+  /** One bounded attempt to decide it: true when it is decided and its names are settled. A rejection counts as false. */
+  readonly attempt: () => Promise<boolean>;
+}
+
+/** Where the core hands over what it could not decide; the background resolver (recovery/) tries again until it is decided. */
+export interface UnresolvedCommits {
+  add(commit: UnresolvedCommit): void;
+}
