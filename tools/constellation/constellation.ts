@@ -1,17 +1,32 @@
-// Three storage-proxies and three txn-coordinators as processes of their own: for `npm start`, the demo and the benchmarks.
+// The services as processes of their own: for `npm start`, the demo, the benchmarks and the crash loops.
 import { join, resolve } from "node:path";
 import { FolderInUseError, lockFolder, type LockedFolder, type Tokens } from "./data-folder.ts";
-import { configOf, planFromBase, planFromPorts, PORT_BASE, PORTS_PER_CONSTELLATION, type NodePlan, type Service } from "./layout.ts";
+import {
+  configOf,
+  planFromBase,
+  planFromPorts,
+  PORT_BASE,
+  portsOf,
+  SERVICES,
+  type Members,
+  type NodePlan,
+  type Service,
+} from "./layout.ts";
 import { NodeProcess, type Exit } from "./node-process.ts";
 import { freePorts, takenOf } from "./ports.ts";
 
-export { FolderInUseError, PORT_BASE, type Exit, type NodePlan, type NodeProcess, type Service, type Tokens };
+export { FolderInUseError, PORT_BASE, type Exit, type Members, type NodePlan, type NodeProcess, type Service, type Tokens };
 
 const ROOT = resolve(import.meta.dirname, "../..");
 export const READY_TIMEOUT_MS = 60_000;
 
+/** Transactions and batches; the other services need naming. */
+const MEMBERS_DEFAULT: Members = { "storage-proxy": 3, "txn-coordinator": 3 };
+
 export interface ConstellationOptions {
   readonly dataFolder: string;
+  /** How many nodes of which service; three storage-proxies and three txn-coordinators when not given. */
+  readonly members?: Members;
   /** "free": ports nobody uses now. */
   readonly portBase?: number | "free";
   /** More configuration for every node of a service. */
@@ -33,12 +48,15 @@ export interface Constellation {
   readonly tokens: Tokens;
   readonly coordinators: readonly string[];
   readonly storageProxies: readonly string[];
+  readonly dedupWorkers: readonly string[];
+  /** S3 endpoints, "http://127.0.0.1:7321". */
+  readonly s3Endpoints: readonly string[];
   process(name: string): NodeProcess;
   /** SIGKILL. */
   kill(name: string): Promise<void>;
   /** Starts a node that was killed or has ended, and waits until it is ready. */
   restart(name: string, environment?: Readonly<Record<string, string>>): Promise<void>;
-  /** Drains the coordinators, then the proxies, and lets go of the folder. */
+  /** Drains gateways and workers, then the coordinators, then the proxies, and lets go of the folder. */
   stop(): Promise<void>;
 }
 
@@ -59,10 +77,10 @@ export async function startConstellation(options: ConstellationOptions): Promise
   }
 }
 
-async function plansFor({ portBase = PORT_BASE }: ConstellationOptions): Promise<readonly NodePlan[]> {
-  if (portBase === "free") return planFromPorts(await freePorts(PORTS_PER_CONSTELLATION));
-  const plans = planFromBase(portBase);
-  const taken = await takenOf(plans.flatMap((plan) => [plan.address, plan.adminAddress]));
+async function plansFor({ portBase = PORT_BASE, members = MEMBERS_DEFAULT }: ConstellationOptions): Promise<readonly NodePlan[]> {
+  if (portBase === "free") return planFromPorts(await freePorts(portsOf(members)), members);
+  const plans = planFromBase(portBase, members);
+  const taken = await takenOf(plans.flatMap((plan) => [plan.address, plan.adminAddress, plan.httpAddress ?? []].flat()));
   if (taken.length > 0) throw new Error(`somebody listens on ${taken.join(", ")} already; stop it or give another --port-base`);
   return plans;
 }
@@ -73,7 +91,11 @@ function processFor(plan: NodePlan, plans: readonly NodePlan[], folder: LockedFo
     plan,
     program: options.programs?.[plan.service] ?? join(ROOT, "apps", plan.service, "src/main.ts"),
     folder: nodeFolder,
-    config: configOf(plan, plans, nodeFolder, folder.tokens, options.config?.[plan.service]),
+    config: configOf(
+      plan,
+      { all: plans, tokens: folder.tokens, folder: nodeFolder, sharedFolder: folder.nodeFolder("objects") },
+      options.config?.[plan.service],
+    ),
     onCrash: options.onCrash ?? (() => undefined),
   });
 }
@@ -100,6 +122,14 @@ class RunningConstellation implements Constellation {
 
   get storageProxies(): readonly string[] {
     return this.#addresses("storage-proxy");
+  }
+
+  get dedupWorkers(): readonly string[] {
+    return this.#addresses("dedup-worker");
+  }
+
+  get s3Endpoints(): readonly string[] {
+    return this.nodes.flatMap((node) => (node.httpAddress === undefined ? [] : [`http://${node.httpAddress}`]));
   }
 
   async start({ environment = {}, nodeArguments = {}, onProgress = () => undefined, readyTimeoutMs }: ConstellationOptions): Promise<void> {
@@ -132,7 +162,7 @@ class RunningConstellation implements Constellation {
   }
 
   async stop(): Promise<void> {
-    for (const service of ["txn-coordinator", "storage-proxy"]) {
+    for (const service of SERVICES.toReversed()) {
       await Promise.all([...this.#processes.values()].filter((node) => node.plan.service === service).map((node) => node.stop()));
     }
     this.#folder.release();

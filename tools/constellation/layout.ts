@@ -1,8 +1,12 @@
-// Who runs where: three datacenters, each with one storage-proxy and one txn-coordinator, and the configuration file of each.
+// Who runs where: each service's nodes spread over three datacenters, their ports, and the configuration file of each.
 import { join } from "node:path";
 import type { Tokens } from "./data-folder.ts";
 
-export type Service = "storage-proxy" | "txn-coordinator";
+export const SERVICES = ["storage-proxy", "txn-coordinator", "object-gateway", "dedup-worker"] as const;
+export type Service = (typeof SERVICES)[number];
+
+/** How many nodes of each service; a service that is not named has none. */
+export type Members = Partial<Record<Service, number>>;
 
 export interface NodePlan {
   readonly name: string;
@@ -12,53 +16,105 @@ export interface NodePlan {
   readonly address: string;
   /** Host and port of /healthz, /readyz and /metrics. */
   readonly adminAddress: string;
+  /** Host and port of the S3 endpoint; gateways only. */
+  readonly httpAddress?: string;
 }
 
 export const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
 export const PORT_BASE = 7100;
+export const NODES_MAX = DATACENTERS.length;
+/** What a newcomer gets. */
+export const EVERYTHING: Members = { "storage-proxy": 3, "txn-coordinator": 3, "object-gateway": 1, "dedup-worker": 1 };
 const HOST = "127.0.0.1";
-/** Offsets from the port base; datacenters follow each other. */
-const OFFSETS: Readonly<Record<Service, { readonly rpc: number; readonly admin: number }>> = {
+type PortKind = "rpc" | "admin" | "http";
+/** Offsets from the port base; the nodes of a service follow each other. */
+const OFFSETS: Readonly<Record<Service, Partial<Record<PortKind, number>>>> = {
   "storage-proxy": { rpc: 1, admin: 11 },
   "txn-coordinator": { rpc: 101, admin: 111 },
+  "object-gateway": { rpc: 201, admin: 211, http: 221 },
+  "dedup-worker": { rpc: 301, admin: 311 },
 };
-export const PORTS_PER_CONSTELLATION = 12;
+export const PORTS_SPAN = 320;
 
-/** The nodes on fixed ports: storage-proxies from base + 1, txn-coordinators from base + 101, admin ports ten above. */
-export function planFromBase(portBase: number): readonly NodePlan[] {
-  return plan((service, at, kind) => portBase + OFFSETS[service][kind] + at);
+/** The nodes on fixed ports: see OFFSETS. */
+export function planFromBase(portBase: number, members: Members): readonly NodePlan[] {
+  return plan(members, (service, at, kind) => portBase + OFFSETS[service][kind]! + at);
 }
 
-/** The nodes on the given ports, in any order; PORTS_PER_CONSTELLATION of them. */
-export function planFromPorts(ports: readonly number[]): readonly NodePlan[] {
+/** The nodes on the given ports, in any order; `portsOf(members)` of them. */
+export function planFromPorts(ports: readonly number[], members: Members): readonly NodePlan[] {
   const left = [...ports];
-  return plan(() => left.pop()!);
+  return plan(members, () => left.pop()!);
 }
 
-function plan(portOf: (service: Service, at: number, kind: "rpc" | "admin") => number): readonly NodePlan[] {
-  const services: Service[] = ["storage-proxy", "txn-coordinator"];
-  return services.flatMap((service) =>
-    DATACENTERS.map((datacenter, at) => ({
+export function portsOf(members: Members): number {
+  return SERVICES.reduce((sum, service) => sum + (members[service] ?? 0) * Object.keys(OFFSETS[service]).length, 0);
+}
+
+function plan(members: Members, portOf: (service: Service, at: number, kind: PortKind) => number): readonly NodePlan[] {
+  return SERVICES.flatMap((service) =>
+    DATACENTERS.slice(0, members[service] ?? 0).map((datacenter, at) => ({
       name: `${service}-${at + 1}`,
       service,
       datacenter,
       address: `${HOST}:${portOf(service, at, "rpc")}`,
       adminAddress: `${HOST}:${portOf(service, at, "admin")}`,
+      ...(OFFSETS[service].http === undefined ? {} : { httpAddress: `${HOST}:${portOf(service, at, "http")}` }),
     })),
   );
 }
 
+export interface Surroundings {
+  readonly all: readonly NodePlan[];
+  readonly tokens: Tokens;
+  /** The node's own folder. */
+  readonly folder: string;
+  /** A folder that several gateways use together. */
+  readonly sharedFolder: string;
+}
+
 /** The configuration of a node as its config.ts reads it. */
-export function configOf(node: NodePlan, all: readonly NodePlan[], folder: string, tokens: Tokens, overrides: object = {}): object {
-  const { name, datacenter, address, adminAddress } = node;
-  const base = { nodeName: name, datacenter, listenAddress: address, adminAddress, coordinatorToken: tokens.coordinator };
+export function configOf(node: NodePlan, surroundings: Surroundings, overrides: object = {}): object {
+  return {
+    nodeName: node.name,
+    listenAddress: node.address,
+    adminAddress: node.adminAddress,
+    ...ownConfig(node, surroundings),
+    ...overrides,
+  };
+}
+
+function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: Surroundings): object {
   const members = (service: Service): object[] =>
     all
       .filter((other) => other.service === service)
       .map((other) => ({ name: other.name, address: other.address, datacenter: other.datacenter }));
-  if (node.service === "storage-proxy") {
-    const store = { dataFolder: join(folder, "store"), ring: members("storage-proxy"), schemaAuthority: "coordinator" };
-    return { ...base, ...store, peerToken: tokens.peer, ...overrides };
+  const { datacenter } = node;
+  switch (node.service) {
+    case "storage-proxy": {
+      const store = { dataFolder: join(folder, "store"), ring: members("storage-proxy"), schemaAuthority: "coordinator" };
+      return { datacenter, ...store, coordinatorToken: tokens.coordinator, peerToken: tokens.peer };
+    }
+    case "txn-coordinator": {
+      const nodes = { coordinators: members("txn-coordinator"), storageProxies: members("storage-proxy") };
+      return { datacenter, ...nodes, coordinatorToken: tokens.coordinator };
+    }
+    case "object-gateway":
+      return {
+        ...gatewayConfig(node, all, sharedFolder),
+        dataFolder: join(folder, "store"),
+        accessKeys: tokens.accessKeys,
+        operatorToken: tokens.operator,
+      };
+    case "dedup-worker":
+      return { dataFolder: join(folder, "store"), operatorToken: tokens.operator };
   }
-  return { ...base, coordinators: members("txn-coordinator"), storageProxies: members("storage-proxy"), ...overrides };
+}
+
+/** One gateway keeps its metadata itself; several keep it in transactions and share the pieces. */
+function gatewayConfig(node: NodePlan, all: readonly NodePlan[], sharedFolder: string): object {
+  const { httpAddress } = node;
+  if (all.filter(({ service }) => service === "object-gateway").length === 1) return { httpAddress };
+  const coordinators = all.filter(({ service }) => service === "txn-coordinator").map(({ address }) => address);
+  return { httpAddress, metadata: "transactions", coordinators, dataStoreFolder: sharedFolder };
 }

@@ -1,21 +1,37 @@
 // npm start: the constellation in the foreground.
 import { parseArgs } from "node:util";
-import { FolderInUseError, PORT_BASE, startConstellation, type Constellation, type Exit, type NodeProcess } from "./constellation.ts";
+import { join } from "node:path";
+import {
+  FolderInUseError,
+  PORT_BASE,
+  startConstellation,
+  type Constellation,
+  type Exit,
+  type Members,
+  type NodeProcess,
+} from "./constellation.ts";
+import { CREDENTIALS_FILE } from "./data-folder.ts";
+import { EVERYTHING, NODES_MAX, PORTS_SPAN } from "./layout.ts";
 
-const HELP = `npm start -- [--data DIR] [--port-base N]
+const HELP = `npm start -- [--data DIR] [--port-base N] [--gateways N]
 
-Starts the constellation on this machine: three storage-proxies and three txn-coordinators in three simulated datacenters, each a
-process with its own data folder. Prints their endpoints when all are ready; Ctrl-C drains them. A second start finds the data.
+Starts the constellation on this machine: three storage-proxies and three txn-coordinators in three simulated datacenters, an S3
+gateway and a dedup worker, each a process with its own data folder. Prints their endpoints when all are ready; Ctrl-C drains them. A
+second start finds the data.
 
-  --data DIR       where data, logs and tokens are kept (default ./.concord)
-  --port-base N    storage-proxies listen on N+1.., txn-coordinators on N+101.., admin ports ten above (default ${PORT_BASE})
+  --data DIR       where data, logs, tokens and S3 credentials are kept (default ./.concord)
+  --port-base N    storage-proxies listen on N+1.., txn-coordinators on N+101.., object gateways on N+201.. (S3 on N+221..), the dedup
+                   worker on N+301; admin ports ten above (default ${PORT_BASE})
+  --gateways N     object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions: a data
+                   folder stays with one of the two
   --help           this text
 `;
-const PORT_BASE_MAX = 65_535 - 120;
+const PORT_BASE_MAX = 65_535 - PORTS_SPAN;
 
 interface Flags {
   readonly dataFolder: string;
   readonly portBase: number;
+  readonly members: Members;
 }
 
 class UsageError extends Error {}
@@ -27,15 +43,18 @@ function readFlags(argv: readonly string[]): Flags | undefined {
     options: {
       data: { type: "string", default: ".concord" },
       "port-base": { type: "string", default: String(PORT_BASE) },
+      gateways: { type: "string", default: "1" },
       help: { type: "boolean" },
     },
   });
   if (values.help === true) return undefined;
+  const gateways = Number(values.gateways);
+  if (!Number.isInteger(gateways) || gateways < 1 || gateways > NODES_MAX) throw new UsageError(`--gateways must be 1 to ${NODES_MAX}`);
   const portBase = Number(values["port-base"]);
   if (!Number.isInteger(portBase) || portBase < 1024 || portBase > PORT_BASE_MAX) {
     throw new UsageError(`--port-base must be a whole number from 1024 to ${PORT_BASE_MAX}`);
   }
-  return { dataFolder: values.data, portBase };
+  return { dataFolder: values.data, portBase, members: { ...EVERYTHING, "object-gateway": gateways } };
 }
 
 function parsed<Config extends Parameters<typeof parseArgs>[0]>(config: Config): ReturnType<typeof parseArgs<NonNullable<Config>>> {
@@ -48,8 +67,14 @@ function parsed<Config extends Parameters<typeof parseArgs>[0]>(config: Config):
 
 function table({ nodes }: Constellation): string {
   const rows = [
-    ["name", "datacenter", "gRPC", "admin (/healthz /readyz /metrics)"],
-    ...nodes.map((node) => [node.name, node.datacenter, node.address, `http://${node.adminAddress}`]),
+    ["name", "datacenter", "gRPC", "admin (/healthz /readyz /metrics)", "S3"],
+    ...nodes.map((node) => [
+      node.name,
+      node.datacenter,
+      node.address,
+      `http://${node.adminAddress}`,
+      node.httpAddress === undefined ? "" : `http://${node.httpAddress}`,
+    ]),
   ];
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows
@@ -75,9 +100,11 @@ async function main(): Promise<void> {
   }
   const startedAt = performance.now();
   const stop = firstSignal();
-  console.log(`starting 3 storage-proxies and 3 txn-coordinators, data in ${flags.dataFolder}`);
+  const counts = Object.entries(flags.members).map(([service, count]) => `${count} ${service}`);
+  console.log(`starting ${counts.join(", ")}; data in ${flags.dataFolder}`);
   const constellation = await startConstellation({ ...flags, onProgress: (line) => console.log(`  ${line}`), onCrash: reportCrash });
-  console.log(`\n${table(constellation)}\n\nready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s; Ctrl-C drains`);
+  console.log(`\n${table(constellation)}\n\nS3 credentials: AWS_SHARED_CREDENTIALS_FILE=${join(flags.dataFolder, CREDENTIALS_FILE)}`);
+  console.log(`ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s; Ctrl-C drains`);
   await stop;
   console.log("\ndraining ...");
   await constellation.stop();

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Constellation } from "../constellation/constellation.ts";
-import { PORT_BASE, planFromBase } from "../constellation/layout.ts";
+import { EVERYTHING, PORT_BASE, planFromBase } from "../constellation/layout.ts";
 import type { Verdict } from "./figures.ts";
 
 const README = resolve(import.meta.dirname, "../../README.md");
@@ -17,7 +17,15 @@ export function samplesOf(markdown: string): string[] {
 
 export async function readmeScenario(constellation: Constellation, folder: string): Promise<Verdict> {
   const samples = samplesOf(readFileSync(README, "utf8"));
-  const addresses = new Map(planFromBase(PORT_BASE).map((node, at) => [node.address, constellation.nodes[at]!.address]));
+  const addresses = new Map(
+    planFromBase(PORT_BASE, EVERYTHING).flatMap((node, at) => {
+      const here = constellation.nodes[at]!;
+      return [
+        [node.address, here.address] as const,
+        ...(node.httpAddress === undefined ? [] : [[node.httpAddress, here.httpAddress!] as const]),
+      ];
+    }),
+  );
   const said: string[] = [];
   for (const [at, sample] of samples.entries()) {
     const file = join(folder, `readme-${at + 1}.mjs`);
