@@ -16,7 +16,7 @@ export { ROW_STORE_CASES, rowStoreContract } from "./contracts/row-store-contrac
 export type { AppendOutcome, AppendRequest, GroupLog, LogEntry, LogTail, RaiseOutcome } from "./group-log.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export { MemoryGroupLog } from "./memory-group-log.ts";
-export { MemoryKeyValue, type MemoryDisk } from "./memory-key-value.ts";
+export { MemoryKeyValue, type KeyValueImage } from "./memory-key-value.ts";
 export { MemoryRowStore } from "./memory-row-store.ts";
 export type {
   LogBounds,

@@ -3,7 +3,7 @@ import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key
 import { compareBytes } from "./row-image.ts";
 
 /** What survives a crash: hand it to the next MemoryKeyValue. */
-export interface MemoryDisk {
+export interface KeyValueImage {
   readonly entries: readonly KeyValueEntry[];
 }
 
@@ -15,13 +15,13 @@ export class MemoryKeyValue implements KeyValue {
   #synced: KeyValueEntry[];
   #open = true;
 
-  constructor(disk: MemoryDisk = { entries: [] }) {
+  constructor(disk: KeyValueImage = { entries: [] }) {
     this.#entries = [...disk.entries];
     this.#synced = [...disk.entries];
   }
 
   /** The disk as a power cut now would leave it. */
-  crash(): MemoryDisk {
+  crash(): KeyValueImage {
     this.#open = false;
     return { entries: this.#synced };
   }
@@ -76,7 +76,7 @@ export class MemoryKeyValue implements KeyValue {
   }
 
   /** What a clean close leaves. */
-  closed(): MemoryDisk {
+  closed(): KeyValueImage {
     assert(!this.#open, "the store is closed first");
     return { entries: this.#synced };
   }

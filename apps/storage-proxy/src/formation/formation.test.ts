@@ -8,7 +8,7 @@ import {
   imageOf,
   MemoryKeyValue,
   type KeyValueEntry,
-  type MemoryDisk,
+  type KeyValueImage,
   type Mutation,
   type RowKey,
 } from "@concord/ports";
@@ -18,7 +18,7 @@ import type { Log } from "@concord/runtime";
 import { MemoryRing, PEER, type MemoryNode } from "../test/memory-ring.ts";
 import { readMarker, writeMarker } from "./marker.ts";
 
-const EMPTY: MemoryDisk = { entries: [] };
+const EMPTY: KeyValueImage = { entries: [] };
 const MEMBERS = ["node-1", "node-2", "node-3"];
 const checksum = (bytes: Uint8Array): number => crc32(bytes);
 

@@ -1,7 +1,7 @@
 // A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand.
 import { crc32 } from "node:zlib";
 import { loadService } from "@concord/protos";
-import { MemoryKeyValue, type KeyValueEntry, type MemoryDisk } from "@concord/ports";
+import { MemoryKeyValue, type KeyValueEntry, type KeyValueImage } from "@concord/ports";
 import { bearer, MemoryTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError, type Environment, type Log } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";
@@ -53,11 +53,11 @@ export class MemoryRing {
   }
 
   /** Starts the node again from `disk`: what it left by default, an empty one for a lost store. Resolves when it serves. */
-  async restart(node: MemoryNode, disk: MemoryDisk = node.store.crash()): Promise<void> {
+  async restart(node: MemoryNode, disk: KeyValueImage = node.store.crash()): Promise<void> {
     await this.clock.run(this.beginRestart(node, disk));
   }
 
-  beginRestart(node: MemoryNode, disk: MemoryDisk): Promise<unknown> {
+  beginRestart(node: MemoryNode, disk: KeyValueImage): Promise<unknown> {
     Object.assign(node, this.#compose(node.name, disk));
     return node.service.start();
   }
@@ -87,7 +87,7 @@ export class MemoryRing {
     return names.map((name) => ({ name, address: addressOf(name), datacenter: `dc-${name.at(-1)}` }));
   }
 
-  #compose(name: string, disk?: MemoryDisk): MemoryNode {
+  #compose(name: string, disk?: KeyValueImage): MemoryNode {
     const store = new MemoryKeyValue(disk);
     const names = Array.from({ length: this.#options.size }, (_, at) => `node-${at + 1}`);
     const config = storageProxySchema.parse({
