@@ -17,6 +17,14 @@ export type { AppendOutcome, AppendRequest, GroupLog, LogEntry, LogTail, RaiseOu
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export { MemoryGroupLog } from "./memory-group-log.ts";
 export { MemoryKeyValue, type KeyValueImage } from "./memory-key-value.ts";
+export {
+  crc32c as referenceCrc32c,
+  MemoryObjectData,
+  type DataOperation,
+  type MemoryDataOptions,
+  type Remains,
+} from "./memory-object-data.ts";
+export { addCounters, MemoryObjectMetadata, sameVersion, type CommitFate, type MetadataOperation } from "./memory-object-metadata.ts";
 export { MemoryRowStore } from "./memory-row-store.ts";
 export type {
   LogBounds,
