@@ -27,6 +27,13 @@ export interface PieceName {
    * `per-transaction-basic` and only for "referenced": the commit record may be lost, so the upload must be answered as unknown.
    */
   settle(how: Settlement): Promise<void>;
+  /**
+   * Rejects with EPOCH_FENCED when the name's epoch was closed. The first commit needs no such call if the version it conditions on was
+   * read before the piece was created. Every later one does, after the row was read again and before the commit is sent: recovery closes
+   * the epoch before it reads the rows, so a commit whose row was read while the epoch was open can not name what recovery hands to gc
+   * (OGD3). After EPOCH_FENCED the piece is recovery's: neither remove nor settle it.
+   */
+  confirmLive(): Promise<void>;
 }
 
 export interface NewPiece extends PieceDescription {
@@ -49,6 +56,8 @@ export interface UploadJournal {
    * gateway's epoch is closed, OVERLOADED when no block is reserved in time, STORE_FAILED (applied: no) when the journal fails.
    */
   begin(piece: NewPiece): Promise<PieceName>;
+  /** To be called when `ObjectData.create` or `seal` rejects with EPOCH_FENCED: the gateway takes a new epoch. */
+  fenced(oid: Oid): void;
   /** Before the commit that deletes an object. Call `settle` when that commit is decided either way; not while it is in doubt. */
   beginDelete(deletion: NewDelete): Promise<{ settle(): Promise<void> }>;
 }
