@@ -4,6 +4,23 @@ export interface GuidSource {
   next(): Promise<bigint>;
 }
 
+/** Consecutive ids. */
+export interface IdRange {
+  readonly first: bigint;
+  readonly count: number;
+}
+
+/** A source for many ids at a time. */
+export interface IdSource extends GuidSource {
+  readonly workerId: number;
+  /**
+   * 1 to TAKE_COUNT_MAX ids, in ascending ranges. CLOCK_SKEW; EPOCH_FENCED when the worker id belongs to somebody else, for good; what
+   * raising the mark failed with. CANCELLED when the signal was aborted while it waited. The ids of a
+   * failed call go to nobody.
+   */
+  take(count: number, signal?: AbortSignal): Promise<readonly IdRange[]>;
+}
+
 /** Where a worker's high-water mark is kept: no id of a millisecond at or above it was ever given out. */
 export interface HighWaterMark {
   /** Milliseconds since the Unix epoch; undefined: none was ever given out. */
