@@ -19,7 +19,7 @@ export interface PlainService {
   close(): void;
 }
 
-const CALL_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 30_000;
 
 /** A service by its full name at one address. */
 export type PlainGrpc = (address: string, service: string) => PlainService;
@@ -32,6 +32,10 @@ export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
     "concord/storage/v1/rows.proto",
     "concord/storage/v1/batches.proto",
     "concord/storage/v1/replica.proto",
+    "concord/object/v1/admin.proto",
+    "concord/dedup/v1/ingest.proto",
+    "concord/dedup/v1/output.proto",
+    "concord/dedup/v1/window.proto",
   ];
   const options = { includeDirs: [protoFolder], longs: BigInt, enums: String, defaults: true, oneofs: true };
   const loaded = grpc.loadPackageDefinition(

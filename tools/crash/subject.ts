@@ -1,0 +1,27 @@
+/** What the loops found so far; all but the first two must stay 0. */
+export interface Tally {
+  acknowledged: number;
+  /** Operations without an answer when the process was killed. */
+  inDoubt: number;
+  lost: number;
+  leaked: number;
+  dangling: number;
+  duplicated: number;
+}
+
+/** A service under crash loops: its work, and how to judge what is left. */
+export interface Subject {
+  /** Name of its process in the constellation. */
+  readonly node: string;
+  /** Projects whose kill points it passes. */
+  readonly projects: readonly string[];
+  readonly tally: Tally;
+  /** Operations sent and not answered now. */
+  readonly inFlight: number;
+  prepare(): Promise<void>;
+  /** Works until the signal is aborted, whether the process lives or not. */
+  work(signal: AbortSignal): Promise<void>;
+  /** Called while the process runs and nobody works. */
+  judge(): Promise<void>;
+  close(): void;
+}
