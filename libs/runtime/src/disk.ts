@@ -38,5 +38,6 @@ export interface DiskFile {
   /** Bytes and size are on disk (fdatasync). */
   sync(): Promise<void>;
   truncate(size: number): Promise<void>;
+  /** Again: harmless. A file that is dropped without it is a failed process on Node: the system's handles are not collected. */
   close(): Promise<void>;
 }

@@ -41,14 +41,38 @@ async function namesIn(disk: Disk, folder: string): Promise<string[]> {
   return (await disk.list(folder)).map(({ name, kind }) => `${kind} ${name}`);
 }
 
-function simple(name: string, run: (disk: Disk) => Promise<void>): Case {
+/** Remembers the files it gives out: a case leaves none open. */
+function keepingTrack(disk: Disk, given: DiskFile[]): Disk {
   return {
-    name,
-    async run(open) {
-      const { disk } = await open();
-      await run(disk);
+    create: async (path) => {
+      const made = await disk.create(path);
+      if (made !== "exists") given.push(made);
+      return made;
     },
+    open: async (path) => {
+      const found = await disk.open(path);
+      if (found !== undefined) given.push(found);
+      return found;
+    },
+    list: (folder) => disk.list(folder),
+    makeFolder: (folder) => disk.makeFolder(folder),
+    syncFolder: (folder) => disk.syncFolder(folder),
+    rename: (from, to) => disk.rename(from, to),
+    remove: (path) => disk.remove(path),
   };
+}
+
+async function closing(run: (given: DiskFile[]) => Promise<void>): Promise<void> {
+  const given: DiskFile[] = [];
+  try {
+    await run(given);
+  } finally {
+    for (const file of given) await file.close();
+  }
+}
+
+function simple(name: string, run: (disk: Disk) => Promise<void>): Case {
+  return { name, run: (open) => closing(async (given) => run(keepingTrack((await open()).disk, given))) };
 }
 
 const NAME_CASES: readonly Case[] = [
@@ -237,10 +261,11 @@ export const DISK_CASES: readonly Case[] = [...NAME_CASES, ...FILE_CASES];
 function crashing(name: string, run: (disk: Disk, subject: CrashableDiskSubject) => Promise<void>): CrashCase {
   return {
     name,
-    async run(open) {
-      const subject = await open();
-      await run(subject.disk, subject);
-    },
+    run: (open) =>
+      closing(async (given) => {
+        const subject = await open();
+        await run(keepingTrack(subject.disk, given), { ...subject, crash: async () => keepingTrack(await subject.crash(), given) });
+      }),
   };
 }
 

@@ -1,0 +1,200 @@
+import { mkdir, open, readdir, rename, rmdir, unlink, type FileHandle } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { diskSegments } from "@concord/ports";
+import { assert, ConcordError, type Disk, type DiskEntry, type DiskFile } from "@concord/runtime";
+
+/** Error codes of a system without room, quotas included. */
+const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
+/** NTFS journals names by itself, and Windows opens no folder for a sync. */
+const SYNCS_FOLDERS = process.platform !== "win32";
+
+/** The files below a folder of the machine. The folder itself is made by `makeFolder("")`. */
+export function nodeDisk(root: string): Disk {
+  const at = (path: string): string => join(resolve(root), ...diskSegments(path));
+  return {
+    create: async (path) => await openFile(at(path), "wx+", "EEXIST", "exists"),
+    open: async (path) => await openFile(at(path), "r+", "ENOENT", undefined).catch(absentIfFolder),
+    list: async (folder) => await listFolder(at(folder)),
+    makeFolder: async (folder) => await makeFolder(resolve(root), at(folder)),
+    syncFolder: async (folder) => await syncFolder(at(folder)),
+    rename: async (from, to) => {
+      const [old, next] = [at(from), at(to)];
+      return await attempt(`rename ${old}`, rename(old, next), "ENOENT");
+    },
+    remove: async (path) => {
+      const full = at(path);
+      return await attempt(`remove ${full}`, removeOne(full), "ENOENT");
+    },
+  };
+}
+
+async function openFile<Otherwise>(path: string, flags: string, code: string, otherwise: Otherwise): Promise<DiskFile | Otherwise> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, flags);
+    return new NodeDiskFile(path, handle, (await handle.stat()).size);
+  } catch (thrown) {
+    await handle?.close();
+    if (codeOf(thrown) === code) return otherwise;
+    throw failure(`open ${path}`, thrown);
+  }
+}
+
+/** What is a folder is no file. */
+function absentIfFolder(thrown: unknown): undefined {
+  const code = thrown instanceof ConcordError ? codeOf(thrown.cause) : "";
+  if (code === "EISDIR" || code === "ENOTDIR") return undefined;
+  throw thrown;
+}
+
+async function listFolder(path: string): Promise<readonly DiskEntry[]> {
+  try {
+    const entries = await readdir(path, { withFileTypes: true });
+    return entries
+      .map((entry): DiskEntry => ({ name: entry.name, kind: entry.isDirectory() ? "folder" : "file" }))
+      .sort((left, right) => (left.name < right.name ? -1 : 1));
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT") return [];
+    throw failure(`list ${path}`, thrown);
+  }
+}
+
+/** Every name on the way is synced, also of folders that were there: an earlier call may have made them and not come that far. */
+async function makeFolder(root: string, path: string): Promise<void> {
+  let made: string | undefined;
+  try {
+    made = await mkdir(path, { recursive: true });
+  } catch (thrown) {
+    throw failure(`make ${path}`, thrown);
+  }
+  const last = made !== undefined && root.startsWith(made) ? dirname(made) : root;
+  for (let folder = path; folder !== last;) {
+    folder = dirname(folder);
+    await syncFolder(folder);
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  if (!SYNCS_FOLDERS) return;
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, "r");
+    await handle.sync();
+  } catch (thrown) {
+    throw failure(`sync folder ${path}`, thrown);
+  } finally {
+    await handle?.close();
+  }
+}
+
+async function removeOne(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code !== "EISDIR" && code !== "EPERM") throw thrown;
+    await rmdir(path);
+  }
+}
+
+/** False when it failed with `absent`. */
+async function attempt(what: string, action: Promise<void>, absent: string): Promise<boolean> {
+  try {
+    await action;
+    return true;
+  } catch (thrown) {
+    if (codeOf(thrown) === absent) return false;
+    throw failure(what, thrown);
+  }
+}
+
+class NodeDiskFile implements DiskFile {
+  readonly #path: string;
+  readonly #handle: FileHandle;
+  #size: number;
+  #isOpen = true;
+
+  constructor(path: string, handle: FileHandle, size: number) {
+    this.#path = path;
+    this.#handle = handle;
+    this.#size = size;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  async write(offset: number, parts: readonly Uint8Array[]): Promise<void> {
+    this.#check(offset);
+    let [left, at] = [parts.filter((part) => part.length > 0), offset];
+    try {
+      while (left.length > 0) {
+        const { bytesWritten } = await this.#handle.writev(left, at);
+        if (bytesWritten === 0) throw new Error("nothing was written");
+        at += bytesWritten;
+        this.#size = Math.max(this.#size, at);
+        left = partsBehind(left, bytesWritten);
+      }
+    } catch (thrown) {
+      throw failure(`write ${this.#path}`, thrown);
+    }
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    this.#check(offset);
+    const bytes = new Uint8Array(length);
+    let filled = 0;
+    try {
+      while (filled < length) {
+        const { bytesRead } = await this.#handle.read(bytes, filled, length - filled, offset + filled);
+        if (bytesRead === 0) break;
+        filled += bytesRead;
+      }
+    } catch (thrown) {
+      throw failure(`read ${this.#path}`, thrown);
+    }
+    return filled === length ? bytes : bytes.slice(0, filled);
+  }
+
+  async sync(): Promise<void> {
+    this.#check(0);
+    await this.#handle.datasync().catch((thrown: unknown) => Promise.reject(failure(`sync ${this.#path}`, thrown)));
+  }
+
+  async truncate(size: number): Promise<void> {
+    this.#check(size);
+    await this.#handle.truncate(size).catch((thrown: unknown) => Promise.reject(failure(`truncate ${this.#path}`, thrown)));
+    this.#size = size;
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    await this.#handle.close();
+  }
+
+  #check(offset: number): void {
+    assert(this.#isOpen, `${this.#path} is open`);
+    assert(Number.isSafeInteger(offset) && offset >= 0, `offset ${offset} is a place in a file`);
+  }
+}
+
+/** What a short write left: a system may write a part of what it was given. */
+function partsBehind(parts: readonly Uint8Array[], count: number): Uint8Array[] {
+  let skip = count;
+  const left: Uint8Array[] = [];
+  for (const part of parts) {
+    if (part.length > skip) left.push(part.subarray(skip));
+    skip = Math.max(0, skip - part.length);
+  }
+  return left;
+}
+
+function codeOf(thrown: unknown): string {
+  return (thrown as { code?: string } | undefined)?.code ?? "";
+}
+
+function failure(what: string, cause: unknown): ConcordError {
+  const text = `${what}: ${codeOf(cause) || String(cause)}`;
+  return new ConcordError(FULL_CODES.has(codeOf(cause)) ? "STORAGE_FULL" : "STORE_FAILED", text, { cause });
+}
