@@ -1,6 +1,7 @@
 // npm run bench -- NAME
 import { parseArgs } from "node:util";
 import { batchBench } from "./batch.ts";
+import { s3Bench } from "./s3.ts";
 import { txnBench } from "./txn.ts";
 
 export interface BenchOptions {
@@ -14,6 +15,10 @@ export interface BenchOptions {
 const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
   txn: { what: "add a photo to an album, with index, durable; beside PostgreSQL doing the same", run: txnBench },
   batch: { what: "the price of the log: logged against unlogged batches (LB14)", run: batchBench },
+  s3: {
+    what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, and what the journal modes cost (OGD6); --in-flight has no effect",
+    run: s3Bench,
+  },
 };
 
 const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--out FILE] [--profile FOLDER]
