@@ -43,14 +43,6 @@ export interface StoredObject {
   readonly checksum: StoredChecksum | undefined;
 }
 
-/** A fence on an absent row (OGD2): hidden from reads, listings and If-None-Match; kept until `untilMs`. */
-export interface Tombstone {
-  readonly kind: "tombstone";
-  readonly untilMs: number;
-}
-
-export type HeadRow = StoredObject | Tombstone;
-
 /** One entry of a completed part list, as the client named it. */
 export interface NamedPart {
   readonly number: number;
@@ -92,15 +84,18 @@ export interface GarbageRow {
   readonly what:
     | { readonly kind: "pieces"; readonly oids: readonly Oid[] }
     /** All parts of an upload, then the upload row itself. */
-    | { readonly kind: "upload"; readonly uploadId: bigint }
-    /** A hidden tombstone whose time has come, if it is still the version that was meant. */
-    | { readonly kind: "tombstone"; readonly commit: bigint; readonly guid: bigint };
+    | { readonly kind: "upload"; readonly uploadId: bigint };
 }
 
-/** First row of every partition of a bucket (OGD17). */
+/**
+ * First row of every partition of a bucket (OGD17). Every commit of objects, uploads and parts names its version, so raising its commit
+ * number makes every commit fail that saw the older one: the fence of OGD2.
+ */
 export interface ShardHeader {
   readonly kind: "header";
   readonly state: "open" | "closed";
+  /** As in the bucket's row: who placed a key by another number looks again. */
+  readonly shards: number;
 }
 
 export interface BucketRow {
@@ -111,7 +106,8 @@ export interface BucketRow {
   readonly createdMs: number;
   /** Partitions of the bucket: `bucketPartition(name, 0 .. shards-1)`. */
   readonly shards: number;
-  readonly state: "making" | "open" | "removing";
+  /** A removed bucket is unknown to users; its row tells garbage collection where rows may be left, and goes when none are. */
+  readonly state: "making" | "open" | "removing" | "removed";
   readonly tags: Readonly<Record<string, string>>;
 }
 

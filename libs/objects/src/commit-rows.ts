@@ -1,0 +1,211 @@
+import type { MetadataCondition, MetadataOutcome, MetadataRow, MetadataWrite, RowVersion } from "@concord/ports";
+import { sleep, toConcordError, type Clock } from "@concord/runtime";
+import type { ObjectStoreContext } from "./context.ts";
+import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
+import { garbageKey, headerKey } from "./row-keys.ts";
+import type { GarbageRow, ShardHeader } from "./rows.ts";
+import { headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
+import type { PieceName } from "./upload-journal.ts";
+
+/** One attempt to change rows of a key. */
+export interface CommitAttempt {
+  /** Its header is named by the commit: raising it fences the attempt for ever (I3). */
+  readonly view: ShardView;
+  readonly guid: bigint;
+  /** The row that tells whether it happened: the commit puts it with `guid`. */
+  readonly deciding: { readonly key: Uint8Array; readonly observed: RowVersion | undefined };
+  /** Besides the header and the deciding row. */
+  readonly conditions: readonly MetadataCondition[];
+  readonly writes: readonly MetadataWrite[];
+  /** Pieces that no row named before. */
+  readonly names: readonly PieceName[];
+}
+
+export type CommitResult =
+  /** Durable and visible; the names are settled. */
+  | { readonly kind: "committed" }
+  /** Never written, and never will be. The view as it is now: header, deciding row, rows of the other conditions. Names are the caller's. */
+  | { readonly kind: "conflict"; readonly view: ShardView }
+  /** Never will be written; the names are garbage. `applied` is unknown when it may have been written and replaced by somebody since. */
+  | { readonly kind: "fenced"; readonly applied: "no" | "unknown" }
+  /** Nobody knows yet, the background resolver has it; or it is decided and the journal could not say so. */
+  | { readonly kind: "in-doubt"; readonly cause: unknown };
+
+/** The version of the next write of a row: grows per row whatever clocks do (OGD5). */
+export function nextVersion(observed: RowVersion | undefined, clock: Clock, guid: bigint): RowVersion {
+  return { commit: nextCommit(observed, clock), guid };
+}
+
+/** The same row under a higher number: whoever conditions on the version before must fail. The GUID stays its writer's. */
+export function raisedVersion(observed: RowVersion, clock: Clock): RowVersion {
+  return { commit: nextCommit(observed, clock), guid: observed.guid };
+}
+
+export function sameVersion(left: RowVersion | undefined, right: RowVersion | undefined): boolean {
+  return left?.commit === right?.commit && left?.guid === right?.guid;
+}
+
+export function putRow(key: Uint8Array, version: RowVersion, row: Row): MetadataWrite {
+  return { kind: "put", row: { key, version, value: encodeRow(row) } };
+}
+
+/** A garbage row due after the grace (OGD10). `ordinal` tells several of one commit apart. */
+export function putGarbage(
+  context: ObjectStoreContext,
+  guid: bigint,
+  garbage: Pick<GarbageRow, "bucket" | "key" | "what">,
+  ordinal = 0,
+): MetadataWrite {
+  const dueMs = context.clock.nowMs() + context.limits.garbageGraceMs;
+  const row: GarbageRow = { kind: "garbage", bucket: garbage.bucket, key: garbage.key, dueMs, what: garbage.what };
+  return putRow(garbageKey(dueMs, guid, ordinal), { commit: context.clock.nowUs(), guid }, row);
+}
+
+/** The fence: every commit that names the header as it was seen fails from now on (I3). */
+export function raiseHeader(context: ObjectStoreContext, header: Versioned<ShardHeader>): MetadataWrite {
+  return putRow(headerKey(), raisedVersion(header.version, context.clock), header.row);
+}
+
+/**
+ * Commits, and decides when the store can not say (OGD2). Names are settled unless it is a conflict or in doubt. While it is in doubt no
+ * piece is touched (I2).
+ */
+export async function commitOrResolve(context: ObjectStoreContext, attempt: CommitAttempt): Promise<CommitResult> {
+  const outcome = await commitAttempt(context, attempt);
+  context.killPoint("object:after-commit");
+  switch (outcome.kind) {
+    case "committed":
+      return await decided(attempt, "referenced", outcome);
+    case "conflict":
+      return { kind: "conflict", view: viewOf(attempt, outcome.rows) };
+    case "unknown":
+      return await waitForDecision(context, attempt, outcome.cause);
+  }
+}
+
+/**
+ * One bounded attempt to decide a commit in doubt: a serial read, then, unless it is there, one commit that fences it and puts its pieces
+ * to garbage. Undefined: not decided.
+ */
+export async function decideCommit(
+  context: ObjectStoreContext,
+  attempt: CommitAttempt,
+  garbage: MetadataWrite,
+): Promise<CommitResult | undefined> {
+  const rows = await context.metadata.read(attempt.view.partition, [headerKey(), attempt.deciding.key]);
+  const [headerRow, deciding] = rows;
+  if (deciding !== undefined && isOf(deciding, attempt)) return await decided(attempt, "referenced", { kind: "committed" });
+  context.killPoint("object:before-fence");
+  const header = headerOf(headerRow);
+  const writes = attempt.names.length === 0 ? [] : [garbage];
+  // Somebody's fence has passed it already: it fails whenever it arrives, no second one is needed.
+  const passed = header === undefined || !sameVersion(header.version, attempt.view.header.version);
+  if (header !== undefined && (!passed || writes.length === 0)) writes.push(raiseHeader(context, header));
+  if (writes.length > 0) {
+    // Exactly what was read: it may have arrived since.
+    const conditions: MetadataCondition[] = [
+      { key: headerKey(), version: header?.version },
+      { key: attempt.deciding.key, version: deciding?.version },
+    ];
+    const outcome = await context.metadata.commit({ partition: attempt.view.partition, conditions, writes });
+    context.killPoint("object:after-fence");
+    if (outcome.kind !== "committed") return undefined;
+  }
+  const untouched = attempt.deciding.observed !== undefined && sameVersion(deciding?.version, attempt.deciding.observed);
+  return await decided(attempt, "garbage", { kind: "fenced", applied: untouched ? "no" : "unknown" });
+}
+
+/** The garbage row of an attempt's own pieces; made once, so that writing it twice is writing it once. */
+export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): MetadataWrite {
+  const { bucket, key } = attempt.view;
+  return putGarbage(
+    context,
+    attempt.guid,
+    { bucket, key, what: { kind: "pieces", oids: attempt.names.map((name) => name.oid) } },
+    OWN_PIECES,
+  );
+}
+
+/** Ordinals below are the caller's: what its commit replaces. */
+const OWN_PIECES = 255;
+
+/**
+ * Pieces that were written and that no commit in doubt names: to garbage. When the store can not take it now, the resolver tries on.
+ */
+export async function giveUpPieces(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
+  if (attempt.names.length === 0) return;
+  const garbage = garbageOf(context, attempt);
+  const put = async (): Promise<boolean> => {
+    const outcome = await context.metadata.commit({ partition: attempt.view.partition, conditions: [], writes: [garbage] });
+    if (outcome.kind !== "committed") return false;
+    for (const name of attempt.names) await name.settle("garbage");
+    return true;
+  };
+  const done = await put().catch(() => false);
+  if (!done) holdBack(context, attempt, put);
+}
+
+async function commitAttempt(context: ObjectStoreContext, attempt: CommitAttempt): Promise<MetadataOutcome> {
+  const { view, deciding } = attempt;
+  const conditions = [headerCondition(view), { key: deciding.key, version: deciding.observed }, ...attempt.conditions];
+  return await context.metadata.commit({ partition: view.partition, conditions, writes: attempt.writes });
+}
+
+async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttempt, cause: unknown): Promise<CommitResult> {
+  const { clock, limits } = context;
+  context.metrics.count("objects_in_doubt_total");
+  const garbage = garbageOf(context, attempt);
+  const giveUpAtMs = clock.monotonicMs() + limits.doubtWaitMs;
+  let pauseMs = limits.doubtPauseMs;
+  for (;;) {
+    const result = await decideCommit(context, attempt, garbage).catch((error: unknown) => {
+      context.log.warn("a commit in doubt could not be decided yet", { error: toConcordError(error).message });
+      return undefined;
+    });
+    if (result !== undefined) return result;
+    if (clock.monotonicMs() + pauseMs >= giveUpAtMs) break;
+    await sleep(clock, pauseMs);
+    pauseMs = Math.min(pauseMs * 2, limits.doubtPauseMsMax);
+  }
+  holdBack(context, attempt, async () => (await decideCommit(context, attempt, garbage)) !== undefined);
+  return { kind: "in-doubt", cause };
+}
+
+function holdBack(
+  context: ObjectStoreContext,
+  { view, names }: Pick<CommitAttempt, "view" | "names">,
+  attempt: () => Promise<boolean>,
+): void {
+  context.unresolved.add({ bucket: view.bucket, key: view.key, oids: names.map((name) => name.oid), attempt });
+}
+
+/** By reference, not by version (OGD1): somebody may have raised its number or changed its tags since. */
+function isOf(row: MetadataRow, attempt: CommitAttempt): boolean {
+  if (row.version.guid === attempt.guid) return true;
+  const { oids } = referencesOf(decodeRow(row.value));
+  return attempt.names.some((name) => oids.includes(name.oid));
+}
+
+/** The rows of a conflict in the order of `commitAttempt`'s conditions. */
+function viewOf(attempt: CommitAttempt, rows: readonly (MetadataRow | undefined)[]): ShardView {
+  const [header, ...rest] = rows;
+  return { ...attempt.view, header: headerOf(header) ?? CLOSED, rows: rest };
+}
+
+/** A bucket whose rows are gone is closed. */
+const CLOSED: Versioned<ShardHeader> = { version: { commit: 0n, guid: 0n }, row: { kind: "header", state: "closed", shards: 1 } };
+
+/** Settles the names. A journal that can not take its record leaves the upload unknown to the client, though it is decided. */
+async function decided(attempt: CommitAttempt, how: "referenced" | "garbage", result: CommitResult): Promise<CommitResult> {
+  try {
+    for (const name of attempt.names) await name.settle(how);
+    return result;
+  } catch (error) {
+    return { kind: "in-doubt", cause: error };
+  }
+}
+
+function nextCommit(observed: RowVersion | undefined, clock: Clock): bigint {
+  const now = clock.nowUs();
+  return observed === undefined || observed.commit < now ? now : observed.commit + 1n;
+}

@@ -1,0 +1,25 @@
+import type { ObjectData, ObjectMetadata } from "@concord/ports";
+import type { Clock, Log, Metrics } from "@concord/runtime";
+import type { GuidSource } from "@concord/snowflake";
+import type { BucketCache } from "./bucket-cache.ts";
+import type { ObjectLimits } from "./limits.ts";
+import type { UnresolvedCommits, UploadJournal } from "./upload-journal.ts";
+
+/** What every step of the store works with. */
+export interface ObjectStoreContext {
+  readonly metadata: ObjectMetadata;
+  readonly data: ObjectData;
+  readonly clock: Clock;
+  readonly guids: GuidSource;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly killPoint: (name: string) => void;
+  readonly limits: ObjectLimits;
+  /** Names of pieces, and what is written down before their first byte. */
+  readonly journal: UploadJournal;
+  /** Commits in doubt whose request has ended. */
+  readonly unresolved: UnresolvedCommits;
+  /** Partitions of a new bucket. */
+  readonly shards: number;
+  readonly buckets: BucketCache;
+}

@@ -1,0 +1,53 @@
+/** Every limit of the store. A store is given its own copy, so that tests need no patience and operators can choose. */
+export interface ObjectLimits {
+  /** Objects up to this size live in their row (OGD14). */
+  readonly inlineBytesMax: number;
+  readonly objectBytesMax: number;
+  /** Bodies are gathered to chunks of this size before they are written: fewer, larger writes. */
+  readonly writeBytes: number;
+  /** A request that streams longer is ended (OGD10). */
+  readonly longestRequestMs: number;
+  /** Time between an oid's last reference and its removal (OGD10); at least the longest request. */
+  readonly garbageGraceMs: number;
+  /** How often a commit is tried against other writers of the same row before WRITE_CONFLICT. */
+  readonly commitAttemptsMax: number;
+  /** How long a request waits for a commit in doubt to be decided before it answers OUTCOME_UNKNOWN (OGD2). */
+  readonly doubtWaitMs: number;
+  /** Pauses between tries to decide: the first, and the longest after doubling. */
+  readonly doubtPauseMs: number;
+  readonly doubtPauseMsMax: number;
+  /** How often another piece name is taken when one is refused (OGD3, OGD5). */
+  readonly pieceNamesMax: number;
+  readonly listLimitMax: number;
+  /** Rows asked for at once while listing. */
+  readonly listPageRows: number;
+  readonly bucketsCachedMax: number;
+}
+
+export const OBJECT_LIMITS: ObjectLimits = {
+  inlineBytesMax: 16 * 1024,
+  objectBytesMax: 5 * 1024 ** 4,
+  writeBytes: 1024 * 1024,
+  longestRequestMs: 3_600_000,
+  garbageGraceMs: 3_600_000,
+  commitAttemptsMax: 32,
+  doubtWaitMs: 5000,
+  doubtPauseMs: 10,
+  doubtPauseMsMax: 1000,
+  pieceNamesMax: 4,
+  listLimitMax: 1000,
+  listPageRows: 200,
+  bucketsCachedMax: 10_000,
+};
+
+/** UTF-8 bytes of a key. */
+export const KEY_BYTES_MAX = 1024;
+export const BUCKET_NAME_MIN = 3;
+export const BUCKET_NAME_MAX = 63;
+export const SHARDS_MAX = 1024;
+export const TAGS_OBJECT_MAX = 10;
+export const TAGS_BUCKET_MAX = 50;
+export const TAG_NAME_MAX = 128;
+export const TAG_VALUE_MAX = 256;
+/** Names and values of user metadata together. */
+export const METADATA_BYTES_MAX = 2048;

@@ -1,0 +1,163 @@
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { oidOf } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { decodeRow, decodeRowAs, encodeRow, referencesOf, type Row } from "./row-codec.ts";
+
+const oid = oidOf(0x2a, 0xf);
+const attributes = { headers: { "content-type": "text/plain" }, metadata: { a: "b" }, tags: { t: "" } };
+const checksum = { algorithm: "CRC32C", type: "FULL_OBJECT", value: "x==" } as const;
+const stored = { sizeBytes: 3, etag: "e", modifiedMs: 5, attributes, checksum };
+
+/** One row of each shape with its bytes: version 1, never to change. */
+const GOLDEN: readonly (readonly [string, Row, string])[] = [
+  [
+    "inline object",
+    { kind: "object", ...stored, content: { kind: "inline", bytes: Uint8Array.of(1, 2, 3) } },
+    "0101000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740001010003783d3d0103010203",
+  ],
+  [
+    "object in a piece",
+    { kind: "object", ...stored, checksum: undefined, content: { kind: "piece", oid, lengthBytes: 3 } },
+    "0101000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740000020000002a000000000000000f0000000000000003",
+  ],
+  [
+    "object in parts",
+    {
+      kind: "object",
+      ...stored,
+      content: {
+        kind: "parts",
+        uploadId: 7n,
+        parts: [
+          { number: 1, lengthBytes: 2 },
+          { number: 300, lengthBytes: 1 },
+        ],
+      },
+    },
+    "0101000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740001010003783d3d03000000000000000702010000000000000002ac020000000000000001",
+  ],
+  [
+    "open upload",
+    { kind: "upload", state: { kind: "open" }, initiatedMs: 9, attributes, checksum: undefined },
+    "01020000000000000009010c636f6e74656e742d747970650a746578742f706c61696e0101610162010174000001",
+  ],
+  [
+    "completing upload",
+    {
+      kind: "upload",
+      state: { kind: "completing", guid: 8n, sinceMs: 10, parts: [{ number: 1, etag: "e" }] },
+      initiatedMs: 9,
+      attributes,
+      checksum: { algorithm: "SHA256", type: "COMPOSITE" },
+    },
+    "01020000000000000009010c636f6e74656e742d747970650a746578742f706c61696e010161016201017400010401020000000000000008000000000000000a01010165",
+  ],
+  [
+    "done upload",
+    {
+      kind: "upload",
+      state: { kind: "done", guid: 8n, etag: "e-1", doneMs: 11, parts: [{ number: 1, etag: "e" }] },
+      initiatedMs: 9,
+      attributes,
+      checksum: undefined,
+    },
+    "01020000000000000009010c636f6e74656e742d747970650a746578742f706c61696e0101610162010174000003000000000000000803652d31000000000000000b01010165",
+  ],
+  [
+    "part",
+    { kind: "part", oid, lengthBytes: 3, etag: "e", modifiedMs: 5, checksum },
+    "01030000002a000000000000000f00000000000000030165000000000000000501010003783d3d",
+  ],
+  [
+    "garbage pieces",
+    { kind: "garbage", bucket: "b", key: "k", dueMs: 12, what: { kind: "pieces", oids: [oid] } },
+    "01040162016b000000000000000c01010000002a000000000000000f",
+  ],
+  [
+    "garbage upload",
+    { kind: "garbage", bucket: "b", key: "k", dueMs: 12, what: { kind: "upload", uploadId: 7n } },
+    "01040162016b000000000000000c020000000000000007",
+  ],
+  ["header", { kind: "header", state: "closed", shards: 4 }, "01050100000004"],
+  [
+    "bucket",
+    { kind: "bucket", name: "b", tenant: "t", region: "r", createdMs: 13, shards: 4, state: "open", tags: { x: "y" } },
+    "0106016201740172000000000000000d00000004010101780179",
+  ],
+  [
+    "epoch",
+    { kind: "epoch", epoch: 42, instance: "i", reservedTo: 1024, lowWater: 3, closed: true },
+    "01070000002a01690000000000000400000000000000000301",
+  ],
+];
+
+for (const [name, row, hex] of GOLDEN) {
+  test(`row codec: ${name}: golden bytes of version 1`, () => {
+    assert.equal(Buffer.from(encodeRow(row)).toString("hex"), hex);
+    assert.deepEqual(plain(decodeRow(Buffer.from(hex, "hex"))), plain(row));
+  });
+}
+
+test("row codec: cut or followed bytes: CORRUPT_DATA", () => {
+  for (const [, row] of GOLDEN) {
+    const bytes = encodeRow(row);
+    for (let length = 0; length < bytes.length; length += 1) {
+      assert.throws(() => decodeRow(bytes.subarray(0, length)), { code: "CORRUPT_DATA" });
+    }
+    assert.throws(() => decodeRow(Buffer.concat([bytes, Uint8Array.of(0)])), { code: "CORRUPT_DATA" });
+  }
+});
+
+test("row codec: any bytes: a row or CORRUPT_DATA", () => {
+  const damaged = fc.tuple(fc.constantFrom(...GOLDEN), fc.nat(), fc.integer({ min: 1, max: 255 }));
+  fc.assert(
+    fc.property(damaged, ([[, row], at, flip]) => {
+      const bytes = encodeRow(row);
+      bytes[at % bytes.length]! ^= flip;
+      try {
+        decodeRow(bytes);
+      } catch (thrown) {
+        assert.ok(thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA", String(thrown));
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("row codec: another version or another kind: CORRUPT_DATA", () => {
+  const header = encodeRow({ kind: "header", state: "open", shards: 1 });
+  assert.throws(() => decodeRowAs("object", header), { code: "CORRUPT_DATA" });
+  header[0] = 2;
+  assert.throws(() => decodeRow(header), { code: "CORRUPT_DATA" });
+});
+
+test("row codec: names like __proto__: kept as they are", () => {
+  const metadata = Object.fromEntries([
+    ["__proto__", "x"],
+    ["constructor", "y"],
+  ]);
+  const row: Row = { kind: "object", ...stored, attributes: { ...attributes, metadata }, content: { kind: "piece", oid, lengthBytes: 3 } };
+  const read = decodeRowAs("object", encodeRow(row));
+  assert.deepEqual(Object.entries(read.attributes.metadata), Object.entries(metadata));
+});
+
+test("row codec: references: pieces and uploads that a row names", () => {
+  const named = GOLDEN.map(([name, row]) => [name, referencesOf(row)] as const).filter(
+    ([, { oids, uploadId }]) => oids.length > 0 || uploadId !== undefined,
+  );
+  assert.deepEqual(named, [
+    ["object in a piece", { oids: [oid], uploadId: undefined }],
+    ["object in parts", { oids: [], uploadId: 7n }],
+    ["part", { oids: [oid], uploadId: undefined }],
+    ["garbage pieces", { oids: [oid], uploadId: undefined }],
+    ["garbage upload", { oids: [], uploadId: 7n }],
+  ]);
+});
+
+/** Views and buffers compare as plain bytes. */
+function plain(row: Row): unknown {
+  if (row.kind !== "object" || row.content.kind !== "inline") return row;
+  return { ...row, content: { ...row.content, bytes: [...row.content.bytes] } };
+}

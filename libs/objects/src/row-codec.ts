@@ -1,0 +1,375 @@
+import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
+import { parseOid, oidOf, type Oid } from "@concord/ports";
+import { unreachable } from "@concord/runtime";
+import type {
+  BucketRow,
+  ChecksumAlgorithm,
+  Content,
+  EpochRow,
+  GarbageRow,
+  NamedPart,
+  ObjectAttributes,
+  PartRow,
+  ShardHeader,
+  StoredChecksum,
+  StoredObject,
+  UploadRow,
+  UploadState,
+} from "./rows.ts";
+
+/** Rows on disk, version 1: version byte, kind byte, fields. Golden bytes are tested. */
+const VERSION = 1;
+/** Sequences of pieces have 48 bits. */
+const SEQUENCE_END = 2 ** 48;
+
+export type Row = StoredObject | UploadRow | PartRow | GarbageRow | ShardHeader | BucketRow | EpochRow;
+
+const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7 } as const;
+const CONTENT_TAGS = { inline: 1, piece: 2, parts: 3 } as const;
+const STATE_TAGS = { open: 1, completing: 2, done: 3 } as const;
+const GARBAGE_TAGS = { pieces: 1, upload: 2 } as const;
+// Append only: the position is what is stored.
+const ALGORITHMS: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
+const CHECKSUM_TYPES = ["FULL_OBJECT", "COMPOSITE"] as const;
+const HEADER_STATES = ["open", "closed"] as const;
+const BUCKET_STATES = ["making", "open", "removing", "removed"] as const;
+
+export function encodeRow(row: Row): Uint8Array {
+  const writer = new ByteWriter(row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0);
+  writer.u8(VERSION).u8(KIND_TAGS[row.kind]);
+  switch (row.kind) {
+    case "object":
+      writeObject(writer, row);
+      break;
+    case "upload":
+      writeUpload(writer, row);
+      break;
+    case "part":
+      writeOid(writer, row.oid);
+      writeNumber(writer, row.lengthBytes);
+      writer.text(row.etag);
+      writeNumber(writer, row.modifiedMs);
+      writeOptional(writer, row.checksum, writeChecksum);
+      break;
+    case "garbage":
+      writeGarbage(writer, row);
+      break;
+    case "header":
+      writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
+      break;
+    case "bucket":
+      writeBucket(writer, row);
+      break;
+    case "epoch":
+      writer.u32(row.epoch).text(row.instance);
+      writeNumber(writer, row.reservedTo);
+      writeNumber(writer, row.lowWater);
+      writer.u8(row.closed ? 1 : 0);
+      break;
+    default:
+      unreachable(row);
+  }
+  return writer.finish();
+}
+
+/** CORRUPT_DATA when it is no row of a known version. */
+export function decodeRow(bytes: Uint8Array): Row {
+  const reader = new ByteReader(bytes);
+  const version = reader.u8();
+  if (version !== VERSION) throw corrupt(`a row of format version ${version}, known is ${VERSION}`);
+  const row = readRow(reader, reader.u8());
+  reader.end();
+  return row;
+}
+
+/** The row, which must be of this kind: CORRUPT_DATA otherwise. */
+export function decodeRowAs<Kind extends Row["kind"]>(kind: Kind, bytes: Uint8Array): Extract<Row, { readonly kind: Kind }> {
+  const row = decodeRow(bytes);
+  if (row.kind !== kind) throw corrupt(`a ${row.kind} row where a ${kind} row belongs`);
+  return row as Extract<Row, { readonly kind: Kind }>;
+}
+
+/** Pieces that the row names, and the upload whose parts it names (OGD1: recovery and fences decide by reference). */
+export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonly uploadId: bigint | undefined } {
+  switch (row.kind) {
+    case "object":
+      if (row.content.kind === "piece") return { oids: [row.content.oid], uploadId: undefined };
+      return { oids: [], uploadId: row.content.kind === "parts" ? row.content.uploadId : undefined };
+    case "part":
+      return { oids: [row.oid], uploadId: undefined };
+    case "garbage":
+      return row.what.kind === "pieces" ? { oids: row.what.oids, uploadId: undefined } : { oids: [], uploadId: row.what.uploadId };
+    case "upload":
+    case "header":
+    case "bucket":
+    case "epoch":
+      return { oids: [], uploadId: undefined };
+    default:
+      return unreachable(row);
+  }
+}
+
+function readRow(reader: ByteReader, tag: number): Row {
+  switch (tag) {
+    case KIND_TAGS.object:
+      return readObject(reader);
+    case KIND_TAGS.upload:
+      return readUpload(reader);
+    case KIND_TAGS.part:
+      return {
+        kind: "part",
+        oid: readOid(reader),
+        lengthBytes: readNumber(reader),
+        etag: reader.text(),
+        modifiedMs: readNumber(reader),
+        checksum: readOptional(reader, readChecksum),
+      };
+    case KIND_TAGS.garbage:
+      return readGarbage(reader);
+    case KIND_TAGS.header:
+      return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32() };
+    case KIND_TAGS.bucket:
+      return readBucket(reader);
+    case KIND_TAGS.epoch:
+      return {
+        kind: "epoch",
+        epoch: reader.u32(),
+        instance: reader.text(),
+        reservedTo: readNumber(reader),
+        lowWater: readNumber(reader),
+        closed: reader.u8() === 1,
+      };
+    default:
+      throw corrupt(`a row of unknown kind ${tag}`);
+  }
+}
+
+function writeObject(writer: ByteWriter, row: StoredObject): void {
+  writeNumber(writer, row.sizeBytes);
+  writer.text(row.etag);
+  writeNumber(writer, row.modifiedMs);
+  writeAttributes(writer, row.attributes);
+  writeOptional(writer, row.checksum, writeChecksum);
+  writeContent(writer, row.content);
+}
+
+function readObject(reader: ByteReader): StoredObject {
+  const sizeBytes = readNumber(reader);
+  const etag = reader.text();
+  const modifiedMs = readNumber(reader);
+  const attributes = readAttributes(reader);
+  const checksum = readOptional(reader, readChecksum);
+  return { kind: "object", content: readContent(reader), sizeBytes, etag, modifiedMs, attributes, checksum };
+}
+
+function writeContent(writer: ByteWriter, content: Content): void {
+  writer.u8(CONTENT_TAGS[content.kind]);
+  switch (content.kind) {
+    case "inline":
+      writer.bytes(content.bytes);
+      return;
+    case "piece":
+      writeOid(writer, content.oid);
+      writeNumber(writer, content.lengthBytes);
+      return;
+    case "parts":
+      writer.u64(content.uploadId).varint(content.parts.length);
+      for (const part of content.parts) {
+        writer.varint(part.number);
+        writeNumber(writer, part.lengthBytes);
+      }
+      return;
+    default:
+      unreachable(content);
+  }
+}
+
+function readContent(reader: ByteReader): Content {
+  const tag = reader.u8();
+  switch (tag) {
+    case CONTENT_TAGS.inline:
+      return { kind: "inline", bytes: reader.bytes() };
+    case CONTENT_TAGS.piece:
+      return { kind: "piece", oid: readOid(reader), lengthBytes: readNumber(reader) };
+    case CONTENT_TAGS.parts: {
+      const uploadId = reader.u64();
+      return { kind: "parts", uploadId, parts: readList(reader, () => ({ number: reader.varint(), lengthBytes: readNumber(reader) })) };
+    }
+    default:
+      throw corrupt(`content of unknown kind ${tag}`);
+  }
+}
+
+function writeUpload(writer: ByteWriter, row: UploadRow): void {
+  writeNumber(writer, row.initiatedMs);
+  writeAttributes(writer, row.attributes);
+  writeOptional(writer, row.checksum, (to, { algorithm, type }) => {
+    to.u8(ALGORITHMS.indexOf(algorithm)).u8(CHECKSUM_TYPES.indexOf(type));
+  });
+  const { state } = row;
+  writer.u8(STATE_TAGS[state.kind]);
+  switch (state.kind) {
+    case "open":
+      return;
+    case "completing":
+      writer.u64(state.guid);
+      writeNumber(writer, state.sinceMs);
+      writeNamedParts(writer, state.parts);
+      return;
+    case "done":
+      writer.u64(state.guid).text(state.etag);
+      writeNumber(writer, state.doneMs);
+      writeNamedParts(writer, state.parts);
+      return;
+    default:
+      unreachable(state);
+  }
+}
+
+function readUpload(reader: ByteReader): UploadRow {
+  const initiatedMs = readNumber(reader);
+  const attributes = readAttributes(reader);
+  const checksum = readOptional(reader, () => ({ algorithm: readOneOf(reader, ALGORITHMS), type: readOneOf(reader, CHECKSUM_TYPES) }));
+  return { kind: "upload", state: readUploadState(reader), initiatedMs, attributes, checksum };
+}
+
+function readUploadState(reader: ByteReader): UploadState {
+  const tag = reader.u8();
+  switch (tag) {
+    case STATE_TAGS.open:
+      return { kind: "open" };
+    case STATE_TAGS.completing:
+      return { kind: "completing", guid: reader.u64(), sinceMs: readNumber(reader), parts: readNamedParts(reader) };
+    case STATE_TAGS.done:
+      return { kind: "done", guid: reader.u64(), etag: reader.text(), doneMs: readNumber(reader), parts: readNamedParts(reader) };
+    default:
+      throw corrupt(`an upload in unknown state ${tag}`);
+  }
+}
+
+function writeGarbage(writer: ByteWriter, row: GarbageRow): void {
+  writer.text(row.bucket).text(row.key);
+  writeNumber(writer, row.dueMs);
+  writer.u8(GARBAGE_TAGS[row.what.kind]);
+  if (row.what.kind === "upload") {
+    writer.u64(row.what.uploadId);
+    return;
+  }
+  writer.varint(row.what.oids.length);
+  for (const oid of row.what.oids) writeOid(writer, oid);
+}
+
+function readGarbage(reader: ByteReader): GarbageRow {
+  const bucket = reader.text();
+  const key = reader.text();
+  const dueMs = readNumber(reader);
+  const tag = reader.u8();
+  if (tag === GARBAGE_TAGS.upload) return { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId: reader.u64() } };
+  if (tag !== GARBAGE_TAGS.pieces) throw corrupt(`garbage of unknown kind ${tag}`);
+  return { kind: "garbage", bucket, key, dueMs, what: { kind: "pieces", oids: readList(reader, () => readOid(reader)) } };
+}
+
+function writeBucket(writer: ByteWriter, row: BucketRow): void {
+  writer.text(row.name).text(row.tenant).text(row.region);
+  writeNumber(writer, row.createdMs);
+  writer.u32(row.shards).u8(BUCKET_STATES.indexOf(row.state));
+  writeTexts(writer, row.tags);
+}
+
+function readBucket(reader: ByteReader): BucketRow {
+  return {
+    kind: "bucket",
+    name: reader.text(),
+    tenant: reader.text(),
+    region: reader.text(),
+    createdMs: readNumber(reader),
+    shards: reader.u32(),
+    state: readOneOf(reader, BUCKET_STATES),
+    tags: readTexts(reader),
+  };
+}
+
+function writeAttributes(writer: ByteWriter, attributes: ObjectAttributes): void {
+  writeTexts(writer, attributes.headers);
+  writeTexts(writer, attributes.metadata);
+  writeTexts(writer, attributes.tags);
+}
+
+function readAttributes(reader: ByteReader): ObjectAttributes {
+  return { headers: readTexts(reader), metadata: readTexts(reader), tags: readTexts(reader) };
+}
+
+function writeChecksum(writer: ByteWriter, checksum: StoredChecksum): void {
+  writer.u8(ALGORITHMS.indexOf(checksum.algorithm)).u8(CHECKSUM_TYPES.indexOf(checksum.type)).text(checksum.value);
+}
+
+function readChecksum(reader: ByteReader): StoredChecksum {
+  return { algorithm: readOneOf(reader, ALGORITHMS), type: readOneOf(reader, CHECKSUM_TYPES), value: reader.text() };
+}
+
+function writeTexts(writer: ByteWriter, texts: Readonly<Record<string, string>>): void {
+  const entries = Object.entries(texts);
+  writer.varint(entries.length);
+  for (const [name, value] of entries) writer.text(name).text(value);
+}
+
+/** Built from entries, so that a name such as "__proto__" is a name like others. */
+function readTexts(reader: ByteReader): Record<string, string> {
+  return Object.fromEntries(readList(reader, (): [string, string] => [reader.text(), reader.text()]));
+}
+
+function writeNamedParts(writer: ByteWriter, parts: readonly NamedPart[]): void {
+  writer.varint(parts.length);
+  for (const part of parts) writer.varint(part.number).text(part.etag);
+}
+
+function readNamedParts(reader: ByteReader): NamedPart[] {
+  return readList(reader, () => ({ number: reader.varint(), etag: reader.text() }));
+}
+
+function writeOid(writer: ByteWriter, oid: Oid): void {
+  const { epoch, sequence } = parseOid(oid);
+  writer.u32(epoch).u64(BigInt(sequence));
+}
+
+function readOid(reader: ByteReader): Oid {
+  const epoch = reader.u32();
+  const sequence = readNumber(reader);
+  if (epoch === 0 || sequence >= SEQUENCE_END) throw corrupt("a name no piece can have");
+  return oidOf(epoch, sequence);
+}
+
+/** A whole number up to 2^53. */
+function writeNumber(writer: ByteWriter, value: number): void {
+  writer.u64(BigInt(value));
+}
+
+function readNumber(reader: ByteReader): number {
+  const value = Number(reader.u64());
+  if (!Number.isSafeInteger(value)) throw corrupt("a number beyond 2^53");
+  return value;
+}
+
+function writeOptional<Value>(writer: ByteWriter, value: Value | undefined, write: (writer: ByteWriter, value: Value) => void): void {
+  writer.u8(value === undefined ? 0 : 1);
+  if (value !== undefined) write(writer, value);
+}
+
+function readOptional<Value>(reader: ByteReader, read: (reader: ByteReader) => Value): Value | undefined {
+  return reader.u8() === 0 ? undefined : read(reader);
+}
+
+function readList<Value>(reader: ByteReader, read: () => Value): Value[] {
+  const count = reader.varint();
+  // A hostile count ends at the end of the bytes, not at the end of memory.
+  const values: Value[] = [];
+  for (let i = 0; i < count; i += 1) values.push(read());
+  return values;
+}
+
+function readOneOf<Value>(reader: ByteReader, values: readonly Value[]): Value {
+  const position = reader.u8();
+  const value = values[position];
+  if (value === undefined) throw corrupt(`an unknown choice ${position}`);
+  return value;
+}

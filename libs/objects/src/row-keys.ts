@@ -1,0 +1,147 @@
+import { ByteReader, ByteWriter, readOrderedBytes, tokenOf, writeOrderedText } from "@concord/codec";
+import { assert } from "@concord/runtime";
+
+/**
+ * Where rows are, version 1. Head, upload, part and garbage rows of one key share a partition (OGD15); keys sort bytewise as listings
+ * do: head rows by the key's UTF-8, uploads by (key, id), parts by (key, id, number), garbage by due time.
+ */
+export const SYSTEM_PARTITION = "";
+
+const HEADER = 0x01;
+const USAGE = 0x02;
+const HEAD = 0x10;
+const UPLOAD = 0x20;
+const PART = 0x21;
+const GARBAGE = 0x30;
+const BUCKET = 0x40;
+const EPOCH = 0x50;
+const INSTANCE = 0x51;
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+const encoder = new TextEncoder();
+
+export interface KeySpan {
+  /** Inclusive. */
+  readonly from: Uint8Array;
+  /** Exclusive. */
+  readonly to: Uint8Array;
+}
+
+export function bucketPartition(bucket: string, shard: number): string {
+  assert(bucket !== "" && Number.isSafeInteger(shard) && shard >= 0, "a bucket's partition has a name and a number");
+  return `${bucket}/${shard}`;
+}
+
+/** Which of a bucket's shards holds everything of a key. Never change it: rows lie where it says. */
+export function shardOf(key: string, shards: number): number {
+  if (shards === 1) return 0;
+  return Number(tokenOf({ kind: "text", value: key }) % BigInt(shards));
+}
+
+export const headerKey = (): Uint8Array => Uint8Array.of(HEADER);
+export const usageKey = (): Uint8Array => Uint8Array.of(USAGE);
+
+export function headKey(key: string): Uint8Array {
+  return headKeyOfBytes(encoder.encode(key));
+}
+
+/** Of a key's UTF-8, or of a beginning of it: where a seek starts. */
+export function headKeyOfBytes(bytes: Uint8Array): Uint8Array {
+  return new ByteWriter(bytes.length + 1).u8(HEAD).raw(bytes).finish();
+}
+
+export function keyOfHead(rowKey: Uint8Array): string {
+  return decoder.decode(rowKey.subarray(1));
+}
+
+export const headSpan = (): KeySpan => spanOf(Uint8Array.of(HEAD));
+
+export function uploadKey(key: string, uploadId: bigint): Uint8Array {
+  return keyed(UPLOAD, key).u64(uploadId).finish();
+}
+
+/** Uploads of all keys. */
+export const uploadSpan = (): KeySpan => spanOf(Uint8Array.of(UPLOAD));
+
+/** Uploads of one key. */
+export const uploadsOfKeySpan = (key: string): KeySpan => spanOf(keyed(UPLOAD, key).finish());
+
+/** Where uploads of keys that begin with `prefix` begin. */
+export function uploadsFrom(prefix: string): Uint8Array {
+  const whole = keyed(UPLOAD, prefix).finish();
+  return whole.subarray(0, whole.length - 2);
+}
+
+export function uploadOfKey(rowKey: Uint8Array): { readonly key: string; readonly uploadId: bigint } {
+  const reader = new ByteReader(rowKey.subarray(1));
+  const key = decoder.decode(readOrderedBytes(reader));
+  return { key, uploadId: reader.u64() };
+}
+
+export function partKey(key: string, uploadId: bigint, number: number): Uint8Array {
+  return keyed(PART, key).u64(uploadId).u32(number).finish();
+}
+
+/** All parts of an upload. */
+export const partSpan = (key: string, uploadId: bigint): KeySpan => spanOf(keyed(PART, key).u64(uploadId).finish());
+
+export function numberOfPart(rowKey: Uint8Array): number {
+  return new ByteReader(rowKey.subarray(rowKey.length - 4)).u32();
+}
+
+/** `ordinal` tells several garbage rows of one commit apart. */
+export function garbageKey(dueMs: number, guid: bigint, ordinal = 0): Uint8Array {
+  return new ByteWriter(19).u8(GARBAGE).u64(BigInt(dueMs)).u64(guid).u8(ordinal).finish();
+}
+
+/** Garbage due at or before `nowMs`; without it: all garbage. */
+export function garbageSpan(nowMs?: number): KeySpan {
+  const all = spanOf(Uint8Array.of(GARBAGE));
+  return nowMs === undefined ? all : { from: all.from, to: garbageKey(nowMs + 1, 0n) };
+}
+
+export function bucketKey(name: string): Uint8Array {
+  return named(BUCKET, name);
+}
+
+export const bucketSpan = (): KeySpan => spanOf(Uint8Array.of(BUCKET));
+
+export function epochKey(epoch: number): Uint8Array {
+  return new ByteWriter(5).u8(EPOCH).u32(epoch).finish();
+}
+
+export const epochSpan = (): KeySpan => spanOf(Uint8Array.of(EPOCH));
+
+export function instanceKey(name: string): Uint8Array {
+  return named(INSTANCE, name);
+}
+
+/** All keys that begin with `prefix`. */
+export function spanOf(prefix: Uint8Array): KeySpan {
+  return { from: prefix, to: afterPrefix(prefix) };
+}
+
+/** The first key behind all that begin with `prefix`. */
+export function afterPrefix(prefix: Uint8Array): Uint8Array {
+  let length = prefix.length;
+  while (length > 0 && prefix[length - 1] === 0xff) length -= 1;
+  assert(length > 0, "a prefix of 0xff bytes has no end");
+  const end = prefix.slice(0, length);
+  end[length - 1]! += 1;
+  return end;
+}
+
+/** The first key behind this one. */
+export function afterKey(key: Uint8Array): Uint8Array {
+  return new ByteWriter(key.length + 1).raw(key).u8(0).finish();
+}
+
+function keyed(kind: number, key: string): ByteWriter {
+  const writer = new ByteWriter(64).u8(kind);
+  writeOrderedText(writer, key);
+  return writer;
+}
+
+function named(kind: number, name: string): Uint8Array {
+  return new ByteWriter(64).u8(kind).raw(encoder.encode(name)).finish();
+}
