@@ -10,6 +10,7 @@ import { startConstellation } from "../constellation/constellation.ts";
 import type { BenchOptions } from "./bench.ts";
 import { closedLoop, type LoadResult } from "./load.ts";
 import { cpuSeconds, memoryMiB } from "./process-usage.ts";
+import { startRadosgw } from "./radosgw.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { S3Requests } from "./s3-requests.ts";
 
@@ -31,6 +32,7 @@ const SIZES: readonly Size[] = [
 ];
 const MODES = ["reservation", "per-transaction", "off"] as const;
 const FLOOR = "node http, no work";
+const PEER = "radosgw";
 const BUCKET = "bench";
 /** The gateway's collector runs meanwhile, as it would after a while in production. */
 const GC_GRACE_MS = 60_000;
@@ -46,7 +48,7 @@ interface Line extends LoadResult {
 interface Target {
   readonly system: string;
   readonly requests: S3Requests;
-  readonly pid: number;
+  readonly pids: readonly number[];
 }
 
 export async function s3Bench(options: BenchOptions): Promise<void> {
@@ -58,7 +60,8 @@ export async function s3Bench(options: BenchOptions): Promise<void> {
     );
     console.log(`measured ${mode}`);
   }
-  report(options, lines);
+  const peer = await withRadosgw((target) => measureAll(target, options, ["PUT", "GET"]));
+  report(options, [...lines, ...peer]);
 }
 
 async function withGateway(mode: string, options: BenchOptions, use: (target: Target) => Promise<Line[]>): Promise<Line[]> {
@@ -76,7 +79,7 @@ async function withGateway(mode: string, options: BenchOptions, use: (target: Ta
   const requests = new S3Requests(constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!);
   try {
     await requests.send("PUT", `/${BUCKET}`);
-    return await use({ system: mode, requests, pid: constellation.process("object-gateway-1").pid! });
+    return await use({ system: mode, requests, pids: [constellation.process("object-gateway-1").pid!] });
   } finally {
     requests.close();
     await constellation.stop();
@@ -94,11 +97,30 @@ async function withFloor(use: (target: Target) => Promise<Line[]>): Promise<Line
   const key: AccessKey = { accessKeyId: "none", secretAccessKey: "none", tenant: "main" };
   const requests = new S3Requests(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, key);
   try {
-    return await use({ system: FLOOR, requests, pid: process.pid });
+    return await use({ system: FLOOR, requests, pids: [process.pid] });
   } finally {
     requests.close();
     server.closeAllConnections();
     server.close();
+  }
+}
+
+/** Nothing where Ceph is not to be had. */
+async function withRadosgw(use: (target: Target) => Promise<Line[]>): Promise<Line[]> {
+  const radosgw = await startRadosgw(console.log);
+  if (radosgw === undefined) {
+    console.log("radosgw: not installed, so there is no peer in this run");
+    return [];
+  }
+  const requests = new S3Requests(radosgw.endpoint, radosgw.key);
+  try {
+    await requests.send("PUT", `/${BUCKET}`);
+    const lines = await use({ system: PEER, requests, pids: radosgw.pids });
+    console.log(`measured ${radosgw.version}, one bluestore OSD`);
+    return lines;
+  } finally {
+    requests.close();
+    await radosgw.stop();
   }
 }
 
@@ -112,7 +134,7 @@ async function measureAll(target: Target, options: BenchOptions, operations: rea
 }
 
 async function measure(
-  { system, requests, pid }: Target,
+  { system, requests, pids }: Target,
   operation: Line["operation"],
   size: Size,
   body: Buffer,
@@ -133,10 +155,11 @@ async function measure(
   let [cpuPercent, memory] = [0, 0];
   const load = { inFlight: size.inFlight, seconds, warmUpSeconds: Math.ceil(seconds / 4) };
   const result = await closedLoop(load, work, () => {
-    const before = cpuSeconds(pid);
+    const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+    const before = cpu();
     return () => {
-      cpuPercent = ((cpuSeconds(pid) - before) / seconds) * 100;
-      memory = memoryMiB([pid]);
+      cpuPercent = ((cpu() - before) / seconds) * 100;
+      memory = memoryMiB(pids);
     };
   });
   return { system, operation, size, ...result, cpuPercent, memoryMiB: memory };
@@ -159,15 +182,18 @@ function report(options: BenchOptions, lines: readonly Line[]): void {
   ]);
   console.log(`\nS3 uploads and downloads, durable, one gateway; ${machineLine(on)}\n`);
   console.log(renderTable([head, ...rows]));
-  const rate = (system: string, size: Size): number =>
-    lines.find((line) => line.system === system && line.operation === "PUT" && line.size === size)?.perSecond ?? NaN;
+  const rate = (system: string, size: Size, operation: Line["operation"] = "PUT"): number =>
+    lines.find((line) => line.system === system && line.operation === operation && line.size === size)?.perSecond ?? NaN;
   const ratios = SIZES.map((size) => {
     const off = rate("off", size);
-    return { size: size.name, reservation: rate("reservation", size) / off, perTransaction: rate("per-transaction", size) / off };
+    const peer = (operation: Line["operation"]): number => rate("reservation", size, operation) / rate(PEER, size, operation);
+    const journal = { reservation: rate("reservation", size) / off, perTransaction: rate("per-transaction", size) / off };
+    return { size: size.name, ...journal, putToPeer: peer("PUT"), getToPeer: peer("GET") };
   });
   console.log("");
-  for (const { size, reservation, perTransaction } of ratios) {
+  for (const { size, reservation, perTransaction, putToPeer, getToPeer } of ratios) {
     console.log(`PUT ${size}: reservation / off = ${reservation.toFixed(2)}x, per-transaction / off = ${perTransaction.toFixed(2)}x`);
+    if (!Number.isNaN(putToPeer)) console.log(`${size}: Concord / radosgw = ${putToPeer.toFixed(2)}x PUT, ${getToPeer.toFixed(2)}x GET`);
   }
   writeReport(options.out, { bench: "s3", machine: on, seconds: options.seconds, lines, ratios });
 }
