@@ -5,16 +5,19 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startConstellation, type Constellation } from "../constellation/constellation.ts";
 import { albumScenario } from "./album.ts";
+import { EVERYTHING } from "../constellation/layout.ts";
 import { batchScenario } from "./batch.ts";
+import { dedupScenario } from "./dedup.ts";
 import type { Verdict } from "./figures.ts";
+import { objectScenario } from "./object.ts";
 import { readmeScenario } from "./readme.ts";
 import { installClient } from "./installed-client.ts";
 import { plainGrpc, type PlainGrpc } from "./plain-grpc.ts";
 
 const HELP = `npm run demo -- [--keep]
 
-Starts a constellation in a temporary folder on free ports, installs the packed client beside it and runs the scenarios "album" and
-"batch" with it. One line each; exit code 0 only if all held.
+Starts a constellation in a temporary folder on free ports, installs the packed client beside it and runs the scenarios "album",
+"batch", "object" and "dedup" with real clients. One line each; exit code 0 only if all held.
 
   --keep    leave the folder with data and logs behind
 `;
@@ -35,19 +38,22 @@ async function main(): Promise<number> {
   const constellation = await startConstellation({
     dataFolder: join(folder, "data"),
     portBase: "free",
+    members: EVERYTHING,
     config: { "storage-proxy": { writeTimeoutMs: WRITE_TIMEOUT_MS, batchReplayIntervalMs: 500 } },
     onCrash: (node, exit) => console.log(`(${node.plan.name} ended: ${exit.signal ?? `exit code ${exit.code}`})`),
   });
-  console.log(`ready: 6 services in ${seconds()}`);
+  console.log(`ready: ${constellation.nodes.length} processes in ${seconds()}`);
   let held = false;
   try {
     const installed = await installing;
     console.log(`client: packed, installed and imported by ${seconds()}`);
     const grpc = plainGrpc(installed);
-    held = report(await readmeScenario(constellation, join(folder, "client")));
+    held = report(await readmeScenario(constellation, join(folder, "client"), join(folder, "data")));
     held = report(await albumScenario(installed.client, constellation)) && held;
     held = report(await plainScenario(constellation, grpc)) && held;
     held = report(await batchScenario(installed.client, constellation, grpc)) && held;
+    held = report(await objectScenario(constellation, grpc)) && held;
+    held = report(await dedupScenario(constellation, grpc)) && held;
   } finally {
     await constellation.stop();
     if (values.keep === true || !held) console.log(`data and logs: ${folder}`);
