@@ -8,6 +8,7 @@ import { TRANSACTION_LIMITS } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
+import { IdGenerator } from "./ids/id-generator.ts";
 import { PageTokens } from "./page-tokens.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
@@ -37,7 +38,14 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environmen
   });
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const systemMaster = transport.connect(groups.systemMaster.address);
-  const rooms = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum) };
+  const ids = new IdGenerator({
+    ...environment,
+    nodeName: config.nodeName,
+    workerId: config.snowflakeWorkerId,
+    groupLog,
+    timeoutMs: config.storageTimeoutMs,
+  });
+  const rooms = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
   const services = defineServices({ config, environment, systemMaster, ...rooms }, tokenAuthenticator(tokensOf(config)));
   return new TxnCoordinatorService({
     log,
@@ -45,6 +53,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environmen
     schema,
     drainGraceMs: config.drainGraceMs,
     host: () => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
+    stopIds: () => ids.stop(),
     close: () => [proxies.rows, proxies.groupLog, channels, systemMaster].forEach((open) => open.close()),
   });
 }

@@ -1,4 +1,6 @@
 import { serverShape, z } from "@concord/config";
+import { WORKER_ID_MAX } from "@concord/snowflake";
+import { ID_LEASE_WORKERS } from "./limits.ts";
 
 const node = z.strictObject({
   name: z.string().min(1).max(64),
@@ -37,6 +39,13 @@ export const txnCoordinatorSchema = z
     lifetimeMs: milliseconds("longest life of a transaction", 30_000),
     clockSkewMaxMs: milliseconds("how far a client's clock may be off", 5_000),
     outcomeRetentionMs: milliseconds("how long outcomes of transactions are kept", 900_000),
+    snowflakeWorkerId: z
+      .number()
+      .int()
+      .min(ID_LEASE_WORKERS)
+      .max(WORKER_ID_MAX)
+      .optional()
+      .describe(`worker id of the id service, ${ID_LEASE_WORKERS} to ${WORKER_ID_MAX}, no other coordinator's; left out = one is leased`),
     storageTimeoutMs: milliseconds("longest wait for one call to the storage-proxies", 3_000),
   })
   .superRefine(({ coordinators, nodeName, coordinatorToken }, context) => {

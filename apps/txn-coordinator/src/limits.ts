@@ -18,5 +18,11 @@ export const TABLES_PAGE_ROWS = 200;
 export const POLL_MS = 20;
 /** Looks for a schema version just committed before the answer goes out anyway. */
 export const SCHEMA_SETTLE_POLLS = 50;
+/** Worker ids 0 to this - 1 are leased to coordinators; those above are for `snowflakeWorkerId`, so the two never meet. */
+export const ID_LEASE_WORKERS = 64;
+/** A worker id whose holder made no ids for so long may be taken by another coordinator, when no unused one is left. */
+export const ID_LEASE_IDLE_MS = 60_000;
+/** Marks appended to a worker id's log before those that are not needed any more are dropped. */
+export const ID_MARK_TRIM_EVERY = 16n;
 /** Budget of a CreateTables passed on to the system group's master when the caller gave more. */
 export const FORWARD_TIMEOUT_MS_MAX = 10_000;

@@ -1,6 +1,7 @@
 import type { Channel, Environment } from "@concord/runtime";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import type { Groups } from "./groups/groups.ts";
+import type { IdGenerator } from "./ids/id-generator.ts";
 import type { PageTokens } from "./page-tokens.ts";
 import type { ParsedStatements } from "./schema/parsed-statements.ts";
 import type { SchemaCache } from "./schema/schema-cache.ts";
@@ -13,6 +14,7 @@ export interface Parts {
   readonly schema: SchemaCache;
   readonly statements: ParsedStatements;
   readonly pageTokens: PageTokens;
+  readonly ids: IdGenerator;
   /** Where CreateTables is passed on to. */
   readonly systemMaster: Channel;
 }

@@ -10,6 +10,8 @@ export interface TxnCoordinatorWiring {
   readonly schema: SchemaCache;
   readonly drainGraceMs: number;
   host(): Promise<ServiceHost>;
+  /** Nobody waits for a worker id any more. */
+  stopIds(): void;
   close(): void;
 }
 
@@ -66,6 +68,7 @@ export class TxnCoordinatorService {
     const { drainGraceMs, groups } = this.#wiring;
     this.#state = { kind: "stopped" };
     if ("host" in state) await Promise.all([state.host.drain(drainGraceMs), groups.stop(drainGraceMs)]);
+    this.#wiring.stopIds();
     this.#wiring.close();
   }
 }

@@ -4,6 +4,7 @@ import type { Parts } from "../parts.ts";
 import { commitHandler } from "./commit.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { executeHandler } from "./execute.ts";
+import { generateIdsHandler } from "./generate-ids.ts";
 import { getSchemaHandler } from "./get-schema.ts";
 import { getTopologyHandler } from "./get-topology.ts";
 import { lockHandler } from "./lock.ts";
@@ -39,5 +40,6 @@ export function defineServices(parts: Parts, authenticator: Authenticator): read
     }),
     define("concord.txn.v1.SchemaService", { CreateTables: createTablesHandler(parts), GetSchema: getSchemaHandler(parts) }),
     define("concord.txn.v1.TopologyService", { GetTopology: getTopologyHandler(parts) }),
+    define("concord.ids.v1.IdService", { Generate: generateIdsHandler(parts) }),
   ];
 }

@@ -1,0 +1,44 @@
+import { MemoryGroupLog, type AppendOutcome, type AppendRequest, type GroupLog, type RaiseOutcome } from "@concord/ports";
+import { ConcordError, type Epoch } from "@concord/runtime";
+
+/** What happens to the next calls: they work, or nobody knows, with the entry written or not, or the call is lost on the way. */
+export type LogFault = "works" | "unknown-written" | "unknown-lost" | "throws-written" | "throws-lost";
+
+/** The log in memory behind a network that fails as the test says. */
+export class FaultyLog implements GroupLog {
+  readonly memory: GroupLog;
+  fault: LogFault = "works";
+  appends: AppendRequest[] = [];
+  /** Called before every raise. */
+  beforeRaise: (group: string, owner: string) => Promise<void> = () => Promise.resolve();
+
+  constructor(memory: GroupLog = new MemoryGroupLog()) {
+    this.memory = memory;
+  }
+
+  status(group: string, timeoutMs: number): ReturnType<GroupLog["status"]> {
+    return this.memory.status(group, timeoutMs);
+  }
+
+  async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
+    await this.beforeRaise(group, owner);
+    return this.memory.raise(group, epoch, owner, timeoutMs);
+  }
+
+  async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
+    this.appends.push(request);
+    const isWritten = this.fault === "works" || this.fault.endsWith("written");
+    const outcome: AppendOutcome = isWritten ? await this.memory.append(request, timeoutMs) : { kind: "unknown" };
+    if (this.fault === "works") return outcome;
+    if (this.fault.startsWith("throws")) throw new ConcordError("CONNECTION_LOST", "the answer was lost");
+    return { kind: "unknown" };
+  }
+
+  verify(...call: Parameters<GroupLog["verify"]>): ReturnType<GroupLog["verify"]> {
+    return this.memory.verify(...call);
+  }
+
+  trim(...call: Parameters<GroupLog["trim"]>): Promise<void> {
+    return this.memory.trim(...call);
+  }
+}
