@@ -1,1 +1,44 @@
-export {};
+export { combineDigests, type PartDigest } from "./body/combine-digests.ts";
+export { checkedBody, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
+export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest } from "./body/digests.ts";
+export { S3_CODES, toS3Error } from "./concord-errors.ts";
+export { formatHttpDate, formatIsoDate, parseHttpDate } from "./dates.ts";
+export { percentDecode, percentEncode } from "./encoding.ts";
+export { S3_ERRORS, S3Error, type S3ErrorCode, type S3ErrorOptions } from "./errors.ts";
+export { fieldsOf, type Fields } from "./fields.ts";
+export * from "./limits.ts";
+export {
+  readAttributes,
+  readCompleteChecksum,
+  readCopySource,
+  readDirective,
+  readNumber,
+  readOverrides,
+  readPrecondition,
+  readRange,
+  readUploadChecksum,
+  type CopySourceName,
+} from "./request.ts";
+export type { Payload, SignatureChain } from "./signature/payload.ts";
+export {
+  createVerifier,
+  type Credential,
+  type SignedRequest,
+  type Verified,
+  type Verifier,
+  type VerifierOptions,
+} from "./signature/verifier.ts";
+export { checkTags } from "./tags.ts";
+export { parseQuery, parseTarget, type Target } from "./target.ts";
+export type {
+  ByteRange,
+  CheckedBody,
+  ChecksumAlgorithm,
+  ChecksumType,
+  Digests,
+  ObjectAttributes,
+  Precondition,
+  StoredChecksum,
+  UploadChecksum,
+} from "./types.ts";
+export { refuseUnsupported } from "./unsupported.ts";

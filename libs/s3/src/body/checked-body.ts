@@ -1,0 +1,165 @@
+// A body behind its checks: signature, length and digests, while the bytes pass.
+import { createHash, type Hash } from "node:crypto";
+import { assert } from "@concord/runtime";
+import { encodeBase64 } from "../encoding.ts";
+import { S3Error } from "../errors.ts";
+import { BODY_BYTES_MAX } from "../limits.ts";
+import type { Verified } from "../signature/verifier.ts";
+import type { CheckedBody, ChecksumAlgorithm, Digests } from "../types.ts";
+import { decodeChunks, type Trailers } from "./aws-chunked.ts";
+import { byteReader } from "./byte-reader.ts";
+import { checkedValue, type AnnouncedChecksum, type Expected, readExpected } from "./expected.ts";
+import { checksumHeader, checksumStream, type DigestStream } from "./digests.ts";
+
+export interface BodyOptions {
+  /** EntityTooLarge above; default BODY_BYTES_MAX. */
+  readonly maxBytes?: number;
+  /** Computed when the client sent no checksum. */
+  readonly algorithm?: ChecksumAlgorithm | undefined;
+  /** "required": refuses a request without Content-MD5 and without checksum (deletes of many keys). */
+  readonly integrity?: "required";
+}
+
+/** What is read of a request for its body; an HttpRequest is one. */
+export interface RequestBody {
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** Throws S3Error at once for what the headers say wrong; the body is first touched when `chunks` is read. */
+export function checkedBody(request: RequestBody, verified: Verified, options: BodyOptions = {}): CheckedBody {
+  const expected = readExpected(verified.headers, verified.payload, options.maxBytes ?? BODY_BYTES_MAX);
+  if (options.integrity === "required" && expected.md5Hex === undefined && expected.checksum === undefined) {
+    throw new S3Error("InvalidRequest", "Missing required header for this request: Content-MD5 OR x-amz-checksum-*");
+  }
+  const algorithm = expected.checksum?.algorithm ?? options.algorithm;
+  let digests: Digests | undefined;
+  const chunks = passing(request, verified, expected, algorithm, (result) => void (digests = result));
+  return {
+    lengthBytes: expected.lengthBytes,
+    chunks,
+    finish() {
+      assert(digests !== undefined, "a body is finished after its last chunk was read");
+      return digests;
+    },
+  };
+}
+
+/** For routes without a body: nothing may be announced, and what is signed is the empty one. */
+export function refuseBody(verified: Verified): void {
+  const { payload, headers } = verified;
+  if (payload.kind === "signed-chunks" || payload.kind === "unsigned-chunks") {
+    throw new S3Error("InvalidArgument", "x-amz-content-sha256 must not be a streaming one for a request without a body.");
+  }
+  if (headers.has("transfer-encoding") || (headers.one("content-length") ?? "0") !== "0") {
+    throw new S3Error("InvalidRequest", "This request has no body.");
+  }
+  if (payload.kind === "hash" && payload.sha256Hex !== EMPTY_SHA256) throw new S3Error("XAmzContentSHA256Mismatch");
+}
+
+/** Reads a small body as a whole, checked. Empty when there is none. */
+export async function readBody(request: RequestBody, verified: Verified, options: BodyOptions & { maxBytes: number }): Promise<Uint8Array> {
+  const isAbsent =
+    verified.payload.kind !== "signed-chunks" && verified.payload.kind !== "unsigned-chunks" && !verified.headers.has("content-length");
+  if (isAbsent && !verified.headers.has("transfer-encoding") && options.integrity === undefined) {
+    refuseBody(verified);
+    return new Uint8Array(0);
+  }
+  const body = checkedBody(request, verified, options);
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body.chunks) pieces.push(piece);
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+}
+
+const EMPTY_SHA256 = createHash("sha256").digest("hex");
+
+async function* passing(
+  request: RequestBody,
+  verified: Verified,
+  expected: Expected,
+  algorithm: ChecksumAlgorithm | undefined,
+  done: (digests: Digests) => void,
+): AsyncGenerator<Uint8Array, void, void> {
+  const { payload } = verified;
+  const md5 = createHash("md5");
+  const sha256 = payload.kind === "hash" ? createHash("sha256") : undefined;
+  const checksum = algorithm === undefined ? undefined : checksumStream(algorithm);
+  const decoded = decode(request, verified, expected.lengthBytes);
+  let trailers: Trailers | undefined;
+  try {
+    while (trailers === undefined) {
+      const next = await decoded.next();
+      if (next.done === true) trailers = next.value;
+      else {
+        md5.update(next.value);
+        sha256?.update(next.value);
+        checksum?.update(next.value);
+        yield next.value;
+      }
+    }
+  } finally {
+    // When the reader gives up early the request's body is told so; it drains or breaks the connection off.
+    await decoded.return(NO_TRAILERS);
+  }
+  if (payload.kind === "hash") checkHash(sha256!, payload.sha256Hex);
+  done(compare(md5, checksum, algorithm, expected, trailers));
+}
+
+const NO_TRAILERS: Trailers = new Map();
+
+async function* decode(request: RequestBody, { payload }: Verified, lengthBytes: number): AsyncGenerator<Uint8Array, Trailers, void> {
+  const source = request.body[Symbol.asyncIterator]();
+  try {
+    const reader = byteReader(source);
+    if (payload.kind === "signed-chunks" || payload.kind === "unsigned-chunks") return yield* decodeChunks(reader, payload, lengthBytes);
+    for (let left = lengthBytes; left > 0;) {
+      const piece = await reader.some(left);
+      left -= piece.length;
+      yield piece;
+    }
+    await reader.end();
+    return NO_TRAILERS;
+  } finally {
+    await source.return?.();
+  }
+}
+
+function checkHash(hash: Hash, signedHex: string): void {
+  const computedHex = hash.digest("hex");
+  if (computedHex === signedHex) return;
+  const elements = { ClientComputedContentSHA256: signedHex, S3ComputedContentSHA256: computedHex };
+  throw new S3Error("XAmzContentSHA256Mismatch", undefined, { elements });
+}
+
+function compare(
+  md5: Hash,
+  checksum: DigestStream | undefined,
+  algorithm: ChecksumAlgorithm | undefined,
+  expected: Expected,
+  trailers: Trailers,
+): Digests {
+  const md5Hex = md5.digest("hex");
+  if (expected.md5Hex !== undefined && expected.md5Hex !== md5Hex) {
+    throw new S3Error("BadDigest", "The Content-MD5 you specified did not match what we received.");
+  }
+  const announced = announcedValue(expected.checksum, trailers);
+  if (algorithm === undefined || checksum === undefined) return { md5Hex, checksum: undefined };
+  const value = encodeBase64(checksum.digest());
+  if (announced !== undefined && announced !== value) {
+    throw new S3Error("BadDigest", `The ${algorithm} you specified did not match the calculated checksum.`);
+  }
+  return { md5Hex, checksum: { algorithm, type: "FULL_OBJECT", value } };
+}
+
+/** A trailer that was announced must be there, and no other. */
+function announcedValue(announced: AnnouncedChecksum | undefined, trailers: Trailers): string | undefined {
+  const name = announced?.kind === "trailer" ? checksumHeader(announced.algorithm) : undefined;
+  for (const sent of trailers.keys()) {
+    if (sent !== name) throw new S3Error("MalformedTrailerError", "A trailer was sent that was not announced.");
+  }
+  if (announced === undefined) return undefined;
+  if (announced.kind === "header") return announced.value;
+  const value = trailers.get(checksumHeader(announced.algorithm));
+  if (value === undefined)
+    throw new S3Error("MalformedTrailerError", `The announced trailer ${checksumHeader(announced.algorithm)} is missing.`);
+  return checkedValue(checksumHeader(announced.algorithm), announced.algorithm, value);
+}

@@ -1,0 +1,42 @@
+// Limits of the S3 surface. Each is tested below, at and above it.
+
+/** A request's time may be this far from ours, in both directions. */
+export const CLOCK_SKEW_MS_MAX = 15 * 60 * 1000;
+/** X-Amz-Expires of a presigned request. */
+export const PRESIGNED_SECONDS_MAX = 604_800;
+export const AUTHORIZATION_CHARS_MAX = 8 * 1024;
+export const SIGNED_HEADERS_MAX = 100;
+/** Derived signing keys kept, one per access key, day and region. */
+export const SIGNING_KEYS_MAX = 1024;
+
+/** An object in one put, and one part. */
+export const BODY_BYTES_MAX = 5 * 1024 * 1024 * 1024;
+/** Bodies that are read as a whole: the XML ones. 10 000 parts with a checksum each are about 2.5 MB. */
+export const XML_BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** The line before a chunk: size, extension, CRLF. */
+export const CHUNK_HEADER_BYTES_MAX = 256;
+/** Hex digits of a chunk's size: more than a body may have. */
+export const CHUNK_SIZE_DIGITS_MAX = 10;
+/** Signed chunks but the last are at least this long (S3's rule): a signature per byte would be ours to pay. */
+export const SIGNED_CHUNK_BYTES_MIN = 8192;
+export const TRAILER_BYTES_MAX = 4096;
+export const TRAILERS_MAX = 4;
+
+/** S3's limits of a key, in UTF-8 bytes, and of all user metadata together. */
+export const KEY_BYTES_MAX = 1024;
+export const METADATA_BYTES_MAX = 2048;
+export const TAGS_PER_OBJECT_MAX = 10;
+export const TAGS_PER_BUCKET_MAX = 50;
+export const TAG_KEY_CHARS_MAX = 128;
+export const TAG_VALUE_CHARS_MAX = 256;
+export const TARGET_CHARS_MAX = 16 * 1024;
+export const QUERY_PARAMETERS_MAX = 128;
+export const ETAGS_PER_CONDITION_MAX = 64;
+
+export const XML_DEPTH_MAX = 8;
+export const XML_ATTRIBUTES_MAX = 16;
+/** Elements of one document: 10 000 parts of three elements, with room. */
+export const XML_ELEMENTS_MAX = 50_000;
+export const XML_TEXT_CHARS_MAX = 8 * 1024;
+export const PARTS_MAX = 10_000;
+export const DELETE_KEYS_MAX = 1000;

@@ -1,0 +1,141 @@
+// What a request says of who signed it: in the Authorization header, or in the query of a presigned URL. Never both, never neither.
+import { formatTimestamp, parseHttpDate, parseTimestamp } from "../dates.ts";
+import { S3Error, type S3ErrorCode } from "../errors.ts";
+import type { Fields } from "../fields.ts";
+import { AUTHORIZATION_CHARS_MAX, PRESIGNED_SECONDS_MAX, SIGNED_HEADERS_MAX } from "../limits.ts";
+
+export interface Claim {
+  readonly via: "header" | "query";
+  readonly accessKey: string;
+  /** Of the credential scope, "20130524". */
+  readonly date: string;
+  readonly region: string;
+  readonly service: string;
+  readonly signedHeaders: readonly string[];
+  /** 64 hex digits in lower case. */
+  readonly signature: string;
+  /** "20130524T000000Z" */
+  readonly timestamp: string;
+  readonly signedMs: number;
+  /** Presigned requests only. */
+  readonly expiresSeconds: number | undefined;
+}
+
+export const ALGORITHM = "AWS4-HMAC-SHA256";
+/** The parameters of a presigned request that are about the signature and nothing else. */
+export const PRESIGN_PARAMETERS: ReadonlySet<string> = new Set([
+  "x-amz-algorithm",
+  "x-amz-content-sha256",
+  "x-amz-credential",
+  "x-amz-date",
+  "x-amz-expires",
+  "x-amz-security-token",
+  "x-amz-signature",
+  "x-amz-signedheaders",
+]);
+const ONE_MECHANISM =
+  "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, or the Authorization header, should be specified.";
+const VERSION_2 = `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}.`;
+
+export function readClaim(headers: Fields, query: Fields): Claim {
+  const authorizations = headers.all("authorization");
+  const hasQuery = query.entries.some(([name]) => /^x-amz-(algorithm|credential|signature)$/i.test(name));
+  const hasVersion2 = query.has("AWSAccessKeyId") || query.has("Signature");
+  const mechanisms = authorizations.length + (hasQuery ? 1 : 0) + (hasVersion2 ? 1 : 0);
+  if (mechanisms > 1) throw new S3Error("InvalidArgument", ONE_MECHANISM);
+  if (headers.has("x-amz-security-token") || query.entries.some(([name]) => name.toLowerCase() === "x-amz-security-token")) {
+    throw new S3Error("InvalidToken");
+  }
+  if (hasVersion2) throw new S3Error("InvalidRequest", VERSION_2);
+  if (hasQuery) return queryClaim(query);
+  if (authorizations[0] === undefined) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
+  return headerClaim(authorizations[0], headers);
+}
+
+function headerClaim(authorization: string, headers: Fields): Claim {
+  if (/^AWS /i.test(authorization)) throw new S3Error("InvalidRequest", VERSION_2);
+  if (authorization.length > AUTHORIZATION_CHARS_MAX) throw malformed("header", "The authorization header is too long.");
+  const match = /^AWS4-HMAC-SHA256 +([^ ].*)$/.exec(authorization);
+  if (match === null) throw new S3Error("InvalidRequest", VERSION_2);
+  const fields = new Map<string, string>();
+  for (const part of match[1]!.split(",")) {
+    const [, name, value] = /^ *(Credential|SignedHeaders|Signature)=([^ ]+) *$/.exec(part) ?? [];
+    if (name === undefined || value === undefined || fields.has(name)) throw malformed("header", "The authorization header is malformed.");
+    fields.set(name, value);
+  }
+  const [credential, signedHeaders, signature] = [fields.get("Credential"), fields.get("SignedHeaders"), fields.get("Signature")];
+  if (credential === undefined || signedHeaders === undefined || signature === undefined) {
+    throw malformed("header", "The authorization header needs Credential, SignedHeaders and Signature.");
+  }
+  return {
+    via: "header",
+    ...readCredential("header", credential),
+    signedHeaders: readSignedHeaders("header", signedHeaders),
+    signature: readSignature(signature),
+    ...readDate(headers),
+    expiresSeconds: undefined,
+  };
+}
+
+function queryClaim(query: Fields): Claim {
+  const one = (name: string): string => {
+    const values = query.all(name);
+    if (values.length !== 1 || values[0] === "") throw malformed("query", `A presigned request needs ${name} exactly once.`);
+    return values[0]!;
+  };
+  if (one("X-Amz-Algorithm") !== ALGORITHM) throw malformed("query", `X-Amz-Algorithm only supports "${ALGORITHM}".`);
+  const timestamp = one("X-Amz-Date");
+  const signedMs = parseTimestamp(timestamp);
+  if (signedMs === undefined) throw malformed("query", "X-Amz-Date must be in the ISO8601 long format \"yyyyMMdd'T'HHmmss'Z'\".");
+  const expires = one("X-Amz-Expires");
+  if (!/^\d{1,10}$/.test(expires)) throw malformed("query", "X-Amz-Expires must be a positive number.");
+  const expiresSeconds = Number(expires);
+  if (expiresSeconds < 1 || expiresSeconds > PRESIGNED_SECONDS_MAX) {
+    throw malformed("query", `X-Amz-Expires must be between 1 and ${PRESIGNED_SECONDS_MAX} seconds.`);
+  }
+  return {
+    via: "query",
+    ...readCredential("query", one("X-Amz-Credential")),
+    signedHeaders: readSignedHeaders("query", one("X-Amz-SignedHeaders")),
+    signature: readSignature(one("X-Amz-Signature")),
+    timestamp,
+    signedMs,
+    expiresSeconds,
+  };
+}
+
+export function malformed(via: Claim["via"], message: string, elements?: Readonly<Record<string, string>>): S3Error {
+  const code: S3ErrorCode = via === "header" ? "AuthorizationHeaderMalformed" : "AuthorizationQueryParametersError";
+  return new S3Error(code, message, elements === undefined ? {} : { elements });
+}
+
+function readCredential(via: Claim["via"], text: string): Pick<Claim, "accessKey" | "date" | "region" | "service"> {
+  const [accessKey = "", date = "", region = "", service = "", end, ...rest] = text.split("/");
+  if (accessKey === "" || !/^\d{8}$/.test(date) || end !== "aws4_request" || rest.length > 0) {
+    throw malformed(via, 'The credential must be of the form "<access key>/YYYYMMDD/<region>/s3/aws4_request".');
+  }
+  return { accessKey, date, region, service };
+}
+
+function readSignedHeaders(via: Claim["via"], text: string): string[] {
+  const names = text.split(";");
+  const isSorted = names.every((name, i) => i === 0 || names[i - 1]! < name);
+  const isWellFormed = names.every((name) => /^[a-z0-9!#$%&'*+\-.^_`|~]+$/.test(name));
+  if (names.length > SIGNED_HEADERS_MAX || !isSorted || !isWellFormed) {
+    throw malformed(via, "SignedHeaders must be lower-case names, sorted, each once.");
+  }
+  return names;
+}
+
+function readSignature(text: string): string {
+  if (!/^[0-9a-f]{64}$/.test(text)) throw new S3Error("SignatureDoesNotMatch");
+  return text;
+}
+
+/** x-amz-date, else Date, which may also be in the form of HTTP. */
+function readDate(headers: Fields): Pick<Claim, "timestamp" | "signedMs"> {
+  const text = headers.one("x-amz-date") ?? headers.one("date");
+  const signedMs = text === undefined ? undefined : (parseTimestamp(text) ?? (headers.has("x-amz-date") ? undefined : parseHttpDate(text)));
+  if (signedMs === undefined) throw new S3Error("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header.");
+  return { timestamp: formatTimestamp(signedMs), signedMs };
+}

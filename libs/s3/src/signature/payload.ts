@@ -1,0 +1,44 @@
+// What x-amz-content-sha256 may say. Anything else is refused for every route.
+import { createHmac } from "node:crypto";
+import { S3Error } from "../errors.ts";
+import type { Claim } from "./authorization.ts";
+
+export type Payload =
+  /** The SHA-256 of the body. */
+  | { readonly kind: "hash"; readonly sha256Hex: string }
+  | { readonly kind: "unsigned" }
+  /** aws-chunked; every chunk has a signature that goes on from the one before, and so has the trailer. */
+  | { readonly kind: "signed-chunks"; readonly trailer: boolean; readonly chain: SignatureChain }
+  /** aws-chunked without signatures, with a trailer. */
+  | { readonly kind: "unsigned-chunks" };
+
+/** Signs in the name of the request; the key stays inside. */
+export interface SignatureChain {
+  readonly timestamp: string;
+  readonly scope: string;
+  /** The signature of the request: the first chunk goes on from it. */
+  readonly seed: string;
+  sign(text: string): Uint8Array;
+}
+
+export function readPayload(word: string, claim: Claim, signingKey: Uint8Array): Payload {
+  if (/^[0-9a-f]{64}$/.test(word)) return { kind: "hash", sha256Hex: word };
+  if (word === "UNSIGNED-PAYLOAD") return { kind: "unsigned" };
+  if (claim.via === "header") {
+    if (word === "STREAMING-UNSIGNED-PAYLOAD-TRAILER") return { kind: "unsigned-chunks" };
+    const chain: SignatureChain = {
+      timestamp: claim.timestamp,
+      scope: `${claim.date}/${claim.region}/s3/aws4_request`,
+      seed: claim.signature,
+      sign: (text) => createHmac("sha256", signingKey).update(text).digest(),
+    };
+    if (word === "STREAMING-AWS4-HMAC-SHA256-PAYLOAD") return { kind: "signed-chunks", trailer: false, chain };
+    if (word === "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER") return { kind: "signed-chunks", trailer: true, chain };
+  }
+  throw new S3Error(
+    "InvalidArgument",
+    "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, " +
+      "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a SHA-256 in hex.",
+    { elements: { ArgumentName: "x-amz-content-sha256", ArgumentValue: word } },
+  );
+}

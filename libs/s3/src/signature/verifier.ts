@@ -1,0 +1,131 @@
+// The one verifier of every request, whatever its route: header or presigned, default deny.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { S3Error } from "../errors.ts";
+import { fieldsOf, type Fields } from "../fields.ts";
+import { CLOCK_SKEW_MS_MAX } from "../limits.ts";
+import type { Target } from "../target.ts";
+import { malformed, PRESIGN_PARAMETERS, readClaim, type Claim } from "./authorization.ts";
+import { canonicalRequest, stringToSign } from "./canonical.ts";
+import { readPayload, type Payload } from "./payload.ts";
+import { signingKeys } from "./signing-key.ts";
+
+export interface Credential {
+  readonly secret: string;
+  readonly tenant: string;
+}
+
+export interface VerifierOptions {
+  readonly region: string;
+  /** Undefined: no such access key. */
+  readonly credential: (accessKey: string) => Credential | undefined;
+}
+
+/** What is read of a request to verify it; an HttpRequest is one. */
+export interface SignedRequest {
+  readonly method: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+}
+
+export interface Verified {
+  readonly accessKey: string;
+  readonly tenant: string;
+  readonly via: "header" | "query";
+  /** How the body is signed: for `checkedBody`. */
+  readonly payload: Payload;
+  /** All headers; of a presigned request also its x-amz-* parameters that stand for headers. Use these, not the request's. */
+  readonly headers: Fields;
+}
+
+export interface Verifier {
+  /** Reads no byte of the body. Throws S3Error: whoever it lets through owns a secret and signed this request. */
+  verify(request: SignedRequest, target: Target, nowMs: number): Verified;
+}
+
+export function createVerifier(options: VerifierOptions): Verifier {
+  const keys = signingKeys();
+  return {
+    verify(request, target, nowMs) {
+      const headers = fieldsOf(request.headers);
+      const claim = readClaim(headers, target.query);
+      checkScope(claim, options.region);
+      checkSignedHeaders(claim, headers);
+      const word = payloadWord(claim, headers, target.query);
+      checkTime(claim, nowMs);
+      const credential = options.credential(claim.accessKey);
+      if (credential === undefined) {
+        throw new S3Error("InvalidAccessKeyId", undefined, { elements: { AWSAccessKeyId: claim.accessKey } });
+      }
+      const key = keys.get({ accessKey: claim.accessKey, secret: credential.secret, date: claim.date, region: claim.region });
+      checkSignature(request.method, target, headers, claim, word, key);
+      const payload = readPayload(word, claim, key);
+      return { accessKey: claim.accessKey, tenant: credential.tenant, via: claim.via, payload, headers: effective(headers, target, claim) };
+    },
+  };
+}
+
+function checkScope(claim: Claim, region: string): void {
+  if (claim.region !== region) {
+    throw malformed(claim.via, `The region '${claim.region}' is wrong; expecting '${region}'.`, { Region: region });
+  }
+  if (claim.service !== "s3") throw malformed(claim.via, `The service '${claim.service}' is wrong; expecting 's3'.`);
+  if (claim.date !== claim.timestamp.slice(0, 8)) throw malformed(claim.via, "The date of the credential is not that of the request.");
+}
+
+/** Host and every x-amz-* header that was sent: what is not signed could have been put there by anybody. */
+function checkSignedHeaders(claim: Claim, headers: Fields): void {
+  const signed = new Set(claim.signedHeaders);
+  const sent = headers.entries.map(([name]) => name);
+  const unsigned = new Set(["host", ...sent.filter((name) => name.startsWith("x-amz-"))].filter((name) => !signed.has(name)));
+  if (unsigned.size > 0) {
+    const message = "There were headers present in the request which were not signed";
+    throw new S3Error("AccessDenied", message, { elements: { HeadersNotSigned: [...unsigned].join(", ") } });
+  }
+  const missing = claim.signedHeaders.filter((name) => !headers.has(name));
+  if (missing.length > 0) throw new S3Error("SignatureDoesNotMatch", `Signed but not sent: ${missing.join(", ")}`);
+}
+
+/** The word that stands for the body in the canonical request. */
+function payloadWord(claim: Claim, headers: Fields, query: Fields): string {
+  const word = headers.one("x-amz-content-sha256");
+  if (claim.via === "header") {
+    if (word === undefined) throw new S3Error("InvalidRequest", "Missing required header for this request: x-amz-content-sha256");
+    return word;
+  }
+  const parameters = query.entries.filter(([name]) => name.toLowerCase() === "x-amz-content-sha256").map(([, value]) => value);
+  const words = new Set([...parameters, ...(word === undefined ? [] : [word])]);
+  if (words.size > 1) throw malformed("query", "The request has two values of x-amz-content-sha256.");
+  return [...words][0] ?? "UNSIGNED-PAYLOAD";
+}
+
+function checkTime(claim: Claim, nowMs: number): void {
+  const server = { ServerTime: new Date(nowMs).toISOString() };
+  if (claim.expiresSeconds === undefined) {
+    if (Math.abs(nowMs - claim.signedMs) <= CLOCK_SKEW_MS_MAX) return;
+    const elements = { RequestTime: claim.timestamp, ...server, MaxAllowedSkewMilliseconds: String(CLOCK_SKEW_MS_MAX) };
+    throw new S3Error("RequestTimeTooSkewed", undefined, { elements });
+  }
+  const expiresMs = claim.signedMs + claim.expiresSeconds * 1000;
+  if (claim.signedMs - nowMs > CLOCK_SKEW_MS_MAX) throw new S3Error("AccessDenied", "Request is not valid yet", { elements: server });
+  if (nowMs <= expiresMs) return;
+  const elements = { "X-Amz-Expires": String(claim.expiresSeconds), Expires: new Date(expiresMs).toISOString(), ...server };
+  throw new S3Error("AccessDenied", "Request has expired", { elements });
+}
+
+function checkSignature(method: string, target: Target, headers: Fields, claim: Claim, payload: string, key: Uint8Array): void {
+  const canonical = canonicalRequest({ method, target, headers, signedHeaders: claim.signedHeaders, payload });
+  const text = stringToSign(canonical, claim.timestamp, `${claim.date}/${claim.region}/s3/aws4_request`);
+  const expected = createHmac("sha256", key).update(text).digest();
+  if (timingSafeEqual(expected, Buffer.from(claim.signature, "hex"))) return;
+  // What we hashed is no secret, and the fastest way to find a client's mistake.
+  const elements = { AWSAccessKeyId: claim.accessKey, StringToSign: text, CanonicalRequest: canonical };
+  throw new S3Error("SignatureDoesNotMatch", undefined, { elements });
+}
+
+/** A presigned URL has headers of its maker (metadata, checksum) in its query. */
+function effective(headers: Fields, target: Target, claim: Claim): Fields {
+  if (claim.via === "header") return headers;
+  const hoisted = target.query.entries
+    .map(([name, value]) => [name.toLowerCase(), value] as const)
+    .filter(([name]) => name.startsWith("x-amz-") && !PRESIGN_PARAMETERS.has(name));
+  return hoisted.length === 0 ? headers : fieldsOf([...headers.entries, ...hoisted]);
+}
