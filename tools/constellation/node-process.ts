@@ -18,7 +18,7 @@ export interface Exit {
 }
 
 type State =
-  | { readonly kind: "stopped" }
+  | { readonly kind: "stopped"; readonly exit: Exit | undefined }
   | { readonly kind: "running"; readonly child: ChildProcess; readonly exited: Promise<Exit> }
   /** Its end is wanted: no crash. */
   | { readonly kind: "ending"; readonly child: ChildProcess; readonly exited: Promise<Exit> };
@@ -37,7 +37,7 @@ export class NodeProcess {
   readonly plan: NodePlan;
   readonly logFile: string;
   readonly #options: NodeProcessOptions;
-  #state: State = { kind: "stopped" };
+  #state: State = { kind: "stopped", exit: undefined };
 
   constructor(options: NodeProcessOptions) {
     this.plan = options.plan;
@@ -47,6 +47,11 @@ export class NodeProcess {
 
   get pid(): number | undefined {
     return this.#state.kind === "stopped" ? undefined : this.#state.child.pid;
+  }
+
+  /** How the last life ended; undefined while it runs, and before the first. */
+  get exit(): Exit | undefined {
+    return this.#state.kind === "stopped" ? this.#state.exit : undefined;
   }
 
   /** Starts the process with additional variables and arguments of Node itself; `ready` waits for it. */
@@ -118,7 +123,7 @@ export class NodeProcess {
   #onExit(child: ChildProcess, exit: Exit): void {
     if (this.#state.kind === "stopped" || this.#state.child !== child) return;
     const isCrash = this.#state.kind === "running";
-    this.#state = { kind: "stopped" };
+    this.#state = { kind: "stopped", exit };
     if (isCrash) this.#options.onCrash(this, exit);
   }
 }

@@ -1,31 +1,37 @@
 // npm run crash: kills of real processes at named points, again and again, under load.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { startConstellation, type Constellation } from "../constellation/constellation.ts";
+import { startConstellation, type Constellation, type NodeProcess } from "../constellation/constellation.ts";
 import { installClient } from "../demo/installed-client.ts";
 import { plainGrpc } from "../demo/plain-grpc.ts";
-import { DedupSubject } from "./dedup-cycles.ts";
+import { DedupSubject, WORKER } from "./dedup-cycles.ts";
 import { killPointsIn } from "./kill-points.ts";
-import { ObjectSubject } from "./object-cycles.ts";
+import { GATEWAY, ObjectSubject } from "./object-cycles.ts";
+import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
 import type { Subject, Tally } from "./subject.ts";
 
-const HELP = `npm run crash -- [--cycles N | --minutes M] [--only object|dedup] [--keep]
+const HELP = `npm run crash -- [--cycles N | --minutes M] [--only object|dedup] [--no-power] [--keep]
 
 Starts an object gateway and a dedup worker, works on both and kills each with SIGKILL at one named point of its code after the other.
-After every kill it starts again and goes on; what was acknowledged is checked all the time, leaks, dangling rows and repeated messages
-after every tenth cycle. Exit code 0 only if nothing was lost, leaked, dangling or delivered twice.
+Every third time the power is cut at the point instead: the process is stopped there, its file system shut down, so that what was not
+synced is gone, and mounted anew (root only; says so when it cannot). Then the process starts again and goes on; what was acknowledged
+is checked all the time, leaks, dangling rows and repeated messages after every tenth cycle. Exit code 0 only if nothing was lost,
+leaked, dangling or delivered twice.
 
   --cycles N     cycles per service (default 100)
   --minutes M    instead: as many as fit
   --only NAME    one of the two
+  --no-power     kills only
   --keep         leave the folder with data and logs behind
 `;
 /** A point that is not reached by then is not on this load's way: the process is killed where it stands. */
 const REACH_MS = 1_500;
 const JUDGE_EVERY = 10;
+const POWER_EVERY = 3;
+const STOPPED_POLL_MS = 5;
 /** A point is left to be passed up to so many times before the kill. */
 const HITS_MAX = 12;
 const PROGRESS_MS = 10_000;
@@ -33,15 +39,19 @@ const PROGRESS_MS = 10_000;
 interface Loop {
   readonly subject: Subject;
   readonly points: readonly string[];
+  /** Undefined: kills only. */
+  readonly power: PowerSupply | undefined;
   /** Kills by point; "elsewhere": the point was not reached in time. */
   readonly kills: Map<string, number>;
   cycles: number;
+  powerCuts: number;
 }
 
 interface Flags {
   readonly cycles: number;
   readonly untilMs: number;
   readonly only: string | undefined;
+  readonly power: boolean;
   readonly keep: boolean;
 }
 
@@ -51,6 +61,7 @@ function readFlags(): Flags | undefined {
       cycles: { type: "string" },
       minutes: { type: "string" },
       only: { type: "string" },
+      "no-power": { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
       help: { type: "boolean" },
     },
@@ -61,7 +72,7 @@ function readFlags(): Flags | undefined {
   if (!Number.isInteger(cycles) || cycles < 1 || (minutes !== undefined && !(minutes > 0)))
     throw new Error("--cycles and --minutes take numbers above 0");
   const untilMs = minutes === undefined ? Infinity : performance.now() + minutes * 60_000;
-  return { cycles, untilMs, only: values.only, keep: values.keep };
+  return { cycles, untilMs, only: values.only, power: !values["no-power"], keep: values.keep };
 }
 
 async function main(): Promise<number> {
@@ -72,6 +83,7 @@ async function main(): Promise<number> {
   }
   const folder = mkdtempSync(join(tmpdir(), "concord-crash-"));
   const installed = await installClient(join(folder, "client"));
+  const supplies = powerSupplies(join(folder, "data"), flags);
   const constellation = await startConstellation({
     dataFolder: join(folder, "data"),
     portBase: "free",
@@ -88,18 +100,36 @@ async function main(): Promise<number> {
     };
     const loops = Object.entries(subjects)
       .filter(([name]) => flags.only === undefined || name === flags.only)
-      .map(([, subject]): Loop => ({ subject, points: killPointsIn(subject.projects), kills: new Map(), cycles: 0 }));
+      .map(([, subject]): Loop => {
+        const power = supplies.get(subject.node);
+        return { subject, points: killPointsIn(subject.projects), power, kills: new Map(), cycles: 0, powerCuts: 0 };
+      });
     const progress = setInterval(() => loops.forEach((loop) => console.log(describe(loop))), PROGRESS_MS);
     await Promise.all(loops.map((loop) => run(constellation, loop, flags))).finally(() => clearInterval(progress));
     for (const loop of loops) console.log(`${describe(loop)}\n${describeKills(loop)}`);
     isClean = loops.every(({ subject, cycles }) => cycles > 0 && problems(subject.tally) === 0);
   } finally {
     await constellation.stop();
-    if (flags.keep || !isClean) console.log(`data and logs: ${folder}`);
-    else rmSync(folder, { recursive: true, force: true });
+    const kept = flags.keep || !isClean;
+    if (kept) console.log(`data and logs: ${folder}${supplies.size === 0 ? "" : " (still mounted)"}`);
+    else for (const supply of supplies.values()) await supply.remove();
+    if (!kept) rmSync(folder, { recursive: true, force: true });
   }
   console.log(isClean ? "nothing lost, leaked, dangling or delivered twice" : "FAILED");
   return isClean ? 0 : 1;
+}
+
+/** A file system per node, mounted where the node will have its folder. */
+function powerSupplies(dataFolder: string, { power }: Flags): ReadonlyMap<string, PowerSupply> {
+  const problem = power ? powerProblem() : "not wanted";
+  const supplies = new Map<string, PowerSupply>();
+  try {
+    if (problem === undefined) for (const node of [GATEWAY, WORKER]) supplies.set(node, powerSupply(join(dataFolder, node)));
+    else console.log(`power cuts skipped: ${problem}`);
+  } catch (error) {
+    console.log(`power cuts skipped: no loop device can be mounted here (${(error as Error).message.split("\n")[0]})`);
+  }
+  return supplies;
 }
 
 /** A process that cannot be started again, or a judge that cannot read, ends the loop with its error. */
@@ -109,17 +139,24 @@ async function run(constellation: Constellation, loop: Loop, { cycles, untilMs }
   while (loop.cycles < cycles && performance.now() < untilMs && problems(subject.tally) === 0) {
     const point = points[loop.cycles % points.length]!;
     const hit = 1 + ((Math.floor(loop.cycles / points.length) * 5 + loop.cycles) % HITS_MAX);
-    await constellation.process(subject.node).kill();
-    await constellation.restart(subject.node, { CONCORD_KILL_POINT: `${point}:${hit}` });
+    const power = loop.cycles % POWER_EVERY === POWER_EVERY - 1 ? loop.power : undefined;
+    const node = constellation.process(subject.node);
+    await node.kill();
+    const booting = constellation.restart(subject.node, { CONCORD_KILL_POINT: `${point}:${hit}${power === undefined ? "" : ":pause"}` });
+    const down = gone(node);
+    // Points on the way of the start are reached before it is ready.
+    await Promise.race([booting.catch(() => undefined), down]);
     const working = new AbortController();
     const work = subject.work(working.signal);
-    const died = constellation
-      .process(subject.node)
-      .exited()
-      .then(() => (subject.tally.inDoubt += subject.inFlight));
-    const reached = await Promise.race([died, sleep(REACH_MS, undefined, { ref: false })]);
-    if (reached === undefined) await constellation.process(subject.node).kill();
-    const where = reached === undefined ? "elsewhere" : point;
+    const isReached = await Promise.race([down, sleep(REACH_MS, false, { ref: false })]);
+    subject.tally.inDoubt += subject.inFlight;
+    if (node.exit !== undefined && node.exit.signal === null) throw new Error(`${subject.node} ended by itself\n${node.logTail()}`);
+    power?.cut();
+    await node.kill();
+    await booting.catch(() => undefined);
+    await power?.restore();
+    if (power !== undefined) loop.powerCuts += 1;
+    const where = isReached ? point : "elsewhere";
     loop.kills.set(where, (loop.kills.get(where) ?? 0) + 1);
     working.abort();
     await work;
@@ -132,14 +169,32 @@ async function run(constellation: Constellation, loop: Loop, { cycles, untilMs }
   subject.close();
 }
 
+/** Resolves when the process has ended, or stands still at a point where it was told to pause. */
+async function gone(node: NodeProcess): Promise<true> {
+  for (;;) {
+    const { pid } = node;
+    if (pid === undefined || isStopped(pid)) return true;
+    await sleep(STOPPED_POLL_MS, undefined, { ref: false });
+  }
+}
+
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
+  } catch {
+    return true;
+  }
+}
+
 function problems(tally: Tally): number {
   return tally.lost + tally.leaked + tally.dangling + tally.duplicated;
 }
 
-function describe({ subject, cycles }: Loop): string {
+function describe({ subject, cycles, powerCuts }: Loop): string {
   const { acknowledged, inDoubt, lost, leaked, dangling, duplicated } = subject.tally;
   return (
-    `${subject.node}: ${cycles} cycles, ${acknowledged} acknowledged, ${inDoubt} in doubt at a kill, ` +
+    `${subject.node}: ${cycles} cycles (${powerCuts} power cuts), ${acknowledged} acknowledged, ${inDoubt} in doubt at a kill, ` +
     `${lost} lost, ${leaked} leaked, ${dangling} dangling, ${duplicated} duplicated`
   );
 }
