@@ -21,4 +21,5 @@ export {
   type UnaryHandler,
 } from "./service.ts";
 export { SessionClient, type SessionCallOptions, type SessionClientLimits, type SessionClientOptions } from "./session-client.ts";
+export type { RequestStream, StreamContext, StreamHandler } from "./stream-server.ts";
 export { decodeStatus, encodeStatus, fromStatus, publicError, toStatus, type StatusMessage } from "./status.ts";

@@ -17,6 +17,8 @@ export const DEADLINE_TICK_MS = 10;
 
 /** Calls of one service that run at the same time, all streams together; one more is answered with OVERLOADED. */
 export const SERVICE_IN_FLIGHT_MAX = 4096;
+/** Streams of one service that are no sessions; one more is answered with OVERLOADED. */
+export const STREAMS_MAX = 1024;
 /** Time budget of a call whose client gave none. */
 export const DEFAULT_TIMEOUT_MS = 10_000;
 /** Longest budget a server accepts; a longer one is cut to it. */

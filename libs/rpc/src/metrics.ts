@@ -16,5 +16,6 @@ export const RPC_METRICS = [
     labels: [],
   },
   { name: "rpc_server_sessions", kind: "gauge", help: "Open session streams.", labels: ["service"] },
+  { name: "rpc_server_streams", kind: "gauge", help: "Open streams that are no sessions.", labels: ["service"] },
   { name: "rpc_server_session_frames_total", kind: "counter", help: "Session frames received and sent.", labels: ["service", "direction"] },
 ] as const satisfies readonly MetricDefinition[];

@@ -7,6 +7,7 @@ import {
   assert,
   ConcordError,
   ERRORS,
+  type Applied,
   type CallContext,
   type Clock,
   type Log,
@@ -15,9 +16,17 @@ import {
   type ServedMethod,
 } from "@concord/runtime";
 import type { Authenticator, Role } from "./auth.ts";
-import { FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, SERVICE_IN_FLIGHT_MAX, SESSION_OUTSTANDING_MAX, TIMEOUT_MS_MAX } from "./limits.ts";
+import {
+  FRAME_CALLS_MAX,
+  MESSAGE_BYTES_MAX,
+  SERVICE_IN_FLIGHT_MAX,
+  SESSION_OUTSTANDING_MAX,
+  STREAMS_MAX,
+  TIMEOUT_MS_MAX,
+} from "./limits.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
+import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
 
 /** The session stream a call came on. */
 export interface SessionContext {
@@ -41,6 +50,8 @@ export interface ServiceLimits {
   readonly sessionOutstandingMax: number;
   readonly frameCallsMax: number;
   readonly messageBytesMax: number;
+  /** Streams that are no sessions, open at the same time. */
+  readonly streamsMax: number;
 }
 
 export interface ServiceDefinition {
@@ -51,6 +62,8 @@ export interface ServiceDefinition {
   readonly unary: Readonly<Record<string, UnaryHandler>>;
   /** The method that carries all the unary ones as frames; its messages have the fixed shape described in the README. */
   readonly session?: string;
+  /** By method name: streams that are no sessions. */
+  readonly streams?: Readonly<Record<string, StreamHandler>>;
   /** By method name: who may call it. Every handler has an entry. */
   readonly roles: Readonly<Record<string, readonly Role[]>>;
   readonly limits?: Partial<ServiceLimits>;
@@ -108,6 +121,7 @@ const LIMITS_DEFAULT: ServiceLimits = {
   sessionOutstandingMax: SESSION_OUTSTANDING_MAX,
   frameCallsMax: FRAME_CALLS_MAX,
   messageBytesMax: MESSAGE_BYTES_MAX,
+  streamsMax: STREAMS_MAX,
 };
 
 /** Puts the handlers of a service behind the pipeline. */
@@ -133,6 +147,7 @@ class ServedService implements Service, ServiceCore {
   readonly methods: readonly ServedMethod[];
   readonly #labels: Readonly<Record<string, string>>;
   readonly #sessions = new Set<ServerSession>();
+  readonly #streams = new Set<RunningStream>();
   readonly #stateListeners = new Set<(state: ServiceState) => void>();
   #drainWaiters: (() => void)[] = [];
   #state: ServiceState = "starting";
@@ -148,6 +163,7 @@ class ServedService implements Service, ServiceCore {
     this.methods = [
       ...[...this.operations.values()].map((operation) => this.#serveUnary(operation)),
       ...(definition.session === undefined ? [] : [this.#serveSessions(definition, definition.session)]),
+      ...Object.entries(definition.streams ?? {}).map(([name, handler]) => this.#serveStreams(definition, name, handler)),
     ];
   }
 
@@ -163,7 +179,10 @@ class ServedService implements Service, ServiceCore {
     if (state === this.#state) return;
     this.#state = state;
     for (const listener of this.#stateListeners) listener(state);
-    if (state === "draining") for (const session of this.#sessions) session.drain();
+    if (state === "draining") {
+      for (const session of this.#sessions) session.drain();
+      for (const stream of this.#streams) stream.drain(this.#draining("unknown"));
+    }
     this.#settleDrained();
   }
 
@@ -208,13 +227,11 @@ class ServedService implements Service, ServiceCore {
 
   /** Why a call is not begun: then nothing of it was applied (I2). */
   #refusal(operation: Operation, request: object, context: HandlerContext, nowMs: number): ConcordError | undefined {
-    if (!operation.roles.has(context.role)) {
-      const metadata = { role: context.role, allowed: [...operation.roles].join(",") };
-      return new ConcordError("PERMISSION_DENIED", `role ${context.role} may not call ${operation.method.path}`, { metadata });
-    }
+    const refusal = this.#callerRefusal(operation, context.role);
+    if (refusal !== undefined) return refusal;
     if (operation.handler === undefined) return new ConcordError("UNIMPLEMENTED", `${operation.method.path} is not implemented`);
-    if (this.#state === "starting") return new ConcordError("STARTING", `${this.name} is not ready yet`);
-    if (this.#state === "draining") return new ConcordError("DRAINING", `${this.name} is shutting down; call another server`);
+    const notServing = this.#stateRefusal();
+    if (notServing !== undefined) return notServing;
     if (this.#inFlight >= this.limits.inFlightMax) {
       const metadata = { limit: "inFlightMax", value: String(this.limits.inFlightMax) };
       return new ConcordError("OVERLOADED", `${this.name} has ${this.#inFlight} calls in flight`, { metadata });
@@ -225,6 +242,17 @@ class ServedService implements Service, ServiceCore {
       return new ConcordError("DEADLINE_EXCEEDED", "the deadline had passed before the call was begun", { applied: "no" });
     }
     return undefined;
+  }
+
+  #callerRefusal({ roles, method }: Operation, role: Role): ConcordError | undefined {
+    if (roles.has(role)) return undefined;
+    const metadata = { role, allowed: [...roles].join(",") };
+    return new ConcordError("PERMISSION_DENIED", `role ${role} may not call ${method.path}`, { metadata });
+  }
+
+  #stateRefusal(): ConcordError | undefined {
+    if (this.#state === "starting") return new ConcordError("STARTING", `${this.name} is not ready yet`);
+    return this.#state === "draining" ? this.#draining("no") : undefined;
   }
 
   #failure(operation: Operation, thrown: unknown): ConcordError {
@@ -263,7 +291,7 @@ class ServedService implements Service, ServiceCore {
       let role: Role;
       try {
         role = this.environment.authenticator.authenticate(context.metadata);
-        if (this.#state === "draining") throw new ConcordError("DRAINING", `${this.name} is shutting down; call another server`);
+        if (this.#state === "draining") throw this.#draining("no");
       } catch (thrown) {
         stream.end(publicError(thrown));
         return;
@@ -280,12 +308,63 @@ class ServedService implements Service, ServiceCore {
     return { kind: "stream", method, handle };
   }
 
+  #serveStreams(definition: ServiceDefinition, name: string, handler: StreamHandler): ServedMethod {
+    const method = definition.methods[name];
+    assert(method !== undefined && method.requestStream && method.responseStream, `${definition.name} has no stream method ${name}`);
+    const operation: Operation = {
+      method,
+      handler: undefined,
+      roles: new Set(definition.roles[name]),
+      labels: labelCache(method.path.slice(1)),
+    };
+    assert(operation.roles.size > 0, `${definition.name}/${name} names no role that may call it`);
+    const handle = (stream: MessageStream, context: CallContext): void => {
+      const startedAtMs = this.environment.clock.monotonicMs();
+      const role = this.#admitted(operation, stream, context);
+      if (role === undefined) return;
+      const onEnded = (error: ConcordError | undefined, thrown: unknown): void => {
+        this.#streams.delete(running);
+        this.#countStreams();
+        this.#observe(operation, error?.code ?? "OK", startedAtMs);
+        if (thrown !== undefined) this.#failure(operation, thrown);
+        this.#settleDrained();
+      };
+      const running = serveStream(stream, context, { method, handler, role, onEnded });
+      this.#streams.add(running);
+      this.#countStreams();
+    };
+    return { kind: "stream", method, handle };
+  }
+
+  /** Undefined: the stream was refused and is over. */
+  #admitted(operation: Operation, stream: MessageStream, context: CallContext): Role | undefined {
+    try {
+      const role = this.environment.authenticator.authenticate(context.metadata);
+      const refusal = this.#callerRefusal(operation, role) ?? this.#stateRefusal();
+      if (refusal !== undefined) throw refusal;
+      if (this.#streams.size < this.limits.streamsMax) return role;
+      const metadata = { limit: "streamsMax", value: String(this.limits.streamsMax) };
+      throw new ConcordError("OVERLOADED", `${this.name} has ${this.#streams.size} streams open`, { metadata });
+    } catch (thrown) {
+      stream.end(publicError(thrown));
+      return undefined;
+    }
+  }
+
+  #draining(applied: Applied): ConcordError {
+    return new ConcordError("DRAINING", `${this.name} is shutting down; call another server`, { applied });
+  }
+
+  #countStreams(): void {
+    this.environment.metrics.gauge("rpc_server_streams", this.#streams.size, this.#labels);
+  }
+
   #countSessions(): void {
     this.environment.metrics.gauge("rpc_server_sessions", this.#sessions.size, this.#labels);
   }
 
   #settleDrained(): void {
-    if (this.#state !== "draining" || this.#inFlight > 0 || this.#sessions.size > 0) return;
+    if (this.#state !== "draining" || this.#inFlight > 0 || this.#sessions.size > 0 || this.#streams.size > 0) return;
     const waiters = this.#drainWaiters;
     this.#drainWaiters = [];
     for (const resolve of waiters) resolve();

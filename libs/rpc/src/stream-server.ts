@@ -1,0 +1,145 @@
+/**
+ * One call of a stream method that is no session: its handler reads messages as they come and sends as fast as the client takes them. The
+ * stream ends when the handler settles.
+ */
+import type { ServiceMethod } from "@concord/protos";
+import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
+import type { Role } from "./auth.ts";
+import { publicError } from "./status.ts";
+
+export interface StreamContext {
+  readonly role: Role;
+  readonly metadata: Metadata;
+  readonly peer: string;
+  /** Aborted when nobody waits for more: the client has ended its side or is gone, a message was refused, or the server drains. */
+  readonly signal: AbortSignal;
+}
+
+/** The server's end of a stream. */
+export interface RequestStream {
+  /** Called for each message in order, from the handler's first turn on. What it throws ends the stream. */
+  onMessage(listener: (message: never) => void): void;
+  /** Resolves when the client's transport takes more, or the signal is aborted. */
+  send(message: object): Promise<void>;
+}
+
+/** Runs until it settles: then the stream is over, in good order or with what it threw. It must settle soon after its signal. */
+export type StreamHandler = (stream: RequestStream, context: StreamContext) => Promise<void>;
+
+export interface StreamOptions {
+  readonly method: ServiceMethod;
+  readonly handler: StreamHandler;
+  readonly role: Role;
+  /** Hears once how the stream ended; undefined = in good order. */
+  readonly onEnded: (error: ConcordError | undefined, thrown: unknown) => void;
+}
+
+export interface RunningStream {
+  /** The handler is told to stop; then the stream ends with DRAINING. */
+  drain(reason: ConcordError): void;
+}
+
+export function serveStream(stream: MessageStream, context: CallContext, options: StreamOptions): RunningStream {
+  return new ServedStream(stream, context, options);
+}
+
+class ServedStream implements RunningStream, RequestStream, StreamContext {
+  readonly role: Role;
+  readonly metadata: Metadata;
+  readonly peer: string;
+  readonly #stream: MessageStream;
+  readonly #options: StreamOptions;
+  readonly #controller = new AbortController();
+  #listener: ((message: never) => void) | undefined;
+  /** Messages that came before anybody listened. */
+  #early: object[] | undefined = [];
+  #blocked: (() => void)[] = [];
+  /** Why the stream ends with an error although the handler settles well. */
+  #reason: ConcordError | undefined;
+  #isGone = false;
+
+  constructor(stream: MessageStream, context: CallContext, options: StreamOptions) {
+    this.#stream = stream;
+    this.#options = options;
+    this.role = options.role;
+    this.metadata = context.metadata;
+    this.peer = context.peer;
+    stream.onMessage((message) => this.#receive(message));
+    stream.onDrain(() => this.#unblock());
+    stream.onEnd((error) => {
+      this.#isGone = error !== undefined;
+      this.#abort();
+    });
+    void this.#run();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  drain(reason: ConcordError): void {
+    this.#refuse(reason);
+  }
+
+  onMessage(listener: (message: never) => void): void {
+    this.#listener = listener;
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const message of early) this.#hand(message);
+  }
+
+  send(message: object): Promise<void> {
+    if (this.#isGone || this.#stream.send(message) || this.signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => this.#blocked.push(resolve));
+  }
+
+  #receive(message: object): void {
+    if (this.signal.aborted) return;
+    const field = this.#options.method.unknownEnumIn(message);
+    if (field !== undefined) {
+      this.#refuse(new ConcordError("MALFORMED_REQUEST", `${field} has an unknown value`, { applied: "unknown", metadata: { field } }));
+    } else if (this.#early !== undefined) this.#early.push(message);
+    else this.#hand(message);
+  }
+
+  #hand(message: object): void {
+    if (this.signal.aborted) return;
+    try {
+      this.#listener?.(message as never);
+    } catch (thrown) {
+      this.#refuse(publicError(thrown));
+    }
+  }
+
+  #refuse(reason: ConcordError): void {
+    this.#reason ??= reason;
+    this.#abort();
+  }
+
+  #abort(): void {
+    this.#controller.abort();
+    this.#unblock();
+  }
+
+  #unblock(): void {
+    for (const resolve of this.#blocked.splice(0)) resolve();
+  }
+
+  async #run(): Promise<void> {
+    const thrown: unknown = await this.#settled();
+    // To a client that is gone nothing is said; what the handler throws then is a consequence.
+    const error = this.#reason ?? (thrown === undefined || this.#isGone ? undefined : publicError(thrown));
+    this.#stream.end(error);
+    this.#abort();
+    this.#options.onEnded(error, this.#isGone ? undefined : thrown);
+  }
+
+  async #settled(): Promise<unknown> {
+    try {
+      await this.#options.handler(this, this);
+      return undefined;
+    } catch (thrown) {
+      return thrown ?? new ConcordError("INTERNAL", "a handler threw nothing");
+    }
+  }
+}
