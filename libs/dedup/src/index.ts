@@ -1,1 +1,16 @@
-export {};
+export type {
+  IdHash,
+  IdSource,
+  MessageOrigin,
+  MissingIdPolicy,
+  PartitionStatistics,
+  PartitionWorker,
+  ReadOrigin,
+  Verdict,
+  WindowOptions,
+  WindowStatistics,
+  WindowStores,
+  WorkerDependencies,
+  WorkerOptions,
+  WorkerState,
+} from "./api.ts";

@@ -1,0 +1,148 @@
+import type { KeyValue, LogMessage, MessageLog, PageLimits } from "@concord/ports";
+import type { ConcordError, Environment } from "@concord/runtime";
+
+/** Where a message's id is found (DDD8). */
+export type IdSource =
+  | { readonly kind: "header"; readonly name: string }
+  | { readonly kind: "key" }
+  /** The value is JSON; the string or number at this path of member names is the id. Found by scanning bytes, nothing is parsed. */
+  | { readonly kind: "json"; readonly path: readonly string[] }
+  /** Equal values are the same message. */
+  | { readonly kind: "content" };
+
+/** What happens to a message whose id is missing, empty, too long or not decodable (DDD8). */
+export type MissingIdPolicy =
+  /** It is published and never compared. */
+  | "pass"
+  /** Its content is its id. */
+  | "hash"
+  /** It goes to the dead letters with its reason. */
+  | "dead-letter";
+
+/** A keyed hash of 128 bits: who does not know the key can not make an id that collides with another's (DDD6). */
+export type IdHash = (key: Uint8Array, bytes: Uint8Array) => Uint8Array;
+
+/**
+ * The window's stores: "window" (manifest and journal) and one per sealed run. `open` makes an absent one. `remove` takes a closed or
+ * never opened one with all it holds; an absent one is not an error. `list` names all that exist, also half removed ones.
+ */
+export interface WindowStores {
+  open(name: string): Promise<KeyValue>;
+  remove(name: string): Promise<void>;
+  list(): Promise<readonly string[]>;
+}
+
+export interface WindowOptions {
+  /** `generations` (DDD6) is the product; `source` is the published two-index layout, kept for comparison (DD17). */
+  readonly layout: "generations" | "source";
+  /** Output offsets per run: the precision of ageing. Runs begin at multiples of it. */
+  readonly idsPerRun: number;
+  /** The size bound (DD7): sealed runs that are kept. An id stays for at least `runsMax * idsPerRun` output offsets, unless time drops it. */
+  readonly runsMax: number;
+  /** The time bound: a run whose newest id is older is dropped. 0 = no time bound. */
+  readonly windowMs: number;
+}
+
+export interface WorkerOptions {
+  readonly partition: number;
+  /** Names this process to the log: two that run at once differ. */
+  readonly owner: string;
+  readonly idSource: IdSource;
+  readonly missingId: MissingIdPolicy;
+  /** One batch of the cycle. */
+  readonly page: PageLimits;
+  readonly window: WindowOptions;
+}
+
+export interface WorkerDependencies {
+  readonly log: MessageLog;
+  /** Of this partition alone. */
+  readonly stores: WindowStores;
+  readonly hash: IdHash;
+  readonly environment: Pick<Environment, "clock" | "random" | "checksum" | "log" | "metrics" | "killPoint">;
+}
+
+/** What became of one input offset. Known when it is durable. */
+export type Verdict =
+  /** In the output, at `offset`. */
+  | { readonly kind: "accepted"; readonly offset: bigint }
+  /** Another copy is in the output. */
+  | { readonly kind: "duplicate" }
+  /** In the dead letters, at `offset`. */
+  | { readonly kind: "dead-lettered"; readonly offset: bigint }
+  /** Appended to the input of the partition it belongs to; its verdict comes from there. */
+  | { readonly kind: "rerouted"; readonly partition: number };
+
+export type WorkerState =
+  | { readonly kind: "rebuilding" }
+  | { readonly kind: "running" }
+  /** Needs an operator, or a restart of the process: `reason` says what to do. */
+  | { readonly kind: "stopped"; readonly reason: ConcordError };
+
+export interface WindowStatistics {
+  /** Ids the window holds. */
+  readonly ids: number;
+  /** Sealed runs. */
+  readonly runs: number;
+  /** Age of the oldest id: the effective window, shorter in a flood (DD7). */
+  readonly windowMs: number;
+  /** Bytes of ids written to sealed runs and the journal that are kept. */
+  readonly diskBytes: number;
+  /** Bytes of filters, fences and active ids. */
+  readonly memoryBytes: number;
+  /** The next output offset to apply (DDD2). */
+  readonly appliedOutput: bigint;
+  /** Runs dropped by size and by time, since the window was opened. */
+  readonly droppedBySize: number;
+  readonly droppedByTime: number;
+  /** Stores that failed a check and were kept under their names, out of use. */
+  readonly setAside: readonly string[];
+}
+
+export interface PartitionStatistics {
+  readonly partition: number;
+  readonly state: WorkerState;
+  /** Input offsets behind the acknowledged one. */
+  readonly lag: bigint;
+  readonly window: WindowStatistics;
+  /** Since the worker started. */
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly deadLettered: number;
+  readonly rerouted: number;
+}
+
+/**
+ * One partition's deduplication: the only writer of its output and window (DDD7).
+ */
+export interface PartitionWorker {
+  readonly partition: number;
+  readonly state: WorkerState;
+  /** Fences earlier owners, brings the window up to the output (DD9), goes on with the input. Resolves when it runs, rejects with the reason it stopped for. */
+  start(): Promise<void>;
+  /** Ends after the batch in flight. Waiters are told DRAINING. */
+  stop(): Promise<void>;
+  /** Resolves with the reason when the worker stops by itself; never when `stop` was called. */
+  whenStopped(): Promise<ConcordError>;
+  /**
+   * The verdict on an input offset, as soon as it is durable. Rejects with OUTCOME_UNKNOWN when it was processed too long ago or by
+   * another owner, with PARTITION_STOPPED or DRAINING when the worker ends first: sending the message again is harmless.
+   */
+  whenProcessed(offset: bigint): Promise<Verdict>;
+  /** Whether ids, as a message would have them, are in the window (DDD12). */
+  seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]>;
+  /** Resolves with the statistics now. */
+  statistics(): Promise<PartitionStatistics>;
+}
+
+/** What the pipeline says about a message of the output or the dead letters, out of its headers. */
+export interface MessageOrigin {
+  readonly inputOffset: bigint;
+  /** The id as it was given, undefined when there was none. */
+  readonly id: Uint8Array | undefined;
+  /** Why it is a dead letter. */
+  readonly reason: string | undefined;
+}
+
+/** Reads a message's origin; undefined when it was not published by this pipeline. */
+export type ReadOrigin = (message: LogMessage) => MessageOrigin | undefined;
