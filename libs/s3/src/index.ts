@@ -42,3 +42,33 @@ export type {
   UploadChecksum,
 } from "./types.ts";
 export { refuseUnsupported } from "./unsupported.ts";
+export {
+  completeMultipartUploadXml,
+  copyObjectXml,
+  copyPartXml,
+  deleteResultXml,
+  errorXml,
+  initiateMultipartUploadXml,
+  listBucketsXml,
+  listObjectsV2Xml,
+  listObjectsXml,
+  listPartsXml,
+  listUploadsXml,
+  locationXml,
+  objectAttributesXml,
+  taggingXml,
+  type CopiedXml,
+  type ListedObjectXml,
+  type ListedPartXml,
+  type Owner,
+  type UploadNameXml,
+} from "./xml/answers.ts";
+export {
+  readCompleteMultipartUpload,
+  readCreateBucketConfiguration,
+  readDelete,
+  readTagging,
+  type CompletedPart,
+  type DeleteRequest,
+} from "./xml/requests.ts";
+export { escapeXml, type KeyEncoding } from "./xml/writer.ts";

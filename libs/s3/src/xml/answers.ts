@@ -1,0 +1,320 @@
+// The bodies we answer with.
+import { formatIsoDate } from "../dates.ts";
+import type { S3Error } from "../errors.ts";
+import type { StoredChecksum, UploadChecksum } from "../types.ts";
+import { escapeXml, group, keyLeaf, leaf, xmlDocument, type KeyEncoding, type Xml } from "./writer.ts";
+
+export interface Owner {
+  readonly id: string;
+}
+
+/** Of an object, a part or a copy: "ChecksumCRC32C" and "ChecksumType". */
+function checksumLeaves(checksum: StoredChecksum | undefined, withType: boolean): Xml {
+  if (checksum === undefined) return "";
+  return leaf(`Checksum${checksum.algorithm}`, checksum.value) + (withType ? leaf("ChecksumType", checksum.type) : "");
+}
+
+function owner(name: string, { id }: Owner): Xml {
+  return group(name, leaf("ID", id), leaf("DisplayName", id));
+}
+
+const quoted = (etag: string): string => `"${etag}"`;
+
+/** The body of an error answer. Without a namespace, as S3 sends it. */
+export function errorXml(error: S3Error, where: { readonly resource: string; readonly requestId: string }): string {
+  const extra = Object.entries(error.elements).map(([name, value]) => leaf(name, value));
+  const about = leaf("Resource", where.resource) + leaf("RequestId", where.requestId);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${group("Error", leaf("Code", error.code), leaf("Message", error.message), ...extra, about)}`;
+}
+
+export function listBucketsXml(answer: {
+  readonly owner: Owner;
+  readonly buckets: readonly { readonly name: string; readonly region: string; readonly createdMs: number }[];
+  readonly prefix?: string | undefined;
+  readonly continuationToken?: string | undefined;
+}): string {
+  const buckets = answer.buckets.map(({ name, region, createdMs }) =>
+    group("Bucket", leaf("Name", name), leaf("CreationDate", formatIsoDate(createdMs)), leaf("BucketRegion", region)),
+  );
+  const rest = leaf("ContinuationToken", answer.continuationToken) + leaf("Prefix", answer.prefix);
+  return xmlDocument("ListAllMyBucketsResult", owner("Owner", answer.owner), group("Buckets", ...buckets), rest);
+}
+
+/** us-east-1 is said by saying nothing. */
+export function locationXml(region: string): string {
+  return xmlDocument("LocationConstraint", region === "us-east-1" ? "" : escapeXml(region));
+}
+
+export interface ListedObjectXml {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag: string;
+  readonly modifiedMs: number;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+interface ListingXml {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly delimiter: string | undefined;
+  readonly maxKeys: number;
+  readonly encoding: KeyEncoding;
+  readonly objects: readonly ListedObjectXml[];
+  readonly commonPrefixes: readonly string[];
+  readonly truncated: boolean;
+  /** Undefined: owners were not asked for. */
+  readonly owner: Owner | undefined;
+}
+
+function listed(answer: ListingXml): Xml[] {
+  const { encoding } = answer;
+  const objects = answer.objects.map((object) =>
+    group(
+      "Contents",
+      keyLeaf("Key", object.key, encoding),
+      leaf("LastModified", formatIsoDate(object.modifiedMs)),
+      leaf("ETag", quoted(object.etag)),
+      leaf("ChecksumAlgorithm", object.checksum?.algorithm),
+      leaf("ChecksumType", object.checksum?.type),
+      leaf("Size", object.sizeBytes),
+      answer.owner === undefined ? "" : owner("Owner", answer.owner),
+      leaf("StorageClass", "STANDARD"),
+    ),
+  );
+  return [...objects, ...prefixes(answer.commonPrefixes, encoding)];
+}
+
+function prefixes(commonPrefixes: readonly string[], encoding: KeyEncoding): Xml[] {
+  return commonPrefixes.map((prefix) => group("CommonPrefixes", keyLeaf("Prefix", prefix, encoding)));
+}
+
+export function listObjectsXml(answer: ListingXml & { readonly marker: string; readonly nextMarker: string | undefined }): string {
+  const { encoding } = answer;
+  return xmlDocument(
+    "ListBucketResult",
+    leaf("Name", answer.bucket),
+    keyLeaf("Prefix", answer.prefix, encoding),
+    keyLeaf("Marker", answer.marker, encoding),
+    keyLeaf("NextMarker", answer.nextMarker, encoding),
+    leaf("MaxKeys", answer.maxKeys),
+    keyLeaf("Delimiter", answer.delimiter, encoding),
+    leaf("IsTruncated", answer.truncated),
+    leaf("EncodingType", encoding),
+    ...listed(answer),
+  );
+}
+
+export function listObjectsV2Xml(
+  answer: ListingXml & {
+    readonly continuationToken: string | undefined;
+    readonly nextContinuationToken: string | undefined;
+    readonly startAfter: string | undefined;
+  },
+): string {
+  const { encoding } = answer;
+  return xmlDocument(
+    "ListBucketResult",
+    leaf("Name", answer.bucket),
+    keyLeaf("Prefix", answer.prefix, encoding),
+    leaf("KeyCount", answer.objects.length + answer.commonPrefixes.length),
+    leaf("MaxKeys", answer.maxKeys),
+    keyLeaf("Delimiter", answer.delimiter, encoding),
+    leaf("IsTruncated", answer.truncated),
+    leaf("EncodingType", encoding),
+    leaf("ContinuationToken", answer.continuationToken),
+    leaf("NextContinuationToken", answer.nextContinuationToken),
+    keyLeaf("StartAfter", answer.startAfter, encoding),
+    ...listed(answer),
+  );
+}
+
+export interface UploadNameXml {
+  readonly bucket: string;
+  readonly key: string;
+  readonly uploadId: string;
+}
+
+export function initiateMultipartUploadXml({ bucket, key, uploadId }: UploadNameXml): string {
+  return xmlDocument("InitiateMultipartUploadResult", leaf("Bucket", bucket), leaf("Key", key), leaf("UploadId", uploadId));
+}
+
+export function completeMultipartUploadXml(answer: {
+  readonly location: string;
+  readonly bucket: string;
+  readonly key: string;
+  readonly etag: string;
+  readonly checksum: StoredChecksum | undefined;
+}): string {
+  return xmlDocument(
+    "CompleteMultipartUploadResult",
+    leaf("Location", answer.location),
+    leaf("Bucket", answer.bucket),
+    leaf("Key", answer.key),
+    leaf("ETag", quoted(answer.etag)),
+    checksumLeaves(answer.checksum, true),
+  );
+}
+
+export interface CopiedXml {
+  readonly etag: string;
+  readonly modifiedMs: number;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+export function copyObjectXml({ etag, modifiedMs, checksum }: CopiedXml): string {
+  const content = leaf("LastModified", formatIsoDate(modifiedMs)) + leaf("ETag", quoted(etag));
+  return xmlDocument("CopyObjectResult", content, checksumLeaves(checksum, true));
+}
+
+export function copyPartXml({ etag, modifiedMs, checksum }: CopiedXml): string {
+  const content = leaf("LastModified", formatIsoDate(modifiedMs)) + leaf("ETag", quoted(etag));
+  return xmlDocument("CopyPartResult", content, checksumLeaves(checksum, false));
+}
+
+export interface ListedPartXml {
+  readonly number: number;
+  readonly etag: string;
+  readonly sizeBytes: number;
+  readonly modifiedMs: number;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+export function listPartsXml(
+  answer: UploadNameXml & {
+    readonly owner: Owner;
+    /** Parts after this number. */
+    readonly marker: number;
+    readonly next: number | undefined;
+    readonly maxParts: number;
+    readonly encoding: KeyEncoding;
+    readonly checksum: UploadChecksum | undefined;
+    readonly parts: readonly ListedPartXml[];
+  },
+): string {
+  const parts = answer.parts.map((part) =>
+    group(
+      "Part",
+      leaf("PartNumber", part.number),
+      leaf("LastModified", formatIsoDate(part.modifiedMs)),
+      leaf("ETag", quoted(part.etag)),
+      leaf("Size", part.sizeBytes),
+      checksumLeaves(part.checksum, false),
+    ),
+  );
+  return xmlDocument(
+    "ListPartsResult",
+    leaf("Bucket", answer.bucket),
+    keyLeaf("Key", answer.key, answer.encoding),
+    leaf("UploadId", answer.uploadId),
+    leaf("PartNumberMarker", answer.marker),
+    leaf("NextPartNumberMarker", answer.next ?? answer.parts.at(-1)?.number ?? 0),
+    leaf("MaxParts", answer.maxParts),
+    leaf("IsTruncated", answer.next !== undefined),
+    leaf("EncodingType", answer.encoding),
+    ...parts,
+    owner("Initiator", answer.owner),
+    owner("Owner", answer.owner),
+    leaf("StorageClass", "STANDARD"),
+    leaf("ChecksumAlgorithm", answer.checksum?.algorithm),
+    leaf("ChecksumType", answer.checksum?.type),
+  );
+}
+
+export function listUploadsXml(answer: {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly delimiter: string | undefined;
+  readonly keyMarker: string;
+  readonly uploadIdMarker: string;
+  readonly maxUploads: number;
+  readonly encoding: KeyEncoding;
+  readonly owner: Owner;
+  readonly uploads: readonly { readonly key: string; readonly uploadId: string; readonly initiatedMs: number }[];
+  readonly commonPrefixes: readonly string[];
+  readonly next: { readonly key: string; readonly uploadId: string } | undefined;
+}): string {
+  const { encoding } = answer;
+  const uploads = answer.uploads.map((upload) =>
+    group(
+      "Upload",
+      keyLeaf("Key", upload.key, encoding),
+      leaf("UploadId", upload.uploadId),
+      owner("Initiator", answer.owner),
+      owner("Owner", answer.owner),
+      leaf("StorageClass", "STANDARD"),
+      leaf("Initiated", formatIsoDate(upload.initiatedMs)),
+    ),
+  );
+  return xmlDocument(
+    "ListMultipartUploadsResult",
+    leaf("Bucket", answer.bucket),
+    keyLeaf("KeyMarker", answer.keyMarker, encoding),
+    leaf("UploadIdMarker", answer.uploadIdMarker),
+    keyLeaf("NextKeyMarker", answer.next?.key ?? "", encoding),
+    leaf("NextUploadIdMarker", answer.next?.uploadId ?? ""),
+    keyLeaf("Prefix", answer.prefix, encoding),
+    keyLeaf("Delimiter", answer.delimiter, encoding),
+    leaf("MaxUploads", answer.maxUploads),
+    leaf("IsTruncated", answer.next !== undefined),
+    leaf("EncodingType", encoding),
+    ...uploads,
+    ...prefixes(answer.commonPrefixes, encoding),
+  );
+}
+
+export function deleteResultXml(answer: {
+  readonly quiet: boolean;
+  readonly deleted: readonly string[];
+  readonly failed: readonly { readonly key: string; readonly error: S3Error }[];
+}): string {
+  const deleted = answer.quiet ? [] : answer.deleted.map((key) => group("Deleted", leaf("Key", key)));
+  const failed = answer.failed.map(({ key, error }) =>
+    group("Error", leaf("Key", key), leaf("Code", error.code), leaf("Message", error.message)),
+  );
+  return xmlDocument("DeleteResult", ...deleted, ...failed);
+}
+
+export function taggingXml(tags: Readonly<Record<string, string>>): string {
+  const set = Object.entries(tags).map(([key, value]) => group("Tag", leaf("Key", key), leaf("Value", value)));
+  return xmlDocument("Tagging", group("TagSet", ...set));
+}
+
+/** Only what was asked for in x-amz-object-attributes is there. */
+export function objectAttributesXml(answer: {
+  readonly etag?: string | undefined;
+  readonly checksum?: StoredChecksum | undefined;
+  readonly parts?:
+    | {
+        readonly total: number;
+        readonly marker: number;
+        readonly next: number | undefined;
+        readonly maxParts: number;
+        readonly parts: readonly { readonly number: number; readonly sizeBytes: number; readonly checksum: StoredChecksum | undefined }[];
+      }
+    | undefined;
+  readonly storageClass?: "STANDARD" | undefined;
+  readonly sizeBytes?: number | undefined;
+}): string {
+  const { parts } = answer;
+  const listedParts = parts?.parts.map((part) =>
+    group("Part", leaf("PartNumber", part.number), leaf("Size", part.sizeBytes), checksumLeaves(part.checksum, false)),
+  );
+  return xmlDocument(
+    "GetObjectAttributesResponse",
+    leaf("ETag", answer.etag),
+    answer.checksum === undefined ? "" : group("Checksum", checksumLeaves(answer.checksum, true)),
+    parts === undefined
+      ? ""
+      : group(
+          "ObjectParts",
+          leaf("PartsCount", parts.total),
+          leaf("PartNumberMarker", parts.marker),
+          leaf("NextPartNumberMarker", parts.next ?? parts.parts.at(-1)?.number ?? 0),
+          leaf("MaxParts", parts.maxParts),
+          leaf("IsTruncated", parts.next !== undefined),
+          ...(listedParts ?? []),
+        ),
+    leaf("StorageClass", answer.storageClass),
+    leaf("ObjectSize", answer.sizeBytes),
+  );
+}

@@ -1,0 +1,130 @@
+// The bodies S3 clients send. An element we do not know is refused: it may say something that must not be ignored.
+import { checksumAlgorithm } from "../body/digests.ts";
+import { S3Error } from "../errors.ts";
+import { DELETE_KEYS_MAX, PARTS_MAX } from "../limits.ts";
+import { checkTags } from "../tags.ts";
+import type { ChecksumAlgorithm } from "../types.ts";
+import { malformed, parseXml, type XmlElement } from "./reader.ts";
+
+export interface CompletedPart {
+  readonly number: number;
+  /** Without quotes. */
+  readonly etag: string;
+  /** Base64, as the client repeats it. */
+  readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly value: string } | undefined;
+}
+
+/** In the order they were sent; between 1 and PARTS_MAX. */
+export function readCompleteMultipartUpload(bytes: Uint8Array): readonly CompletedPart[] {
+  const parts = root(bytes, "CompleteMultipartUpload").children;
+  if (parts.length === 0) throw malformed("it names no part");
+  if (parts.length > PARTS_MAX) throw malformed(`it names more than ${PARTS_MAX} parts`);
+  return parts.map(readPart);
+}
+
+function readPart(element: XmlElement): CompletedPart {
+  if (element.name !== "Part") throw malformed(`${element.name} is not known here`);
+  const fields = leaves(element, ["PartNumber", "ETag", ...CHECKSUM_NAMES]);
+  const [number, etag] = [fields.get("PartNumber") ?? "", fields.get("ETag")];
+  if (!/^\d{1,5}$/.test(number) || Number(number) < 1 || Number(number) > PARTS_MAX) throw malformed("a PartNumber is not valid");
+  if (etag === undefined) throw malformed("a part has no ETag");
+  const sent = CHECKSUM_NAMES.filter((name) => fields.has(name));
+  if (sent.length > 1) throw malformed("a part has more than one checksum");
+  const algorithm = sent[0] === undefined ? undefined : checksumAlgorithm(sent[0].slice("Checksum".length));
+  return {
+    number: Number(number),
+    etag: unquoted(etag),
+    checksum: algorithm === undefined ? undefined : { algorithm, value: fields.get(sent[0]!)! },
+  };
+}
+
+const CHECKSUM_NAMES = ["ChecksumCRC32", "ChecksumCRC32C", "ChecksumCRC64NVME", "ChecksumSHA1", "ChecksumSHA256"] as const;
+
+function unquoted(etag: string): string {
+  return /^"(.*)"$/s.exec(etag)?.[1] ?? etag;
+}
+
+export interface DeleteRequest {
+  /** True: only the failures are answered. */
+  readonly quiet: boolean;
+  readonly keys: readonly string[];
+}
+
+/** Between 1 and DELETE_KEYS_MAX keys. Versions other than "null" and conditions are NotImplemented. */
+export function readDelete(bytes: Uint8Array): DeleteRequest {
+  let quiet = false;
+  const keys: string[] = [];
+  const seen = new Set<string>();
+  for (const element of root(bytes, "Delete").children) {
+    if (element.name === "Object") keys.push(readDeleteKey(element));
+    else if (element.name === "Quiet" && !seen.has("Quiet")) {
+      seen.add("Quiet");
+      quiet = readBoolean(element);
+    } else throw malformed(`${element.name} is not known here, or there twice`);
+  }
+  if (keys.length === 0 || keys.length > DELETE_KEYS_MAX) throw malformed(`it must name 1 to ${DELETE_KEYS_MAX} keys`);
+  return { quiet, keys };
+}
+
+function readDeleteKey(element: XmlElement): string {
+  const fields = leaves(element, ["Key", "VersionId", "ETag", "LastModifiedTime", "Size"]);
+  const key = fields.get("Key");
+  if (key === undefined || key === "") throw malformed("an object has no key");
+  const isPlain = [...fields].every(([name, value]) => name === "Key" || (name === "VersionId" && (value === "null" || value === "")));
+  if (!isPlain) throw new S3Error("NotImplemented", "Deleting versions, and deleting on conditions, is not implemented.");
+  return key;
+}
+
+function readBoolean(element: XmlElement): boolean {
+  const text = leaf(element).trim();
+  if (text !== "true" && text !== "false") throw malformed(`${element.name} must be true or false`);
+  return text === "true";
+}
+
+/** The region asked for; undefined for an empty body and for none. */
+export function readCreateBucketConfiguration(bytes: Uint8Array): string | undefined {
+  if (bytes.length === 0) return undefined;
+  const element = root(bytes, "CreateBucketConfiguration");
+  if (element.children.some(({ name }) => name === "Location" || name === "Bucket" || name === "Tags")) {
+    throw new S3Error("NotImplemented", "Directory buckets, and tags at creation, are not implemented.");
+  }
+  const region = leaves(element, ["LocationConstraint"]).get("LocationConstraint");
+  return region === "" ? undefined : region;
+}
+
+/** InvalidTag, BadRequest as for headers. */
+export function readTagging(bytes: Uint8Array, maxTags: number): Record<string, string> {
+  const [set, ...more] = root(bytes, "Tagging").children;
+  if (set?.name !== "TagSet" || more.length > 0) throw malformed("it must have exactly one TagSet");
+  const entries = set.children.map((element) => {
+    const fields = element.name === "Tag" ? leaves(element, ["Key", "Value"]) : undefined;
+    const [key, value] = [fields?.get("Key"), fields?.get("Value")];
+    if (key === undefined || value === undefined) throw malformed("a Tag must have a Key and a Value");
+    return [key, value] as const;
+  });
+  return checkTags(entries, maxTags);
+}
+
+function root(bytes: Uint8Array, name: string): XmlElement {
+  if (bytes.length === 0) throw new S3Error("MissingRequestBodyError");
+  const element = parseXml(bytes);
+  if (element.name !== name) throw malformed(`its root element must be ${name}`);
+  if (element.text.trim() !== "") throw malformed("it has text between elements");
+  return element;
+}
+
+/** The texts of the children, each known and there at most once. */
+function leaves(element: XmlElement, known: readonly string[]): ReadonlyMap<string, string> {
+  if (element.text.trim() !== "") throw malformed("it has text between elements");
+  const texts = new Map<string, string>();
+  for (const child of element.children) {
+    if (!known.includes(child.name) || texts.has(child.name)) throw malformed(`${child.name} is not known here, or there twice`);
+    texts.set(child.name, leaf(child));
+  }
+  return texts;
+}
+
+function leaf(element: XmlElement): string {
+  if (element.children.length > 0) throw malformed(`${element.name} has elements`);
+  return element.text;
+}
