@@ -22,6 +22,7 @@ export {
 export { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./contracts/group-log-contract.ts";
 export { KEY_VALUE_CASES, keyValueContract, type KeyValueSubject } from "./contracts/key-value-contract.ts";
 export { MESSAGE_LOG_CASES, messageLogContract, type MessageLogSubject } from "./contracts/message-log-contract.ts";
+export { OBJECT_DATA_CASES, objectDataContract, type ObjectDataSubject } from "./contracts/object-data-contract.ts";
 export { OBJECT_METADATA_CASES, objectMetadataContract, type ObjectMetadataSubject } from "./contracts/object-metadata-contract.ts";
 export { ROW_STORE_CASES, rowStoreContract } from "./contracts/row-store-contract.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";
