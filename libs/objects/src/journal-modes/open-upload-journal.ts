@@ -1,0 +1,203 @@
+import type { Journal } from "@concord/journal";
+import type { Oid } from "@concord/ports";
+import { assert, ConcordError, toConcordError, type Timer } from "@concord/runtime";
+import type { GatewayEpoch, EpochOptions } from "../reservation/gateway-epoch.ts";
+import type { JournalMode, NewDelete, NewPiece, PieceName, Settlement, UploadJournal } from "../upload-journal.ts";
+import { EpochKeeper } from "./epoch-keeper.ts";
+import { CHECKPOINT_INTERVAL_MS, TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
+import { encodeCheckpoint, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
+import { scanJournal, UnresolvedTransactions } from "./unresolved.ts";
+
+export interface UploadJournalOptions extends Omit<EpochOptions, "names" | "onFenced"> {
+  readonly mode: JournalMode;
+  /** This gateway's own; undefined only in mode `off`. */
+  readonly journal: Journal | undefined;
+  readonly checkpointIntervalMs?: number;
+}
+
+/** Scans what earlier processes left, then opens an epoch; resolves when uploads can begin. The journal stays the caller's to close. */
+export async function openUploadJournal(options: UploadJournalOptions): Promise<GatewayJournal> {
+  const { mode, journal } = options;
+  if (journal === undefined && mode !== "off") throw new ConcordError("MALFORMED_REQUEST", `journal mode ${mode} needs a journal`);
+  const left = journal === undefined ? { reserved: [], uploads: [], deletes: [] } : await scanJournal(journal);
+  const transactions = new UnresolvedTransactions();
+  for (const record of [...left.uploads, ...left.deletes]) transactions.add(record);
+  const epochs = await EpochKeeper.open({ ...options, names: namesOf(options, transactions) });
+  return new GatewayJournal(options, epochs, transactions, left);
+}
+
+/** Every journal mode behind one interface; how they differ is said here and nowhere else. */
+export class GatewayJournal implements UploadJournal {
+  readonly mode: JournalMode;
+  /** Unresolved when the process before ended: recovery decides them and says so with `recovered`. */
+  readonly left: UploadCheckpoint;
+  readonly #options: UploadJournalOptions;
+  readonly #journal: Journal | undefined;
+  readonly #epochs: EpochKeeper;
+  readonly #transactions: UnresolvedTransactions;
+  readonly #appending = new Set<Promise<unknown>>();
+  #timer: Timer | undefined;
+
+  constructor(options: UploadJournalOptions, epochs: EpochKeeper, transactions: UnresolvedTransactions, left: UploadCheckpoint) {
+    this.mode = options.mode;
+    this.left = left;
+    this.#options = options;
+    this.#journal = options.journal;
+    this.#epochs = epochs;
+    this.#transactions = transactions;
+    this.#scheduleCheckpoint();
+  }
+
+  /** The epoch names come from now. */
+  get epoch(): number {
+    return this.#epochs.epoch;
+  }
+
+  /** Epochs this process takes names from: recovery leaves them alone. */
+  isOwn(epoch: number): boolean {
+    return this.#epochs.isOwn(epoch);
+  }
+
+  async begin(piece: NewPiece): Promise<PieceName> {
+    this.#checkRoom();
+    const { oid, epoch } = await this.#epochs.take();
+    const record = this.#recordOf(oid, piece);
+    if (record !== undefined) {
+      try {
+        // Listed before it is appended (OGD7), durable before the first data byte (OGD6).
+        await this.#append(this.#transactions.add(record));
+      } catch (thrown) {
+        this.#transactions.settleUpload(oid);
+        epoch.settle(oid);
+        throw refused(thrown);
+      }
+      this.#options.killPoint("object:after-begin-record");
+    }
+    let settled = false;
+    return {
+      oid,
+      settle: async (how) => {
+        assert(!settled, `piece ${oid} is settled once`);
+        settled = true;
+        await this.#settle(oid, epoch, how);
+      },
+      confirmLive: () => epoch.confirmOpen(),
+    };
+  }
+
+  fenced(oid: Oid): void {
+    this.#epochs.fenced(oid);
+  }
+
+  async beginDelete(deletion: NewDelete): Promise<{ settle(): Promise<void> }> {
+    if (!isPerTransaction(this.mode)) return { settle: () => Promise.resolve() };
+    this.#checkRoom();
+    const { bucket, key, guid, version } = deletion;
+    const settle = (): Promise<void> => {
+      this.recovered({ kind: "deleting", bucket, key, guid, version });
+      return Promise.resolve();
+    };
+    try {
+      await this.#append(this.#transactions.add({ kind: "deleting", bucket, key, guid, version }));
+    } catch (thrown) {
+      // Its record may be on disk; an end record keeps recovery from redoing what was refused.
+      await settle();
+      throw thrown;
+    }
+    this.#options.killPoint("object:after-delete-record");
+    return { settle };
+  }
+
+  /** An upload or delete of `left` is decided and carried out: its end is written behind it (OG8). */
+  recovered(record: BegunUpload | BegunDelete): void {
+    if (record.kind === "begun") this.#transactions.settleUpload(record.oid);
+    else this.#transactions.settleDelete(record.guid);
+    this.#appendLater(record.kind === "begun" ? { kind: "aborted", oid: record.oid } : { kind: "deleted", guid: record.guid });
+  }
+
+  /** Lists what is unresolved, in one step with respect to new records (OGD7), and drops what lies before (OG10). */
+  async checkpoint(): Promise<void> {
+    if (this.#journal === undefined) return;
+    const sequence = await this.#journal.checkpoint(() => encodeCheckpoint(this.#transactions.snapshot()));
+    this.#options.killPoint("object:after-checkpoint");
+    await this.#journal.trim(sequence);
+    this.#options.killPoint("object:after-trim");
+  }
+
+  /** After the last upload has ended. */
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    await this.#epochs.stop();
+    await Promise.allSettled(this.#appending);
+    await this.checkpoint().catch((thrown: unknown) => this.#warn("no last checkpoint", thrown));
+  }
+
+  async #settle(oid: Oid, epoch: GatewayEpoch, how: Settlement): Promise<void> {
+    epoch.settle(oid);
+    this.#transactions.settleUpload(oid);
+    if (!isPerTransaction(this.mode)) return;
+    if (how !== "referenced") return this.#appendLater({ kind: "aborted", oid });
+    // The optimised form writes no commit record: recovery looks at the row (OG7). The basic form's is durable before the answer (OG6).
+    if (this.mode === "per-transaction-basic") await this.#append(encodeRecord({ kind: "committed", oid }));
+  }
+
+  #recordOf(oid: Oid, { replaces, bucket, key, part, guid }: NewPiece): BegunUpload | undefined {
+    const description = { bucket, key, part, guid };
+    if (this.mode === "per-transaction") return { kind: "begun", oid, description, form: { kind: "optimised" } };
+    if (this.mode !== "per-transaction-basic") return undefined;
+    const old = replaces === undefined ? undefined : { version: replaces.version, value: replaces.value };
+    return { kind: "begun", oid, description, form: { kind: "basic", old } };
+  }
+
+  #checkRoom(): void {
+    const full = this.#transactions.size >= TRANSACTIONS_UNRESOLVED_MAX || this.#transactions.bytes >= TRANSACTIONS_BYTES_MAX;
+    if (full) throw new ConcordError("OVERLOADED", "too many uploads are undecided; try again");
+  }
+
+  #append(payload: Uint8Array): Promise<bigint> {
+    assert(this.#journal !== undefined, "a mode with records has a journal");
+    return this.#journal.append(payload);
+  }
+
+  /** Nobody waits for it: without it recovery looks at a row once more. */
+  #appendLater(record: Parameters<typeof encodeRecord>[0]): void {
+    if (this.#journal === undefined) return;
+    const append = this.#append(encodeRecord(record)).catch((thrown: unknown) => this.#warn("an end record was not written", thrown));
+    this.#appending.add(append);
+    void append.finally(() => this.#appending.delete(append));
+  }
+
+  #scheduleCheckpoint(): void {
+    const intervalMs = this.#options.checkpointIntervalMs ?? CHECKPOINT_INTERVAL_MS;
+    this.#timer = this.#options.clock.setTimer(intervalMs, () => {
+      void this.checkpoint()
+        .catch((thrown: unknown) => this.#warn("no checkpoint", thrown))
+        .finally(() => {
+          if (this.#timer !== undefined) this.#scheduleCheckpoint();
+        });
+    });
+  }
+
+  #warn(what: string, thrown: unknown): void {
+    this.#options.log.warn(`upload journal: ${what}`, { reason: toConcordError(thrown).message });
+  }
+}
+
+const isPerTransaction = (mode: JournalMode): boolean => mode === "per-transaction" || mode === "per-transaction-basic";
+
+/** Nothing was created and nobody will: whatever the journal says, the upload was not applied. */
+function refused(thrown: unknown): ConcordError {
+  const cause = toConcordError(thrown);
+  return new ConcordError(cause.code, `the upload could not be written down: ${cause.message}`, { applied: "no", cause });
+}
+
+function namesOf({ mode, journal }: UploadJournalOptions, transactions: UnresolvedTransactions): EpochOptions["names"] {
+  if (mode !== "reservation" || journal === undefined) return { kind: "free" };
+  return {
+    kind: "blocks",
+    record: async (epoch, block) => {
+      await journal.append(transactions.reserve({ kind: "reserved", epoch, block }));
+    },
+  };
+}

@@ -1,0 +1,110 @@
+// The row of an epoch: claimed once, then replaced by its gateway, or closed by whoever recovers it. Every write is a compare-and-set, and
+// every answer that was lost is looked up, so the caller always holds a row that certainly is, or was, the stored one.
+import type { MetadataRow, ObjectData, ObjectMetadata, RowVersion } from "@concord/ports";
+import { ConcordError, type Clock } from "@concord/runtime";
+import type { GuidSource } from "@concord/snowflake";
+import { decodeRowAs, encodeRow } from "../row-codec.ts";
+import { epochKey, epochSpan, SYSTEM_PARTITION } from "../row-keys.ts";
+import type { EpochRow } from "../rows.ts";
+import { CLAIM_ATTEMPTS, EPOCH_ROW_ATTEMPTS } from "./limits.ts";
+
+export interface EpochStores {
+  readonly metadata: ObjectMetadata;
+  readonly data: ObjectData;
+  readonly guids: GuidSource;
+  readonly clock: Clock;
+}
+
+/** An epoch's row as it was stored at some time. */
+export interface HeldEpoch {
+  readonly version: RowVersion;
+  readonly row: EpochRow;
+}
+
+export function heldEpoch(row: MetadataRow): HeldEpoch {
+  return { version: row.version, row: decodeRowAs("epoch", row.value) };
+}
+
+export async function readEpoch(metadata: ObjectMetadata, epoch: number): Promise<HeldEpoch | undefined> {
+  const [found] = await metadata.read(SYSTEM_PARTITION, [epochKey(epoch)]);
+  return found === undefined ? undefined : heldEpoch(found);
+}
+
+/** A closed epoch whose every piece was decided: what `lowWater` says of a finished recovery. */
+export function isRecovered(row: EpochRow): boolean {
+  return row.closed && row.lowWater >= row.reservedTo;
+}
+
+/**
+ * The first number that neither a row nor a piece has, with its row durable. A lost answer is no reason for another number: the same row is
+ * offered again until it is there or somebody else's is. STORE_FAILED (applied: unknown) when the store answers nothing: the number is
+ * never used then, by nobody.
+ */
+export async function claimEpoch(stores: EpochStores, instance: string, reservedTo: number): Promise<HeldEpoch> {
+  let epoch = (await highestEpoch(stores)) + 1;
+  for (let attempt = 0; attempt < CLAIM_ATTEMPTS; attempt += 1, epoch += 1) {
+    const row: EpochRow = { kind: "epoch", epoch, instance, reservedTo, lowWater: 0, closed: false };
+    const claimed = await putEpoch(stores, undefined, row);
+    if (claimed.kind === "written") return claimed.held;
+    if (claimed.kind === "unknown") throw lostAnswer(claimed.cause);
+  }
+  throw new ConcordError("WRITE_CONFLICT", `no epoch could be claimed in ${CLAIM_ATTEMPTS} attempts: other gateways take them`);
+}
+
+export type EpochWrite =
+  | { readonly kind: "written"; readonly held: HeldEpoch }
+  /** Somebody else wrote; undefined: the row is gone. */
+  | { readonly kind: "changed"; readonly held: HeldEpoch | undefined }
+  | { readonly kind: "unknown"; readonly cause: unknown };
+
+/** Replaces exactly what was observed (undefined: no row). Repeating the same commit after a lost answer writes it once at most. */
+export async function putEpoch(stores: EpochStores, observed: HeldEpoch | undefined, row: EpochRow): Promise<EpochWrite> {
+  const key = epochKey(row.epoch);
+  const nowUs = stores.clock.nowUs();
+  const floor = (observed?.version.commit ?? 0n) + 1n;
+  const version: RowVersion = { commit: floor > nowUs ? floor : nowUs, guid: await stores.guids.next() };
+  let cause: unknown;
+  for (let attempt = 0; attempt < EPOCH_ROW_ATTEMPTS; attempt += 1) {
+    const outcome = await stores.metadata.commit({
+      partition: SYSTEM_PARTITION,
+      conditions: [{ key, version: observed?.version }],
+      writes: [{ kind: "put", row: { key, version, value: encodeRow(row) } }],
+    });
+    if (outcome.kind === "committed") return { kind: "written", held: { version, row } };
+    if (outcome.kind === "unknown") {
+      cause = outcome.cause;
+      continue;
+    }
+    const [found] = outcome.rows;
+    // An earlier attempt whose answer was lost.
+    if (found !== undefined && found.version.guid === version.guid) return { kind: "written", held: { version, row } };
+    return { kind: "changed", held: found === undefined ? undefined : heldEpoch(found) };
+  }
+  return { kind: "unknown", cause };
+}
+
+/** All epochs, ascending. */
+export async function listEpochs(metadata: ObjectMetadata): Promise<readonly HeldEpoch[]> {
+  const { to, from } = epochSpan();
+  const all: HeldEpoch[] = [];
+  let after = from;
+  for (;;) {
+    const page = await metadata.range(SYSTEM_PARTITION, { from: after, to, limit: EPOCH_PAGE });
+    all.push(...page.map(heldEpoch));
+    if (page.length < EPOCH_PAGE) return all;
+    after = epochKey(all.at(-1)!.row.epoch + 1);
+  }
+}
+
+const EPOCH_PAGE = 1000;
+
+/** Of rows and of pieces: metadata that were lost must not bring a number back (OG2). */
+async function highestEpoch(stores: EpochStores): Promise<number> {
+  const { from, to } = epochSpan();
+  const [newest] = await stores.metadata.range(SYSTEM_PARTITION, { from, to, limit: 1, reverse: true });
+  const ofPieces = (await stores.data.epochs()).at(-1) ?? 0;
+  return Math.max(ofPieces, newest === undefined ? 0 : heldEpoch(newest).row.epoch);
+}
+
+const lostAnswer = (cause: unknown): ConcordError =>
+  new ConcordError("STORE_FAILED", "nobody knows whether the epoch's row was written", { cause });
