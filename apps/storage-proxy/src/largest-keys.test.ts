@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import type { CellValue, Row, RowKey } from "@concord/ports";
 import { indexKeyOf, SCHEMA_LIMITS, validateDefinition, validateKey, type TableDefinition } from "@concord/schema";
-import { keyToWire } from "./rpc/wire.ts";
+import { keyToWire } from "@concord/rows-wire";
 import { COORDINATOR, MemoryRing } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;

@@ -18,7 +18,6 @@ export const KEY_BYTES_MAX = 50 * 1024;
 export const INTERSECTION_ROWS_MAX = 10_000;
 /** Statements of one CreateTables. */
 export const CREATE_STATEMENTS_MAX = 64;
-export const PAGE_TOKEN_BYTES_MAX = 32 * 1024;
 
 /** Mutations, keys and images of one call between nodes. */
 export const REPLICA_ITEMS_MAX = 10_000;

@@ -4,12 +4,10 @@ import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica } from "
 import type { GroupLog, KeyValue } from "@concord/ports";
 import { LocalRowReplica, QuorumRowStore, WriteClock, type RowReplica } from "@concord/quorum";
 import type { ConcordError, Environment } from "@concord/runtime";
-import type { PlanSources } from "@concord/schema";
+import { PageTokens, type PlanSources, SchemaCache } from "@concord/schema";
 import { openBatches, type Batches } from "./batches.ts";
 import type { StorageProxyConfig } from "./config.ts";
 import { OutcomePurge } from "./rows/outcome-purge.ts";
-import { PageTokens } from "./rows/page-token.ts";
-import { SchemaCache } from "./rows/schema-cache.ts";
 
 /** What handlers work with. Exists once the store is part of its ring. */
 export interface NodeParts {

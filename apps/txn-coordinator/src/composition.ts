@@ -1,3 +1,4 @@
+import { SchemaCache, PageTokens } from "@concord/schema";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/adapter-storage-proxy";
 import { tokensOf } from "@concord/config";
 import { LOCK_LIMITS } from "@concord/locks";
@@ -9,10 +10,8 @@ import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
 import { IdGenerator } from "./ids/id-generator.ts";
-import { PageTokens } from "./page-tokens.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
-import { SchemaCache } from "./schema/schema-cache.ts";
 import { TxnCoordinatorService } from "./service.ts";
 
 export interface TxnCoordinatorHost {

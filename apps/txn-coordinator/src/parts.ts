@@ -1,10 +1,9 @@
+import type { SchemaCache, PageTokens } from "@concord/schema";
 import type { Channel, Environment } from "@concord/runtime";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import type { Groups } from "./groups/groups.ts";
 import type { IdGenerator } from "./ids/id-generator.ts";
-import type { PageTokens } from "./page-tokens.ts";
 import type { ParsedStatements } from "./schema/parsed-statements.ts";
-import type { SchemaCache } from "./schema/schema-cache.ts";
 
 /** What the handlers share. */
 export interface Parts {

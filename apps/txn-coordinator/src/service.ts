@@ -1,7 +1,7 @@
+import type { SchemaCache } from "@concord/schema";
 import type { ServiceHost } from "@concord/rpc";
 import { assert, type Log } from "@concord/runtime";
 import type { Groups } from "./groups/groups.ts";
-import type { SchemaCache } from "./schema/schema-cache.ts";
 
 /** What the composition gives. */
 export interface TxnCoordinatorWiring {

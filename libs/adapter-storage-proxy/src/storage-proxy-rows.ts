@@ -1,7 +1,7 @@
 import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
 import { loadService } from "@concord/protos";
 import { ConcordError } from "@concord/runtime";
-import { cellToWire, imageFromWire, keyToWire, rangeToWire, type WireRowImage } from "./cells-wire.ts";
+import { cellToWire, imageFromWire, keyToWire, rangeToWire, type WireRowImage } from "@concord/rows-wire";
 import { PAGE_ROWS_MAX } from "./limits.ts";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 

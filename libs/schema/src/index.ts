@@ -24,8 +24,17 @@ export { baseKeyOf, baseRowOf, indexColumnsOf, indexFixesToken, indexKeyOf, inde
 export { compareClustering, inRange, keyText, partitionText, sameKey } from "./keys.ts";
 export { SCHEMA_LIMITS, SYSTEM_TABLE_PREFIX } from "./limits.ts";
 export { netBatch, netMutations } from "./net-image.ts";
+export { PageTokens, queryFingerprint, type PagePosition } from "./page-tokens.ts";
 export type { Constraint, IndexScan, Plan, ReadPlan, ReadRequest, SchemaPlan, ValueBound, WritePlan } from "./plan.ts";
 export type { RowWrite } from "./row-write.ts";
+export {
+  definitionOfRow,
+  SCHEMA_VERSION_KEY,
+  SchemaCache,
+  TABLES_PAGE_ROWS,
+  TABLES_RANGE,
+  type SchemaCacheOptions,
+} from "./schema-cache.ts";
 export { TOKEN_MAX, tokenOf, tokenOfKey } from "./token.ts";
 export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
 export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";

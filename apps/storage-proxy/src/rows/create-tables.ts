@@ -5,15 +5,17 @@ import {
   definitionToJson,
   parse,
   plan,
-  sameShape,
-  withTable,
   type PlanSources,
+  sameShape,
+  SCHEMA_VERSION_KEY,
+  type SchemaCache,
   type SchemaCatalogue,
   type SchemaPlan,
   type TableDefinition,
+  TABLES_RANGE,
+  withTable,
 } from "@concord/schema";
 import { CREATE_STATEMENTS_MAX } from "../limits.ts";
-import { SCHEMA_VERSION_PARTITION, TABLES_PARTITION, TABLES_TABLE, VERSIONS_TABLE, type SchemaCache } from "./schema-cache.ts";
 
 export interface CreateTablesOptions {
   readonly rows: RowStore;
@@ -82,7 +84,11 @@ function definitionOf(planned: SchemaPlan, catalogue: SchemaCatalogue, before: S
 
 function mutationsOf(definitions: readonly TableDefinition[], version: bigint, timestampUs: TimestampUs): Mutation[] {
   const tables = definitions.map((definition): Mutation => {
-    const key = { table: TABLES_TABLE, partition: TABLES_PARTITION, clustering: [{ kind: "text", value: definition.name } as const] };
+    const key = {
+      table: TABLES_RANGE.table,
+      partition: TABLES_RANGE.partition,
+      clustering: [{ kind: "text", value: definition.name } as const],
+    };
     return {
       kind: "insert",
       key,
@@ -90,7 +96,7 @@ function mutationsOf(definitions: readonly TableDefinition[], version: bigint, t
       timestampUs,
     };
   });
-  const versionKey = { table: VERSIONS_TABLE, partition: SCHEMA_VERSION_PARTITION, clustering: [] };
+  const versionKey = SCHEMA_VERSION_KEY;
   return [
     ...tables,
     { kind: "insert", key: versionKey, columns: [{ column: "version", value: { kind: "bigint", value: version } }], timestampUs },

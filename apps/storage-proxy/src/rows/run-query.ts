@@ -1,9 +1,20 @@
 import { ByteWriter } from "@concord/codec";
 import { liveRow, type CellValue, type Row, type RowRange, type RowStore } from "@concord/ports";
 import { ConcordError, unreachable } from "@concord/runtime";
-import { baseKeyOf, baseRowOf, indexOf, keyText, tableOf, type IndexScan, type ReadPlan, type SchemaCatalogue } from "@concord/schema";
+import {
+  baseKeyOf,
+  baseRowOf,
+  indexOf,
+  type IndexScan,
+  keyText,
+  type PagePosition,
+  type PageTokens,
+  queryFingerprint,
+  type ReadPlan,
+  type SchemaCatalogue,
+  tableOf,
+} from "@concord/schema";
 import { INTERSECTION_ROWS_MAX, PAGE_ROWS_MAX } from "../limits.ts";
-import { rangeFingerprint, type PagePosition, type PageTokens } from "./page-token.ts";
 
 export interface ReadContext {
   readonly rows: RowStore;
@@ -55,7 +66,7 @@ function readIndex(plan: Extract<ReadPlan, { kind: "read-index" }>, scan: IndexS
 }
 
 async function readRange(range: RowRange, limit: number | undefined, context: ReadContext, toRow: (row: Row) => Row): Promise<ResultPage> {
-  const query = rangeFingerprint(range);
+  const query = queryFingerprint([range]);
   const position = context.tokens.read(query, context.pageToken);
   const remaining = position === undefined ? limit : position.remaining;
   const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX);
@@ -72,9 +83,7 @@ async function intersect(plan: Extract<ReadPlan, { kind: "read-index" }>, contex
   const definition = tableOf(context.catalogue, plan.table);
   const [first, ...others] = plan.scans;
   const found = await Promise.all(others.map((scan) => keysOfScan(plan.table, scan, context)));
-  const writer = new ByteWriter();
-  for (const scan of plan.scans) writer.bytes(rangeFingerprint(scan.range));
-  const query = writer.finish();
+  const query = queryFingerprint(plan.scans.map((scan) => scan.range));
   let position: PagePosition | undefined = context.tokens.read(query, context.pageToken);
   let remaining = position === undefined ? plan.limit : position.remaining;
   const rows: Row[] = [];

@@ -3,7 +3,7 @@ import { APPLY_MUTATIONS_MAX } from "../limits.ts";
 import type { Parts } from "../node-parts.ts";
 import { budgetMs } from "./budget.ts";
 import { checkCount, checkKeyShape, checkMutationBytes } from "./checks.ts";
-import { mutationFromWire, type WireMutation } from "./wire.ts";
+import { mutationFromWire, type WireMutation } from "@concord/rows-wire";
 
 /** Mutations of decided commits at their fixed timestamps, any table. Role coordinator. */
 export function applyHandler(parts: Parts): UnaryHandler {

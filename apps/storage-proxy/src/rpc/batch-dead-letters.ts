@@ -2,7 +2,7 @@ import type { UnaryHandler } from "@concord/rpc";
 import { timeIdFromBytes, timeIdToBytes } from "@concord/runtime";
 import type { Batches } from "../batches.ts";
 import { listSize } from "./batch-list-pending.ts";
-import { keyToWire } from "./wire.ts";
+import { keyToWire } from "@concord/rows-wire";
 
 /** Entries that could not be replayed, with reasons, oldest first (LBD6). */
 export function listDeadLettersHandler(batches: () => Batches): UnaryHandler {

@@ -5,7 +5,7 @@ import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, TIMESTAMP_US_MIN
 import type { Batches } from "../batches.ts";
 import type { NodeParts, Parts } from "../node-parts.ts";
 import { limitExceeded } from "./checks.ts";
-import { writeFromWire, type WireRowWrite } from "./wire.ts";
+import { writeFromWire, type WireRowWrite } from "@concord/rows-wire";
 import { refuseTransactional } from "./write.ts";
 
 interface ExecuteBatchRequest {

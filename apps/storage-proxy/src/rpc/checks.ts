@@ -2,7 +2,7 @@ import { encodeRowKey, type Mutation, type RowKey } from "@concord/ports";
 import type { HandlerContext } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { KEY_BYTES_MAX, KEY_VALUES_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, ROW_WRITE_BYTES_MAX, TABLE_NAME_BYTES_MAX } from "../limits.ts";
-import { malformed } from "./wire.ts";
+import { malformed } from "@concord/rows-wire";
 
 export function limitExceeded(limit: string, max: number, what: string): ConcordError {
   return new ConcordError("LIMIT_EXCEEDED", `${what}; at most ${max}`, { metadata: { limit, value: String(max) } });

@@ -7,7 +7,7 @@ import { runBatch } from "./batch-execute.ts";
 import { budgetMs } from "./budget.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
 import { runCreate } from "./create-tables.ts";
-import { cellFromWire, malformed, required, rowToWire, type WireCellValue } from "./wire.ts";
+import { cellFromWire, malformed, required, rowToWire, type WireCellValue } from "@concord/rows-wire";
 import { applyWrite, refuseTransactional } from "./write.ts";
 
 interface QueryRequest {

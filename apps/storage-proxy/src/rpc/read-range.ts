@@ -1,11 +1,10 @@
 import { liveRow, type RowRange } from "@concord/ports";
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
-import { tableOf, validateRange } from "@concord/schema";
+import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
 import type { Parts } from "../node-parts.ts";
-import { rangeFingerprint } from "../rows/page-token.ts";
 import { budgetMs } from "./budget.ts";
 import { checkedPageSize, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
-import { imageToWire, rangeFromWire, rowToWire, type WireRowRange } from "./wire.ts";
+import { imageToWire, rangeFromWire, rowToWire, type WireRowRange } from "@concord/rows-wire";
 
 interface ReadRangeRequest {
   readonly range: WireRowRange | null;
@@ -23,11 +22,11 @@ export function readRangeHandler(parts: Parts): UnaryHandler {
     checkReadMode(request.mode);
     checkImagesRole(request.images, context);
     const range = await checkedRange(parts, request, context);
-    const query = rangeFingerprint(range);
+    const query = queryFingerprint([range]);
     const position = pageTokens.read(query, request.pageToken);
     const timeoutMs = budgetMs(context, sources.clock, config.readTimeoutMs);
     const page = await rows.readRange(position === undefined ? range : { ...range, after: position.after }, { timeoutMs });
-    const token = page.next === undefined ? new Uint8Array() : pageTokens.issue(query, { after: page.next, remaining: undefined });
+    const token = pageTokens.issue(query, page.next === undefined ? undefined : { after: page.next, remaining: undefined });
     if (request.images) return { rows: [], images: page.rows.map(imageToWire), nextPageToken: token };
     return { rows: page.rows.map((image) => rowToWire(liveRow(image)!)), images: [], nextPageToken: token };
   };

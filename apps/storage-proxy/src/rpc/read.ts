@@ -5,7 +5,7 @@ import { READ_KEYS_MAX } from "../limits.ts";
 import type { Parts } from "../node-parts.ts";
 import { budgetMs } from "./budget.ts";
 import { checkCount, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
-import { imageToWire, keyFromWire, rowToWire, type WireRowKey } from "./wire.ts";
+import { imageToWire, keyFromWire, rowToWire, type WireRowKey } from "@concord/rows-wire";
 
 interface ReadRequest {
   readonly keys: readonly WireRowKey[];

@@ -1,7 +1,7 @@
 import type { KeyValue } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
 import { knowsPeer, peerKnown } from "../formation/marker.ts";
-import { malformed } from "./wire.ts";
+import { malformed } from "@concord/rows-wire";
 
 export interface HelloOptions {
   readonly node: string;

@@ -4,7 +4,7 @@ import { planWrite, refuseSystemTable, type RowWrite, type TableKind } from "@co
 import type { NodeParts, Parts } from "../node-parts.ts";
 import { budgetMs } from "./budget.ts";
 import { checkMutationBytes } from "./checks.ts";
-import { mutationOf, writeFromWire, type WireRowWrite } from "./wire.ts";
+import { mutationOf, writeFromWire, type WireRowWrite } from "@concord/rows-wire";
 
 interface WriteRequest {
   readonly write: WireRowWrite | null;

@@ -1,8 +1,7 @@
 import { liveRow, type CellValue, type Row, type RowStore } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import type { GroupMap, TransactionGroup } from "@concord/schema";
+import { TABLES_PAGE_ROWS, type GroupMap, type TransactionGroup } from "@concord/schema";
 import type { TableWrite } from "@concord/transactions";
-import { TABLES_PAGE_ROWS } from "../limits.ts";
 import { groupRow, GROUPS_RANGE, GROUPS_VERSION_KEY, versionRow } from "../schema/system-tables.ts";
 
 /** The group map as rows of the system group (TX3). */

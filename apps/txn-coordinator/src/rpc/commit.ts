@@ -1,10 +1,11 @@
+import type { WireRowWrite } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import type { CommitToken, OperationCall, TableWrite, WritesOf } from "@concord/transactions";
 import { WRITES_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";
 import { catalogueFor } from "./in-transaction.ts";
-import { callFromWire, checkCount, checkedWrites, tablesOfWrites, tokenToWire, type WireOperation, type WireRowWrite } from "./wire.ts";
+import { callFromWire, checkCount, checkedWrites, tablesOfWrites, tokenToWire, type WireOperation } from "./wire.ts";
 
 interface CommitRequest {
   readonly operation: WireOperation | null;

@@ -1,4 +1,4 @@
-import { malformed } from "@concord/adapter-storage-proxy";
+import { malformed, type WireRowWrite } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import type { TableWrite } from "@concord/transactions";
@@ -6,7 +6,7 @@ import { WRITES_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";
 import { catalogueFor } from "./in-transaction.ts";
 import { plannedStatement, writesOfPlan } from "./query.ts";
-import { checkCount, checkedWrites, idFromWire, tablesOfWrites, tokenToWire, type WireRowWrite, type WireStatement } from "./wire.ts";
+import { checkCount, checkedWrites, idFromWire, tablesOfWrites, tokenToWire, type WireStatement } from "./wire.ts";
 
 interface ExecuteRequest {
   readonly transactionId: Uint8Array;

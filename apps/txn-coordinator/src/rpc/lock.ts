@@ -1,4 +1,4 @@
-import type { WireRowKey } from "@concord/adapter-storage-proxy";
+import type { WireRowKey } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
 import { LOCK_KEYS_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";

@@ -1,10 +1,9 @@
-import { required, rowToWire } from "@concord/adapter-storage-proxy";
+import { required, rowToWire } from "@concord/rows-wire";
 import type { Row } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
 import { ConcordError, unreachable } from "@concord/runtime";
-import { plan, tableOf, type ReadPlan, type SchemaCatalogue, type WritePlan } from "@concord/schema";
+import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, tableOf, type WritePlan } from "@concord/schema";
 import type { TableWrite, TransactionOperations } from "@concord/transactions";
-import { queryFingerprint } from "../page-tokens.ts";
 import type { Parts } from "../parts.ts";
 import { tablesOf } from "../schema/parsed-statements.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";

@@ -1,9 +1,8 @@
-import { malformed, rangeFromWire, rowToWire, type WireRowKey, type WireRowRange } from "@concord/adapter-storage-proxy";
+import { malformed, rangeFromWire, rowToWire, type WireRowKey, type WireRowRange } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
-import { tableOf, validateRange } from "@concord/schema";
+import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
 import type { TransactionOperations } from "@concord/transactions";
 import { READ_KEYS_MAX } from "../limits.ts";
-import { queryFingerprint } from "../page-tokens.ts";
 import type { Parts } from "../parts.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
 import { callFromWire, checkCount, checkedKey, checkedLimit, rowResult, tablesOfKeys, userTable, type WireOperation } from "./wire.ts";

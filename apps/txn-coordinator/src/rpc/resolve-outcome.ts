@@ -1,4 +1,4 @@
-import type { WireRowKey } from "@concord/adapter-storage-proxy";
+import type { WireRowKey } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import type { Parts } from "../parts.ts";

@@ -1,5 +1,5 @@
 import type { UnaryHandler } from "@concord/rpc";
-import { required } from "@concord/adapter-storage-proxy";
+import { required } from "@concord/rows-wire";
 import type { Parts } from "../parts.ts";
 import { idFromWire, type WireOperation } from "./wire.ts";
 

@@ -1,4 +1,4 @@
-import { rowToWire, type WireRowKey } from "@concord/adapter-storage-proxy";
+import { rowToWire, type WireRowKey } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
 import type { SchemaCatalogue } from "@concord/schema";
 import type { StartAnswer } from "@concord/transactions";

@@ -1,20 +1,20 @@
-/** proto <-> domain of this service; cells, keys and rows are the adapter's. What does not fit is MALFORMED_REQUEST. */
+/** proto <-> domain of this service; cells, keys, rows and writes are rows-wire's. What does not fit is MALFORMED_REQUEST. */
 import {
   cellFromWire,
-  columnFromWire,
   keyFromWire,
   malformed,
   required,
   rowToWire,
+  writeFromWire,
   type WireCellValue,
-  type WireColumn,
   type WireRowKey,
-} from "@concord/adapter-storage-proxy";
+  type WireRowWrite,
+} from "@concord/rows-wire";
 import type { LockMode } from "@concord/locks";
 import type { CellValue, Row, RowKey } from "@concord/ports";
 import type { HandlerContext } from "@concord/rpc";
 import { ConcordError, timeIdFromBytes, type TimeId } from "@concord/runtime";
-import { refuseSystemTable, tableOf, validateKey, validateWrite, type RowWrite, type SchemaCatalogue } from "@concord/schema";
+import { refuseSystemTable, tableOf, validateKey, validateWrite, type SchemaCatalogue } from "@concord/schema";
 import type { CommitToken, OperationCall, TableWrite } from "@concord/transactions";
 import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";
@@ -24,22 +24,10 @@ export interface WireOperation {
   readonly number: number;
 }
 
-export interface WireRowWrite {
-  readonly kind: string;
-  readonly key: WireRowKey | null;
-  readonly columns: readonly WireColumn[];
-}
-
 export interface WireStatement {
   readonly text: string;
   readonly binds: readonly WireCellValue[];
 }
-
-const WRITE_KINDS: Readonly<Record<string, RowWrite["kind"]>> = {
-  WRITE_KIND_INSERT: "insert",
-  WRITE_KIND_UPDATE: "update",
-  WRITE_KIND_DELETE: "delete",
-};
 
 export function idFromWire(bytes: Uint8Array): TimeId {
   return timeIdFromBytes(bytes);
@@ -78,11 +66,9 @@ export function checkedKey(key: WireRowKey | null, catalogue: SchemaCatalogue): 
 
 export function checkedWrites(writes: readonly WireRowWrite[], catalogue: SchemaCatalogue): TableWrite[] {
   return writes.map((write) => {
-    const kind = WRITE_KINDS[write.kind];
-    if (kind === undefined) throw malformed("write.kind is missing");
-    const key = keyFromWire(write.key);
-    const definition = tableOf(catalogue, key.table);
-    return { definition, write: validateWrite(definition, { kind, table: key.table, key, columns: write.columns.map(columnFromWire) }) };
+    const decoded = writeFromWire(write);
+    const definition = tableOf(catalogue, decoded.table);
+    return { definition, write: validateWrite(definition, decoded) };
   });
 }
 

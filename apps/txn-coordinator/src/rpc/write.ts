@@ -1,8 +1,9 @@
+import type { WireRowWrite } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
 import { WRITES_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
-import { callFromWire, checkCount, checkedWrites, tablesOfWrites, type WireOperation, type WireRowWrite } from "./wire.ts";
+import { callFromWire, checkCount, checkedWrites, tablesOfWrites, type WireOperation } from "./wire.ts";
 
 interface WriteRequest {
   readonly operation: WireOperation | null;

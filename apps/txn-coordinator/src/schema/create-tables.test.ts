@@ -1,10 +1,9 @@
 import { ConcordError, silentLog, silentMetrics, type Clock, type Environment } from "@concord/runtime";
-import { catalogueOf } from "@concord/schema";
+import { catalogueOf, type SchemaCache } from "@concord/schema";
 import type { TransactionGroup } from "@concord/transactions";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTables } from "./create-tables.ts";
-import type { SchemaCache } from "./schema-cache.ts";
 
 const clock = { nowMs: () => 5, nowUs: () => 5000n, monotonicMs: () => 0 } as unknown as Clock;
 const random = { bytes: (length: number) => new Uint8Array(length), below: () => 0, float: () => 0 };

@@ -1,11 +1,20 @@
 import type { CellValue } from "@concord/ports";
 import { newTimeId, sleep, toConcordError, type Environment, type TimeId } from "@concord/runtime";
-import { catalogueOf, definitionToJson, type SchemaCatalogue, type TableDefinition } from "@concord/schema";
+import {
+  catalogueOf,
+  definitionOfRow,
+  definitionToJson,
+  SCHEMA_VERSION_KEY,
+  type SchemaCache,
+  type SchemaCatalogue,
+  type TableDefinition,
+  TABLES_PAGE_ROWS,
+  TABLES_RANGE,
+} from "@concord/schema";
 import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
-import { POLL_MS, SCHEMA_SETTLE_POLLS, TABLES_PAGE_ROWS } from "../limits.ts";
+import { POLL_MS, SCHEMA_SETTLE_POLLS } from "../limits.ts";
 import { newTables, plannedTables } from "./planned-tables.ts";
-import { definitionOfRow, type SchemaCache } from "./schema-cache.ts";
-import { SCHEMA_VERSION_KEY, tableRow, TABLES_RANGE, versionRow } from "./system-tables.ts";
+import { tableRow, versionRow } from "./system-tables.ts";
 
 export interface CreateTablesRoom {
   readonly environment: Environment;

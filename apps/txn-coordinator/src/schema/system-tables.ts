@@ -1,11 +1,11 @@
 import type { CellValue, RowKey } from "@concord/ports";
 import type { TableWrite } from "@concord/transactions";
-import type { ColumnDefinition, TableDefinition } from "@concord/schema";
+import { SCHEMA_VERSION_KEY, TABLES_RANGE, type ColumnDefinition, type TableDefinition } from "@concord/schema";
 
 /** Rows of the system group: the schema and the group map (TX3). They are changed by its transactions only. */
-const TABLES = systemTable("concord_tables", ["kind"], ["table_name"], [{ name: "definition", type: "text" }]);
+const TABLES = systemTable(TABLES_RANGE.table, ["kind"], ["table_name"], [{ name: "definition", type: "text" }]);
 const VERSIONS = systemTable(
-  "concord_versions",
+  SCHEMA_VERSION_KEY.table,
   ["kind"],
   [],
   [
@@ -25,9 +25,7 @@ const GROUPS = systemTable(
 
 const text = (value: string): CellValue => ({ kind: "text", value });
 
-export const TABLES_RANGE = { table: TABLES.name, partition: [text("tables")], reverse: false } as const;
 export const GROUPS_RANGE = { table: GROUPS.name, partition: [text("groups")], reverse: false } as const;
-export const SCHEMA_VERSION_KEY: RowKey = { table: VERSIONS.name, partition: [text("schema")], clustering: [] };
 export const GROUPS_VERSION_KEY: RowKey = { table: VERSIONS.name, partition: [text("groups")], clustering: [] };
 
 export function tableRow(name: string, definition: string): TableWrite {

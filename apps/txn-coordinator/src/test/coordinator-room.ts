@@ -1,5 +1,5 @@
 // Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
-import { cellToWire } from "@concord/adapter-storage-proxy";
+import { cellToWire } from "@concord/rows-wire";
 import {
   encodeImage,
   encodeRowKey,

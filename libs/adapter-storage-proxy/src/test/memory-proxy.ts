@@ -20,7 +20,7 @@ import {
   type WireColumn,
   type WireRowKey,
   type WireRowRange,
-} from "../index.ts";
+} from "@concord/rows-wire";
 
 export const TOKEN = "coordinator-secret";
 

@@ -1,7 +1,6 @@
-/** proto <-> domain. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
-import type { CellValue, ColumnWrite, Mutation, Row, RowImage, RowKey, RowRange } from "@concord/ports";
-import { ConcordError, fromHex, toHex, unreachable, type TimestampUs } from "@concord/runtime";
-import type { RowWrite } from "@concord/schema";
+/** proto <-> domain for cells, keys, rows and images. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
+import type { CellImage, CellValue, ColumnWrite, Row, RowImage, RowKey, RowRange } from "@concord/ports";
+import { ConcordError, fromHex, toHex, unreachable } from "@concord/runtime";
 
 export interface WireCellValue {
   readonly kind?: string;
@@ -27,17 +26,6 @@ export interface WireRowKey {
   readonly clustering: readonly WireCellValue[];
 }
 
-export interface WireRowWrite {
-  readonly kind: string;
-  readonly key: WireRowKey | null;
-  readonly columns: readonly WireColumn[];
-}
-
-export interface WireMutation {
-  readonly write: WireRowWrite | null;
-  readonly timestampUs: bigint;
-}
-
 export interface WireRangeBound {
   readonly prefix: readonly WireCellValue[];
   readonly inclusive: boolean;
@@ -51,14 +39,22 @@ export interface WireRowRange {
   readonly reverse: boolean;
 }
 
+export interface WireRow {
+  readonly key: WireRowKey | null;
+  readonly columns: readonly WireColumn[];
+  readonly newestTimestampUs: bigint;
+}
+
+export interface WireRowImage {
+  readonly key: WireRowKey | null;
+  readonly deletedAtUs: bigint;
+  readonly markerUs: bigint;
+  readonly cells: readonly { readonly name: string; readonly timestampUs: bigint; readonly value: WireCellValue | null }[];
+}
+
 const UUID_BYTES = 16;
 const INT_MIN = -(2 ** 31);
 const INT_MAX = 2 ** 31 - 1;
-const WRITE_KINDS: Readonly<Record<string, RowWrite["kind"]>> = {
-  WRITE_KIND_INSERT: "insert",
-  WRITE_KIND_UPDATE: "update",
-  WRITE_KIND_DELETE: "delete",
-};
 
 export function malformed(what: string): ConcordError {
   return new ConcordError("MALFORMED_REQUEST", what);
@@ -70,7 +66,7 @@ export function required<Message>(message: Message | null | undefined, field: st
   return message;
 }
 
-/** A value or null (a tombstone). */
+/** A value; null deletes a cell. */
 export function cellFromWire(cell: WireCellValue | null): CellValue | null {
   switch (cell?.kind) {
     case "bigintValue":
@@ -80,6 +76,7 @@ export function cellFromWire(cell: WireCellValue | null): CellValue | null {
     case "textValue":
       return { kind: "text", value: cell.textValue! };
     case "blobValue":
+      // A copy: the decoder's bytes are a view of the whole frame.
       return { kind: "blob", value: Uint8Array.from(cell.blobValue!) };
     case "booleanValue":
       return { kind: "boolean", value: cell.booleanValue! };
@@ -124,11 +121,16 @@ export function keyFromWire(key: WireRowKey | null): RowKey {
   const { table, partition, clustering } = required(key, "key");
   if (table === "") throw malformed("key.table is missing");
   if (partition.length === 0) throw malformed("key.partition is missing");
-  return { table, partition: keyValues(partition), clustering: keyValues(clustering) };
+  return { table, partition: keyValuesFromWire(partition), clustering: keyValuesFromWire(clustering) };
 }
 
 export function keyToWire(key: RowKey): WireRowKey {
   return { table: key.table, partition: key.partition.map(cellToWire), clustering: key.clustering.map(cellToWire) };
+}
+
+export function columnFromWire(column: WireColumn): ColumnWrite {
+  if (column.name === "") throw malformed("a column has no name");
+  return { column: column.name, value: cellFromWire(column.value) };
 }
 
 export function rangeFromWire(range: WireRowRange | null, limit: number): RowRange {
@@ -137,39 +139,32 @@ export function rangeFromWire(range: WireRowRange | null, limit: number): RowRan
   if (partition.length === 0) throw malformed("range.partition is missing");
   return {
     table,
-    partition: keyValues(partition),
-    ...(lower === null ? {} : { lower: { prefix: keyValues(lower.prefix), inclusive: lower.inclusive } }),
-    ...(upper === null ? {} : { upper: { prefix: keyValues(upper.prefix), inclusive: upper.inclusive } }),
+    partition: keyValuesFromWire(partition),
+    ...(lower === null ? {} : { lower: { prefix: keyValuesFromWire(lower.prefix), inclusive: lower.inclusive } }),
+    ...(upper === null ? {} : { upper: { prefix: keyValuesFromWire(upper.prefix), inclusive: upper.inclusive } }),
     reverse,
     limit,
   };
 }
 
-export function writeFromWire(write: WireRowWrite | null): RowWrite {
-  const { kind: wireKind, key: wireKey, columns } = required(write, "write");
-  const kind = WRITE_KINDS[wireKind];
-  if (kind === undefined) throw malformed("write.kind is missing");
-  const key = keyFromWire(wireKey);
-  return { kind, table: key.table, key, columns: columns.map(columnFromWire) };
-}
-
-/** A mutation of a coordinator: self-describing, not checked against the schema. */
-export function mutationFromWire(message: WireMutation): Mutation {
-  const write = writeFromWire(message.write);
-  const { timestampUs } = message;
-  if (timestampUs <= 0n) throw malformed("a mutation has no timestamp");
-  if (write.kind === "delete" && write.columns.length > 0) throw malformed("a delete has columns");
-  return mutationOf(write, timestampUs);
-}
-
-export function mutationOf(write: RowWrite, timestampUs: TimestampUs): Mutation {
-  const { key, columns } = write;
-  return write.kind === "delete" ? { kind: "delete", key, timestampUs } : { kind: write.kind, key, columns, timestampUs };
+/** A range and where it goes on: a position is a bound of its own, so pages need no token of the server. */
+export function rangeToWire(range: RowRange): WireRowRange {
+  const bound = (given: RowRange["lower"]): WireRangeBound | null =>
+    given === undefined ? null : { prefix: given.prefix.map(cellToWire), inclusive: given.inclusive };
+  const after = range.after === undefined ? undefined : { prefix: range.after, inclusive: false };
+  return {
+    table: range.table,
+    partition: range.partition.map(cellToWire),
+    lower: bound(range.reverse ? range.lower : (after ?? range.lower)),
+    upper: bound(range.reverse ? (after ?? range.upper) : range.upper),
+    reverse: range.reverse,
+  };
 }
 
 /** A live row; `columns` undefined = all. Key columns are in the key only. */
-export function rowToWire(row: Row, columns?: ReadonlySet<string>): object {
-  const shown = [...row.columns].filter(([name]) => columns === undefined || columns.has(name)).sort(byName);
+export function rowToWire(row: Row, columns?: ReadonlySet<string>): WireRow {
+  const shown = columns === undefined ? [...row.columns] : [...row.columns].filter(([name]) => columns.has(name));
+  shown.sort(byName);
   return {
     key: keyToWire(row.key),
     columns: shown.map(([name, value]) => ({ name, value: cellToWire(value) })),
@@ -177,19 +172,26 @@ export function rowToWire(row: Row, columns?: ReadonlySet<string>): object {
   };
 }
 
-export function imageToWire(image: RowImage): object {
+export function imageFromWire(image: WireRowImage): RowImage {
+  const cells = new Map<string, CellImage>();
+  for (const { name, timestampUs, value } of image.cells) cells.set(name, { timestampUs, value: cellFromWire(value) });
+  const { deletedAtUs, markerUs } = image;
+  return {
+    key: keyFromWire(image.key),
+    deletedAtUs: deletedAtUs === 0n ? undefined : deletedAtUs,
+    markerUs: markerUs === 0n ? undefined : markerUs,
+    cells,
+  };
+}
+
+export function imageToWire(image: RowImage): WireRowImage {
   const cells = [...image.cells]
     .sort(byName)
     .map(([name, cell]) => ({ name, timestampUs: cell.timestampUs, value: cellToWire(cell.value) }));
   return { key: keyToWire(image.key), deletedAtUs: image.deletedAtUs ?? 0n, markerUs: image.markerUs ?? 0n, cells };
 }
 
-function columnFromWire(column: WireColumn): ColumnWrite {
-  if (column.name === "") throw malformed("a column has no name");
-  return { column: column.name, value: cellFromWire(column.value) };
-}
-
-function keyValues(values: readonly WireCellValue[]): CellValue[] {
+function keyValuesFromWire(values: readonly WireCellValue[]): CellValue[] {
   return values.map((value) => {
     const cell = cellFromWire(value);
     if (cell === null) throw malformed("a key value is null");

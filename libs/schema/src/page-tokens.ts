@@ -1,7 +1,6 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
 import { decodeRowKey, encodeRowKey, type CellValue, type RowRange } from "@concord/ports";
 import { ConcordError, type Checksum } from "@concord/runtime";
-import { PAGE_TOKEN_BYTES_MAX } from "./limits.ts";
 
 /** Where a page ended, and how many rows of the caller's LIMIT are left. */
 export interface PagePosition {
@@ -9,6 +8,8 @@ export interface PagePosition {
   readonly remaining: number | undefined;
 }
 
+/** Longer than any position: the longest key, and what a token adds. */
+const PAGE_TOKEN_BYTES_MAX = 32 * 1024;
 const FORMAT_VERSION = 1;
 const NO_LIMIT = 0xffffffff;
 const NO_TOKEN = new Uint8Array();

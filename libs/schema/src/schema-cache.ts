@@ -1,12 +1,12 @@
-import { liveRow, type CellValue, type Row, type RowStore } from "@concord/ports";
-import { ConcordError, type Log } from "@concord/runtime";
-import { catalogueOf, definitionFromJson, type SchemaCatalogue, type TableDefinition } from "@concord/schema";
-
-const TABLES_PAGE_ROWS = 200;
-export const TABLES_TABLE = "concord_tables";
-export const VERSIONS_TABLE = "concord_versions";
-export const TABLES_PARTITION: readonly CellValue[] = [{ kind: "text", value: "tables" }];
-export const SCHEMA_VERSION_PARTITION: readonly CellValue[] = [{ kind: "text", value: "schema" }];
+import { liveRow, type CellValue, type Row, type RowKey, type RowStore } from "@concord/ports";
+import { ConcordError, toConcordError, type Log } from "@concord/runtime";
+import { catalogueOf, type SchemaCatalogue } from "./catalogue.ts";
+import { definitionFromJson } from "./definition-json.ts";
+import type { TableDefinition } from "./definition.ts";
+/** Where the schema is kept: one row per table, and one with the version they belong to. */
+export const TABLES_RANGE = { table: "concord_tables", partition: [{ kind: "text", value: "tables" }], reverse: false } as const;
+export const SCHEMA_VERSION_KEY: RowKey = { table: "concord_versions", partition: [{ kind: "text", value: "schema" }], clustering: [] };
+export const TABLES_PAGE_ROWS = 200;
 
 export interface SchemaCacheOptions {
   readonly rows: RowStore;
@@ -14,7 +14,7 @@ export interface SchemaCacheOptions {
   readonly log: Log;
 }
 
-/** The schema as rows of the ring say, read at quorum when somebody needs more than is known (TX3). */
+/** The schema as committed and applied, read at quorum when somebody needs more than is known (TX3). */
 export class SchemaCache {
   readonly #options: SchemaCacheOptions;
   #catalogue: SchemaCatalogue = catalogueOf(0n, []);
@@ -29,10 +29,16 @@ export class SchemaCache {
     return this.#catalogue;
   }
 
+  /** What is known, if that is enough: then nothing has to be waited for and calls keep their order. */
+  known(tables: readonly string[], version: bigint): SchemaCatalogue | undefined {
+    const catalogue = this.#catalogue;
+    return catalogue.version >= version && tables.every((table) => catalogue.tables.has(table)) ? catalogue : undefined;
+  }
+
   /** The schema with at least `version` and all the tables named, as far as they exist. SCHEMA_BEHIND. */
   async having(tables: readonly string[], version: bigint): Promise<SchemaCatalogue> {
-    const known = this.#catalogue;
-    if (known.version >= version && tables.every((table) => known.tables.has(table))) return known;
+    const known = this.known(tables, version);
+    if (known !== undefined) return known;
     await this.reload();
     if (this.#catalogue.version < version) {
       const metadata = { known: String(this.#catalogue.version), asked: String(version) };
@@ -59,7 +65,7 @@ export class SchemaCache {
   /** The version first: the tables read after it are at least that new. */
   async #load(): Promise<void> {
     const { rows, timeoutMs } = this.#options;
-    const [stored] = await rows.read([{ table: VERSIONS_TABLE, partition: SCHEMA_VERSION_PARTITION, clustering: [] }], { timeoutMs });
+    const [stored] = await rows.read([SCHEMA_VERSION_KEY], { timeoutMs });
     const version = liveRow(stored)?.columns.get("version");
     const definitions = await this.#readTables();
     const next = catalogueOf(version?.kind === "bigint" ? version.value : 0n, definitions);
@@ -71,10 +77,10 @@ export class SchemaCache {
     const definitions: TableDefinition[] = [];
     let after: readonly CellValue[] | undefined;
     do {
-      const range = { table: TABLES_TABLE, partition: TABLES_PARTITION, reverse: false, limit: TABLES_PAGE_ROWS };
-      const page = await rows.readRange(after === undefined ? range : { ...range, after }, { timeoutMs });
+      const range = { ...TABLES_RANGE, limit: TABLES_PAGE_ROWS, ...(after === undefined ? {} : { after }) };
+      const page = await rows.readRange(range, { timeoutMs });
       for (const image of page.rows) {
-        const definition = definitionOf(liveRow(image), log);
+        const definition = definitionOfRow(liveRow(image), log);
         if (definition !== undefined) definitions.push(definition);
       }
       after = page.next;
@@ -84,12 +90,12 @@ export class SchemaCache {
 }
 
 /** A definition that does not decode makes its own table unknown, loudly, and no other. */
-function definitionOf(row: Row | undefined, log: Log): TableDefinition | undefined {
+export function definitionOfRow(row: Row | undefined, log: Log): TableDefinition | undefined {
   const text = row?.columns.get("definition");
   try {
     return text?.kind === "text" ? definitionFromJson(text.value) : undefined;
   } catch (thrown) {
-    log.error("a table definition is corrupt", { reason: thrown instanceof Error ? thrown.message : String(thrown) });
+    log.error("a table definition is corrupt", { reason: toConcordError(thrown).message });
     return undefined;
   }
 }

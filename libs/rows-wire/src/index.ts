@@ -1,0 +1,21 @@
+export {
+  cellFromWire,
+  cellToWire,
+  columnFromWire,
+  imageFromWire,
+  imageToWire,
+  keyFromWire,
+  keyToWire,
+  malformed,
+  rangeFromWire,
+  rangeToWire,
+  required,
+  rowToWire,
+  type WireCellValue,
+  type WireColumn,
+  type WireRow,
+  type WireRowImage,
+  type WireRowKey,
+  type WireRowRange,
+} from "./cells.ts";
+export { mutationFromWire, mutationOf, writeFromWire, type WireMutation, type WireRowWrite } from "./writes.ts";

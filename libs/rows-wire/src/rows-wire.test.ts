@@ -1,0 +1,60 @@
+// Messages of proto-loader there and back; what does not fit is refused.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { imageOf, type CellValue, type Mutation } from "@concord/ports";
+import fc from "fast-check";
+import { cellFromWire, cellToWire, imageFromWire, imageToWire, mutationFromWire, writeFromWire, type WireCellValue } from "./index.ts";
+
+/** As proto-loader decodes a oneof: `kind` names the field that is set. */
+const received = (wire: WireCellValue): WireCellValue => ({ ...wire, kind: Object.keys(wire)[0]! });
+
+test("cells: every value survives the way there and back; what has no kind is refused", () => {
+  const value: fc.Arbitrary<CellValue | null> = fc.oneof(
+    fc.constant(null),
+    fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n }).map((one) => ({ kind: "bigint" as const, value: one })),
+    fc.integer().map((one) => ({ kind: "int" as const, value: one })),
+    fc.string().map((one) => ({ kind: "text" as const, value: one })),
+    fc.uint8Array().map((one) => ({ kind: "blob" as const, value: one })),
+    fc.boolean().map((one) => ({ kind: "boolean" as const, value: one })),
+    fc.double().map((one) => ({ kind: "double" as const, value: one })),
+    fc.uuid().map((one) => ({ kind: "uuid" as const, value: one.replaceAll("-", "") })),
+  );
+  fc.assert(
+    fc.property(value, (cell) => {
+      const wire = cellToWire(cell);
+      assert.deepEqual(cellFromWire({ ...wire, kind: Object.keys(wire)[0]! }), cell);
+    }),
+    { seed: 7, numRuns: 200 },
+  );
+  assert.throws(() => cellFromWire({}), { code: "MALFORMED_REQUEST" });
+  assert.throws(() => cellFromWire({ kind: "uuidValue", uuidValue: new Uint8Array(3) }), { code: "MALFORMED_REQUEST" });
+  assert.throws(() => cellFromWire({ kind: "intValue", intValue: 2 ** 40 }), { code: "MALFORMED_REQUEST" });
+});
+
+test("writes: kinds by name; a write without one, a delete with columns or a mutation without timestamp: refused", () => {
+  const key = { table: "t", partition: [received({ bigintValue: 1n })], clustering: [] };
+  const columns = [{ name: "a", value: received({ intValue: 5 }) }];
+  const written = writeFromWire({ kind: "WRITE_KIND_UPDATE", key, columns });
+  assert.deepEqual([written.kind, written.table, written.columns], ["update", "t", [{ column: "a", value: { kind: "int", value: 5 } }]]);
+  assert.throws(() => writeFromWire({ kind: "WRITE_KIND_UNSPECIFIED", key, columns }), /write.kind is missing/);
+  const remove = { kind: "WRITE_KIND_DELETE", key, columns: [] };
+  assert.equal(mutationFromWire({ write: remove, timestampUs: 7n }).kind, "delete");
+  assert.throws(() => mutationFromWire({ write: { ...remove, columns }, timestampUs: 7n }), /a delete has columns/);
+  assert.throws(() => mutationFromWire({ write: remove, timestampUs: 0n }), /no timestamp/);
+});
+
+test("images: tombstones, timestamps and markers survive; blobs share nothing with the frame", () => {
+  const key = { table: "t", partition: [{ kind: "bigint" as const, value: 1n }], clustering: [] };
+  const insert: Mutation = { kind: "insert", key, columns: [{ column: "a", value: null }], timestampUs: 9n };
+  const wire = imageToWire(imageOf(insert));
+  const there = {
+    ...wire,
+    key: { ...wire.key!, partition: wire.key!.partition.map(received) },
+    cells: wire.cells.map((cell) => ({ ...cell, value: received(cell.value!) })),
+  };
+  assert.deepEqual(imageFromWire(there), imageOf(insert));
+  const frame = Uint8Array.of(1, 2, 3);
+  const blob = cellFromWire({ kind: "blobValue", blobValue: frame.subarray(1) });
+  frame.fill(0);
+  assert.deepEqual(blob, { kind: "blob", value: Uint8Array.of(2, 3) });
+});

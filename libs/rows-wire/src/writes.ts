@@ -1,0 +1,44 @@
+/** Row writes and mutations: proto <-> domain. */
+import type { Mutation } from "@concord/ports";
+import type { TimestampUs } from "@concord/runtime";
+import type { RowWrite } from "@concord/schema";
+import { columnFromWire, keyFromWire, malformed, required, type WireColumn, type WireRowKey } from "./cells.ts";
+
+export interface WireRowWrite {
+  readonly kind: string;
+  readonly key: WireRowKey | null;
+  readonly columns: readonly WireColumn[];
+}
+
+export interface WireMutation {
+  readonly write: WireRowWrite | null;
+  readonly timestampUs: bigint;
+}
+
+const WRITE_KINDS: Readonly<Record<string, RowWrite["kind"]>> = {
+  WRITE_KIND_INSERT: "insert",
+  WRITE_KIND_UPDATE: "update",
+  WRITE_KIND_DELETE: "delete",
+};
+
+export function writeFromWire(write: WireRowWrite | null): RowWrite {
+  const { kind: wireKind, key: wireKey, columns } = required(write, "write");
+  const kind = WRITE_KINDS[wireKind];
+  if (kind === undefined) throw malformed("write.kind is missing");
+  const key = keyFromWire(wireKey);
+  return { kind, table: key.table, key, columns: columns.map(columnFromWire) };
+}
+
+/** A mutation of a coordinator: self-describing, not checked against the schema. */
+export function mutationFromWire(message: WireMutation): Mutation {
+  const write = writeFromWire(message.write);
+  const { timestampUs } = message;
+  if (timestampUs <= 0n) throw malformed("a mutation has no timestamp");
+  if (write.kind === "delete" && write.columns.length > 0) throw malformed("a delete has columns");
+  return mutationOf(write, timestampUs);
+}
+
+export function mutationOf(write: RowWrite, timestampUs: TimestampUs): Mutation {
+  const { key, columns } = write;
+  return write.kind === "delete" ? { kind: "delete", key, timestampUs } : { kind: write.kind, key, columns, timestampUs };
+}
