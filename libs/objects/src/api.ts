@@ -108,6 +108,8 @@ export interface ObjectStore {
   deleteBucket(bucket: string): Promise<void>;
   bucketTags(bucket: string): Promise<Readonly<Record<string, string>>>;
   setBucketTags(bucket: string, tags: Readonly<Record<string, string>>): Promise<void>;
+  /** Objects and their bytes; open uploads do not count. */
+  bucketUsage(bucket: string): Promise<{ readonly objects: bigint; readonly bytes: bigint }>;
   // put-object.ts, get-object.ts, delete-object.ts, list-objects.ts, tags.ts, copy-object.ts
   putObject(request: {
     bucket: string;
@@ -149,13 +151,7 @@ export interface ObjectStore {
     source: CopySource;
     digest: CopyDigest;
   }): Promise<Stored>;
-  listParts(request: {
-    bucket: string;
-    key: string;
-    uploadId: bigint;
-    after: number;
-    limit: number;
-  }): Promise<{
+  listParts(request: { bucket: string; key: string; uploadId: bigint; after: number; limit: number }): Promise<{
     readonly parts: readonly ListedPart[];
     readonly next: number | undefined;
     readonly initiatedMs: number;

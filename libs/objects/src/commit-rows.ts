@@ -1,11 +1,19 @@
-import type { MetadataCondition, MetadataOutcome, MetadataRow, MetadataWrite, RowVersion } from "@concord/ports";
+import {
+  sameVersion,
+  type MetadataCommit,
+  type MetadataCondition,
+  type MetadataOutcome,
+  type MetadataRow,
+  type MetadataWrite,
+  type RowVersion,
+} from "@concord/ports";
 import { sleep, toConcordError, type Clock } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
 import type { GarbageRow, ShardHeader } from "./rows.ts";
 import { headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
-import type { PieceName } from "./upload-journal.ts";
+import type { PieceName, Settlement } from "./upload-journal.ts";
 
 /** One attempt to change rows of a key. */
 export interface CommitAttempt {
@@ -39,10 +47,6 @@ export function nextVersion(observed: RowVersion | undefined, clock: Clock, guid
 /** The same row under a higher number: whoever conditions on the version before must fail. The GUID stays its writer's. */
 export function raisedVersion(observed: RowVersion, clock: Clock): RowVersion {
   return { commit: nextCommit(observed, clock), guid: observed.guid };
-}
-
-export function sameVersion(left: RowVersion | undefined, right: RowVersion | undefined): boolean {
-  return left?.commit === right?.commit && left?.guid === right?.guid;
 }
 
 export function putRow(key: Uint8Array, version: RowVersion, row: Row): MetadataWrite {
@@ -95,24 +99,88 @@ export async function decideCommit(
   const rows = await context.metadata.read(attempt.view.partition, [headerKey(), attempt.deciding.key]);
   const [headerRow, deciding] = rows;
   if (deciding !== undefined && isOf(deciding, attempt)) return await decided(attempt, "referenced", { kind: "committed" });
-  context.killPoint("object:before-fence");
-  const header = headerOf(headerRow);
-  const writes = attempt.names.length === 0 ? [] : [garbage];
-  // Somebody's fence has passed it already: it fails whenever it arrives, no second one is needed.
-  const passed = header === undefined || !sameVersion(header.version, attempt.view.header.version);
-  if (header !== undefined && (!passed || writes.length === 0)) writes.push(raiseHeader(context, header));
-  if (writes.length > 0) {
-    // Exactly what was read: it may have arrived since.
-    const conditions: MetadataCondition[] = [
-      { key: headerKey(), version: header?.version },
-      { key: attempt.deciding.key, version: deciding?.version },
-    ];
-    const outcome = await context.metadata.commit({ partition: attempt.view.partition, conditions, writes });
-    context.killPoint("object:after-fence");
-    if (outcome.kind !== "committed") return undefined;
-  }
+  const settled = await fence(context, attempt, headerOf(headerRow), deciding, garbage);
+  if (settled === undefined) return undefined;
   const untouched = attempt.deciding.observed !== undefined && sameVersion(deciding?.version, attempt.deciding.observed);
-  return await decided(attempt, "garbage", { kind: "fenced", applied: untouched ? "no" : "unknown" });
+  return await decided(attempt, settled, { kind: "fenced", applied: untouched ? "no" : "unknown" });
+}
+
+/** From the rows as they were read, in which the attempt is not: it never will be. Undefined: they are other rows by now, or it is not known. */
+async function fence(
+  context: ObjectStoreContext,
+  attempt: CommitAttempt,
+  header: Versioned<ShardHeader> | undefined,
+  deciding: MetadataRow | undefined,
+  garbage: MetadataWrite,
+): Promise<"garbage" | "absent" | undefined> {
+  context.killPoint("object:before-fence");
+  if (header === undefined) return await removePieces(context, attempt.names);
+  // Somebody's fence may have passed it already: it fails whenever it arrives, no second one is needed.
+  const passed = !sameVersion(header.version, attempt.view.header.version);
+  const needed = !passed || header.row.state === "closed" || attempt.names.length === 0;
+  const outcome = await context.metadata.commit({
+    partition: attempt.view.partition,
+    // Exactly what was read: the attempt may have arrived since.
+    conditions: [
+      { key: headerKey(), version: header.version },
+      { key: attempt.deciding.key, version: deciding?.version },
+    ],
+    writes: [...(needed ? [raiseHeader(context, header)] : []), ...(attempt.names.length > 0 ? [garbage] : [])],
+  });
+  context.killPoint("object:after-fence");
+  return outcome.kind === "committed" ? "garbage" : undefined;
+}
+
+/**
+ * Puts pieces to garbage that no row names and no commit in doubt can name. In a closed shard the header is raised with it, so that the
+ * bucket is not forgotten meanwhile (I9). Undefined: not now.
+ */
+async function collectPieces(
+  context: ObjectStoreContext,
+  partition: string,
+  names: readonly PieceName[],
+  garbage: MetadataWrite,
+): Promise<"garbage" | "absent" | undefined> {
+  const [headerRow] = await context.metadata.read(partition, [headerKey()]);
+  const header = headerOf(headerRow);
+  if (header === undefined) return await removePieces(context, names);
+  const outcome = await context.metadata.commit({
+    partition,
+    conditions: [{ key: headerKey(), version: header.version }],
+    writes: [...(header.row.state === "closed" ? [raiseHeader(context, header)] : []), garbage],
+  });
+  return outcome.kind === "committed" ? "garbage" : undefined;
+}
+
+/** Of a bucket that is forgotten: no row can name them, nobody reads them, and no collection would find their garbage row. */
+async function removePieces(context: ObjectStoreContext, names: readonly PieceName[]): Promise<"absent"> {
+  for (const { oid } of names) await context.data.remove(oid);
+  return "absent";
+}
+
+/**
+ * Commits something that may be repeated: one of its conditions names a present row which the commit deletes or puts anew, so it happens
+ * at most once however often it arrives. `doubted`: a conflict that may be this commit's own work. Unknown: still so when time was up.
+ */
+export async function commitRepeatable(
+  context: ObjectStoreContext,
+  commit: MetadataCommit,
+): Promise<
+  | { readonly kind: "committed" }
+  | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[]; readonly doubted: boolean }
+  | { readonly kind: "unknown"; readonly cause: unknown }
+> {
+  const { clock, limits } = context;
+  const giveUpAtMs = clock.monotonicMs() + limits.doubtWaitMs;
+  let pauseMs = limits.doubtPauseMs;
+  for (let doubted = false; ; doubted = true) {
+    const outcome = await context.metadata.commit(commit);
+    if (outcome.kind === "committed") return outcome;
+    if (outcome.kind === "conflict") return { ...outcome, doubted };
+    if (clock.monotonicMs() + pauseMs >= giveUpAtMs) return outcome;
+    await sleep(clock, pauseMs);
+    pauseMs = Math.min(pauseMs * 2, limits.doubtPauseMsMax);
+  }
 }
 
 /** The garbage row of an attempt's own pieces; made once, so that writing it twice is writing it once. */
@@ -136,9 +204,9 @@ export async function giveUpPieces(context: ObjectStoreContext, attempt: Pick<Co
   if (attempt.names.length === 0) return;
   const garbage = garbageOf(context, attempt);
   const put = async (): Promise<boolean> => {
-    const outcome = await context.metadata.commit({ partition: attempt.view.partition, conditions: [], writes: [garbage] });
-    if (outcome.kind !== "committed") return false;
-    for (const name of attempt.names) await name.settle("garbage");
+    const how = await collectPieces(context, attempt.view.partition, attempt.names, garbage);
+    if (how === undefined) return false;
+    for (const name of attempt.names) await name.settle(how);
     return true;
   };
   const done = await put().catch(() => false);
@@ -196,7 +264,7 @@ function viewOf(attempt: CommitAttempt, rows: readonly (MetadataRow | undefined)
 const CLOSED: Versioned<ShardHeader> = { version: { commit: 0n, guid: 0n }, row: { kind: "header", state: "closed", shards: 1 } };
 
 /** Settles the names. A journal that can not take its record leaves the upload unknown to the client, though it is decided. */
-async function decided(attempt: CommitAttempt, how: "referenced" | "garbage", result: CommitResult): Promise<CommitResult> {
+async function decided(attempt: CommitAttempt, how: Settlement, result: CommitResult): Promise<CommitResult> {
   try {
     for (const name of attempt.names) await name.settle(how);
     return result;

@@ -2,6 +2,9 @@
 export interface ObjectLimits {
   /** Objects up to this size live in their row (OGD14). */
   readonly inlineBytesMax: number;
+  /** One upload or part. */
+  readonly pieceBytesMax: number;
+  /** A completed upload. */
   readonly objectBytesMax: number;
   /** Bodies are gathered to chunks of this size before they are written: fewer, larger writes. */
   readonly writeBytes: number;
@@ -11,6 +14,12 @@ export interface ObjectLimits {
   readonly garbageGraceMs: number;
   /** How often a commit is tried against other writers of the same row before WRITE_CONFLICT. */
   readonly commitAttemptsMax: number;
+  /** Every part but the last is at least this large (OG1). */
+  readonly partBytesMin: number;
+  /** A completing upload of which nobody heard for this long may be taken over, aborted or uploaded to (OGD11). */
+  readonly completeStaleMs: number;
+  /** How long a repeated complete is answered as the first (OGD11). */
+  readonly completeRememberedMs: number;
   /** How long a request waits for a commit in doubt to be decided before it answers OUTCOME_UNKNOWN (OGD2). */
   readonly doubtWaitMs: number;
   /** Pauses between tries to decide: the first, and the longest after doubling. */
@@ -21,22 +30,29 @@ export interface ObjectLimits {
   readonly listLimitMax: number;
   /** Rows asked for at once while listing. */
   readonly listPageRows: number;
+  /** Part rows read at once while an object in parts is streamed. */
+  readonly partPageRows: number;
   readonly bucketsCachedMax: number;
 }
 
 export const OBJECT_LIMITS: ObjectLimits = {
   inlineBytesMax: 16 * 1024,
+  pieceBytesMax: 5 * 1024 ** 3,
   objectBytesMax: 5 * 1024 ** 4,
   writeBytes: 1024 * 1024,
   longestRequestMs: 3_600_000,
   garbageGraceMs: 3_600_000,
-  commitAttemptsMax: 32,
+  commitAttemptsMax: 100,
+  partBytesMin: 5 * 1024 * 1024,
+  completeStaleMs: 60_000,
+  completeRememberedMs: 86_400_000,
   doubtWaitMs: 5000,
   doubtPauseMs: 10,
   doubtPauseMsMax: 1000,
   pieceNamesMax: 4,
   listLimitMax: 1000,
   listPageRows: 200,
+  partPageRows: 100,
   bucketsCachedMax: 10_000,
 };
 

@@ -116,6 +116,9 @@ export function instanceKey(name: string): Uint8Array {
   return named(INSTANCE, name);
 }
 
+/** Everything of a bucket's partition but its header and its counters. */
+export const contentSpan = (): KeySpan => ({ from: Uint8Array.of(HEAD), to: afterPrefix(Uint8Array.of(GARBAGE)) });
+
 /** All keys that begin with `prefix`. */
 export function spanOf(prefix: Uint8Array): KeySpan {
   return { from: prefix, to: afterPrefix(prefix) };

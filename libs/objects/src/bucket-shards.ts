@@ -1,0 +1,133 @@
+import { sameVersion } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { findBucket } from "./bucket-row.ts";
+import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { decodeRowAs } from "./row-codec.ts";
+import { afterKey, bucketPartition, contentSpan, headerKey, headSpan, uploadSpan, type KeySpan } from "./row-keys.ts";
+import type { BucketRow, ShardHeader } from "./rows.ts";
+import { headerOf, type Versioned } from "./shard-view.ts";
+
+/**
+ * Headers are changed by whoever owns the bucket's row, whose version is the token: the owner reads the headers, then sees that the row is
+ * still its own, then writes every header anew (I8). An owner that was overtaken between holds versions that its successor has replaced, so
+ * nothing it still sends can apply.
+ */
+type Headers = readonly (Versioned<ShardHeader> | undefined)[];
+
+const EMPTY_PAGE_ROWS = 100;
+
+/** All headers open. False: overtaken. */
+export async function createShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<boolean> {
+  return (await writeHeaders(context, mine, "open")) !== undefined;
+}
+
+/** Closes all shards and looks whether they are empty; opens them again if not (OGD17). */
+export async function removeShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<"empty" | "not-empty" | "overtaken"> {
+  const closed = await writeHeaders(context, mine, "closed");
+  if (closed === undefined) return "overtaken";
+  context.killPoint("bucket:after-close");
+  if (await isEmpty(context, mine.row)) return "empty";
+  return (await changeHeaders(context, mine.row, closed, "open")) === undefined ? "overtaken" : "not-empty";
+}
+
+/** Removes the headers of a removed bucket in which nothing is left, not even garbage. False: something is, or somebody took it over. */
+export async function dropShards(context: ObjectStoreContext, removed: Versioned<BucketRow>): Promise<boolean> {
+  const partitions = partitionsOf(removed.row);
+  const headers = await Promise.all(partitions.map(async (partition) => await readHeader(context, partition)));
+  for (const partition of partitions) {
+    const left = await context.metadata.range(partition, { ...contentSpan(), limit: 1 });
+    if (left.length > 0) return false;
+  }
+  const owner = await findBucket(context, removed.row.name);
+  if (!sameVersion(owner?.version, removed.version)) return false;
+  for (const [shard, partition] of partitions.entries()) {
+    const header = headers[shard];
+    if (header === undefined) continue;
+    const conditions = [{ key: headerKey(), version: header.version }];
+    const outcome = await commitRepeatable(context, { partition, conditions, writes: [{ kind: "delete", key: headerKey() }] });
+    if (outcome.kind !== "committed") return false;
+  }
+  return true;
+}
+
+async function writeHeaders(
+  context: ObjectStoreContext,
+  mine: Versioned<BucketRow>,
+  state: ShardHeader["state"],
+): Promise<Headers | undefined> {
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const headers = await Promise.all(partitionsOf(mine.row).map(async (partition) => await readHeader(context, partition)));
+    const owner = await findBucket(context, mine.row.name);
+    if (!sameVersion(owner?.version, mine.version)) return undefined;
+    const written = await changeHeaders(context, mine.row, headers, state);
+    // A fence may have raised one meanwhile (I3): again.
+    if (written !== undefined) return written;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others change this bucket");
+}
+
+/** Every header in place of exactly the one that was read; undefined: one of them was another by then. */
+async function changeHeaders(
+  context: ObjectStoreContext,
+  bucket: BucketRow,
+  headers: Headers,
+  state: ShardHeader["state"],
+): Promise<Headers | undefined> {
+  const guid = await context.guids.next();
+  const row: ShardHeader = { kind: "header", state, shards: bucket.shards };
+  const written = await Promise.all(
+    partitionsOf(bucket).map(async (partition, shard) => await changeHeader(context, partition, headers[shard], guid, row)),
+  );
+  return written.includes(undefined) ? undefined : written;
+}
+
+async function changeHeader(
+  context: ObjectStoreContext,
+  partition: string,
+  found: Versioned<ShardHeader> | undefined,
+  guid: bigint,
+  row: ShardHeader,
+): Promise<Versioned<ShardHeader> | undefined> {
+  const version = nextVersion(found?.version, context.clock, guid);
+  const outcome = await commitRepeatable(context, {
+    partition,
+    conditions: [{ key: headerKey(), version: found?.version }],
+    writes: [putRow(headerKey(), version, row)],
+  });
+  if (outcome.kind === "unknown") {
+    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the bucket was changed", { cause: outcome.cause });
+  }
+  const done = outcome.kind === "committed" || sameVersion(outcome.rows[0]?.version, version);
+  return done ? { version, row } : undefined;
+}
+
+async function readHeader(context: ObjectStoreContext, partition: string): Promise<Versioned<ShardHeader> | undefined> {
+  const [found] = await context.metadata.read(partition, [headerKey()]);
+  return headerOf(found);
+}
+
+/** No objects and no uploads that somebody may go on with; garbage and remembered completions outlive the bucket. */
+async function isEmpty(context: ObjectStoreContext, bucket: BucketRow): Promise<boolean> {
+  for (const partition of partitionsOf(bucket)) {
+    const { from, to } = headSpan();
+    const heads = await context.metadata.range(partition, { from, to, limit: 1 });
+    if (heads.length > 0 || (await hasOpenUpload(context, partition, uploadSpan()))) return false;
+  }
+  return true;
+}
+
+async function hasOpenUpload(context: ObjectStoreContext, partition: string, span: KeySpan): Promise<boolean> {
+  let { from } = span;
+  for (;;) {
+    const rows = await context.metadata.range(partition, { from, to: span.to, limit: EMPTY_PAGE_ROWS });
+    if (rows.some((row) => decodeRowAs("upload", row.value).state.kind !== "done")) return true;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < EMPTY_PAGE_ROWS) return false;
+    from = afterKey(last.key);
+  }
+}
+
+function partitionsOf(bucket: BucketRow): readonly string[] {
+  return Array.from({ length: bucket.shards }, (_, shard) => bucketPartition(bucket.name, shard));
+}

@@ -1,0 +1,151 @@
+import { assert, ConcordError } from "@concord/runtime";
+import type { BucketInfo } from "./api.ts";
+import { createShards, dropShards, removeShards } from "./bucket-shards.ts";
+import { commitBucket, findBucket, scanBuckets } from "./bucket-row.ts";
+import { commitRepeatable } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { checkBucketName, checkTags } from "./names.ts";
+import { bucketKey, SYSTEM_PARTITION } from "./row-keys.ts";
+import type { BucketRow } from "./rows.ts";
+import { readBucket, type Versioned } from "./shard-view.ts";
+
+/**
+ * Makes a bucket, in steps that whoever comes next can finish: its row (making), its headers (open), its row (open). The same tenant's
+ * bucket is there already: fine (S3). BUCKET_EXISTS: it is another tenant's.
+ */
+export async function createBucket(
+  context: ObjectStoreContext,
+  request: { readonly bucket: string; readonly tenant: string; readonly region: string },
+): Promise<void> {
+  checkBucketName(request.bucket);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await findBucket(context, request.bucket);
+    switch (found?.row.state) {
+      case "open":
+        if (found.row.tenant === request.tenant) return;
+        throw new ConcordError("BUCKET_EXISTS", "the name belongs to somebody else", { metadata: { bucket: request.bucket } });
+      case "removing":
+        // Somebody's removal, running or broken off: finish or undo it, and look again.
+        await removeBucket(context, found);
+        break;
+      case "making":
+      case "removed":
+      case undefined:
+        if (await makeBucket(context, request, found)) return;
+        break;
+    }
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others change this bucket");
+}
+
+/** BUCKET_UNKNOWN, also for one that is being made. */
+export async function headBucket(context: ObjectStoreContext, bucket: string): Promise<BucketInfo> {
+  return infoOf((await readBucket(context, bucket)).row);
+}
+
+/** A tenant's buckets by name. */
+export async function listBuckets(context: ObjectStoreContext, tenant: string): Promise<readonly BucketInfo[]> {
+  const buckets: BucketInfo[] = [];
+  for await (const { row } of scanBuckets(context)) {
+    if (row.tenant === tenant && (row.state === "open" || row.state === "removing")) buckets.push(infoOf(row));
+  }
+  return buckets;
+}
+
+/** BUCKET_UNKNOWN, BUCKET_NOT_EMPTY (objects, or uploads that are open), WRITE_CONFLICT. */
+export async function deleteBucket(context: ObjectStoreContext, bucket: string): Promise<void> {
+  await readBucket(context, bucket);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await findBucket(context, bucket);
+    // Somebody else finished the removal meanwhile.
+    if (found === undefined || found.row.state === "removed" || found.row.state === "making") return;
+    switch (await removeBucket(context, found)) {
+      case "removed":
+        return;
+      case "not-empty":
+        throw new ConcordError("BUCKET_NOT_EMPTY", "the bucket has objects or open uploads", { metadata: { bucket } });
+      case "overtaken":
+        break;
+    }
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others change this bucket");
+}
+
+export async function bucketTags(context: ObjectStoreContext, bucket: string): Promise<Readonly<Record<string, string>>> {
+  return (await readBucket(context, bucket)).row.tags;
+}
+
+export async function setBucketTags(context: ObjectStoreContext, bucket: string, tags: Readonly<Record<string, string>>): Promise<void> {
+  checkTags("bucket", tags);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await readBucket(context, bucket);
+    // A removal that runs owns the row: another version would take it over.
+    if (found.row.state !== "open") break;
+    if ((await commitBucket(context, found, { ...found.row, tags })) !== undefined) return;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
+}
+
+/** At start: buckets whose making or removal broke off are finished, or undone. */
+export async function settleBuckets(context: ObjectStoreContext): Promise<number> {
+  let settled = 0;
+  for await (const found of scanBuckets(context)) {
+    if (found.row.state === "making") {
+      const { name: bucket, tenant, region } = found.row;
+      await makeBucket(context, { bucket, tenant, region }, found);
+      settled += 1;
+    } else if (found.row.state === "removing") {
+      await removeBucket(context, found);
+      settled += 1;
+    }
+  }
+  return settled;
+}
+
+/** For garbage collection: the row of a removed bucket goes when nothing is left of it. True: it went. */
+export async function forgetBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<boolean> {
+  assert(found.row.state === "removed", "only a removed bucket is forgotten");
+  if (!(await dropShards(context, found))) return false;
+  const key = bucketKey(found.row.name);
+  const outcome = await commitRepeatable(context, {
+    partition: SYSTEM_PARTITION,
+    conditions: [{ key, version: found.version }],
+    writes: [{ kind: "delete", key }],
+  });
+  return outcome.kind === "committed";
+}
+
+/** False: somebody else was faster. */
+async function makeBucket(
+  context: ObjectStoreContext,
+  { bucket, tenant, region }: { readonly bucket: string; readonly tenant: string; readonly region: string },
+  found: Versioned<BucketRow> | undefined,
+): Promise<boolean> {
+  // Rows of a removed bucket may still be garbage in its old shards: the number stays until they are gone.
+  const shards = found?.row.shards ?? context.shards;
+  const createdMs = context.clock.nowMs();
+  const row: BucketRow = { kind: "bucket", name: bucket, tenant, region, createdMs, shards, state: "making", tags: {} };
+  const mine = await commitBucket(context, found, row);
+  context.killPoint("bucket:after-making");
+  if (mine === undefined) return false;
+  if (!(await createShards(context, mine))) return false;
+  context.killPoint("bucket:after-headers");
+  return (await commitBucket(context, mine, { ...row, state: "open" })) !== undefined;
+}
+
+/** `overtaken`: somebody else goes on with it, or it is over. */
+async function removeBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<"removed" | "not-empty" | "overtaken"> {
+  const mine = await commitBucket(context, found, { ...found.row, state: "removing" });
+  context.killPoint("bucket:after-removing");
+  if (mine === undefined) return "overtaken";
+  const outcome = await removeShards(context, mine);
+  context.killPoint("bucket:after-shards");
+  if (outcome === "overtaken") return outcome;
+  const state = outcome === "empty" ? "removed" : "open";
+  if ((await commitBucket(context, mine, { ...mine.row, state })) === undefined) return "overtaken";
+  return outcome === "empty" ? "removed" : "not-empty";
+}
+
+function infoOf({ name, tenant, region, createdMs }: BucketRow): BucketInfo {
+  return { name, tenant, region, createdMs };
+}

@@ -1,0 +1,39 @@
+import type { CopyDigest, CopySource, FoundObject, ObjectStore, Stored, UploadBody } from "./api.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { getObject } from "./get-object.ts";
+import { checkCopyCondition } from "./preconditions.ts";
+import { putObject } from "./put-object.ts";
+
+/** A copy has pieces of its own: no two objects share one (OGD12). */
+export async function copyObject(context: ObjectStoreContext, request: Parameters<ObjectStore["copyObject"]>[0]): Promise<Stored> {
+  const found = await openCopySource(context, request.source);
+  const { attributes } = found.object;
+  const copied = request.attributes ?? attributes;
+  return await putObject(context, {
+    bucket: request.bucket,
+    key: request.key,
+    body: copyBody(found, request.digest),
+    attributes: { ...copied, tags: request.tags ?? attributes.tags },
+    precondition: request.precondition,
+  });
+}
+
+/** The source as it is now, if its conditions hold. */
+export async function openCopySource(context: ObjectStoreContext, source: CopySource): Promise<FoundObject> {
+  const { bucket, key, range, precondition } = source;
+  const found = await getObject(context, { bucket, key, range, precondition: {}, part: undefined });
+  checkCopyCondition(precondition, found.object);
+  return found;
+}
+
+/** What is read from one object as the body of another, digested on the way. */
+export function copyBody(found: FoundObject, makeDigest: CopyDigest): UploadBody {
+  const digest = makeDigest(found.object.checksum?.algorithm);
+  async function* digested(): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const chunk of found.bytes) {
+      digest.update(chunk);
+      yield chunk;
+    }
+  }
+  return { lengthBytes: found.lengthBytes, chunks: digested(), finish: () => digest.finish() };
+}

@@ -1,0 +1,63 @@
+import { ConcordError } from "@concord/runtime";
+import { commitRepeatable, putGarbage } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { countUsage, headOf, leftBy } from "./head-row.ts";
+import { checkKey } from "./names.ts";
+import { headKey } from "./row-keys.ts";
+import type { StoredObject } from "./rows.ts";
+import { headerCondition, viewShard, type ShardView, type Versioned } from "./shard-view.ts";
+
+type Deletion = "deleted" | "changed";
+
+/**
+ * Removes the object, if there is one. One batch: the head row goes, exactly its pieces are garbage (I4), the usage falls.
+ * BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN.
+ */
+export async function deleteObject(
+  context: ObjectStoreContext,
+  { bucket, key }: { readonly bucket: string; readonly key: string },
+): Promise<void> {
+  checkKey(key);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
+    const found = headOf(view);
+    if (found === undefined) return;
+    if ((await commitDelete(context, view, found)) === "deleted") return;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
+
+async function commitDelete(context: ObjectStoreContext, view: ShardView, found: Versioned<StoredObject>): Promise<Deletion> {
+  const { bucket, key } = view;
+  const guid = await context.guids.next();
+  const left = leftBy(found.row);
+  const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version });
+  context.killPoint("object:before-delete");
+  const outcome = await commitRepeatable(context, {
+    partition: view.partition,
+    conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
+    writes: [
+      { kind: "delete", key: headKey(key) },
+      ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
+      ...countUsage(found.row, undefined),
+    ],
+  }).catch(async (error: unknown) => {
+    // The store rejects only what it did not do.
+    await record.settle();
+    throw error;
+  });
+  context.killPoint("object:after-delete");
+  if (outcome.kind === "unknown") {
+    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was deleted", { cause: outcome.cause });
+  }
+  await record.settle();
+  if (outcome.kind === "committed") return "deleted";
+  const now = outcome.rows[1];
+  // Its own work, arrived after all; or somebody else's. Gone it is.
+  if (now === undefined) return "deleted";
+  // Of a newer object it can not be told whether it replaced the old one or came after the delete; a second delete would be one too many.
+  if (outcome.doubted && now.version.guid !== found.version.guid) {
+    throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether it was deleted");
+  }
+  return "changed";
+}

@@ -1,0 +1,161 @@
+import { ConcordError, unreachable } from "@concord/runtime";
+import type { ByteRange, FoundObject, Precondition } from "./api.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { headOf, objectUnknown } from "./head-row.ts";
+import { checkReadCondition } from "./preconditions.ts";
+import { decodeRowAs } from "./row-codec.ts";
+import { headKey, partKey } from "./row-keys.ts";
+import type { Content, PartRow, StoredObject } from "./rows.ts";
+import { viewShard, type ShardView } from "./shard-view.ts";
+
+interface Span {
+  readonly offset: number;
+  readonly lengthBytes: number;
+}
+
+/** A stretch of one part. */
+interface PartSpan extends Span {
+  readonly number: number;
+}
+
+type Parts = Extract<Content, { readonly kind: "parts" }>;
+
+/** BUCKET_UNKNOWN, OBJECT_UNKNOWN, NOT_MODIFIED, PRECONDITION_FAILED. */
+export async function headObject(
+  context: ObjectStoreContext,
+  request: { readonly bucket: string; readonly key: string; readonly precondition: Precondition },
+): Promise<StoredObject> {
+  const { object } = await find(context, request.bucket, request.key);
+  checkReadCondition(request.precondition, object);
+  return object;
+}
+
+/**
+ * The object as it is now: an overwrite or delete while its bytes are streamed does not touch them, since garbage waits longer than
+ * the longest request (OGD10). Also RANGE_UNSATISFIABLE; CORRUPT_DATA while streaming.
+ */
+export async function getObject(
+  context: ObjectStoreContext,
+  request: {
+    readonly bucket: string;
+    readonly key: string;
+    readonly range: ByteRange | undefined;
+    readonly precondition: Precondition;
+    readonly part: number | undefined;
+  },
+): Promise<FoundObject> {
+  const endsAtMs = context.clock.monotonicMs() + context.limits.longestRequestMs;
+  const { view, object } = await find(context, request.bucket, request.key);
+  checkReadCondition(request.precondition, object);
+  if (request.range !== undefined && request.part !== undefined) {
+    throw new ConcordError("MALFORMED_REQUEST", "either a range or a part number");
+  }
+  const span = request.part === undefined ? spanOfRange(object, request.range) : spanOfPart(object, request.part);
+  return { object, ...span, bytes: until(context, endsAtMs, contentBytes(context, view, object.content, span)) };
+}
+
+async function find(context: ObjectStoreContext, bucket: string, key: string): Promise<{ view: ShardView; object: StoredObject }> {
+  const view = await viewShard(context, "read", bucket, key, [headKey(key)]);
+  const found = headOf(view);
+  if (found === undefined) throw objectUnknown(key);
+  return { view, object: found.row };
+}
+
+/** As RFC 9110, 14.1.2 has it: a last byte behind the end is the end, a suffix longer than the object is all of it. */
+export function spanOfRange({ sizeBytes }: StoredObject, range: ByteRange | undefined): Span {
+  if (range === undefined) return { offset: 0, lengthBytes: sizeBytes };
+  const { first, last } = range;
+  const offset = first ?? Math.max(0, sizeBytes - (last ?? 0));
+  const end = first === undefined || last === undefined ? sizeBytes : Math.min(last + 1, sizeBytes);
+  if (offset >= end) {
+    throw new ConcordError("RANGE_UNSATISFIABLE", "the object has no such bytes", { metadata: { sizeBytes: String(sizeBytes) } });
+  }
+  return { offset, lengthBytes: end - offset };
+}
+
+/** An object that was not uploaded in parts is its own part 1. */
+export function spanOfPart(object: StoredObject, part: number): Span {
+  if (object.content.kind !== "parts" && part === 1) return { offset: 0, lengthBytes: object.sizeBytes };
+  let offset = 0;
+  for (const { number, lengthBytes } of object.content.kind === "parts" ? object.content.parts : []) {
+    if (number === part) return { offset, lengthBytes };
+    offset += lengthBytes;
+  }
+  throw new ConcordError("RANGE_UNSATISFIABLE", "the object has no such part", { metadata: { part: String(part) } });
+}
+
+function contentBytes(context: ObjectStoreContext, view: ShardView, content: Content, span: Span): AsyncIterable<Uint8Array> {
+  switch (content.kind) {
+    case "inline":
+      return once(content.bytes.subarray(span.offset, span.offset + span.lengthBytes));
+    case "piece":
+      return context.data.read(content.oid, span.offset, span.lengthBytes);
+    case "parts":
+      return partBytes(context, view, content, span);
+    default:
+      return unreachable(content);
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  if (bytes.length > 0) yield bytes;
+}
+
+/** Part rows are read as the stream gets to them; a done upload's never change, and stay as long as its pieces (OGD11). */
+async function* partBytes(
+  context: ObjectStoreContext,
+  view: ShardView,
+  content: Parts,
+  span: Span,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const touched = touchedParts(content, span);
+  for (let at = 0; at < touched.length; at += context.limits.partPageRows) {
+    const page = touched.slice(at, at + context.limits.partPageRows);
+    const rows = await readParts(context, view, content, page);
+    for (const [index, part] of page.entries()) yield* context.data.read(rows[index]!.oid, part.offset, part.lengthBytes);
+  }
+}
+
+async function readParts(
+  context: ObjectStoreContext,
+  view: ShardView,
+  content: Parts,
+  page: readonly PartSpan[],
+): Promise<readonly PartRow[]> {
+  const keys = page.map(({ number }) => partKey(view.key, content.uploadId, number));
+  const rows = await context.metadata.read(view.partition, keys);
+  return rows.map((row, index) => {
+    if (row !== undefined) return decodeRowAs("part", row.value);
+    context.metrics.count("objects_dangling_total");
+    throw new ConcordError("CORRUPT_DATA", `part ${page[index]!.number} of the object has no row`);
+  });
+}
+
+/** Which bytes of which parts a span touches. */
+export function touchedParts(content: Parts, span: Span): readonly PartSpan[] {
+  const touched: PartSpan[] = [];
+  const end = span.offset + span.lengthBytes;
+  let at = 0;
+  for (const { number, lengthBytes } of content.parts) {
+    const from = Math.max(span.offset, at);
+    const to = Math.min(end, at + lengthBytes);
+    if (from < to) touched.push({ number, offset: from - at, lengthBytes: to - from });
+    at += lengthBytes;
+  }
+  return touched;
+}
+
+/** A stream that goes on longer than garbage waits could lose its bytes under way: it is ended (OGD10). */
+async function* until(
+  context: ObjectStoreContext,
+  endsAtMs: number,
+  bytes: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const chunk of bytes) {
+    if (context.clock.monotonicMs() > endsAtMs) {
+      context.metrics.count("objects_streams_ended_total");
+      throw new ConcordError("DEADLINE_EXCEEDED", "the download took longer than the longest request", { applied: "no" });
+    }
+    yield chunk;
+  }
+}

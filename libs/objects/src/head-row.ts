@@ -1,0 +1,44 @@
+import type { MetadataRow, MetadataWrite } from "@concord/ports";
+import { ConcordError, unreachable } from "@concord/runtime";
+import { decodeRowAs } from "./row-codec.ts";
+import { usageKey } from "./row-keys.ts";
+import type { GarbageRow, StoredObject } from "./rows.ts";
+import type { ShardView, Versioned } from "./shard-view.ts";
+
+/** The current object of a key. */
+export function objectOf(row: MetadataRow | undefined): Versioned<StoredObject> | undefined {
+  return row === undefined ? undefined : { version: row.version, row: decodeRowAs("object", row.value) };
+}
+
+/** Of a view whose first row is the head. */
+export function headOf(view: ShardView): Versioned<StoredObject> | undefined {
+  return objectOf(view.rows[0]);
+}
+
+export function objectUnknown(key: string): ConcordError {
+  return new ConcordError("OBJECT_UNKNOWN", "there is no such object", { metadata: { key } });
+}
+
+/** What a replaced or deleted object leaves behind (I4); undefined: nothing. */
+export function leftBy(object: StoredObject | undefined): GarbageRow["what"] | undefined {
+  if (object === undefined) return undefined;
+  const { content } = object;
+  switch (content.kind) {
+    case "inline":
+      return undefined;
+    case "piece":
+      return { kind: "pieces", oids: [content.oid] };
+    case "parts":
+      return { kind: "upload", uploadId: content.uploadId };
+    default:
+      return unreachable(content);
+  }
+}
+
+/** Objects and bytes of a shard, changed in the same batch as the head row, so exact (OGD16). */
+export function countUsage(before: StoredObject | undefined, after: StoredObject | undefined): readonly MetadataWrite[] {
+  const objects = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
+  const bytes = (after?.sizeBytes ?? 0) - (before?.sizeBytes ?? 0);
+  if (objects === 0 && bytes === 0) return [];
+  return [{ kind: "add", key: usageKey(), amounts: [BigInt(objects), BigInt(bytes)] }];
+}

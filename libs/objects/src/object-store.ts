@@ -1,0 +1,55 @@
+import { assert, ConcordError } from "@concord/runtime";
+import type { ObjectStore } from "./api.ts";
+import { BucketCache } from "./bucket-cache.ts";
+import { bucketTags, createBucket, deleteBucket, headBucket, listBuckets, setBucketTags } from "./buckets.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { copyObject } from "./copy-object.ts";
+import { deleteObject } from "./delete-object.ts";
+import { getObject, headObject } from "./get-object.ts";
+import { OBJECT_LIMITS, SHARDS_MAX, type ObjectLimits } from "./limits.ts";
+import { listObjects } from "./list-objects.ts";
+import { putObject } from "./put-object.ts";
+import { objectTags, setObjectTags } from "./tags.ts";
+import { bucketUsage } from "./usage.ts";
+
+/** The context of a store; what is left out of `limits` is as in OBJECT_LIMITS. */
+export function objectStoreContext(
+  parts: Omit<ObjectStoreContext, "limits" | "buckets"> & { readonly limits?: Partial<ObjectLimits> },
+): ObjectStoreContext {
+  const limits = { ...OBJECT_LIMITS, ...parts.limits };
+  assert(parts.shards >= 1 && parts.shards <= SHARDS_MAX, "a bucket has shards");
+  assert(limits.garbageGraceMs >= limits.longestRequestMs, "garbage waits at least as long as the longest request (OGD10)");
+  return { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax) };
+}
+
+/** The store of one gateway. Several may share its metadata and data (OG13). */
+export function createObjectStore(context: ObjectStoreContext): ObjectStore {
+  return {
+    createBucket: (request) => createBucket(context, request),
+    headBucket: (bucket) => headBucket(context, bucket),
+    listBuckets: (tenant) => listBuckets(context, tenant),
+    deleteBucket: (bucket) => deleteBucket(context, bucket),
+    bucketTags: (bucket) => bucketTags(context, bucket),
+    setBucketTags: (bucket, tags) => setBucketTags(context, bucket, tags),
+    bucketUsage: (bucket) => bucketUsage(context, bucket),
+    putObject: (request) => putObject(context, request),
+    getObject: (request) => getObject(context, request),
+    headObject: (request) => headObject(context, request),
+    deleteObject: (request) => deleteObject(context, request),
+    listObjects: (request) => listObjects(context, request),
+    objectTags: (bucket, key) => objectTags(context, bucket, key),
+    setObjectTags: (bucket, key, tags) => setObjectTags(context, bucket, key, tags),
+    copyObject: (request) => copyObject(context, request),
+    createUpload: refuse,
+    putPart: refuse,
+    copyPart: refuse,
+    listParts: refuse,
+    listUploads: refuse,
+    completeUpload: refuse,
+    abortUpload: refuse,
+  };
+}
+
+function refuse(): Promise<never> {
+  return Promise.reject(new ConcordError("UNIMPLEMENTED", "uploads in parts are not served yet"));
+}

@@ -1,0 +1,59 @@
+import { ConcordError } from "@concord/runtime";
+import type { Precondition } from "./api.ts";
+import type { StoredObject } from "./rows.ts";
+
+/**
+ * Conditions of a read in the order of RFC 9110, 13.2.2: If-Match, else If-Unmodified-Since: PRECONDITION_FAILED; then If-None-Match, else
+ * If-Modified-Since: NOT_MODIFIED.
+ */
+export function checkReadCondition(condition: Precondition, object: StoredObject): void {
+  if (condition.ifMatch !== undefined) {
+    if (!names(condition.ifMatch, object)) throw failed("If-Match");
+  } else if (condition.ifUnmodifiedSinceMs !== undefined && modifiedAfter(object, condition.ifUnmodifiedSinceMs)) {
+    throw failed("If-Unmodified-Since");
+  }
+  if (condition.ifNoneMatch !== undefined) {
+    if (names(condition.ifNoneMatch, object)) throw notModified(object);
+  } else if (condition.ifModifiedSinceMs !== undefined && !modifiedAfter(object, condition.ifModifiedSinceMs)) {
+    throw notModified(object);
+  }
+}
+
+/** The same rules for the source of a copy, where "not modified" is a failed condition too (S3). */
+export function checkCopyCondition(condition: Precondition, object: StoredObject): void {
+  try {
+    checkReadCondition(condition, object);
+  } catch (error) {
+    if (error instanceof ConcordError && error.code === "NOT_MODIFIED") throw failed("the copy source's condition");
+    throw error;
+  }
+}
+
+/** Conditions of a write, against what the key holds now. OBJECT_UNKNOWN: If-Match where there is nothing (S3). */
+export function checkWriteCondition(condition: Precondition, object: StoredObject | undefined): void {
+  if (condition.ifMatch !== undefined) {
+    if (object === undefined) throw new ConcordError("OBJECT_UNKNOWN", "If-Match: there is no such object");
+    if (!names(condition.ifMatch, object)) throw failed("If-Match");
+  }
+  if (condition.ifNoneMatch !== undefined && object !== undefined && names(condition.ifNoneMatch, object)) throw failed("If-None-Match");
+}
+
+function names(etags: readonly string[], object: StoredObject): boolean {
+  return etags.includes("*") || etags.includes(object.etag);
+}
+
+/** Dates in headers have whole seconds. */
+function modifiedAfter(object: StoredObject, timeMs: number): boolean {
+  return Math.floor(object.modifiedMs / 1000) > Math.floor(timeMs / 1000);
+}
+
+function failed(condition: string): ConcordError {
+  return new ConcordError("PRECONDITION_FAILED", `${condition} does not hold`, { metadata: { condition } });
+}
+
+/** The caller answers with the headers of the object, so the error tells them. */
+function notModified(object: StoredObject): ConcordError {
+  return new ConcordError("NOT_MODIFIED", "the object was not modified", {
+    metadata: { etag: object.etag, modifiedMs: String(object.modifiedMs) },
+  });
+}

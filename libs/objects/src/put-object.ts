@@ -1,0 +1,134 @@
+import { ConcordError, toConcordError } from "@concord/runtime";
+import type { Precondition, Stored, UploadBody } from "./api.ts";
+import { commitOrResolve, giveUpPieces, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { countUsage, headOf, leftBy } from "./head-row.ts";
+import { checkAttributes, checkKey } from "./names.ts";
+import { checkWriteCondition } from "./preconditions.ts";
+import { headKey } from "./row-keys.ts";
+import type { ObjectAttributes, StoredObject } from "./rows.ts";
+import { viewShard, type ShardView } from "./shard-view.ts";
+import { storeBody, type StoredBody } from "./store-body.ts";
+
+export interface PutRequest {
+  readonly bucket: string;
+  readonly key: string;
+  readonly body: UploadBody;
+  readonly attributes: ObjectAttributes;
+  readonly precondition: Precondition;
+}
+
+/** An upload whose bytes are safe: what is left is its row. */
+interface Upload {
+  readonly guid: bigint;
+  readonly body: StoredBody;
+  readonly attributes: ObjectAttributes;
+  readonly precondition: Precondition;
+}
+
+/**
+ * Stores an object, or replaces one: readers see the old or the new one, never a mixture, and it is durable when this resolves.
+ * PRECONDITION_FAILED, OBJECT_UNKNOWN (If-Match of nothing), BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN: it may be stored (OGD2).
+ */
+export async function putObject(context: ObjectStoreContext, request: PutRequest): Promise<Stored> {
+  const { bucket, key, attributes, precondition } = request;
+  checkKey(key);
+  checkAttributes(attributes);
+  // 1. What is there now. An upload that must be refused is refused before its body; and the version that the first commit names is read
+  //    before the piece exists, so a commit of ours after our epoch was recovered finds its fence (OGD3).
+  const guid = await context.guids.next();
+  const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
+  checkWriteCondition(precondition, headOf(view)?.row);
+  // 2. The bytes: small ones stay in memory, others go to a sealed piece (I1).
+  const piece = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
+  const body = await storeBody(context, request.body, { view, piece, inlineBytesMax: context.limits.inlineBytesMax });
+  // 3. The row: one commit, visible and durable at once.
+  return await commitUpload(context, view, { guid, body, attributes, precondition });
+}
+
+/** The loser of a race looks at the row that won and tries again; the bytes stay where they are (OGD4). */
+async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload: Upload): Promise<Stored> {
+  let view = seen;
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const object = newObject(context, upload);
+    const result = await commitHead(context, view, upload, object);
+    switch (result.kind) {
+      case "committed":
+        return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
+      case "conflict":
+        view = await lookAgain(context, result.view, upload);
+        break;
+      case "fenced":
+        throw fencedError(result.applied);
+      case "in-doubt":
+        throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was stored", { cause: result.cause });
+    }
+  }
+  await giveUpPieces(context, { view, guid: upload.guid, names: upload.body.names });
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
+
+/** One batch: the head row, the garbage of what it replaces (I4), the usage; conditional on exactly what was seen. */
+async function commitHead(context: ObjectStoreContext, view: ShardView, upload: Upload, object: StoredObject): Promise<CommitResult> {
+  const { guid, body } = upload;
+  const old = headOf(view);
+  const left = leftBy(old?.row);
+  const key = headKey(view.key);
+  try {
+    return await commitOrResolve(context, {
+      view,
+      guid,
+      deciding: { key, observed: old?.version },
+      conditions: [],
+      writes: [
+        putRow(key, nextVersion(old?.version, context.clock, guid), object),
+        ...(left === undefined ? [] : [putGarbage(context, guid, { bucket: view.bucket, key: view.key, what: left })]),
+        ...countUsage(old?.row, object),
+      ],
+      names: body.names,
+    });
+  } catch (error) {
+    // The store rejects only what it did not do.
+    await giveUpPieces(context, { view, guid, names: body.names });
+    throw error;
+  }
+}
+
+/** After a lost race: whether the upload is still wanted, by what is there now. */
+async function lookAgain(context: ObjectStoreContext, current: ShardView, upload: Upload): Promise<ShardView> {
+  context.metrics.count("objects_commit_conflicts_total");
+  const { guid, body } = upload;
+  let view = current;
+  try {
+    if (current.header.row.state !== "open") view = await viewShard(context, "write", current.bucket, current.key, [headKey(current.key)]);
+    checkWriteCondition(upload.precondition, headOf(view)?.row);
+  } catch (error) {
+    await giveUpPieces(context, { view: current, guid, names: body.names });
+    throw error;
+  }
+  await confirmNames(context, body);
+  return view;
+}
+
+/** After a row was read again: a piece of a closed epoch may be garbage by now, and is recovery's (OGD3, I5). */
+async function confirmNames(context: ObjectStoreContext, body: StoredBody): Promise<void> {
+  for (const name of body.names) {
+    try {
+      await name.confirmLive();
+    } catch (error) {
+      if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(name.oid);
+      throw error;
+    }
+  }
+}
+
+/** The bytes are garbage, so the client must send them again. */
+function fencedError(applied: "no" | "unknown"): ConcordError {
+  if (applied === "no") return new ConcordError("REPLICAS_UNAVAILABLE", "the store lost the commit; the object was not stored");
+  return new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the object was stored; it is not there now");
+}
+
+function newObject(context: ObjectStoreContext, { body, attributes }: Upload): StoredObject {
+  const { content, sizeBytes, md5Hex, checksum } = body;
+  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum };
+}

@@ -1,0 +1,88 @@
+import { compareBytes, type MetadataRow } from "@concord/ports";
+import type { ObjectStoreContext } from "./context.ts";
+import { afterKey, type KeySpan } from "./row-keys.ts";
+
+/** Rows of one kind of all shards in one order. */
+export interface MergedRows {
+  /** The next row; undefined: there are no more. */
+  peek(): Promise<MetadataRow | undefined>;
+  /** Goes behind the row that was peeked. */
+  take(): void;
+  /** Goes on with the first row at or behind this key. */
+  seek(from: Uint8Array): void;
+}
+
+/** After a jump few rows are asked for: often the next thing is another jump. */
+const FIRST_PAGE_ROWS = 8;
+const PAGE_GROWTH = 4;
+
+export function mergeShards(context: ObjectStoreContext, partitions: readonly string[], span: KeySpan): MergedRows {
+  const cursors = partitions.map((partition) => new ShardCursor(context, partition, span));
+  let first: ShardCursor | undefined;
+  return {
+    async peek() {
+      const rows = await Promise.all(cursors.map((cursor) => cursor.peek()));
+      first = undefined;
+      let smallest: MetadataRow | undefined;
+      for (const [at, row] of rows.entries()) {
+        if (row === undefined || (smallest !== undefined && compareBytes(row.key, smallest.key) >= 0)) continue;
+        smallest = row;
+        first = cursors[at];
+      }
+      return smallest;
+    },
+    take: () => first?.take(),
+    seek: (from) => {
+      for (const cursor of cursors) cursor.seek(from);
+    },
+  };
+}
+
+class ShardCursor {
+  readonly #context: ObjectStoreContext;
+  readonly #partition: string;
+  readonly #to: Uint8Array;
+  #from: Uint8Array;
+  #page: readonly MetadataRow[] = [];
+  #at = 0;
+  /** Nothing lies behind the page. */
+  #ended = false;
+  #pageRows = FIRST_PAGE_ROWS;
+
+  constructor(context: ObjectStoreContext, partition: string, span: KeySpan) {
+    this.#context = context;
+    this.#partition = partition;
+    this.#from = span.from;
+    this.#to = span.to;
+  }
+
+  async peek(): Promise<MetadataRow | undefined> {
+    if (this.#at === this.#page.length && !this.#ended) await this.#read();
+    return this.#page[this.#at];
+  }
+
+  take(): void {
+    this.#at += 1;
+  }
+
+  seek(from: Uint8Array): void {
+    while (this.#at < this.#page.length && compareBytes(this.#page[this.#at]!.key, from) < 0) this.#at += 1;
+    if (this.#at < this.#page.length || compareBytes(this.#from, from) >= 0) return;
+    this.#from = from;
+    this.#pageRows = FIRST_PAGE_ROWS;
+  }
+
+  async #read(): Promise<void> {
+    const limit = this.#pageRows;
+    this.#pageRows = Math.min(limit * PAGE_GROWTH, this.#context.limits.listPageRows);
+    this.#page = compareBytes(this.#from, this.#to) < 0 ? await this.#readRange(limit) : [];
+    this.#at = 0;
+    this.#ended = this.#page.length < limit;
+    const last = this.#page.at(-1);
+    if (last !== undefined) this.#from = afterKey(last.key);
+  }
+
+  async #readRange(limit: number): Promise<readonly MetadataRow[]> {
+    return await this.#context.metadata.range(this.#partition, { from: this.#from, to: this.#to, limit });
+  }
+}

@@ -1,0 +1,175 @@
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
+import type { PieceWriter } from "@concord/ports";
+import type { UploadBody } from "./api.ts";
+import { giveUpPieces } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import type { Content, StoredChecksum } from "./rows.ts";
+import type { ShardView } from "./shard-view.ts";
+import type { NewPiece, PieceName } from "./upload-journal.ts";
+
+export interface StoredBody {
+  readonly content: Extract<Content, { readonly kind: "inline" | "piece" }>;
+  /** The piece's name, to be settled by whoever commits it; none for inline bytes. */
+  readonly names: readonly PieceName[];
+  readonly sizeBytes: number;
+  readonly md5Hex: string;
+  readonly checksum: StoredChecksum | undefined;
+}
+
+interface OpenPiece {
+  readonly name: PieceName;
+  readonly writer: PieceWriter;
+}
+
+export interface BodyTarget {
+  /** Read before the piece is made; where its garbage row goes when it can not be removed. */
+  readonly view: ShardView;
+  readonly piece: NewPiece;
+  /** Bodies up to this size come back as bytes; below 0: always a piece. */
+  readonly inlineBytesMax: number;
+}
+
+const FIRST_BUFFER_BYTES = 64 * 1024;
+
+/**
+ * Takes a body in: bytes in memory or one sealed piece (I1). A body that breaks off or fails its checks leaves nothing (OG3), and rejects
+ * with the body's own error.
+ */
+export async function storeBody(context: ObjectStoreContext, body: UploadBody, target: BodyTarget): Promise<StoredBody> {
+  refuseLarge(context, body.lengthBytes ?? 0);
+  const gathered = gather(context, body);
+  const first = await gathered.next();
+  const small = first.done === true ? new Uint8Array() : first.value.bytes;
+  const whole = first.done === true || first.value.last;
+  if (whole && small.length <= target.inlineBytesMax) {
+    const { md5Hex, checksum } = body.finish();
+    return { content: { kind: "inline", bytes: small }, names: [], sizeBytes: small.length, md5Hex, checksum };
+  }
+  let open: OpenPiece;
+  try {
+    open = await createPiece(context, target);
+  } catch (error) {
+    await gathered.return(undefined);
+    throw error;
+  }
+  try {
+    return await fillPiece(context, open, body, small, gathered);
+  } catch (error) {
+    await removePiece(context, target, open, error);
+    throw error;
+  }
+}
+
+async function fillPiece(
+  context: ObjectStoreContext,
+  { name, writer }: OpenPiece,
+  body: UploadBody,
+  first: Uint8Array,
+  rest: AsyncIterable<Gathered>,
+): Promise<StoredBody> {
+  let lengthBytes = first.length;
+  if (first.length > 0) await writer.write(first);
+  context.killPoint("object:after-first-write");
+  for await (const { bytes } of rest) {
+    await writer.write(bytes);
+    lengthBytes += bytes.length;
+  }
+  // The client's promises are checked before the piece is sealed: what is sealed is whole (OG3).
+  const { md5Hex, checksum } = body.finish();
+  context.killPoint("object:before-seal");
+  const sealed = await writer.seal();
+  assert(sealed.lengthBytes === lengthBytes, "a sealed piece has the bytes that were written");
+  context.killPoint("object:after-seal");
+  return { content: { kind: "piece", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, md5Hex, checksum };
+}
+
+/** A name that is refused is never tried again: another one (OGD3, OGD5). */
+async function createPiece(context: ObjectStoreContext, target: BodyTarget): Promise<OpenPiece> {
+  const { piece } = target;
+  for (let attempt = 1; ; attempt += 1) {
+    const name = await context.journal.begin(piece);
+    context.killPoint("object:before-create");
+    try {
+      const writer = await context.data.create(name.oid, piece);
+      context.killPoint("object:after-create");
+      return { name, writer };
+    } catch (error) {
+      const { code } = toConcordError(error);
+      if (code !== "EPOCH_FENCED" && code !== "PIECE_EXISTS") {
+        await letGo(context, target, name);
+        throw error;
+      }
+      // The name is not ours to remove or settle: somebody else's recovery, or another gateway's piece.
+      context.journal.fenced(name.oid);
+      context.log.warn("a piece name was refused; taking another", { oid: name.oid, code });
+      if (attempt >= context.limits.pieceNamesMax) throw error;
+    }
+  }
+}
+
+async function removePiece(context: ObjectStoreContext, target: BodyTarget, { name, writer }: OpenPiece, cause: unknown): Promise<void> {
+  await writer.abandon().catch(() => undefined);
+  context.killPoint("object:before-remove");
+  if (toConcordError(cause).code === "EPOCH_FENCED") {
+    context.journal.fenced(name.oid);
+    return;
+  }
+  await letGo(context, target, name);
+}
+
+/** Removes a piece that no commit was sent for; what can not be removed now is garbage. */
+async function letGo(context: ObjectStoreContext, target: BodyTarget, name: PieceName): Promise<void> {
+  try {
+    await context.data.remove(name.oid);
+  } catch (error) {
+    context.log.warn("a piece of a failed upload could not be removed", { oid: name.oid, error: toConcordError(error).message });
+    await giveUpPieces(context, { view: target.view, guid: target.piece.guid, names: [name] });
+    return;
+  }
+  await name.settle("absent");
+}
+
+interface Gathered {
+  /** Good until the next one is asked for. */
+  readonly bytes: Uint8Array;
+  readonly last: boolean;
+}
+
+/** The body in chunks of `writeBytes`, the last one shorter. */
+async function* gather(context: ObjectStoreContext, body: UploadBody): AsyncGenerator<Gathered, void, undefined> {
+  const { clock, limits } = context;
+  const endsAtMs = clock.monotonicMs() + limits.longestRequestMs;
+  let buffer = new Uint8Array(Math.min(limits.writeBytes, body.lengthBytes ?? FIRST_BUFFER_BYTES));
+  let filled = 0;
+  let total = 0;
+  for await (const chunk of body.chunks) {
+    total += chunk.length;
+    refuseLarge(context, total);
+    if (clock.monotonicMs() > endsAtMs) throw new ConcordError("DEADLINE_EXCEEDED", "the upload took too long", { applied: "no" });
+    for (let at = 0; at < chunk.length;) {
+      if (filled === limits.writeBytes) {
+        yield { bytes: buffer, last: false };
+        filled = 0;
+      }
+      if (filled === buffer.length) buffer = grown(buffer, limits.writeBytes);
+      const count = Math.min(chunk.length - at, buffer.length - filled);
+      buffer.set(chunk.subarray(at, at + count), filled);
+      filled += count;
+      at += count;
+    }
+  }
+  yield { bytes: buffer.subarray(0, filled), last: true };
+}
+
+function grown(buffer: Uint8Array<ArrayBuffer>, bytesMax: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(Math.min(bytesMax, Math.max(FIRST_BUFFER_BYTES, buffer.length * 4)));
+  larger.set(buffer);
+  return larger;
+}
+
+function refuseLarge(context: ObjectStoreContext, lengthBytes: number): void {
+  if (lengthBytes <= context.limits.pieceBytesMax) return;
+  throw new ConcordError("LIMIT_EXCEEDED", `one upload has at most ${context.limits.pieceBytesMax} bytes`, {
+    metadata: { limit: "pieceBytes" },
+  });
+}

@@ -1,0 +1,44 @@
+import { ConcordError } from "@concord/runtime";
+import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { headObject } from "./get-object.ts";
+import { headOf, objectUnknown } from "./head-row.ts";
+import { checkTags } from "./names.ts";
+import { headKey } from "./row-keys.ts";
+import type { StoredObject } from "./rows.ts";
+import { headerCondition, viewShard } from "./shard-view.ts";
+
+type Tags = Readonly<Record<string, string>>;
+
+export async function objectTags(context: ObjectStoreContext, bucket: string, key: string): Promise<Tags> {
+  const object = await headObject(context, { bucket, key, precondition: {} });
+  return object.attributes.tags;
+}
+
+/** The row gets a new version and keeps its content, time and ETag: recovery goes by what it names, not by its version (OGD1). */
+export async function setObjectTags(context: ObjectStoreContext, bucket: string, key: string, tags: Tags): Promise<void> {
+  checkTags("object", tags);
+  const guid = await context.guids.next();
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
+    const found = headOf(view);
+    if (found === undefined) throw objectUnknown(key);
+    const row: StoredObject = { ...found.row, attributes: { ...found.row.attributes, tags } };
+    const outcome = await commitRepeatable(context, {
+      partition: view.partition,
+      conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
+      writes: [putRow(headKey(key), nextVersion(found.version, context.clock, guid), row)],
+    });
+    if (outcome.kind === "committed") return;
+    if (outcome.kind === "unknown") {
+      throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the tags were set", { cause: outcome.cause });
+    }
+    const now = outcome.rows[1];
+    if (now?.version.guid === guid) return;
+    // They may have been set, and changed by somebody since: to set them again would be one time too many.
+    if (outcome.doubted && now?.version.guid !== found.version.guid) {
+      throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether the tags were set");
+    }
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
