@@ -42,11 +42,28 @@ const SAID_BY_S3: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PERMISSION_DENIED",
 ]);
 
+/** Where S3 has a code of its own for what our metadata names. */
+const S3_CODES_BY_FIELD: Readonly<Record<string, S3ErrorCode>> = {
+  "MALFORMED_REQUEST bucket": "InvalidBucketName",
+  "MALFORMED_REQUEST tag": "InvalidTag",
+  "LIMIT_EXCEEDED key": "KeyTooLongError",
+  "LIMIT_EXCEEDED metadata": "MetadataTooLarge",
+  "LIMIT_EXCEEDED tags": "BadRequest",
+  "LIMIT_EXCEEDED body": "EntityTooLarge",
+  "LIMIT_EXCEEDED buckets": "TooManyBuckets",
+};
+
+function s3Code(error: ConcordError): S3ErrorCode {
+  const field = `${error.code} ${error.metadata["field"] ?? error.metadata["limit"] ?? ""}`;
+  if (Object.hasOwn(S3_CODES_BY_FIELD, field)) return S3_CODES_BY_FIELD[field]!;
+  return Object.hasOwn(S3_CODES, error.code) ? S3_CODES[error.code as keyof typeof S3_CODES] : fallback(error);
+}
+
 /** What the client is told of anything thrown. Never a stack, a cause, or a message of what we did not foresee. */
 export function toS3Error(thrown: unknown): S3Error {
   if (thrown instanceof S3Error) return thrown;
   const error = toConcordError(thrown);
-  const code = Object.hasOwn(S3_CODES, error.code) ? S3_CODES[error.code as keyof typeof S3_CODES] : fallback(error);
+  const code = s3Code(error);
   const retryAfterSeconds = error.retryAfterMs === undefined ? {} : { retryAfterSeconds: Math.ceil(error.retryAfterMs / 1000) };
   return new S3Error(code, ownMessage(error), { cause: error, ...retryAfterSeconds });
 }

@@ -1,5 +1,7 @@
 // The one verifier of every request, whatever its route: header or presigned, default deny.
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { CHECKSUM_ALGORITHMS, checksumHeader, checksumStream } from "../body/digests.ts";
+import { encodeBase64 } from "../encoding.ts";
 import { S3Error } from "../errors.ts";
 import { fieldsOf, type Fields } from "../fields.ts";
 import { CLOCK_SKEW_MS_MAX } from "../limits.ts";
@@ -121,11 +123,19 @@ function checkSignature(method: string, target: Target, headers: Fields, claim: 
   throw new S3Error("SignatureDoesNotMatch", undefined, { elements });
 }
 
-/** A presigned URL has headers of its maker (metadata, checksum) in its query. */
+/**
+ * A presigned URL has headers of its maker (metadata, checksum) in its query. Makers that have no body yet put in the checksum of the empty
+ * one, which says nothing about the body to come; S3 lets such uploads through, and so do we. Any other checksum in a URL holds.
+ */
 function effective(headers: Fields, target: Target, claim: Claim): Fields {
   if (claim.via === "header") return headers;
   const hoisted = target.query.entries
     .map(([name, value]) => [name.toLowerCase(), value] as const)
-    .filter(([name]) => name.startsWith("x-amz-") && !PRESIGN_PARAMETERS.has(name));
+    .filter(([name, value]) => name.startsWith("x-amz-") && !PRESIGN_PARAMETERS.has(name) && EMPTY_CHECKSUMS.get(name) !== value)
+    .filter(([name]) => name !== "x-amz-sdk-checksum-algorithm");
   return hoisted.length === 0 ? headers : fieldsOf([...headers.entries, ...hoisted]);
 }
+
+const EMPTY_CHECKSUMS: ReadonlyMap<string, string> = new Map(
+  CHECKSUM_ALGORITHMS.map((algorithm) => [checksumHeader(algorithm), encodeBase64(checksumStream(algorithm).digest())]),
+);
