@@ -1,9 +1,13 @@
+import type { Checksum, Disk, Log, Metrics, Random } from "@concord/runtime";
+import type { JournalLimits } from "./limits.ts";
+
 /** One record as it was appended. Its sequence is the journal's count of units before it. */
 export interface JournalRecord {
   readonly kind: "record" | "checkpoint";
   readonly sequence: bigint;
   /** Units the record stands for: the next record's sequence is `sequence + count`. */
   readonly count: number;
+  /** A view of what was read: copy what is kept long. */
   readonly payload: Uint8Array;
 }
 
@@ -14,25 +18,40 @@ export interface JournalRecord {
 export interface Journal {
   /** Sequence of the oldest record that is kept. */
   readonly firstSequence: bigint;
-  /** Sequence the next record gets. */
+  /** Sequence the next record gets, if all that wait become durable. */
   readonly nextSequence: bigint;
   /** One behind the last durable record: what `read` gives out. */
   readonly durableSequence: bigint;
-  /** Resolves with the record's sequence when it is durable. STORE_FAILED (applied: unknown) when a sync failed: it may be there after a restart. */
+  /** Stopped: a sync failed (or the new segment after one); appends are refused with STORE_FAILED, reads go on. Open it again. */
+  readonly isStopped: boolean;
+  /**
+   * Resolves with the record's sequence when it is durable. The payload must not change meanwhile. `count` may be 0: the record takes no
+   * unit and shares its sequence with the next one.
+   * STORE_FAILED with `applied` unknown when its sync failed: it may be there after a restart; with `no`: it was not written.
+   * STORAGE_FULL (applied no): the disk or the journal is full. OVERLOADED: too much waits already. LIMIT_EXCEEDED: too long.
+   */
   append(payload: Uint8Array, count?: number): Promise<bigint>;
   /**
-   * Appends a checkpoint made by `snapshot`, which is called in the same turn in which the record gets its sequence: nothing is appended
-   * between the snapshot and the record (OGD7). Segments wholly before the checkpoint may be dropped with `trim` once it is durable.
+   * Appends a checkpoint made by `snapshot`, which is called in the same turn in which the record gets its place: nothing is appended
+   * between the snapshot and the record (OGD7). It takes one unit. Segments wholly before the checkpoint may be dropped with `trim`
+   * once it is durable.
    */
   checkpoint(snapshot: () => Uint8Array): Promise<bigint>;
-  /** Durable records in order, beginning with the one that holds `from`. Ends at the end that was durable when it was called. */
+  /**
+   * Durable records in order, beginning with the one that holds `from` (those without units at `from` may come before it). Ends at the
+   * end that was durable when it was called. OFFSET_OUT_OF_RANGE when `from` is below firstSequence or above durableSequence.
+   * CORRUPT_DATA at damage that opening did not report; reported damage shows as a jump of sequences.
+   */
   read(from: bigint): AsyncIterable<JournalRecord>;
   /** All records from the newest backwards, back to the newest checkpoint and beyond it as far as the caller goes on asking (OG8). */
   readBackward(): AsyncIterable<JournalRecord>;
   /** Drops whole segments of which every record is before `sequence`. Resolves with the new firstSequence. */
   trim(sequence: bigint): Promise<bigint>;
+  /** Where the segments begin, oldest first, and their sizes: what retention by size decides on. */
+  readonly segments: readonly { readonly firstSequence: bigint; readonly bytes: number }[];
   /** Bytes of all segments. */
   readonly sizeBytes: number;
+  /** Waits for what was appended, then closes the files. Appends after it are refused (DRAINING). */
   close(): Promise<void>;
 }
 
@@ -40,6 +59,34 @@ export interface Journal {
 export interface JournalFindings {
   /** Bytes after the last whole record of the last segment: a write that was never acknowledged. Cut off. */
   readonly tornBytes: number;
+  /** Copies of torn writes in which a later record was whole: not damage, since they were of one write, but worth a look. */
+  readonly tornCopies: readonly string[];
   /** Segments or spans that are neither records nor a torn tail: kept under another name and reported; a scrub must follow. */
   readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
+}
+
+export interface JournalOptions {
+  readonly disk: Disk;
+  /** The journal's own folder; made when it is absent. One process has it open at a time: its caller sees to that. */
+  readonly folder: string;
+  /** CRC32C. Must take the checksum of earlier bytes as its second argument. */
+  readonly checksum: Checksum;
+  /** Makes the ids of segments. */
+  readonly random: Random;
+  readonly limits?: Partial<JournalLimits>;
+  /** Findings that are damage make opening fail with CORRUPT_DATA, after everything was set aside and reported. Default false. */
+  readonly strict?: boolean;
+  /**
+   * What opening checks: every segment, or (for journals of many GiB) the last one and all headers only; damage elsewhere is then met
+   * by the reader, as CORRUPT_DATA. Default "all".
+   */
+  readonly verify?: "all" | "last";
+  /**
+   * After a failed sync: called for the record that begins the next segment, with everything that is unresolved; appends go on behind it
+   * (OGD8). Without it the journal stops.
+   */
+  readonly onSyncFailed?: () => Uint8Array;
+  readonly log?: Log;
+  readonly metrics?: Metrics;
+  readonly killPoint?: (name: string) => void;
 }

@@ -1,1 +1,4 @@
-export type { Journal, JournalFindings, JournalRecord } from "./api.ts";
+export type { Journal, JournalFindings, JournalOptions, JournalRecord } from "./api.ts";
+export { JOURNAL_LIMITS, type JournalLimits } from "./limits.ts";
+export { JOURNAL_METRICS } from "./metrics.ts";
+export { openJournal } from "./open.ts";

@@ -1,0 +1,368 @@
+import { assert, ConcordError, silentMetrics, type DiskFile, type Metrics } from "@concord/runtime";
+import type { Journal, JournalOptions, JournalRecord } from "./api.ts";
+import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, SEGMENT_ID_BYTES, type SegmentHeader } from "./format.ts";
+import { encodeGroup, groupBytes, type EncodedGroup, type Pending } from "./group.ts";
+import { OPEN_SEGMENTS_MAX, type JournalLimits } from "./limits.ts";
+import { readBackward, readForward, type Place } from "./read.ts";
+import type { Recovered } from "./recover.ts";
+import { inFolder, Segment, segmentName, SparseIndex } from "./segment.ts";
+
+const COUNT_MAX = 2 ** 32 - 1;
+const nothing = (): void => undefined;
+
+type State =
+  | { readonly kind: "running" }
+  /** A sync failed and no segment could follow: what is on disk is known only after opening again. */
+  | { readonly kind: "stopped"; readonly cause: unknown }
+  | { readonly kind: "closing" };
+
+/** The one writer of a journal. Records wait in a queue; a loop takes groups from it: one write, one sync, then the answers (I1, I2). */
+export class SegmentedJournal implements Journal {
+  readonly #options: JournalOptions;
+  readonly #limits: JournalLimits;
+  readonly #metrics: Metrics;
+  readonly #killPoint: (name: string) => void;
+  #segments: Segment[];
+  #queue: Pending[] = [];
+  #queuedBytes = 0;
+  #queuedUnits = 0n;
+  /** Units of the group on its way to the disk. */
+  #writingUnits = 0n;
+  #durableSequence: bigint;
+  #lastSequence: bigint | undefined;
+  #lastOrdinal: number;
+  /** Nothing is written to the newest segment any more: its successor says where it ended (I4, I5). */
+  #isSealed: boolean;
+  #state: State = { kind: "running" };
+  #sizeBytes: number;
+  #loop: Promise<void> | undefined;
+  #trimming: Promise<unknown> = Promise.resolve();
+  /** Where the last forward read ended: the next one mostly begins there. */
+  #place: Place | undefined;
+
+  constructor(options: JournalOptions, limits: JournalLimits, recovered: Recovered) {
+    this.#options = options;
+    this.#limits = limits;
+    this.#metrics = options.metrics ?? silentMetrics;
+    this.#killPoint = options.killPoint ?? nothing;
+    this.#segments = recovered.segments;
+    this.#durableSequence = recovered.nextSequence;
+    this.#lastSequence = recovered.lastSequence;
+    this.#lastOrdinal = recovered.lastOrdinal;
+    this.#sizeBytes = recovered.segments.reduce((sum, { end }) => sum + end, 0);
+    this.#isSealed = (recovered.segments.at(-1)?.damage.length ?? 0) > 0;
+  }
+
+  get firstSequence(): bigint {
+    return this.#segments[0]?.header.firstSequence ?? this.#durableSequence;
+  }
+
+  get nextSequence(): bigint {
+    return this.#durableSequence + this.#writingUnits + this.#queuedUnits;
+  }
+
+  get durableSequence(): bigint {
+    return this.#durableSequence;
+  }
+
+  get isStopped(): boolean {
+    return this.#state.kind === "stopped";
+  }
+
+  get segments(): readonly { readonly firstSequence: bigint; readonly bytes: number }[] {
+    return this.#segments.map(({ header, end }) => ({ firstSequence: header.firstSequence, bytes: end }));
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** Makes the first segment of a new journal. */
+  async begin(): Promise<void> {
+    if (this.#segments.length === 0) await this.#addSegment();
+  }
+
+  async append(payload: Uint8Array, count = 1): Promise<bigint> {
+    assert(Number.isInteger(count) && count >= 0 && count <= COUNT_MAX, `count ${count} fits a record`);
+    const refusal = this.#refusalOf(payload.length) ?? this.#fullness(payload.length);
+    if (refusal !== undefined) throw refusal;
+    return await this.#enqueue("record", payload, count);
+  }
+
+  async checkpoint(snapshot: () => Uint8Array): Promise<bigint> {
+    const payload = snapshot();
+    const refusal = this.#refusalOf(payload.length);
+    // No turn passes between the snapshot and its place in the queue, and the queue's order is the disk's (OGD7).
+    if (refusal !== undefined) throw refusal;
+    return await this.#enqueue("checkpoint", payload, 1);
+  }
+
+  read(from: bigint): AsyncIterable<JournalRecord> {
+    if (from < this.firstSequence || from > this.#durableSequence) {
+      const bounds = `${this.firstSequence} to ${this.#durableSequence}`;
+      throw new ConcordError("OFFSET_OUT_OF_RANGE", `sequence ${from} is not within ${bounds}`);
+    }
+    const start = this.#place?.sequence === from ? this.#place : undefined;
+    return readForward(this.#segments, from, start, (place) => {
+      this.#place = place;
+      this.#closeIdle();
+    });
+  }
+
+  readBackward(): AsyncIterable<JournalRecord> {
+    return readBackward(this.#segments, () => this.#closeIdle());
+  }
+
+  trim(sequence: bigint): Promise<bigint> {
+    const trimmed = this.#trimming.then(() => this.#trim(sequence));
+    this.#trimming = trimmed.catch(nothing);
+    return trimmed;
+  }
+
+  async close(): Promise<void> {
+    if (this.#state.kind === "running") this.#state = { kind: "closing" };
+    await this.#loop;
+    await this.#trimming;
+    for (const segment of this.#segments) await segment.drop();
+  }
+
+  #refusalOf(bytes: number): ConcordError | undefined {
+    const { recordBytes, queueBytes } = this.#limits;
+    if (this.#state.kind === "closing") return new ConcordError("DRAINING", "the journal is closed");
+    if (this.#state.kind === "stopped") {
+      return new ConcordError("STORE_FAILED", "the journal stopped at a failed write", { applied: "no", cause: this.#state.cause });
+    }
+    if (bytes > recordBytes) return new ConcordError("LIMIT_EXCEEDED", `a record of ${bytes} bytes is over the limit of ${recordBytes}`);
+    if (this.#queuedBytes + bytes > queueBytes) return new ConcordError("OVERLOADED", `${this.#queuedBytes} bytes wait for the journal`);
+    return undefined;
+  }
+
+  #fullness(bytes: number): ConcordError | undefined {
+    if (this.sizeBytes + this.#queuedBytes + bytes <= this.#limits.journalBytes) return undefined;
+    return new ConcordError("STORAGE_FULL", `the journal is at its limit of ${this.#limits.journalBytes} bytes; trim it`);
+  }
+
+  #enqueue(kind: JournalRecord["kind"], payload: Uint8Array, count: number): Promise<bigint> {
+    return new Promise((resolve, reject) => {
+      this.#put({ kind, payload, count, resolve, reject });
+      this.#loop ??= this.#run();
+    });
+  }
+
+  #put(pending: Pending): void {
+    this.#queue.push(pending);
+    this.#queuedBytes += pending.payload.length;
+    this.#queuedUnits += BigInt(pending.count);
+  }
+
+  /** Never rejects: what goes wrong is told to those who wait. */
+  async #run(): Promise<void> {
+    await Promise.resolve();
+    while (this.#queue.length > 0) await this.#commit();
+    this.#loop = undefined;
+  }
+
+  /** One group from the queue to the disk, then its answers. */
+  async #commit(): Promise<void> {
+    let segment = this.#segments.at(-1)!;
+    const space = this.#limits.segmentBytes - segment.end;
+    if (this.#isSealed || (groupBytes(this.#nextGroup()) > space && segment.end > SEGMENT_HEADER_BYTES)) {
+      try {
+        segment = await this.#addSegment();
+      } catch (thrown) {
+        this.#refuse(this.#takeGroup(), thrown);
+        return;
+      }
+    }
+    await this.#writeGroup(segment, this.#takeGroup());
+  }
+
+  async #writeGroup(segment: Segment, group: readonly Pending[]): Promise<void> {
+    try {
+      const encoded = encodeGroup(group, segment.header.id, segment.end, this.#durableSequence, this.#options.checksum);
+      this.#writingUnits = encoded.next - this.#durableSequence;
+      const file = await segment.writable();
+      const isWritten = await this.#write(file, segment, encoded);
+      if (!isWritten) {
+        this.#refuse(group, new ConcordError("STORAGE_FULL", "the disk is full"));
+        return;
+      }
+      this.#killPoint("journal:group-written");
+      await file.sync();
+      this.#killPoint("journal:group-synced");
+      this.#publish(segment, group, encoded);
+    } catch (thrown) {
+      await this.#afterFailedWrite(group, thrown);
+    } finally {
+      this.#writingUnits = 0n;
+    }
+  }
+
+  /** False when the disk is full; what got there is taken back, durably, before that is answered (I5). */
+  async #write(file: DiskFile, segment: Segment, encoded: EncodedGroup): Promise<boolean> {
+    try {
+      await file.write(segment.end, encoded.parts);
+      return true;
+    } catch (thrown) {
+      if (!isFull(thrown)) throw thrown;
+      await file.truncate(segment.end);
+      await file.sync();
+      return false;
+    }
+  }
+
+  /** The records the next write takes; they stay in the queue. */
+  #nextGroup(): readonly Pending[] {
+    let bytes = 0;
+    const end = this.#queue.findIndex(({ payload }) => (bytes += payload.length) >= this.#limits.groupBytes);
+    return end < 0 ? this.#queue : this.#queue.slice(0, end + 1);
+  }
+
+  #takeGroup(): readonly Pending[] {
+    const group = this.#queue.splice(0, this.#nextGroup().length);
+    for (const { payload, count } of group) {
+      this.#queuedBytes -= payload.length;
+      this.#queuedUnits -= BigInt(count);
+    }
+    return group;
+  }
+
+  /** Durable before answered (I1). */
+  #publish(segment: Segment, group: readonly Pending[], encoded: EncodedGroup): void {
+    for (const { offset, sequence } of encoded.frames) segment.index?.note(offset, sequence);
+    segment.end += encoded.bytes;
+    this.#sizeBytes += encoded.bytes;
+    this.#durableSequence = encoded.next;
+    this.#writingUnits = 0n;
+    this.#lastSequence = encoded.frames.at(-1)!.sequence;
+    this.#metrics.count("concord_journal_syncs_total");
+    this.#metrics.count("concord_journal_written_bytes_total", encoded.bytes);
+    this.#metrics.observe("concord_journal_group_records", group.length);
+    for (const [at, { resolve }] of group.entries()) resolve(encoded.frames[at]!.sequence);
+  }
+
+  /** OGD8: those who wait for it are told, the file is never synced again; a new segment with everything unresolved, or the end. */
+  async #afterFailedWrite(group: readonly Pending[], cause: unknown): Promise<void> {
+    this.#isSealed = true;
+    this.#writingUnits = 0n;
+    this.#metrics.count("concord_journal_sync_failures_total");
+    this.#options.log?.warn("journal write failed", { folder: this.#options.folder, cause: String(cause) });
+    const error = new ConcordError("STORE_FAILED", "the journal's sync failed: the record may be there", { applied: "unknown", cause });
+    for (const { reject } of group) reject(error);
+    const { onSyncFailed } = this.#options;
+    if (onSyncFailed === undefined || this.#state.kind !== "running") {
+      this.#stop(cause);
+      return;
+    }
+    try {
+      await this.#goOn(onSyncFailed);
+    } catch (thrown) {
+      this.#isSealed = true;
+      this.#stop(thrown);
+    }
+  }
+
+  /** The snapshot is a group by itself; what was appended meanwhile goes behind it. */
+  async #goOn(snapshot: () => Uint8Array): Promise<void> {
+    const segment = await this.#addSegment();
+    const group: Pending[] = [{ kind: "checkpoint", payload: snapshot(), count: 1, resolve: nothing, reject: nothing }];
+    const encoded = encodeGroup(group, segment.header.id, segment.end, this.#durableSequence, this.#options.checksum);
+    this.#writingUnits = 1n;
+    const file = await segment.writable();
+    await file.write(segment.end, encoded.parts);
+    this.#killPoint("journal:snapshot-written");
+    await file.sync();
+    this.#publish(segment, group, encoded);
+  }
+
+  #stop(cause: unknown): void {
+    this.#state = { kind: "stopped", cause };
+    this.#options.log?.warn("journal stopped", { folder: this.#options.folder });
+    const waiting = this.#queue.splice(0);
+    this.#queuedBytes = 0;
+    this.#queuedUnits = 0n;
+    for (const { reject } of waiting) {
+      reject(new ConcordError("STORE_FAILED", "the journal stopped before this record was written", { applied: "no", cause }));
+    }
+  }
+
+  /** Nothing of the group is on disk. */
+  #refuse(group: readonly Pending[], cause: unknown): void {
+    const error = new ConcordError(isFull(cause) ? "STORAGE_FULL" : "STORE_FAILED", "the journal could not write the record", {
+      applied: "no",
+      cause,
+    });
+    for (const { reject } of group) reject(error);
+  }
+
+  /** Its header and name are durable before it holds a record (I4); then the one before it is never written again (I5). */
+  async #addSegment(): Promise<Segment> {
+    const { disk, folder, checksum, random } = this.#options;
+    const last = this.#segments.at(-1);
+    this.#isSealed = true;
+    this.#lastOrdinal += 1;
+    const header: SegmentHeader = {
+      id: random.bytes(SEGMENT_ID_BYTES),
+      ordinal: this.#lastOrdinal,
+      firstSequence: this.#durableSequence,
+      previous: last === undefined ? undefined : { ordinal: last.header.ordinal, end: last.end },
+      lastSequenceBefore: this.#lastSequence,
+    };
+    const path = inFolder(folder, segmentName(header.ordinal));
+    const file = await disk.create(path);
+    if (file === "exists") throw new ConcordError("STORE_FAILED", `${path} exists`, { applied: "no" });
+    try {
+      await file.write(0, [encodeSegmentHeader(header, checksum)]);
+      await file.sync();
+      this.#killPoint("journal:segment-written");
+      await disk.syncFolder(folder);
+    } catch (thrown) {
+      await file.close();
+      await disk.remove(path).catch(nothing);
+      throw thrown;
+    }
+    this.#killPoint("journal:segment-made");
+    const segment = new Segment(disk, checksum, path, header, SEGMENT_HEADER_BYTES, file);
+    segment.index = new SparseIndex();
+    this.#segments.push(segment);
+    this.#sizeBytes += segment.end;
+    this.#isSealed = false;
+    this.#closeIdle();
+    return segment;
+  }
+
+  /** Oldest first, each removal durable before the next: what is kept is always without gaps (I7). */
+  async #trim(sequence: bigint): Promise<bigint> {
+    const { disk, folder } = this.#options;
+    for (;;) {
+      const [oldest, next] = this.#segments;
+      if (oldest === undefined || next === undefined || !isBefore(next.header, sequence)) return this.firstSequence;
+      await disk.remove(oldest.path);
+      await disk.syncFolder(folder);
+      this.#killPoint("journal:segment-dropped");
+      this.#segments.shift();
+      this.#sizeBytes -= oldest.end;
+      if (this.#place?.segment === oldest) this.#place = undefined;
+      await oldest.drop();
+    }
+  }
+
+  #closeIdle(): void {
+    // In the background: a file that nobody reads may be closed late.
+    closeIdle(this.#segments).catch((thrown: unknown) => this.#options.log?.warn("journal file not closed", { cause: String(thrown) }));
+  }
+}
+
+/** Whether every record before this segment lies before `sequence`. */
+function isBefore(header: SegmentHeader, sequence: bigint): boolean {
+  return header.firstSequence <= sequence && (header.lastSequenceBefore === undefined || header.lastSequenceBefore < sequence);
+}
+
+async function closeIdle(segments: readonly Segment[]): Promise<void> {
+  const open = segments.slice(0, -1).filter((segment) => segment.isOpen);
+  for (const segment of open.slice(0, Math.max(0, open.length - OPEN_SEGMENTS_MAX))) if (segment.isIdle) await segment.closeFile();
+}
+
+function isFull(thrown: unknown): boolean {
+  return thrown instanceof ConcordError && thrown.code === "STORAGE_FULL";
+}

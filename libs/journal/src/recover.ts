@@ -1,0 +1,279 @@
+import { ConcordError, type Checksum, type DiskFile } from "@concord/runtime";
+import type { JournalFindings, JournalOptions } from "./api.ts";
+import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, type Frame, type SegmentHeader } from "./format.ts";
+import { findFrame, FrameReader, type FrameSource } from "./frame-reader.ts";
+import { WINDOW_BYTES } from "./limits.ts";
+import { inFolder, ordinalOf, Segment, segmentName, SparseIndex, type Damage } from "./segment.ts";
+
+/** A journal as it lies on the disk, cleaned: the last segment ends behind its last sound frame and is synced. */
+export interface Recovered {
+  readonly segments: Segment[];
+  readonly findings: JournalFindings;
+  readonly nextSequence: bigint;
+  readonly lastSequence: bigint | undefined;
+  /** The largest that any file had. */
+  readonly lastOrdinal: number;
+}
+
+interface Found {
+  readonly name: string;
+  readonly ordinal: number;
+  readonly segment: Segment;
+  readonly size: number;
+}
+
+interface Scan {
+  readonly end: number;
+  readonly damage: readonly Damage[];
+  readonly last: Frame | undefined;
+  /** What lies behind the end, when it has whole frames in it. */
+  readonly hasFramesBehind: boolean;
+}
+
+/** Reads what is there and decides about everything that is no record: the table in the README, row by row. */
+export async function recoverSegments(options: JournalOptions): Promise<Recovered> {
+  const recovery = new Recovery(options);
+  try {
+    return await recovery.run();
+  } catch (thrown) {
+    await recovery.closeAll();
+    throw thrown;
+  }
+}
+
+class Recovery {
+  readonly #options: JournalOptions;
+  readonly #quarantined: { name: string; reason: string }[] = [];
+  readonly #tornCopies: string[] = [];
+  readonly #segments: Segment[] = [];
+  #tornBytes = 0;
+  /** Where the last segment's last group begins. */
+  #lastGroup = 0;
+  #lastOrdinal = 0;
+  #expected: bigint | undefined;
+  #lastSequence: bigint | undefined;
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+  }
+
+  async closeAll(): Promise<void> {
+    for (const segment of this.#segments) await segment.closeFile();
+  }
+
+  async run(): Promise<Recovered> {
+    const { disk, folder, strict = false } = this.#options;
+    await disk.makeFolder(folder);
+    const chain = await this.#chain(await this.#load());
+    for (const [at, found] of chain.entries()) await this.#check(found, chain[at + 1]);
+    const findings: JournalFindings = { tornBytes: this.#tornBytes, tornCopies: this.#tornCopies, quarantined: this.#quarantined };
+    if (strict && this.#quarantined.length > 0) throw damaged(folder, this.#quarantined);
+    const last = chain.at(-1);
+    if (last !== undefined) await this.#settle(last);
+    const segments = chain.map(({ segment }) => segment);
+    return { segments, findings, nextSequence: this.#expected ?? 0n, lastSequence: this.#lastSequence, lastOrdinal: this.#lastOrdinal };
+  }
+
+  /** Every segment file with a sound header, oldest first; the others are removed (never held a record) or set aside. */
+  async #load(): Promise<Found[]> {
+    const { disk, folder, checksum } = this.#options;
+    const found: Found[] = [];
+    for (const { name, kind } of await disk.list(folder)) {
+      const ordinal = ordinalOf(name);
+      if (ordinal === undefined || kind !== "file") continue;
+      this.#lastOrdinal = Math.max(this.#lastOrdinal, ordinal);
+      const path = inFolder(folder, name);
+      const file = await disk.open(path);
+      if (file === undefined) continue;
+      const { size } = file;
+      const header = await headerOf(file, checksum);
+      if (header?.ordinal === ordinal) {
+        const segment = new Segment(disk, checksum, path, header, size);
+        this.#segments.push(segment);
+        found.push({ name, ordinal, size, segment });
+        continue;
+      }
+      if (size <= SEGMENT_HEADER_BYTES) await this.#removeUnborn(name, size);
+      else await this.#setAside(name, header === undefined ? "its header is damaged" : `it says it is segment ${header.ordinal}`);
+    }
+    return found;
+  }
+
+  /** A segment is part of the journal when the next one says so; one without records that was never followed is left out. */
+  async #chain(found: readonly Found[]): Promise<Found[]> {
+    const chain: Found[] = [];
+    for (const [at, candidate] of found.entries()) {
+      const next = found[at + 1]?.segment.header;
+      const isFollowed = next === undefined || next.previous?.ordinal === candidate.ordinal;
+      if (!isFollowed && candidate.size <= SEGMENT_HEADER_BYTES) {
+        await this.#removeUnborn(candidate.name, 0);
+        continue;
+      }
+      const { previous } = candidate.segment.header;
+      const before = chain.at(-1);
+      if (before !== undefined && previous?.ordinal !== before.ordinal) {
+        this.#report(segmentName(previous?.ordinal ?? 0), `${candidate.name} follows it and it is not there`);
+      }
+      chain.push(candidate);
+    }
+    return chain;
+  }
+
+  async #check(found: Found, next: Found | undefined): Promise<void> {
+    const { segment, name } = found;
+    const { header } = segment;
+    if (this.#expected !== undefined && header.firstSequence !== this.#expected) {
+      this.#report(name, `it begins with sequence ${header.firstSequence}, ${this.#expected} was next`);
+    }
+    this.#expected = header.firstSequence;
+    this.#lastSequence = header.lastSequenceBefore;
+    const isFollowed = next?.segment.header.previous?.ordinal === found.ordinal;
+    const saidEnd = isFollowed ? next.segment.header.previous.end : found.size;
+    if (saidEnd > found.size) this.#report(name, `it ends at ${found.size}, ${next!.name} says at ${saidEnd}`);
+    segment.end = Math.min(saidEnd, found.size);
+    if (next === undefined || (this.#options.verify ?? "all") === "all" || !isFollowed) {
+      await this.#scan(found, next === undefined);
+      if (next !== undefined) await segment.closeFile();
+      return;
+    }
+    this.#expected = next.segment.header.firstSequence;
+    this.#lastSequence = next.segment.header.lastSequenceBefore;
+  }
+
+  async #scan(found: Found, isLast: boolean): Promise<void> {
+    const { segment, name } = found;
+    const source = await segment.acquire();
+    segment.index = new SparseIndex();
+    const scan = await scanSegment(source, segment.end, isLast, (frame) => this.#pass(segment, name, frame));
+    segment.damage = scan.damage;
+    for (const { from, to } of scan.damage) {
+      const copy = await this.#copyAside(source, name, from, to);
+      this.#report(copy, `bytes ${from} to ${to} of ${name} are no record`);
+    }
+    if (scan.hasFramesBehind) this.#tornCopies.push(await this.#copyAside(source, name, scan.end, segment.end));
+    if (isLast) {
+      this.#tornBytes += segment.end - scan.end;
+      this.#lastGroup = scan.last?.groupOffset ?? scan.end;
+    }
+    segment.end = scan.end;
+    await segment.release();
+  }
+
+  /** Notes a sound frame; its sequence is the next one unless damage lies before it. */
+  #pass(segment: Segment, name: string, frame: Frame): void {
+    if (frame.sequence !== this.#expected) this.#report(name, `sequence ${frame.sequence} at ${frame.offset}, ${this.#expected} was next`);
+    this.#expected = frame.sequence + BigInt(frame.count);
+    this.#lastSequence = frame.sequence;
+    segment.index?.note(frame.offset, frame.sequence);
+  }
+
+  /**
+   * Makes what was read durable before anybody builds on it: a process that died before its sync, or whose sync failed, left bytes that
+   * reads see and the disk may not have. The last group and the header are written again, since the system takes pages of a failed
+   * sync for clean (I6).
+   */
+  async #settle({ segment, size }: Found): Promise<void> {
+    const { disk, folder } = this.#options;
+    const file = await segment.writable();
+    if (size > segment.end) await file.truncate(segment.end);
+    const from = this.#lastGroup;
+    const header = await file.read(0, SEGMENT_HEADER_BYTES);
+    await file.write(0, [header]);
+    if (from < segment.end) await file.write(from, [await file.read(from, segment.end - from)]);
+    await file.sync();
+    await disk.syncFolder(folder);
+  }
+
+  /** A file that was made and never came to its first record: its header was not synced yet, or nothing followed it. */
+  async #removeUnborn(name: string, bytes: number): Promise<void> {
+    const { disk, folder } = this.#options;
+    this.#tornBytes += bytes;
+    await disk.remove(inFolder(folder, name));
+    await disk.syncFolder(folder);
+  }
+
+  async #setAside(name: string, reason: string): Promise<void> {
+    const { disk, folder } = this.#options;
+    let to = `${name}.bad`;
+    for (let n = 2; (await disk.open(inFolder(folder, to)).then(isThere)) && n < Number.MAX_SAFE_INTEGER; n += 1) to = `${name}.bad-${n}`;
+    await disk.rename(inFolder(folder, name), inFolder(folder, to));
+    await disk.syncFolder(folder);
+    this.#report(to, reason);
+  }
+
+  /** Copies a span under a name of its own; the segment keeps it too. Once is enough. */
+  async #copyAside(source: FrameSource, name: string, from: number, to: number): Promise<string> {
+    const { disk, folder } = this.#options;
+    const copy = `${name}.${from}-${to}.bad`;
+    const file = await disk.create(inFolder(folder, copy));
+    if (file === "exists") return copy;
+    try {
+      for (let at = from; at < to; at += WINDOW_BYTES) {
+        await file.write(at - from, [await source.file.read(at, Math.min(WINDOW_BYTES, to - at))]);
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await disk.syncFolder(folder);
+    return copy;
+  }
+
+  #report(name: string, reason: string): void {
+    this.#quarantined.push({ name, reason });
+    this.#options.log?.error("journal damaged", { folder: this.#options.folder, name, reason });
+    this.#options.metrics?.count("concord_journal_damage_total");
+  }
+}
+
+/**
+ * All sound frames up to `size`. Bytes that are none: a torn tail when this is the last segment and no frame of a later group follows,
+ * since a group is written only after the one before it was synced (OGD8); else damage.
+ */
+async function scanSegment(source: FrameSource, size: number, isLast: boolean, pass: (frame: Frame) => void): Promise<Scan> {
+  const damage: Damage[] = [];
+  let last: Frame | undefined;
+  let start = SEGMENT_HEADER_BYTES;
+  for (;;) {
+    const reader = new FrameReader(source, start, size);
+    for (let frames = await reader.next(); frames.length > 0; frames = await reader.next()) {
+      frames.forEach(pass);
+      last = frames.at(-1);
+    }
+    const bad = reader.position;
+    if (bad >= size) return { end: size, damage, last, hasFramesBehind: false };
+    const next = await findFrame(source, bad + 1, size);
+    if (isLast && (next === undefined || !(await hasLaterGroup(source, next, bad, size)))) {
+      return { end: bad, damage, last, hasFramesBehind: next !== undefined };
+    }
+    damage.push({ from: bad, to: next?.offset ?? size });
+    if (next === undefined) return { end: size, damage, last, hasFramesBehind: false };
+    start = next.offset;
+  }
+}
+
+/** Whether a group that was begun behind `bad` follows: then what is at `bad` had been synced. */
+async function hasLaterGroup(source: FrameSource, first: Frame, bad: number, size: number): Promise<boolean> {
+  for (let frame: Frame | undefined = first; frame !== undefined; frame = await findFrame(source, frame.end, size)) {
+    if (frame.groupOffset > bad) return true;
+  }
+  return false;
+}
+
+async function headerOf(file: DiskFile, checksum: Checksum): Promise<SegmentHeader | undefined> {
+  try {
+    return decodeSegmentHeader(await file.read(0, SEGMENT_HEADER_BYTES), checksum);
+  } finally {
+    await file.close();
+  }
+}
+
+async function isThere(file: DiskFile | undefined): Promise<boolean> {
+  await file?.close();
+  return file !== undefined;
+}
+
+function damaged(folder: string, quarantined: readonly { name: string; reason: string }[]): ConcordError {
+  const first = quarantined[0]!;
+  return new ConcordError("CORRUPT_DATA", `journal ${folder}: ${first.name}: ${first.reason} (${quarantined.length} findings)`);
+}
