@@ -1,4 +1,4 @@
-import { assert, ConcordError } from "@concord/runtime";
+import { assert } from "@concord/runtime";
 import type { ObjectStore } from "./api.ts";
 import { BucketCache } from "./bucket-cache.ts";
 import { bucketTags, createBucket, deleteBucket, headBucket, listBuckets, setBucketTags } from "./buckets.ts";
@@ -8,6 +8,11 @@ import { deleteObject } from "./delete-object.ts";
 import { getObject, headObject } from "./get-object.ts";
 import { OBJECT_LIMITS, SHARDS_MAX, type ObjectLimits } from "./limits.ts";
 import { listObjects } from "./list-objects.ts";
+import { abortUpload } from "./multipart/abort-upload.ts";
+import { completeUpload } from "./multipart/complete-upload.ts";
+import { createUpload } from "./multipart/create-upload.ts";
+import { listParts, listUploads } from "./multipart/list-uploads.ts";
+import { copyPart, putPart } from "./multipart/put-part.ts";
 import { putObject } from "./put-object.ts";
 import { objectTags, setObjectTags } from "./tags.ts";
 import { bucketUsage } from "./usage.ts";
@@ -40,16 +45,12 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     objectTags: (bucket, key) => objectTags(context, bucket, key),
     setObjectTags: (bucket, key, tags) => setObjectTags(context, bucket, key, tags),
     copyObject: (request) => copyObject(context, request),
-    createUpload: refuse,
-    putPart: refuse,
-    copyPart: refuse,
-    listParts: refuse,
-    listUploads: refuse,
-    completeUpload: refuse,
-    abortUpload: refuse,
+    createUpload: (request) => createUpload(context, request),
+    putPart: (request) => putPart(context, request),
+    copyPart: (request) => copyPart(context, request),
+    listParts: (request) => listParts(context, request),
+    listUploads: (request) => listUploads(context, request),
+    completeUpload: (request) => completeUpload(context, request),
+    abortUpload: (request) => abortUpload(context, request),
   };
-}
-
-function refuse(): Promise<never> {
-  return Promise.reject(new ConcordError("UNIMPLEMENTED", "uploads in parts are not served yet"));
 }

@@ -1,0 +1,141 @@
+// Recovery of what this gateway's own journal left, in the per-transaction modes (OG8, OG11, OG19). Decided by reference, as everything (OGD1).
+import { parseOid, sameVersion } from "@concord/ports";
+import { toConcordError } from "@concord/runtime";
+import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { countUsage, leftBy, objectOf } from "../head-row.ts";
+import { closeEpoch } from "../recovery/recover-epoch.ts";
+import { decidePieces, GarbageIndex, partitionOf, type OpenPiece, type PieceFate } from "../recovery/decide-pieces.ts";
+import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_PIECES } from "../recovery/limits.ts";
+import { decodeRowAs } from "../row-codec.ts";
+import { headerKey, headKey } from "../row-keys.ts";
+import { headerOf } from "../shard-view.ts";
+import type { GatewayJournal } from "./open-upload-journal.ts";
+import type { BegunDelete, BegunUpload } from "./records.ts";
+
+export interface TransactionsReport {
+  readonly referenced: number;
+  readonly collected: number;
+  readonly absent: number;
+  /** Basic form: the old row is back. */
+  readonly restored: number;
+  readonly deletesRedone: number;
+  /** Left to the next run. */
+  readonly undecided: number;
+}
+
+type UploadFate = PieceFate | "absent" | "restored";
+type Redo = "redone" | "passed" | "undecided";
+
+export async function recoverTransactions(context: ObjectStoreContext, journal: GatewayJournal): Promise<TransactionsReport> {
+  const fates: Record<UploadFate, number> = { referenced: 0, collected: 0, absent: 0, restored: 0, undecided: 0 };
+  const { uploads, deletes } = journal.left;
+  const garbage = new GarbageIndex(context);
+  // No writer of them may act any more before a row is looked at (OGD3).
+  for (const epoch of new Set(uploads.map(({ oid }) => parseOid(oid).epoch))) await closeEpoch(context, epoch);
+  for (let at = 0; at < uploads.length; at += RECOVERY_PAGE_PIECES) {
+    for (const [upload, fate] of await decideUploads(context, uploads.slice(at, at + RECOVERY_PAGE_PIECES), garbage)) {
+      fates[fate] += 1;
+      if (fate !== "undecided") journal.recovered(upload);
+      context.killPoint("recovery:after-transaction");
+    }
+  }
+  let deletesRedone = 0;
+  for (const deletion of deletes) {
+    const redo = await redoDelete(context, deletion).catch(undecided(context));
+    context.killPoint("recovery:after-redo");
+    if (redo === "undecided") fates.undecided += 1;
+    else journal.recovered(deletion);
+    if (redo === "redone") deletesRedone += 1;
+  }
+  return { ...fates, deletesRedone };
+}
+
+async function decideUploads(
+  context: ObjectStoreContext,
+  uploads: readonly BegunUpload[],
+  garbage: GarbageIndex,
+): Promise<readonly (readonly [BegunUpload, UploadFate])[]> {
+  const present: OpenPiece[] = [];
+  for (const { oid, description } of uploads) {
+    // The journal knows what the piece was for, even when the piece itself does not.
+    if ((await context.data.inspect(oid)).kind !== "absent") present.push({ oid, description });
+  }
+  const pieces = await decidePieces(context, present, garbage);
+  const fates: [BegunUpload, UploadFate][] = [];
+  for (const upload of uploads) {
+    const fate = pieces.get(upload.oid) ?? "absent";
+    const restored = fate === "referenced" ? await restore(context, upload).catch(undecided(context)) : fate;
+    fates.push([upload, restored]);
+  }
+  return fates;
+}
+
+/**
+ * Basic form: an upload without a commit record was never answered, so the old row is put back, by check-and-mutate (OG19). Only where
+ * nothing but the row itself was replaced: what an old row named is garbage since the same commit, and garbage is never named again (OGD10);
+ * such an upload stays, which is as good an end of an unanswered one.
+ */
+async function restore(context: ObjectStoreContext, { oid, description, form }: BegunUpload): Promise<UploadFate> {
+  if (form.kind !== "basic" || description.part !== undefined) return "referenced";
+  const old = form.old === undefined ? undefined : decodeRowAs("object", form.old.value);
+  if (leftBy(old) !== undefined) return "referenced";
+  const partition = await partitionOf(context, description);
+  const key = headKey(description.key);
+  for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
+    const [headerRow, headRow] = await context.metadata.read(partition, [headerKey(), key]);
+    const [header, head] = [headerOf(headerRow), objectOf(headRow)];
+    // Another version by now: whoever wrote it saw this upload as done.
+    if (header === undefined || head === undefined || head.version.guid !== description.guid) return "referenced";
+    if (head.row.content.kind !== "piece" || head.row.content.oid !== oid) return "referenced";
+    const guid = await context.guids.next();
+    const { bucket, key: name } = description;
+    const outcome = await context.metadata.commit({
+      partition,
+      conditions: [
+        { key: headerKey(), version: header.version },
+        { key, version: head.version },
+      ],
+      writes: [
+        old === undefined ? { kind: "delete", key } : putRow(key, nextVersion(head.version, context.clock, guid), old),
+        putGarbage(context, guid, { bucket, key: name, what: { kind: "pieces", oids: [oid] } }),
+        ...countUsage(head.row, old),
+        raiseHeader(context, header),
+      ],
+    });
+    if (outcome.kind === "committed") return "restored";
+  }
+  return "undecided";
+}
+
+/** Forward, if the row is still exactly the one that was to go; a later one is somebody else's (OG11). Twice changes nothing (OG22). */
+async function redoDelete(context: ObjectStoreContext, { bucket, key, guid, version }: BegunDelete): Promise<Redo> {
+  const partition = await partitionOf(context, { bucket, key, part: undefined, guid });
+  for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
+    const [headerRow, headRow] = await context.metadata.read(partition, [headerKey(), headKey(key)]);
+    const [header, head] = [headerOf(headerRow), objectOf(headRow)];
+    if (header === undefined || head === undefined || !sameVersion(head.version, version)) return "passed";
+    const left = leftBy(head.row);
+    const outcome = await context.metadata.commit({
+      partition,
+      conditions: [
+        { key: headerKey(), version: header.version },
+        { key: headKey(key), version },
+      ],
+      writes: [
+        { kind: "delete", key: headKey(key) },
+        ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
+        ...countUsage(head.row, undefined),
+      ],
+    });
+    if (outcome.kind === "committed") return "redone";
+  }
+  return "undecided";
+}
+
+function undecided(context: ObjectStoreContext): (thrown: unknown) => "undecided" {
+  return (thrown) => {
+    context.log.warn("a transaction of the journal could not be decided yet", { reason: toConcordError(thrown).message });
+    return "undecided";
+  };
+}

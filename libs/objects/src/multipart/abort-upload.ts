@@ -1,0 +1,38 @@
+import { ConcordError } from "@concord/runtime";
+import { commitRepeatable, putRow } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { garbageKey, uploadKey } from "../row-keys.ts";
+import type { GarbageRow } from "../rows.ts";
+import { headerCondition } from "../shard-view.ts";
+import { openUpload, uploadCondition, type UploadName } from "./upload-view.ts";
+
+/**
+ * Ends an upload that was not completed: from here on no part comes in and no complete succeeds. Its parts are garbage, due at once, since
+ * nobody could read them. UPLOAD_UNKNOWN, UPLOAD_STATE (abort loses against completing, OGD11), OUTCOME_UNKNOWN.
+ */
+export async function abortUpload(context: ObjectStoreContext, name: UploadName): Promise<void> {
+  const { bucket, key, uploadId } = name;
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const { view, upload } = await openUpload(context, name, []);
+    const guid = await context.guids.next();
+    const dueMs = context.clock.nowMs();
+    const garbage: GarbageRow = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };
+    context.killPoint("multipart:before-abort");
+    const outcome = await commitRepeatable(context, {
+      partition: view.partition,
+      conditions: [headerCondition(view), uploadCondition(name, upload)],
+      writes: [
+        { kind: "delete", key: uploadKey(key, uploadId) },
+        putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),
+      ],
+    });
+    context.killPoint("multipart:after-abort");
+    if (outcome.kind === "committed") return;
+    if (outcome.kind === "unknown") {
+      throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was aborted", { cause: outcome.cause });
+    }
+    // Gone after a lost answer: its own work, or another abort's.
+    if (outcome.doubted && outcome.rows[1] === undefined) return;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload");
+}

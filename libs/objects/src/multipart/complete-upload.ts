@@ -1,0 +1,213 @@
+import { ConcordError, sleep } from "@concord/runtime";
+import type { ObjectStore, Stored } from "../api.ts";
+import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { countUsage, leftBy, objectOf } from "../head-row.ts";
+import { checkWriteCondition } from "../preconditions.ts";
+import { headKey, partKey, uploadKey } from "../row-keys.ts";
+import type { StoredObject, UploadRow, UploadState } from "../rows.ts";
+import type { Versioned } from "../shard-view.ts";
+import { UNNAMED_PER_COMMIT_MAX } from "./limits.ts";
+import { checkPartList, readParts, selectParts, type ArrivedPart, type NamedParts, type SelectedParts } from "./select-parts.ts";
+import { beingCompleted, changeState, isStale, uploadUnknown, viewUpload, type UploadName, type UploadView } from "./upload-view.ts";
+
+type CompleteRequest = Parameters<ObjectStore["completeUpload"]>[0];
+type Completing = Extract<UploadState, { readonly kind: "completing" }>;
+
+/** An upload that is ours to complete. */
+interface Claimed {
+  readonly request: CompleteRequest;
+  readonly guid: bigint;
+  readonly state: Completing;
+}
+
+/**
+ * Makes the named parts the object of the key: nothing is visible before, everything after (OG14), in one commit. Repeating it within a day
+ * answers as the first did (OGD11). Parts that are not named are garbage with it. UPLOAD_UNKNOWN, PART_INVALID, PART_ORDER, PART_TOO_SMALL,
+ * PRECONDITION_FAILED: the upload is open as before. UPLOAD_STATE while somebody else completes it. OUTCOME_UNKNOWN: repeat it.
+ */
+export async function completeUpload(context: ObjectStoreContext, request: CompleteRequest): Promise<Stored> {
+  checkPartList(request.parts);
+  const giveUpAtMs = context.clock.monotonicMs() + context.limits.doubtWaitMs;
+  let attempt = 1;
+  while (attempt <= context.limits.commitAttemptsMax) {
+    const found = await viewUpload(context, "write", request, [headKey(request.key)]);
+    const { state } = found.upload.row;
+    if (state.kind === "done") return repeated(context, found, state, request);
+    if (state.kind === "completing" && !isStale(context, state)) {
+      if (context.clock.monotonicMs() >= giveUpAtMs) throw beingCompleted();
+      await sleep(context.clock, context.limits.doubtPauseMs);
+      continue;
+    }
+    // Open, or claimed by somebody who stopped long ago: its claim names a version that ours replaces.
+    const stored = await claimAndComplete(context, found, request);
+    if (stored !== undefined) return stored;
+    attempt += 1;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload or its key");
+}
+
+/** Undefined: somebody else changed the upload. */
+async function claimAndComplete(context: ObjectStoreContext, found: UploadView, request: CompleteRequest): Promise<Stored | undefined> {
+  // 1. What must be refused is refused while the upload is open, so that a mistake costs nothing.
+  selectParts(context, found.upload.row, await readParts(context, found.view, request), request);
+  checkWriteCondition(request.precondition, objectOf(found.rows[0])?.row);
+  // 2. From here on no part comes in, and no other complete or abort: whoever writes names the upload as it was (OGD11).
+  const guid = await context.guids.next();
+  const parts = request.parts.map(({ number, etag }) => ({ number, etag }));
+  const state: Completing = { kind: "completing", guid, sinceMs: context.clock.nowMs(), parts };
+  const upload = await changeState(context, found, request, state);
+  context.killPoint("multipart:after-completing");
+  if (upload === undefined) return undefined;
+  const claimed = { request, guid, state };
+  try {
+    // 3. The parts as they stay: one may have come in between 1 and 2.
+    const arrived = await readParts(context, found.view, request);
+    const selected = selectParts(context, upload.row, arrived, request);
+    const unnamed = await moveUnnamed(context, { ...found, upload }, claimed, selected);
+    // 4. The object: visible and durable with one commit.
+    return unnamed === undefined ? undefined : await commitObject(context, unnamed.seen, claimed, { ...selected, unnamed: unnamed.left });
+  } catch (error) {
+    await reopen(context, request, guid, error);
+    throw error;
+  }
+}
+
+/** All but one commit's worth of the parts that are not named: to garbage, in bounded commits, each under the claim. */
+async function moveUnnamed(
+  context: ObjectStoreContext,
+  claimedView: UploadView,
+  { request, state }: Claimed,
+  { unnamed }: SelectedParts,
+): Promise<{ readonly seen: UploadView; readonly left: readonly ArrivedPart[] } | undefined> {
+  let seen = claimedView;
+  let left = unnamed;
+  while (left.length > UNNAMED_PER_COMMIT_MAX) {
+    const writes = await dropParts(context, request, left.slice(0, UNNAMED_PER_COMMIT_MAX));
+    // Also a sign that this completer lives.
+    const upload = await changeState(context, seen, request, { ...state, sinceMs: context.clock.nowMs() }, writes);
+    context.killPoint("multipart:after-unnamed");
+    if (upload === undefined) {
+      const now = await viewUpload(context, "write", request, []);
+      if (!isClaimedBy(now.upload.row, state.guid)) return undefined;
+      seen = now;
+      continue;
+    }
+    seen = { ...seen, upload };
+    left = left.slice(UNNAMED_PER_COMMIT_MAX);
+  }
+  return { seen, left };
+}
+
+async function dropParts(context: ObjectStoreContext, { bucket, key, uploadId }: UploadName, parts: readonly ArrivedPart[]) {
+  if (parts.length === 0) return [];
+  const oids = parts.map(({ row }) => row.oid);
+  return [
+    ...parts.map(({ number }) => ({ kind: "delete", key: partKey(key, uploadId, number) }) as const),
+    putGarbage(context, await context.guids.next(), { bucket, key, what: { kind: "pieces", oids } }),
+  ];
+}
+
+/** Undefined: somebody took the upload over. */
+async function commitObject(
+  context: ObjectStoreContext,
+  first: UploadView,
+  claimed: Claimed,
+  selected: SelectedParts,
+): Promise<Stored | undefined> {
+  const { request, guid } = claimed;
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const seen =
+      attempt === 1 ? await withHead(context, first, request) : await viewUpload(context, "write", request, [headKey(request.key)]);
+    if (!isClaimedBy(seen.upload.row, guid)) return undefined;
+    const old = objectOf(seen.rows[0]);
+    checkWriteCondition(request.precondition, old?.row);
+    const object = objectFrom(context, seen.upload.row, request, selected);
+    context.killPoint("multipart:before-complete-commit");
+    const result = await tryCommit(context, seen, claimed, { old, object, selected });
+    context.killPoint("multipart:after-complete-commit");
+    if (result.kind === "committed") return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
+    if (result.kind === "in-doubt") {
+      throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was completed; repeat it", {
+        cause: result.cause,
+      });
+    }
+    // Not written: the head changed, a fence was raised, or another took over, as the next look tells.
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
+
+/** The view of the claim, with the head as it is now. */
+async function withHead(context: ObjectStoreContext, seen: UploadView, name: UploadName): Promise<UploadView> {
+  const [head] = await context.metadata.read(seen.view.partition, [headKey(name.key)]);
+  return { ...seen, rows: [head] };
+}
+
+async function tryCommit(
+  context: ObjectStoreContext,
+  { view, upload }: UploadView,
+  { request, guid, state }: Claimed,
+  { old, object, selected }: { old: Versioned<StoredObject> | undefined; object: StoredObject; selected: SelectedParts },
+): Promise<CommitResult> {
+  const { bucket, key, uploadId } = request;
+  const left = leftBy(old?.row);
+  const done: UploadState = { kind: "done", guid, etag: object.etag, doneMs: object.modifiedMs, parts: state.parts };
+  return await commitOrResolve(context, {
+    view,
+    guid,
+    deciding: { key: uploadKey(key, uploadId), observed: upload.version },
+    conditions: [{ key: headKey(key), version: old?.version }],
+    writes: [
+      putRow(headKey(key), nextVersion(old?.version, context.clock, guid), object),
+      putRow(uploadKey(key, uploadId), nextVersion(upload.version, context.clock, guid), { ...upload.row, state: done }),
+      ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
+      ...(await dropParts(context, request, selected.unnamed)),
+      ...countUsage(old?.row, object),
+    ],
+    names: [],
+  });
+}
+
+function objectFrom(context: ObjectStoreContext, upload: UploadRow, { uploadId }: UploadName, selected: SelectedParts): StoredObject {
+  const parts = selected.named.map(({ number, row }) => ({ number, lengthBytes: row.lengthBytes }));
+  return {
+    kind: "object",
+    content: { kind: "parts", uploadId, parts },
+    sizeBytes: selected.sizeBytes,
+    etag: selected.etag,
+    modifiedMs: context.clock.nowMs(),
+    attributes: upload.attributes,
+    checksum: selected.checksum,
+  };
+}
+
+/** The same parts: the same answer, for a day. Others: as if there were no such upload (S3). */
+function repeated(
+  context: ObjectStoreContext,
+  { rows }: UploadView,
+  state: Extract<UploadState, { readonly kind: "done" }>,
+  request: CompleteRequest,
+): Stored {
+  const same = sameParts(state.parts, request.parts);
+  if (!same || context.clock.nowMs() - state.doneMs > context.limits.completeRememberedMs) throw uploadUnknown(request.uploadId);
+  const head = objectOf(rows[0])?.row;
+  const isCurrent = head?.content.kind === "parts" && head.content.uploadId === request.uploadId;
+  return { etag: state.etag, checksum: isCurrent ? head.checksum : undefined, modifiedMs: state.doneMs };
+}
+
+function sameParts(left: NamedParts, right: NamedParts): boolean {
+  return left.length === right.length && left.every((part, at) => part.number === right[at]!.number && part.etag === right[at]!.etag);
+}
+
+const isClaimedBy = (row: UploadRow, guid: bigint): boolean => row.state.kind === "completing" && row.state.guid === guid;
+
+/** A refused complete leaves the upload open; one in doubt stays claimed, until a repetition or staleness decides. */
+async function reopen(context: ObjectStoreContext, request: CompleteRequest, guid: bigint, cause: unknown): Promise<void> {
+  if (!(cause instanceof ConcordError) || cause.applied !== "no") return;
+  try {
+    const found = await viewUpload(context, "write", request, []);
+    if (isClaimedBy(found.upload.row, guid)) await changeState(context, found, request, { kind: "open" });
+  } catch {
+    context.log.warn("a refused complete could not open its upload again; it will be stale soon", { key: request.key });
+  }
+}

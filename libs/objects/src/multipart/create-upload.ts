@@ -1,0 +1,38 @@
+import { ConcordError } from "@concord/runtime";
+import type { NewUpload } from "../api.ts";
+import { commitOrResolve, nextVersion, putRow } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { checkAttributes, checkKey } from "../names.ts";
+import { uploadKey } from "../row-keys.ts";
+import type { UploadRow } from "../rows.ts";
+import { viewShard } from "../shard-view.ts";
+
+/** Begins an upload in parts; its id is a GUID (OG1, OG5). BUCKET_UNKNOWN; OUTCOME_UNKNOWN: at worst an upload nobody knows of, as listUploads shows. */
+export async function createUpload(
+  context: ObjectStoreContext,
+  { bucket, key, attributes, checksum }: { readonly bucket: string; readonly key: string } & NewUpload,
+): Promise<bigint> {
+  checkKey(key);
+  checkAttributes(attributes);
+  const uploadId = await context.guids.next();
+  const rowKey = uploadKey(key, uploadId);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const view = await viewShard(context, "write", bucket, key, [rowKey]);
+    const row: UploadRow = { kind: "upload", state: { kind: "open" }, initiatedMs: context.clock.nowMs(), attributes, checksum };
+    const result = await commitOrResolve(context, {
+      view,
+      guid: uploadId,
+      deciding: { key: rowKey, observed: undefined },
+      conditions: [],
+      writes: [putRow(rowKey, nextVersion(undefined, context.clock, uploadId), row)],
+      names: [],
+    });
+    context.killPoint("multipart:after-create");
+    if (result.kind === "committed") return uploadId;
+    if (result.kind === "in-doubt") {
+      throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was begun", { cause: result.cause });
+    }
+    // A fence of somebody else's, or our own: it was not written. The header is read again.
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others write to this bucket");
+}

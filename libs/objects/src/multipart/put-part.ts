@@ -1,0 +1,132 @@
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
+import type { CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
+import { commitOrResolve, giveUpPieces, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { copyBody, openCopySource } from "../copy-object.ts";
+import { decodeRowAs } from "../row-codec.ts";
+import { partKey } from "../row-keys.ts";
+import type { PartRow } from "../rows.ts";
+import { storeBody, type StoredBody } from "../store-body.ts";
+import { PART_NUMBER_MAX } from "./limits.ts";
+import { openUpload, uploadCondition, type UploadName, type UploadView } from "./upload-view.ts";
+
+interface ArrivedPart {
+  readonly name: UploadName;
+  readonly number: number;
+  readonly guid: bigint;
+  readonly body: StoredBody;
+}
+
+/**
+ * Stores a part, or replaces it; nothing is visible under the key before complete (OG14). It is durable when this resolves, and a crash
+ * costs only parts that did not arrive yet (OG15). UPLOAD_UNKNOWN, UPLOAD_STATE while somebody completes the upload.
+ */
+export async function putPart(
+  context: ObjectStoreContext,
+  { body, number, ...name }: UploadName & { readonly number: number; readonly body: UploadBody },
+): Promise<Stored> {
+  checkNumber(number);
+  const guid = await context.guids.next();
+  const seen = await openUpload(context, name, [partKey(name.key, name.uploadId, number)]);
+  const piece = { bucket: name.bucket, key: name.key, part: { uploadId: name.uploadId, number }, guid, replaces: seen.rows[0] };
+  // Parts are pieces whatever their size: complete names them, and moves no bytes.
+  const stored = await storeBody(context, body, { view: seen.view, piece, inlineBytesMax: -1 });
+  context.killPoint("multipart:after-part-data");
+  return await commitPart(context, seen, { name, number, guid, body: stored });
+}
+
+/** A part with the bytes of an object, or of a range of one. */
+export async function copyPart(
+  context: ObjectStoreContext,
+  request: UploadName & { readonly number: number; readonly source: CopySource; readonly digest: CopyDigest },
+): Promise<Stored> {
+  const { source, digest, ...name } = request;
+  checkNumber(request.number);
+  // An upload that can not take the part is refused before bytes are read.
+  await openUpload(context, name, []);
+  return await putPart(context, { ...name, body: copyBody(await openCopySource(context, source), digest) });
+}
+
+async function commitPart(context: ObjectStoreContext, first: UploadView, part: ArrivedPart): Promise<Stored> {
+  const { guid, body } = part;
+  let seen = first;
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const row = partRowOf(context, part);
+    const result = await tryCommit(context, seen, part, row);
+    context.killPoint("multipart:after-part-commit");
+    switch (result.kind) {
+      case "committed":
+        return { etag: row.etag, checksum: row.checksum, modifiedMs: row.modifiedMs };
+      case "conflict":
+        seen = await lookAgain(context, seen, part);
+        break;
+      case "fenced":
+        throw new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the part was stored; it is not there now", {
+          applied: result.applied,
+        });
+      case "in-doubt":
+        throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the part was stored", { cause: result.cause });
+    }
+  }
+  await giveUpPieces(context, { view: seen.view, guid, names: body.names });
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this part");
+}
+
+/** The part's row, and the piece of the one it replaces to garbage, in one commit, only while the upload is open as it was seen (OGD11). */
+async function tryCommit(context: ObjectStoreContext, { view, upload, rows }: UploadView, part: ArrivedPart, row: PartRow) {
+  const { name, number, guid, body } = part;
+  const [old] = rows;
+  const key = partKey(name.key, name.uploadId, number);
+  const replaced = old === undefined ? [] : [decodeRowAs("part", old.value).oid];
+  const garbage = { bucket: name.bucket, key: name.key, what: { kind: "pieces", oids: replaced } } as const;
+  try {
+    return await commitOrResolve(context, {
+      view,
+      guid,
+      deciding: { key, observed: old?.version },
+      conditions: [uploadCondition(name, upload)],
+      writes: [
+        putRow(key, nextVersion(old?.version, context.clock, guid), row),
+        ...(replaced.length === 0 ? [] : [putGarbage(context, guid, garbage)]),
+      ],
+      names: body.names,
+    });
+  } catch (error) {
+    // The store rejects only what it did not do.
+    await giveUpPieces(context, { view, guid, names: body.names });
+    throw error;
+  }
+}
+
+async function lookAgain(
+  context: ObjectStoreContext,
+  { view }: UploadView,
+  { name, number, guid, body }: ArrivedPart,
+): Promise<UploadView> {
+  let seen: UploadView;
+  try {
+    seen = await openUpload(context, name, [partKey(name.key, name.uploadId, number)]);
+  } catch (error) {
+    await giveUpPieces(context, { view, guid, names: body.names });
+    throw error;
+  }
+  for (const pieceName of body.names) {
+    await pieceName.confirmLive().catch((error: unknown) => {
+      if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(pieceName.oid);
+      throw error;
+    });
+  }
+  return seen;
+}
+
+function partRowOf(context: ObjectStoreContext, { body }: ArrivedPart): PartRow {
+  const { content, md5Hex, checksum } = body;
+  assert(content.kind === "piece", "a part is a piece");
+  const { oid, lengthBytes } = content;
+  return { kind: "part", oid, lengthBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), checksum };
+}
+
+function checkNumber(number: number): void {
+  if (Number.isSafeInteger(number) && number >= 1 && number <= PART_NUMBER_MAX) return;
+  throw new ConcordError("PART_INVALID", `parts have numbers 1 to ${PART_NUMBER_MAX}`, { metadata: { number: String(number) } });
+}

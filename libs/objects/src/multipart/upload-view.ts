@@ -1,0 +1,102 @@
+import type { MetadataCondition, MetadataRow, MetadataWrite } from "@concord/ports";
+import { ConcordError, unreachable } from "@concord/runtime";
+import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { checkKey } from "../names.ts";
+import { decodeRowAs } from "../row-codec.ts";
+import { uploadKey } from "../row-keys.ts";
+import type { UploadRow, UploadState } from "../rows.ts";
+import { headerCondition, viewShard, type ShardView, type Versioned } from "../shard-view.ts";
+
+export interface UploadName {
+  readonly bucket: string;
+  readonly key: string;
+  readonly uploadId: bigint;
+}
+
+/** An upload as it was at one moment, with other rows of its key. */
+export interface UploadView {
+  readonly view: ShardView;
+  readonly upload: Versioned<UploadRow>;
+  readonly rows: readonly (MetadataRow | undefined)[];
+}
+
+/** UPLOAD_UNKNOWN, BUCKET_UNKNOWN. */
+export async function viewUpload(
+  context: ObjectStoreContext,
+  purpose: "read" | "write",
+  { bucket, key, uploadId }: UploadName,
+  rowKeys: readonly Uint8Array[],
+): Promise<UploadView> {
+  checkKey(key);
+  const view = await viewShard(context, purpose, bucket, key, [uploadKey(key, uploadId), ...rowKeys]);
+  const [row, ...rows] = view.rows;
+  if (row === undefined) throw uploadUnknown(uploadId);
+  return { view, upload: { version: row.version, row: decodeRowAs("upload", row.value) }, rows };
+}
+
+/**
+ * The upload, open: a part may come in, or an abort. One whose completing stopped long ago is opened again first (OGD11); its completer can
+ * not end it any more, since it names the version it saw. UPLOAD_UNKNOWN when it is done, UPLOAD_STATE while somebody completes it.
+ */
+export async function openUpload(context: ObjectStoreContext, name: UploadName, rowKeys: readonly Uint8Array[]): Promise<UploadView> {
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await viewUpload(context, "write", name, rowKeys);
+    const { state } = found.upload.row;
+    switch (state.kind) {
+      case "open":
+        return found;
+      case "done":
+        throw uploadUnknown(name.uploadId);
+      case "completing":
+        if (!isStale(context, state)) throw beingCompleted();
+        await changeState(context, found, name, { kind: "open" });
+        break;
+      default:
+        unreachable(state);
+    }
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload");
+}
+
+/** Nobody heard of its completer for long. Its clock may be another's: a mistake costs it a repetition, nothing else. */
+export function isStale(context: ObjectStoreContext, state: Extract<UploadState, { readonly kind: "completing" }>): boolean {
+  return context.clock.nowMs() - state.sinceMs >= context.limits.completeStaleMs;
+}
+
+/** Replaces the state of exactly the upload that was seen, and `writes` with it; undefined: it changed meanwhile. OUTCOME_UNKNOWN. */
+export async function changeState(
+  context: ObjectStoreContext,
+  { view, upload }: UploadView,
+  { key, uploadId }: UploadName,
+  state: UploadState,
+  writes: readonly MetadataWrite[] = [],
+): Promise<Versioned<UploadRow> | undefined> {
+  const rowKey = uploadKey(key, uploadId);
+  const row: UploadRow = { ...upload.row, state };
+  const version = nextVersion(upload.version, context.clock, await context.guids.next());
+  const outcome = await commitRepeatable(context, {
+    partition: view.partition,
+    conditions: [headerCondition(view), { key: rowKey, version: upload.version }],
+    writes: [putRow(rowKey, version, row), ...writes],
+  });
+  if (outcome.kind === "unknown") {
+    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload's state was changed", { cause: outcome.cause });
+  }
+  if (outcome.kind === "committed") return { version, row };
+  // Its own work, whose first answer was lost.
+  return outcome.rows[1]?.version.guid === version.guid ? { version: outcome.rows[1].version, row } : undefined;
+}
+
+/** That the upload is exactly as it was seen. Part rows need no conditions besides: whoever writes one names this too (OGD11). */
+export function uploadCondition({ key, uploadId }: UploadName, upload: Versioned<UploadRow>): MetadataCondition {
+  return { key: uploadKey(key, uploadId), version: upload.version };
+}
+
+export function uploadUnknown(uploadId: bigint): ConcordError {
+  return new ConcordError("UPLOAD_UNKNOWN", "there is no such upload; it may have been completed or aborted", {
+    metadata: { uploadId: String(uploadId) },
+  });
+}
+
+export const beingCompleted = (): ConcordError => new ConcordError("UPLOAD_STATE", "somebody is completing this upload");

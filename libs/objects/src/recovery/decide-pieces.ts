@@ -1,0 +1,181 @@
+// The decision table of recovery (README): what becomes of a piece of a closed epoch. By reference, never by age or order (OGD1).
+import type { MetadataCommit, MetadataCondition, MetadataRow, MetadataWrite, Oid, PieceDescription } from "@concord/ports";
+import { ConcordError, toConcordError } from "@concord/runtime";
+import { putGarbage, raiseHeader } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { decodeRow, decodeRowAs, referencesOf } from "../row-codec.ts";
+import { afterKey, bucketKey, bucketPartition, garbageSpan, headerKey, headKey, partKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
+import type { ShardHeader } from "../rows.ts";
+import { headerOf, type Versioned } from "../shard-view.ts";
+import { DECIDE_ATTEMPTS_MAX, GARBAGE_SCAN_PAGE, GARBAGE_SCAN_ROWS_MAX } from "./limits.ts";
+
+/** A piece that is there, of an epoch that is closed in its row and at the data store. */
+export interface OpenPiece {
+  readonly oid: Oid;
+  /** Undefined: not even that is whole, so it was never sealed and can not be any more. */
+  readonly description: PieceDescription | undefined;
+}
+
+export type PieceFate =
+  /** A row names it. */
+  | "referenced"
+  /** A garbage row names it: it did before, or does now, and no commit that names it can succeed any more. */
+  | "collected"
+  /** Not yet: the store did not answer, or rows keep changing. Look again later. */
+  | "undecided";
+
+/**
+ * Decides them all. The epoch of each must be closed in its row before this is called: a commit whose view was read before is fenced here by
+ * the raised header, one whose view is read later is refused by `PieceName.confirmLive` (OGD3).
+ */
+export async function decidePieces(
+  context: ObjectStoreContext,
+  pieces: readonly OpenPiece[],
+  garbage: GarbageIndex = new GarbageIndex(context),
+): Promise<ReadonlyMap<Oid, PieceFate>> {
+  const fates = new Map<Oid, PieceFate>();
+  const byPartition = new Map<string, OpenPiece[]>();
+  for (const piece of pieces) {
+    const partition = await partitionOf(context, piece.description);
+    const together = byPartition.get(partition) ?? [];
+    together.push(piece);
+    byPartition.set(partition, together);
+  }
+  for (const [partition, together] of byPartition) {
+    const decided = await decideTogether(context, partition, together, garbage).catch((thrown: unknown) => {
+      context.log.error("pieces could not be decided", { partition, pieces: together.length, reason: toConcordError(thrown).message });
+      return new Map<Oid, PieceFate>();
+    });
+    for (const { oid } of together) fates.set(oid, decided.get(oid) ?? "undecided");
+  }
+  return fates;
+}
+
+/** The row that names the piece, if any does. */
+export function rowKeyOf({ key, part }: PieceDescription): Uint8Array {
+  return part === undefined ? headKey(key) : partKey(key, part.uploadId, part.number);
+}
+
+/** Where a piece's rows are; the system partition when nothing can name it: no description, or a bucket that is gone with all its rows. */
+export async function partitionOf(context: ObjectStoreContext, description: PieceDescription | undefined): Promise<string> {
+  if (description === undefined) return SYSTEM_PARTITION;
+  const [found] = await context.metadata.read(SYSTEM_PARTITION, [bucketKey(description.bucket)]);
+  if (found === undefined) return SYSTEM_PARTITION;
+  return bucketPartition(description.bucket, shardOf(description.key, decodeRowAs("bucket", found.value).shards));
+}
+
+/** Does the row name the piece? CORRUPT_DATA for a row that can not be read: nothing is decided by it. */
+export function names(row: MetadataRow | undefined, oid: Oid): boolean {
+  return row !== undefined && referencesOf(decodeRow(row.value)).oids.includes(oid);
+}
+
+async function decideTogether(
+  context: ObjectStoreContext,
+  partition: string,
+  pieces: readonly OpenPiece[],
+  garbage: GarbageIndex,
+): Promise<Map<Oid, PieceFate>> {
+  for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
+    const fates = await decideOnce(context, partition, pieces, garbage);
+    if (fates !== undefined) return fates;
+  }
+  throw new ConcordError("WRITE_CONFLICT", `rows changed ${DECIDE_ATTEMPTS_MAX} times`);
+}
+
+/** One read, one commit; undefined: the rows changed meanwhile, or nobody knows whether it was done. */
+async function decideOnce(
+  context: ObjectStoreContext,
+  partition: string,
+  pieces: readonly OpenPiece[],
+  garbage: GarbageIndex,
+): Promise<Map<Oid, PieceFate> | undefined> {
+  const fates = new Map<Oid, PieceFate>();
+  const orphans: OpenPiece[] = [];
+  const conditions = new Map<string, MetadataCondition>();
+  const keys = partition === SYSTEM_PARTITION ? [] : pieces.map(({ description }) => rowKeyOf(description!));
+  const [headerRow, ...rows] = await context.metadata.read(partition, [headerKey(), ...keys]);
+  for (const [at, piece] of pieces.entries()) {
+    const [key, row] = [keys[at], rows[at]];
+    if (names(row, piece.oid)) fates.set(piece.oid, "referenced");
+    else if (await garbage.has(partition, piece.oid)) fates.set(piece.oid, "collected");
+    else {
+      orphans.push(piece);
+      if (key !== undefined) conditions.set(String(key), { key, version: row?.version });
+    }
+  }
+  if (orphans.length === 0) return fates;
+  context.killPoint("recovery:before-garbage");
+  const outcome = await context.metadata.commit(await fenceOf(context, partition, headerOf(headerRow), orphans, [...conditions.values()]));
+  context.killPoint("recovery:after-garbage");
+  if (outcome.kind !== "committed") return undefined;
+  for (const { oid } of orphans) fates.set(oid, "collected");
+  return fates;
+}
+
+/**
+ * Fence and garbage in one commit, if all rows are exactly as read: whoever saw the header before can not commit any more (OGD2). A header
+ * that is not open needs no fence: it was raised when it was closed, and is raised again before it opens. Its bucket's partitions may be
+ * on their way out, so that garbage goes where it is always found.
+ */
+async function fenceOf(
+  context: ObjectStoreContext,
+  partition: string,
+  header: Versioned<ShardHeader> | undefined,
+  orphans: readonly OpenPiece[],
+  rows: readonly MetadataCondition[],
+): Promise<MetadataCommit> {
+  const garbage = await garbageOf(context, orphans);
+  if (header?.row.state !== "open") return { partition: SYSTEM_PARTITION, conditions: [], writes: garbage };
+  const conditions = [{ key: headerKey(), version: header.version }, ...rows];
+  return { partition, conditions, writes: [...garbage, raiseHeader(context, header)] };
+}
+
+/** One garbage row for each key. */
+async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenPiece[]): Promise<MetadataWrite[]> {
+  const guid = await context.guids.next();
+  const byKey = new Map<string, { bucket: string; key: string; oids: Oid[] }>();
+  for (const { oid, description } of orphans) {
+    const [bucket, key] = [description?.bucket ?? "", description?.key ?? ""];
+    const name = `${bucket}/${key}`;
+    const together = byKey.get(name) ?? { bucket, key, oids: [] };
+    together.oids.push(oid);
+    byKey.set(name, together);
+  }
+  return [...byKey.values()].map(({ bucket, key, oids }, ordinal) =>
+    putGarbage(context, guid, { bucket, key, what: { kind: "pieces", oids } }, ordinal),
+  );
+}
+
+/** Pieces that garbage rows name, read once for each partition. What it misses is named twice, which is harmless. */
+export class GarbageIndex {
+  readonly #context: ObjectStoreContext;
+  readonly #partitions = new Map<string, Promise<ReadonlySet<Oid>>>();
+
+  constructor(context: ObjectStoreContext) {
+    this.#context = context;
+  }
+
+  async has(partition: string, oid: Oid): Promise<boolean> {
+    const inSystem = await this.#of(SYSTEM_PARTITION);
+    return inSystem.has(oid) || (await this.#of(partition)).has(oid);
+  }
+
+  #of(partition: string): Promise<ReadonlySet<Oid>> {
+    const known = this.#partitions.get(partition) ?? this.#read(partition);
+    this.#partitions.set(partition, known);
+    return known;
+  }
+
+  async #read(partition: string): Promise<ReadonlySet<Oid>> {
+    const oids = new Set<Oid>();
+    let { from } = garbageSpan();
+    const { to } = garbageSpan();
+    for (let read = 0; read < GARBAGE_SCAN_ROWS_MAX; read += GARBAGE_SCAN_PAGE) {
+      const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_SCAN_PAGE });
+      for (const row of page) for (const oid of referencesOf(decodeRow(row.value)).oids) oids.add(oid);
+      if (page.length < GARBAGE_SCAN_PAGE) break;
+      from = afterKey(page.at(-1)!.key);
+    }
+    return oids;
+  }
+}

@@ -1,0 +1,16 @@
+/** Pieces listed at a time, and decided in one commit per partition: each may take a garbage row of that commit. */
+export const RECOVERY_PAGE_PIECES = 100;
+/** Pieces inspected at the same time. */
+export const RECOVERY_INSPECTIONS = 8;
+/** How often rows are read again when they change or an answer is lost, before a piece is left to the next run. */
+export const DECIDE_ATTEMPTS_MAX = 8;
+/** Garbage rows read to find pieces that are garbage already; beyond it such a piece is named by a second row, which is harmless. */
+export const GARBAGE_SCAN_ROWS_MAX = 100_000;
+export const GARBAGE_SCAN_PAGE = 1000;
+/** How often recovery looks for epochs that nobody keeps alive. */
+export const RECOVERY_INTERVAL_MS = 10_000;
+/** A foreign epoch whose row did not change for this long, by this gateway's own clock, is taken for dead. Three missed heartbeats are 30 s. */
+export const EPOCH_DEAD_AFTER_MS = 45_000;
+/** Pauses of the resolver between attempts at one commit: the first, and the longest after doubling. */
+export const RESOLVE_PAUSE_MS = 100;
+export const RESOLVE_PAUSE_MS_MAX = 10_000;

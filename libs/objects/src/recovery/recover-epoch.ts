@@ -1,0 +1,90 @@
+import type { Oid } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import type { ObjectStoreContext } from "../context.ts";
+import { isRecovered, putEpoch, readEpoch, type HeldEpoch } from "../reservation/epoch-row.ts";
+import { parseOid } from "@concord/ports";
+import { decidePieces, GarbageIndex, type OpenPiece } from "./decide-pieces.ts";
+import { RECOVERY_INSPECTIONS, RECOVERY_PAGE_PIECES } from "./limits.ts";
+
+/** What became of the names of an epoch that were not settled. */
+export interface EpochReport {
+  readonly epoch: number;
+  /** Pieces that a row names. */
+  readonly referenced: number;
+  /** Pieces that are garbage now. */
+  readonly collected: number;
+  /** Reserved names without a piece. */
+  readonly absent: number;
+  /** Pieces left to the next run. */
+  readonly undecided: number;
+  /** Nobody needs to look at this epoch again. */
+  readonly finished: boolean;
+}
+
+const COUNTED = { referenced: 0, collected: 0, undecided: 0 };
+
+/**
+ * Recovers one epoch (OGD6), online and without a lock (OG9): closes it in its row, then at the data store, decides every piece at or above
+ * the low-water mark, and says in the row that it is done. Any number of gateways may do this at once, and after a crash at any point it is
+ * done again; the result is the same. The epoch's gateway may be alive: it is fenced and goes on with another epoch (OGD3).
+ */
+export async function recoverEpoch(context: ObjectStoreContext, epoch: number, signal?: AbortSignal): Promise<EpochReport> {
+  const closed = await closeEpoch(context, epoch);
+  if (closed === undefined || isRecovered(closed.row)) return { ...COUNTED, epoch, absent: 0, finished: true };
+  const { lowWater, reservedTo } = closed.row;
+  const garbage = new GarbageIndex(context);
+  const counts = { ...COUNTED };
+  let from = lowWater;
+  for (;;) {
+    if (signal?.aborted === true) return { ...counts, epoch, absent: 0, finished: false };
+    const oids = await context.data.list(epoch, from, RECOVERY_PAGE_PIECES);
+    const fates = await decidePieces(context, await describe(context, oids), garbage);
+    for (const fate of fates.values()) counts[fate] += 1;
+    context.killPoint("recovery:after-page");
+    if (oids.length < RECOVERY_PAGE_PIECES) break;
+    from = parseOid(oids.at(-1)!).sequence + 1;
+  }
+  const found = counts.referenced + counts.collected + counts.undecided;
+  const finished = counts.undecided === 0 && (await markRecovered(context, closed));
+  return { ...counts, epoch, absent: Math.max(0, reservedTo - lowWater - found), finished };
+}
+
+/**
+ * Closes the epoch in its row first, so that a writer that looks whether its epoch is open is refused from now on, then at the data store.
+ * Undefined: there is no such epoch. STORE_FAILED when the answer stays lost.
+ */
+export async function closeEpoch(context: ObjectStoreContext, epoch: number): Promise<HeldEpoch | undefined> {
+  let held = await readEpoch(context.metadata, epoch);
+  while (held !== undefined && !held.row.closed) {
+    // A free epoch has no reservation: closed is all there is to say of it.
+    const written = await putEpoch(context, held, { ...held.row, closed: true });
+    if (written.kind === "unknown") throw new ConcordError("STORE_FAILED", "the epoch may be closed or not", { cause: written.cause });
+    held = written.held;
+  }
+  context.killPoint("recovery:after-close-row");
+  await context.data.closeEpoch(epoch);
+  context.killPoint("recovery:after-close-epoch");
+  return held;
+}
+
+async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Promise<boolean> {
+  const { row } = closed;
+  const written = await putEpoch(context, closed, { ...row, lowWater: row.reservedTo });
+  context.killPoint("recovery:after-mark");
+  // Somebody else recovered it at the same time: only recoveries write the row of a closed epoch.
+  return written.kind === "written" || (written.kind === "changed" && written.held !== undefined && isRecovered(written.held.row));
+}
+
+/** Those that are still there, with what they say of themselves. */
+async function describe(context: ObjectStoreContext, oids: readonly Oid[]): Promise<readonly OpenPiece[]> {
+  const waiting = [...oids];
+  const pieces: OpenPiece[] = [];
+  const worker = async (): Promise<void> => {
+    for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) {
+      const state = await context.data.inspect(oid);
+      if (state.kind !== "absent") pieces.push({ oid, description: state.description });
+    }
+  };
+  await Promise.all(Array.from({ length: RECOVERY_INSPECTIONS }, worker));
+  return pieces;
+}

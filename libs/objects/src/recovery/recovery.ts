@@ -1,0 +1,125 @@
+import { sameVersion, type RowVersion } from "@concord/ports";
+import { sleep, toConcordError } from "@concord/runtime";
+import type { ObjectStoreContext } from "../context.ts";
+import type { GatewayJournal } from "../journal-modes/open-upload-journal.ts";
+import { recoverTransactions, type TransactionsReport } from "../journal-modes/recover-transactions.ts";
+import { isRecovered, listEpochs, type HeldEpoch } from "../reservation/epoch-row.ts";
+import { EPOCH_DEAD_AFTER_MS, RECOVERY_INTERVAL_MS } from "./limits.ts";
+import { recoverEpoch, type EpochReport } from "./recover-epoch.ts";
+
+export interface RecoveryOptions {
+  readonly context: ObjectStoreContext;
+  readonly journal: GatewayJournal;
+  /** The name of this gateway: older epochs of the same name are of processes that have ended. */
+  readonly instance: string;
+  readonly intervalMs?: number;
+  readonly deadAfterMs?: number;
+}
+
+export interface RecoveryReport {
+  readonly epochs: readonly EpochReport[];
+  /** What this gateway's own journal left (per-transaction modes); undefined: nothing, or done before. */
+  readonly transactions: TransactionsReport | undefined;
+}
+
+/**
+ * Looks for epochs that nobody keeps alive and recovers them, at every start (OG18) and at an interval, while everybody serves (OG9, OGD13).
+ * An epoch is taken for dead when it is closed but not recovered, when it is an older one of this gateway's name, or when its row did not
+ * change for a while. A mistake costs its gateway an epoch, no data: the fence decides (OGD3).
+ */
+export class Recovery {
+  readonly #options: RecoveryOptions;
+  readonly #seen = new Map<number, { readonly version: RowVersion; readonly sinceMs: number }>();
+  readonly #stopping = new AbortController();
+  #running: Promise<RecoveryReport> | undefined;
+  #loop: Promise<void> | undefined;
+  #transactionsDone = false;
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options;
+  }
+
+  /** The first run at once, then one at each interval. */
+  start(): void {
+    this.#loop ??= this.#runAtIntervals();
+  }
+
+  /** Between two pages the run in progress ends. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running?.catch(() => undefined);
+    await this.#loop;
+  }
+
+  /** Joins a run in progress. Rejects when the stores do not answer: then the next run goes on where it stopped. */
+  runOnce(): Promise<RecoveryReport> {
+    this.#running ??= this.#run(() => false).finally(() => (this.#running = undefined));
+    return this.#running;
+  }
+
+  /** Takes every other gateway for dead: for tests, and operators who know that none runs. */
+  async recoverAll(): Promise<RecoveryReport> {
+    await this.#running?.catch(() => undefined);
+    this.#running = this.#run(() => true).finally(() => (this.#running = undefined));
+    return await this.#running;
+  }
+
+  async #runAtIntervals(): Promise<void> {
+    const { context, intervalMs } = this.#options;
+    while (!this.#stopping.signal.aborted) {
+      await this.runOnce().catch((thrown: unknown) => {
+        context.log.warn("recovery did not end; it goes on later", { reason: toConcordError(thrown).message });
+      });
+      await sleep(context.clock, intervalMs ?? RECOVERY_INTERVAL_MS, this.#stopping.signal);
+    }
+  }
+
+  async #run(takesForDead: (held: HeldEpoch) => boolean): Promise<RecoveryReport> {
+    const { context } = this.#options;
+    const epochs: EpochReport[] = [];
+    for (const held of await listEpochs(context.metadata)) {
+      if (this.#stopping.signal.aborted) break;
+      if (!this.#isDead(held) && !(this.#isForeign(held) && takesForDead(held))) continue;
+      const report = await recoverEpoch(context, held.row.epoch, this.#stopping.signal);
+      this.#observe(report, held.row.instance);
+      epochs.push(report);
+    }
+    return { epochs, transactions: await this.#recoverTransactions() };
+  }
+
+  async #recoverTransactions(): Promise<TransactionsReport | undefined> {
+    const { context, journal } = this.#options;
+    const { uploads, deletes } = journal.left;
+    if (this.#transactionsDone || uploads.length + deletes.length === 0 || this.#stopping.signal.aborted) return undefined;
+    const report = await recoverTransactions(context, journal);
+    this.#transactionsDone = report.undecided === 0;
+    context.log.info("journal recovered", { ...report });
+    return report;
+  }
+
+  #isForeign({ row }: HeldEpoch): boolean {
+    return !this.#options.journal.isOwn(row.epoch) && !isRecovered(row);
+  }
+
+  #isDead(held: HeldEpoch): boolean {
+    const { row, version } = held;
+    if (!this.#isForeign(held)) return false;
+    if (row.closed || row.instance === this.#options.instance) return true;
+    // Without a reservation only its own gateway's journal knows its names.
+    if (row.reservedTo === 0) return false;
+    const nowMs = this.#options.context.clock.monotonicMs();
+    const seen = this.#seen.get(row.epoch);
+    if (seen !== undefined && sameVersion(seen.version, version))
+      return nowMs - seen.sinceMs >= (this.#options.deadAfterMs ?? EPOCH_DEAD_AFTER_MS);
+    this.#seen.set(row.epoch, { version, sinceMs: nowMs });
+    return false;
+  }
+
+  #observe(report: EpochReport, instance: string): void {
+    const { context } = this.#options;
+    this.#seen.delete(report.epoch);
+    for (const fate of ["referenced", "collected", "absent", "undecided"] as const)
+      context.metrics.count("object_recovered_pieces_total", report[fate], { fate });
+    context.log.info("epoch recovered", { ...report, instance });
+  }
+}
