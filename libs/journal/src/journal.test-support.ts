@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
-import { ConcordError, type Checksum, type Random } from "@concord/runtime";
-import { MemoryDisk } from "@concord/ports";
+import { ConcordError, type Checksum, type Disk, type Random } from "@concord/runtime";
+import { diskOver, MemoryDisk } from "@concord/ports";
 import { openJournal, type Journal, type JournalFindings, type JournalLimits, type JournalOptions, type JournalRecord } from "./index.ts";
 
 export const checksum: Checksum = (bytes, previous) => crc32(bytes, previous);
@@ -30,6 +30,16 @@ export async function openOn(disk: MemoryDisk, more: Partial<JournalOptions> = {
 
 export async function findingsOn(disk: MemoryDisk, more: Partial<JournalOptions> = {}): Promise<JournalFindings> {
   return (await openJournal(optionsOn(disk, more))).findings;
+}
+
+/** The disk as one process has it: once that is dead nothing of it reaches the disk, and nothing answers it. */
+export function processOn(disk: MemoryDisk): { readonly disk: Disk; readonly die: () => void } {
+  let isDead = false;
+  const process = diskOver(disk.files, async (_, act) => {
+    await Promise.resolve();
+    return isDead ? await new Promise(() => undefined) : act();
+  });
+  return { disk: process, die: () => (isDead = true) };
 }
 
 /** Several segments after a few records. */

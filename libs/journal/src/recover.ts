@@ -30,6 +30,12 @@ interface Scan {
   readonly hasFramesBehind: boolean;
 }
 
+interface ScanListener {
+  readonly frame: (frame: Frame) => void;
+  /** What was next is not known any more. */
+  readonly damage: () => void;
+}
+
 /** Reads what is there and decides about everything that is no record: the table in the README, row by row. */
 export async function recoverSegments(options: JournalOptions): Promise<Recovered> {
   const recovery = new Recovery(options);
@@ -144,7 +150,10 @@ class Recovery {
     const { segment, name } = found;
     const source = await segment.acquire();
     segment.index = new SparseIndex();
-    const scan = await scanSegment(source, segment.end, isLast, (frame) => this.#pass(segment, name, frame));
+    const scan = await scanSegment(source, segment.end, isLast, {
+      frame: (frame) => this.#pass(segment, name, frame),
+      damage: () => (this.#expected = undefined),
+    });
     segment.damage = scan.damage;
     for (const { from, to } of scan.damage) {
       const copy = await this.#copyAside(source, name, from, to);
@@ -161,7 +170,8 @@ class Recovery {
 
   /** Notes a sound frame; its sequence is the next one unless damage lies before it. */
   #pass(segment: Segment, name: string, frame: Frame): void {
-    if (frame.sequence !== this.#expected) this.#report(name, `sequence ${frame.sequence} at ${frame.offset}, ${this.#expected} was next`);
+    const isJump = this.#expected !== undefined && frame.sequence !== this.#expected;
+    if (isJump) this.#report(name, `sequence ${frame.sequence} at ${frame.offset}, ${this.#expected} was next`);
     this.#expected = frame.sequence + BigInt(frame.count);
     this.#lastSequence = frame.sequence;
     segment.index?.note(frame.offset, frame.sequence);
@@ -230,14 +240,14 @@ class Recovery {
  * All sound frames up to `size`. Bytes that are none: a torn tail when this is the last segment and no frame of a later group follows,
  * since a group is written only after the one before it was synced (OGD8); else damage.
  */
-async function scanSegment(source: FrameSource, size: number, isLast: boolean, pass: (frame: Frame) => void): Promise<Scan> {
+async function scanSegment(source: FrameSource, size: number, isLast: boolean, seen: ScanListener): Promise<Scan> {
   const damage: Damage[] = [];
   let last: Frame | undefined;
   let start = SEGMENT_HEADER_BYTES;
   for (;;) {
     const reader = new FrameReader(source, start, size);
     for (let frames = await reader.next(); frames.length > 0; frames = await reader.next()) {
-      frames.forEach(pass);
+      frames.forEach(seen.frame);
       last = frames.at(-1);
     }
     const bad = reader.position;
@@ -247,6 +257,7 @@ async function scanSegment(source: FrameSource, size: number, isLast: boolean, p
       return { end: bad, damage, last, hasFramesBehind: next !== undefined };
     }
     damage.push({ from: bad, to: next?.offset ?? size });
+    seen.damage();
     if (next === undefined) return { end: size, damage, last, hasFramesBehind: false };
     start = next.offset;
   }
