@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryDisk } from "@concord/ports";
 import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./format.ts";
-import { checksum, collect, countingRandom, everything, openOn, segmentPaths, text } from "./journal.test-support.ts";
+import { checksum, collect, countingRandom, everything, openOn, segmentPaths, text } from "./test/memory-journal.ts";
 
 const GOLDEN = [
   "434e43444a524e4ca575b08b0100000025303b46515c677200000000000000010000000000000000000000000000000000000000000000000000000000000000",

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DiskFile } from "@concord/runtime";
 import { MemoryDisk } from "@concord/ports";
-import { collect, everything, openOn, segmentPaths, SMALL, text } from "./journal.test-support.ts";
+import { collect, everything, openOn, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
 import { JOURNAL_LIMITS } from "./index.ts";
 
 /** Counts writes and syncs of files; `hold` makes syncs wait. */

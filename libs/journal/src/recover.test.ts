@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryDisk } from "@concord/ports";
 import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from "./format.ts";
-import { everything, findingsOn, flip, openOn, optionsOn, processOn, rot, segmentPaths, SMALL, text } from "./journal.test-support.ts";
+import { everything, findingsOn, flip, openOn, optionsOn, processOn, rot, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
 import { openJournal, type Journal, type JournalFindings, type JournalOptions } from "./index.ts";
 
 const FRAME = FRAME_HEADER_BYTES;
