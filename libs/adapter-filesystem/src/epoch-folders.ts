@@ -1,0 +1,219 @@
+import { oidOf, parseOid, type Oid } from "@concord/ports";
+import { ConcordError, type Disk } from "@concord/runtime";
+import { KNOWN_FOLDERS_MAX, PIECES_PER_FOLDER } from "./limits.ts";
+import { Rounds } from "./rounds.ts";
+
+const ROOT = "pieces";
+const CLOSED = ".closed";
+/** A file in every epoch's folder, so that one call tells whether a closed one is there. */
+const MARK = "epoch";
+const EPOCH_NAME = /^([0-9a-f]{8})(\.closed)?$/;
+const FOLDER_NAME = /^[0-9a-f]{9}$/;
+/** A third closer would need two others that crash between two calls. */
+const CLOSE_ATTEMPTS_MAX = 4;
+
+/**
+ * Where pieces lie, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
+ * is found, what is made in the old path fails, since folders are made only by `ready`, which looks for the closed one afterwards.
+ */
+export class EpochFolders {
+  readonly #disk: Disk;
+  readonly #ready = new Map<string, Promise<void>>();
+  readonly #syncs = new Map<string, Rounds>();
+  /** Folders whose sync failed, and why. */
+  readonly #failed = new Map<string, unknown>();
+  /** One per epoch that somebody writes: our own. */
+  readonly #checks = new Map<number, Rounds>();
+  /** Epochs known to be closed: they stay so. */
+  readonly #closed = new Set<number>();
+
+  constructor(disk: Disk) {
+    this.#disk = disk;
+  }
+
+  /** The path for a new piece; its folder exists durably. EPOCH_FENCED. */
+  async ready(oid: Oid): Promise<string> {
+    const { epoch } = parseOid(oid);
+    if (this.#closed.has(epoch)) throw fenced(epoch);
+    const folder = openFolder(oid);
+    const known = this.#ready.get(folder);
+    if (known !== undefined) {
+      await known;
+      return `${folder}/${oid}`;
+    }
+    const making = this.#make(epoch, folder);
+    this.#ready.set(folder, making);
+    forgetOldest(this.#ready);
+    await making.catch((thrown: unknown) => {
+      this.#ready.delete(folder);
+      throw thrown;
+    });
+    return `${folder}/${oid}`;
+  }
+
+  /** After a call in the open path failed: EPOCH_FENCED when that is why, else what was thrown. */
+  async explain(oid: Oid, thrown: unknown): Promise<never> {
+    this.#ready.delete(openFolder(oid));
+    if (await this.isClosed(parseOid(oid).epoch)) throw fenced(parseOid(oid).epoch);
+    throw thrown;
+  }
+
+  /** The piece's name is durable, and its epoch was open when all its bytes were there to be found (I3). EPOCH_FENCED. */
+  async settle(oid: Oid): Promise<void> {
+    const { epoch } = parseOid(oid);
+    try {
+      await this.#sync(openFolder(oid));
+    } catch (thrown) {
+      await this.explain(oid, thrown);
+    }
+    const check = this.#checks.get(epoch) ?? new Rounds(() => this.#assertOpen(epoch));
+    this.#checks.set(epoch, check);
+    await check.join();
+  }
+
+  /** Where the piece may lie, in the order in which to look: it moves only from the first to the second. */
+  places(oid: Oid): readonly string[] {
+    const [open, closed] = [`${openFolder(oid)}/${oid}`, `${closedFolder(oid)}/${oid}`];
+    return this.#closed.has(parseOid(oid).epoch) ? [closed, open] : [open, closed];
+  }
+
+  /** Removals in the piece's folder, also those of a process before us, are durable. */
+  async settleRemoval(oid: Oid): Promise<void> {
+    const { epoch, sequence } = parseOid(oid);
+    const name = folderName(sequence);
+    for (const parent of [closedEpoch(epoch), openEpoch(epoch)])
+      if ((await this.#disk.list(parent)).some((entry) => entry.name === name)) return await this.#syncMoving(epoch, oid);
+  }
+
+  async isClosed(epoch: number): Promise<boolean> {
+    if (this.#closed.has(epoch)) return true;
+    const mark = await this.#disk.open(`${closedEpoch(epoch)}/${MARK}`);
+    await mark?.close();
+    if (mark !== undefined) this.#closed.add(epoch);
+    return mark !== undefined;
+  }
+
+  async close(epoch: number): Promise<void> {
+    for (let attempt = 0; attempt < CLOSE_ATTEMPTS_MAX && !(await this.isClosed(epoch)); attempt += 1) await this.#tryClose(epoch);
+    if (!(await this.isClosed(epoch))) throw new ConcordError("STORE_FAILED", `epoch ${epoch} cannot be closed: its folder keeps changing`);
+    await this.#disk.syncFolder(ROOT);
+  }
+
+  async epochs(): Promise<readonly number[]> {
+    const named = (await this.#disk.list(ROOT)).flatMap(({ name }) => {
+      const found = EPOCH_NAME.exec(name);
+      return found === null ? [] : [Number.parseInt(found[1]!, 16)];
+    });
+    return [...new Set(named)].sort((left, right) => left - right);
+  }
+
+  /** Names that are not ours (a system's own) are none of the epoch's pieces. */
+  async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
+    const first = oidOf(epoch, fromSequence);
+    const listed: Oid[] = [];
+    for (const folder of await this.#foldersOf(epoch)) {
+      if (folder < folderName(fromSequence)) continue;
+      const names = new Set<string>();
+      for (const parent of [openEpoch(epoch), closedEpoch(epoch)])
+        for (const { name } of await this.#disk.list(`${parent}/${folder}`)) if (isOidOf(epoch, name) && name >= first) names.add(name);
+      listed.push(...([...names].sort() as Oid[]));
+      if (listed.length >= limit) break;
+    }
+    return listed.slice(0, limit);
+  }
+
+  async #foldersOf(epoch: number): Promise<readonly string[]> {
+    const names = new Set<string>();
+    for (const parent of [openEpoch(epoch), closedEpoch(epoch)])
+      for (const { name } of await this.#disk.list(parent)) if (FOLDER_NAME.test(name)) names.add(name);
+    return [...names].sort();
+  }
+
+  /** A closer between our two calls leaves what we made behind: taken away again, nobody has seen it. */
+  async #make(epoch: number, folder: string): Promise<void> {
+    if (await this.isClosed(epoch)) throw fenced(epoch);
+    await this.#disk.makeFolder(folder);
+    if (!(await this.isClosed(epoch))) return;
+    for (const path of [folder, `${openEpoch(epoch)}/${MARK}`, openEpoch(epoch)]) await this.#disk.remove(path).catch(() => false);
+    throw fenced(epoch);
+  }
+
+  /** The mark is durable before the name that shows it. */
+  async #tryClose(epoch: number): Promise<void> {
+    try {
+      await this.#disk.makeFolder(openEpoch(epoch));
+      const mark = await this.#disk.create(`${openEpoch(epoch)}/${MARK}`);
+      if (mark !== "exists") await mark.close();
+      await this.#disk.syncFolder(openEpoch(epoch));
+      await this.#disk.rename(openEpoch(epoch), closedEpoch(epoch));
+    } catch (thrown) {
+      if (!(await this.isClosed(epoch))) throw thrown;
+    }
+  }
+
+  async #assertOpen(epoch: number): Promise<void> {
+    if (await this.isClosed(epoch)) throw fenced(epoch);
+  }
+
+  async #syncMoving(epoch: number, oid: Oid): Promise<void> {
+    if (!(await this.isClosed(epoch))) {
+      try {
+        return await this.#sync(openFolder(oid));
+      } catch (thrown) {
+        if (!(await this.isClosed(epoch))) throw thrown;
+      }
+    }
+    await this.#sync(closedFolder(oid));
+  }
+
+  #sync(folder: string): Promise<void> {
+    const known = this.#syncs.get(folder);
+    if (known !== undefined) return known.join();
+    const rounds = new Rounds(() => this.#syncOnce(folder));
+    this.#syncs.set(folder, rounds);
+    forgetOldest(this.#syncs);
+    return rounds.join();
+  }
+
+  /** After a failed sync nobody knows what is on disk, and a later one proves nothing: the folder is given up until a restart (I5). */
+  async #syncOnce(folder: string): Promise<void> {
+    const cause = this.#failed.get(folder);
+    if (cause !== undefined) throw new ConcordError("STORE_FAILED", `a sync of ${folder} failed before: restart`, { cause });
+    try {
+      await this.#disk.syncFolder(folder);
+    } catch (thrown) {
+      this.#failed.set(folder, thrown);
+      throw thrown;
+    }
+  }
+}
+
+function forgetOldest(known: Map<string, unknown>): void {
+  const oldest = known.keys().next();
+  if (known.size > KNOWN_FOLDERS_MAX && oldest.done !== true) known.delete(oldest.value);
+}
+
+const folderName = (sequence: number): string =>
+  Math.floor(sequence / PIECES_PER_FOLDER)
+    .toString(16)
+    .padStart(9, "0");
+const openEpoch = (epoch: number): string => `${ROOT}/${epoch.toString(16).padStart(8, "0")}`;
+const closedEpoch = (epoch: number): string => openEpoch(epoch) + CLOSED;
+
+function openFolder(oid: Oid): string {
+  const { epoch, sequence } = parseOid(oid);
+  return `${openEpoch(epoch)}/${folderName(sequence)}`;
+}
+
+function closedFolder(oid: Oid): string {
+  const { epoch, sequence } = parseOid(oid);
+  return `${closedEpoch(epoch)}/${folderName(sequence)}`;
+}
+
+function isOidOf(epoch: number, name: string): name is Oid {
+  return name.startsWith(`${epoch.toString(16).padStart(8, "0")}-`) && /^[0-9a-f]{8}-[0-9a-f]{12}$/.test(name);
+}
+
+function fenced(epoch: number): ConcordError {
+  return new ConcordError("EPOCH_FENCED", `epoch ${epoch} of the data is closed: somebody recovered it`, { applied: "no" });
+}

@@ -1,0 +1,356 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  failedCases,
+  KEEP_UNSYNCED,
+  MemoryDisk,
+  OBJECT_DATA_CASES,
+  objectDataContract,
+  oidOf,
+  referenceCrc32c as checksum,
+  type CrashChooser,
+  type ObjectDataSubject,
+  type Oid,
+  type PieceDescription,
+} from "@concord/ports";
+import { ConcordError, toHex, type Disk } from "@concord/runtime";
+import { FilesystemObjectData } from "./filesystem-object-data.ts";
+import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";
+import { TRAILER_BYTES } from "./piece-format.ts";
+
+const DESCRIPTION: PieceDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
+const points: string[] = [];
+const dataOn = (disk: Disk): FilesystemObjectData =>
+  new FilesystemObjectData({ disk, checksum, killPoint: (name) => void points.push(name) });
+
+async function findPath(disk: Disk, oid: Oid): Promise<string> {
+  for (const folder of ["pieces"])
+    for (const epoch of await disk.list(folder))
+      for (const group of await disk.list(`${folder}/${epoch.name}`))
+        for (const file of await disk.list(`${folder}/${epoch.name}/${group.name}`))
+          if (file.name === oid) return `${folder}/${epoch.name}/${group.name}/${oid}`;
+  throw new Error(`${oid} is nowhere`);
+}
+
+/** Flips a bit of byte `at` of the data, which begins behind the header. */
+async function damage(disk: Disk, oid: Oid, at: number): Promise<void> {
+  const file = (await disk.open(await findPath(disk, oid)))!;
+  const prefix = await file.read(0, 9);
+  const headerBytes = 9 + new DataView(prefix.buffer, prefix.byteOffset).getUint32(5) + 4;
+  const byte = await file.read(headerBytes + at, 1);
+  await file.write(headerBytes + at, [Uint8Array.of(byte[0]! ^ 1)]);
+  await file.close();
+}
+
+function inMemory(chooser?: CrashChooser): () => Promise<ObjectDataSubject> {
+  return async () => {
+    const disk = new MemoryDisk();
+    return {
+      data: dataOn(disk),
+      checksum,
+      crash: async () => {
+        disk.crash(chooser);
+        return dataOn(disk);
+      },
+      damage: (oid, at) => damage(disk, oid, at),
+    };
+  };
+}
+
+objectDataContract((name, run) => test(`memory disk: ${name}`, run), inMemory());
+objectDataContract((name, run) => test(`memory disk that keeps all: ${name}`, run), inMemory(KEEP_UNSYNCED));
+
+/** A disk that answers as `change` says. */
+const changed = (disk: Disk, change: Partial<Disk>): Disk => ({
+  create: disk.create,
+  open: disk.open,
+  list: disk.list,
+  makeFolder: disk.makeFolder,
+  syncFolder: disk.syncFolder,
+  rename: disk.rename,
+  remove: disk.remove,
+  ...change,
+});
+
+async function withoutSync(disk: Disk, path: string): ReturnType<Disk["create"]> {
+  const file = await disk.create(path);
+  if (file !== "exists") file.sync = async () => undefined;
+  return file;
+}
+
+const UNSYNCED: Readonly<Record<string, (memory: MemoryDisk) => Disk>> = {
+  "folder syncs left out": (memory) => changed(memory, { syncFolder: async () => undefined }),
+  "file syncs left out": (memory) => changed(memory, { create: (path) => withoutSync(memory, path) }),
+};
+
+for (const [name, plant] of Object.entries(UNSYNCED)) {
+  test(`[OGD6] planted fault: ${name}: the contract finds it`, async () => {
+    const failed = await failedCases(OBJECT_DATA_CASES, async () => {
+      const memory = new MemoryDisk();
+      const crash = async (): Promise<FilesystemObjectData> => {
+        memory.crash();
+        return dataOn(memory);
+      };
+      return { data: dataOn(plant(memory)), checksum, crash, damage: (oid, at) => damage(memory, oid, at) };
+    });
+    assert.ok(failed.includes("crash: after seal: sealed, listed, every byte there"), failed.join("; "));
+  });
+}
+
+async function store(data: FilesystemObjectData, oid: Oid, bytes: Uint8Array): Promise<void> {
+  const writer = await data.create(oid, DESCRIPTION);
+  await writer.write(bytes);
+  await writer.seal();
+}
+
+async function readAll(data: FilesystemObjectData, oid: Oid, offset: number, length: number): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of data.read(oid, offset, length)) bytes += chunk.length;
+  return bytes;
+}
+
+const hasCode = (code: string) => (thrown: unknown) => thrown instanceof ConcordError && thrown.code === code;
+
+test("format 1: a piece with a part: exactly these bytes", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  const writer = await data.create(oidOf(0x2a, 0xf), { bucket: "photos", key: "a/b", part: { uploadId: 5n, number: 3 }, guid: 9n });
+  await writer.write(Uint8Array.of(1, 2, 3));
+  await writer.seal();
+  const files = disk.files.contents();
+  assert.deepEqual([...files.keys()], ["pieces/0000002a/000000000/0000002a-00000000000f"]);
+  assert.equal(
+    toHex(files.get("pieces/0000002a/000000000/0000002a-00000000000f")!),
+    "43504945010000002c0000002a000000000000000f0670686f746f7303612f62010000000000000005000000030000000000000009f0c5f14b" +
+      "010203" +
+      "f130f21e" +
+      "43504954010000002a000000000000000f00000039000400000000000000000003f130f21e1c7a3257d58863df",
+  );
+});
+
+test("format: a newer version: CORRUPT_DATA, not taken for an unfinished piece", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  await store(data, oidOf(1, 1), Uint8Array.of(1));
+  const file = (await disk.open(await findPath(disk, oidOf(1, 1))))!;
+  const bytes = await file.read(0, file.size);
+  const header = bytes.subarray(0, bytes.length - TRAILER_BYTES - 4 - 1);
+  header[4] = 2;
+  new DataView(header.buffer, header.byteOffset).setUint32(header.length - 4, checksum(header.subarray(0, -4)));
+  await file.write(0, [header]);
+  await assert.rejects(data.inspect(oidOf(1, 1)), hasCode("CORRUPT_DATA"));
+});
+
+test("damage: every bit of a small file: never sealed with other bytes", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  const oid = oidOf(1, 1);
+  await store(data, oid, Uint8Array.of(1, 2, 3));
+  const file = (await disk.open(await findPath(disk, oid)))!;
+  for (let at = 0; at < file.size; at += 1) {
+    const [byte] = await file.read(at, 1);
+    await file.write(at, [Uint8Array.of(byte! ^ 0x10)]);
+    const outcome = await readAll(data, oid, 0, 3).then(
+      () => "read",
+      (thrown: unknown) => (thrown as ConcordError).code,
+    );
+    const state = await data.inspect(oid).then(
+      (found) => found.kind,
+      (thrown: unknown) => (thrown as ConcordError).code,
+    );
+    assert.ok(outcome === "CORRUPT_DATA" || state === "CORRUPT_DATA", `byte ${at}: ${outcome}, ${state}`);
+    await file.write(at, [Uint8Array.of(byte!)]);
+  }
+  assert.equal(await readAll(data, oid, 0, 3), 3);
+});
+
+test("damage: a piece cut short at any place: CORRUPT_DATA, found as unfinished", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  const oid = oidOf(1, 1);
+  await store(data, oid, Uint8Array.of(1, 2, 3));
+  const file = (await disk.open(await findPath(disk, oid)))!;
+  for (let size = file.size - 1; size >= 0; size -= 1) {
+    await file.truncate(size);
+    await assert.rejects(readAll(data, oid, 0, 1), hasCode("CORRUPT_DATA"));
+    assert.equal((await data.inspect(oid)).kind, "open");
+  }
+});
+
+test("damage: a piece under another's name: CORRUPT_DATA", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  await store(data, oidOf(1, 1), Uint8Array.of(1));
+  await disk.rename(await findPath(disk, oidOf(1, 1)), "pieces/00000001/000000000/00000001-000000000002");
+  await assert.rejects(readAll(data, oidOf(1, 2), 0, 1), hasCode("CORRUPT_DATA"));
+  await assert.rejects(data.inspect(oidOf(1, 2)), hasCode("CORRUPT_DATA"));
+});
+
+test("limits: a key that makes the header longer than its limit: LIMIT_EXCEEDED", async () => {
+  const data = dataOn(new MemoryDisk());
+  const room = HEADER_BYTES_MAX - 60;
+  await (await data.create(oidOf(1, 1), { ...DESCRIPTION, key: "k".repeat(room) })).abandon();
+  await assert.rejects(data.create(oidOf(1, 2), { ...DESCRIPTION, key: "k".repeat(HEADER_BYTES_MAX) }), hasCode("LIMIT_EXCEEDED"));
+});
+
+test("calls: a short piece: one write, one sync; a range reads its blocks only", async () => {
+  const memory = new MemoryDisk();
+  const calls: string[] = [];
+  const disk = changed(memory, {
+    create: async (path) => {
+      const file = await memory.create(path);
+      if (file === "exists") return file;
+      const [write, sync] = [file.write.bind(file), file.sync.bind(file)];
+      file.write = (offset, parts) => (calls.push("write"), write(offset, parts));
+      file.sync = () => (calls.push("sync"), sync());
+      return file;
+    },
+    open: async (path) => {
+      const file = await memory.open(path);
+      const read = file?.read.bind(file);
+      if (file !== undefined) file.read = (offset, length) => (calls.push(`read ${length}`), read!(offset, length));
+      return file;
+    },
+  });
+  const data = dataOn(disk);
+  await store(data, oidOf(1, 1), new Uint8Array(20_000));
+  assert.deepEqual(calls, ["write", "sync"]);
+  await store(data, oidOf(1, 2), new Uint8Array(10 * BLOCK_BYTES));
+  calls.length = 0;
+  assert.equal(await readAll(data, oidOf(1, 2), 5 * BLOCK_BYTES + 1, 10), 10);
+  assert.deepEqual(calls, ["read 4096", `read ${BLOCK_BYTES}`]);
+  calls.length = 0;
+  assert.equal(await readAll(data, oidOf(1, 1), 5, 10), 10);
+  assert.equal(calls.length, 1);
+});
+
+test("seals at once: they share syncs of their folder", async () => {
+  const memory = new MemoryDisk();
+  let syncs = 0;
+  const data = dataOn(changed(memory, { syncFolder: (folder) => ((syncs += 1), memory.syncFolder(folder)) }));
+  const writers = await Promise.all(Array.from({ length: 50 }, (_, at) => data.create(oidOf(1, at), DESCRIPTION)));
+  await Promise.all(writers.map((writer) => writer.seal()));
+  assert.ok(syncs <= 3, `${syncs} syncs`);
+});
+
+test("[OGD8] seal: the folder's sync fails: refused, and so is all that follows in the folder", async () => {
+  const memory = new MemoryDisk();
+  const data = dataOn(memory);
+  await store(data, oidOf(1, 1), Uint8Array.of(1));
+  let failing = true;
+  const flaky = changed(memory, {
+    syncFolder: (folder) => (failing ? Promise.reject(new ConcordError("STORE_FAILED", "EIO")) : memory.syncFolder(folder)),
+  });
+  const second = dataOn(flaky);
+  await assert.rejects(store(second, oidOf(1, 2), Uint8Array.of(1)), hasCode("STORE_FAILED"));
+  failing = false;
+  await assert.rejects(store(second, oidOf(1, 3), Uint8Array.of(1)), hasCode("STORE_FAILED"));
+});
+
+test("[OGD8] seal: the file's sync fails: refused, the piece cannot be sealed again", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  const writer = await data.create(oidOf(1, 1), DESCRIPTION);
+  disk.files.failNextSync();
+  await assert.rejects(writer.seal(), hasCode("STORE_FAILED"));
+  await assert.rejects(writer.seal());
+});
+
+test("full disk: STORAGE_FULL, the piece is not sealed and can be removed", async () => {
+  const disk = new MemoryDisk();
+  const data = dataOn(disk);
+  const writer = await data.create(oidOf(1, 1), DESCRIPTION);
+  disk.files.capacityBytes = 1000;
+  await assert.rejects(writer.write(new Uint8Array(2_000_000)), hasCode("STORAGE_FULL"));
+  await assert.rejects(writer.seal(), hasCode("STORE_FAILED"));
+  await writer.abandon();
+  assert.equal((await data.inspect(oidOf(1, 1))).kind, "open");
+  assert.equal(await data.remove(oidOf(1, 1)), true);
+});
+
+test("kill points: a piece's life: in order", async () => {
+  points.length = 0;
+  const data = dataOn(new MemoryDisk());
+  await store(data, oidOf(1, 1), Uint8Array.of(1));
+  await data.remove(oidOf(1, 1));
+  assert.deepEqual(points, ["piece:created", "piece:written", "piece:synced", "piece:sealed", "piece:removed"]);
+});
+
+test("remove: done by a process that was killed before its sync: the next remove makes it durable", async () => {
+  const disk = new MemoryDisk();
+  await store(dataOn(disk), oidOf(1, 1), Uint8Array.of(1));
+  await disk.remove(await findPath(disk, oidOf(1, 1)));
+  assert.equal(await dataOn(disk).remove(oidOf(1, 1)), false);
+  disk.crash();
+  assert.equal((await dataOn(disk).inspect(oidOf(1, 1))).kind, "absent");
+});
+
+/** The rename can come between any two calls of a gateway that was paused there (OGD3): after each, one pause is tried. */
+test("[OGD3] close between any two calls of a zombie: no piece appears afterwards, none is sealed unseen", async () => {
+  const oid = oidOf(3, 1);
+  for (let pauseAt = 0; ; pauseAt += 1) {
+    const memory = new MemoryDisk();
+    const adopter = dataOn(memory);
+    let calls = 0;
+    let found: string | undefined;
+    const step = async <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
+      if (calls === pauseAt && found === undefined) {
+        await adopter.closeEpoch(3);
+        const listed = await adopter.list(3, 0, 10);
+        const state = await adopter.inspect(oid);
+        found =
+          listed.length === 0
+            ? "none"
+            : state.kind === "absent" || (state.kind === "open" && state.description === undefined)
+              ? "bare"
+              : "described";
+      }
+      calls += 1;
+      return await act();
+    };
+    const zombie = dataOn({
+      create: (path) =>
+        step(async () => {
+          const file = await memory.create(path);
+          if (file === "exists") return file;
+          const [write, sync] = [file.write.bind(file), file.sync.bind(file)];
+          file.write = (offset, parts) => step(() => write(offset, parts));
+          file.sync = () => step(sync);
+          return file;
+        }),
+      open: (path) => step(() => memory.open(path)),
+      list: (folder) => step(() => memory.list(folder)),
+      makeFolder: (folder) => step(() => memory.makeFolder(folder)),
+      syncFolder: (folder) => step(() => memory.syncFolder(folder)),
+      rename: (from, to) => step(() => memory.rename(from, to)),
+      remove: (path) => step(() => memory.remove(path)),
+    });
+    const answer = await store(zombie, oid, Uint8Array.of(1, 2)).then(
+      () => "sealed",
+      (thrown: unknown) => (thrown as ConcordError).code,
+    );
+    if (found === undefined) {
+      assert.ok(pauseAt > 5, `${pauseAt} calls`);
+      assert.equal(answer, "sealed");
+      return;
+    }
+    const listed = await adopter.list(3, 0, 10);
+    if (found === "none") assert.deepEqual(listed, [], `pause ${pauseAt}: a piece appeared after the close`);
+    if (found !== "described") assert.equal(answer, "EPOCH_FENCED", `pause ${pauseAt}: sealed, and seen as ${found}`);
+    assert.ok(answer === "sealed" || answer === "EPOCH_FENCED", `pause ${pauseAt}: ${answer}`);
+    await assert.rejects(dataOn(memory).create(oidOf(3, 2), DESCRIPTION), hasCode("EPOCH_FENCED"));
+  }
+});
+
+test("[OGD3] two closers and a creator at once: one closed folder, the creator refused or found", async () => {
+  const disk = new MemoryDisk();
+  const [first, second, creator] = [dataOn(disk), dataOn(disk), dataOn(disk)];
+  const created = creator.create(oidOf(3, 1), DESCRIPTION).then(
+    () => true,
+    (thrown: unknown) => (hasCode("EPOCH_FENCED")(thrown) ? false : Promise.reject(thrown as Error)),
+  );
+  await Promise.all([first.closeEpoch(3), second.closeEpoch(3)]);
+  const made = await created;
+  assert.equal((await first.list(3, 0, 10)).length, made ? 1 : 0);
+  await assert.rejects(creator.create(oidOf(3, 2), DESCRIPTION), hasCode("EPOCH_FENCED"));
+});

@@ -1,0 +1,127 @@
+// Version 1: header, data, one checksum per block, trailer. A piece without a whole trailer at its end is not sealed.
+import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
+import { oidOf, parseOid, type Oid, type PieceDescription, type SealedPiece } from "@concord/ports";
+import { ConcordError, type Checksum } from "@concord/runtime";
+import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";
+
+const HEADER_MAGIC = 0x43504945;
+const TRAILER_MAGIC = 0x43504954;
+const FORMAT_VERSION = 1;
+const CHECKSUM_BYTES = 4;
+/** Magic, version, length of the body. */
+const HEADER_PREFIX_BYTES = 9;
+
+export const TRAILER_BYTES = 45;
+
+export interface PieceHeader {
+  readonly oid: Oid;
+  readonly description: PieceDescription;
+}
+
+export interface PieceTrailer {
+  readonly oid: Oid;
+  /** Where the data begins. */
+  readonly headerBytes: number;
+  readonly blockBytes: number;
+  readonly sealed: SealedPiece;
+  /** Checksum of the blocks' checksums. */
+  readonly tableChecksum: number;
+}
+
+export function encodeHeader({ oid, description }: PieceHeader, checksum: Checksum): Uint8Array {
+  const { part } = description;
+  const body = writeOid(new ByteWriter(), oid)
+    .text(description.bucket)
+    .text(description.key)
+    .u8(part === undefined ? 0 : 1)
+    .u64(part?.uploadId ?? 0n)
+    .u32(part?.number ?? 0)
+    .u64(description.guid)
+    .finish();
+  const bytes = sealed(new ByteWriter().u32(HEADER_MAGIC).u8(FORMAT_VERSION).u32(body.length).raw(body).finish(), checksum);
+  if (bytes.length > HEADER_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `bucket and key are too long for piece ${oid}`);
+  return bytes;
+}
+
+/** Undefined: what is there is no whole header. CORRUPT_DATA: it is of a newer format. */
+export function decodeHeader(bytes: Uint8Array, checksum: Checksum): PieceHeader | undefined {
+  if (bytes.length < HEADER_PREFIX_BYTES) return undefined;
+  const prefix = new ByteReader(bytes);
+  if (prefix.u32() !== HEADER_MAGIC) return undefined;
+  const version = prefix.u8();
+  const end = HEADER_PREFIX_BYTES + prefix.u32() + CHECKSUM_BYTES;
+  const content = end <= bytes.length ? unsealed(bytes.subarray(0, end), checksum) : undefined;
+  if (content === undefined) return undefined;
+  if (version !== FORMAT_VERSION) throw corrupt(`a piece of format ${version}, known is ${FORMAT_VERSION}`);
+  const reader = new ByteReader(content.subarray(HEADER_PREFIX_BYTES));
+  const oid = readOid(reader);
+  const [bucket, key, hasPart] = [reader.text(), reader.text(), reader.u8() === 1];
+  const part = { uploadId: reader.u64(), number: reader.u32() };
+  return { oid, description: { bucket, key, part: hasPart ? part : undefined, guid: reader.u64() } };
+}
+
+/** The blocks' checksums and the trailer behind them. */
+export function encodeEnd(
+  trailer: Omit<PieceTrailer, "blockBytes" | "tableChecksum">,
+  table: readonly number[],
+  checksum: Checksum,
+): Uint8Array {
+  const blocks = new ByteWriter(table.length * CHECKSUM_BYTES);
+  for (const block of table) blocks.u32(block);
+  const tableBytes = blocks.finish();
+  const content = writeOid(new ByteWriter().u32(TRAILER_MAGIC).u8(FORMAT_VERSION), trailer.oid)
+    .u32(trailer.headerBytes)
+    .u32(BLOCK_BYTES)
+    .u64(BigInt(trailer.sealed.lengthBytes))
+    .u32(trailer.sealed.checksum)
+    .u32(checksum(tableBytes) >>> 0)
+    .finish();
+  return new ByteWriter(tableBytes.length + TRAILER_BYTES).raw(tableBytes).raw(sealed(content, checksum)).finish();
+}
+
+/** From the last bytes of a file of `fileBytes`. Undefined: not sealed. CORRUPT_DATA: of a newer format. */
+export function decodeTrailer(tail: Uint8Array, fileBytes: number, checksum: Checksum): PieceTrailer | undefined {
+  if (tail.length < TRAILER_BYTES) return undefined;
+  const content = unsealed(tail.subarray(tail.length - TRAILER_BYTES), checksum);
+  const reader = content && new ByteReader(content);
+  if (reader?.u32() !== TRAILER_MAGIC) return undefined;
+  const version = reader.u8();
+  if (version !== FORMAT_VERSION) throw corrupt(`a piece of format ${version}, known is ${FORMAT_VERSION}`);
+  const oid = readOid(reader);
+  const [headerBytes, blockBytes, lengthBytes] = [reader.u32(), reader.u32(), Number(reader.u64())];
+  const trailer = { oid, headerBytes, blockBytes, sealed: { lengthBytes, checksum: reader.u32() }, tableChecksum: reader.u32() };
+  return fileBytes === headerBytes + lengthBytes + tableBytesOf(trailer) + TRAILER_BYTES ? trailer : undefined;
+}
+
+export function tableBytesOf({ sealed: { lengthBytes }, blockBytes }: PieceTrailer): number {
+  return Math.ceil(lengthBytes / blockBytes) * CHECKSUM_BYTES;
+}
+
+/** CORRUPT_DATA when the table is not the one that was written. */
+export function decodeTable(bytes: Uint8Array, trailer: PieceTrailer, checksum: Checksum): readonly number[] {
+  if (checksum(bytes) >>> 0 !== trailer.tableChecksum) throw corrupt(`the checksums of piece ${trailer.oid} fail their own`);
+  const reader = new ByteReader(bytes);
+  return Array.from({ length: bytes.length / CHECKSUM_BYTES }, () => reader.u32());
+}
+
+function sealed(content: Uint8Array, checksum: Checksum): Uint8Array {
+  return new ByteWriter(content.length + CHECKSUM_BYTES)
+    .raw(content)
+    .u32(checksum(content) >>> 0)
+    .finish();
+}
+
+function unsealed(bytes: Uint8Array, checksum: Checksum): Uint8Array | undefined {
+  const content = bytes.subarray(0, bytes.length - CHECKSUM_BYTES);
+  const expected = new ByteReader(bytes.subarray(content.length)).u32();
+  return checksum(content) >>> 0 === expected ? content : undefined;
+}
+
+function writeOid(writer: ByteWriter, oid: Oid): ByteWriter {
+  const { epoch, sequence } = parseOid(oid);
+  return writer.u32(epoch).u64(BigInt(sequence));
+}
+
+function readOid(reader: ByteReader): Oid {
+  return oidOf(reader.u32(), Number(reader.u64()));
+}

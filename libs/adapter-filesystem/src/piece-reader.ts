@@ -1,0 +1,86 @@
+import { corrupt } from "@concord/codec";
+import type { Oid, PieceState } from "@concord/ports";
+import type { Checksum, DiskFile } from "@concord/runtime";
+import { HEADER_BYTES_MAX, READ_BLOCKS, SMALL_FILE_BYTES, TAIL_BYTES } from "./limits.ts";
+import { decodeHeader, decodeTable, decodeTrailer, tableBytesOf, TRAILER_BYTES, type PieceTrailer } from "./piece-format.ts";
+
+/** What the file says of itself. CORRUPT_DATA when it is sealed and its header is damaged, or it is another piece's. */
+export async function inspectPiece(file: DiskFile, oid: Oid, checksum: Checksum): Promise<PieceState> {
+  const head = await file.read(0, Math.min(file.size, HEADER_BYTES_MAX));
+  const tail = await file.read(Math.max(0, file.size - TRAILER_BYTES), TRAILER_BYTES);
+  const [header, trailer] = [decodeHeader(head, checksum), decodeTrailer(tail, file.size, checksum)];
+  for (const found of [header, trailer])
+    if (found !== undefined && found.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${found.oid}`);
+  if (trailer === undefined) return { kind: "open", description: header?.description };
+  if (header === undefined) throw corrupt(`the header of piece ${oid} fails its checksum`);
+  return { kind: "sealed", description: header.description, sealed: trailer.sealed };
+}
+
+/** The end of a sealed piece, and the file's last bytes as they were read for it. */
+interface PieceEnd {
+  readonly trailer: PieceTrailer;
+  readonly table: readonly number[];
+  readonly tail: Uint8Array;
+  readonly tailAt: number;
+}
+
+/** Every byte given out was verified: a block at a time (I4). */
+export async function* readPiece(
+  file: DiskFile,
+  oid: Oid,
+  range: { readonly offset: number; readonly lengthBytes: number },
+  checksum: Checksum,
+): AsyncIterable<Uint8Array> {
+  const end = await readEnd(file, oid, checksum);
+  const { blockBytes, sealed } = end.trailer;
+  const to = range.offset + range.lengthBytes;
+  if (to > sealed.lengthBytes) throw corrupt(`piece ${oid} has ${sealed.lengthBytes} bytes, ${to} were expected`);
+  if (range.lengthBytes === 0) return;
+  const [first, behind] = [Math.floor(range.offset / blockBytes), Math.ceil(to / blockBytes)];
+  let next: Promise<Uint8Array> | undefined = readBlocks(file, end, first, behind);
+  try {
+    for (let block = first; next !== undefined; block += READ_BLOCKS) {
+      const bytes = await next;
+      // Read ahead: the disk works while the reader sends.
+      next = block + READ_BLOCKS < behind ? readBlocks(file, end, block + READ_BLOCKS, behind) : undefined;
+      next?.catch(() => undefined);
+      verifyBlocks(bytes, chunkBytes(end, block, behind), block, end, checksum);
+      const at = block * blockBytes;
+      yield bytes.subarray(Math.max(0, range.offset - at), Math.min(bytes.length, to - at));
+    }
+  } finally {
+    await next?.catch(() => undefined);
+  }
+}
+
+async function readEnd(file: DiskFile, oid: Oid, checksum: Checksum): Promise<PieceEnd> {
+  const tailBytes = file.size <= SMALL_FILE_BYTES ? file.size : TAIL_BYTES;
+  const tailAt = file.size - tailBytes;
+  const tail = await file.read(tailAt, tailBytes);
+  const trailer = decodeTrailer(tail, file.size, checksum);
+  if (trailer === undefined) throw corrupt(`piece ${oid} is not whole`);
+  if (trailer.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${trailer.oid}`);
+  const tableBytes = tableBytesOf(trailer);
+  const tableAt = file.size - TRAILER_BYTES - tableBytes;
+  const table = tableAt >= tailAt ? tail.subarray(tableAt - tailAt, tableAt - tailAt + tableBytes) : await file.read(tableAt, tableBytes);
+  return { trailer, table: decodeTable(table, trailer, checksum), tail, tailAt };
+}
+
+/** Bytes of the blocks that are read together: those from `first` on, none from `behind` on. */
+function chunkBytes({ trailer: { blockBytes, sealed } }: PieceEnd, first: number, behind: number): number {
+  return Math.min(Math.min(first + READ_BLOCKS, behind) * blockBytes, sealed.lengthBytes) - first * blockBytes;
+}
+
+async function readBlocks(file: DiskFile, end: PieceEnd, first: number, behind: number): Promise<Uint8Array> {
+  const at = end.trailer.headerBytes + first * end.trailer.blockBytes;
+  const length = chunkBytes(end, first, behind);
+  return at >= end.tailAt ? end.tail.subarray(at - end.tailAt, at - end.tailAt + length) : await file.read(at, length);
+}
+
+function verifyBlocks(bytes: Uint8Array, expectedBytes: number, first: number, { trailer, table }: PieceEnd, checksum: Checksum): void {
+  const { blockBytes, oid } = trailer;
+  if (bytes.length !== expectedBytes) throw corrupt(`piece ${oid} ends early`);
+  for (let at = 0, block = first; at < bytes.length; at += blockBytes, block += 1)
+    if (checksum(bytes.subarray(at, at + blockBytes)) >>> 0 !== table[block])
+      throw corrupt(`block ${block} of piece ${oid} fails its checksum`);
+}

@@ -1,0 +1,138 @@
+import type { Oid, PieceDescription, PieceWriter, SealedPiece } from "@concord/ports";
+import { assert, ConcordError, unreachable, type Checksum, type DiskFile } from "@concord/runtime";
+import { BLOCK_BYTES, PIECE_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
+import { encodeEnd, encodeHeader } from "./piece-format.ts";
+
+export interface PieceWriterParts {
+  readonly oid: Oid;
+  readonly description: PieceDescription;
+  readonly file: DiskFile;
+  readonly checksum: Checksum;
+  readonly killPoint: (name: string) => void;
+  /** Name durable, epoch open: joined after all bytes were written. */
+  readonly settle: () => Promise<void>;
+}
+
+/** Checksums of the blocks and of the whole, while bytes pass. */
+class Digest {
+  readonly table: number[] = [];
+  readonly #checksum: Checksum;
+  #block = 0;
+  #blockBytes = 0;
+  #whole = 0;
+  lengthBytes = 0;
+
+  constructor(checksum: Checksum) {
+    this.#checksum = checksum;
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#whole = this.#checksum(bytes, this.lengthBytes === 0 ? undefined : this.#whole);
+    this.lengthBytes += bytes.length;
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at, at + BLOCK_BYTES - this.#blockBytes);
+      this.#block = this.#checksum(part, this.#blockBytes === 0 ? undefined : this.#block);
+      this.#blockBytes += part.length;
+      at += part.length;
+      if (this.#blockBytes === BLOCK_BYTES) this.#endBlock();
+    }
+  }
+
+  finish(): SealedPiece {
+    if (this.#blockBytes > 0) this.#endBlock();
+    const checksum = this.lengthBytes === 0 ? this.#checksum(new Uint8Array()) : this.#whole;
+    return { lengthBytes: this.lengthBytes, checksum: checksum >>> 0 };
+  }
+
+  #endBlock(): void {
+    this.table.push(this.#block >>> 0);
+    this.#blockBytes = 0;
+  }
+}
+
+type WriterState = "writing" | "failed" | "ended";
+
+/** Gathers bytes to few writes; a short piece is one write and one sync. */
+export class FilePieceWriter implements PieceWriter {
+  readonly #parts: PieceWriterParts;
+  readonly #digest: Digest;
+  readonly #headerBytes: number;
+  #gathered: Uint8Array[];
+  #gatheredBytes: number;
+  #writtenBytes = 0;
+  #state: WriterState = "writing";
+
+  constructor(parts: PieceWriterParts) {
+    const header = encodeHeader(parts, parts.checksum);
+    this.#parts = parts;
+    this.#digest = new Digest(parts.checksum);
+    this.#headerBytes = header.length;
+    this.#gathered = [header];
+    this.#gatheredBytes = header.length;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#begin("is written");
+    if (this.#digest.lengthBytes + bytes.length > PIECE_BYTES_MAX) {
+      const metadata = { limit: "PIECE_BYTES_MAX", value: String(PIECE_BYTES_MAX) };
+      throw new ConcordError("LIMIT_EXCEEDED", `data piece ${this.#parts.oid} gets longer than ${PIECE_BYTES_MAX} bytes`, { metadata });
+    }
+    if (bytes.length === 0) return;
+    this.#digest.update(bytes);
+    if (this.#gatheredBytes + bytes.length >= WRITE_BYTES) return await this.#flush(bytes);
+    this.#gathered.push(bytes.slice());
+    this.#gatheredBytes += bytes.length;
+  }
+
+  async seal(): Promise<SealedPiece> {
+    this.#begin("is sealed");
+    const { oid, file, checksum, killPoint } = this.#parts;
+    const sealed = this.#digest.finish();
+    await this.#flush(encodeEnd({ oid, headerBytes: this.#headerBytes, sealed }, this.#digest.table, checksum));
+    killPoint("piece:written");
+    this.#state = "ended";
+    try {
+      // Durable before it is referred to (I1); bytes and name are synced at the same time.
+      await Promise.all([file.sync().then(() => killPoint("piece:synced")), this.#parts.settle()]);
+    } finally {
+      await file.close();
+    }
+    killPoint("piece:sealed");
+    return sealed;
+  }
+
+  async abandon(): Promise<void> {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    await this.#parts.file.close();
+  }
+
+  /** One write for what was gathered and `bytes`. After a failed one the piece cannot be sealed. */
+  async #flush(bytes: Uint8Array): Promise<void> {
+    const parts = [...this.#gathered, bytes];
+    const length = this.#gatheredBytes + bytes.length;
+    const at = this.#writtenBytes;
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    this.#writtenBytes += length;
+    try {
+      await this.#parts.file.write(at, parts);
+    } catch (thrown) {
+      this.#state = "failed";
+      throw thrown;
+    }
+  }
+
+  #begin(what: string): void {
+    switch (this.#state) {
+      case "writing":
+        return;
+      case "failed":
+        throw new ConcordError("STORE_FAILED", `data piece ${this.#parts.oid} failed before`, { applied: "no" });
+      case "ended":
+        return assert(false, `an ended piece ${what}`);
+      default:
+        unreachable(this.#state);
+    }
+  }
+}
