@@ -1,0 +1,209 @@
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { oidOf } from "@concord/ports";
+import type { ByteRange } from "./api.ts";
+import { putRow } from "./commit-rows.ts";
+import { spanOfRange, touchedParts } from "./get-object.ts";
+import { headKey, partKey } from "./row-keys.ts";
+import type { StoredObject } from "./rows.ts";
+import { collect, get, manyBytes, NO_ATTRIBUTES, openPhotos, openRoom, put, type Room } from "./test/room.ts";
+
+const BIG = 40_000;
+
+const read = async (room: Room, key: string, range: ByteRange | undefined, part?: number): Promise<Uint8Array> => {
+  const found = await room.store.getObject({ bucket: "photos", key, range, precondition: {}, part });
+  const bytes = await collect(found.bytes);
+  assert.equal(bytes.length, found.lengthBytes);
+  return bytes;
+};
+
+/** An object of parts 1, 2 and 5, as a completed upload leaves it. */
+async function putParts(room: Room): Promise<Uint8Array> {
+  const parts = [1, 2, 5].map((number, at) => ({ number, oid: oidOf(9, at), bytes: manyBytes(1000 * number, number) }));
+  const version = { commit: 1n, guid: 9n };
+  const description = { bucket: "photos", key: "parts", part: undefined, guid: 9n };
+  const rows = parts.map(({ number, oid, bytes }) =>
+    putRow(partKey("parts", 7n, number), version, {
+      kind: "part",
+      oid,
+      lengthBytes: bytes.length,
+      etag: "e",
+      modifiedMs: 0,
+      checksum: undefined,
+    }),
+  );
+  for (const { oid, bytes } of parts) {
+    const writer = await room.data.create(oid, description);
+    await writer.write(bytes);
+    await writer.seal();
+  }
+  const whole = new Uint8Array(Buffer.concat(parts.map(({ bytes }) => bytes)));
+  const listed = parts.map(({ number, bytes }) => ({ number, lengthBytes: bytes.length }));
+  const object: StoredObject = {
+    kind: "object",
+    content: { kind: "parts", uploadId: 7n, parts: listed },
+    sizeBytes: whole.length,
+    etag: "e-3",
+    modifiedMs: 0,
+    attributes: NO_ATTRIBUTES,
+    checksum: undefined,
+  };
+  await room.metadata.commit({ partition: "photos/0", conditions: [], writes: [...rows, putRow(headKey("parts"), version, object)] });
+  return whole;
+}
+
+test("get: ranges of every kind of content: exactly those bytes", async () => {
+  const room = await openPhotos({ limits: { partPageRows: 2 } });
+  await put(room, "inline", manyBytes(1000));
+  await put(room, "piece", manyBytes(BIG));
+  const whole = { inline: manyBytes(1000), piece: manyBytes(BIG), parts: await putParts(room) };
+  const end = 2 ** 40;
+  for (const [key, bytes] of Object.entries(whole)) {
+    assert.deepEqual(await read(room, key, undefined), bytes);
+    for (const [first, last] of [
+      [0, 0],
+      [10, 999],
+      [999, end],
+      [bytes.length - 1, undefined],
+      [5, undefined],
+      [500, 3500],
+    ] as const) {
+      assert.deepEqual(await read(room, key, { first, last }), bytes.subarray(first, last === undefined ? undefined : last + 1));
+    }
+    assert.deepEqual(await read(room, key, { first: undefined, last: 7 }), bytes.subarray(-7));
+    assert.deepEqual(await read(room, key, { first: undefined, last: end }), bytes);
+    await assert.rejects(read(room, key, { first: bytes.length, last: undefined }), { code: "RANGE_UNSATISFIABLE" });
+    await assert.rejects(read(room, key, { first: undefined, last: 0 }), { code: "RANGE_UNSATISFIABLE" });
+  }
+});
+
+test("get: an empty object: whole it is empty, a range of it RANGE_UNSATISFIABLE", async () => {
+  const room = await openPhotos();
+  await put(room, "a", "");
+  assert.deepEqual(await read(room, "a", undefined), new Uint8Array());
+  await assert.rejects(read(room, "a", { first: 0, last: 0 }), { code: "RANGE_UNSATISFIABLE" });
+  await assert.rejects(read(room, "a", { first: undefined, last: 5 }), { code: "RANGE_UNSATISFIABLE" });
+});
+
+test("get: by part number: that part; the only part of a simple object is 1", async () => {
+  const room = await openPhotos();
+  await putParts(room);
+  await put(room, "simple", "abc");
+  assert.deepEqual(await read(room, "parts", undefined, 1), manyBytes(1000, 1));
+  assert.deepEqual(await read(room, "parts", undefined, 5), manyBytes(5000, 5));
+  assert.deepEqual(Buffer.from(await read(room, "simple", undefined, 1)).toString(), "abc");
+  for (const [key, part] of [
+    ["parts", 3],
+    ["parts", 0],
+    ["simple", 2],
+  ] as const) {
+    await assert.rejects(read(room, key, undefined, part), { code: "RANGE_UNSATISFIABLE" });
+  }
+  await assert.rejects(read(room, "parts", { first: 0, last: 1 }, 1), { code: "MALFORMED_REQUEST" });
+});
+
+test("get: any range of any parts: the touched stretches are the range", () => {
+  const lengths = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(lengths, fc.nat(40), fc.nat(40), (sizes, first, extra) => {
+      const parts = sizes.map((lengthBytes, at) => ({ number: at + 1, lengthBytes }));
+      const sizeBytes = sizes.reduce((sum, size) => sum + size, 0);
+      const bytes = sizes.flatMap((size, at) => Array.from({ length: size }, (_, offset) => `${at + 1}:${offset}`));
+      fc.pre(first < sizeBytes);
+      const span = spanOfRange({ sizeBytes } as StoredObject, { first, last: first + extra });
+      const touched = touchedParts({ kind: "parts", uploadId: 1n, parts }, span);
+      const read = touched.flatMap((part) => Array.from({ length: part.lengthBytes }, (_, at) => `${part.number}:${part.offset + at}`));
+      assert.deepEqual(read, bytes.slice(first, first + extra + 1));
+    }),
+  );
+});
+
+test("[OGD10] get: overwritten, deleted while it is streamed: the old bytes, all of them", async () => {
+  const room = await openPhotos();
+  const other = openRoom({ beside: room });
+  await put(room, "a", manyBytes(200_000, 1));
+  const found = await room.store.getObject({ bucket: "photos", key: "a", range: undefined, precondition: {}, part: undefined });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of found.bytes) {
+    if (chunks.length === 0) await put(other, "a", manyBytes(200_000, 2));
+    if (chunks.length === 1) await other.store.deleteObject({ bucket: "photos", key: "a" });
+    chunks.push(chunk);
+  }
+  assert.deepEqual(new Uint8Array(Buffer.concat(chunks)), manyBytes(200_000, 1));
+  assert.equal(await get(room, "a"), undefined);
+});
+
+test("[OGD10] get: the longest request: at it fine, above it the stream is ended with an error", async () => {
+  const room = await openPhotos({ limits: { longestRequestMs: 1000 } });
+  await put(room, "a", manyBytes(200_000));
+  for (const [stepMs, fate] of [
+    [500, "whole"],
+    [501, "ended"],
+  ] as const) {
+    let steps = 0;
+    const found = await room.store.getObject({ bucket: "photos", key: "a", range: undefined, precondition: {}, part: undefined });
+    const reading = (async () => {
+      for await (const _ of found.bytes) if ((steps += 1) <= 2) room.clock.advance(stepMs);
+    })();
+    if (fate === "whole") await reading;
+    else await assert.rejects(reading, { code: "DEADLINE_EXCEEDED" });
+  }
+  assert.equal(room.counts.get("objects_streams_ended_total"), 1);
+});
+
+test("get: damaged or lost data: CORRUPT_DATA, never other bytes", async () => {
+  const room = await openPhotos();
+  await putParts(room);
+  await put(room, "a", manyBytes(BIG));
+  room.data.damage(room.journal.taken[0]!);
+  await assert.rejects(get(room, "a"), { code: "CORRUPT_DATA" });
+  await room.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: partKey("parts", 7n, 2) }] });
+  await assert.rejects(get(room, "parts"), { code: "CORRUPT_DATA" });
+  assert.equal(room.counts.get("objects_dangling_total"), 1);
+});
+
+test("get: neither bucket nor object: told apart", async () => {
+  const room = await openPhotos();
+  const attempt = (bucket: string): Promise<unknown> =>
+    room.store.getObject({ bucket, key: "a", range: undefined, precondition: {}, part: undefined });
+  await assert.rejects(attempt("photos"), { code: "OBJECT_UNKNOWN" });
+  await assert.rejects(attempt("nothing"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(room.store.headObject({ bucket: "photos", key: "a", precondition: {} }), { code: "OBJECT_UNKNOWN" });
+});
+
+test("get, head: conditions: checked against the object as it is now", async () => {
+  const room = await openPhotos();
+  const etag = await put(room, "a", "1");
+  const request = { bucket: "photos", key: "a", range: undefined, part: undefined };
+  await assert.rejects(room.store.getObject({ ...request, precondition: { ifNoneMatch: [etag] } }), { code: "NOT_MODIFIED" });
+  await put(room, "a", "2");
+  await room.store.getObject({ ...request, precondition: { ifNoneMatch: [etag] } });
+  await assert.rejects(room.store.headObject({ ...request, precondition: { ifMatch: [etag] } }), { code: "PRECONDITION_FAILED" });
+});
+
+test("copy: another object with pieces of its own, attributes and tags of the source or new ones", async () => {
+  const room = await openPhotos();
+  const digest = () => {
+    const hash = createHash("md5");
+    return { update: (bytes: Uint8Array) => void hash.update(bytes), finish: () => ({ md5Hex: hash.digest("hex"), checksum: undefined }) };
+  };
+  const attributes = { headers: { "content-type": "x" }, metadata: { a: "b" }, tags: { t: "1" } };
+  await put(room, "a", manyBytes(BIG));
+  await room.store.setObjectTags("photos", "a", { t: "1" });
+  const source = { bucket: "photos", key: "a", range: undefined, precondition: {} };
+  const copy = { source, bucket: "photos", precondition: {}, digest, attributes: undefined, tags: undefined };
+  await room.store.copyObject({ ...copy, key: "b" });
+  await room.store.copyObject({ ...copy, key: "c", attributes: { ...attributes, tags: {} }, tags: { u: "2" } });
+  assert.equal(room.data.contents().length, 3);
+  await room.store.deleteObject({ bucket: "photos", key: "a" });
+  for (const key of ["b", "c"]) assert.deepEqual(await get(room, key), manyBytes(BIG));
+  const [b, c] = await Promise.all(["b", "c"].map((key) => room.store.headObject({ bucket: "photos", key, precondition: {} })));
+  assert.deepEqual(b!.attributes, { ...NO_ATTRIBUTES, tags: { t: "1" } });
+  assert.deepEqual(c!.attributes, { ...attributes, tags: { u: "2" } });
+  const missing = { ...copy, key: "d", source: { ...source, key: "a" } };
+  await assert.rejects(room.store.copyObject(missing), { code: "OBJECT_UNKNOWN" });
+  const changed = { ...copy, key: "d", source: { ...source, key: "b", precondition: { ifNoneMatch: [b!.etag] } } };
+  await assert.rejects(room.store.copyObject(changed), { code: "PRECONDITION_FAILED" });
+});

@@ -1,0 +1,144 @@
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Listing } from "./api.ts";
+import { openPhotos, put, type Room } from "./test/room.ts";
+
+interface Asked {
+  readonly prefix?: string;
+  readonly delimiter?: string | undefined;
+  readonly after?: string | undefined;
+  readonly limit?: number;
+}
+
+const list = (room: Room, { prefix = "", delimiter, after, limit = 1000 }: Asked): Promise<Listing> =>
+  room.store.listObjects({ bucket: "photos", prefix, delimiter, after, limit });
+
+const keysOf = (listing: Listing): string[] => listing.objects.map(({ key }) => key);
+
+const bytewise = (left: string, right: string): number => Buffer.compare(Buffer.from(left), Buffer.from(right));
+
+/** What a listing is, said in one sentence: entries in order, those behind `after`, the first `limit` of them. */
+function listingOf(keys: readonly string[], { prefix = "", delimiter, after, limit = 1000 }: Asked): unknown {
+  const entries = new Map<string, "object" | "prefix">();
+  for (const key of [...keys].sort(bytewise)) {
+    if (!key.startsWith(prefix)) continue;
+    const at = delimiter === undefined || delimiter === "" ? -1 : key.indexOf(delimiter, prefix.length);
+    if (at < 0) entries.set(`o${key}`, "object");
+    else entries.set(`p${key.slice(0, at + delimiter!.length)}`, "prefix");
+  }
+  const behind = [...entries.keys()].filter((entry) => after === undefined || bytewise(entry.slice(1), after) > 0);
+  const page = behind.slice(0, limit);
+  const more = limit > 0 && behind.length > page.length;
+  const named = (kind: string): string[] => page.filter((entry) => entry[0] === kind).map((entry) => entry.slice(1));
+  return { objects: named("o"), commonPrefixes: named("p"), next: more ? page.at(-1)!.slice(1) : undefined };
+}
+
+const shown = (listing: Listing): unknown => ({
+  objects: keysOf(listing),
+  commonPrefixes: listing.commonPrefixes,
+  next: listing.next,
+});
+
+const letters = fc.string({ minLength: 1, maxLength: 5, unit: fc.constantFrom("a", "b", "/", "/", "ä", "\u0000", "\uffff", "😀") });
+const question = fc.record({
+  prefix: fc.oneof(fc.constant(""), letters),
+  delimiter: fc.constantFrom(undefined, "", "/", "a", "//", "ä"),
+  after: fc.oneof(fc.constant(undefined), letters),
+  limit: fc.integer({ min: 0, max: 8 }),
+});
+
+for (const shards of [1, 3]) {
+  test(`list: any keys and questions, ${shards} shards: the entries in binary order, page by page all of them once`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(letters, { maxLength: 25 }),
+        question,
+        fc.integer({ min: 1, max: 9 }),
+        async (keys, asked, listPageRows) => {
+          const room = await openPhotos({ shards, limits: { listPageRows } });
+          await Promise.all(keys.map((key) => put(room, key, key)));
+          assert.deepEqual(shown(await list(room, asked)), listingOf(keys, asked));
+          const seen: string[] = [];
+          const limit = Math.max(1, asked.limit);
+          for (let after = asked.after; ;) {
+            const page = await list(room, { ...asked, after, limit });
+            seen.push(...keysOf(page), ...page.commonPrefixes);
+            if (page.next === undefined) break;
+            after = page.next;
+          }
+          const all = listingOf(keys, { ...asked, limit: 1000 }) as { objects: string[]; commonPrefixes: string[] };
+          assert.deepEqual(seen.sort(bytewise), [...all.objects, ...all.commonPrefixes].sort(bytewise));
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+}
+
+test("list: what an entry tells", async () => {
+  const room = await openPhotos();
+  const etag = await put(room, "a", "123", { checksum: { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" } });
+  const listing = await list(room, {});
+  const checksum = { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" };
+  assert.deepEqual(listing.objects, [{ key: "a", sizeBytes: 3, etag, modifiedMs: room.clock.nowMs(), checksum }]);
+});
+
+test("list: a and a/b side by side, keys of 1024 bytes: as any others", async () => {
+  const room = await openPhotos();
+  const long = "ä".repeat(512);
+  for (const key of ["a", "a/b", "a/b/c", long]) await put(room, key, key);
+  assert.deepEqual(shown(await list(room, { delimiter: "/" })), { objects: ["a", long], commonPrefixes: ["a/"], next: undefined });
+  assert.deepEqual(keysOf(await list(room, { prefix: "a/" })), ["a/b", "a/b/c"]);
+  assert.deepEqual(keysOf(await list(room, { after: "a/b/c" })), [long]);
+});
+
+test("list: common prefixes with thousands of keys below: jumped over, a few reads each", async () => {
+  const room = await openPhotos({ limits: { listPageRows: 100 } });
+  const puts: Promise<unknown>[] = [];
+  for (const folder of ["a/", "b/", "c/"]) for (let at = 0; at < 1000; at += 1) puts.push(put(room, `${folder}${at}`, ""));
+  await Promise.all(puts);
+  let ranges = 0;
+  room.metadata.before = (operation) => {
+    if (operation === "range") ranges += 1;
+  };
+  const listing = await list(room, { delimiter: "/" });
+  assert.deepEqual(listing.commonPrefixes, ["a/", "b/", "c/"]);
+  assert.ok(ranges <= 4, `${ranges} ranges for 3 prefixes`);
+});
+
+test("list: a long listing: pages grow, each row is read once", async () => {
+  const room = await openPhotos({ limits: { listPageRows: 200 } });
+  await Promise.all(Array.from({ length: 1000 }, (_, at) => put(room, `key-${at}`, "")));
+  let ranges = 0;
+  room.metadata.before = (operation) => {
+    if (operation === "range") ranges += 1;
+  };
+  assert.equal((await list(room, {})).objects.length, 1000);
+  assert.ok(ranges <= 9, `${ranges} ranges for 1000 rows`);
+});
+
+test("list: uploads, parts, garbage and a fence: not objects", async () => {
+  const room = await openPhotos();
+  await put(room, "a", new Uint8Array(20_000));
+  await put(room, "a", new Uint8Array(20_000));
+  room.metadata.nextFates("lost");
+  await assert.rejects(put(room, "b", "1"), { code: "OUTCOME_UNKNOWN" });
+  assert.deepEqual(keysOf(await list(room, {})), ["a"]);
+});
+
+test("list: limits and texts: at the limit fine, above LIMIT_EXCEEDED; no bucket BUCKET_UNKNOWN", async () => {
+  const room = await openPhotos();
+  await list(room, { limit: 1000 });
+  await assert.rejects(list(room, { limit: 1001 }), { code: "LIMIT_EXCEEDED" });
+  await assert.rejects(list(room, { limit: -1 }), { code: "LIMIT_EXCEEDED" });
+  await assert.rejects(list(room, { prefix: "\ud800" }), { code: "MALFORMED_REQUEST" });
+  const elsewhere = { bucket: "nothing", prefix: "", delimiter: undefined, after: undefined, limit: 1 };
+  await assert.rejects(room.store.listObjects(elsewhere), { code: "BUCKET_UNKNOWN" });
+});
+
+test("list: nothing asked for: nothing, and no more", async () => {
+  const room = await openPhotos();
+  await put(room, "a", "1");
+  assert.deepEqual(await list(room, { limit: 0 }), { objects: [], commonPrefixes: [], next: undefined });
+});
