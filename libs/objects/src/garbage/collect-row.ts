@@ -1,0 +1,137 @@
+// What becomes of one garbage row that is due. Data first, its row last: whatever ends in between is done again (OGD10).
+import type { MetadataWrite, Oid } from "@concord/ports";
+import { unreachable } from "@concord/runtime";
+import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { objectOf } from "../head-row.ts";
+import { names, partitionOf, rowKeyOf } from "../recovery/decide-pieces.ts";
+import { decodeRowAs } from "../row-codec.ts";
+import { afterKey, garbageKey, headKey, partSpan, uploadKey } from "../row-keys.ts";
+import type { GarbageRow } from "../rows.ts";
+import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
+
+export interface CollectedRow {
+  /** Pieces that were there and are gone now. */
+  readonly removed: number;
+  /** A row names them although they are garbage: never removed, reported, and looked at again after another grace (our bug, or damage). */
+  readonly referenced: readonly Oid[];
+  /** What takes the place of the garbage row; empty: nothing is left to do for it. */
+  readonly instead: readonly MetadataWrite[];
+}
+
+export async function collectRow(context: ObjectStoreContext, partition: string, garbage: GarbageRow): Promise<CollectedRow> {
+  const { what } = garbage;
+  switch (what.kind) {
+    case "pieces":
+      return await collectPieces(context, garbage, what.oids);
+    case "upload":
+      return await collectUpload(context, partition, garbage, what.uploadId);
+    default:
+      return unreachable(what);
+  }
+}
+
+async function collectPieces(context: ObjectStoreContext, garbage: GarbageRow, oids: readonly Oid[]): Promise<CollectedRow> {
+  const waiting = [...oids];
+  const referenced: Oid[] = [];
+  let removed = 0;
+  const worker = async (): Promise<void> => {
+    for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) {
+      if (await isNamed(context, oid, garbage)) referenced.push(oid);
+      else if (await context.data.remove(oid)) removed += 1;
+      context.killPoint("garbage:after-remove");
+    }
+  };
+  await Promise.all(Array.from({ length: REMOVALS_CONCURRENT }, worker));
+  const instead = referenced.length === 0 ? [] : await again(context, garbage, { kind: "pieces", oids: referenced });
+  return { removed, referenced, instead };
+}
+
+/** By a serial read of the row that the piece was written for, and of the head of the garbage row's key. */
+async function isNamed(context: ObjectStoreContext, oid: Oid, { bucket, key }: GarbageRow): Promise<boolean> {
+  const state = await context.data.inspect(oid);
+  if (state.kind === "absent") return false;
+  if (state.description !== undefined) {
+    const partition = await partitionOf(context, state.description);
+    const [row] = await context.metadata.read(partition, [rowKeyOf(state.description)]);
+    if (names(row, oid)) return true;
+    if (state.description.bucket === bucket && state.description.key === key && state.description.part === undefined) return false;
+  }
+  if (bucket === "") return false;
+  const partition = await partitionOf(context, { bucket, key, part: undefined, guid: 0n });
+  const [head] = await context.metadata.read(partition, [headKey(key)]);
+  return names(head, oid);
+}
+
+/** All parts, then the upload's row; a done one is remembered for a repeated complete first (OGD11). */
+async function collectUpload(context: ObjectStoreContext, partition: string, garbage: GarbageRow, uploadId: bigint): Promise<CollectedRow> {
+  const { key } = garbage;
+  const [headRow, uploadRow] = await context.metadata.read(partition, [headKey(key), uploadKey(key, uploadId)]);
+  const content = objectOf(headRow)?.row.content;
+  const upload = uploadRow === undefined ? undefined : { version: uploadRow.version, row: decodeRowAs("upload", uploadRow.value) };
+  const isCurrent = content?.kind === "parts" && content.uploadId === uploadId;
+  if (isCurrent || (upload !== undefined && upload.row.state.kind !== "done")) {
+    const parts = await partsOf(context, partition, key, uploadId);
+    return { removed: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
+  }
+  const removed = await collectParts(context, partition, key, uploadId);
+  context.killPoint("garbage:after-parts");
+  if (upload === undefined || upload.row.state.kind !== "done") return { removed, referenced: [], instead: [] };
+  const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
+  if (forgetAtMs <= context.clock.nowMs()) return { removed, referenced: [], instead: [{ kind: "delete", key: uploadKey(key, uploadId) }] };
+  return { removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
+}
+
+/** Data of a page of parts, then their rows. */
+async function collectParts(context: ObjectStoreContext, partition: string, key: string, uploadId: bigint): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const page = await context.metadata.range(partition, { ...partSpan(key, uploadId), limit: PARTS_PER_COMMIT_MAX });
+    if (page.length === 0) return removed;
+    const waiting = page.map((row) => decodeRowAs("part", row.value).oid);
+    const worker = async (): Promise<void> => {
+      for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) if (await context.data.remove(oid)) removed += 1;
+    };
+    await Promise.all(Array.from({ length: REMOVALS_CONCURRENT }, worker));
+    context.killPoint("garbage:after-part-data");
+    const outcome = await context.metadata.commit({
+      partition,
+      conditions: page.map((row) => ({ key: row.key, version: row.version })),
+      writes: page.map((row) => ({ kind: "delete", key: row.key })),
+    });
+    // Another collector's work, or an answer that was lost: the next look tells. The garbage row goes only when no part is left.
+    if (outcome.kind === "unknown") throw outcome.cause;
+  }
+}
+
+async function partsOf(
+  context: ObjectStoreContext,
+  partition: string,
+  key: string,
+  uploadId: bigint,
+): Promise<readonly { readonly oid: Oid }[]> {
+  const parts: { readonly oid: Oid }[] = [];
+  let { from } = partSpan(key, uploadId);
+  const { to } = partSpan(key, uploadId);
+  for (;;) {
+    const page = await context.metadata.range(partition, { from, to, limit: PARTS_PER_COMMIT_MAX });
+    parts.push(...page.map((row) => decodeRowAs("part", row.value)));
+    if (page.length < PARTS_PER_COMMIT_MAX) return parts;
+    from = afterKey(page.at(-1)!.key);
+  }
+}
+
+/** The same garbage, after another grace. */
+async function again(context: ObjectStoreContext, garbage: GarbageRow, what: GarbageRow["what"]): Promise<readonly MetadataWrite[]> {
+  return [putGarbage(context, await context.guids.next(), { ...garbage, what })];
+}
+
+async function againAt(
+  context: ObjectStoreContext,
+  garbage: GarbageRow,
+  what: GarbageRow["what"],
+  dueMs: number,
+): Promise<readonly MetadataWrite[]> {
+  const guid = await context.guids.next();
+  return [putRow(garbageKey(dueMs, guid), nextVersion(undefined, context.clock, guid), { ...garbage, what, dueMs })];
+}
