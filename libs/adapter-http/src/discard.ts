@@ -1,0 +1,30 @@
+import type { IncomingMessage } from "node:http";
+import type { Clock } from "@concord/runtime";
+import { inputOf } from "./input.ts";
+import type { HttpLimits } from "./limits.ts";
+
+/**
+ * Reads the rest of a body that nobody wanted, within limits; true when it came to its end. Closing a connection with bytes unread makes
+ * the client's side throw the answer away with them.
+ */
+export async function discardRest(incoming: IncomingMessage, clock: Clock, limits: HttpLimits): Promise<boolean> {
+  const input = inputOf(incoming);
+  let isLate = false;
+  let late = (): void => undefined;
+  const timer = clock.setTimer(limits.discardMs, () => {
+    isLate = true;
+    late();
+  });
+  try {
+    for (let leftBytes = limits.discardBytesMax; leftBytes >= 0 && !isLate;) {
+      const piece = input.take();
+      if (piece === "end" || piece === "broken") return piece === "end";
+      if (piece === "empty") await Promise.race([input.changed(), new Promise<void>((resolve) => (late = resolve))]);
+      else leftBytes -= piece.length;
+    }
+    return false;
+  } finally {
+    timer.cancel();
+    input.release();
+  }
+}

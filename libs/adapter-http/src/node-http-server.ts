@@ -1,0 +1,237 @@
+// HTTP for S3 over node:http. Strict: what could be read in two ways is refused.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { Socket } from "node:net";
+import {
+  ConcordError,
+  silentMetrics,
+  toConcordError,
+  type Clock,
+  type HttpHandler,
+  type HttpListener,
+  type HttpResponse,
+  type HttpServer,
+  type Log,
+  type Metrics,
+} from "@concord/runtime";
+import { discardRest } from "./discard.ts";
+import { CONNECTIONS_CHECK_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
+import { createPace } from "./pace.ts";
+import { refusedHeaders, toHttpRequest } from "./request.ts";
+import { release, sendResponse } from "./response.ts";
+
+export interface NodeHttpServerOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+  readonly limits?: Partial<HttpLimits>;
+  /** PEM. Undefined: plain HTTP. */
+  readonly tls?: { readonly cert: string | Uint8Array; readonly key: string | Uint8Array };
+}
+
+export function nodeHttpServer(options: NodeHttpServerOptions): HttpServer {
+  return { serve: (address, handler) => new Host(options, handler).listen(address) };
+}
+
+type Reason = "malformed" | "limit" | "slow" | "client_gone" | "answer_failed" | "drain";
+
+/** One listening server, from `listen` to `drain`. */
+class Host implements HttpListener {
+  readonly #server: Server;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #metrics: Metrics;
+  readonly #limits: HttpLimits;
+  readonly #handler: HttpHandler;
+  /** Answers in flight, by connection. */
+  readonly #inFlight = new Map<Socket, Set<ServerResponse>>();
+  readonly #aborts = new Set<AbortController>();
+  #connections = 0;
+  #address = "";
+  #drained: Promise<void> | undefined;
+  #whenIdle: (() => void) | undefined;
+
+  constructor({ clock, log, metrics = silentMetrics, limits, tls }: NodeHttpServerOptions, handler: HttpHandler) {
+    [this.#clock, this.#log, this.#metrics, this.#handler] = [clock, log, metrics, handler];
+    this.#limits = { ...HTTP_LIMITS, ...limits };
+    const settings = serverSettings(this.#limits);
+    const secrets =
+      tls === undefined ? undefined : { cert: Buffer.from(tls.cert), key: Buffer.from(tls.key), minVersion: "TLSv1.2" as const };
+    this.#server = secrets === undefined ? createServer(settings) : createTlsServer({ ...settings, ...secrets });
+    // node drops headers above its own limit in silence; ours refuses the request (I1).
+    this.#server.maxHeadersCount = 0;
+    this.#server.maxConnections = this.#limits.connectionsMax;
+    this.#server.on("request", (incoming, outgoing) => void this.#answer(incoming, outgoing, false));
+    this.#server.on("checkContinue", (incoming, outgoing) => void this.#answer(incoming, outgoing, true));
+    this.#server.on("checkExpectation", (_, outgoing) => this.#refuse(outgoing, 417));
+    this.#server.on("clientError", (error, socket) => this.#malformed(error, socket as Socket));
+    this.#server.on("connection", (socket: Socket) => this.#connected(socket));
+    this.#server.on("drop", () => this.#count("limit"));
+  }
+
+  get address(): string {
+    return this.#address;
+  }
+
+  listen(address: string): Promise<HttpListener> {
+    const [, host, port] = /^(?:\[([^\]]+)\]|[^:]+):(\d+)$/.exec(address) ?? [];
+    const name = host ?? address.slice(0, address.lastIndexOf(":"));
+    if (port === undefined) throw new ConcordError("MALFORMED_REQUEST", `an address has the form host:port, not ${address}`);
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(Number(port), name, () => {
+        this.#server.off("error", reject);
+        this.#server.on("error", (error) => this.#log.error("http server failed", { error: error.message }));
+        const bound = this.#server.address();
+        const boundPort = bound !== null && typeof bound === "object" ? bound.port : Number(port);
+        this.#address = host === undefined ? `${name}:${boundPort}` : `[${name}]:${boundPort}`;
+        resolve(this);
+      });
+    });
+  }
+
+  drain(graceMs: number): Promise<void> {
+    this.#drained ??= this.#drainOnce(graceMs);
+    return this.#drained;
+  }
+
+  async #drainOnce(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    let timer;
+    const late = new Promise<"late">((resolve) => (timer = this.#clock.setTimer(graceMs, () => resolve("late"))));
+    const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    if (this.#aborts.size > 0 && (await Promise.race([idle, late])) === "late") {
+      this.#count("drain", this.#aborts.size);
+      for (const abort of this.#aborts) abort.abort(new ConcordError("DRAINING", "the server stops"));
+      this.#server.closeAllConnections();
+    }
+    this.#server.closeIdleConnections();
+    if ((await Promise.race([closed, late])) === "late") this.#server.closeAllConnections();
+    (timer as { cancel(): void } | undefined)?.cancel();
+  }
+
+  async #answer(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean): Promise<void> {
+    const { socket } = incoming;
+    const others = this.#inFlight.get(socket) ?? new Set();
+    const refused = others.size >= this.#limits.pipelinedMax ? "pipelined" : refusedHeaders(incoming.rawHeaders, this.#limits.headersMax);
+    // node's emitters report to these what we learn otherwise; without listeners they would end the process.
+    incoming.on("error", () => undefined);
+    outgoing.on("error", () => undefined);
+    if (refused === "pipelined") return this.#breakOff(socket, "limit");
+    if (refused !== undefined) return this.#refuse(outgoing, refused);
+    const abort = new AbortController();
+    this.#inFlight.set(socket, others.add(outgoing));
+    this.#aborts.add(abort);
+    this.#metrics.gauge("http_server_in_flight", this.#aborts.size);
+    outgoing.once("close", () => {
+      if (outgoing.writableFinished) return;
+      this.#count("client_gone");
+      abort.abort(new ConcordError("CANCELLED", "the client went away"));
+    });
+    try {
+      await this.#serve(incoming, outgoing, expectsContinue, abort.signal);
+    } finally {
+      others.delete(outgoing);
+      if (others.size === 0) this.#inFlight.delete(socket);
+      this.#aborts.delete(abort);
+      this.#metrics.gauge("http_server_in_flight", this.#aborts.size);
+      if (this.#aborts.size === 0) this.#whenIdle?.();
+    }
+  }
+
+  async #serve(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean, signal: AbortSignal): Promise<void> {
+    const { paceWindowMs: windowMs, paceBytesMin: bytesMin } = this.#limits;
+    const tooSlow = (): void => this.#breakOff(incoming.socket, "slow");
+    const pace = createPace({ clock: this.#clock, windowMs, bytesMin, tooSlow });
+    const { request, isTaken } = toHttpRequest({ incoming, outgoing, signal, pace, expectsContinue });
+    const response = await this.#handled(request);
+    if (outgoing.destroyed) return release(response);
+    const isOwed = expectsContinue && !isTaken();
+    const rest = hasBody(incoming) && !incoming.complete;
+    // A body the client was never asked for may come or not: only closing tells the two apart (I3).
+    if (this.#drained !== undefined || (rest && (isOwed || !this.#isSmall(incoming)))) outgoing.shouldKeepAlive = false;
+    let isWhole = true;
+    const beforeEnd = rest && !isOwed ? async () => void (isWhole = await discardRest(incoming, this.#clock, this.#limits)) : undefined;
+    try {
+      await sendResponse(response, { outgoing, pace, beforeEnd });
+      if (!isWhole) this.#breakOff(incoming.socket, "client_gone");
+    } catch (thrown) {
+      this.#log.warn("an answer failed; its connection is broken off", { error: toConcordError(thrown).message });
+      this.#breakOff(incoming.socket, "answer_failed");
+    }
+  }
+
+  /** A handler never rejects; should one, nothing of it goes out. */
+  async #handled(request: Parameters<HttpHandler>[0]): Promise<HttpResponse> {
+    try {
+      return await this.#handler(request);
+    } catch (thrown) {
+      this.#log.error("a handler failed", { error: toConcordError(thrown).message });
+      return { status: 500, headers: [] };
+    }
+  }
+
+  #isSmall(incoming: IncomingMessage): boolean {
+    return Number(incoming.headers["content-length"] ?? Number.POSITIVE_INFINITY) <= this.#limits.discardBytesMax;
+  }
+
+  #refuse(outgoing: ServerResponse, status: number): void {
+    this.#count(status === 431 ? "limit" : "malformed");
+    outgoing.on("error", () => undefined);
+    outgoing.shouldKeepAlive = false;
+    outgoing.writeHead(status, ["content-length", "0"]);
+    outgoing.end();
+  }
+
+  /** What node's parser refuses. An answer goes out only where no other has begun. */
+  #malformed(error: Error & { code?: string }, socket: Socket): void {
+    const others = [...(this.#inFlight.get(socket) ?? [])];
+    const reason: Reason =
+      error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "slow" : error.code === "HPE_HEADER_OVERFLOW" ? "limit" : "malformed";
+    const isHttp = error.code?.startsWith("HPE_") === true || error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+    if (isHttp && socket.writable && others.length <= 1 && others.every((outgoing) => !outgoing.headersSent)) {
+      const status = { slow: "408 Request Timeout", limit: "431 Request Header Fields Too Large", malformed: "400 Bad Request" }[reason];
+      socket.write(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      this.#count(reason);
+      socket.destroySoon();
+    } else this.#breakOff(socket, reason);
+  }
+
+  #connected(socket: Socket): void {
+    this.#connections += 1;
+    this.#metrics.gauge("http_server_connections", this.#connections);
+    socket.once("close", () => {
+      this.#connections -= 1;
+      this.#metrics.gauge("http_server_connections", this.#connections);
+    });
+  }
+
+  #breakOff(socket: Socket, reason: Reason): void {
+    if (!socket.destroyed) this.#count(reason);
+    socket.destroy();
+  }
+
+  #count(reason: Reason, times = 1): void {
+    this.#metrics.count("http_server_broken_off_total", times, { reason });
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+}
+
+function serverSettings(limits: HttpLimits): Parameters<typeof createServer>[0] & object {
+  return {
+    maxHeaderSize: limits.headerBytesMax,
+    headersTimeout: limits.headersTimeoutMs,
+    // Large bodies take their time; a client that dawdles is found by its pace (I4).
+    requestTimeout: 0,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: Math.min(CONNECTIONS_CHECK_MS, limits.headersTimeoutMs),
+    highWaterMark: limits.bufferBytes,
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+    noDelay: true,
+  };
+}

@@ -1,0 +1,89 @@
+// From node's request to ours: raw target, raw headers, a body that nobody reads before it is asked for.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { assert, ConcordError, type HttpRequest } from "@concord/runtime";
+import { inputOf, type Input } from "./input.ts";
+import type { Pace } from "./pace.ts";
+
+export interface IncomingOptions {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly signal: AbortSignal;
+  readonly pace: Pace;
+  /** The client waits for 100 Continue before it sends its body. */
+  readonly expectsContinue: boolean;
+}
+
+export interface Incoming {
+  readonly request: HttpRequest;
+  /** True once somebody asked for the body. */
+  isTaken(): boolean;
+}
+
+export function toHttpRequest(options: IncomingOptions): Incoming {
+  const { incoming, outgoing, signal, pace, expectsContinue } = options;
+  const { remoteAddress = "unknown", remotePort = 0 } = incoming.socket;
+  let isTaken = false;
+  const body: AsyncIterable<Uint8Array> = {
+    [Symbol.asyncIterator]() {
+      assert(!isTaken, "a request's body is read at most once");
+      isTaken = true;
+      return pieces(incoming, pace, () => {
+        if (expectsContinue && !outgoing.headersSent && !outgoing.destroyed) outgoing.writeContinue();
+      });
+    },
+  };
+  const request: HttpRequest = {
+    method: incoming.method ?? "",
+    target: incoming.url ?? "",
+    headers: headerPairs(incoming.rawHeaders),
+    body,
+    peer: `${remoteAddress}:${remotePort}`,
+    signal,
+  };
+  return { request, isTaken: () => isTaken };
+}
+
+function headerPairs(raw: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) pairs.push([raw[i]!.toLowerCase(), raw[i + 1]!]);
+  return pairs;
+}
+
+/** The status for headers that we do not have although node's parser lets them through; undefined: fine. */
+export function refusedHeaders(raw: readonly string[], headersMax: number): 400 | 431 | 501 | undefined {
+  if (raw.length / 2 > headersMax) return 431;
+  const values = new Map<string, string[]>([
+    ["host", []],
+    ["content-length", []],
+    ["transfer-encoding", []],
+  ]);
+  for (const [name, value] of headerPairs(raw)) values.get(name)?.push(value);
+  if ([...values.values()].some((all) => all.length > 1)) return 400;
+  const [coding] = values.get("transfer-encoding")!;
+  if (coding === undefined) return undefined;
+  if (values.get("content-length")!.length > 0) return 400;
+  return coding.toLowerCase() === "chunked" ? undefined : 501;
+}
+
+async function* pieces(incoming: IncomingMessage, pace: Pace, start: () => void): AsyncGenerator<Uint8Array, void, void> {
+  start();
+  const input: Input = inputOf(incoming);
+  try {
+    for (;;) {
+      const piece = input.take();
+      if (piece === "end") return;
+      if (piece === "broken") throw brokenOff(incoming.errored);
+      if (piece === "empty") await pace.wait(input.changed());
+      else {
+        pace.moved(piece.length);
+        yield piece;
+      }
+    }
+  } finally {
+    input.release();
+  }
+}
+
+function brokenOff(cause: Error | null): ConcordError {
+  return new ConcordError("CANCELLED", "the client broke off while it was sending", cause === null ? {} : { cause });
+}

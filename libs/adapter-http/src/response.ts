@@ -1,0 +1,80 @@
+// From our response to node's: backpressure, and never a clean end of wrong bytes.
+import type { ServerResponse } from "node:http";
+import type { HttpResponse } from "@concord/runtime";
+import type { Pace } from "./pace.ts";
+
+export interface OutgoingOptions {
+  readonly outgoing: ServerResponse;
+  readonly pace: Pace;
+  /** After the whole answer is written and before it is ended: what is left of the request is read here. */
+  readonly beforeEnd: (() => Promise<void>) | undefined;
+}
+
+/** Throws what the answer's stream throws; the connection is the caller's to break off then. */
+export async function sendResponse(response: HttpResponse, { outgoing, pace, beforeEnd }: OutgoingOptions): Promise<void> {
+  const { body } = response;
+  const isStream = body !== undefined && !(body instanceof Uint8Array);
+  const hasBody = outgoing.req.method !== "HEAD" && response.status !== 204 && response.status !== 304;
+  outgoing.strictContentLength = hasBody;
+  outgoing.writeHead(response.status, flatHeaders(response, hasBody));
+  if (hasBody && isStream) await writeStream(body, outgoing, pace);
+  else await release(response);
+  const whole = hasBody && body instanceof Uint8Array && body.length > 0 ? body : undefined;
+  if (beforeEnd === undefined) {
+    outgoing.end(whole);
+  } else {
+    if (whole === undefined) outgoing.flushHeaders();
+    else outgoing.write(whole);
+    await beforeEnd();
+    outgoing.end();
+  }
+  await finished(outgoing, pace);
+}
+
+/** A stream that nobody will read is told so. */
+export async function release({ body }: HttpResponse): Promise<void> {
+  if (body !== undefined && !(body instanceof Uint8Array)) await body[Symbol.asyncIterator]().return?.();
+}
+
+/** node writes header values as latin1. A body in one piece says its length. */
+function flatHeaders({ headers, body }: HttpResponse, hasBody: boolean): string[] {
+  const flat = headers.flatMap(([name, value]) => [name, value]);
+  const saysLength = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name));
+  if (hasBody && !saysLength && (body === undefined || body instanceof Uint8Array)) flat.push("content-length", String(body?.length ?? 0));
+  return flat;
+}
+
+async function writeStream(body: AsyncIterable<Uint8Array>, outgoing: ServerResponse, pace: Pace): Promise<void> {
+  for await (const piece of body) {
+    if (outgoing.destroyed) return;
+    pace.moved(piece.length);
+    if (!outgoing.write(piece)) await pace.wait(drained(outgoing));
+  }
+}
+
+function drained(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (outgoing.destroyed) {
+      resolve();
+      return;
+    }
+    const done = (): void => {
+      outgoing.off("drain", done);
+      outgoing.off("close", done);
+      resolve();
+    };
+    outgoing.on("drain", done);
+    outgoing.on("close", done);
+  });
+}
+
+/** The answer has left for the network, or the connection is gone. */
+function finished(outgoing: ServerResponse, pace: Pace): Promise<void> {
+  if (outgoing.writableFinished || outgoing.destroyed) return Promise.resolve();
+  return pace.wait(
+    new Promise((resolve) => {
+      outgoing.once("finish", resolve);
+      outgoing.once("close", resolve);
+    }),
+  );
+}
