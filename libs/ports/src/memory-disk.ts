@@ -5,7 +5,11 @@ import { LOSE_UNSYNCED, MemoryFiles, type CrashChooser, type MemoryFile } from "
 /** A call on its way to a disk: what it costs and, for a write, what a process killed meanwhile leaves. */
 export interface DiskCall {
   readonly kind: "read" | "write" | "sync" | "names";
+  /** What it is about, with the operation: for traces. */
+  readonly text: string;
   readonly bytes: number;
+  /** What a write brings. */
+  readonly parts?: readonly Uint8Array[];
   /** Does the call's first `bytes` only. */
   readonly partly?: (bytes: number) => void;
 }
@@ -15,36 +19,36 @@ export type DiskRun = <Answer>(call: DiskCall, act: () => Answer) => Promise<Ans
 
 /** A Disk over files in memory; several may stand over the same files, as processes on one machine do. */
 export function diskOver(files: MemoryFiles, run: DiskRun): Disk {
-  const names = <Answer>(act: () => Answer): Promise<Answer> => run({ kind: "names", bytes: 0 }, act);
-  const handle = (file: MemoryFile): DiskFile => new MemoryDiskFile(files, run, file);
+  const names = <Answer>(text: string, act: () => Answer): Promise<Answer> => run({ kind: "names", text, bytes: 0 }, act);
+  const handle = (file: MemoryFile, path: string): DiskFile => new MemoryDiskFile(files, run, file, path);
   return {
     create: async (path) => {
       diskSegments(path);
-      const made = await names(() => files.create(path));
-      return made === "exists" ? made : handle(made);
+      const made = await names(`create ${path}`, () => files.create(path));
+      return made === "exists" ? made : handle(made, path);
     },
     open: async (path) => {
       diskSegments(path);
-      const found = await names(() => files.find(path));
-      return found === undefined ? undefined : handle(found);
+      const found = await names(`open ${path}`, () => files.find(path));
+      return found === undefined ? undefined : handle(found, path);
     },
     list: async (folder) => {
       diskSegments(folder);
-      return await names(() => files.list(folder));
+      return await names(`list ${folder}`, () => files.list(folder));
     },
     makeFolder: async (folder) => {
       diskSegments(folder);
-      await run({ kind: "sync", bytes: 0 }, () => files.makeFolder(folder));
+      await run({ kind: "sync", text: `make ${folder}`, bytes: 0 }, () => files.makeFolder(folder));
     },
-    syncFolder: async (folder) => await run({ kind: "sync", bytes: 0 }, () => files.syncFolder(folder)),
+    syncFolder: async (folder) => await run({ kind: "sync", text: `sync ${folder}/`, bytes: 0 }, () => files.syncFolder(folder)),
     rename: async (from, to) => {
       diskSegments(from);
       diskSegments(to);
-      return await names(() => files.rename(from, to));
+      return await names(`rename ${from} to ${to}`, () => files.rename(from, to));
     },
     remove: async (path) => {
       diskSegments(path);
-      return await names(() => files.remove(path));
+      return await names(`remove ${path}`, () => files.remove(path));
     },
   };
 }
@@ -53,14 +57,16 @@ class MemoryDiskFile implements DiskFile {
   readonly #files: MemoryFiles;
   readonly #run: DiskRun;
   readonly #file: MemoryFile;
+  readonly #path: string;
   readonly #generation: number;
   #isOpen = true;
   #size: number;
 
-  constructor(files: MemoryFiles, run: DiskRun, file: MemoryFile) {
+  constructor(files: MemoryFiles, run: DiskRun, file: MemoryFile, path: string) {
     this.#files = files;
     this.#run = run;
     this.#file = file;
+    this.#path = path;
     this.#generation = files.generation;
     this.#size = file.current.length;
   }
@@ -73,23 +79,27 @@ class MemoryDiskFile implements DiskFile {
     this.#check(offset);
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
     const partly = (kept: number): void => this.#files.write(this.#file, offset, firstBytes(parts, kept));
-    await this.#run({ kind: "write", bytes, partly }, () => this.#act(() => this.#files.write(this.#file, offset, parts)));
+    const call: DiskCall = { kind: "write", text: `write ${this.#path} at ${offset}`, bytes, parts, partly };
+    await this.#run(call, () => this.#act(() => this.#files.write(this.#file, offset, parts)));
     this.#size = Math.max(this.#size, offset + bytes);
   }
 
   async read(offset: number, length: number): Promise<Uint8Array> {
     this.#check(offset);
-    return await this.#run({ kind: "read", bytes: length }, () => this.#act(() => this.#files.read(this.#file, offset, length)));
+    const call: DiskCall = { kind: "read", text: `read ${this.#path} at ${offset}`, bytes: length };
+    return await this.#run(call, () => this.#act(() => this.#files.read(this.#file, offset, length)));
   }
 
   async sync(): Promise<void> {
     this.#check(0);
-    await this.#run({ kind: "sync", bytes: 0 }, () => this.#act(() => this.#files.sync(this.#file)));
+    const call: DiskCall = { kind: "sync", text: `sync ${this.#path}`, bytes: 0 };
+    await this.#run(call, () => this.#act(() => this.#files.sync(this.#file)));
   }
 
   async truncate(size: number): Promise<void> {
     this.#check(size);
-    await this.#run({ kind: "write", bytes: 0 }, () => this.#act(() => this.#files.truncate(this.#file, size)));
+    const call: DiskCall = { kind: "write", text: `truncate ${this.#path} to ${size}`, bytes: 0 };
+    await this.#run(call, () => this.#act(() => this.#files.truncate(this.#file, size)));
     this.#size = size;
   }
 

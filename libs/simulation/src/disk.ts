@@ -1,5 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import type { KeyRange, KeyValue, KeyValueOperation } from "@concord/ports";
+import { SimFiles } from "./files.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -38,8 +39,9 @@ interface Store {
   lastAtUs: number;
 }
 
-/** One node's disk: it outlives the node's incarnations. */
+/** One node's disk, or one that several nodes of a machine share: stores and files. It outlives the nodes' incarnations. */
 export class SimDisk {
+  readonly files: SimFiles;
   readonly #node: string;
   readonly #scheduler: Scheduler;
   readonly #random: SeededRandom;
@@ -51,11 +53,13 @@ export class SimDisk {
   slowness = 1;
   #lostBatches = 0;
 
-  constructor(node: string, scheduler: Scheduler, random: SeededRandom, trace: Trace) {
+  /** `random` makes an independent stream per label. */
+  constructor(node: string, scheduler: Scheduler, random: (label: string) => SeededRandom, trace: Trace) {
     this.#node = node;
     this.#scheduler = scheduler;
-    this.#random = random;
+    this.#random = random(`disk:${node}`);
     this.#trace = trace;
+    this.files = new SimFiles(node, scheduler, random(`files:${node}`), trace, this);
   }
 
   /** Batches that crashes have taken away so far. */
@@ -66,7 +70,7 @@ export class SimDisk {
   /** Opens or creates a store. Like the real adapter it makes the creation durable before it answers. */
   open(name: string, owner: Incarnation): Promise<KeyValue> {
     return new Promise((resolve, reject) => {
-      this.#scheduler.after(this.#syncUs(), () => {
+      this.#scheduler.after(this.syncUs(this.#random), () => {
         if (owner.isDead) return;
         const store = this.#stores.get(name) ?? newStore(name);
         this.#stores.set(name, store);
@@ -98,11 +102,13 @@ export class SimDisk {
       const lost = base + keepable - kept;
       this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${mode} crash keeps ${kept}, loses ${lost} unsynced`);
     }
+    this.files.crash(mode);
   }
 
   /** The disk is replaced by an empty one. */
   wipe(): void {
     this.#stores.clear();
+    this.files.wipe();
     this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node} wiped`);
   }
 
@@ -112,8 +118,15 @@ export class SimDisk {
     return this.#random.below(count + 1);
   }
 
-  #syncUs(): number {
-    return Math.ceil((SYNC_US + this.#random.exponential(SYNC_TAIL_US)) * this.slowness);
+  /** Ends the time of faults. */
+  heal(): void {
+    this.slowness = 1;
+    this.failNextSync = false;
+    this.files.heal();
+  }
+
+  syncUs(random: SeededRandom): number {
+    return Math.ceil((SYNC_US + random.exponential(SYNC_TAIL_US)) * this.slowness);
   }
 
   #readUs(): number {
@@ -156,7 +169,7 @@ export class SimDisk {
       return;
     }
     store.queue.push(batch);
-    const latencyUs = batch.sync ? this.#syncUs() : Math.ceil(WRITE_US * this.slowness);
+    const latencyUs = batch.sync ? this.syncUs(this.#random) : Math.ceil(WRITE_US * this.slowness);
     store.lastAtUs = Math.max(this.#scheduler.nowUs, store.lastAtUs) + latencyUs;
     this.#scheduler.at(store.lastAtUs, () => this.#finish(store, batch));
   }

@@ -131,7 +131,7 @@ export function simulatedEnvironment(parts: EnvironmentParts): Environment {
     clock: simulatedClock(parts),
     random: { bytes: parts.random.bytes, below: parts.random.below, float: parts.random.float },
     transport: parts.transport,
-    checksum: (bytes) => crc32(bytes),
+    checksum: (bytes, previous) => crc32(bytes, previous),
     log: simulatedLog(incarnation, witness),
     metrics: simulatedMetrics(incarnation, witness),
     killPoint: (point) => {

@@ -43,13 +43,13 @@ export function injectFault(world: World, fault: Fault): void {
       world.stepClock(fault.node, fault.byMs);
       return;
     case "sync-failure":
-      world.disk(fault.node).failNextSync = true;
+      for (const disk of world.disksOf(fault.node)) disk.failNextSync = true;
       later(fault.afterMs, () => world.crash(fault.node, "power"));
       later(fault.afterMs + fault.forMs, () => world.start(fault.node));
       return;
     case "slow-disk":
-      world.disk(fault.node).slowness = fault.factor;
-      later(fault.forMs, () => (world.disk(fault.node).slowness = 1));
+      for (const disk of world.disksOf(fault.node)) disk.slowness = fault.factor;
+      later(fault.forMs, () => world.disksOf(fault.node).forEach((disk) => (disk.slowness = 1)));
       return;
     default:
       unreachable(fault);

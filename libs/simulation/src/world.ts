@@ -1,7 +1,7 @@
 // One turn of the host's own loop after each event settles every promise (I6); no time is read from it.
 // oxlint-disable-next-line concord/no-ambient
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { assert, type Environment } from "@concord/runtime";
+import { assert, type Disk, type Environment } from "@concord/runtime";
 import type { KeyValue } from "@concord/ports";
 import { SimDisk, type CrashMode } from "./disk.ts";
 import type { Fault } from "./fault-plan.ts";
@@ -37,6 +37,10 @@ export interface NodeHost {
   readonly env: Environment;
   /** Opens a store on the node's disk; it survives restarts as the crash mode allows. */
   openKeyValue(name: string): Promise<KeyValue>;
+  /** Files on the node's own disk. */
+  readonly disk: Disk;
+  /** Files on a disk that `World.sharedDisk` declared for this node. */
+  sharedDisk(name: string): Disk;
   /** The process ends by its own decision; a supervisor starts it again after a while. */
   exit(reason: string): void;
 }
@@ -64,6 +68,12 @@ interface SimNode {
   booted: Booted | undefined;
 }
 
+/** A disk of a machine on which several nodes run. */
+interface SharedDisk {
+  readonly disk: SimDisk;
+  readonly nodes: readonly string[];
+}
+
 interface ArmedPoint {
   readonly node: string;
   readonly point: string | undefined;
@@ -88,6 +98,9 @@ export class World {
   readonly #scheduler: Scheduler;
   readonly #options: WorldOptions;
   readonly #nodes = new Map<string, SimNode>();
+  readonly #shared = new Map<string, SharedDisk>();
+  /** Nodes that went down with another one's machine come back with it. */
+  readonly #downWith = new Map<string, readonly string[]>();
   readonly #witness: Witness;
   readonly #armed: ArmedPoint[] = [];
   #events = 0;
@@ -164,9 +177,18 @@ export class World {
       offsetUs: Math.round((random.float() * 2 - 1) * (this.#options.clockSkewMs ?? 0) * 1000),
       drift: (random.float() * 2 - 1) * (this.#options.clockDrift ?? 0),
     };
-    const disk = new SimDisk(name, this.#scheduler, this.random(`disk:${name}`), this.trace);
+    const disk = new SimDisk(name, this.#scheduler, (label) => this.random(label), this.trace);
     this.#nodes.set(name, { name, boot, disk, hardware, generation: 0, current: undefined, booted: undefined });
     this.start(name);
+  }
+
+  /**
+   * Declares a disk that these nodes share because they run on one machine: a power cut that takes one of them takes all. A kill takes
+   * one process and leaves the files as they are.
+   */
+  sharedDisk(name: string, nodes: readonly string[]): void {
+    assert(!this.#shared.has(name) && !this.#nodes.has(name), `disk ${name} exists`);
+    this.#shared.set(name, { disk: new SimDisk(name, this.#scheduler, (label) => this.random(label), this.trace), nodes });
   }
 
   isUp(name: string): boolean {
@@ -176,6 +198,9 @@ export class World {
   /** Starts a process on a node that has none. */
   start(name: string): void {
     const node = this.#node(name);
+    const others = this.#downWith.get(name) ?? [];
+    this.#downWith.delete(name);
+    for (const other of others) this.start(other);
     if (node.current?.isDead === false) return;
     node.generation += 1;
     const incarnation = new Incarnation(name, node.generation, this.#scheduler, this.#witness);
@@ -190,6 +215,21 @@ export class World {
     if (node.current === undefined || node.current.isDead) return;
     this.#note(`crash ${node.current.name} ${mode}`);
     this.#kill(node, node.current, mode);
+    if (mode === "power") this.#cutPower(name);
+  }
+
+  /** The machine's other nodes go down with it; only then its disks lose what they lose. */
+  #cutPower(name: string): void {
+    const machine = [...this.#shared.values()].filter(({ nodes }) => nodes.includes(name));
+    const others = [...new Set(machine.flatMap(({ nodes }) => nodes))].filter((other) => other !== name && this.#nodes.has(other));
+    const running = others.filter((other) => this.isUp(other));
+    for (const other of running) {
+      const node = this.#node(other);
+      this.#note(`crash ${node.current!.name} power, with ${name}`);
+      this.#kill(node, node.current!, "power");
+    }
+    if (running.length > 0) this.#downWith.set(name, running);
+    for (const { disk } of machine) disk.crash("power");
   }
 
   /** Stops the process in good order, then ends it. */
@@ -249,8 +289,20 @@ export class World {
     this.#note(`clock of ${name} steps by ${byMs} ms`);
   }
 
+  /** A node's own disk, or a shared one by its name. */
   disk(name: string): SimDisk {
-    return this.#node(name).disk;
+    return this.#shared.get(name)?.disk ?? this.#node(name).disk;
+  }
+
+  /** Every disk the node writes to. */
+  disksOf(name: string): readonly SimDisk[] {
+    const shared = [...this.#shared.values()].filter(({ nodes }) => nodes.includes(name));
+    return [this.#node(name).disk, ...shared.map(({ disk }) => disk)];
+  }
+
+  /** A disk's files as they are, without virtual time: for checks when the world is quiet. */
+  filesOn(name: string): Disk {
+    return this.disk(name).files.directly();
   }
 
   /** Crashes the node when its code passes the point for the `skip + 1`th time from now. */
@@ -276,9 +328,9 @@ export class World {
     this.#isHealed = true;
     this.#armed.length = 0;
     this.network.heal();
+    for (const { disk } of this.#shared.values()) disk.heal();
     for (const node of this.#nodes.values()) {
-      node.disk.slowness = 1;
-      node.disk.failNextSync = false;
+      node.disk.heal();
       this.resume(node.name);
       this.start(node.name);
     }
@@ -353,6 +405,12 @@ export class World {
         witness: this.#witness,
       }),
       openKeyValue: (store) => node.disk.open(store, incarnation),
+      disk: node.disk.files.diskOf(incarnation),
+      sharedDisk: (name) => {
+        const shared = this.#shared.get(name);
+        assert(shared?.nodes.includes(node.name) === true, `disk ${name} is declared for ${node.name}`);
+        return shared.disk.files.diskOf(incarnation);
+      },
       exit: (reason) => this.#exit(node, incarnation, reason),
     };
     const failed = (thrown: unknown): void => {
@@ -385,6 +443,7 @@ export class World {
 
   #kill(node: SimNode, incarnation: Incarnation, mode: CrashMode): void {
     incarnation.die();
+    for (const disk of this.disksOf(node.name)) disk.files.died(incarnation);
     node.disk.crash(mode);
     this.network.crashed(incarnation, mode === "kill");
     this.count(`sim:crash-${mode}`);
