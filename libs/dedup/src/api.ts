@@ -1,4 +1,4 @@
-import type { KeyValue, LogMessage, MessageLog, PageLimits } from "@concord/ports";
+import type { KeyValue, MessageLog, PageLimits } from "@concord/ports";
 import type { ConcordError, Environment } from "@concord/runtime";
 
 /** Where a message's id is found (DDD8). */
@@ -143,6 +143,3 @@ export interface MessageOrigin {
   /** Why it is a dead letter. */
   readonly reason: string | undefined;
 }
-
-/** Reads a message's origin; undefined when it was not published by this pipeline. */
-export type ReadOrigin = (message: LogMessage) => MessageOrigin | undefined;

@@ -5,7 +5,6 @@ export type {
   MissingIdPolicy,
   PartitionStatistics,
   PartitionWorker,
-  ReadOrigin,
   Verdict,
   WindowOptions,
   WindowStatistics,
@@ -14,3 +13,11 @@ export type {
   WorkerOptions,
   WorkerState,
 } from "./api.ts";
+export { idExtractor } from "./extract-id.ts";
+export { ID_BYTES_MAX, SEEN_IDS_MAX } from "./limits.ts";
+export { MemoryWindowStores } from "./memory-window-stores.ts";
+export { DEDUP_METRICS } from "./metrics.ts";
+export { murmur2, partitionOfBytes, partitionOfId } from "./murmur2.ts";
+export { ID_HEADER, ORIGIN_HEADER, readOrigin, REASON_HEADER } from "./origin.ts";
+export { createPartitionWorker } from "./partition-worker.ts";
+export { checkWorkerOptions, windowMemoryBytes } from "./worker-options.ts";

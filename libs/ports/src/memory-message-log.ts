@@ -161,12 +161,12 @@ export class MemoryMessageLog implements MessageLog {
 
   #publish(state: Partition, epoch: number, publication: Publication): PublishOutcome {
     const { fault } = state;
+    state.fault = undefined;
     if (!this.#open || epoch !== state.epoch || fault === "fenced") return { kind: "fenced" };
     for (const { partition } of publication.rerouted) this.#partition(partition);
     assert(publication.acknowledgedInput >= state.acknowledgedInput, "the acknowledged input never goes back");
     assert(publication.acknowledgedInput <= state.topics.input.end, "what is acknowledged was read");
     const copy = copyOf(publication);
-    state.fault = undefined;
     if (fault === "unknown-applied-later") state.late = () => void this.#apply(state, copy);
     if (fault === undefined) return this.#apply(state, copy);
     if (fault === "unknown-applied") this.#apply(state, copy);

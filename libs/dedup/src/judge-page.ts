@@ -1,0 +1,109 @@
+import type { LogMessage, NewMessage, Publication } from "@concord/ports";
+import { unreachable } from "@concord/runtime";
+import type { MessageId } from "./extract-id.ts";
+import { IdTable } from "./id-table.ts";
+import { ID_WORDS } from "./id-words.ts";
+import { withOrigin } from "./origin.ts";
+import type { VerdictKind } from "./verdicts.ts";
+import type { OutputIds } from "./window.ts";
+
+/** What the cycle compares a message by, and where it belongs. */
+export type ReadId = MessageId | { readonly kind: "misrouted"; readonly partition: number };
+
+/** A page of the input with what the window says about its ids. */
+export interface PreparedPage {
+  /** Where it was read from, and where to read on. */
+  readonly from: bigint;
+  readonly next: bigint;
+  readonly messages: readonly LogMessage[];
+  readonly ids: readonly ReadId[];
+  /** Packed ids, four words per message; zeros where there is none. */
+  readonly words: Uint32Array;
+  /** 1 = the id is in the window. */
+  readonly known: Uint8Array;
+}
+
+/** A page with its verdicts: what is published, and what the window and the waiters learn from it. */
+export interface JudgedPage {
+  readonly from: bigint;
+  readonly next: bigint;
+  readonly publication: Publication;
+  /** Per message: input offset, verdict, and its position among the messages of that verdict, or its right partition. */
+  readonly offsets: readonly bigint[];
+  readonly kinds: readonly VerdictKind[];
+  readonly positions: Uint32Array;
+  /** The ids it publishes: what the next page, looked up meanwhile, is compared with too. */
+  readonly fresh: IdTable;
+  /** Position in the output of each id of `fresh`. */
+  readonly freshPositions: readonly number[];
+  readonly publishedMs: number;
+}
+
+/**
+ * The verdict on each message: known to the window, to the page before, which is not in the window yet, or to this page (DDD7) is a
+ * duplicate; what belongs elsewhere is sent there in the same publication (DDD3).
+ */
+export function judgePage(page: PreparedPage, before: IdTable | undefined, publishedMs: number, seed: number): JudgedPage {
+  const fresh = new IdTable(seed, page.messages.length);
+  const freshPositions: number[] = [];
+  const output: NewMessage[] = [];
+  const deadLetters: NewMessage[] = [];
+  const rerouted: { readonly partition: number; readonly message: NewMessage }[] = [];
+  const kinds: VerdictKind[] = [];
+  const positions = new Uint32Array(page.messages.length);
+  for (const [index, message] of page.messages.entries()) {
+    const id = page.ids[index]!;
+    const at = index * ID_WORDS;
+    if (id.kind === "misrouted") {
+      positions[index] = id.partition;
+      rerouted.push({ partition: id.partition, message: bare(message) });
+      kinds.push("rerouted");
+    } else if (id.kind === "dead-letter") {
+      positions[index] = deadLetters.push(withOrigin(message, id, message.offset, publishedMs)) - 1;
+      kinds.push("dead-lettered");
+    } else if (id.kind === "none") {
+      positions[index] = output.push(withOrigin(message, id, message.offset, publishedMs)) - 1;
+      kinds.push("accepted");
+    } else if (page.known[index] === 1 || before?.has(page.words, at) === true || !fresh.add(page.words, at)) {
+      kinds.push("duplicate");
+    } else {
+      positions[index] = output.push(withOrigin(message, id, message.offset, publishedMs)) - 1;
+      freshPositions.push(positions[index]!);
+      kinds.push("accepted");
+    }
+  }
+  const publication = { output, deadLetters, rerouted, acknowledgedInput: page.next };
+  const offsets = page.messages.map((message) => message.offset);
+  return { from: page.from, next: page.next, publication, offsets, kinds, positions, fresh, freshPositions, publishedMs };
+}
+
+/** What the window applies once the page is published from `outputFrom` on. */
+export function publishedIds(judged: JudgedPage, outputFrom: bigint): OutputIds {
+  return {
+    next: outputFrom + BigInt(judged.publication.output.length),
+    ids: judged.fresh.words,
+    offsets: judged.freshPositions.map((position) => outputFrom + BigInt(position)),
+    publishedMs: judged.freshPositions.map(() => judged.publishedMs),
+  };
+}
+
+export function countKinds(judged: JudgedPage): Readonly<Record<VerdictKind, number>> {
+  const counts = { accepted: 0, duplicate: 0, "dead-lettered": 0, rerouted: 0 };
+  for (const kind of judged.kinds) {
+    switch (kind) {
+      case "accepted":
+      case "duplicate":
+      case "dead-lettered":
+      case "rerouted":
+        counts[kind] += 1;
+        break;
+      default:
+        unreachable(kind);
+    }
+  }
+  return counts;
+}
+
+function bare({ key, value, headers, timestampMs }: LogMessage): NewMessage {
+  return { key, value, headers, timestampMs };
+}

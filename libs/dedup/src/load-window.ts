@@ -1,0 +1,167 @@
+import type { KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
+import { toConcordError, type Checksum, type Environment } from "@concord/runtime";
+import type { WindowStores } from "./api.ts";
+import { RUNS_MAX } from "./limits.ts";
+import { openRun, type SealedRun } from "./sealed-run.ts";
+import type { MissingRun } from "./window.ts";
+import {
+  decodeJournalEntry,
+  decodeManifest,
+  ID_KEY_BYTES,
+  JOURNAL_RANGE,
+  MANIFEST_KEY,
+  SET_ASIDE_JOURNAL,
+  SET_ASIDE_MANIFEST_KEY,
+  type JournalEntry,
+  type Manifest,
+} from "./window-format.ts";
+
+export const WINDOW_STORE = "window";
+const RUN_PREFIX = "run-";
+const PAGE_ENTRIES = 64;
+
+export interface LoadedWindow {
+  readonly store: KeyValue;
+  readonly manifest: Manifest;
+  /** There was no manifest that could be read: begin again from the output. */
+  readonly isNew: boolean;
+  readonly runs: SealedRun[];
+  readonly missing: readonly MissingRun[];
+  /** In order and without a gap, from `sealedTo` on. */
+  readonly journal: readonly JournalEntry[];
+  readonly seed: number;
+}
+
+type LoadEnvironment = Pick<Environment, "random" | "checksum" | "log">;
+
+/** Reads what is on disk by the README's table of recovery; what fails its check is kept aside and reported. */
+export async function loadWindow(stores: WindowStores, environment: LoadEnvironment): Promise<LoadedWindow> {
+  const store = await stores.open(WINDOW_STORE);
+  const runs: SealedRun[] = [];
+  try {
+    const found = await loadManifest(store, stores, environment);
+    const journal = found.isNew ? [] : await loadJournal(store, found.manifest.sealedTo, environment);
+    if (found.isNew) await clearJournal(store);
+    const seed = seedOf(found.manifest.idKey);
+    const setAside = await openRuns(found.manifest, seed, stores, environment, runs);
+    const manifest = { ...found.manifest, setAside: setAside.slice(-RUNS_MAX) };
+    await removeOrphans(stores, manifest);
+    const missing = manifest.runs.filter((run) => !runs.some((each) => each.description === run));
+    return { store, manifest, isNew: found.isNew, runs, missing, journal, seed };
+  } catch (error) {
+    for (const run of runs) await run.close().catch(() => undefined);
+    await store.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+export function seedOf(idKey: Uint8Array): number {
+  return ((idKey[0]! << 24) | (idKey[1]! << 16) | (idKey[2]! << 8) | idKey[3]!) >>> 0;
+}
+
+async function loadManifest(
+  store: KeyValue,
+  stores: WindowStores,
+  environment: LoadEnvironment,
+): Promise<{ readonly manifest: Manifest; readonly isNew: boolean }> {
+  const { random, checksum, log } = environment;
+  const bytes = await store.get(MANIFEST_KEY);
+  const fresh: Manifest = { idKey: random.bytes(ID_KEY_BYTES), sealedTo: 0n, nextStore: 1n, runs: [], setAside: [] };
+  if (bytes === undefined) return { manifest: fresh, isNew: true };
+  try {
+    return { manifest: decodeManifest(bytes, checksum), isNew: false };
+  } catch (error) {
+    log.error("the window's manifest failed its check: kept aside, the window is rebuilt from the output", { reason: String(error) });
+    await store.batch([{ kind: "put", key: SET_ASIDE_MANIFEST_KEY, value: bytes }], { sync: true });
+    const held = (await stores.list()).filter((name) => name.startsWith(RUN_PREFIX)).toSorted();
+    const last = BigInt(held.at(-1)?.slice(RUN_PREFIX.length) ?? 0);
+    return { manifest: { ...fresh, nextStore: last + 1n, setAside: held }, isNew: true };
+  }
+}
+
+async function loadJournal(store: KeyValue, sealedTo: bigint, environment: LoadEnvironment): Promise<JournalEntry[]> {
+  const journal: JournalEntry[] = [];
+  let next = sealedTo;
+  const refused: KeyValueEntry[] = [];
+  for await (const { key, value } of journalEntries(store)) {
+    const entry = refused.length === 0 ? readEntry(key, value, environment.checksum) : undefined;
+    if (entry?.from !== next) {
+      refused.push({ key, value });
+      continue;
+    }
+    journal.push(entry);
+    next = entry.next;
+  }
+  if (refused.length === 0) return journal;
+  environment.log.error("the window's journal has records that do not follow: kept aside, read again from the output", {
+    records: refused.length,
+    appliedOutput: next,
+  });
+  const operations = refused.flatMap(({ key, value }): KeyValueOperation[] => [
+    { kind: "put", key: Uint8Array.of(SET_ASIDE_JOURNAL, ...key), value },
+    { kind: "delete", key },
+  ]);
+  await store.batch(operations, { sync: true });
+  return journal;
+}
+
+function readEntry(key: Uint8Array, value: Uint8Array, checksum: Checksum): JournalEntry | undefined {
+  try {
+    return decodeJournalEntry(key, value, checksum);
+  } catch {
+    return undefined;
+  }
+}
+
+async function clearJournal(store: KeyValue): Promise<void> {
+  const deletes: KeyValueOperation[] = [];
+  for await (const { key } of journalEntries(store)) deletes.push({ kind: "delete", key });
+  if (deletes.length > 0) await store.batch(deletes, { sync: false });
+}
+
+async function* journalEntries(store: KeyValue): AsyncGenerator<KeyValueEntry> {
+  let { from } = JOURNAL_RANGE;
+  for (;;) {
+    const page = await store.range({ from, to: JOURNAL_RANGE.to, limit: PAGE_ENTRIES });
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined) return;
+    from = Uint8Array.of(...last.key, 0);
+  }
+}
+
+/** Opens the listed runs into `runs`; resolves with the names of all stores that are kept aside. */
+async function openRuns(
+  manifest: Manifest,
+  seed: number,
+  stores: WindowStores,
+  environment: LoadEnvironment,
+  runs: SealedRun[],
+): Promise<readonly string[]> {
+  const setAside = new Set(manifest.setAside);
+  for (const description of manifest.runs) {
+    let store: KeyValue | undefined;
+    try {
+      store = await stores.open(description.store);
+      runs.push(await openRun(description, store, seed, environment.checksum));
+    } catch (thrown) {
+      const error = toConcordError(thrown);
+      await store?.close().catch(() => undefined);
+      if (error.code !== "CORRUPT_DATA" && error.code !== "STORE_FAILED") throw error;
+      environment.log.error("a run of the window can not be read: kept aside, restored from the output", {
+        store: description.store,
+        reason: error.message,
+      });
+      setAside.add(description.store);
+    }
+  }
+  return [...setAside];
+}
+
+/** Stores that a crash left: sealed but not listed yet, or dropped but not removed yet (I5). */
+async function removeOrphans(stores: WindowStores, manifest: Manifest): Promise<void> {
+  const kept = new Set([...manifest.setAside, ...manifest.runs.map((run) => run.store)]);
+  for (const name of await stores.list()) {
+    if (name.startsWith(RUN_PREFIX) && !kept.has(name)) await stores.remove(name);
+  }
+}

@@ -1,0 +1,280 @@
+import type { LogSession } from "@concord/ports";
+import { assert, ConcordError, sleep, toConcordError, unreachable } from "@concord/runtime";
+import type {
+  PartitionStatistics,
+  PartitionWorker,
+  Verdict,
+  WindowStatistics,
+  WorkerDependencies,
+  WorkerOptions,
+  WorkerState,
+} from "./api.ts";
+import { GenerationWindow } from "./generation-window.ts";
+import type { IdTable } from "./id-table.ts";
+import { countKinds, judgePage, publishedIds, type JudgedPage } from "./judge-page.ts";
+import { ID_BYTES_MAX, OPEN_ATTEMPTS_MAX, OPEN_PAUSE_MS_MAX, OPEN_PAUSE_MS_MIN, SEEN_IDS_MAX } from "./limits.ts";
+import { seedOf } from "./load-window.ts";
+import { IdReader, readPage } from "./read-page.ts";
+import { rebuildWindow } from "./rebuild-window.ts";
+import { SourceWindow } from "./source-window.ts";
+import { Verdicts } from "./verdicts.ts";
+import type { Window } from "./window.ts";
+import { checkWorkerOptions } from "./worker-options.ts";
+
+const NO_WINDOW: WindowStatistics = {
+  ids: 0,
+  runs: 0,
+  windowMs: 0,
+  diskBytes: 0,
+  memoryBytes: 0,
+  appliedOutput: 0n,
+  droppedBySize: 0,
+  droppedByTime: 0,
+  setAside: [],
+};
+
+/** One partition's deduplication. LIMIT_EXCEEDED, MALFORMED_REQUEST or PARTITION_UNKNOWN when the options are outside the limits. */
+export function createPartitionWorker(options: WorkerOptions, dependencies: WorkerDependencies): PartitionWorker {
+  checkWorkerOptions(options, dependencies.log.partitions);
+  return new Worker(options, dependencies);
+}
+
+/** What an open partition has. */
+interface Opened {
+  readonly window: Window;
+  readonly reader: IdReader;
+}
+
+class Worker implements PartitionWorker {
+  readonly partition: number;
+  readonly #options: WorkerOptions;
+  readonly #dependencies: WorkerDependencies;
+  readonly #verdicts = new Verdicts();
+  readonly #stopping = new AbortController();
+  readonly #running = Promise.withResolvers<void>();
+  readonly #stopped = Promise.withResolvers<ConcordError>();
+  #state: WorkerState = { kind: "rebuilding" };
+  #life: Promise<void> | undefined;
+  /** Kept over a lost session: only its own failure closes it. */
+  #opened: Opened | undefined;
+  /** Sent to the log, not known to be there and in the window. */
+  #inDoubt: JudgedPage | undefined;
+  #publishedMs = 0;
+  /** Failures since a page was published. */
+  #attempts = 0;
+  #counts = { accepted: 0, duplicate: 0, "dead-lettered": 0, rerouted: 0 };
+
+  constructor(options: WorkerOptions, dependencies: WorkerDependencies) {
+    this.partition = options.partition;
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#running.promise.catch(() => undefined);
+  }
+
+  get state(): WorkerState {
+    return this.#state;
+  }
+
+  start(): Promise<void> {
+    assert(this.#life === undefined, "a worker starts once");
+    this.#life = this.#live();
+    return this.#running.promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#life;
+    const draining = new ConcordError("DRAINING", `partition ${this.partition} stops here`);
+    this.#verdicts.end(draining);
+    this.#running.reject(draining);
+  }
+
+  whenStopped(): Promise<ConcordError> {
+    return this.#stopped.promise;
+  }
+
+  whenProcessed(offset: bigint): Promise<Verdict> {
+    return this.#verdicts.whenProcessed(offset);
+  }
+
+  async seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]> {
+    if (ids.length > SEEN_IDS_MAX) throw new ConcordError("LIMIT_EXCEEDED", `at most ${SEEN_IDS_MAX} ids`);
+    const bad = ids.find((id) => id.length === 0 || id.length > ID_BYTES_MAX);
+    if (bad !== undefined) throw new ConcordError("MALFORMED_REQUEST", `an id has 1 to ${ID_BYTES_MAX} bytes, not ${bad.length}`);
+    if (this.#state.kind === "stopped") throw this.#state.reason;
+    if (this.#state.kind !== "running" || this.#opened === undefined)
+      throw new ConcordError("STARTING", `partition ${this.partition} is rebuilding its window`);
+    const { window, reader } = this.#opened;
+    return Array.from(await window.lookUp(reader.packGivenIds(ids)), (found) => found === 1);
+  }
+
+  async statistics(): Promise<PartitionStatistics> {
+    const { end } = await this.#dependencies.log.bounds("input", this.partition);
+    const { accepted, duplicate, rerouted, "dead-lettered": deadLettered } = this.#counts;
+    const window = this.#opened?.window.statistics(this.#dependencies.environment.clock.nowMs()) ?? NO_WINDOW;
+    const lag = end - this.#verdicts.processedTo;
+    return { partition: this.partition, state: this.#state, lag, window, accepted, duplicates: duplicate, deadLettered, rerouted };
+  }
+
+  async #live(): Promise<void> {
+    const { log, metrics } = this.#dependencies.environment;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        await this.#liveOnce();
+      } catch (thrown) {
+        const error = toConcordError(thrown);
+        await this.#closeWindow();
+        if (isFinal(error)) return this.#stopBy(error);
+        log.warn("partition is opened again", { partition: this.partition, reason: error.message });
+        this.#attempts += 1;
+        if (this.#attempts > OPEN_ATTEMPTS_MAX) return this.#stopBy(error);
+      }
+      if (this.#stopping.signal.aborted) break;
+      metrics.count("dedup_reopened_total");
+      const pauseMs = Math.min(OPEN_PAUSE_MS_MAX, OPEN_PAUSE_MS_MIN * 2 ** this.#attempts);
+      await sleep(this.#dependencies.environment.clock, pauseMs, this.#stopping.signal);
+    }
+    await this.#closeWindow();
+  }
+
+  /** From the fence to the end of the session. */
+  async #liveOnce(): Promise<void> {
+    const { log, environment } = this.#dependencies;
+    this.#state = { kind: "rebuilding" };
+    // Fence first, read afterwards (I2).
+    const session = await log.open(this.partition, this.#options.owner);
+    try {
+      environment.killPoint("dedup:fenced");
+      const opened = await this.#open();
+      await rebuildWindow(
+        opened.window,
+        { log, partition: this.partition, output: session.output, reader: opened.reader },
+        environment.log,
+      );
+      environment.killPoint("dedup:rebuilt");
+      await this.#settleInDoubt(session);
+      this.#verdicts.resumeAt(session.acknowledgedInput);
+      this.#state = { kind: "running" };
+      this.#running.resolve();
+      await this.#cycle(session, opened);
+    } finally {
+      await session.close().catch(() => undefined);
+    }
+  }
+
+  async #open(): Promise<Opened> {
+    if (this.#opened !== undefined) return this.#opened;
+    const { stores, environment, log, hash } = this.#dependencies;
+    const { layout } = this.#options.window;
+    const window =
+      layout === "generations"
+        ? await GenerationWindow.open(this.#options.window, stores, environment)
+        : await SourceWindow.open(this.#options.window, stores, environment);
+    const reader = new IdReader(this.#options, log.partitions, window.idKey, hash);
+    this.#opened = { window, reader };
+    return this.#opened;
+  }
+
+  /** Reads, looks up, publishes, applies: page after page. Resolves when the worker stops or the session is lost. */
+  async #cycle(session: LogSession, { window, reader }: Opened): Promise<void> {
+    const { log, environment } = this.#dependencies;
+    const reading = new AbortController();
+    const signal = AbortSignal.any([reading.signal, this.#stopping.signal]);
+    const read = (from: bigint): ReturnType<typeof readPage> => {
+      const page = readPage(log, this.#options, window, reader, from, signal);
+      page.catch(() => undefined);
+      return page;
+    };
+    let coming = read(session.acknowledgedInput);
+    let before: IdTable | undefined;
+    try {
+      for (;;) {
+        const page = await coming;
+        if (page === undefined) return;
+        // Looked up while this page is published: what this page adds is compared by hand (I6).
+        coming = read(page.next);
+        environment.killPoint("dedup:looked-up");
+        this.#publishedMs = Math.max(this.#publishedMs, environment.clock.nowMs());
+        const judged = judgePage(page, before, this.#publishedMs, seedOf(window.idKey));
+        if (!(await this.#publish(session, window, judged))) return;
+        before = judged.fresh;
+        if (this.#stopping.signal.aborted) return;
+      }
+    } finally {
+      reading.abort();
+      await coming.catch(() => undefined);
+    }
+  }
+
+  /** Publish, then apply, then tell (I1). False: the session is lost, and what was published is in doubt until the next one opens. */
+  async #publish(session: LogSession, window: Window, judged: JudgedPage): Promise<boolean> {
+    const { clock, killPoint, metrics, log } = this.#dependencies.environment;
+    const startMs = clock.monotonicMs();
+    this.#inDoubt = judged;
+    const outcome = await session.publish(judged.publication);
+    switch (outcome.kind) {
+      case "fenced":
+      case "unknown":
+        log.warn("publish did not succeed: the partition is opened again", { partition: this.partition, outcome: outcome.kind });
+        this.#attempts += 1;
+        return false;
+      case "published":
+        break;
+      default:
+        return unreachable(outcome);
+    }
+    killPoint("dedup:published");
+    const publishedMs = clock.monotonicMs();
+    await window.apply(publishedIds(judged, outcome.outputFrom));
+    await window.age(this.#publishedMs);
+    killPoint("dedup:applied");
+    metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
+    metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);
+    this.#settle(judged, outcome.outputFrom, outcome.deadLettersFrom);
+    this.#attempts = 0;
+    return true;
+  }
+
+  /** The fence has decided it: its input is acknowledged, or it was never written (I7). */
+  async #settleInDoubt(session: LogSession): Promise<void> {
+    const judged = this.#inDoubt;
+    this.#inDoubt = undefined;
+    if (judged === undefined || session.acknowledgedInput !== judged.next) return;
+    const deadLetters = await this.#dependencies.log.bounds("dead-letters", this.partition);
+    const { publication } = judged;
+    const outputFrom = session.output.end - BigInt(publication.output.length);
+    this.#settle(judged, outputFrom, deadLetters.end - BigInt(publication.deadLetters.length));
+  }
+
+  #settle(judged: JudgedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
+    const { metrics } = this.#dependencies.environment;
+    this.#inDoubt = undefined;
+    metrics.observe("dedup_batch_messages", judged.kinds.length);
+    for (const [verdict, count] of Object.entries(countKinds(judged))) {
+      this.#counts[verdict as Verdict["kind"]] += count;
+      if (count > 0) metrics.count("dedup_messages_total", count, { verdict });
+    }
+    this.#verdicts.settle(judged, outputFrom, deadLettersFrom);
+  }
+
+  async #closeWindow(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    await opened?.window.close();
+  }
+
+  #stopBy(error: ConcordError): void {
+    const text = `partition ${this.partition} is stopped: ${error.message}`;
+    const reason = new ConcordError("PARTITION_STOPPED", text, { metadata: { code: error.code }, cause: error });
+    this.#dependencies.environment.log.error(text, { partition: this.partition, code: error.code });
+    this.#state = { kind: "stopped", reason };
+    this.#verdicts.end(reason);
+    this.#running.reject(reason);
+    this.#stopped.resolve(reason);
+  }
+}
+
+/** Trying again would find the same: a bug of ours, a log that does not have what was acknowledged, a window of another time. */
+function isFinal(error: ConcordError): boolean {
+  return error.kind === "rejected" || error.code === "PARTITION_STOPPED" || error.code === "INTERNAL";
+}

@@ -1,0 +1,88 @@
+import type { LogMessage, MessageLog } from "@concord/ports";
+import type { IdHash, WorkerOptions } from "./api.ts";
+import { idExtractor, type ExtractId } from "./extract-id.ts";
+import { ID_WORDS, idKeys, packContent, packGiven, type IdKeys } from "./id-words.ts";
+import type { PreparedPage, ReadId } from "./judge-page.ts";
+import { partitionOfBytes, partitionOfId } from "./murmur2.ts";
+import { headerOf, ID_HEADER, readStoredOrigin } from "./origin.ts";
+import type { OutputIds, Window } from "./window.ts";
+
+/** Finds and packs the ids of messages, with one window's key. */
+export class IdReader {
+  readonly #partition: number;
+  readonly #partitions: number;
+  readonly #extract: ExtractId;
+  readonly #keys: IdKeys;
+  readonly #hash: IdHash;
+
+  constructor(options: WorkerOptions, partitions: number, idKey: Uint8Array, hash: IdHash) {
+    this.#partition = options.partition;
+    this.#partitions = partitions;
+    this.#extract = idExtractor(options.idSource, options.missingId);
+    this.#keys = idKeys(idKey);
+    this.#hash = hash;
+  }
+
+  /** Ids of the input, checked to belong here (DDD3). */
+  readInput(messages: readonly LogMessage[]): { readonly ids: readonly ReadId[]; readonly words: Uint32Array } {
+    const words = new Uint32Array(messages.length * ID_WORDS);
+    const ids = messages.map((message, index): ReadId => {
+      const id = this.#extract(message);
+      if (id.kind === "none" || id.kind === "dead-letter") return id;
+      const partition = id.kind === "given" ? partitionOfId(id.id, this.#partitions) : partitionOfBytes(message.value, this.#partitions);
+      if (partition !== this.#partition) return { kind: "misrouted", partition };
+      if (id.kind === "given") packGiven(id.id, this.#keys, this.#hash, words, index * ID_WORDS);
+      else packContent(message.value, this.#keys, this.#hash, words, index * ID_WORDS);
+      return id;
+    });
+    return { ids, words };
+  }
+
+  /** Ids of the output, by the headers this pipeline left. `foreign` counts messages without. */
+  readOutput(messages: readonly LogMessage[], next: bigint): OutputIds & { readonly foreign: number } {
+    const words = new Uint32Array(messages.length * ID_WORDS);
+    const offsets: bigint[] = [];
+    const publishedMs: number[] = [];
+    let foreign = 0;
+    for (const message of messages) {
+      const origin = readStoredOrigin(message);
+      const id = origin?.kind === "given" ? headerOf(message, ID_HEADER) : undefined;
+      const at = offsets.length * ID_WORDS;
+      if (origin === undefined) foreign += 1;
+      if (id !== undefined) packGiven(id, this.#keys, this.#hash, words, at);
+      else if (origin?.kind === "content") packContent(message.value, this.#keys, this.#hash, words, at);
+      else continue;
+      offsets.push(message.offset);
+      publishedMs.push(origin!.publishedMs);
+    }
+    return { next, ids: words.subarray(0, offsets.length * ID_WORDS), offsets, publishedMs, foreign };
+  }
+
+  packGivenIds(ids: readonly Uint8Array[]): Uint32Array {
+    const words = new Uint32Array(ids.length * ID_WORDS);
+    for (const [index, id] of ids.entries()) packGiven(id, this.#keys, this.#hash, words, index * ID_WORDS);
+    return words;
+  }
+}
+
+/** The next page that has messages, its ids looked up; waits for one. Undefined: aborted. */
+export async function readPage(
+  log: MessageLog,
+  options: WorkerOptions,
+  window: Window,
+  reader: IdReader,
+  from: bigint,
+  signal: AbortSignal,
+): Promise<PreparedPage | undefined> {
+  let at = from;
+  while (!signal.aborted) {
+    const { messages, next } = await log.read("input", options.partition, at, options.page);
+    if (messages.length > 0) {
+      const { ids, words } = reader.readInput(messages);
+      return { from: at, next, messages, ids, words, known: await window.lookUp(words) };
+    }
+    if (next === at) await log.whenBeyond("input", options.partition, at, signal);
+    at = next;
+  }
+  return undefined;
+}

@@ -1,0 +1,80 @@
+import type { LogBounds, MessageLog } from "@concord/ports";
+import { ConcordError, type Log } from "@concord/runtime";
+import { IdTable } from "./id-table.ts";
+import { ID_WORDS } from "./id-words.ts";
+import { REBUILD_PAGE } from "./limits.ts";
+import { seedOf } from "./load-window.ts";
+import type { IdReader } from "./read-page.ts";
+import type { MissingRun, OutputIds, Window } from "./window.ts";
+
+export interface RebuildSource {
+  readonly log: MessageLog;
+  readonly partition: number;
+  /** The output's bounds, read after the fence. */
+  readonly output: LogBounds;
+  readonly reader: IdReader;
+}
+
+/**
+ * Brings the window to the output (DD9): restores lost runs, applies [outNext, end). An output that does not have what is needed stops
+ * the partition; a window is never begun empty beside an output that has messages (DDD11).
+ */
+export async function rebuildWindow(window: Window, source: RebuildSource, report: Log): Promise<void> {
+  const { output, partition } = source;
+  const next = window.appliedOutput;
+  if (next === undefined) await window.begin(output.start);
+  else if (next < output.start || next > output.end) {
+    throw new ConcordError(
+      "PARTITION_STOPPED",
+      `the window of partition ${partition} is applied up to output offset ${next}, the output holds ${output.start} to ${output.end}: ` +
+        "one of them is from another time. Restore the one that is wrong, or move the window's folder away to rebuild it from the output",
+    );
+  }
+  for (let run = window.missing[0]; run !== undefined; run = window.missing[0]) await restoreRun(window, run, source, report);
+  const from = window.appliedOutput!;
+  let foreign = 0;
+  for await (const page of outputPages(source, from, output.end)) {
+    foreign += page.foreign;
+    await window.apply(page);
+  }
+  if (from < output.end) report.info("window rebuilt from the output", { partition, from, to: output.end });
+  if (foreign > 0) report.warn("the output has messages of somebody else: they are in no window", { partition, foreign });
+}
+
+async function restoreRun(window: Window, run: MissingRun, source: RebuildSource, report: Log): Promise<void> {
+  const { output, partition } = source;
+  if (run.from < output.start || run.to > output.end) {
+    throw new ConcordError(
+      "PARTITION_STOPPED",
+      `${run.store} of partition ${partition} can not be read, and the output holds ${output.start} to ${output.end} of its ${run.from} to ` +
+        `${run.to}: restore the window's folder from a copy, or move it away to go on with the ids that the output still has`,
+    );
+  }
+  const ids = new IdTable(seedOf(window.idKey));
+  let oldestMs = Infinity;
+  let newestMs = 0;
+  for await (const page of outputPages(source, run.from, run.to)) {
+    for (let at = 0; at < page.ids.length; at += ID_WORDS) ids.add(page.ids, at);
+    for (const ms of page.publishedMs) {
+      oldestMs = Math.min(oldestMs, ms);
+      newestMs = Math.max(newestMs, ms);
+    }
+  }
+  await window.restore(run, ids, ids.count === 0 ? newestMs : oldestMs, newestMs);
+  report.info("run restored from the output", { partition, from: run.from, to: run.to, ids: ids.count });
+}
+
+async function* outputPages(source: RebuildSource, from: bigint, to: bigint): AsyncGenerator<OutputIds & { readonly foreign: number }> {
+  const { log, partition, reader } = source;
+  let at = from;
+  while (at < to) {
+    const page = await log.read("output", partition, at, REBUILD_PAGE);
+    const next = page.next < to ? page.next : to;
+    yield reader.readOutput(
+      page.messages.filter((message) => message.offset < next),
+      next,
+    );
+    if (next === at) throw new ConcordError("PARTITION_STOPPED", `the output of partition ${partition} ends at ${at}, before ${to}`);
+    at = next;
+  }
+}

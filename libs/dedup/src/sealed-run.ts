@@ -1,0 +1,172 @@
+import { corrupt } from "@concord/codec";
+import type { KeyValue, KeyValueOperation } from "@concord/ports";
+import { assert, type Checksum } from "@concord/runtime";
+import { IdFilter } from "./id-filter.ts";
+import { compareIds, ID_WORDS } from "./id-words.ts";
+import { BLOCKS_PER_BATCH, IDS_PER_BLOCK } from "./limits.ts";
+import {
+  BLOCK_RANGE,
+  blockKey,
+  decodeBlock,
+  decodeRunHeader,
+  encodeBlock,
+  encodeRunHeader,
+  RUN_HEADER_KEY,
+  type RunDescription,
+} from "./window-format.ts";
+
+/** What is in memory of a run: a filter, and the first id of each block. */
+interface RunIndex {
+  readonly filter: IdFilter;
+  readonly fences: Uint32Array;
+}
+
+/** An immutable run of ids, sorted and packed in a store of its own. */
+export class SealedRun {
+  readonly description: RunDescription;
+  readonly #store: KeyValue;
+  readonly #index: RunIndex;
+  readonly #checksum: Checksum;
+  #lookUps = 0;
+  #whenIdle: (() => void) | undefined;
+
+  constructor(description: RunDescription, store: KeyValue, index: RunIndex, checksum: Checksum) {
+    this.description = description;
+    this.#store = store;
+    this.#index = index;
+    this.#checksum = checksum;
+  }
+
+  get memoryBytes(): number {
+    return this.#index.filter.memoryBytes + this.#index.fences.byteLength;
+  }
+
+  get diskBytes(): number {
+    return runDiskBytes(this.description.ids);
+  }
+
+  /** False is certain (DD13). */
+  mayHave(ids: Uint32Array, at: number): boolean {
+    return this.#index.filter.mayHave(ids, at);
+  }
+
+  /** Which of these ids, by their word positions, the run has: reads each block they may be in once. CORRUPT_DATA when one fails its check. */
+  async lookUp(ids: Uint32Array, positions: readonly number[]): Promise<number[]> {
+    const wanted = positions.map((at) => ({ at, block: this.#blockOf(ids, at) })).filter((each) => each.block >= 0);
+    if (wanted.length === 0) return [];
+    const numbers = [...new Set(wanted.map((each) => each.block))];
+    const blocks = new Map<number, Uint32Array>();
+    this.#lookUps += 1;
+    try {
+      const values = await this.#store.getMany(numbers.map(blockKey));
+      for (const [index, value] of values.entries()) {
+        if (value === undefined) throw corrupt(`block ${numbers[index]} of ${this.description.store} is missing`);
+        blocks.set(numbers[index]!, decodeBlock(value, this.#checksum));
+      }
+    } finally {
+      this.#lookUps -= 1;
+      if (this.#lookUps === 0) this.#whenIdle?.();
+    }
+    return wanted.filter((each) => hasId(blocks.get(each.block)!, ids, each.at)).map((each) => each.at);
+  }
+
+  /** After the look-ups in flight. */
+  async close(): Promise<void> {
+    if (this.#lookUps > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#store.close();
+  }
+
+  /** The last block whose first id is not above the id; below 0: none. */
+  #blockOf(ids: Uint32Array, at: number): number {
+    return lastNotAbove(this.#index.fences, ids, at);
+  }
+}
+
+export function runDiskBytes(ids: number): number {
+  return ids * 16 + Math.ceil(ids / IDS_PER_BLOCK) * 10 + 41;
+}
+
+/** Writes sorted ids into an empty store; synced before it resolves (I4). */
+export async function writeRun(
+  description: RunDescription,
+  sorted: Uint32Array,
+  store: KeyValue,
+  seed: number,
+  checksum: Checksum,
+): Promise<SealedRun> {
+  assert(sorted.length === description.ids * ID_WORDS, "a run's header counts its ids");
+  const index = emptyIndex(description.ids, seed);
+  const wordsPerBlock = IDS_PER_BLOCK * ID_WORDS;
+  const blocks = Math.ceil(description.ids / IDS_PER_BLOCK);
+  for (let block = 0; block < blocks; block += BLOCKS_PER_BATCH) {
+    const operations: KeyValueOperation[] = [];
+    for (let number = block; number < Math.min(blocks, block + BLOCKS_PER_BATCH); number += 1) {
+      const ids = sorted.subarray(number * wordsPerBlock, (number + 1) * wordsPerBlock);
+      addToIndex(index, number, ids);
+      operations.push({ kind: "put", key: blockKey(number), value: encodeBlock(ids, checksum) });
+    }
+    await store.batch(operations, { sync: false });
+  }
+  const header: KeyValueOperation = { kind: "put", key: RUN_HEADER_KEY, value: encodeRunHeader(description, checksum) };
+  await store.batch([header], { sync: true });
+  return new SealedRun(description, store, index, checksum);
+}
+
+/** Reads a run whole: checks every block, and builds what is kept in memory. CORRUPT_DATA when it is not what the manifest says. */
+export async function openRun(description: RunDescription, store: KeyValue, seed: number, checksum: Checksum): Promise<SealedRun> {
+  const header = await store.get(RUN_HEADER_KEY);
+  if (header === undefined) throw corrupt(`${description.store} has no header`);
+  const { from, to, ids } = decodeRunHeader(header, checksum);
+  const isIt = from === description.from && to === description.to && ids === description.ids;
+  if (!isIt) throw corrupt(`${description.store} is another run`);
+  const index = emptyIndex(ids, seed);
+  const blocks = Math.ceil(ids / IDS_PER_BLOCK);
+  let last: Uint32Array | undefined;
+  let read = 0;
+  for (let block = 0; block < blocks; block += BLOCKS_PER_BATCH) {
+    const entries = await store.range({ from: blockKey(block), to: BLOCK_RANGE.to, limit: Math.min(BLOCKS_PER_BATCH, blocks - block) });
+    for (const [at, { value }] of entries.entries()) {
+      const words = decodeBlock(value, checksum);
+      checkAscending(description.store, last, words);
+      addToIndex(index, block + at, words);
+      read += words.length / ID_WORDS;
+      last = words;
+    }
+  }
+  if (read !== ids) throw corrupt(`${description.store} has ${read} ids of ${ids}`);
+  return new SealedRun(description, store, index, checksum);
+}
+
+function emptyIndex(ids: number, seed: number): RunIndex {
+  return { filter: new IdFilter(ids, seed), fences: new Uint32Array(Math.ceil(ids / IDS_PER_BLOCK) * ID_WORDS) };
+}
+
+function addToIndex(index: RunIndex, block: number, ids: Uint32Array): void {
+  if ((block + 1) * ID_WORDS > index.fences.length) throw corrupt("a run has more blocks than its header says");
+  for (let word = 0; word < ID_WORDS; word += 1) index.fences[block * ID_WORDS + word] = ids[word]!;
+  for (let at = 0; at < ids.length; at += ID_WORDS) index.filter.add(ids, at);
+}
+
+function checkAscending(name: string, last: Uint32Array | undefined, ids: Uint32Array): void {
+  if (last !== undefined && compareIds(last, last.length - ID_WORDS, ids, 0) >= 0) throw corrupt(`${name}: blocks out of order`);
+  for (let at = ID_WORDS; at < ids.length; at += ID_WORDS) {
+    if (compareIds(ids, at - ID_WORDS, ids, at) >= 0) throw corrupt(`${name}: ids out of order`);
+  }
+}
+
+function hasId(sorted: Uint32Array, ids: Uint32Array, at: number): boolean {
+  const found = lastNotAbove(sorted, ids, at);
+  return found >= 0 && compareIds(sorted, found * ID_WORDS, ids, at) === 0;
+}
+
+/** Number of the last of the sorted ids that is not above the id; -1: none. */
+function lastNotAbove(sorted: Uint32Array, ids: Uint32Array, at: number): number {
+  let low = 0;
+  let high = sorted.length / ID_WORDS;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareIds(sorted, middle * ID_WORDS, ids, at) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

@@ -1,0 +1,37 @@
+import { ID_WORDS } from "./id-words.ts";
+
+const DIGITS = 1 << 16;
+
+/** The ids in order, by counting passes over 16 bits each; `pause` is awaited between passes, so that look-ups go on meanwhile. */
+export async function sortIds(ids: Uint32Array, pause: () => Promise<void>): Promise<Uint32Array> {
+  const count = ids.length / ID_WORDS;
+  let order = Uint32Array.from({ length: count }, (_, number) => number);
+  let next = new Uint32Array(count);
+  for (let word = ID_WORDS - 1; word >= 0; word -= 1) {
+    for (const shift of [0, 16]) {
+      if (!sortPass(ids, word, shift, order, next)) continue;
+      [order, next] = [next, order];
+      await pause();
+    }
+  }
+  const sorted = new Uint32Array(ids.length);
+  for (let at = 0; at < count; at += 1) {
+    const from = order[at]! * ID_WORDS;
+    for (let word = 0; word < ID_WORDS; word += 1) sorted[at * ID_WORDS + word] = ids[from + word]!;
+  }
+  return sorted;
+}
+
+/** False: all have the same digit, the order stays. */
+function sortPass(ids: Uint32Array, word: number, shift: number, order: Uint32Array, next: Uint32Array): boolean {
+  const starts = new Uint32Array(DIGITS + 1);
+  for (const number of order) starts[((ids[number * ID_WORDS + word]! >>> shift) & (DIGITS - 1)) + 1]! += 1;
+  if (starts.includes(order.length)) return false;
+  for (let digit = 1; digit < DIGITS; digit += 1) starts[digit]! += starts[digit - 1]!;
+  for (const number of order) {
+    const digit = (ids[number * ID_WORDS + word]! >>> shift) & (DIGITS - 1);
+    next[starts[digit]!] = number;
+    starts[digit]! += 1;
+  }
+  return true;
+}

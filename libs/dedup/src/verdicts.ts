@@ -1,0 +1,107 @@
+import { ConcordError, unreachable } from "@concord/runtime";
+import type { Verdict } from "./api.ts";
+import type { JudgedPage } from "./judge-page.ts";
+import { VERDICT_PAGES_KEPT, WAITERS_MAX } from "./limits.ts";
+
+export type VerdictKind = Verdict["kind"];
+
+interface SettledPage {
+  readonly judged: JudgedPage;
+  readonly outputFrom: bigint;
+  readonly deadLettersFrom: bigint;
+}
+
+interface Waiter {
+  readonly resolve: (verdict: Verdict) => void;
+  readonly reject: (error: ConcordError) => void;
+}
+
+/** Who waits for which input offset, and the verdicts of the newest pages for those who ask late. */
+export class Verdicts {
+  readonly #waiters = new Map<bigint, Waiter[]>();
+  #waiting = 0;
+  #recent: SettledPage[] = [];
+  /** Below it everything is processed. */
+  #processedTo = 0n;
+  #ended: ConcordError | undefined;
+
+  get processedTo(): bigint {
+    return this.#processedTo;
+  }
+
+  whenProcessed(offset: bigint): Promise<Verdict> {
+    if (offset < this.#processedTo) return this.#settled(offset);
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    if (this.#waiting >= WAITERS_MAX) return Promise.reject(new ConcordError("OVERLOADED", `${WAITERS_MAX} verdicts are waited for`));
+    return new Promise((resolve, reject) => {
+      const waiters = this.#waiters.get(offset);
+      if (waiters === undefined) this.#waiters.set(offset, [{ resolve, reject }]);
+      else waiters.push({ resolve, reject });
+      this.#waiting += 1;
+    });
+  }
+
+  /** The page is durable: its verdicts are true from now on. */
+  settle(judged: JudgedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
+    const page = { judged, outputFrom, deadLettersFrom };
+    this.#recent.push(page);
+    if (this.#recent.length > VERDICT_PAGES_KEPT) this.#recent.shift();
+    this.#processedTo = judged.next;
+    if (this.#waiting === 0) return;
+    for (const [index, offset] of judged.offsets.entries()) {
+      for (const waiter of this.#take(offset)) waiter.resolve(verdictOf(page, index));
+    }
+  }
+
+  /** Processing goes on from here: what is before it and not settled was done by another owner, or by this one before a crash. */
+  resumeAt(acknowledgedInput: bigint): void {
+    if (acknowledgedInput > this.#processedTo) this.#processedTo = acknowledgedInput;
+    for (const offset of this.#waiters.keys()) {
+      if (offset >= acknowledgedInput) continue;
+      for (const waiter of this.#take(offset)) waiter.reject(outcomeUnknown(offset));
+    }
+  }
+
+  /** Nothing is processed any more. */
+  end(error: ConcordError): void {
+    this.#ended = error;
+    for (const offset of this.#waiters.keys()) for (const waiter of this.#take(offset)) waiter.reject(error);
+  }
+
+  #settled(offset: bigint): Promise<Verdict> {
+    const page = this.#recent.findLast(({ judged }) => offset >= judged.from && offset < judged.next);
+    const index = page === undefined ? -1 : page.judged.offsets.indexOf(offset);
+    return page === undefined || index < 0 ? Promise.reject(outcomeUnknown(offset)) : Promise.resolve(verdictOf(page, index));
+  }
+
+  #take(offset: bigint): readonly Waiter[] {
+    const waiters = this.#waiters.get(offset) ?? [];
+    this.#waiters.delete(offset);
+    this.#waiting -= waiters.length;
+    return waiters;
+  }
+}
+
+function verdictOf({ judged, outputFrom, deadLettersFrom }: SettledPage, index: number): Verdict {
+  const kind = judged.kinds[index]!;
+  const position = judged.positions[index]!;
+  switch (kind) {
+    case "accepted":
+      return { kind, offset: outputFrom + BigInt(position) };
+    case "duplicate":
+      return { kind };
+    case "dead-lettered":
+      return { kind, offset: deadLettersFrom + BigInt(position) };
+    case "rerouted":
+      return { kind, partition: position };
+    default:
+      return unreachable(kind);
+  }
+}
+
+function outcomeUnknown(offset: bigint): ConcordError {
+  return new ConcordError(
+    "OUTCOME_UNKNOWN",
+    `input offset ${offset} was processed, its verdict is not kept: sending the message again is harmless`,
+  );
+}

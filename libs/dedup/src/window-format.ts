@@ -1,0 +1,135 @@
+import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
+import type { Checksum } from "@concord/runtime";
+import { packIds, PACKED_ID_BYTES, unpackIds } from "./id-words.ts";
+
+/**
+ * The window on disk, version 1; each value is sealed with its checksum, golden bytes are tested.
+ * Store "window": 01 -> manifest; 02 output offset (8 bytes) -> journal record: ids of the active run from that offset on.
+ * Store of a run: 01 -> header; 10 block number (4 bytes) -> up to 256 ids in order.
+ */
+export const WINDOW_FORMAT_VERSION = 1;
+export const ID_KEY_BYTES = 16;
+
+export const MANIFEST_KEY = Uint8Array.of(0x01);
+export const SET_ASIDE_MANIFEST_KEY = Uint8Array.of(0x7f);
+/** Before the key of a journal record that is kept aside. */
+export const SET_ASIDE_JOURNAL = 0x7e;
+export const JOURNAL_RANGE = { from: Uint8Array.of(0x02), to: Uint8Array.of(0x03) };
+export const RUN_HEADER_KEY = Uint8Array.of(0x01);
+export const BLOCK_RANGE = { from: Uint8Array.of(0x10), to: Uint8Array.of(0x11) };
+
+export interface RunDescription {
+  readonly store: string;
+  /** Output offsets it covers: `to` is exclusive. */
+  readonly from: bigint;
+  readonly to: bigint;
+  readonly ids: number;
+  readonly oldestMs: number;
+  readonly newestMs: number;
+}
+
+export interface Manifest {
+  readonly idKey: Uint8Array;
+  /** Output offset behind the newest sealed run: where the journal begins. */
+  readonly sealedTo: bigint;
+  /** Number in the next store's name. */
+  readonly nextStore: bigint;
+  /** Oldest first. */
+  readonly runs: readonly RunDescription[];
+  readonly setAside: readonly string[];
+}
+
+export interface JournalEntry {
+  readonly from: bigint;
+  readonly next: bigint;
+  readonly oldestMs: number;
+  readonly newestMs: number;
+  readonly ids: Uint32Array;
+}
+
+export function runStoreName(number: bigint): string {
+  return `run-${String(number).padStart(12, "0")}`;
+}
+
+export function encodeManifest(manifest: Manifest, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter(256).raw(manifest.idKey).u64(manifest.sealedTo).u64(manifest.nextStore).varint(manifest.runs.length);
+  for (const run of manifest.runs) {
+    writer.text(run.store);
+    writeRange(writer, run);
+  }
+  writer.varint(manifest.setAside.length);
+  for (const name of manifest.setAside) writer.text(name);
+  return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
+}
+
+export function decodeManifest(bytes: Uint8Array, checksum: Checksum): Manifest {
+  const reader = new ByteReader(openRecord(bytes, WINDOW_FORMAT_VERSION, checksum).body);
+  const idKey = Uint8Array.from(reader.raw(ID_KEY_BYTES));
+  const sealedTo = reader.u64();
+  const nextStore = reader.u64();
+  const runs = Array.from({ length: reader.varint() }, () => ({ store: reader.text(), ...readRange(reader) }));
+  const setAside = Array.from({ length: reader.varint() }, () => reader.text());
+  reader.end();
+  return { idKey, sealedTo, nextStore, runs, setAside };
+}
+
+export function encodeRunHeader(run: Omit<RunDescription, "store">, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter(40);
+  writeRange(writer, run);
+  return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
+}
+
+export function decodeRunHeader(bytes: Uint8Array, checksum: Checksum): Omit<RunDescription, "store"> {
+  const reader = new ByteReader(openRecord(bytes, WINDOW_FORMAT_VERSION, checksum).body);
+  const header = readRange(reader);
+  reader.end();
+  return header;
+}
+
+export function journalKey(from: bigint): Uint8Array {
+  return new ByteWriter(9).u8(0x02).u64(from).finish();
+}
+
+export function encodeJournalEntry(entry: JournalEntry, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter(32 + entry.ids.length * 4)
+    .u64(entry.next)
+    .u64(BigInt(entry.oldestMs))
+    .u64(BigInt(entry.newestMs))
+    .raw(unpackIds(entry.ids));
+  return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
+}
+
+export function decodeJournalEntry(key: Uint8Array, value: Uint8Array, checksum: Checksum): JournalEntry {
+  const keyReader = new ByteReader(key);
+  keyReader.u8();
+  const from = keyReader.u64();
+  keyReader.end();
+  const reader = new ByteReader(openRecord(value, WINDOW_FORMAT_VERSION, checksum).body);
+  const next = reader.u64();
+  const oldestMs = Number(reader.u64());
+  const newestMs = Number(reader.u64());
+  if (reader.remaining % PACKED_ID_BYTES !== 0 || next <= from) throw corrupt("a journal record of the window");
+  return { from, next, oldestMs, newestMs, ids: packIds(reader.raw(reader.remaining)) };
+}
+
+export function blockKey(block: number): Uint8Array {
+  return new ByteWriter(5).u8(0x10).u32(block).finish();
+}
+
+export function encodeBlock(ids: Uint32Array, checksum: Checksum): Uint8Array {
+  return sealRecord(WINDOW_FORMAT_VERSION, unpackIds(ids), checksum);
+}
+
+export function decodeBlock(value: Uint8Array, checksum: Checksum): Uint32Array {
+  const { body } = openRecord(value, WINDOW_FORMAT_VERSION, checksum);
+  if (body.length === 0 || body.length % PACKED_ID_BYTES !== 0) throw corrupt("a block of a run");
+  return packIds(body);
+}
+
+function writeRange(writer: ByteWriter, run: Omit<RunDescription, "store">): void {
+  writer.u64(run.from).u64(run.to).u32(run.ids).u64(BigInt(run.oldestMs)).u64(BigInt(run.newestMs));
+}
+
+function readRange(reader: ByteReader): Omit<RunDescription, "store"> {
+  return { from: reader.u64(), to: reader.u64(), ids: reader.u32(), oldestMs: Number(reader.u64()), newestMs: Number(reader.u64()) };
+}

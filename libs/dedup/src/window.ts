@@ -1,0 +1,42 @@
+import type { WindowStatistics } from "./api.ts";
+import type { IdTable } from "./id-table.ts";
+
+/** Part of the output, to be applied: all of it up to `next`, in output order. */
+export interface OutputIds {
+  /** One behind the last output offset that this covers. */
+  readonly next: bigint;
+  /** Packed ids, four words each. */
+  readonly ids: Uint32Array;
+  /** Of each id: its output offset, and when it was published. */
+  readonly offsets: readonly bigint[];
+  readonly publishedMs: readonly number[];
+}
+
+/** A sealed run whose store is lost or failed a check: its ids are to be read again from this part of the output (DDD11). */
+export interface MissingRun {
+  readonly store: string;
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+/** The ids of a partition's output, the newest part of it. One writer; look-ups at any time. */
+export interface Window {
+  /** The next output offset to apply; undefined: nothing was ever applied, `begin` first. */
+  readonly appliedOutput: bigint | undefined;
+  /** Key of the ids' hash, kept with the window. */
+  readonly idKey: Uint8Array;
+  /** To be restored before the first look-up. */
+  readonly missing: readonly MissingRun[];
+  /** The output offset the window begins at. */
+  begin(outputFrom: bigint): Promise<void>;
+  restore(run: MissingRun, ids: IdTable, oldestMs: number, newestMs: number): Promise<void>;
+  /** Of each id 1 = it is in the window, 0 = it is not. */
+  lookUp(ids: Uint32Array): Promise<Uint8Array>;
+  /** Atomic: the ids and the offset to go on from. Not synced: what is lost is read from the output again (DDD2). */
+  apply(output: OutputIds): Promise<void>;
+  /** Drops runs that are too old. */
+  age(nowMs: number): Promise<void>;
+  statistics(nowMs: number): WindowStatistics;
+  /** Waits for what runs in the background; never rejects. */
+  close(): Promise<void>;
+}
