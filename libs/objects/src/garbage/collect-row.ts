@@ -1,5 +1,5 @@
 // What becomes of one garbage row that is due. Data first, its row last: whatever ends in between is done again (OGD10).
-import type { MetadataWrite, Oid } from "@concord/ports";
+import type { MetadataWrite, Oid, PieceState } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -12,59 +12,82 @@ import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
 export interface CollectedRow {
   /** Pieces that were there and are gone now. */
-  readonly removed: number;
+  readonly pieces: number;
+  /** What they held. */
+  readonly bytes: number;
   /** A row names them although they are garbage: never removed, reported, and looked at again after another grace (our bug, or damage). */
   readonly referenced: readonly Oid[];
   /** What takes the place of the garbage row; empty: nothing is left to do for it. */
   readonly instead: readonly MetadataWrite[];
 }
 
-export async function collectRow(context: ObjectStoreContext, partition: string, garbage: GarbageRow): Promise<CollectedRow> {
+/** `asOfMs`: the time it is taken to be, at least now. */
+export async function collectRow(
+  context: ObjectStoreContext,
+  partition: string,
+  garbage: GarbageRow,
+  asOfMs: number,
+): Promise<CollectedRow> {
   const { what } = garbage;
   switch (what.kind) {
     case "pieces":
       return await collectPieces(context, garbage, what.oids);
     case "upload":
-      return await collectUpload(context, partition, garbage, what.uploadId);
+      return await collectUpload(context, partition, garbage, what.uploadId, asOfMs);
     default:
       return unreachable(what);
   }
 }
 
 async function collectPieces(context: ObjectStoreContext, garbage: GarbageRow, oids: readonly Oid[]): Promise<CollectedRow> {
-  const waiting = [...oids];
   const referenced: Oid[] = [];
-  let removed = 0;
-  const worker = async (): Promise<void> => {
-    for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) {
-      if (await isNamed(context, oid, garbage)) referenced.push(oid);
-      else if (await context.data.remove(oid)) removed += 1;
-      context.killPoint("garbage:after-remove");
+  const removed = { pieces: 0, bytes: 0 };
+  await eachOf(oids, async (oid) => {
+    const state = await context.data.inspect(oid);
+    if (await isNamed(context, oid, state, garbage)) {
+      referenced.push(oid);
+      return;
     }
-  };
-  await Promise.all(Array.from({ length: REMOVALS_CONCURRENT }, worker));
+    if (await context.data.remove(oid)) {
+      removed.pieces += 1;
+      removed.bytes += state.kind === "sealed" ? state.sealed.lengthBytes : 0;
+    }
+    context.killPoint("garbage:after-remove");
+  });
   const instead = referenced.length === 0 ? [] : await again(context, garbage, { kind: "pieces", oids: referenced });
-  return { removed, referenced, instead };
+  return { ...removed, referenced, instead };
+}
+
+/** Some at a time. */
+async function eachOf<Item>(items: readonly Item[], act: (item: Item) => Promise<void>): Promise<void> {
+  const waiting = [...items];
+  const worker = async (): Promise<void> => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await act(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(items.length, REMOVALS_CONCURRENT) }, worker));
 }
 
 /** By a serial read of the row that the piece was written for, and of the head of the garbage row's key. */
-async function isNamed(context: ObjectStoreContext, oid: Oid, { bucket, key }: GarbageRow): Promise<boolean> {
-  const state = await context.data.inspect(oid);
+async function isNamed(context: ObjectStoreContext, oid: Oid, state: PieceState, { bucket, key }: GarbageRow): Promise<boolean> {
   if (state.kind === "absent") return false;
-  if (state.description !== undefined) {
-    const partition = await partitionOf(context, state.description);
-    const [row] = await context.metadata.read(partition, [rowKeyOf(state.description)]);
+  const descriptions = state.description === undefined ? [] : [state.description];
+  if (bucket !== "") descriptions.push({ bucket, key, part: undefined, guid: 0n });
+  for (const description of descriptions) {
+    const partition = await partitionOf(context, description);
+    const [row] = await context.metadata.read(partition, [rowKeyOf(description)]);
     if (names(row, oid)) return true;
-    if (state.description.bucket === bucket && state.description.key === key && state.description.part === undefined) return false;
   }
-  if (bucket === "") return false;
-  const partition = await partitionOf(context, { bucket, key, part: undefined, guid: 0n });
-  const [head] = await context.metadata.read(partition, [headKey(key)]);
-  return names(head, oid);
+  return false;
 }
 
 /** All parts, then the upload's row; a done one is remembered for a repeated complete first (OGD11). */
-async function collectUpload(context: ObjectStoreContext, partition: string, garbage: GarbageRow, uploadId: bigint): Promise<CollectedRow> {
+async function collectUpload(
+  context: ObjectStoreContext,
+  partition: string,
+  garbage: GarbageRow,
+  uploadId: bigint,
+  asOfMs: number,
+): Promise<CollectedRow> {
   const { key } = garbage;
   const [headRow, uploadRow] = await context.metadata.read(partition, [headKey(key), uploadKey(key, uploadId)]);
   const content = objectOf(headRow)?.row.content;
@@ -72,27 +95,33 @@ async function collectUpload(context: ObjectStoreContext, partition: string, gar
   const isCurrent = content?.kind === "parts" && content.uploadId === uploadId;
   if (isCurrent || (upload !== undefined && upload.row.state.kind !== "done")) {
     const parts = await partsOf(context, partition, key, uploadId);
-    return { removed: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
+    return { pieces: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
   }
   const removed = await collectParts(context, partition, key, uploadId);
   context.killPoint("garbage:after-parts");
-  if (upload === undefined || upload.row.state.kind !== "done") return { removed, referenced: [], instead: [] };
+  if (upload === undefined || upload.row.state.kind !== "done") return { ...removed, referenced: [], instead: [] };
   const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
-  if (forgetAtMs <= context.clock.nowMs()) return { removed, referenced: [], instead: [{ kind: "delete", key: uploadKey(key, uploadId) }] };
-  return { removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
+  if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: uploadKey(key, uploadId) }] };
+  return { ...removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
 }
 
 /** Data of a page of parts, then their rows. */
-async function collectParts(context: ObjectStoreContext, partition: string, key: string, uploadId: bigint): Promise<number> {
-  let removed = 0;
+async function collectParts(
+  context: ObjectStoreContext,
+  partition: string,
+  key: string,
+  uploadId: bigint,
+): Promise<{ readonly pieces: number; readonly bytes: number }> {
+  const removed = { pieces: 0, bytes: 0 };
   for (;;) {
     const page = await context.metadata.range(partition, { ...partSpan(key, uploadId), limit: PARTS_PER_COMMIT_MAX });
     if (page.length === 0) return removed;
-    const waiting = page.map((row) => decodeRowAs("part", row.value).oid);
-    const worker = async (): Promise<void> => {
-      for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) if (await context.data.remove(oid)) removed += 1;
-    };
-    await Promise.all(Array.from({ length: REMOVALS_CONCURRENT }, worker));
+    await eachOf(page, async (row) => {
+      const { oid, lengthBytes } = decodeRowAs("part", row.value);
+      if (!(await context.data.remove(oid))) return;
+      removed.pieces += 1;
+      removed.bytes += lengthBytes;
+    });
     context.killPoint("garbage:after-part-data");
     const outcome = await context.metadata.commit({
       partition,

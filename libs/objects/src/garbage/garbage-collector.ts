@@ -5,18 +5,21 @@ import { forgetBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
+import type { BucketRow } from "../rows.ts";
+import type { Versioned } from "../shard-view.ts";
 import { collectRow } from "./collect-row.ts";
-import { GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
+import { COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
 
 export interface GarbageReport {
   /** Garbage rows that were dealt with. */
   readonly rows: number;
-  /** Pieces that are gone. */
-  readonly removed: number;
+  /** Pieces that are gone, and what they held. */
+  readonly pieces: number;
+  readonly bytes: number;
   /** Pieces that are garbage and yet named by a row: kept, and an error in the log. Expected: 0. */
   readonly referenced: number;
-  /** Rows that stay for the next run because a store failed. */
-  readonly failed: number;
+  /** Rows that stay for the next run because something failed. */
+  readonly kept: number;
   /** Removed buckets of which nothing is left. */
   readonly bucketsForgotten: number;
 }
@@ -25,6 +28,13 @@ export interface GarbageCollectorOptions {
   readonly context: ObjectStoreContext;
   readonly intervalMs?: number;
 }
+
+/** A report on its way. */
+type Run = { -readonly [Name in keyof GarbageReport]: number } & {
+  readonly asOfMs: number;
+  /** GUIDs of rows that this run wrote in place of others. */
+  readonly written: Set<bigint>;
+};
 
 /**
  * Removes what is garbage and due, in the background (OG12, OGD10). Any number of gateways may do it at once: removing twice is removing, and
@@ -59,10 +69,14 @@ export class GarbageCollector {
     return this.#running;
   }
 
-  /** Garbage due later too: only when nobody reads, as in tests and after an operator stopped the traffic. */
-  async runIgnoringGrace(): Promise<GarbageReport> {
+  /**
+   * As if it were `aheadMs` later; above 0 it breaks the grace of running downloads (OGD10), so it is for tests and for operators who stopped
+   * the traffic. Also tells how many garbage rows are not due yet.
+   */
+  async runAhead(aheadMs: number): Promise<GarbageReport & { readonly pending: number }> {
     await this.#running?.catch(() => undefined);
-    return await this.#run(Number.MAX_SAFE_INTEGER - 1);
+    const report = await this.#run(this.#context.clock.nowMs() + aheadMs);
+    return { ...report, pending: (await this.#countRows()) - report.kept };
   }
 
   async #runAtIntervals(): Promise<void> {
@@ -74,55 +88,68 @@ export class GarbageCollector {
     }
   }
 
-  async #run(dueMs: number): Promise<GarbageReport> {
-    const total = { rows: 0, removed: 0, referenced: 0, failed: 0, bucketsForgotten: 0 };
-    await this.#collectPartition(SYSTEM_PARTITION, dueMs, total);
+  async #run(asOfMs: number): Promise<GarbageReport> {
+    const run: Run = { asOfMs, written: new Set(), rows: 0, pieces: 0, bytes: 0, referenced: 0, kept: 0, bucketsForgotten: 0 };
+    for await (const { partition, removed } of this.#partitions()) {
+      if (this.#stopping.signal.aborted) break;
+      await this.#collectPartition(partition, run);
+      if (removed !== undefined && (await forgetBucket(this.#context, removed))) run.bucketsForgotten += 1;
+    }
+    const { asOfMs: _, written: __, ...report } = run;
+    const { metrics, log } = this.#context;
+    metrics.count("objects_garbage_removed_total", report.pieces);
+    metrics.count("objects_garbage_removed_bytes", report.bytes);
+    metrics.gauge("objects_garbage_kept", report.kept);
+    if (report.rows > 0 || report.kept > 0) log.info("garbage collected", { ...report });
+    return report;
+  }
+
+  /** All that may hold garbage; `removed` comes with the last one of a removed bucket. */
+  async *#partitions(): AsyncGenerator<
+    { readonly partition: string; readonly removed: Versioned<BucketRow> | undefined },
+    void,
+    undefined
+  > {
+    yield { partition: SYSTEM_PARTITION, removed: undefined };
     for await (const bucket of scanBuckets(this.#context)) {
       const { name, shards, state } = bucket.row;
-      for (let shard = 0; shard < shards; shard += 1) await this.#collectPartition(bucketPartition(name, shard), dueMs, total);
-      if (this.#stopping.signal.aborted) break;
-      if (state === "removed" && (await forgetBucket(this.#context, bucket))) total.bucketsForgotten += 1;
+      for (let shard = 0; shard < shards; shard += 1) {
+        const isLast = shard === shards - 1;
+        yield { partition: bucketPartition(name, shard), removed: isLast && state === "removed" ? bucket : undefined };
+      }
     }
-    const { metrics, log } = this.#context;
-    metrics.count("object_garbage_removed_total", total.removed);
-    metrics.gauge("object_garbage_failed_rows", total.failed);
-    if (total.rows > 0 || total.failed > 0) log.info("garbage collected", { ...total });
-    return total;
   }
 
   /** In the order of their due times, a batch at a time; rows that fail are passed over and stay. */
-  async #collectPartition(partition: string, dueMs: number, total: { -readonly [Name in keyof GarbageReport]: number }): Promise<void> {
+  async #collectPartition(partition: string, run: Run): Promise<void> {
     let { from } = garbageSpan();
-    const { to } = dueMs >= Number.MAX_SAFE_INTEGER - 1 ? garbageSpan() : garbageSpan(dueMs);
+    const { to } = garbageSpan(run.asOfMs);
     while (!this.#stopping.signal.aborted) {
       const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_BATCH_ROWS });
-      const last = page.at(-1);
-      if (last === undefined) return;
       const done: MetadataRow[] = [];
       const instead: MetadataWrite[] = [];
       for (const row of page) {
-        if (await this.#collect(partition, row, instead, total)) done.push(row);
-        else total.failed += 1;
+        // What this very run put in another one's place is not due for it.
+        if (run.written.has(row.version.guid)) continue;
+        if (await this.#collect(partition, row, instead, run)) done.push(row);
+        else run.kept += 1;
       }
-      await this.#forget(partition, done, instead, total);
+      await this.#forget(partition, done, instead, run);
       if (page.length < GARBAGE_BATCH_ROWS) return;
-      from = afterKey(last.key);
+      from = afterKey(page.at(-1)!.key);
     }
   }
 
   /** False: the row stays (OGD10: an oid is never forgotten after an error). */
-  async #collect(
-    partition: string,
-    row: MetadataRow,
-    instead: MetadataWrite[],
-    total: { removed: number; referenced: number },
-  ): Promise<boolean> {
+  async #collect(partition: string, row: MetadataRow, instead: MetadataWrite[], run: Run): Promise<boolean> {
     const { log } = this.#context;
     try {
       const garbage = decodeRowAs("garbage", row.value);
-      const collected = await collectRow(this.#context, partition, garbage);
-      total.removed += collected.removed;
-      total.referenced += collected.referenced.length;
+      const collected = await collectRow(this.#context, partition, garbage, run.asOfMs);
+      run.pieces += collected.pieces;
+      run.bytes += collected.bytes;
+      run.referenced += collected.referenced.length;
+      for (const write of collected.instead) if (write.kind === "put") run.written.add(write.row.version.guid);
       instead.push(...collected.instead);
       for (const oid of collected.referenced)
         log.error("garbage is named by a row; it is kept", { oid, bucket: garbage.bucket, key: garbage.key });
@@ -134,12 +161,7 @@ export class GarbageCollector {
   }
 
   /** The rows go after their data (OGD10), all as they were read. Whatever the answer, what is still there is collected again. */
-  async #forget(
-    partition: string,
-    done: readonly MetadataRow[],
-    instead: readonly MetadataWrite[],
-    total: { rows: number; failed: number },
-  ): Promise<void> {
+  async #forget(partition: string, done: readonly MetadataRow[], instead: readonly MetadataWrite[], run: Run): Promise<void> {
     if (done.length === 0) return;
     this.#context.killPoint("garbage:before-forget");
     const outcome = await this.#context.metadata.commit({
@@ -148,7 +170,22 @@ export class GarbageCollector {
       writes: [...done.map(({ key }) => ({ kind: "delete", key }) as const), ...instead],
     });
     this.#context.killPoint("garbage:after-forget");
-    if (outcome.kind === "committed") total.rows += done.length;
-    else total.failed += outcome.kind === "unknown" ? done.length : 0;
+    if (outcome.kind === "committed") run.rows += done.length;
+    else if (outcome.kind === "unknown") run.kept += done.length;
+  }
+
+  async #countRows(): Promise<number> {
+    let count = 0;
+    for await (const { partition } of this.#partitions()) {
+      let { from } = garbageSpan();
+      const { to } = garbageSpan();
+      for (;;) {
+        const page = await this.#context.metadata.range(partition, { from, to, limit: COUNT_PAGE_ROWS });
+        count += page.length;
+        if (page.length < COUNT_PAGE_ROWS) break;
+        from = afterKey(page.at(-1)!.key);
+      }
+    }
+    return count;
   }
 }

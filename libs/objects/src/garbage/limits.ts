@@ -6,3 +6,5 @@ export const REMOVALS_CONCURRENT = 8;
 export const PARTS_PER_COMMIT_MAX = 200;
 /** How often a collector looks for what is due. */
 export const GARBAGE_INTERVAL_MS = 60_000;
+/** Rows read at a time when they are only counted. */
+export const COUNT_PAGE_ROWS = 1000;

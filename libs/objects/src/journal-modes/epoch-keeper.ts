@@ -59,6 +59,6 @@ export class EpochKeeper {
   }
 
   static #openEpoch(options: Omit<EpochOptions, "onFenced">): Promise<GatewayEpoch> {
-    return openEpoch({ ...options, onFenced: () => options.metrics.count("object_epochs_fenced_total") });
+    return openEpoch({ ...options, onFenced: () => options.metrics.count("objects_epochs_fenced_total") });
   }
 }

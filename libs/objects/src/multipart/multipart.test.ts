@@ -209,7 +209,7 @@ test("abort: its parts are garbage at once; later parts, completes and aborts: U
   assert.equal(await codeOf(abort(gateway, "k", uploadId)), "UPLOAD_UNKNOWN");
   assert.deepEqual(await faults(gateway), []);
   const report = await gateway.collector.runOnce();
-  assert.equal(report.removed, 3);
+  assert.equal(report.pieces, 3);
   assert.deepEqual(world.data.contents(), []);
   assert.equal(world.metadata.contents("photos/0").length, 1, "only the header");
 });

@@ -22,6 +22,14 @@ export interface RecoveryReport {
   readonly transactions: TransactionsReport | undefined;
 }
 
+export interface RecoveryTotals {
+  readonly runs: number;
+  readonly epochs: number;
+  readonly referenced: number;
+  readonly collected: number;
+  readonly absent: number;
+}
+
 /**
  * Looks for epochs that nobody keeps alive and recovers them, at every start (OG18) and at an interval, while everybody serves (OG9, OGD13).
  * An epoch is taken for dead when it is closed but not recovered, when it is an older one of this gateway's name, or when its row did not
@@ -34,9 +42,15 @@ export class Recovery {
   #running: Promise<RecoveryReport> | undefined;
   #loop: Promise<void> | undefined;
   #transactionsDone = false;
+  #totals = { runs: 0, epochs: 0, referenced: 0, collected: 0, absent: 0 };
 
   constructor(options: RecoveryOptions) {
     this.#options = options;
+  }
+
+  /** What was decided since the start of this process; `runs`: how often recovery went through. */
+  get totals(): RecoveryTotals {
+    return this.#totals;
   }
 
   /** The first run at once, then one at each interval. */
@@ -84,7 +98,9 @@ export class Recovery {
       this.#observe(report, held.row.instance);
       epochs.push(report);
     }
-    return { epochs, transactions: await this.#recoverTransactions() };
+    const report = { epochs, transactions: await this.#recoverTransactions() };
+    if (!this.#stopping.signal.aborted) this.#totals = { ...this.#totals, runs: this.#totals.runs + 1 };
+    return report;
   }
 
   async #recoverTransactions(): Promise<TransactionsReport | undefined> {
@@ -118,8 +134,16 @@ export class Recovery {
   #observe(report: EpochReport, instance: string): void {
     const { context } = this.#options;
     this.#seen.delete(report.epoch);
+    const before = this.#totals;
+    this.#totals = {
+      ...before,
+      epochs: before.epochs + 1,
+      referenced: before.referenced + report.referenced,
+      collected: before.collected + report.collected,
+      absent: before.absent + report.absent,
+    };
     for (const fate of ["referenced", "collected", "absent", "undecided"] as const)
-      context.metrics.count("object_recovered_pieces_total", report[fate], { fate });
+      context.metrics.count("objects_recovered_pieces_total", report[fate], { fate });
     context.log.info("epoch recovered", { ...report, instance });
   }
 }

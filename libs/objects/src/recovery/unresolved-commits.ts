@@ -77,6 +77,6 @@ export class CommitResolver implements UnresolvedCommits {
   }
 
   #count(): void {
-    this.#options.metrics.gauge("object_commits_in_doubt", this.#commits.size);
+    this.#options.metrics.gauge("objects_commits_in_doubt", this.#commits.size);
   }
 }

@@ -143,7 +143,7 @@ export class GatewayEpoch {
   /** Writes the low-water mark now; what the interval does. */
   async beat(): Promise<void> {
     if (this.#state !== "open") return;
-    this.#options.metrics.gauge("object_names_unresolved", this.#names.unresolvedCount);
+    this.#options.metrics.gauge("objects_names_unresolved", this.#names.unresolvedCount);
     await this.#writeRow((row) => ({ ...row, lowWater: this.#waterOf(row) }));
   }
 
