@@ -14,9 +14,9 @@ export const STEP_BACK_MS_MAX = 10_000;
 /** Ids in one `take`. */
 export const TAKE_COUNT_MAX = 100_000;
 /**
- * How far the high-water mark is raised ahead of the ids. Not above BORROW_MS_MAX: so a start right after a crash needs no waiting, since
- * its first id may be this far ahead of the clock.
+ * How far the high-water mark is raised ahead of the ids. Below BORROW_MS_MAX: so a start right after a crash needs no waiting, since its
+ * first id may be this far ahead of the clock.
  */
-export const MARK_AHEAD_MS = 1_000;
+export const MARK_AHEAD_MS = BORROW_MS_MAX - 1;
 /** Characters of the text form. */
 export const TEXT_LENGTH = 13;

@@ -47,7 +47,7 @@ test("source: half of the way to the mark used up: raised in the background whil
   const { clock, mark, open } = room();
   const source = open();
   await source.next();
-  clock.wallMs += MARK_AHEAD_MS / 2 + 1;
+  clock.wallMs += Math.ceil(MARK_AHEAD_MS / 2) + 1;
   const before = mark.raises;
   await source.next();
   await settle();
@@ -61,7 +61,7 @@ test("[S5] source: restart at once: starts at the mark without waiting", async (
   const first = await open().next();
   assert.ok(first > last);
   assert.equal(partsOfGuid(first).timeMs, floorMs);
-  assert.ok(clock.slept <= 1);
+  assert.equal(clock.slept, 0);
 });
 
 test("[S5] source: restart with a clock that stepped back: waits for it or refuses, never below the mark", async () => {

@@ -56,7 +56,7 @@ class MarkedSource implements IdSource {
         continue;
       }
       const { raisedToMs } = this.#mark;
-      const nowMs = this.#clock.nowMs();
+      const nowMs = Math.floor(this.#clock.nowMs());
       const issued = issue(this.#state, nowMs, count);
       if (issued.kind !== "issued") {
         await this.#waitFor(issued, nowMs, signal);
