@@ -1,0 +1,317 @@
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { compareBytes } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { findBucket } from "./bucket-row.ts";
+import { forgetBucket, settleBuckets } from "./buckets.ts";
+import { putRow } from "./commit-rows.ts";
+import { decodeRowAs } from "./row-codec.ts";
+import { headKey, shardOf, uploadKey } from "./row-keys.ts";
+import type { UploadRow } from "./rows.ts";
+import { bodyOf, get, manyBytes, NO_ATTRIBUTES, openPhotos, openRoom, put, referencesIn, rowsOf, type Room } from "./test/room.ts";
+
+const PHOTOS = { bucket: "photos", tenant: "t", region: "r" };
+const headersOf = (room: Room): string[] => rowsOf(room).flatMap((row) => (row.kind === "header" ? [row.state] : []));
+const stateOf = async (room: Room): Promise<string | undefined> => (await findBucket(room.context, "photos"))?.row.state;
+
+function gate(): { readonly passed: Promise<void>; open(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { passed: promise, open: resolve };
+}
+
+/** A gateway that dies at this point, the first time it gets there. */
+function dyingAt(point: string, beside?: Room, shards = 2): Room {
+  let alive = true;
+  const killPoint = (name: string): void => {
+    if (name !== point && alive) return;
+    alive = false;
+    throw new ConcordError("INTERNAL", `killed at ${point}`);
+  };
+  return openRoom({ killPoint, shards, epoch: 7, ...(beside === undefined ? {} : { beside }) });
+}
+
+test("buckets: made, seen, listed by tenant and name, tagged, removed", async () => {
+  const room = openRoom({ shards: 3 });
+  const createdMs = room.clock.nowMs();
+  await room.store.createBucket({ bucket: "photos", tenant: "t", region: "eu" });
+  await room.store.createBucket({ bucket: "abc", tenant: "t", region: "eu" });
+  await room.store.createBucket({ bucket: "other", tenant: "u", region: "eu" });
+  assert.deepEqual(await room.store.headBucket("photos"), { name: "photos", tenant: "t", region: "eu", createdMs });
+  assert.deepEqual(
+    (await room.store.listBuckets("t")).map(({ name }) => name),
+    ["abc", "photos"],
+  );
+  await room.store.setBucketTags("photos", { a: "b" });
+  assert.deepEqual(await room.store.bucketTags("photos"), { a: "b" });
+  await room.store.deleteBucket("photos");
+  await assert.rejects(room.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(put(room, "a", "1"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(get(room, "a"), { code: "BUCKET_UNKNOWN" });
+  assert.equal((await room.store.listBuckets("t")).length, 1);
+});
+
+test("create bucket: again by its tenant fine, by another BUCKET_EXISTS; a name nobody can have MALFORMED_REQUEST", async () => {
+  const room = await openPhotos();
+  await room.store.createBucket(PHOTOS);
+  await assert.rejects(room.store.createBucket({ ...PHOTOS, tenant: "u" }), { code: "BUCKET_EXISTS" });
+  await assert.rejects(room.store.createBucket({ ...PHOTOS, bucket: "No" }), { code: "MALFORMED_REQUEST" });
+});
+
+test("[OGD17] delete bucket: an object or an open upload in any shard: BUCKET_NOT_EMPTY, and everything goes on", async () => {
+  const room = await openPhotos({ shards: 4 });
+  const upload = (state: UploadRow["state"]): UploadRow => ({
+    kind: "upload",
+    state,
+    initiatedMs: 1,
+    attributes: NO_ATTRIBUTES,
+    checksum: undefined,
+  });
+  await put(room, "a", "1");
+  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+  await put(room, "b", "2");
+  await room.store.deleteObject({ bucket: "photos", key: "a" });
+  await room.store.deleteObject({ bucket: "photos", key: "b" });
+  const partition = `photos/${shardOf("c", 4)}`;
+  const key = uploadKey("c", 5n);
+  const write = (state: UploadRow["state"]): Promise<unknown> =>
+    room.metadata.commit({ partition, conditions: [], writes: [putRow(key, { commit: 1n, guid: 1n }, upload(state))] });
+  await write({ kind: "open" });
+  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+  await write({ kind: "completing", guid: 1n, sinceMs: 1, parts: [] });
+  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+  assert.deepEqual(headersOf(room), ["open", "open", "open", "open"]);
+  await write({ kind: "done", guid: 1n, etag: "e", doneMs: 1, parts: [] });
+  await room.store.deleteBucket("photos");
+});
+
+test("[OGD17] delete bucket: a put that saw it open comes late: refused, its piece is garbage", async () => {
+  const room = await openPhotos();
+  const other = openRoom({ beside: room });
+  let raced = false;
+  room.metadata.before = async (operation, partition) => {
+    if (operation !== "commit" || partition !== "photos/0" || raced) return;
+    raced = true;
+    await other.store.deleteBucket("photos");
+  };
+  await assert.rejects(put(room, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
+  assert.deepEqual(referencesIn(room), { live: [], garbage: room.journal.taken });
+  assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
+});
+
+test("[OGD17] delete bucket: garbage outlives it, and tells collection where; forgotten only when nothing is left", async () => {
+  const room = await openPhotos({ shards: 2 });
+  await put(room, "a", manyBytes(20_000));
+  await room.store.deleteObject({ bucket: "photos", key: "a" });
+  await room.store.deleteBucket("photos");
+  const removed = (await findBucket(room.context, "photos"))!;
+  assert.equal(removed.row.state, "removed");
+  assert.equal(await forgetBucket(room.context, removed), false);
+  const garbage = room.metadata.contents().filter((row) => row.key[0] === 0x30);
+  assert.equal(garbage.length, 1);
+  const partition = `photos/${shardOf("a", 2)}`;
+  await room.metadata.commit({ partition, conditions: [], writes: [{ kind: "delete", key: garbage[0]!.key }] });
+  assert.equal(await forgetBucket(room.context, removed), true);
+  assert.deepEqual(rowsOf(room), []);
+});
+
+test("buckets: made again after its removal, by another tenant: empty, and the old shards stay known", async () => {
+  const room = await openPhotos({ shards: 2 });
+  const later = openRoom({ beside: room, shards: 5 });
+  await put(room, "a", manyBytes(20_000));
+  await room.store.deleteObject({ bucket: "photos", key: "a" });
+  await room.store.deleteBucket("photos");
+  await later.store.createBucket({ ...PHOTOS, tenant: "u" });
+  assert.equal((await findBucket(room.context, "photos"))?.row.shards, 2);
+  assert.equal((await room.store.headBucket("photos")).tenant, "u");
+  assert.equal(await get(later, "a"), undefined);
+  await put(room, "b", "1");
+  assert.deepEqual(await get(later, "b"), Uint8Array.of(49));
+});
+
+test("buckets: forgotten and made with other shards: a gateway that knew the old number finds its keys", async () => {
+  const room = await openPhotos({ shards: 2 });
+  const later = openRoom({ beside: room, shards: 7 });
+  await put(room, "warm", "1");
+  await later.store.deleteObject({ bucket: "photos", key: "warm" });
+  await later.store.deleteBucket("photos");
+  assert.equal(await forgetBucket(later.context, (await findBucket(later.context, "photos"))!), true);
+  await later.store.createBucket(PHOTOS);
+  for (let at = 0; at < 20; at += 1) {
+    await put(room, `key-${at}`, `${at}`);
+    assert.deepEqual(Buffer.from((await get(later, `key-${at}`))!).toString(), `${at}`);
+  }
+});
+
+test("buckets: a gateway that remembers a removed one: BUCKET_UNKNOWN for reads and writes", async () => {
+  const room = await openPhotos();
+  const other = openRoom({ beside: room });
+  await put(room, "a", "1");
+  await room.store.deleteObject({ bucket: "photos", key: "a" });
+  await other.store.deleteBucket("photos");
+  await assert.rejects(get(room, "a"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(put(room, "a", "1"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(room.store.deleteObject({ bucket: "photos", key: "a" }), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(room.store.bucketUsage("photos"), { code: "BUCKET_UNKNOWN" });
+});
+
+for (const point of ["bucket:after-making", "bucket:after-headers"]) {
+  test(`create bucket: a crash at ${point}: unknown until the next create, or a start, finishes it`, async () => {
+    for (const next of ["create", "start"] as const) {
+      const dying = dyingAt(point);
+      await assert.rejects(dying.store.createBucket(PHOTOS), { code: "INTERNAL" });
+      const room = openRoom({ beside: dying });
+      await assert.rejects(room.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
+      await assert.rejects(put(room, "a", "1"), { code: "BUCKET_UNKNOWN" });
+      if (next === "create") await room.store.createBucket(PHOTOS);
+      else assert.equal(await settleBuckets(room.context), 1);
+      await put(room, "a", "1");
+      assert.equal(await settleBuckets(room.context), 0);
+    }
+  });
+}
+
+for (const point of ["bucket:after-removing", "bucket:after-close", "bucket:after-shards"]) {
+  for (const content of ["empty", "full"] as const) {
+    test(`[OGD17] delete bucket: ${content}, a crash at ${point}: finished or undone by the next delete, create or start`, async () => {
+      for (const next of ["delete", "create", "start"] as const) {
+        const first = await openPhotos({ shards: 2 });
+        if (content === "full") await put(first, "a", "1");
+        const dying = dyingAt(point, first);
+        await assert.rejects(dying.store.deleteBucket("photos"), { code: "INTERNAL" });
+        const room = openRoom({ beside: first, epoch: 3 });
+        if (content === "full") assert.deepEqual(await get(room, "a"), Uint8Array.of(49));
+        if (next === "create") await room.store.createBucket(PHOTOS);
+        if (next === "start") assert.equal(await settleBuckets(room.context), 1);
+        if (next === "delete" && content === "empty") await room.store.deleteBucket("photos");
+        if (next === "delete" && content === "full") await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+        const open = content === "full" || next === "create";
+        assert.equal(await stateOf(room), open ? "open" : "removed");
+        assert.deepEqual(new Set(headersOf(room)), new Set([open ? "open" : "closed"]));
+        if (content === "full") await put(room, "a", "2");
+      }
+    });
+  }
+}
+
+test("buckets: a write while the bucket is being removed: WRITE_CONFLICT; a read goes on", async () => {
+  const first = await openPhotos();
+  await put(first, "a", "1");
+  const dying = dyingAt("bucket:after-close", first);
+  await assert.rejects(dying.store.deleteBucket("photos"), { code: "INTERNAL" });
+  await assert.rejects(put(first, "b", "1"), { code: "WRITE_CONFLICT" });
+  await assert.rejects(first.store.setBucketTags("photos", {}), { code: "WRITE_CONFLICT" });
+  assert.deepEqual(await get(first, "a"), Uint8Array.of(49));
+  const listing = await first.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 9 });
+  assert.equal(listing.objects.length, 1);
+});
+
+for (const fate of ["applied", "lost", "late"] as const) {
+  test(`buckets: every commit of a removal and a creation in doubt once, ${fate}: they succeed, or say that it is unknown`, async () => {
+    const room = await openPhotos({ shards: 2 });
+    for (const operation of ["delete", "create"] as const) {
+      let odd = true;
+      room.metadata.fate = () => {
+        odd = !odd;
+        return odd ? "answered" : fate;
+      };
+      if (operation === "delete") await room.store.deleteBucket("photos");
+      else await room.store.createBucket(PHOTOS);
+      room.metadata.fate = () => "answered";
+      assert.equal(room.metadata.applyLate(), 0);
+      assert.equal(await stateOf(room), operation === "delete" ? "removed" : "open");
+    }
+    await put(room, "a", "1");
+  });
+}
+
+test("[OGD17] buckets: a creator that was overtaken wakes while the bucket is being removed: it opens nothing", async () => {
+  const slow = openRoom({ shards: 2 });
+  const other = openRoom({ beside: slow, epoch: 2 });
+  const writer = openRoom({ beside: slow, epoch: 3 });
+  const [paused, awake, written, removed] = [gate(), gate(), gate(), gate()];
+  let stored = false;
+  let systemCommits = -1;
+  slow.metadata.before = async (operation, partition) => {
+    if (operation === "read" && partition === "photos/0" && systemCommits === -1) {
+      // The creator has its row, and is overtaken before it reads the headers.
+      systemCommits = 0;
+      paused.open();
+      await awake.passed;
+    }
+    if (operation !== "commit" || partition !== "") return;
+    systemCommits += systemCommits < 0 ? 0 : 1;
+    const at = systemCommits;
+    // The other's making and open, its removing; before its "removed" the creator wakes.
+    if (at === 4) {
+      awake.open();
+      await written.passed;
+    }
+    // Whatever the creator did to the headers is done: an upload comes, then the removal ends, and the creator dies.
+    if (at === 5) {
+      stored = await put(writer, "a", "1").then(
+        () => true,
+        () => false,
+      );
+      written.open();
+      await removed.passed;
+      throw new ConcordError("INTERNAL", "killed");
+    }
+  };
+  const creating = slow.store.createBucket(PHOTOS);
+  await paused.passed;
+  await other.store.createBucket(PHOTOS);
+  await writer.store.headBucket("photos");
+  await other.store.deleteBucket("photos");
+  removed.open();
+  await assert.rejects(creating, { message: "killed" });
+  assert.deepEqual([stored, await stateOf(other), headersOf(other)], [false, "removed", ["closed", "closed"]]);
+});
+
+test("[OGD17] buckets: removals, creations and puts of several gateways in any order: no object in a bucket that is gone", async () => {
+  const steps = fc.array(fc.tuple(fc.nat(2), fc.constantFrom("create", "delete", "put", "put", "unput", "start")), {
+    minLength: 4,
+    maxLength: 14,
+  });
+  await fc.assert(
+    fc.asyncProperty(steps, fc.scheduler(), async (operations, scheduler) => {
+      const first = await openPhotos({ shards: 2 });
+      const rooms = [first, openRoom({ beside: first, epoch: 2 }), openRoom({ beside: first, epoch: 3 })];
+      first.metadata.before = () => scheduler.schedule(Promise.resolve());
+      const stored = new Set<string>();
+      const running = operations.map(async ([at, operation], index) => {
+        const { store, context } = rooms[at]!;
+        const key = `k${index}`;
+        try {
+          if (operation === "create") await store.createBucket(PHOTOS);
+          else if (operation === "delete") await store.deleteBucket("photos");
+          else if (operation === "start") await settleBuckets(context);
+          else {
+            await store.putObject({ bucket: "photos", key, body: bodyOf("x"), attributes: NO_ATTRIBUTES, precondition: {} });
+            stored.add(key);
+            if (operation === "unput") await store.deleteObject({ bucket: "photos", key });
+            if (operation === "unput") stored.delete(key);
+          }
+        } catch (error) {
+          assert.ok(
+            error instanceof ConcordError && ["BUCKET_UNKNOWN", "BUCKET_NOT_EMPTY", "WRITE_CONFLICT"].includes(error.code),
+            String(error),
+          );
+        }
+      });
+      await scheduler.waitFor(Promise.all(running));
+      first.metadata.before = () => undefined;
+      // An undone delete of an object leaves it there: what was acknowledged is there, and the bucket with it.
+      for (const key of stored) {
+        const row = first.metadata.contents(`photos/${shardOf(key, 2)}`).find((found) => compareBytes(found.key, headKey(key)) === 0);
+        assert.ok(row !== undefined && decodeRowAs("object", row.value).sizeBytes === 1, `${key} is lost`);
+      }
+      await settleBuckets(first.context);
+      const bucket = await findBucket(first.context, "photos");
+      if (stored.size > 0) assert.equal(bucket?.row.state, "open");
+      assert.deepEqual(new Set(headersOf(first)), new Set([bucket?.row.state === "open" ? "open" : "closed"]));
+    }),
+    { numRuns: 60 },
+  );
+});
