@@ -1,1 +1,4 @@
-export {};
+export { composeObjectGateway, type ObjectGatewayHost } from "./composition.ts";
+export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+export { OBJECT_GATEWAY_METRICS } from "./metrics.ts";
+export type { Addresses, ObjectGatewayService } from "./service.ts";

@@ -1,0 +1,55 @@
+// What operators are told, out of the rooms.
+import { checkConsistency, listEpochs, scanBuckets } from "@concord/objects";
+import type { ObjectGatewayConfig } from "./config.ts";
+import type { GatewayStore } from "./gateway-parts.ts";
+import type { UploadBudget } from "./http/budget.ts";
+import type { Consistency, ObjectAdmin, Usage } from "./rpc/object-admin.ts";
+
+export interface AdminOptions {
+  readonly config: ObjectGatewayConfig;
+  readonly gateway: GatewayStore;
+  readonly budget: UploadBudget;
+  readonly httpAddress: () => string;
+}
+
+export function objectAdmin({ config, gateway, budget, httpAddress }: AdminOptions): ObjectAdmin {
+  const { context, journal, resolver, recovery, collector } = gateway;
+  return {
+    status: () => ({
+      instance: config.nodeName,
+      epoch: journal.epoch,
+      journal: journal.mode,
+      recovered: recovery.totals.runs > 0,
+      recovery: recovery.totals,
+      inDoubt: resolver.size,
+      uploadsInFlight: budget.uploadsInFlight,
+      httpAddress: httpAddress(),
+    }),
+    collectGarbage: (aheadMs) => collector.runAhead(aheadMs),
+    reservations: async () => (await listEpochs(context.metadata)).map(({ row }) => row),
+    usage: (bucket) => usageOf(gateway, bucket),
+    checkConsistency: () => consistencyOf(gateway),
+  };
+}
+
+async function usageOf({ context, store }: GatewayStore, bucket: string | undefined): Promise<readonly Usage[]> {
+  if (bucket !== undefined) return [{ bucket, ...(await store.bucketUsage(bucket)) }];
+  const usage: Usage[] = [];
+  for await (const { row } of scanBuckets(context)) {
+    if (row.state === "open" || row.state === "removing") usage.push({ bucket: row.name, ...(await store.bucketUsage(row.name)) });
+  }
+  return usage;
+}
+
+async function consistencyOf({ context }: GatewayStore): Promise<Consistency> {
+  const { pieces, referenced, inGarbage, leaked, leakedBytes, dangling } = await checkConsistency(context);
+  return {
+    pieces,
+    referenced,
+    garbage: inGarbage,
+    leaked: leaked.map(({ oid }) => oid),
+    leakedBytes,
+    dangling: dangling.map(({ oid, partition }) => oid ?? `a part row in ${partition}`),
+    danglingRefs: dangling.length,
+  };
+}

@@ -1,0 +1,558 @@
+// What must be refused: exactly how, without a trace in rows or pieces, and with the server alive behind it.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { rawOf, send, sendRaw, type Answer } from "./test/http-client.ts";
+import { ANN, BOB, TestGateway } from "./test/gateway.ts";
+import { presign, sign, type Signed, type SigningOptions, type Unsigned } from "./test/signing.ts";
+
+const md5Of = (body: string | Uint8Array): string => createHash("md5").update(body).digest("base64");
+const md5HexOf = (body: string): string => createHash("md5").update(body).digest("hex");
+const MINUTE = 60_000;
+const PART_BYTES_MAX = 6 * 1024 * 1024;
+let gateway: TestGateway;
+/** Of ANN's open upload for the key "u" of "kept", which has part 1; and of one that was aborted. */
+let upload = "";
+let aborted = "";
+let foreign = "";
+
+type Request = Omit<Unsigned, "path"> & { readonly path?: string };
+
+const options = (more: Partial<SigningOptions> = {}): SigningOptions => ({ key: ANN, host: gateway.address, ...more });
+const signed = (method: string, path: string, more: Partial<Request> & Partial<SigningOptions> = {}): Signed =>
+  sign({ ...more, method, path }, options(more));
+const call = (method: string, path: string, more: Partial<Request> & Partial<SigningOptions> = {}): Promise<Answer> =>
+  send(gateway.address, signed(method, path, more));
+const presigned = (
+  method: string,
+  path: string,
+  more: Partial<Request> & Partial<SigningOptions> & { expiresSeconds?: number | string } = {},
+): Signed => presign({ ...more, method, path }, { ...options(more), ...more });
+const raw = (lines: readonly string[], body = ""): Promise<Answer> => sendRaw(gateway.address, `${lines.join("\r\n")}\r\n\r\n${body}`);
+const host = (): string => `Host: ${gateway.address}`;
+
+async function uploadOf(path: string, key = ANN): Promise<string> {
+  const answer = await call("POST", path, { key, query: [["uploads", ""]] });
+  return /<UploadId>([^<]+)</.exec(answer.body)![1]!;
+}
+
+before(async () => {
+  gateway = await TestGateway.start({ config: { partBytesMax: PART_BYTES_MAX } });
+  for (const [path, key] of [
+    ["/kept", ANN],
+    ["/bobs", BOB],
+    ["/empty", ANN],
+  ] as const)
+    assert.equal((await call("PUT", path, { key })).status, 200);
+  await call("PUT", "/kept/k", { body: "kept" });
+  await call("PUT", "/kept/large", { body: "x".repeat(100_000) });
+  await call("PUT", "/bobs/k", { key: BOB, body: "of bob" });
+  upload = await uploadOf("/kept/u");
+  await call("PUT", "/kept/u", {
+    query: [
+      ["partNumber", "1"],
+      ["uploadId", upload],
+    ],
+    body: "part",
+  });
+  await call("PUT", "/kept/u", {
+    query: [
+      ["partNumber", "2"],
+      ["uploadId", upload],
+    ],
+    body: "part",
+  });
+  aborted = await uploadOf("/kept/aborted");
+  await call("DELETE", "/kept/aborted", { query: [["uploadId", aborted]] });
+  foreign = await uploadOf("/bobs/u", BOB);
+});
+
+after(() => gateway.remove());
+
+/** "403 AccessDenied"; a code of "" stands for an answer without a document. */
+interface Case {
+  /** What a try writes and takes back has another version afterwards. */
+  readonly moves?: boolean;
+  readonly name: string;
+  readonly expected: string;
+  readonly make: () => Promise<Answer>;
+}
+
+const bad = (name: string, expected: string, make: () => Promise<Answer>): Case => ({ name, expected, make });
+
+const HTTP: readonly Case[] = [
+  bad("Content-Length and Transfer-Encoding", "400", () =>
+    raw(["PUT /kept/x HTTP/1.1", host(), "Content-Length: 1", "Transfer-Encoding: chunked"], "1\r\nx\r\n0\r\n\r\n"),
+  ),
+  bad("two lengths", "400", () => raw(["PUT /kept/x HTTP/1.1", host(), "Content-Length: 1", "Content-Length: 2"], "xy")),
+  bad("a negative length", "400", () => raw(["PUT /kept/x HTTP/1.1", host(), "Content-Length: -1"])),
+  bad("two hosts", "400", () => raw(["GET / HTTP/1.1", host(), "Host: other"])),
+  bad("no host", "400", () => raw(["GET / HTTP/1.1"])),
+  bad("a folded header", "400", () => raw(["GET / HTTP/1.1", host(), "X-A: 1", " 2"])),
+  bad("NUL in a header", "400", () => raw(["GET / HTTP/1.1", host(), "X-A: \0"])),
+  bad("a space before the colon", "400", () => raw(["GET / HTTP/1.1", host(), "X-A : 1"])),
+  bad("another coding of the body", "501", () => raw(["PUT /kept/x HTTP/1.1", host(), "Transfer-Encoding: gzip"])),
+  bad("a megabyte of header", "431", () => raw(["GET / HTTP/1.1", host(), `X-A: ${"a".repeat(1_000_000)}`])),
+  bad("ten thousand headers", "431", () => raw(["GET / HTTP/1.1", host(), ...Array.from({ length: 10_000 }, (_, at) => `X-${at}: 1`)])),
+  bad("300 short headers", "431", () => raw(["GET / HTTP/1.1", host(), ...Array.from({ length: 300 }, (_, at) => `X-${at}: 1`)])),
+  bad("a method nobody knows", "400", () => raw(["FROB / HTTP/1.1", host()])),
+  bad("no HTTP at all", "400", () => sendRaw(gateway.address, "\x16\x03\x01\x02\x00\x01\r\n\r\n")),
+  bad("an absolute target", "400 InvalidURI", () => raw([`GET http://${gateway.address}/kept HTTP/1.1`, host()])),
+  bad("the target *", "400 InvalidURI", () => raw(["OPTIONS * HTTP/1.1", host()])),
+  bad("PATCH", "405 MethodNotAllowed", () => call("PATCH", "/kept/k")),
+  bad("an expectation nobody knows", "417", () =>
+    sendRaw(gateway.address, rawOf(signed("PUT", "/kept/x", { body: "x" }), ["Content-Length: 1", "Expect: nonsense"])),
+  ),
+  bad("a put without a length", "411 MissingContentLength", () => sendRaw(gateway.address, rawOf(signed("PUT", "/kept/x")))),
+  bad("a put in HTTP chunks", "411 MissingContentLength", () =>
+    send(gateway.address, signed("PUT", "/kept/x", { body: "abc", headers: { "transfer-encoding": "chunked" } })),
+  ),
+  bad("a body with a GET", "400 InvalidRequest", () => call("GET", "/kept/k", { body: "abc", headers: { "content-length": "3" } })),
+  bad("a target that is too long", "400 InvalidURI", () => call("GET", `/kept/${"a".repeat(17_000)}`)),
+];
+
+const KEYS: readonly Case[] = [
+  ...["ab", "a".repeat(64), "Upper", "a..b", "192.168.1.1", "-ab", "ab-", "a_b", "a b", "ü-bucket", "xn--a"].map((name) =>
+    bad(`bucket ${JSON.stringify(name.slice(0, 12))} of ${name.length}`, "400 InvalidBucketName", () => call("PUT", `/${name}`)),
+  ),
+  bad("a bucket that is not there", "404 NoSuchBucket", () => call("GET", "/nobody/k")),
+  bad("a key that is not there", "404 NoSuchKey", () => call("GET", "/kept/none")),
+  bad("HEAD of a key that is not there", "404", () => call("HEAD", "/kept/none")),
+  bad("a key of 1025 bytes", "400 KeyTooLongError", () => call("PUT", `/kept/${"k".repeat(1025)}`, { body: "x" })),
+  bad("a key of 513 letters of two bytes", "400 KeyTooLongError", () => call("PUT", `/kept/${"ü".repeat(513)}`, { body: "x" })),
+  bad("a key that is not UTF-8", "400 InvalidURI", () => call("PUT", "", { rawPath: "/kept/%ff", body: "x" })),
+  bad("a broken escape", "400 InvalidURI", () => call("PUT", "", { rawPath: "/kept/%zz", body: "x" })),
+  bad("an empty bucket", "400 InvalidURI", () => call("GET", "", { rawPath: "//kept/k" })),
+  { ...bad("a bucket that has objects: removed", "409 BucketNotEmpty", () => call("DELETE", "/kept")), moves: true },
+  bad("another location", "400 IllegalLocationConstraintException", () =>
+    call("PUT", "/elsewhere", {
+      body: "<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>",
+    }),
+  ),
+  ...[
+    "acl",
+    "policy",
+    "cors",
+    "lifecycle",
+    "encryption",
+    "website",
+    "object-lock",
+    "replication",
+    "notification",
+    "logging",
+    "publicAccessBlock",
+    "ownershipControls",
+    "versions",
+    "accelerate",
+    "requestPayment",
+    "analytics",
+    "inventory",
+    "metrics",
+    "policyStatus",
+    "whatever-comes",
+  ].map((name) => bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] }))),
+  ...["acl", "policy", "versioning", "cors", "lifecycle", "encryption", "website"].map((name) =>
+    bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
+  ),
+  ...["acl", "retention", "legal-hold", "torrent"].map((name) =>
+    bad(`GET object?${name}`, "501 NotImplemented", () => call("GET", "/kept/k", { query: [[name, ""]] })),
+  ),
+  ...["acl", "retention", "legal-hold", "append", "renameObject"].map((name) =>
+    bad(`PUT object?${name}`, "501 NotImplemented", () => call("PUT", "/kept/k", { query: [[name, ""]], body: "<x/>" })),
+  ),
+  ...["restore", "select"].map((name) =>
+    bad(`POST object?${name}`, "501 NotImplemented", () => call("POST", "/kept/k", { query: [[name, ""]], body: "<x/>" })),
+  ),
+  ...["GET", "HEAD", "DELETE"].map((method) =>
+    bad(`${method} of a version`, method === "HEAD" ? "501" : "501 NotImplemented", () =>
+      call(method, "/kept/k", { query: [["versionId", "abc"]] }),
+    ),
+  ),
+  bad("a form", "501 NotImplemented", () =>
+    call("POST", "/kept", { body: "--x--", headers: { "content-type": "multipart/form-data; boundary=x" } }),
+  ),
+  bad("POST to the service", "405 MethodNotAllowed", () => call("POST", "/", { body: "" })),
+  ...(
+    [
+      ["x-amz-server-side-encryption", "AES256"],
+      ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
+      ["x-amz-acl", "public-read"],
+      ["x-amz-grant-read", "id=1"],
+      ["x-amz-storage-class", "GLACIER"],
+      ["x-amz-object-lock-mode", "COMPLIANCE"],
+      ["x-amz-website-redirect-location", "/x"],
+      ["x-amz-write-offset-bytes", "4"],
+      ["x-amz-what-comes-next", "1"],
+    ] as const
+  ).map(([name, value]) =>
+    bad(`PUT with ${name}`, "501 NotImplemented", () => call("PUT", "/kept/k", { body: "new", headers: { [name]: value } })),
+  ),
+  bad("PUT bucket with object lock", "501 NotImplemented", () =>
+    call("PUT", "/locked", { headers: { "x-amz-bucket-object-lock-enabled": "true" } }),
+  ),
+  bad("DELETE with If-Match", "501 NotImplemented", () => call("DELETE", "/kept/k", { headers: { "if-match": '"x"' } })),
+  bad("metadata that is too large", "400 MetadataTooLarge", () =>
+    call("PUT", "/kept/k", { body: "new", headers: { "x-amz-meta-a": "m".repeat(2048) } }),
+  ),
+  bad("a range behind the end", "416 InvalidRange", () => call("GET", "/kept/k", { headers: { range: "bytes=4-" } })),
+  bad("If-None-Match: * on what is there", "412 PreconditionFailed", () =>
+    call("PUT", "/kept/k", { body: "new", headers: { "if-none-match": "*" } }),
+  ),
+];
+
+const remove = (body: string): Promise<Answer> =>
+  call("POST", "/kept", { query: [["delete", ""]], body, headers: { "content-md5": md5Of(body) } });
+const tagging = (body: string): Promise<Answer> => call("PUT", "/kept/k", { query: [["tagging", ""]], body });
+const tag = (key: string, value = "v"): string => `<Tag><Key>${key}</Key><Value>${value}</Value></Tag>`;
+const tagSet = (...tags: string[]): string => `<Tagging><TagSet>${tags.join("")}</TagSet></Tagging>`;
+
+const XML: readonly Case[] = [
+  bad("no document", "400 MissingRequestBodyError", () => remove("")),
+  bad("no XML", "400 MalformedXML", () => remove("{}")),
+  bad("DOCTYPE", "400 MalformedXML", () => remove("<!DOCTYPE d [<!ENTITY a 'b'>]><Delete><Object><Key>k</Key></Object></Delete>")),
+  bad("an external entity", "400 MalformedXML", () =>
+    remove("<!DOCTYPE d [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><Delete><Object><Key>&a;</Key></Object></Delete>"),
+  ),
+  bad("an entity nobody knows", "400 MalformedXML", () => remove("<Delete><Object><Key>&a;</Key></Object></Delete>")),
+  bad("a processing instruction", "400 MalformedXML", () => remove("<?x y?><Delete><Object><Key>k</Key></Object></Delete>")),
+  bad("CDATA", "400 MalformedXML", () => remove("<Delete><Object><Key><![CDATA[k]]></Key></Object></Delete>")),
+  bad("depth of 100 000", "400 MalformedXML", () => remove("<Delete>".repeat(100_000))),
+  bad("an element that is not closed", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key></Object>")),
+  bad("something behind the root", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key></Object></Delete><x/>")),
+  bad("another root", "400 MalformedXML", () => remove("<Remove><Object><Key>k</Key></Object></Remove>")),
+  bad("an element nobody knows", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key><Sure/></Object></Delete>")),
+  bad("UTF-16", "400 MalformedXML", () =>
+    call("POST", "/kept", {
+      query: [["delete", ""]],
+      body: Buffer.from("<Delete/>", "utf16le"),
+      headers: { "content-md5": md5Of(Buffer.from("<Delete/>", "utf16le")) },
+    }),
+  ),
+  bad("no key", "400 MalformedXML", () => remove("<Delete></Delete>")),
+  bad("1001 keys", "400 MalformedXML", () => remove(`<Delete>${"<Object><Key>k</Key></Object>".repeat(1001)}</Delete>`)),
+  bad("a version", "501 NotImplemented", () => remove("<Delete><Object><Key>k</Key><VersionId>abc</VersionId></Object></Delete>")),
+  bad("a condition", "501 NotImplemented", () => remove('<Delete><Object><Key>k</Key><ETag>"x"</ETag></Object></Delete>')),
+  bad("no digest with many keys", "400 InvalidRequest", () =>
+    call("POST", "/kept", { query: [["delete", ""]], body: "<Delete><Object><Key>k</Key></Object></Delete>" }),
+  ),
+  bad("another digest", "400 BadDigest", () =>
+    call("POST", "/kept", {
+      query: [["delete", ""]],
+      body: "<Delete><Object><Key>k</Key></Object></Delete>",
+      headers: { "content-md5": md5Of("x") },
+    }),
+  ),
+  bad("a tag twice", "400 InvalidTag", () => tagging(tagSet(tag("a"), tag("a")))),
+  bad("eleven tags", "400 BadRequest", () => tagging(tagSet(...Array.from({ length: 11 }, (_, at) => tag(`t${at}`))))),
+  bad("a tag without a name", "400 InvalidTag", () => tagging(tagSet(tag("")))),
+  bad("a tag of 129 letters", "400 InvalidTag", () => tagging(tagSet(tag("k".repeat(129))))),
+  bad("a tag's value of 257 letters", "400 InvalidTag", () => tagging(tagSet(tag("k", "v".repeat(257))))),
+  bad("a location that is no document", "400 MalformedXML", () => call("PUT", "/elsewhere", { body: "eu" })),
+  bad("five megabytes of XML", "400 EntityTooLarge", () => remove(`<Delete>${" ".repeat(5 * 1024 * 1024)}</Delete>`)),
+];
+
+const partQuery = (number: string, id = upload): readonly (readonly [string, string])[] => [
+  ["partNumber", number],
+  ["uploadId", id],
+];
+const complete = (parts: readonly (readonly [number, string])[], id = upload, path = "/kept/u"): Promise<Answer> => {
+  const body = `<CompleteMultipartUpload>${parts.map(([number, etag]) => `<Part><PartNumber>${number}</PartNumber><ETag>${etag}</ETag></Part>`).join("")}</CompleteMultipartUpload>`;
+  return call("POST", path, { query: [["uploadId", id]], body });
+};
+const PART = md5HexOf("part");
+
+const MULTIPART: readonly Case[] = [
+  ...["0", "10001", "-1", "abc", "1.5", ""].map((number) =>
+    bad(`part number ${JSON.stringify(number)}`, "400 InvalidArgument", () =>
+      call("PUT", "/kept/u", { query: partQuery(number), body: "x" }),
+    ),
+  ),
+  bad("a part without an upload", "501 NotImplemented", () => call("PUT", "/kept/u", { query: [["partNumber", "1"]], body: "x" })),
+  bad("an upload id that is none", "404 NoSuchUpload", () => call("PUT", "/kept/u", { query: partQuery("1", "guess"), body: "x" })),
+  bad("an upload id nobody made", "404 NoSuchUpload", () => call("PUT", "/kept/u", { query: partQuery("1", "0000000000001"), body: "x" })),
+  bad("an upload of another key", "404 NoSuchUpload", () => call("PUT", "/kept/v", { query: partQuery("1"), body: "x" })),
+  bad("a part after the abort", "404 NoSuchUpload", () => call("PUT", "/kept/aborted", { query: partQuery("1", aborted), body: "x" })),
+  bad("complete after the abort", "404 NoSuchUpload", () => complete([[1, PART]], aborted, "/kept/aborted")),
+  bad("abort of nothing", "404 NoSuchUpload", () => call("DELETE", "/kept/u", { query: [["uploadId", "0000000000001"]] })),
+  bad("parts of nothing", "404 NoSuchUpload", () => call("GET", "/kept/u", { query: [["uploadId", "0000000000001"]] })),
+  bad("a part too large", "400 EntityTooLarge", () =>
+    sendRaw(
+      gateway.address,
+      rawOf(
+        signed("PUT", "/kept/u", {
+          query: partQuery("3"),
+          headers: { "content-length": String(PART_BYTES_MAX + 1) },
+          payload: "UNSIGNED-PAYLOAD",
+        }),
+      ),
+    ),
+  ),
+  bad("complete: no part", "400 MalformedXML", () => complete([])),
+  bad("complete: part 0", "400 MalformedXML", () => complete([[0, PART]])),
+  bad("complete: out of order", "400 InvalidPartOrder", () =>
+    complete([
+      [2, PART],
+      [1, PART],
+    ]),
+  ),
+  bad("complete: a part twice", "400 InvalidPartOrder", () =>
+    complete([
+      [1, PART],
+      [1, PART],
+    ]),
+  ),
+  bad("complete: another ETag", "400 InvalidPart", () => complete([[1, md5HexOf("forged")]])),
+  bad("complete: a part that did not arrive", "400 InvalidPart", () =>
+    complete([
+      [1, PART],
+      [7, PART],
+    ]),
+  ),
+  bad("complete: a small part that is not the last", "400 EntityTooSmall", () =>
+    complete([
+      [1, PART],
+      [2, PART],
+    ]),
+  ),
+  bad("complete: another size", "400 InvalidRequest", () =>
+    call("POST", "/kept/u", {
+      query: [["uploadId", upload]],
+      headers: { "x-amz-mp-object-size": "5" },
+      body: `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${PART}</ETag></Part></CompleteMultipartUpload>`,
+    }),
+  ),
+  bad("a checksum type without an algorithm", "400 InvalidRequest", () =>
+    call("POST", "/kept/w", { query: [["uploads", ""]], headers: { "x-amz-checksum-type": "FULL_OBJECT" } }),
+  ),
+  bad("a checksum nobody knows", "400 InvalidRequest", () =>
+    call("POST", "/kept/w", { query: [["uploads", ""]], headers: { "x-amz-checksum-algorithm": "MD4" } }),
+  ),
+  bad("max-keys=-1", "400 InvalidArgument", () =>
+    call("GET", "/kept", {
+      query: [
+        ["list-type", "2"],
+        ["max-keys", "-1"],
+      ],
+    }),
+  ),
+  bad("max-parts=x", "400 InvalidArgument", () =>
+    call("GET", "/kept/u", {
+      query: [
+        ["uploadId", upload],
+        ["max-parts", "x"],
+      ],
+    }),
+  ),
+  bad("list-type=3", "400 InvalidArgument", () => call("GET", "/kept", { query: [["list-type", "3"]] })),
+  bad("encoding-type=x", "400 InvalidArgument", () => call("GET", "/kept", { query: [["encoding-type", "x"]] })),
+  bad("a forged continuation token", "400 InvalidArgument", () =>
+    call("GET", "/kept", {
+      query: [
+        ["list-type", "2"],
+        ["continuation-token", "!!"],
+      ],
+    }),
+  ),
+  bad("a parameter twice", "400 InvalidArgument", () =>
+    call("GET", "/kept", {
+      query: [
+        ["prefix", "a"],
+        ["prefix", "b"],
+      ],
+    }),
+  ),
+  bad("attributes nobody knows", "400 InvalidArgument", () =>
+    call("GET", "/kept/k", { query: [["attributes", ""]], headers: { "x-amz-object-attributes": "Colour" } }),
+  ),
+  bad("a copy source that is none", "400 InvalidArgument", () => call("PUT", "/kept/c", { headers: { "x-amz-copy-source": "kept" } })),
+  bad("a copy source's range behind its end", "416 InvalidRange", () =>
+    call("PUT", "/kept/u", {
+      query: partQuery("3"),
+      headers: { "x-amz-copy-source": "/kept/k", "x-amz-copy-source-range": "bytes=10-20" },
+    }),
+  ),
+  bad("an unknown directive", "400 InvalidArgument", () =>
+    call("PUT", "/kept/c", { headers: { "x-amz-copy-source": "/kept/k", "x-amz-metadata-directive": "MERGE" } }),
+  ),
+];
+
+const asBob = { key: BOB };
+const TENANCY: readonly Case[] = [
+  ...(
+    [
+      ["GET", "/kept"],
+      ["DELETE", "/kept"],
+      ["GET", "/kept/k"],
+      ["PUT", "/kept/k"],
+      ["DELETE", "/kept/k"],
+      ["DELETE", "/empty"],
+    ] as const
+  ).map(([method, path]) =>
+    bad(`${method} ${path} of another`, "403 AccessDenied", () =>
+      call(method, path, { ...asBob, ...(method === "PUT" ? { body: "mine" } : {}) }),
+    ),
+  ),
+  bad("HEAD of another's bucket", "403", () => call("HEAD", "/kept", asBob)),
+  bad("another's bucket made again", "409 BucketAlreadyExists", () => call("PUT", "/kept", asBob)),
+  ...["location", "versioning", "tagging", "uploads"].map((name) =>
+    bad(`GET ?${name} of another`, "403 AccessDenied", () => call("GET", "/kept", { ...asBob, query: [[name, ""]] })),
+  ),
+  bad("many deletes of another", "403 AccessDenied", () =>
+    call("POST", "/kept", { ...asBob, query: [["delete", ""]], body: "<Delete><Object><Key>k</Key></Object></Delete>" }),
+  ),
+  bad("another's tags", "403 AccessDenied", () => call("PUT", "/kept/k", { ...asBob, query: [["tagging", ""]], body: tagSet() })),
+  bad("a part of another's upload", "403 AccessDenied", () => call("PUT", "/kept/u", { ...asBob, query: partQuery("1"), body: "mine" })),
+  bad("another's upload id in the own bucket", "404 NoSuchUpload", () =>
+    call("PUT", "/bobs/u", { ...asBob, query: partQuery("1"), body: "mine" }),
+  ),
+  bad("the own bucket, an upload of another's", "404 NoSuchUpload", () =>
+    call("PUT", "/kept/u", { query: partQuery("1", foreign), body: "mine" }),
+  ),
+  bad("abort of another's upload", "403 AccessDenied", () => call("DELETE", "/kept/u", { ...asBob, query: [["uploadId", upload]] })),
+  bad("a copy from another", "403 AccessDenied", () => call("PUT", "/bobs/c", { ...asBob, headers: { "x-amz-copy-source": "/kept/k" } })),
+  bad("a part copied from another", "403 AccessDenied", () =>
+    call("PUT", "/bobs/u", { ...asBob, query: partQuery("1", foreign), headers: { "x-amz-copy-source": "/kept/k" } }),
+  ),
+  bad("a copy to another", "403 AccessDenied", () => call("PUT", "/kept/c", { ...asBob, headers: { "x-amz-copy-source": "/bobs/k" } })),
+  bad("an expected owner who is not", "403 AccessDenied", () =>
+    call("GET", "/kept/k", { headers: { "x-amz-expected-bucket-owner": "bob" } }),
+  ),
+];
+
+const SIGV4: readonly Case[] = [
+  bad("nobody", "403 AccessDenied", () => raw(["GET /kept/k HTTP/1.1", host()])),
+  bad("nobody, an operation nobody knows", "403 AccessDenied", () => raw(["GET /kept?acl HTTP/1.1", host()])),
+  bad("a key nobody has", "403 InvalidAccessKeyId", () => call("GET", "/kept/k", { key: { ...ANN, accessKeyId: "NOBODY" } })),
+  bad("another secret", "403 SignatureDoesNotMatch", () => call("GET", "/kept/k", { key: { ...ANN, secretAccessKey: "guess-and-guess" } })),
+  bad("version 2", "400 InvalidRequest", () => raw(["GET /kept/k HTTP/1.1", host(), "Authorization: AWS ANNSKEY:c2lnbmF0dXJl"])),
+  bad("another region", "400 AuthorizationHeaderMalformed", () => call("GET", "/kept/k", { region: "eu-west-1" })),
+  bad("another service", "400 AuthorizationHeaderMalformed", () => call("GET", "/kept/k", { service: "s4" })),
+  bad("16 minutes ago", "403 RequestTimeTooSkewed", () => call("GET", "/kept/k", { nowMs: Date.now() - 16 * MINUTE })),
+  bad("in 16 minutes", "403 RequestTimeTooSkewed", () => call("GET", "/kept/k", { nowMs: Date.now() + 16 * MINUTE })),
+  bad("an x-amz header that is not signed", "403 AccessDenied", () =>
+    call("PUT", "/kept/k", { body: "new", unsigned: { "x-amz-meta-a": "1" } }),
+  ),
+  bad("another path than was signed", "403 SignatureDoesNotMatch", () =>
+    send(gateway.address, { ...signed("GET", "/kept/k"), target: "/kept/large" }),
+  ),
+  bad("another method than was signed", "403 SignatureDoesNotMatch", () =>
+    send(gateway.address, { ...signed("GET", "/kept/k"), method: "DELETE" }),
+  ),
+  bad("another query than was signed", "403 SignatureDoesNotMatch", () =>
+    send(gateway.address, { ...signed("GET", "/kept"), target: "/kept?prefix=x" }),
+  ),
+  bad("another body than was signed", "400 XAmzContentSHA256Mismatch", () =>
+    send(gateway.address, { ...signed("PUT", "/kept/k", { body: "new" }), body: Buffer.from("NEW") }),
+  ),
+  bad("a payload nobody knows", "400 InvalidArgument", () => call("PUT", "/kept/k", { body: "new", payload: "STREAMING-WHATEVER" })),
+  bad("a payload nobody knows, another route", "400 InvalidArgument", () => call("GET", "/kept", { payload: "STREAMING-WHATEVER" })),
+  bad("trailers with a forged signature", "403 SignatureDoesNotMatch", () =>
+    call("PUT", "/kept/k", {
+      key: { ...ANN, secretAccessKey: "guess-and-guess" },
+      body: "3\r\nnew\r\n0\r\n\r\n",
+      payload: "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+      headers: { "x-amz-decoded-content-length": "3" },
+    }),
+  ),
+  bad("trailers without an announcement", "400 InvalidRequest", () =>
+    call("PUT", "/kept/k", {
+      body: "3\r\nnew\r\n0\r\n\r\n",
+      payload: "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+      headers: { "x-amz-decoded-content-length": "3" },
+    }),
+  ),
+  bad("another checksum in the trailer", "400 BadDigest", () =>
+    call("PUT", "/kept/k", {
+      body: "3\r\nnew\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n",
+      payload: "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+      headers: { "x-amz-decoded-content-length": "3", "x-amz-trailer": "x-amz-checksum-crc32" },
+    }),
+  ),
+  bad("fewer bytes than announced", "400 IncompleteBody", () =>
+    call("PUT", "/kept/k", {
+      body: "2\r\nne\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n",
+      payload: "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+      headers: { "x-amz-decoded-content-length": "3", "x-amz-trailer": "x-amz-checksum-crc32" },
+    }),
+  ),
+  bad("a digest that is none", "400 InvalidDigest", () => call("PUT", "/kept/k", { body: "new", headers: { "content-md5": "!" } })),
+  bad("another digest", "400 BadDigest", () => call("PUT", "/kept/k", { body: "new", headers: { "content-md5": md5Of("old") } })),
+  bad("a session token", "400 InvalidToken", () => call("GET", "/kept/k", { headers: { "x-amz-security-token": "t" } })),
+];
+
+const PRESIGNED: readonly Case[] = [
+  bad("expired by a second", "403 AccessDenied", () =>
+    send(gateway.address, presigned("GET", "/kept/k", { nowMs: Date.now() - 11_000, expiresSeconds: 10 })),
+  ),
+  bad("never valid", "400 AuthorizationQueryParametersError", () =>
+    send(gateway.address, presigned("GET", "/kept/k", { expiresSeconds: 0 })),
+  ),
+  bad("valid backwards", "400 AuthorizationQueryParametersError", () =>
+    send(gateway.address, presigned("GET", "/kept/k", { expiresSeconds: -1 })),
+  ),
+  bad("valid for more than a week", "400 AuthorizationQueryParametersError", () =>
+    send(gateway.address, presigned("GET", "/kept/k", { expiresSeconds: 604_801 })),
+  ),
+  bad("from the future", "403 AccessDenied", () => send(gateway.address, presigned("GET", "/kept/k", { nowMs: Date.now() + 16 * MINUTE }))),
+  bad("another method", "403 SignatureDoesNotMatch", () => send(gateway.address, { ...presigned("GET", "/kept/k"), method: "DELETE" })),
+  bad("another key", "403 SignatureDoesNotMatch", () =>
+    send(gateway.address, { ...presigned("GET", "/kept/k"), target: presigned("GET", "/kept/k").target.replace("/kept/k", "/kept/large") }),
+  ),
+  bad("a parameter more", "403 SignatureDoesNotMatch", () =>
+    send(gateway.address, {
+      ...presigned("GET", "/kept/k"),
+      target: `${presigned("GET", "/kept/k").target}&response-content-type=text%2Fhtml`,
+    }),
+  ),
+  bad("an override with a line break", "400 InvalidArgument", () =>
+    send(gateway.address, presigned("GET", "/kept/k", { query: [["response-content-type", "a\r\nset-cookie: b"]] })),
+  ),
+  bad("both ways", "400 InvalidArgument", () =>
+    send(gateway.address, { ...presigned("GET", "/kept/k"), headers: signed("GET", "/kept/k").headers }),
+  ),
+  bad("a header that is not signed", "403 AccessDenied", () =>
+    send(gateway.address, presigned("PUT", "/kept/k", { body: "new", unsigned: { "x-amz-acl": "private" } })),
+  ),
+  bad("a feature in the query", "501 NotImplemented", () =>
+    send(gateway.address, presigned("PUT", "/kept/k", { body: "new", query: [["x-amz-acl", "public-read"]] })),
+  ),
+  bad("another checksum in the query", "400 BadDigest", () =>
+    send(gateway.address, presigned("PUT", "/kept/k", { body: "new", query: [["x-amz-checksum-crc32", "AAAAAQ=="]] })),
+  ),
+  bad("a header's parameter in a request that is signed in its header", "501 NotImplemented", () =>
+    call("PUT", "/kept/k", { body: "new", query: [["x-amz-acl", "public-read"]] }),
+  ),
+  bad("no signature", "400 AuthorizationQueryParametersError", () =>
+    send(gateway.address, {
+      ...presigned("GET", "/kept/k"),
+      target: presigned("GET", "/kept/k").target.replace(/&X-Amz-Signature=.*/, ""),
+    }),
+  ),
+];
+
+const GROUPS = { HTTP, KEYS, XML, MULTIPART, TENANCY, SIGV4, PRESIGNED };
+
+for (const [group, cases] of Object.entries(GROUPS)) {
+  describe(`bad input: ${group}`, () => {
+    for (const { name, expected, make, moves } of cases) {
+      test(`${name}: ${expected}, nothing changed`, async () => {
+        const before = await gateway.contents();
+        const answer = await make();
+        assert.equal(`${answer.status} ${answer.code}`.trim(), expected, answer.body);
+        if (answer.code !== "") assert.equal(/<RequestId>([0-9A-F]{16})</.exec(answer.body)![1], answer.headers["x-amz-request-id"]);
+        if (moves !== true) assert.deepEqual(await gateway.contents(), before);
+      });
+    }
+
+    test("the server is alive, and no secret is in its log", async () => {
+      assert.equal((await call("GET", "/kept/k")).body, "kept");
+      const text = JSON.stringify(gateway.lines);
+      for (const key of [ANN, BOB]) assert.ok(!text.includes(key.secretAccessKey));
+      assert.ok(!text.includes("X-Amz-Signature"));
+    });
+  });
+}
+
+test("bad input: there are at least 80 cases", () => {
+  assert.ok(Object.values(GROUPS).flat().length >= 80);
+});

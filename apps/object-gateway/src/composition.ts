@@ -1,0 +1,93 @@
+import { join } from "node:path";
+import { FilesystemObjectData } from "@concord/adapter-filesystem";
+import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
+import { openLevel } from "@concord/adapter-level";
+import { tokensOf } from "@concord/config";
+import { Engine } from "@concord/engine";
+import type { KeyValue, ObjectMetadata } from "@concord/ports";
+import { startHost, tokenAuthenticator } from "@concord/rpc";
+import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runtime";
+import { createVerifier } from "@concord/s3";
+import { objectAdmin } from "./admin.ts";
+import type { ObjectGatewayConfig } from "./config.ts";
+import { openGatewayStore } from "./gateway-parts.ts";
+import { UploadBudget } from "./http/budget.ts";
+import { s3Handler } from "./http/pipeline.ts";
+import { defineServices } from "./rpc/services.ts";
+import { ObjectGatewayService, type GatewayParts } from "./service.ts";
+
+export interface ObjectGatewayHost {
+  readonly environment: Environment;
+  /** The gateway's own: its journal, and the objects' data when there is no `dataDisk`. */
+  readonly disk: Disk;
+  /** Objects' data that several gateways share. */
+  readonly dataDisk?: Disk;
+  readonly http: HttpServer;
+  /** The store of local metadata by node name; a level store in the data folder when not given. */
+  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+  /** Instead of what `metadata` in the configuration says. The caller closes it. */
+  readonly metadata?: ObjectMetadata;
+  /** The store failed: the process must end and start again. An unhandled rejection when not given. */
+  readonly onFailed?: (cause: ConcordError) => void;
+}
+
+interface Metadata {
+  readonly metadata: ObjectMetadata;
+  close(): Promise<void>;
+}
+
+/** The only place that knows every adapter of an object-gateway. */
+export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGatewayHost): ObjectGatewayService {
+  const { environment } = host;
+  const { clock, random, log, metrics, transport } = environment;
+  const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
+  const keys = new Map(
+    config.accessKeys.map(({ accessKeyId, secretAccessKey, tenant }) => [accessKeyId, { secret: secretAccessKey, tenant }]),
+  );
+  const verifier = createVerifier({ region, credential: (accessKey) => keys.get(accessKey) });
+  const authenticator = tokenAuthenticator(tokensOf(config));
+  return new ObjectGatewayService({
+    log,
+    drainGraceMs,
+    open: (httpAddress) => openParts(config, host, httpAddress),
+    services: (admin) => defineServices(environment, authenticator, admin),
+    host: (services) => startHost({ transport, address, services, clock, log, reflection }),
+    handler: (rooms) => s3Handler({ clock, random, log, metrics, verifier, domain, rooms }),
+    serveHttp: (handler) => host.http.serve(config.httpAddress, handler),
+  });
+}
+
+async function openParts(config: ObjectGatewayConfig, host: ObjectGatewayHost, httpAddress: () => string): Promise<GatewayParts> {
+  const { environment, disk } = host;
+  const { metrics, checksum, killPoint } = environment;
+  const opened = await openMetadata(config, host);
+  const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint });
+  const gateway = await openGatewayStore({ config, environment, metadata: opened.metadata, data, disk }).catch(async (thrown: unknown) => {
+    await opened.close();
+    throw thrown;
+  });
+  const { region, partBytesMax, uploadsInFlightMax: uploadsMax, uploadBufferBytes: bytesMax } = config;
+  const budget = new UploadBudget({ uploadsMax, bytesMax, metrics });
+  return {
+    rooms: { store: gateway.store, metrics, budget, region, partBytesMax },
+    admin: objectAdmin({ config, gateway, budget, httpAddress }),
+    startBackground: () => gateway.startBackground(),
+    close: () => gateway.stop().then(() => opened.close()),
+  };
+}
+
+/** One gateway's rows in a store of its own, or what was given. */
+async function openMetadata(config: ObjectGatewayConfig, host: ObjectGatewayHost): Promise<Metadata> {
+  if (host.metadata !== undefined) return { metadata: host.metadata, close: () => Promise.resolve() };
+  const { clock, metrics, checksum, log } = host.environment;
+  const store = await (host.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
+  const onFailed = host.onFailed ?? ((cause: ConcordError): void => void Promise.reject(cause));
+  const engine = new Engine({ store, clock, metrics, onFailed });
+  return {
+    metadata: new KeyValueMetadata({ store: engine, checksum, log }),
+    close: async () => {
+      await engine.whenIdle();
+      await store.close().catch(() => log.warn("the store did not close well"));
+    },
+  };
+}

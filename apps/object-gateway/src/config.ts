@@ -1,0 +1,80 @@
+import { secret, serverShape, z } from "@concord/config";
+import { ACCESS_KEYS_MAX, OBJECT_BYTES_MAX, PART_BYTES_MAX, UPLOADS_IN_FLIGHT_DEFAULT, UPLOAD_BUFFER_BYTES_DEFAULT } from "./limits.ts";
+
+const address = z.string().regex(/^.+:\d+$/, "expected host:port");
+
+const accessKey = z.strictObject({
+  accessKeyId: z.string().regex(/^[A-Za-z0-9_-]{3,128}$/, "expected 3 to 128 letters, digits, - or _"),
+  secretAccessKey: secret(z.string().min(8, "a secret has at least 8 characters").max(256)),
+  tenant: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or ."),
+});
+
+const count = (text: string, standard: number, max = Number.MAX_SAFE_INTEGER): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(1).max(max).default(standard).describe(text);
+
+const NO_KEYS =
+  'there is nobody who may come in; give at least one key: [{"accessKeyId": "...", "secretAccessKey": "...", "tenant": "..."}] ' +
+  "as --access-keys, CONCORD_ACCESS_KEYS or in the file";
+
+/** Every key of an object-gateway. */
+export const objectGatewaySchema = z
+  .strictObject({
+    ...serverShape,
+    nodeName: z
+      .string()
+      .regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or .")
+      .default("object-gateway")
+      .describe("this gateway's name; those who share data have different ones"),
+    httpAddress: address.default("127.0.0.1:0").describe("address of the S3 endpoint; port 0 takes a free one"),
+    dataFolder: z.string().min(1).default("./.concord/object-gateway").describe("folder of the journal and of local metadata"),
+    dataStoreFolder: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("folder of the objects' data, shared by several gateways; default in dataFolder"),
+    journal: z
+      .enum(["reservation", "per-transaction", "per-transaction-basic", "off"])
+      .default("reservation")
+      .describe("how a crash is kept from leaking data; off: it leaks"),
+    metadata: z
+      .enum(["local", "transactions"])
+      .default("local")
+      .describe("where rows are: in dataFolder (one gateway), or in transactions of txn-coordinators (several)"),
+    coordinators: z
+      .array(address)
+      .default([])
+      .describe("addresses of txn-coordinators, for metadata transactions; one that answers is enough"),
+    transactionToken: secret(z.string().min(1)).optional().describe("this gateway's bearer token at the txn-coordinators"),
+    shards: count("partitions of a bucket made from now on", 1, 64),
+    accessKeys: z.array(accessKey).max(ACCESS_KEYS_MAX).default([]).describe("who may come in: key id, secret, tenant"),
+    region: z
+      .string()
+      .regex(/^[a-z0-9-]{1,32}$/, "expected 1 to 32 lower-case letters, digits or -")
+      .default("us-east-1")
+      .describe("the region that requests are signed for"),
+    domain: z
+      .string()
+      .regex(/^[a-z0-9.-]{1,200}$/, "expected a domain name in lower case")
+      .optional()
+      .describe("buckets are also served as <bucket>.<domain>; path style always is"),
+    gcGraceMs: count("how long replaced data is kept for those who still read it", 3_600_000),
+    collectIntervalMs: count("pause between collections of garbage", 60_000),
+    longestRequestMs: count("a request, downloads included, is ended after so long; at most gcGraceMs", 3_600_000),
+    checkpointIntervalMs: count("pause between checkpoints of the journal", 600_000),
+    objectBytesMax: count("largest object", OBJECT_BYTES_MAX, OBJECT_BYTES_MAX),
+    partBytesMax: count("largest single upload and largest part", PART_BYTES_MAX, PART_BYTES_MAX),
+    uploadsInFlightMax: count("uploads at the same time; more are told to slow down", UPLOADS_IN_FLIGHT_DEFAULT, 100_000),
+    uploadBufferBytes: count("memory for bodies of uploads on their way", UPLOAD_BUFFER_BYTES_DEFAULT),
+  })
+  .superRefine((config, context) => {
+    const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
+    const ids = config.accessKeys.map((key) => key.accessKeyId);
+    if (ids.length === 0) refuse("accessKeys", NO_KEYS);
+    if (new Set(ids).size !== ids.length) refuse("accessKeys", "two have the same accessKeyId");
+    if (config.longestRequestMs > config.gcGraceMs)
+      refuse("longestRequestMs", `is more than gcGraceMs, ${config.gcGraceMs}: readers would be cut off`);
+    if (config.metadata === "transactions" && config.coordinators.length === 0)
+      refuse("coordinators", "metadata transactions needs at least one");
+  });
+
+export type ObjectGatewayConfig = z.output<typeof objectGatewaySchema>;

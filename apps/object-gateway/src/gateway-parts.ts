@@ -1,0 +1,94 @@
+// One gateway's rooms put together over its stores: worker id, journal and epoch, object store, and what runs behind them.
+import { openJournal, type Journal } from "@concord/journal";
+import {
+  CommitResolver,
+  createObjectStore,
+  GarbageCollector,
+  objectStoreContext,
+  openUploadJournal,
+  Recovery,
+  settleBuckets,
+  type GatewayJournal,
+  type ObjectStore,
+  type ObjectStoreContext,
+} from "@concord/objects";
+import type { ObjectData, ObjectMetadata } from "@concord/ports";
+import { toConcordError, type Disk, type Environment } from "@concord/runtime";
+import { openGuidSource } from "@concord/snowflake";
+import type { ObjectGatewayConfig } from "./config.ts";
+import { leaseWorker } from "./worker-lease.ts";
+
+export interface StoreOptions {
+  readonly config: ObjectGatewayConfig;
+  readonly environment: Environment;
+  readonly metadata: ObjectMetadata;
+  readonly data: ObjectData;
+  /** Of the journal. */
+  readonly disk: Disk;
+}
+
+export interface GatewayStore {
+  readonly context: ObjectStoreContext;
+  readonly store: ObjectStore;
+  readonly journal: GatewayJournal;
+  readonly resolver: CommitResolver;
+  readonly recovery: Recovery;
+  readonly collector: GarbageCollector;
+  startBackground(): void;
+  /** After the last request. Never rejects. */
+  stop(): Promise<void>;
+}
+
+/** The journal's folder on the gateway's disk. */
+const JOURNAL_FOLDER = "journal";
+
+/** Resolves when uploads can begin: an epoch is claimed, its first names are reserved (OGD6). Nothing of earlier epochs was looked at yet. */
+export async function openGatewayStore(options: StoreOptions): Promise<GatewayStore> {
+  const { config, environment, metadata, data } = options;
+  const { clock, random, log, metrics, killPoint } = environment;
+  const instance = config.nodeName;
+  const worker = await leaseWorker({ metadata, clock, random, instance });
+  const guids = openGuidSource({ workerId: worker.workerId, clock, mark: worker.mark });
+  const records = await openRecords(options);
+  const { checkpointIntervalMs, journal: mode } = config;
+  const stores = { metadata, data, guids, clock, log, metrics, killPoint };
+  const journal = await openUploadJournal({ ...stores, mode, journal: records, instance, checkpointIntervalMs });
+  const resolver = new CommitResolver({ clock, log, metrics });
+  const limits = { objectBytesMax: config.objectBytesMax, longestRequestMs: config.longestRequestMs, garbageGraceMs: config.gcGraceMs };
+  const context = objectStoreContext({ ...stores, journal, unresolved: resolver, shards: config.shards, limits });
+  const recovery = new Recovery({ context, journal, instance });
+  const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
+  return {
+    context,
+    store: createObjectStore(context),
+    journal,
+    resolver,
+    recovery,
+    collector,
+    startBackground: () => {
+      recovery.start();
+      collector.start();
+      settleBuckets(context).catch((thrown: unknown) => log.warn("buckets are not settled", { reason: toConcordError(thrown).message }));
+    },
+    stop: async () => {
+      // What decides first, then what those decisions are written in.
+      for (const part of [collector, recovery, resolver, journal]) await stopped(part, environment);
+      await records
+        ?.close()
+        .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));
+    },
+  };
+}
+
+async function stopped(part: { stop(): Promise<void> }, { log }: Environment): Promise<void> {
+  await part.stop().catch((thrown: unknown) => log.warn("a part did not stop well", { reason: toConcordError(thrown).message }));
+}
+
+async function openRecords({ config, environment, disk }: StoreOptions): Promise<Journal | undefined> {
+  if (config.journal === "off") return undefined;
+  const { checksum, random, log, metrics, killPoint } = environment;
+  const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, killPoint });
+  for (const { name, reason } of findings.quarantined)
+    log.error("a part of the journal was set aside; check the consistency", { file: name, reason });
+  return journal;
+}

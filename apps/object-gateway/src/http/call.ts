@@ -1,0 +1,28 @@
+import type { ObjectStore } from "@concord/objects";
+import type { HttpRequest, HttpResponse, Metrics } from "@concord/runtime";
+import type { Fields, Verified } from "@concord/s3";
+import type { UploadBudget } from "./budget.ts";
+
+/** What the operations work with. */
+export interface Rooms {
+  readonly store: ObjectStore;
+  readonly metrics: Metrics;
+  readonly budget: UploadBudget;
+  readonly region: string;
+  readonly partBytesMax: number;
+}
+
+/** A request that was let in: who asks is known, and what is asked for belongs to them. */
+export interface S3Call {
+  readonly requestId: string;
+  readonly request: HttpRequest;
+  readonly bucket: string;
+  readonly key: string;
+  readonly query: Fields;
+  /** Names in lower case; what was presigned into the query is here too. */
+  readonly headers: Fields;
+  readonly tenant: string;
+  readonly verified: Verified;
+}
+
+export type Operation = (call: S3Call, rooms: Rooms) => Promise<HttpResponse>;

@@ -1,0 +1,27 @@
+// Where a copy comes from: a bucket of the caller's, whatever the request's own bucket is.
+import type { CopySource } from "@concord/objects";
+import { assert, ConcordError } from "@concord/runtime";
+import { readCopySource, S3Error } from "@concord/s3";
+import type { Rooms, S3Call } from "./call.ts";
+import { checkBucketName } from "./names.ts";
+import { checkOwner } from "./owners.ts";
+
+/** AccessDenied when the source is another tenant's. */
+export async function copySourceOf(call: S3Call, rooms: Rooms): Promise<CopySource> {
+  const source = readCopySource(call.headers);
+  assert(source !== undefined, "a copy is picked by its source");
+  checkBucketName(source.bucket);
+  await checkOwner(call, rooms, source.bucket, "x-amz-source-expected-bucket-owner");
+  return source;
+}
+
+/** A copy answers every condition of its source that does not hold with 412, also the ones a GET answers with 304. */
+export async function copying<Result>(action: Promise<Result>): Promise<Result> {
+  try {
+    return await action;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError && thrown.code === "NOT_MODIFIED")
+      throw new S3Error("PreconditionFailed", undefined, { cause: thrown });
+    throw thrown;
+  }
+}

@@ -1,0 +1,20 @@
+import { deleteResultXml, readDelete, toS3Error, type S3Error } from "@concord/s3";
+import { DELETES_AT_ONCE } from "../limits.ts";
+import type { Operation } from "./call.ts";
+import { readDocument } from "./documents.ts";
+import { xml } from "./responses.ts";
+
+/** Up to a thousand keys, each deleted by itself: some may fail, and the answer says which. */
+export const deleteObjects: Operation = async (call, rooms) => {
+  const { bucket } = call;
+  const { keys, quiet } = readDelete(await readDocument(call, rooms, { integrity: "required" }));
+  const deleted: string[] = [];
+  const failed: { key: string; error: S3Error }[] = [];
+  const deleteOne = (key: string): Promise<unknown> =>
+    rooms.store.deleteObject({ bucket, key }).then(
+      () => deleted.push(key),
+      (thrown: unknown) => failed.push({ key, error: toS3Error(thrown) }),
+    );
+  for (let at = 0; at < keys.length; at += DELETES_AT_ONCE) await Promise.all(keys.slice(at, at + DELETES_AT_ONCE).map(deleteOne));
+  return xml(deleteResultXml({ quiet, deleted, failed }));
+};

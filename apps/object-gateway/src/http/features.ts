@@ -1,0 +1,44 @@
+// What a request asks for beyond its operation. Default-deny: a parameter or x-amz-* header that is not known to be honoured by this
+// operation is refused, so that a feature we lack is never a wrong success.
+import { refuseUnsupported, S3Error, type Fields } from "@concord/s3";
+import type { Route } from "./routes.ts";
+
+/** Honoured, or harmless, on every request. */
+const EVERY_HEADER: ReadonlySet<string> = new Set([
+  "x-amz-date",
+  "x-amz-content-sha256",
+  "x-amz-user-agent",
+  "x-amz-request-payer",
+  "x-amz-expected-bucket-owner",
+]);
+const CONDITIONS = ["if-match", "if-none-match"];
+
+const refusal = (what: string): S3Error => new S3Error("NotImplemented", `${what} is not implemented here.`);
+
+/** `headers` are the effective ones, with those of a presigned query. */
+export function checkFeatures(route: Route, query: Fields, headers: Fields, presigned: boolean): void {
+  for (const [name, value] of query.entries) checkParameter(route, name, value, presigned);
+  for (const [name] of headers.entries) checkHeader(route, name);
+  // Of those that are honoured, only the values that ask for what holds anyway.
+  refuseUnsupported(headers);
+}
+
+function checkParameter(route: Route, name: string, value: string, presigned: boolean): void {
+  // A header that whoever presigned the request moved into the query is looked at among the headers.
+  if (/^x-amz-/i.test(name) && presigned) return;
+  // S3 leaves parameters that begin like this to its users, for its access log; SDKs name the operation in x-id.
+  if (name.startsWith("x-") && !name.startsWith("x-amz-")) return;
+  if (!route.picks.includes(name) && !route.query.includes(name)) throw refusal(`The parameter ${name} with ${route.operation}`);
+  // A bucket that was never versioned has only the version "null".
+  if (name === "versionId" && value !== "null") throw refusal("A version id");
+}
+
+function checkHeader(route: Route, name: string): void {
+  if (CONDITIONS.includes(name) && !route.conditional && isWrite(route)) throw refusal(`The header ${name} with ${route.operation}`);
+  if (!name.startsWith("x-amz-") || EVERY_HEADER.has(name)) return;
+  if (!route.headers.some((pattern) => matches(pattern, name))) throw refusal(`The header ${name} with ${route.operation}`);
+}
+
+const isWrite = (route: Route): boolean => route.method !== "GET" && route.method !== "HEAD";
+const matches = (pattern: string, name: string): boolean =>
+  pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;

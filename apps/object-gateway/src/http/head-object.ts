@@ -1,0 +1,24 @@
+import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
+import type { Operation } from "./call.ts";
+import { contentRange, partsCountHeaders, partSpan, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
+import { objectHeaders } from "./responses.ts";
+
+/** What GET would say, without the bytes. */
+export const headObject: Operation = async (call, { store }) => {
+  const { bucket, key, headers } = call;
+  const part = readPart(call);
+  const range = readRange(headers);
+  if (part !== undefined && range !== undefined)
+    throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
+  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers) });
+  const span = part === undefined ? range && rangeSpan(range, object.sizeBytes) : partSpan(object, part);
+  return {
+    status: span === undefined ? 200 : 206,
+    headers: [
+      ["content-length", String(span?.lengthBytes ?? object.sizeBytes)],
+      ...objectHeaders(object, readOverrides(call.query)),
+      ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span.offset, span.lengthBytes, object.sizeBytes)]),
+      ...(part === undefined ? [] : partsCountHeaders(object)),
+    ],
+  };
+};

@@ -1,0 +1,31 @@
+import { listObjectsV2Xml, S3Error } from "@concord/s3";
+import type { Operation } from "./call.ts";
+import { listPage, NO_ENTRIES } from "./list-page.ts";
+import { afterOfToken, pageTokenOf } from "./page-token.ts";
+import { xml } from "./responses.ts";
+
+/** Version 2: pages go on by an opaque token. */
+export const listObjectsV2: Operation = async (call, { store }) => {
+  const { bucket, query, tenant } = call;
+  if (query.one("list-type") !== "2") throw new S3Error("InvalidArgument", "list-type is 2");
+  const page = listPage(call, "max-keys");
+  const continuationToken = query.one("continuation-token");
+  const startAfter = query.one("start-after");
+  const after = continuationToken === undefined ? (startAfter === "" ? undefined : startAfter) : afterOfToken(continuationToken);
+  const listing = page.limit === 0 ? NO_ENTRIES : await store.listObjects({ bucket, ...page, after });
+  const { objects, commonPrefixes, next } = listing;
+  return xml(
+    listObjectsV2Xml({
+      ...page,
+      bucket,
+      continuationToken,
+      nextContinuationToken: next === undefined ? undefined : pageTokenOf(next),
+      startAfter,
+      maxKeys: page.limit,
+      objects,
+      commonPrefixes,
+      truncated: next !== undefined,
+      owner: query.one("fetch-owner") === "true" ? { id: tenant } : undefined,
+    }),
+  );
+};

@@ -1,0 +1,50 @@
+// Parts and ranges of stored objects, as GET and HEAD speak of them.
+import type { ByteRange, StoredObject } from "@concord/objects";
+import { S3Error } from "@concord/s3";
+import type { S3Call } from "./call.ts";
+import { partNumberOf } from "./parameters.ts";
+import { checksumHeaders, type Header } from "./responses.ts";
+
+/** The part that is asked for instead of the whole. */
+export function readPart({ query }: S3Call): number | undefined {
+  return query.has("partNumber") ? partNumberOf(query) : undefined;
+}
+
+export function contentRange(offset: number, lengthBytes: number, sizeBytes: number): Header {
+  return ["content-range", `bytes ${offset}-${offset + lengthBytes - 1}/${sizeBytes}`];
+}
+
+/** Only on request, and only of all bytes: it is not the checksum of a range. */
+export function wholeChecksumHeaders(call: S3Call, object: StoredObject): readonly Header[] {
+  return call.headers.one("x-amz-checksum-mode")?.toUpperCase() === "ENABLED" ? checksumHeaders(object.checksum) : [];
+}
+
+export function partsCountHeaders({ content }: StoredObject): readonly Header[] {
+  return content.kind === "parts" ? [["x-amz-mp-parts-count", String(content.parts.length)]] : [];
+}
+
+export interface Span {
+  readonly offset: number;
+  readonly lengthBytes: number;
+}
+
+/** Where a part lies; an object that was not uploaded in parts is its own first part. InvalidRange. */
+export function partSpan({ content, sizeBytes }: StoredObject, number: number): Span {
+  if (content.kind !== "parts") {
+    if (number === 1) return { offset: 0, lengthBytes: sizeBytes };
+    throw new S3Error("InvalidRange");
+  }
+  const index = number - 1;
+  const part = content.parts[index];
+  if (part === undefined) throw new S3Error("InvalidRange");
+  const offset = content.parts.slice(0, index).reduce((sum, one) => sum + one.lengthBytes, 0);
+  return { offset, lengthBytes: part.lengthBytes };
+}
+
+/** Which bytes a range names; InvalidRange when there are none. */
+export function rangeSpan({ first, last }: ByteRange, sizeBytes: number): Span {
+  const offset = first ?? Math.max(0, sizeBytes - (last ?? 0));
+  const end = first === undefined || last === undefined ? sizeBytes : Math.min(last + 1, sizeBytes);
+  if (offset >= end) throw new S3Error("InvalidRange");
+  return { offset, lengthBytes: end - offset };
+}

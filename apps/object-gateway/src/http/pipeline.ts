@@ -1,0 +1,124 @@
+// The one way every request goes: target, signature, operation, what it asks for, whose bucket it is, then the operation itself. What
+// goes wrong anywhere becomes an S3 error with the request's id; a client never sees more than that.
+import {
+  toHex,
+  type Clock,
+  type HttpHandler,
+  type HttpRequest,
+  type HttpResponse,
+  type Log,
+  type Metrics,
+  type Random,
+} from "@concord/runtime";
+import { errorXml, fieldsOf, parseTarget, refuseBody, S3Error, type Fields, type Target, type Verifier } from "@concord/s3";
+
+import type { Rooms } from "./call.ts";
+import { failureOf } from "./errors.ts";
+import { checkFeatures } from "./features.ts";
+import { checkBucketName } from "./names.ts";
+import { checkOwner } from "./owners.ts";
+import { xml, type Header } from "./responses.ts";
+import { routeOf, type Level, type Route } from "./routes.ts";
+
+const REQUEST_ID_BYTES = 8;
+
+export interface PipelineOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly verifier: Verifier;
+  /** Buckets are also names below it. */
+  readonly domain: string | undefined;
+  /** Throws STARTING or DRAINING. */
+  readonly rooms: () => Rooms;
+}
+
+interface Named {
+  readonly target: Target;
+  readonly route: Route | undefined;
+  readonly headers: Fields;
+}
+
+/** Never rejects. */
+export function s3Handler(options: PipelineOptions): HttpHandler {
+  const labels = labelCache();
+  return async (request) => {
+    const { clock, log, metrics } = options;
+    const requestId = toHex(options.random.bytes(REQUEST_ID_BYTES)).toUpperCase();
+    const startedMs = clock.monotonicMs();
+    let named: Named | undefined;
+    let response: HttpResponse;
+    let code = "OK";
+    try {
+      named = nameOf(request, options.domain);
+      response = await answer(request, named, requestId, options);
+    } catch (thrown) {
+      const { error, fault } = failureOf(thrown, named?.headers);
+      code = error.code;
+      if (fault) log.error("request failed", { requestId, operation: named?.route?.operation, stack: stackOf(thrown) });
+      response = errorResponse(error, named?.target, requestId);
+    }
+    const operation = named?.route?.operation ?? "Unknown";
+    metrics.count("s3_requests_total", 1, labels(operation, code));
+    metrics.observe("s3_request_seconds", (clock.monotonicMs() - startedMs) / 1000, labels(operation));
+    log.debug("request", { requestId, operation, code, status: response.status, method: request.method, peer: request.peer });
+    return { ...response, headers: [["x-amz-request-id", requestId], ...response.headers] };
+  };
+}
+
+function nameOf(request: HttpRequest, domain: string | undefined): Named {
+  const headers = fieldsOf(request.headers);
+  const target = parseTarget(request.target, headers.one("host"), domain);
+  const copies = headers.has("x-amz-copy-source") || target.query.has("x-amz-copy-source");
+  return { target, headers, route: routeOf(request.method, levelOf(target), target.query, copies) };
+}
+
+function levelOf({ bucket, key }: Target): Level {
+  if (bucket === undefined) return "service";
+  return key === undefined ? "bucket" : "object";
+}
+
+async function answer(request: HttpRequest, { target, route }: Named, requestId: string, options: PipelineOptions): Promise<HttpResponse> {
+  const { verifier, clock, rooms: roomsOf } = options;
+  const verified = verifier.verify(request, target, clock.nowMs());
+  if (route === undefined) throw unknownOperation(request.method, target);
+  checkFeatures(route, target.query, verified.headers, verified.via === "query");
+  if (!route.body) refuseBody(verified);
+  const { bucket = "", key = "", query } = target;
+  const call = { requestId, request, bucket, key, query, headers: verified.headers, tenant: verified.tenant, verified };
+  if (route.level !== "service") checkBucketName(bucket);
+  const rooms = roomsOf();
+  if (route.level !== "service" && !route.makesBucket) await checkOwner(call, rooms, bucket, "x-amz-expected-bucket-owner");
+  return route.handle(call, rooms);
+}
+
+/** A resource that cannot be asked so at all, or something S3 has and we do not. */
+function unknownOperation(method: string, target: Target): S3Error {
+  const isPlain = target.query.entries.length === 0;
+  const isForm = method === "POST" && target.key === undefined && target.bucket !== undefined;
+  return new S3Error(isPlain && !isForm ? "MethodNotAllowed" : "NotImplemented");
+}
+
+function errorResponse(error: S3Error, target: Target | undefined, requestId: string): HttpResponse {
+  const headers: Header[] = error.retryAfterSeconds === undefined ? [] : [["retry-after", String(error.retryAfterSeconds)]];
+  const etag = error.elements["ETag"];
+  if (error.status === 304) return { status: 304, headers: etag === undefined ? headers : [...headers, ["etag", etag]] };
+  return xml(errorXml(error, { resource: target?.path ?? "", requestId }), headers, error.status);
+}
+
+/** The same objects again and again: the registry knows labels by identity. */
+function labelCache(): (operation: string, code?: string) => Readonly<Record<string, string>> {
+  const cache = new Map<string, Readonly<Record<string, string>>>();
+  return (operation, code) => {
+    const key = `${operation} ${code ?? ""}`;
+    let found = cache.get(key);
+    if (found === undefined) {
+      found = code === undefined ? { operation } : { operation, code };
+      cache.set(key, found);
+    }
+    return found;
+  };
+}
+
+const stackOf = (thrown: unknown): string => (thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));

@@ -1,0 +1,11 @@
+import { readTagging, TAGS_PER_BUCKET_MAX } from "@concord/s3";
+import type { Operation } from "./call.ts";
+import { readDocument } from "./documents.ts";
+import { empty } from "./responses.ts";
+
+/** Replaces all tags of the bucket. */
+export const putBucketTagging: Operation = async (call, rooms) => {
+  const tags = readTagging(await readDocument(call, rooms), TAGS_PER_BUCKET_MAX);
+  await rooms.store.setBucketTags(call.bucket, tags);
+  return empty(204);
+};

@@ -1,0 +1,13 @@
+import { readAttributes, readPrecondition } from "@concord/s3";
+import type { Operation } from "./call.ts";
+import { checksumHeaders, empty, quoted } from "./responses.ts";
+import { withUpload } from "./uploads.ts";
+
+/** Data first, then the row (OG2); 200 only when both are durable. */
+export const putObject: Operation = async (call, rooms) => {
+  const { bucket, key, headers } = call;
+  const attributes = readAttributes(headers);
+  const precondition = readPrecondition(headers);
+  const stored = await withUpload(call, rooms, {}, (body) => rooms.store.putObject({ bucket, key, body, attributes, precondition }));
+  return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum)]);
+};

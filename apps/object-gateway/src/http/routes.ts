@@ -1,0 +1,152 @@
+// Which request is which operation, and what each of them honours. Whatever a row does not name is answered with NotImplemented: never
+// a success that did less than was asked (spec: S3 surface).
+import type { Fields } from "@concord/s3";
+import { abortMultipartUpload } from "./abort-multipart-upload.ts";
+import type { Operation } from "./call.ts";
+import { completeMultipartUpload } from "./complete-multipart-upload.ts";
+import { copyObject } from "./copy-object.ts";
+import { createBucket } from "./create-bucket.ts";
+import { createMultipartUpload } from "./create-multipart-upload.ts";
+import { deleteBucket } from "./delete-bucket.ts";
+import { deleteBucketTagging } from "./delete-bucket-tagging.ts";
+import { deleteObject } from "./delete-object.ts";
+import { deleteObjectTagging } from "./delete-object-tagging.ts";
+import { deleteObjects } from "./delete-objects.ts";
+import { getBucketLocation } from "./get-bucket-location.ts";
+import { getBucketTagging } from "./get-bucket-tagging.ts";
+import { getBucketVersioning } from "./get-bucket-versioning.ts";
+import { getObject } from "./get-object.ts";
+import { getObjectAttributes } from "./get-object-attributes.ts";
+import { getObjectTagging } from "./get-object-tagging.ts";
+import { headBucket } from "./head-bucket.ts";
+import { headObject } from "./head-object.ts";
+import { listBuckets } from "./list-buckets.ts";
+import { listMultipartUploads } from "./list-multipart-uploads.ts";
+import { listObjects } from "./list-objects.ts";
+import { listObjectsV2 } from "./list-objects-v2.ts";
+import { listParts } from "./list-parts.ts";
+import { putBucketTagging } from "./put-bucket-tagging.ts";
+import { putObject } from "./put-object.ts";
+import { putObjectTagging } from "./put-object-tagging.ts";
+import { uploadPart } from "./upload-part.ts";
+import { uploadPartCopy } from "./upload-part-copy.ts";
+
+export type Level = "service" | "bucket" | "object";
+
+export interface Route {
+  readonly operation: string;
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  readonly level: Level;
+  /** Query names, all of which make a request this one. */
+  readonly picks: readonly string[];
+  /** Only with x-amz-copy-source, or only without. */
+  readonly copies: boolean;
+  /** Further query names it honours. */
+  readonly query: readonly string[];
+  /** x-amz-* headers it honours besides those of every request; a trailing "*" stands for the rest of a name. */
+  readonly headers: readonly string[];
+  /** If-Match and If-None-Match are honoured. */
+  readonly conditional: boolean;
+  /** Without: a body is refused. */
+  readonly body: boolean;
+  /** A bucket that the caller is about to make needs no owner. */
+  readonly makesBucket: boolean;
+  readonly handle: Operation;
+}
+
+type Options = Partial<Pick<Route, "picks" | "copies" | "query" | "headers" | "conditional" | "body" | "makesBucket">>;
+
+const LIST = ["prefix", "delimiter", "max-keys", "encoding-type"];
+const OVERRIDES = [
+  "response-content-type",
+  "response-content-language",
+  "response-expires",
+  "response-cache-control",
+  "response-content-disposition",
+  "response-content-encoding",
+];
+const PART = ["partNumber", "uploadId"];
+const READ = { query: [...OVERRIDES, "partNumber", "versionId"], headers: ["x-amz-checksum-mode"], conditional: true };
+/** Checks of a body that passes. */
+const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
+/** What a stored object may be told; each value is looked at in features.ts. */
+const STORED = ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", "x-amz-storage-class"];
+const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner"];
+
+const route = (operation: string, method: Route["method"], level: Level, handle: Operation, options: Options = {}): Route => {
+  const standard = { picks: [], copies: false, query: [], headers: [], conditional: false, body: false, makesBucket: false };
+  return { operation, method, level, handle, ...standard, ...options };
+};
+
+export const ROUTES: readonly Route[] = [
+  route("ListBuckets", "GET", "service", listBuckets, { query: ["max-buckets", "prefix", "continuation-token", "bucket-region"] }),
+
+  route("CreateBucket", "PUT", "bucket", createBucket, {
+    headers: ["x-amz-acl", "x-amz-object-ownership", "x-amz-bucket-object-lock-enabled", ...CHECKED],
+    body: true,
+    makesBucket: true,
+  }),
+  route("HeadBucket", "HEAD", "bucket", headBucket),
+  route("DeleteBucket", "DELETE", "bucket", deleteBucket),
+  route("GetBucketLocation", "GET", "bucket", getBucketLocation, { picks: ["location"] }),
+  route("GetBucketVersioning", "GET", "bucket", getBucketVersioning, { picks: ["versioning"] }),
+  route("GetBucketTagging", "GET", "bucket", getBucketTagging, { picks: ["tagging"] }),
+  route("PutBucketTagging", "PUT", "bucket", putBucketTagging, { picks: ["tagging"], headers: CHECKED, body: true }),
+  route("DeleteBucketTagging", "DELETE", "bucket", deleteBucketTagging, { picks: ["tagging"] }),
+  route("ListObjects", "GET", "bucket", listObjects, { query: [...LIST, "marker"], headers: ["x-amz-optional-object-attributes"] }),
+  route("ListObjectsV2", "GET", "bucket", listObjectsV2, {
+    picks: ["list-type"],
+    query: [...LIST, "continuation-token", "start-after", "fetch-owner"],
+    headers: ["x-amz-optional-object-attributes"],
+  }),
+  route("ListMultipartUploads", "GET", "bucket", listMultipartUploads, {
+    picks: ["uploads"],
+    query: ["prefix", "delimiter", "max-uploads", "encoding-type", "key-marker", "upload-id-marker"],
+  }),
+  route("DeleteObjects", "POST", "bucket", deleteObjects, { picks: ["delete"], headers: CHECKED, body: true }),
+
+  route("GetObject", "GET", "object", getObject, READ),
+  route("HeadObject", "HEAD", "object", headObject, READ),
+  route("PutObject", "PUT", "object", putObject, { headers: [...CHECKED, ...STORED], conditional: true, body: true }),
+  route("CopyObject", "PUT", "object", copyObject, {
+    copies: true,
+    headers: [...SOURCE, ...STORED, "x-amz-metadata-directive", "x-amz-tagging-directive", "x-amz-checksum-algorithm"],
+    conditional: true,
+  }),
+  route("DeleteObject", "DELETE", "object", deleteObject, { query: ["versionId"] }),
+  route("GetObjectAttributes", "GET", "object", getObjectAttributes, {
+    picks: ["attributes"],
+    query: ["versionId"],
+    headers: ["x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker"],
+    conditional: true,
+  }),
+  route("GetObjectTagging", "GET", "object", getObjectTagging, { picks: ["tagging"], query: ["versionId"] }),
+  route("PutObjectTagging", "PUT", "object", putObjectTagging, { picks: ["tagging"], query: ["versionId"], headers: CHECKED, body: true }),
+  route("DeleteObjectTagging", "DELETE", "object", deleteObjectTagging, { picks: ["tagging"], query: ["versionId"] }),
+
+  route("CreateMultipartUpload", "POST", "object", createMultipartUpload, {
+    picks: ["uploads"],
+    headers: [...STORED, "x-amz-checksum-algorithm", "x-amz-checksum-type"],
+  }),
+  route("UploadPart", "PUT", "object", uploadPart, { picks: PART, headers: CHECKED, body: true }),
+  route("UploadPartCopy", "PUT", "object", uploadPartCopy, { picks: PART, copies: true, headers: [...SOURCE, "x-amz-copy-source-range"] }),
+  route("ListParts", "GET", "object", listParts, { picks: ["uploadId"], query: ["max-parts", "part-number-marker", "encoding-type"] }),
+  route("CompleteMultipartUpload", "POST", "object", completeMultipartUpload, {
+    picks: ["uploadId"],
+    headers: ["x-amz-checksum-*", "x-amz-mp-object-size"],
+    conditional: true,
+    body: true,
+  }),
+  route("AbortMultipartUpload", "DELETE", "object", abortMultipartUpload, { picks: ["uploadId"] }),
+];
+
+/** Undefined: no such operation at all. Of several the one that is picked by most names. */
+export function routeOf(method: string, level: Level, query: Fields, copies: boolean): Route | undefined {
+  let found: Route | undefined;
+  for (const one of ROUTES) {
+    if (one.method !== method || one.level !== level || one.copies !== copies) continue;
+    if (!one.picks.every((name) => query.has(name))) continue;
+    if (found === undefined || one.picks.length > found.picks.length) found = one;
+  }
+  return found;
+}

@@ -1,0 +1,30 @@
+// Bodies of uploads: how long they may be, how many at once, and how many bytes passed.
+import type { UploadBody } from "@concord/objects";
+import { checkedBody, type ChecksumAlgorithm } from "@concord/s3";
+import type { Rooms, S3Call } from "./call.ts";
+
+/** Runs `action` with the request's checked body when there is room for another upload. */
+export function withUpload<Result>(
+  call: S3Call,
+  rooms: Rooms,
+  options: { readonly algorithm?: ChecksumAlgorithm | undefined },
+  action: (body: UploadBody) => Promise<Result>,
+): Promise<Result> {
+  const { partBytesMax, budget, metrics } = rooms;
+  const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
+  const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
+  return budget.during(body.lengthBytes, () => action({ ...body, chunks: counted }));
+}
+
+/** Counts once, however it ends. */
+export async function* counting(chunks: AsyncIterable<Uint8Array>, count: (bytes: number) => void): AsyncGenerator<Uint8Array, void, void> {
+  let bytes = 0;
+  try {
+    for await (const chunk of chunks) {
+      bytes += chunk.length;
+      yield chunk;
+    }
+  } finally {
+    count(bytes);
+  }
+}

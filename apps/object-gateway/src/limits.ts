@@ -1,0 +1,20 @@
+/** S3's own: largest object, largest single upload or part. */
+export const OBJECT_BYTES_MAX = 5 * 1024 ** 4;
+export const PART_BYTES_MAX = 5 * 1024 ** 3;
+export const ACCESS_KEYS_MAX = 1000;
+/** Entries of one page of a list, S3's own. */
+export const LIST_PAGE_MAX = 1000;
+/** Deletes of one DeleteObjects that run together: one synced batch serves them all. */
+export const DELETES_AT_ONCE = 50;
+export const UPLOADS_IN_FLIGHT_DEFAULT = 256;
+export const UPLOAD_BUFFER_BYTES_DEFAULT = 256 * 1024 * 1024;
+/** What one upload may hold in memory at once: chunks on their way and the writer's buffer. A smaller body counts as what it is. */
+export const UPLOAD_SHARE_BYTES = 2 * 1024 * 1024;
+export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
+/** Names in one consistency report. */
+export const CONSISTENCY_NAMES_MAX = 100;
+/** Pause before background work that failed is tried again. */
+export const BACKGROUND_RETRY_MS = 1000;
+export const BUCKETS_PAGE_MAX = 10_000;
+/** Tries to take a worker id, and to learn what became of a commit about it. */
+export const LEASE_ATTEMPTS_MAX = 20;

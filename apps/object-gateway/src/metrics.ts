@@ -1,0 +1,30 @@
+import { HTTP_METRICS } from "@concord/adapter-http";
+import { ENGINE_METRICS } from "@concord/engine";
+import { JOURNAL_METRICS } from "@concord/journal";
+import { OBJECTS_METRICS } from "@concord/objects";
+import { RPC_METRICS } from "@concord/rpc";
+import type { MetricDefinition } from "@concord/runtime";
+
+/** Every metric an object-gateway reports. Labels are names of operations and codes, never keys or buckets. */
+export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
+  ...RPC_METRICS,
+  ...HTTP_METRICS,
+  ...ENGINE_METRICS,
+  ...JOURNAL_METRICS,
+  ...OBJECTS_METRICS,
+  {
+    name: "s3_requests_total",
+    kind: "counter",
+    help: "S3 requests answered, by operation and S3 code (OK when there is none).",
+    labels: ["operation", "code"],
+  },
+  {
+    name: "s3_request_seconds",
+    kind: "histogram",
+    help: "Time until the response was ready, its body not yet sent.",
+    labels: ["operation"],
+  },
+  { name: "s3_received_bytes_total", kind: "counter", help: "Bytes of decoded bodies of uploads.", labels: [] },
+  { name: "s3_sent_bytes_total", kind: "counter", help: "Bytes of objects sent.", labels: [] },
+  { name: "s3_uploads_in_flight", kind: "gauge", help: "Uploads running now.", labels: [] },
+];

@@ -1,0 +1,19 @@
+import type { UnaryHandler } from "@concord/rpc";
+import { CONSISTENCY_NAMES_MAX } from "../limits.ts";
+import type { ObjectAdmin } from "./object-admin.ts";
+
+/** Compares pieces and rows; changes nothing. */
+export function checkConsistencyHandler(admin: () => ObjectAdmin): UnaryHandler {
+  return async () => {
+    const found = await admin().checkConsistency();
+    return {
+      pieces: BigInt(found.pieces),
+      referenced: BigInt(found.referenced),
+      garbage: BigInt(found.garbage),
+      leaked: found.leaked.slice(0, CONSISTENCY_NAMES_MAX),
+      leakedBytes: BigInt(found.leakedBytes),
+      dangling: found.dangling.slice(0, CONSISTENCY_NAMES_MAX),
+      danglingRefs: BigInt(found.danglingRefs),
+    };
+  };
+}

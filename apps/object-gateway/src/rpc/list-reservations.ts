@@ -1,0 +1,16 @@
+import type { UnaryHandler } from "@concord/rpc";
+import type { ObjectAdmin } from "./object-admin.ts";
+
+/** Epochs with their reserved piece names, newest first (OGD6). */
+export function listReservationsHandler(admin: () => ObjectAdmin): UnaryHandler {
+  return async () => {
+    const reservations = await admin().reservations();
+    return {
+      reservations: reservations
+        .toSorted((left, right) => right.epoch - left.epoch)
+        .map(({ epoch, instance, reservedTo, lowWater, closed }) => {
+          return { epoch, instance, reservedTo: BigInt(reservedTo), lowWater: BigInt(lowWater), closed };
+        }),
+    };
+  };
+}

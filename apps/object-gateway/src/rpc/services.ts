@@ -1,0 +1,26 @@
+import { loadService } from "@concord/protos";
+import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
+import type { Environment } from "@concord/runtime";
+import { checkConsistencyHandler } from "./check-consistency.ts";
+import { collectGarbageHandler } from "./collect-garbage.ts";
+import { getStatusHandler } from "./get-status.ts";
+import { getUsageHandler } from "./get-usage.ts";
+import { listReservationsHandler } from "./list-reservations.ts";
+import type { ObjectAdmin } from "./object-admin.ts";
+
+const SERVICE = "concord.object.v1.ObjectAdminService";
+const OPERATOR: readonly Role[] = ["operator"];
+
+/** The gRPC side of a gateway: operators only. */
+export function defineServices(environment: Environment, authenticator: Authenticator, admin: () => ObjectAdmin): readonly Service[] {
+  const { clock, log, metrics } = environment;
+  const unary = {
+    GetStatus: getStatusHandler(admin),
+    CollectGarbage: collectGarbageHandler(admin),
+    ListReservations: listReservationsHandler(admin),
+    GetUsage: getUsageHandler(admin),
+    CheckConsistency: checkConsistencyHandler(admin),
+  };
+  const roles = Object.fromEntries(Object.keys(unary).map((method) => [method, OPERATOR]));
+  return [defineService({ name: SERVICE, methods: loadService(SERVICE), unary, roles }, { clock, log, metrics, authenticator })];
+}

@@ -1,0 +1,113 @@
+import type { Service, ServiceHost } from "@concord/rpc";
+import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } from "@concord/runtime";
+import type { Rooms } from "./http/call.ts";
+import type { ObjectAdmin } from "./rpc/object-admin.ts";
+
+/** A gateway that holds an epoch: what its two fronts work with, and what runs behind them. */
+export interface GatewayParts {
+  readonly rooms: Rooms;
+  readonly admin: ObjectAdmin;
+  /** Recovery of earlier epochs, commits in doubt, garbage, checkpoints (OG18, OGD13). */
+  startBackground(): void;
+  /** Ends what runs behind; what is settled is written down, stores are closed. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** What the composition gives. */
+export interface ObjectGatewayWiring {
+  readonly log: Log;
+  readonly drainGraceMs: number;
+  /** Opens the stores and takes an epoch: from then on no piece can be made that nobody would find (OGD6). */
+  open(bound: () => string): Promise<GatewayParts>;
+  services(admin: () => ObjectAdmin): readonly Service[];
+  host(services: readonly Service[]): Promise<ServiceHost>;
+  handler(rooms: () => Rooms): HttpHandler;
+  serveHttp(handler: HttpHandler): Promise<HttpListener>;
+}
+
+type State =
+  | { readonly kind: "new" }
+  | { readonly kind: "stopped" }
+  | { readonly kind: "starting"; readonly parts?: GatewayParts; readonly host?: ServiceHost; readonly http?: HttpListener }
+  | { readonly kind: "serving"; readonly parts: GatewayParts; readonly host: ServiceHost; readonly http: HttpListener };
+
+export interface Addresses {
+  /** gRPC. */
+  readonly address: string;
+  /** S3. */
+  readonly httpAddress: string;
+}
+
+/** One object gateway: take an epoch, serve at once, recover behind (OGD13); drain, settle, close. */
+export class ObjectGatewayService {
+  readonly #wiring: ObjectGatewayWiring;
+  readonly #stopping = new AbortController();
+  #state: State = { kind: "new" };
+  #started: Promise<Addresses> | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(wiring: ObjectGatewayWiring) {
+    this.#wiring = wiring;
+  }
+
+  get ready(): boolean {
+    return this.#state.kind === "serving" && this.#state.host.ready;
+  }
+
+  /** Resolves when both fronts serve. Rejects when it must not start. */
+  start(): Promise<Addresses> {
+    assert(this.#state.kind === "new", "a service starts once");
+    return (this.#started = this.#start());
+  }
+
+  async #start(): Promise<Addresses> {
+    const { open, services, host: hostOf, handler, serveHttp, log } = this.#wiring;
+    this.#state = { kind: "starting" };
+    try {
+      const host = await hostOf(services(() => this.#parts().admin));
+      this.#state = { kind: "starting", host };
+      const parts = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""));
+      this.#state = { kind: "starting", host, parts };
+      this.#stopping.signal.throwIfAborted();
+      const http = await serveHttp(handler(() => this.#parts().rooms));
+      this.#state = { kind: "starting", host, parts, http };
+      this.#stopping.signal.throwIfAborted();
+      this.#state = { kind: "serving", host, parts, http };
+      host.setServing();
+      parts.startBackground();
+      log.info("serving", { address: host.address, httpAddress: http.address });
+      return { address: host.address, httpAddress: http.address };
+    } catch (thrown) {
+      await this.#close(this.#state);
+      throw thrown;
+    }
+  }
+
+  /** Requests in flight finish within the grace, then what they left is settled. Never rejects; a second call waits for the first. */
+  stop(): Promise<void> {
+    this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    // A start under way sees the signal and closes what it opened.
+    await this.#started?.catch(() => undefined);
+    await this.#close(this.#state);
+  }
+
+  async #close(state: State): Promise<void> {
+    if (state.kind === "new" || state.kind === "stopped") {
+      this.#state = { kind: "stopped" };
+      return;
+    }
+    const { drainGraceMs } = this.#wiring;
+    await Promise.all([state.http?.drain(drainGraceMs), state.host?.drain(drainGraceMs)]);
+    this.#state = { kind: "stopped" };
+    await state.parts?.close();
+  }
+
+  #parts(): GatewayParts {
+    if (this.#state.kind === "serving") return this.#state.parts;
+    throw new ConcordError(this.#state.kind === "stopped" ? "DRAINING" : "STARTING", "this gateway does not serve now");
+  }
+}

@@ -1,0 +1,160 @@
+// A composed gateway on real sockets and a folder of its own, in this process.
+import { createHash } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { S3Client } from "@aws-sdk/client-s3";
+import { nodeHttpServer } from "@concord/adapter-http";
+import { openLevel } from "@concord/adapter-level";
+import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
+import type { KeyValue } from "@concord/ports";
+import { loadService } from "@concord/protos";
+import { bearer, grpcTransport } from "@concord/rpc";
+import type { Environment, HttpServer, LogFields } from "@concord/runtime";
+import { createMetrics, type MetricsRegistry } from "@concord/telemetry";
+import { S3Client as S3Client2024 } from "aws-sdk-client-s3-2024";
+import {
+  composeObjectGateway,
+  OBJECT_GATEWAY_METRICS,
+  objectGatewaySchema,
+  type ObjectGatewayConfig,
+  type ObjectGatewayService,
+} from "../index.ts";
+import type { AccessKey } from "./signing.ts";
+
+export const ANN: AccessKey = { accessKeyId: "ANNSKEY", secretAccessKey: "ann-has-a-secret", tenant: "ann" };
+export const BOB: AccessKey = { accessKeyId: "BOBSKEY", secretAccessKey: "bob-has-another", tenant: "bob" };
+export const OPERATOR = "operator-secret";
+
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+export interface GatewayOptions {
+  readonly config?: Partial<ObjectGatewayConfig>;
+  readonly http?: (server: HttpServer) => HttpServer;
+  readonly environment?: Partial<Environment>;
+}
+
+const ADMIN = loadService("concord.object.v1.ObjectAdminService");
+
+export class TestGateway {
+  readonly folder: string;
+  readonly lines: LogLine[] = [];
+  metrics!: MetricsRegistry;
+  service!: ObjectGatewayService;
+  /** "127.0.0.1:40123", of the S3 endpoint. */
+  address = "";
+  adminAddress = "";
+  #store: KeyValue | undefined;
+  readonly #options: GatewayOptions;
+  readonly #clients: { destroy(): void }[] = [];
+
+  constructor(folder: string, options: GatewayOptions) {
+    this.folder = folder;
+    this.#options = options;
+  }
+
+  static async start(options: GatewayOptions = {}): Promise<TestGateway> {
+    const gateway = new TestGateway(await mkdtemp(join(tmpdir(), "concord-object-gateway-")), options);
+    await gateway.start();
+    return gateway;
+  }
+
+  async start(): Promise<void> {
+    const config = objectGatewaySchema.parse({
+      dataFolder: this.folder,
+      accessKeys: [ANN, BOB],
+      operatorToken: OPERATOR,
+      drainGraceMs: 2000,
+      ...this.#options.config,
+    });
+    const log = this.#log();
+    this.metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS });
+    const transport = grpcTransport({ clock: nodeClock, log, metrics: this.metrics });
+    const environment = { ...nodeEnvironment({ transport, log, metrics: this.metrics, env: {} }), ...this.#options.environment };
+    const http = nodeHttpServer({ clock: nodeClock, log });
+    this.service = composeObjectGateway(config, {
+      environment,
+      disk: nodeDisk(this.folder),
+      http: this.#options.http?.(http) ?? http,
+      openKeyValue: async () => (this.#store = await openLevel(join(this.folder, "rows"))),
+    });
+    const addresses = await this.service.start();
+    this.address = addresses.httpAddress;
+    this.adminAddress = addresses.address;
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.#clients.splice(0)) client.destroy();
+    await this.service.stop();
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    await rm(this.folder, { recursive: true });
+  }
+
+  client(key: AccessKey = ANN): S3Client {
+    return this.#kept(new S3Client(this.#clientConfig(key)));
+  }
+
+  /** The last generation before checksums became the default. */
+  client2024(key: AccessKey = ANN): S3Client {
+    return this.#kept(new S3Client2024(this.#clientConfig(key)) as unknown as S3Client);
+  }
+
+  async admin<Response = Record<string, unknown>>(
+    method: string,
+    request: object = {},
+    token: string | undefined = OPERATOR,
+  ): Promise<Response> {
+    const channel = grpcTransport({ clock: nodeClock, log: this.#log(), metrics: this.metrics }).connect(this.adminAddress);
+    try {
+      return (await channel.unary(ADMIN[method]!, request, { timeoutMs: 10_000, metadata: bearer(token) })) as Response;
+    } finally {
+      channel.close();
+    }
+  }
+
+  /** All rows but those that a gateway writes by itself (its epoch, its worker id), and all files of pieces with their bytes. */
+  async contents(): Promise<readonly string[]> {
+    const entries = await this.#store!.range({ from: new Uint8Array(0), to: new Uint8Array(64).fill(0xff), limit: 1_000_000 });
+    const rows = entries.filter(({ key }) => !isOfEpochs(key)).map(({ key, value }) => `${hex(key)} ${sha256(value)}`);
+    return [...rows, ...(await filesOf(join(this.folder, "pieces")))];
+  }
+
+  #clientConfig({ accessKeyId, secretAccessKey }: AccessKey): object {
+    const credentials = { accessKeyId, secretAccessKey };
+    return { endpoint: `http://${this.address}`, region: "us-east-1", forcePathStyle: true, credentials, maxAttempts: 1 };
+  }
+
+  #kept<Client extends { destroy(): void }>(client: Client): Client {
+    this.#clients.push(client);
+    return client;
+  }
+
+  #log(): Environment["log"] {
+    const write =
+      (level: string) =>
+      (message: string, fields: LogFields = {}) =>
+        void this.lines.push({ level, message, fields });
+    return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+  }
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
+const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+/** In the system partition: epochs, instances and worker ids. */
+function isOfEpochs(key: Uint8Array): boolean {
+  return /^01000150|^0100015[12]/.test(hex(key));
+}
+
+async function filesOf(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return Promise.all(files.sort().map(async (file) => `${file} ${sha256(await readFile(file))}`));
+}
