@@ -149,7 +149,6 @@ async function run(constellation: Constellation, loop: Loop, { cycles, untilMs }
     const working = new AbortController();
     const work = subject.work(working.signal);
     const isReached = await Promise.race([down, sleep(REACH_MS, false, { ref: false })]);
-    subject.tally.inDoubt += subject.inFlight;
     if (node.exit !== undefined && node.exit.signal === null) throw new Error(`${subject.node} ended by itself\n${node.logTail()}`);
     power?.cut();
     await node.kill();
@@ -194,7 +193,7 @@ function problems(tally: Tally): number {
 function describe({ subject, cycles, powerCuts }: Loop): string {
   const { acknowledged, inDoubt, lost, leaked, dangling, duplicated } = subject.tally;
   return (
-    `${subject.node}: ${cycles} cycles (${powerCuts} power cuts), ${acknowledged} acknowledged, ${inDoubt} in doubt at a kill, ` +
+    `${subject.node}: ${cycles} cycles (${powerCuts} power cuts), ${acknowledged} acknowledged, ${inDoubt} in doubt, ` +
     `${lost} lost, ${leaked} leaked, ${dangling} dangling, ${duplicated} duplicated`
   );
 }

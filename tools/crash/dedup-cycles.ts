@@ -1,6 +1,7 @@
 // Producers of a dedup worker that is killed again and again, and what its output must be afterwards.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Constellation } from "../constellation/constellation.ts";
+import { isInDoubt } from "../demo/in-doubt.ts";
 import type { PlainGrpc, PlainService } from "../demo/plain-grpc.ts";
 import type { Subject, Tally } from "./subject.ts";
 
@@ -27,7 +28,6 @@ export class DedupSubject implements Subject {
   readonly #sent: string[] = [];
   readonly #seen = new Set<string>();
   readonly #next = new Map<number, bigint>();
-  inFlight = 0;
 
   constructor(constellation: Constellation, grpc: PlainGrpc) {
     this.#address = constellation.dedupWorkers[0]!;
@@ -55,15 +55,13 @@ export class DedupSubject implements Subject {
     const ingest = this.#grpc(this.#address, "concord.dedup.v1.IngestService");
     while (!signal.aborted) {
       const ids = this.#ids();
-      this.inFlight += ids.length;
       try {
         const { results } = await ingest.call<{ results: Result[] }>("Ingest", { messages: ids.map((id) => ({ id, value: VALUE })) });
         this.tally.acknowledged += results.length;
         for (const id of ids) this.#acknowledged.add(id);
-      } catch {
+      } catch (error) {
+        if (isInDoubt(error)) this.tally.inDoubt += ids.length;
         await sleep(10);
-      } finally {
-        this.inFlight -= ids.length;
       }
     }
     ingest.close();

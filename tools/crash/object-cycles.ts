@@ -15,6 +15,7 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Constellation } from "../constellation/constellation.ts";
 import type { PlainGrpc } from "../demo/plain-grpc.ts";
+import { isInDoubt } from "../demo/in-doubt.ts";
 import { s3Client } from "../demo/s3.ts";
 import type { Subject, Tally } from "./subject.ts";
 
@@ -44,7 +45,6 @@ export class ObjectSubject implements Subject {
   readonly #s3: S3Client;
   readonly #model: Possible[] = Array.from({ length: KEYS }, () => new Set([""]));
   #operations = 0;
-  inFlight = 0;
 
   constructor(constellation: Constellation, grpc: PlainGrpc) {
     this.#constellation = constellation;
@@ -113,8 +113,12 @@ export class ObjectSubject implements Subject {
   /** Until it is answered the key may hold the old or the new; answered, only the new. */
   async #inDoubt(possible: Possible, next: string, send: () => Promise<unknown>): Promise<void> {
     possible.add(next);
-    this.inFlight += 1;
-    await send().finally(() => (this.inFlight -= 1));
+    try {
+      await send();
+    } catch (error) {
+      if (isInDoubt(error)) this.tally.inDoubt += 1;
+      throw error;
+    }
     this.tally.acknowledged += 1;
     possible.clear();
     possible.add(next);

@@ -1,7 +1,7 @@
 /** What the loops found so far; all but the first two must stay 0. */
 export interface Tally {
   acknowledged: number;
-  /** Operations without an answer when the process was killed. */
+  /** Operations whose answer a kill took away. */
   inDoubt: number;
   lost: number;
   leaked: number;
@@ -16,8 +16,6 @@ export interface Subject {
   /** Projects whose kill points it passes. */
   readonly projects: readonly string[];
   readonly tally: Tally;
-  /** Operations sent and not answered now. */
-  readonly inFlight: number;
   prepare(): Promise<void>;
   /** Works until the signal is aborted, whether the process lives or not. */
   work(signal: AbortSignal): Promise<void>;

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Constellation } from "../constellation/constellation.ts";
 import { Latencies, type Verdict } from "./figures.ts";
+import { isInDoubt } from "./in-doubt.ts";
 import type { PlainGrpc, PlainService } from "./plain-grpc.ts";
 
 const WORKER = "dedup-worker-1";
@@ -25,8 +26,8 @@ interface Message {
 
 interface Run {
   readonly latencies: Latencies;
-  /** Messages sent and not answered. */
-  inFlight: number;
+  /** Messages whose answer the worker's death took away. */
+  inDoubt: number;
   repeated: number;
   readonly verdicts: Map<string, number>;
 }
@@ -35,7 +36,7 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   await constellation.process(WORKER).stop();
   await constellation.restart(WORKER, { CONCORD_KILL_POINT: DEDUP_KILL_POINT });
   const address = constellation.dedupWorkers[0]!;
-  const run: Run = { latencies: new Latencies(), inFlight: 0, repeated: 0, verdicts: new Map() };
+  const run: Run = { latencies: new Latencies(), inDoubt: 0, repeated: 0, verdicts: new Map() };
   const messages = allMessages();
   const startedAt = performance.now();
   const producing = Promise.all(
@@ -50,19 +51,19 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   const died = constellation
     .process(WORKER)
     .exited()
-    .then(() => run.inFlight);
-  const inDoubt = await Promise.race([died, sleep(KILL_WITHIN_MS, undefined, { ref: false })]);
-  const restarted = inDoubt === undefined ? undefined : constellation.restart(WORKER);
+    .then(() => true);
+  const isDead = await Promise.race([died, sleep(KILL_WITHIN_MS, false, { ref: false })]);
+  const restarted = isDead ? constellation.restart(WORKER) : undefined;
   await Promise.all([producing, restarted]);
   const seconds = (performance.now() - startedAt) / 1000;
-  if (inDoubt === undefined) return { held: false, line: `dedup: the kill point ${DEDUP_KILL_POINT} was not reached` };
+  if (!isDead) return { held: false, line: `dedup: the kill point ${DEDUP_KILL_POINT} was not reached` };
   const problem = await judge(grpc(address, "concord.dedup.v1.OutputService"), new Set(messages.map(({ id }) => id)));
   const verdicts = [...run.verdicts].map(([verdict, count]) => `${count} ${verdict.replace("VERDICT_", "").toLowerCase()}`).sort();
   const figures =
     `${messages.length} messages, ${DUPLICATES} of them duplicates, from ${PRODUCERS} producers in ${seconds.toFixed(1)} s, ` +
     `${Math.round(messages.length / seconds)} messages/s, per call of ${PER_CALL} ${run.latencies.text()}, ` +
-    `${inDoubt} in doubt when the worker was killed at ${DEDUP_KILL_POINT}, ${run.repeated} repeated; answers: ${verdicts.join(", ")}`;
-  if (inDoubt === 0) return { held: false, line: `dedup: ${figures}; nothing was in doubt at the kill: the run does not count` };
+    `${run.inDoubt} in doubt when the worker was killed at ${DEDUP_KILL_POINT}, ${run.repeated} repeated; answers: ${verdicts.join(", ")}`;
+  if (run.inDoubt === 0) return { held: false, line: `dedup: ${figures}; nothing was in doubt at the kill: the run does not count` };
   return { held: problem === undefined, line: `dedup: ${figures}; ${problem ?? "the output has each id exactly once"}` };
 }
 
@@ -97,7 +98,6 @@ async function produce(run: Run, ingest: PlainService, messages: readonly Messag
 async function send(run: Run, ingest: PlainService, messages: readonly Message[]): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const startedAt = performance.now();
-    run.inFlight += messages.length;
     try {
       const { results } = await ingest.call<{ results: { verdict: string }[] }>("Ingest", { messages });
       run.latencies.add(performance.now() - startedAt);
@@ -106,8 +106,7 @@ async function send(run: Run, ingest: PlainService, messages: readonly Message[]
     } catch (error) {
       if (attempt === TRIES_MAX) throw error;
       run.repeated += messages.length;
-    } finally {
-      run.inFlight -= messages.length;
+      if (isInDoubt(error)) run.inDoubt += messages.length;
     }
     await sleep(RETRY_MS);
   }

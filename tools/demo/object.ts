@@ -16,6 +16,7 @@ import {
 } from "@aws-sdk/client-s3";
 import type { Constellation } from "../constellation/constellation.ts";
 import { Latencies, type Verdict } from "./figures.ts";
+import { isInDoubt } from "./in-doubt.ts";
 import type { PlainGrpc, PlainService } from "./plain-grpc.ts";
 import { s3Client } from "./s3.ts";
 
@@ -37,8 +38,8 @@ const AHEAD_MS = 30 * 24 * 3_600_000;
 interface Run {
   readonly s3: S3Client;
   readonly latencies: Latencies;
-  /** Uploads sent and not answered. */
-  inFlight: number;
+  /** Requests that the gateway's death left without an answer. */
+  inDoubt: number;
   repeated: number;
 }
 
@@ -46,23 +47,23 @@ export async function objectScenario(constellation: Constellation, grpc: PlainGr
   await constellation.process(GATEWAY).stop();
   await constellation.restart(GATEWAY, { CONCORD_KILL_POINT: OBJECT_KILL_POINT });
   const [endpoint, key] = [constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!];
-  const run: Run = { s3: s3Client(endpoint, key), latencies: new Latencies(), inFlight: 0, repeated: 0 };
+  const run: Run = { s3: s3Client(endpoint, key), latencies: new Latencies(), inDoubt: 0, repeated: 0 };
   try {
     await run.s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
     const files = new Map(projectFiles().map((file) => [file, readFileSync(join(ROOT, file))]));
     const big = bigFile();
     const startedAt = performance.now();
     const uploading = Promise.all([uploadTree(run, files), uploadInParts(run, big)]);
-    const inDoubt = await restartAfterKill(constellation, run);
+    const died = await restartAfterKill(constellation);
     await uploading;
     const seconds = (performance.now() - startedAt) / 1000;
-    if (inDoubt === undefined) return { held: false, line: `object: the kill point ${OBJECT_KILL_POINT} was not reached` };
+    if (!died) return { held: false, line: `object: the kill point ${OBJECT_KILL_POINT} was not reached` };
     const expected = new Map([...files, [BIG_KEY, big]]);
     const problem = (await differences(run.s3, expected)) ?? (await leftovers(constellation, grpc));
     const figures =
       `${files.size} files and ${big.length / MIB} MiB in parts in ${seconds.toFixed(1)} s, ${run.latencies.text()}, ` +
-      `${inDoubt} in doubt when the gateway was killed at ${OBJECT_KILL_POINT}, ${run.repeated} repeated`;
-    if (inDoubt === 0) return { held: false, line: `object: ${figures}; nothing was in doubt at the kill: the run does not count` };
+      `${run.inDoubt} in doubt when the gateway was killed at ${OBJECT_KILL_POINT}, ${run.repeated} repeated`;
+    if (run.inDoubt === 0) return { held: false, line: `object: ${figures}; nothing was in doubt at the kill: the run does not count` };
     return {
       held: problem === undefined,
       line: `object: ${figures}; ${problem ?? `all read back byte-exact; ${await gone(constellation, grpc)}`}`,
@@ -118,7 +119,6 @@ async function uploadInParts(run: Run, bytes: Buffer): Promise<void> {
 async function tried<Answer>(run: Run, send: () => Promise<Answer>): Promise<Answer> {
   for (let attempt = 1; ; attempt += 1) {
     const startedAt = performance.now();
-    run.inFlight += 1;
     try {
       const answer = await send();
       run.latencies.add(performance.now() - startedAt);
@@ -127,22 +127,21 @@ async function tried<Answer>(run: Run, send: () => Promise<Answer>): Promise<Ans
       const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
       if (attempt === TRIES_MAX || (status !== undefined && status < 500)) throw error;
       run.repeated += 1;
-    } finally {
-      run.inFlight -= 1;
+      if (isInDoubt(error)) run.inDoubt += 1;
     }
     await sleep(RETRY_MS);
   }
 }
 
-/** How many uploads were in doubt when the gateway died; undefined when it did not die. */
-async function restartAfterKill(constellation: Constellation, run: Run): Promise<number | undefined> {
+/** False: the gateway did not die in time. */
+async function restartAfterKill(constellation: Constellation): Promise<boolean> {
   const died = constellation
     .process(GATEWAY)
     .exited()
-    .then(() => run.inFlight);
-  const inDoubt = await Promise.race([died, sleep(KILL_WITHIN_MS, undefined, { ref: false })]);
-  if (inDoubt !== undefined) await constellation.restart(GATEWAY);
-  return inDoubt;
+    .then(() => true);
+  const isDead = await Promise.race([died, sleep(KILL_WITHIN_MS, false, { ref: false })]);
+  if (isDead) await constellation.restart(GATEWAY);
+  return isDead;
 }
 
 async function differences(s3: S3Client, expected: ReadonlyMap<string, Buffer>): Promise<string | undefined> {
