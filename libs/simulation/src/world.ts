@@ -1,10 +1,11 @@
 // One turn of the host's own loop after each event settles every promise (I6); no time is read from it.
 // oxlint-disable-next-line concord/no-ambient
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { assert, type Disk, type Environment } from "@concord/runtime";
+import { assert, type Disk, type Environment, type HttpServer } from "@concord/runtime";
 import type { KeyValue } from "@concord/ports";
 import { SimDisk, type CrashMode } from "./disk.ts";
 import type { Fault } from "./fault-plan.ts";
+import { simulatedHttp } from "./http.ts";
 import { injectFault } from "./inject-fault.ts";
 import { describeError, Incarnation, simulatedEnvironment, type HardwareClock, type Witness } from "./incarnation.ts";
 import { CALM_NETWORK, type NetworkProfile } from "./links.ts";
@@ -41,6 +42,8 @@ export interface NodeHost {
   readonly disk: Disk;
   /** Files on a disk that `World.sharedDisk` declared for this node. */
   sharedDisk(name: string): Disk;
+  /** Serves HTTP on the simulated network; `simulatedHttpClient` is the other side. */
+  readonly http: HttpServer;
   /** The process ends by its own decision; a supervisor starts it again after a while. */
   exit(reason: string): void;
 }
@@ -394,16 +397,18 @@ export class World {
   }
 
   #boot(node: SimNode, incarnation: Incarnation): void {
+    const env = simulatedEnvironment({
+      incarnation,
+      scheduler: this.#scheduler,
+      random: this.random(`process:${incarnation.name}`),
+      hardware: node.hardware,
+      transport: this.network.transport(incarnation),
+      witness: this.#witness,
+    });
     const host: NodeHost = {
       name: node.name,
-      env: simulatedEnvironment({
-        incarnation,
-        scheduler: this.#scheduler,
-        random: this.random(`process:${incarnation.name}`),
-        hardware: node.hardware,
-        transport: this.network.transport(incarnation),
-        witness: this.#witness,
-      }),
+      env,
+      http: simulatedHttp(env),
       openKeyValue: (store) => node.disk.open(store, incarnation),
       disk: node.disk.files.diskOf(incarnation),
       sharedDisk: (name) => {
