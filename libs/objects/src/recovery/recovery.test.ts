@@ -1,0 +1,443 @@
+// Recovery by its decision tables (README), one test per row; then zombies, two recoveries at once, crashes inside.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { oidOf, parseOid, type Oid } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import {
+  begin,
+  bytes,
+  codeOf,
+  complete,
+  faults,
+  get,
+  openGateway,
+  openWorld,
+  part,
+  put,
+  quiesce,
+  remove,
+  restart,
+  turns,
+  type Gateway,
+  type World,
+} from "../test/gateway.ts";
+import { isRecovered, listEpochs, readEpoch } from "../reservation/epoch-row.ts";
+import { decodeRow, referencesOf } from "../row-codec.ts";
+import { headerKey, headKey, SYSTEM_PARTITION } from "../row-keys.ts";
+import { DECIDE_ATTEMPTS_MAX } from "./limits.ts";
+import { recoverEpoch } from "./recover-epoch.ts";
+import { EPOCH_DEAD_AFTER_MS } from "./limits.ts";
+
+const PARTITION = "photos/0";
+const A_DAY_MS = 24 * 3600_000;
+
+/** A piece that some upload left, sealed or not. */
+async function leave(
+  world: World,
+  oid: Oid,
+  key: string,
+  how: "sealed" | "open",
+  part?: { uploadId: bigint; number: number },
+): Promise<void> {
+  const writer = await world.data.create(oid, { bucket: "photos", key, part, guid: 7n });
+  await writer.write(new Uint8Array([1, 2, 3]));
+  if (how === "sealed") await writer.seal();
+}
+
+/** The names of the dead gateway's epoch that no upload took. */
+const NAME = 500;
+
+/** A gateway that has died after it took some names, and one of another name that recovers it. */
+async function afterDeath(): Promise<{ world: World; dead: Gateway; epoch: number; by: Gateway }> {
+  const { world, gateway } = await openWorld();
+  const by = await openGateway(world, { instance: "two" });
+  return { world, dead: gateway, epoch: gateway.journal.epoch, by };
+}
+
+const garbageIn = (world: World, partition: string): readonly Oid[] =>
+  world.metadata.contents(partition).flatMap((row) => {
+    const decoded = decodeRow(row.value);
+    return decoded.kind === "garbage" ? referencesOf(decoded).oids : [];
+  });
+
+const headerVersion = async (world: World): Promise<bigint> => (await world.metadata.read(PARTITION, [headerKey()]))[0]!.version.commit;
+
+test("[OGD6] table, no piece: absent, whatever was reserved", async () => {
+  const { dead, epoch, by } = await afterDeath();
+  dead.kill();
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual(report, { epoch, referenced: 0, collected: 0, absent: 1024, undecided: 0, finished: true });
+});
+
+test("[OGD3] table, no whole description: garbage where it is always found, no fence", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "open");
+  dead.kill();
+  world.data = world.data.crash(() => "bare");
+  const before = await headerVersion(world);
+  assert.equal((await recoverEpoch(by.context, epoch)).collected, 1);
+  assert.deepEqual(garbageIn(world, SYSTEM_PARTITION), [oidOf(epoch, NAME)]);
+  assert.equal(await headerVersion(world), before);
+  await quiesce(by);
+  assert.deepEqual(world.data.contents(), []);
+});
+
+test("[OGD1] table, the head names it: nothing to do; also when its tags changed since, and under any other version", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await put(dead, "k", bytes("v"));
+  await dead.store.setObjectTags("photos", "k", { t: "1" });
+  dead.kill();
+  await by.store.setObjectTags("photos", "k", { t: "2" });
+  assert.equal((await recoverEpoch(by.context, epoch)).referenced, 1);
+  await quiesce(by);
+  assert.equal(await get(by, "k"), bytes("v"));
+  assert.deepEqual(garbageIn(world, PARTITION), []);
+});
+
+test("[OGD1] table, a part row names it: nothing to do, completed or not: finished parts are never lost [OG15]", async () => {
+  const { dead, epoch, by } = await afterDeath();
+  const done = await begin(dead, "done");
+  await part(dead, "done", done, 1, bytes("1"));
+  await complete(dead, "done", done, [{ number: 1, content: bytes("1") }]);
+  const open = await begin(dead, "open");
+  await part(dead, "open", open, 1, bytes("2"));
+  dead.kill();
+  assert.equal((await recoverEpoch(by.context, epoch)).referenced, 2);
+  await quiesce(by);
+  assert.equal(await get(by, "done"), bytes("1"));
+  await complete(by, "open", open, [{ number: 1, content: bytes("2") }]);
+  assert.equal(await get(by, "open"), bytes("2"));
+});
+
+test("table, a garbage row names it: nothing is written", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  const first = put(dead, "first", bytes("0"));
+  await put(dead, "k", bytes("1"));
+  await first;
+  await put(dead, "k", bytes("2"));
+  await remove(dead, "k");
+  dead.kill();
+  const rows = world.metadata.contents(PARTITION);
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual([report.referenced, report.collected], [1, 2]);
+  assert.deepEqual(world.metadata.contents(PARTITION), rows);
+});
+
+for (const how of ["sealed", "open"] as const) {
+  test(`[OG4] table, nothing names it, ${how}: fence and garbage in one commit`, async () => {
+    const { world, dead, epoch, by } = await afterDeath();
+    await put(dead, "k", bytes("kept"));
+    await leave(world, oidOf(epoch, NAME), "k", how);
+    dead.kill();
+    const before = await headerVersion(world);
+    const commits: string[] = [];
+    world.metadata.fate = ({ partition, writes }) => {
+      commits.push(
+        `${partition}: ${writes.map((write) => (write.kind === "put" ? decodeRow(write.row.value).kind : write.kind)).join("+")}`,
+      );
+      return "answered";
+    };
+    const report = await recoverEpoch(by.context, epoch);
+    assert.deepEqual([report.referenced, report.collected, report.absent], [1, 1, 1022]);
+    assert.deepEqual(commits, [": epoch", `${PARTITION}: garbage+header`, ": epoch"]);
+    assert.ok((await headerVersion(world)) > before);
+    await quiesce(by);
+    assert.equal(world.data.contents().length, 1);
+    assert.equal(await get(by, "k"), bytes("kept"));
+  });
+}
+
+test("[OG8] table, an older or newer row is there: it names another piece: garbage, the row stays", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "sealed", { uploadId: 9n, number: 1 });
+  await leave(world, oidOf(epoch, NAME + 1), "k", "sealed");
+  dead.kill();
+  await put(by, "k", bytes("newer"));
+  assert.equal((await recoverEpoch(by.context, epoch)).collected, 2);
+  await quiesce(by);
+  assert.equal(await get(by, "k"), bytes("newer"));
+  assert.deepEqual(await faults(by), []);
+});
+
+test("table, the bucket is gone, or closed: garbage in the system partition, no fence", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "sealed");
+  dead.kill();
+  await by.store.deleteBucket("photos");
+  assert.equal((await recoverEpoch(by.context, epoch)).collected, 1);
+  assert.deepEqual(garbageIn(world, SYSTEM_PARTITION), [oidOf(epoch, NAME)]);
+  const report = await by.collector.runAhead(2 * A_DAY_MS);
+  assert.deepEqual([report.pieces, report.bucketsForgotten], [1, 1]);
+  await by.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
+  assert.deepEqual(await faults(by), []);
+});
+
+test("table, a row changes between read and commit: read again, and decided by what is there then", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "sealed");
+  dead.kill();
+  let changed = 0;
+  world.metadata.before = async (operation, partition) => {
+    if (operation !== "commit" || partition !== PARTITION || changed > 0) return;
+    changed += 1;
+    await put(by, "k", "small");
+  };
+  assert.equal((await recoverEpoch(by.context, epoch)).collected, 1);
+  assert.equal(changed, 1);
+  assert.equal(await get(by, "k"), "small");
+});
+
+for (const fate of ["applied", "lost", "late"] as const) {
+  test(`table, the answer is lost (${fate}): looked at again; garbage once, and the epoch is done`, async () => {
+    const { world, dead, epoch, by } = await afterDeath();
+    await leave(world, oidOf(epoch, NAME), "k", "sealed");
+    dead.kill();
+    let times = 0;
+    world.metadata.fate = ({ partition }) => (partition === PARTITION && (times += 1) <= 2 ? fate : "answered");
+    const report = await recoverEpoch(by.context, epoch);
+    assert.deepEqual([report.collected, report.undecided, report.finished], [1, 0, true]);
+    world.metadata.applyLate();
+    await quiesce(by);
+    assert.deepEqual(world.data.contents(), []);
+    assert.deepEqual(await faults(by), []);
+  });
+}
+
+test("table, the answer stays lost: undecided; the epoch stays for the next run, and nothing was removed", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "sealed");
+  dead.kill();
+  let times = 0;
+  world.metadata.fate = ({ partition }) => {
+    if (partition !== PARTITION) return "answered";
+    times += 1;
+    return "lost";
+  };
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual([report.undecided, report.finished, times], [1, false, DECIDE_ATTEMPTS_MAX]);
+  world.metadata.nextFates();
+  assert.deepEqual(
+    (await by.recovery.runOnce()).epochs.map(({ collected, finished }) => [collected, finished]),
+    [[1, true]],
+  );
+});
+
+test("table, the row can not be read: undecided, reported, the piece stays", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "sealed");
+  dead.kill();
+  const version = { commit: 1n, guid: 1n };
+  await world.metadata.commit({
+    partition: PARTITION,
+    conditions: [],
+    writes: [{ kind: "put", row: { key: headKey("k"), version, value: new Uint8Array([250, 1, 2]) } }],
+  });
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual([report.undecided, report.finished], [1, false]);
+  assert.equal(world.data.contents().length, 1);
+});
+
+test("epochs table: own: left alone; recovered: left alone; older of the same name and closed ones: at once", async () => {
+  const { world, gateway: first } = await openWorld();
+  const second = await restart(first);
+  assert.deepEqual(
+    (await second.recovery.runOnce()).epochs.map(({ epoch }) => epoch),
+    [first.journal.epoch],
+  );
+  assert.deepEqual((await second.recovery.runOnce()).epochs, [], "it is recovered, and the own one stays open");
+  const third = await openGateway(world, { instance: "two" });
+  second.kill();
+  const held = (await readEpoch(world.metadata, second.journal.epoch))!;
+  assert.equal(held.row.closed, false);
+  assert.deepEqual((await third.recovery.runOnce()).epochs, [], "another's, maybe alive");
+});
+
+test("[OGD3] epochs table: another's: left alone while its row changes, taken for dead when it does not", async () => {
+  const { world, gateway } = await openWorld();
+  const other = await openGateway(world, { instance: "two" });
+  const runs = async (): Promise<number> => (await other.recovery.runOnce()).epochs.length;
+  assert.equal(await runs(), 0);
+  await world.clock.advance(EPOCH_DEAD_AFTER_MS);
+  assert.equal(await runs(), 0, "it writes its row every ten seconds");
+  gateway.kill();
+  await world.clock.advance(EPOCH_DEAD_AFTER_MS - 1000);
+  assert.equal(await runs(), 0);
+  await world.clock.advance(1000);
+  assert.equal(await runs(), 1);
+});
+
+test("epochs table: another's without reservation: only its own journal knows it", async () => {
+  const { world, gateway } = await openWorld({ mode: "per-transaction" });
+  const other = await openGateway(world, { instance: "two" });
+  gateway.kill();
+  await other.recovery.runOnce();
+  await world.clock.advance(2 * EPOCH_DEAD_AFTER_MS);
+  assert.deepEqual((await other.recovery.runOnce()).epochs, []);
+});
+
+/** Holds the commits to the bucket's partition that this call makes first. */
+function holdCommit(world: World): { readonly arrived: Promise<void>; readonly release: () => void } {
+  const arrived = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  let armed = true;
+  world.metadata.before = async (operation, partition) => {
+    if (!armed || operation !== "commit" || partition !== PARTITION) return;
+    armed = false;
+    arrived.resolve();
+    await gate.promise;
+  };
+  return { arrived: arrived.promise, release: gate.resolve };
+}
+
+test("[OGD3] zombie: paused before its commit, recovered and collected by another, wakes: refused, nothing dangles, and it goes on", async () => {
+  const { world, dead: paused, by } = await afterDeath();
+  await put(paused, "k", bytes("old"));
+  const { arrived, release } = holdCommit(world);
+  const zombie = codeOf(put(paused, "k", bytes("zombie")));
+  await arrived;
+  await quiesce(by);
+  assert.equal(world.data.contents().length, 1, "its piece is gone");
+  release();
+  assert.equal(await zombie, "EPOCH_FENCED");
+  assert.equal(await get(by, "k"), bytes("old"));
+  await put(paused, "k", bytes("again"));
+  assert.equal(await get(by, "k"), bytes("again"));
+  assert.deepEqual(await faults(by), []);
+  assert.equal((await listEpochs(world.metadata)).length, 3, "it has a new epoch");
+});
+
+test("[OGD3] zombie: a part: refused the same way, and the upload goes on", async () => {
+  const { world, dead: paused, by } = await afterDeath();
+  const uploadId = await begin(paused, "k");
+  const { arrived, release } = holdCommit(world);
+  const zombie = codeOf(part(paused, "k", uploadId, 1, bytes("zombie")));
+  await arrived;
+  await quiesce(by);
+  release();
+  assert.equal(await zombie, "EPOCH_FENCED");
+  await part(paused, "k", uploadId, 1, bytes("again"));
+  await complete(by, "k", uploadId, [{ number: 1, content: bytes("again") }]);
+  assert.deepEqual(await faults(by), []);
+});
+
+test("[OGD3] zombie: wakes while its epoch is being recovered, before the row is read: it is referenced, and stays", async () => {
+  const { world, dead: paused, epoch, by } = await afterDeath();
+  const { arrived, release } = holdCommit(world);
+  const zombie = put(paused, "k", bytes("zombie"));
+  await arrived;
+  const listing = Promise.withResolvers<void>();
+  world.data.before = async (operation) => {
+    if (operation !== "inspect") return;
+    release();
+    await zombie.catch(() => undefined);
+    listing.resolve();
+  };
+  const report = await recoverEpoch(by.context, epoch);
+  await listing.promise;
+  assert.equal(report.referenced, 1);
+  await quiesce(by);
+  assert.equal(await get(by, "k"), bytes("zombie"));
+});
+
+test("[OGD3] zombie: writing data while its epoch is closed: the piece is garbage, the upload refused", async () => {
+  const { world, dead: paused, epoch, by } = await afterDeath();
+  const gate = Promise.withResolvers<void>();
+  const writing = Promise.withResolvers<void>();
+  world.data.before = async (operation) => {
+    if (operation !== "write") return;
+    writing.resolve();
+    await gate.promise;
+  };
+  const zombie = codeOf(put(paused, "k", bytes("zombie")));
+  await writing.promise;
+  assert.equal((await recoverEpoch(by.context, epoch)).collected, 1);
+  gate.resolve();
+  assert.equal(await zombie, "EPOCH_FENCED");
+  await quiesce(by);
+  assert.deepEqual(world.data.contents(), []);
+});
+
+test("[OG9] two gateways recover the same epoch at once while others write: the same result as one", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  const third = await openGateway(world, { instance: "three" });
+  await put(dead, "kept", bytes("kept"));
+  for (let at = 0; at < 250; at += 1) await leave(world, oidOf(epoch, NAME + at), `k${at % 7}`, "sealed");
+  dead.kill();
+  const writes = Array.from({ length: 20 }, (_, at) => put(third, `k${at % 7}`, bytes(`v${at}`)));
+  const reports = await Promise.all([recoverEpoch(by.context, epoch), recoverEpoch(third.context, epoch)]);
+  await Promise.all(writes);
+  for (const report of reports) assert.deepEqual([report.undecided, report.finished], [0, true]);
+  await by.collector.runAhead(A_DAY_MS);
+  assert.equal(world.data.contents().length, 8);
+  assert.deepEqual(await faults(by), []);
+});
+
+const RECOVERY_POINTS = [
+  "recovery:after-close-row",
+  "recovery:after-close-epoch",
+  "recovery:before-garbage",
+  "recovery:after-garbage",
+  "recovery:after-page",
+  "recovery:after-mark",
+];
+
+for (const point of RECOVERY_POINTS) {
+  test(`[OG18] recovery dies at ${point}: run again: the same result`, async () => {
+    const { world, dead, epoch } = await afterDeath();
+    await put(dead, "kept", bytes("kept"));
+    for (let at = 0; at < 150; at += 1) await leave(world, oidOf(epoch, NAME + at), "k", at % 2 === 0 ? "sealed" : "open");
+    dead.kill();
+    const dying = await openGateway(world, { killPoint: (name, { die }) => (name === point ? die() : undefined) });
+    await Promise.race([dying.recovery.runOnce().catch(() => undefined), dying.killed]);
+    assert.ok(dying.isDead(), "the point is on the way");
+    const next = await restart(dying);
+    await quiesce(next);
+    assert.deepEqual(
+      world.data.contents().map(({ oid }) => parseOid(oid).sequence < NAME),
+      [true],
+    );
+    assert.equal(await get(next, "kept"), bytes("kept"));
+    assert.ok((await listEpochs(world.metadata)).every(({ row }) => isRecovered(row) || next.journal.isOwn(row.epoch)));
+  });
+}
+
+test("[OGD2] resolver: a commit in doubt longer than its request: decided in the background, its name is free again", async () => {
+  const { world, gateway } = await openWorld();
+  world.metadata.nextFates("late");
+  let down = false;
+  world.metadata.before = (operation) => {
+    if (operation === "commit" && !down) down = true;
+    else if (down) throw new ConcordError("STORE_FAILED", "the store is away", { applied: "no" });
+  };
+  assert.equal(await codeOf(put(gateway, "k", bytes("v"))), "OUTCOME_UNKNOWN");
+  assert.equal(gateway.resolver.size, 1);
+  assert.equal(await gateway.resolver.resolveNow(), 1, "the store is still away");
+  world.metadata.before = () => undefined;
+  assert.equal(await gateway.resolver.resolveNow(), 0);
+  assert.equal(world.metadata.applyLate(), 0, "the fence holds");
+  assert.equal(await get(gateway, "k"), undefined);
+  await gateway.collector.runAhead(A_DAY_MS);
+  assert.deepEqual(world.data.contents(), []);
+  await gateway.journal.stop();
+  assert.ok(isRecovered((await readEpoch(world.metadata, gateway.journal.epoch))!.row), "nothing is unresolved");
+});
+
+test("[OGD2] resolver: stops with a commit in doubt: its epoch stays for recovery", async () => {
+  const { world, gateway } = await openWorld();
+  world.metadata.nextFates("applied");
+  let down = false;
+  world.metadata.before = (operation) => {
+    if (operation === "commit" && !down) down = true;
+    else if (down) throw new ConcordError("STORE_FAILED", "the store is away", { applied: "no" });
+  };
+  assert.equal(await codeOf(put(gateway, "k", bytes("v"))), "OUTCOME_UNKNOWN");
+  await gateway.resolver.stop();
+  world.metadata.before = () => undefined;
+  await gateway.journal.stop();
+  const { row } = (await readEpoch(world.metadata, gateway.journal.epoch))!;
+  assert.deepEqual([row.closed, row.lowWater], [false, 0]);
+  const next = await restart(gateway);
+  await turns();
+  assert.equal((await next.recovery.runOnce()).epochs[0]!.referenced, 1);
+  assert.equal(await get(next, "k"), bytes("v"));
+});
