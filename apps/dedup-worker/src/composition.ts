@@ -1,0 +1,113 @@
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
+import { openLevel } from "@concord/adapter-level";
+import { tokensOf } from "@concord/config";
+import {
+  createPartitionWorker,
+  ID_HEADER,
+  type IdHash,
+  type PartitionWorker,
+  type WorkerDependencies,
+  type WorkerOptions,
+} from "@concord/dedup";
+import type { KeyValue, MessageLog } from "@concord/ports";
+import { startHost, tokenAuthenticator } from "@concord/rpc";
+import { toHex, type Disk, type Environment } from "@concord/runtime";
+import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
+import type { DedupWorkerConfig } from "./config.ts";
+import { idSourceOf } from "./ingest/id-source.ts";
+import { Ingest } from "./ingest/ingest.ts";
+import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, WINDOW_RUNS } from "./limits.ts";
+import { Partitions } from "./partitions/partitions.ts";
+import { defineServices } from "./rpc/services.ts";
+import { DedupWorkerService, partsOf, type Store } from "./service.ts";
+import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
+import { folderStores } from "./store/window-stores.ts";
+
+const INCARNATION_BYTES = 8;
+const ID_HASH_BYTES = 16;
+
+export interface DedupWorkerHost {
+  readonly environment: Environment;
+  /** The data folder. */
+  readonly disk: Disk;
+  /** Stores by folder in the data folder; level stores when not given. */
+  readonly openKeyValue?: (folder: string) => Promise<KeyValue>;
+  /** Instead of the embedded log. */
+  readonly openMessages?: () => Promise<MessageLog>;
+  /** Instead of the partitions' real workers. */
+  readonly openWorker?: (options: WorkerOptions, dependencies: WorkerDependencies) => PartitionWorker;
+}
+
+/** The only place that knows every adapter of a dedup-worker. */
+export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerHost): DedupWorkerService {
+  const { environment } = host;
+  const { clock, log, transport, checksum } = environment;
+  const authenticator = tokenAuthenticator(tokensOf(config));
+  const openKeyValue = host.openKeyValue ?? ((folder: string) => openLevel(join(config.dataFolder, folder)));
+  return new DedupWorkerService({
+    log,
+    drainGraceMs: config.drainGraceMs,
+    services: (store) => defineServices(partsOf(environment, store), authenticator),
+    host: (services) => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
+    openMeta: async () => {
+      // Opening it takes the lock: one process at a time has the data folder.
+      const meta = await openKeyValue("meta");
+      try {
+        await checkLayout(meta, config.partitions, checksum);
+        return meta;
+      } catch (thrown) {
+        await meta.close();
+        throw thrown;
+      }
+    },
+    openMessages: () => host.openMessages!(),
+    openStore: (meta, messages) => openStore(config, host, openKeyValue, meta, messages),
+  });
+}
+
+function openStore(
+  config: DedupWorkerConfig,
+  host: DedupWorkerHost,
+  openKeyValue: (folder: string) => Promise<KeyValue>,
+  meta: KeyValue,
+  messages: MessageLog,
+): Store {
+  const { environment, disk } = host;
+  const { clock, log, metrics, random } = environment;
+  const source = idSourceOf(config.idSource);
+  // Names this life to the log: no two that run at once are the same.
+  const owner = `${config.nodeName}/${toHex(random.bytes(INCARNATION_BYTES))}`;
+  const open = host.openWorker ?? createPartitionWorker;
+  const workers = Array.from({ length: config.partitions }, (_, partition) =>
+    open(
+      {
+        partition,
+        owner,
+        idSource: { kind: "header", name: ID_HEADER },
+        missingId: pipelinePolicy(source, config.missingId),
+        page: { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
+        window: {
+          layout: "generations",
+          idsPerRun: Math.ceil(config.windowIdsMax / WINDOW_RUNS),
+          runsMax: WINDOW_RUNS,
+          windowMs: config.windowMaxAgeMs,
+        },
+      },
+      { log: messages, stores: folderStores(disk, `window/${partition}`, openKeyValue), hash: idHash, environment },
+    ),
+  );
+  const partitions = new Partitions({ workers, clock, log, metrics });
+  const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
+  return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, environment }) };
+}
+
+/** Ids for messages without one; their high-water mark lies beside the logs. */
+function guidsOf(config: DedupWorkerConfig, { clock }: Environment, meta: KeyValue): GuidSource {
+  const put = (key: Uint8Array, value: Uint8Array): Promise<void> => meta.batch([{ kind: "put", key, value }], { sync: true });
+  const mark = storedMark({ get: (key) => meta.get(key), put }, ID_MARK_KEY);
+  return openGuidSource({ workerId: config.snowflakeWorkerId, clock, mark });
+}
+
+const idHash: IdHash = (key, bytes) => createHmac("sha256", key).update(bytes).digest().subarray(0, ID_HASH_BYTES);

@@ -1,0 +1,49 @@
+import { serverShape, z } from "@concord/config";
+import { WORKER_ID_MAX } from "@concord/snowflake";
+import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
+import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN } from "./limits.ts";
+
+/** Every key of a dedup-worker. */
+export const dedupWorkerSchema = z.strictObject({
+  ...serverShape,
+  nodeName: z.string().min(1).max(64).default("dedup-worker").describe("this worker's name"),
+  dataFolder: z.string().min(1).default("./.concord/dedup-worker").describe("folder of the logs and the window; one process at a time"),
+  partitions: z
+    .number()
+    .int()
+    .min(1)
+    .max(PARTITIONS_MAX)
+    .default(4)
+    .describe("partitions of input and output; fixed when the data folder is made, since an id's partition follows from it"),
+  windowIdsMax: z
+    .number()
+    .int()
+    .min(WINDOW_IDS_MIN)
+    .max(WINDOW_IDS_MAX)
+    .default(4_000_000)
+    .describe("ids a partition remembers, oldest forgotten first; 16 bytes on disk and 2 to 8 in memory each"),
+  windowMaxAgeMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(28 * 86_400_000)
+    .describe("ids older than this are forgotten; 0 = only windowIdsMax counts"),
+  idSource: z
+    .string()
+    .regex(ID_SOURCE_PATTERN, "expected none, key, content, header:NAME or json:NAME.NAME")
+    .default("none")
+    .describe("where the id of a message without one is found: none, key, content, header:NAME or json:NAME.NAME"),
+  missingId: z
+    .enum(["make", "pass", "hash", "dead-letter"])
+    .default("make")
+    .describe("a message whose id is not found gets a new one, is passed on, is known by its content, or goes to the dead letters"),
+  snowflakeWorkerId: z
+    .number()
+    .int()
+    .min(0)
+    .max(WORKER_ID_MAX)
+    .default(0)
+    .describe("worker id in the ids made here; several workers differ"),
+});
+
+export type DedupWorkerConfig = z.output<typeof dedupWorkerSchema>;

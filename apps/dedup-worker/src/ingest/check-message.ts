@@ -1,0 +1,68 @@
+import type { MessageHeader, NewMessage } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import {
+  HEADER_NAME_BYTES_MAX,
+  HEADER_VALUE_BYTES_MAX,
+  HEADERS_MAX,
+  ID_BYTES_MAX,
+  INGEST_BYTES_MAX,
+  INGEST_MESSAGES_MAX,
+  KEY_BYTES_MAX,
+  RESERVED_HEADER_PREFIX,
+  TIMESTAMP_MS_MAX,
+} from "../limits.ts";
+import { checkLimit, malformed, type WireHeader, type WireMessage } from "../rpc/wire.ts";
+
+/** A message that may be ingested. */
+export interface CheckedMessage extends NewMessage {
+  /** Undefined: it came without one. */
+  readonly id: Uint8Array | undefined;
+  readonly bytes: number;
+}
+
+/** MALFORMED_REQUEST, LIMIT_EXCEEDED, TIMESTAMP_OUT_OF_RANGE: then no message of the call is taken. */
+export function checkedMessages(messages: readonly WireMessage[], nowMs: number): CheckedMessage[] {
+  if (messages.length === 0) throw malformed("there are no messages");
+  checkLimit(messages.length, INGEST_MESSAGES_MAX, "INGEST_MESSAGES_MAX", "messages");
+  let bytes = 0;
+  return messages.map((message, at) => {
+    const checked = checkedMessage(message, at, nowMs);
+    bytes += checked.bytes;
+    checkLimit(bytes, INGEST_BYTES_MAX, "INGEST_BYTES_MAX", "bytes of all messages");
+    return checked;
+  });
+}
+
+/** An id's bytes. */
+export function checkedId(id: string): Uint8Array {
+  const bytes = new TextEncoder().encode(checkedText(id, "the id"));
+  checkLimit(bytes.length, ID_BYTES_MAX, "ID_BYTES_MAX", "bytes of an id");
+  return bytes;
+}
+
+function checkedMessage({ id, value, key, headers, timestampMs }: WireMessage, at: number, nowMs: number): CheckedMessage {
+  checkLimit(key.length, KEY_BYTES_MAX, "KEY_BYTES_MAX", `bytes of the key of message ${at}`);
+  checkLimit(headers.length, HEADERS_MAX, "HEADERS_MAX", `headers of message ${at}`);
+  if (timestampMs < 0n || timestampMs > TIMESTAMP_MS_MAX) {
+    throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `the timestamp of message ${at} is no time`);
+  }
+  const idBytes = id === "" ? undefined : checkedId(id);
+  const checked = headers.map((header) => checkedHeader(header, at));
+  const bytes = checked.reduce((sum, header) => sum + header.bytes, (idBytes?.length ?? 0) + value.length + key.length);
+  return { id: idBytes, value, key, headers: checked, timestampMs: timestampMs === 0n ? Math.floor(nowMs) : Number(timestampMs), bytes };
+}
+
+function checkedHeader({ name, value }: WireHeader, at: number): MessageHeader & { readonly bytes: number } {
+  if (name === "") throw malformed(`a header of message ${at} has no name`);
+  const nameBytes = new TextEncoder().encode(checkedText(name, "a header's name")).length;
+  checkLimit(nameBytes, HEADER_NAME_BYTES_MAX, "HEADER_NAME_BYTES_MAX", `bytes of a header's name of message ${at}`);
+  checkLimit(value.length, HEADER_VALUE_BYTES_MAX, "HEADER_VALUE_BYTES_MAX", `bytes of a header of message ${at}`);
+  if (name.startsWith(RESERVED_HEADER_PREFIX)) throw malformed(`headers that begin with ${RESERVED_HEADER_PREFIX} are the pipeline's`);
+  return { name, value, bytes: nameBytes + value.length };
+}
+
+/** Bytes that are no UTF-8 arrive as replacement characters: two ids that differ there would be one, and a message would be lost. */
+function checkedText(text: string, what: string): string {
+  if (!text.isWellFormed() || text.includes("\uFFFD")) throw malformed(`${what} is no valid UTF-8`);
+  return text;
+}

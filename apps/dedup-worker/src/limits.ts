@@ -1,0 +1,46 @@
+/** Messages of one Ingest, and bytes of their ids, keys, values and headers together: below the message limit of a call. */
+export const INGEST_MESSAGES_MAX = 1_000;
+export const INGEST_BYTES_MAX = 3 * 1024 * 1024;
+/** Bytes of an id, UTF-8 (DD2). */
+export const ID_BYTES_MAX = 256;
+export const KEY_BYTES_MAX = 64 * 1024;
+/** What headers of the pipeline begin with: a producer's may not. */
+export const RESERVED_HEADER_PREFIX = "concord-";
+/** Headers of one message, bytes of a name and of a value. */
+export const HEADERS_MAX = 64;
+export const HEADER_NAME_BYTES_MAX = 128;
+export const HEADER_VALUE_BYTES_MAX = 64 * 1024;
+/** Latest timestamp: what a date can hold. */
+export const TIMESTAMP_MS_MAX = 8_640_000_000_000_000n;
+/** Messages that are taken and not answered, all calls together: below what partitions keep waiters for. */
+export const INGEST_IN_FLIGHT_MESSAGES_MAX = 80_000;
+/** Bytes of messages that are taken and not answered, all calls together; a call beyond it is answered with OVERLOADED. */
+export const INGEST_IN_FLIGHT_BYTES_MAX = 128 * 1024 * 1024;
+
+/** Ids of one Seen. */
+export const SEEN_IDS_MAX = 1_000;
+
+/** Messages of one page: when none are asked for, and at most. */
+export const READ_MESSAGES_DEFAULT = 1_000;
+export const READ_MESSAGES_MAX = 10_000;
+/** A page read from a log ends after the message that passes it. */
+export const READ_PAGE_BYTES = 1024 * 1024;
+/** An answer ends before the message that would pass it: the largest message of all alone fits below the message limit of a call. */
+export const READ_ANSWER_BYTES_MAX = 3_500 * 1024;
+export const READ_WAIT_MS_MAX = 60_000;
+/** A Read that waits answers so long before its caller's deadline. */
+export const READ_WAIT_MARGIN_MS = 50;
+/** Credits a consumer may have outstanding. */
+export const CONSUME_CREDITS_MAX = 100_000;
+
+export const PARTITIONS_MAX = 256;
+/** One batch of the cycle. */
+export const BATCH_MESSAGES_MAX = 5_000;
+export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
+/** Ids a partition may be told to remember. */
+export const WINDOW_IDS_MIN = 256;
+export const WINDOW_IDS_MAX = 256 * 1024 * 1024;
+/** Sealed runs of a window: with too few ageing is coarse, with many each look-up asks more filters. */
+export const WINDOW_RUNS = 16;
+/** Pause between two looks at the partitions' statistics for the metrics. */
+export const GAUGE_INTERVAL_MS = 5_000;

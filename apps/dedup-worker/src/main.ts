@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { configOfProcess, tlsOf } from "@concord/config";
+import { grpcTransport, runMain, type Running } from "@concord/rpc";
+import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
+import { composeDedupWorker, DEDUP_WORKER_METRICS, dedupWorkerSchema } from "./index.ts";
+
+const readFile = (path: string): string => readFileSync(path, "utf8");
+const config = configOfProcess("dedup-worker", dedupWorkerSchema, process, readFile);
+const log = createLog({ name: config.nodeName, level: config.logLevel });
+const metrics = createMetrics({ definitions: DEDUP_WORKER_METRICS, process: true });
+const tls = tlsOf(config, readFile);
+const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
+const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
+const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder) });
+
+async function start(signal: AbortSignal): Promise<Running> {
+  signal.addEventListener("abort", () => void service.stop());
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+  log.info("admin", { address: admin.address });
+  await service.start();
+  return { stop: () => service.stop().then(() => admin.close()) };
+}
+
+await runMain({ process, clock: nodeClock, log, start });

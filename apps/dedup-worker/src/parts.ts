@@ -1,0 +1,12 @@
+import type { MessageLog } from "@concord/ports";
+import type { Environment } from "@concord/runtime";
+import type { Ingest } from "./ingest/ingest.ts";
+import type { Partitions } from "./partitions/partitions.ts";
+
+/** What the handlers share. What is a function exists once the store is open: STARTING before. */
+export interface Parts {
+  readonly environment: Environment;
+  readonly log: () => MessageLog;
+  readonly partitions: () => Partitions;
+  readonly ingest: () => Ingest;
+}

@@ -1,0 +1,181 @@
+// The way out: pages, waiting pages, bounds, and streams under credits.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadService } from "@concord/protos";
+import { bearer } from "@concord/rpc";
+import { ConcordError, type MessageStream } from "@concord/runtime";
+import { READ_ANSWER_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
+import { fails, settle, WorkerRoom, type Client, type Page } from "./test/worker-room.ts";
+
+const CONSUME = loadService("concord.dedup.v1.OutputService")["Consume"]!;
+const MIB = 1024 * 1024;
+
+async function withRoom(body: (room: WorkerRoom, client: Client) => Promise<void>): Promise<void> {
+  const room = await new WorkerRoom().start();
+  try {
+    await body(room, room.connect());
+  } finally {
+    await room.service.stop();
+  }
+}
+
+/** So many messages in partition 0. */
+async function fill(room: WorkerRoom, client: Client, count: number, from = 0): Promise<void> {
+  for (let at = from; at < from + count; at += 1) await client.ingest([{ id: room.idIn(0, `m${at}`), value: Buffer.from(String(at)) }]);
+}
+
+class Consumer {
+  readonly stream: MessageStream;
+  readonly values: string[] = [];
+  readonly nexts: bigint[] = [];
+  readonly ended: Promise<ConcordError | undefined>;
+
+  constructor(client: Client, token?: string) {
+    this.stream = client.channel.stream(CONSUME, { metadata: bearer(token) });
+    this.stream.onMessage((message) => {
+      const page = message as Page;
+      this.values.push(...page.messages.map(({ value }) => Buffer.from(value).toString()));
+      this.nexts.push(page.nextOffset);
+    });
+    this.stream.onDrain(() => undefined);
+    this.ended = new Promise((resolve) => this.stream.onEnd((error) => resolve(error as ConcordError | undefined)));
+  }
+}
+
+test("read: any offset, as often as wanted: the messages from there on and where to read on", () =>
+  withRoom(async (room, client) => {
+    await fill(room, client, 5);
+    const page = await client.read(0, 2n, { maxMessages: 2 });
+    assert.deepEqual(
+      page.messages.map(({ offset }) => offset),
+      [2n, 3n],
+    );
+    assert.equal(page.nextOffset, 4n);
+    assert.equal((await client.read(0, page.nextOffset)).messages.length, 1);
+    assert.deepEqual(await client.read(0, 5n), { messages: [], nextOffset: 5n });
+    assert.deepEqual(await client.read(0, 2n, { maxMessages: 2 }), page);
+  }));
+
+test("read: messages too large for one answer: a page ends before it is too large, none is left out", () =>
+  withRoom(async (room, client) => {
+    const size = 1.2 * MIB;
+    for (let at = 0; at < 5; at += 1) await client.ingest([{ id: room.idIn(0, `big${at}`), value: Buffer.alloc(size, at) }]);
+    await client.ingest([{ id: room.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
+    const seen: bigint[] = [];
+    for (let next = 0n; next < 6n;) {
+      const page = await client.read(0, next);
+      assert.ok(page.messages.reduce((sum, { value }) => sum + value.length, 0) <= READ_ANSWER_BYTES_MAX);
+      seen.push(...page.messages.map(({ offset }) => offset));
+      next = page.nextOffset;
+    }
+    assert.deepEqual(seen, [0n, 1n, 2n, 3n, 4n, 5n]);
+  }));
+
+test("read: many small messages with long ids: no answer is too large to be sent", () =>
+  withRoom(async (_, client) => {
+    const ids = Array.from({ length: 12_000 }, (_, at) => `${"x".repeat(240)}${at}`);
+    for (let at = 0; at < ids.length; at += 1_000) await client.ingest(ids.slice(at, at + 1_000).map((id) => ({ id })));
+    let count = 0;
+    for (const partition of [0, 1]) {
+      for (let next = 0n; ;) {
+        const page = await client.read(partition, next, { maxMessages: 10_000 });
+        if (page.messages.length === 0) break;
+        count += page.messages.length;
+        next = page.nextOffset;
+      }
+    }
+    assert.equal(count, ids.length);
+    assert.ok((await client.read(0, 0n)).messages.length <= READ_MESSAGES_DEFAULT);
+  }));
+
+test("read: nothing there yet and waiting: answers with the first message that comes", () =>
+  withRoom(async (room, client) => {
+    const waiting = client.read(0, 0n, { waitMs: 5_000 });
+    await settle();
+    await fill(room, client, 1);
+    assert.equal((await waiting).messages.length, 1);
+  }));
+
+test("read: nothing comes: an empty page after the wait, or before the caller's deadline", () =>
+  withRoom(async (room, client) => {
+    for (const [waitMs, timeoutMs] of [
+      [1_000, 10_000],
+      [60_000, 2_000],
+    ] as const) {
+      const waiting = client.call("unary", "Read", { partition: 0, waitMs }, timeoutMs);
+      await room.clock.advance(2_000);
+      assert.deepEqual({ ...(await waiting) }, { messages: [], nextOffset: 0n });
+    }
+  }));
+
+test("bounds: output and dead letters: beginnings, ends and the number of partitions", () =>
+  withRoom(async (room, client) => {
+    await fill(room, client, 3);
+    room.folder.log.trim("output", 0, 2n);
+    assert.deepEqual(
+      { ...(await client.call("session", "GetBounds", { partition: 0 })) },
+      { startOffset: 2n, endOffset: 3n, partitions: 2 },
+    );
+    const dead = await client.call("unary", "GetBounds", { topic: "TOPIC_DEAD_LETTERS", partition: 1 });
+    assert.deepEqual({ ...dead }, { startOffset: 0n, endOffset: 0n, partitions: 2 });
+  }));
+
+test("[DDD5] read: below what is kept and above the end: OFFSET_OUT_OF_RANGE, never a jump", () =>
+  withRoom(async (room, client) => {
+    await fill(room, client, 3);
+    room.folder.log.trim("output", 0, 2n);
+    for (const offset of [-1n, 0n, 1n, 4n]) {
+      await fails("OFFSET_OUT_OF_RANGE", client.read(0, offset));
+      const consumer = new Consumer(client);
+      consumer.stream.send({ start: { partition: 0, fromOffset: offset, credits: 1 } });
+      assert.equal((await consumer.ended)?.code, "OFFSET_OUT_OF_RANGE");
+    }
+  }));
+
+test("consume: credits: never more messages than granted, in order, as they come", () =>
+  withRoom(async (room, client) => {
+    await fill(room, client, 4);
+    const consumer = new Consumer(client);
+    consumer.stream.send({ start: { partition: 0, fromOffset: 1n, credits: 2 } });
+    await settle();
+    assert.deepEqual(consumer.values, ["1", "2"]);
+    consumer.stream.send({ credits: 5 });
+    await settle();
+    assert.deepEqual(consumer.values, ["1", "2", "3"]);
+    await fill(room, client, 3, 4);
+    await settle();
+    assert.deepEqual(consumer.values, ["1", "2", "3", "4", "5", "6"]);
+    await fill(room, client, 3, 7);
+    await settle();
+    assert.deepEqual(consumer.values.length, 7, "all credits are used up");
+    assert.equal(consumer.nexts.at(-1), 8n);
+    consumer.stream.end();
+    assert.equal(await consumer.ended, undefined);
+  }));
+
+test("consume: broken and begun again at the last next offset: no message twice, none left out", () =>
+  withRoom(async (room, client) => {
+    await fill(room, client, 6);
+    const first = new Consumer(client);
+    first.stream.send({ start: { partition: 0, fromOffset: 0n, credits: 3 } });
+    await settle();
+    first.stream.end(new ConcordError("CANCELLED", "broken"));
+    const second = new Consumer(client);
+    second.stream.send({ start: { partition: 0, fromOffset: first.nexts.at(-1)!, credits: 10 } });
+    await settle();
+    assert.deepEqual([...first.values, ...second.values], ["0", "1", "2", "3", "4", "5"]);
+  }));
+
+test("consume: the server drains: the consumer hears DRAINING and what it got is whole", async () => {
+  const room = await new WorkerRoom().start();
+  const client = room.connect();
+  await fill(room, client, 2);
+  const consumer = new Consumer(client);
+  consumer.stream.send({ start: { partition: 0, credits: 10 } });
+  await settle();
+  const stopping = room.service.stop();
+  await room.clock.advance(1_000);
+  await stopping;
+  assert.equal((await consumer.ended)?.code, "DRAINING");
+  assert.deepEqual(consumer.values, ["0", "1"]);
+});

@@ -1,0 +1,107 @@
+import type { LogTopic } from "@concord/ports";
+import type { RequestStream, StreamContext, StreamHandler } from "@concord/rpc";
+import { assert, ConcordError } from "@concord/runtime";
+import { CONSUME_CREDITS_MAX, READ_MESSAGES_MAX } from "../limits.ts";
+import type { Parts } from "../parts.ts";
+import { readAnswer } from "./read-answer.ts";
+import { checkLimit, malformed, topicFromWire } from "./wire.ts";
+
+interface ConsumeStart {
+  readonly topic: string;
+  readonly partition: number;
+  readonly fromOffset: bigint;
+  readonly credits: number;
+}
+
+interface ConsumeRequest {
+  readonly event?: "start" | "credits";
+  readonly start?: ConsumeStart;
+  readonly credits?: number;
+}
+
+interface Consumption {
+  readonly topic: LogTopic;
+  readonly partition: number;
+  readonly from: bigint;
+}
+
+/**
+ * Messages as they come, never more than the consumer has granted credits for. It begins where `start` says; the consumer that ends its
+ * side ends it. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
+ */
+export function consumeHandler({ log }: Parts): StreamHandler {
+  return async (stream, context) => {
+    const consumer = new Consumer(stream, context);
+    const begun = await consumer.started();
+    if (begun === undefined) return;
+    const { topic, partition } = begun;
+    let next = begun.from;
+    // A wrong partition or offset is said at once, not when the first credit is used.
+    await log().read(topic, partition, next, { messages: 1, bytes: 1 });
+    while (await consumer.hasCredits()) {
+      const page = await readAnswer(log(), topic, partition, next, Math.min(consumer.credits, READ_MESSAGES_MAX));
+      next = page.nextOffset;
+      if (page.messages.length === 0) {
+        await log().whenBeyond(topic, partition, next, context.signal);
+        continue;
+      }
+      consumer.use(page.messages.length);
+      await stream.send(page);
+    }
+  };
+}
+
+/** What the consumer has said so far. */
+class Consumer {
+  credits = 0;
+  readonly #signal: AbortSignal;
+  #start: Consumption | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(stream: RequestStream, context: StreamContext) {
+    this.#signal = context.signal;
+    context.signal.addEventListener("abort", () => this.#wake(), { once: true });
+    stream.onMessage((request: ConsumeRequest) => this.#hear(request));
+  }
+
+  /** Undefined: it went away before it said where. */
+  async started(): Promise<Consumption | undefined> {
+    while (this.#start === undefined && !this.#signal.aborted) await this.#news();
+    return this.#start;
+  }
+
+  /** Waits for some; false: nobody waits for messages any more. */
+  async hasCredits(): Promise<boolean> {
+    while (this.credits === 0 && !this.#signal.aborted) await this.#news();
+    return !this.#signal.aborted;
+  }
+
+  use(credits: number): void {
+    this.credits -= credits;
+    assert(this.credits >= 0, "a consumer gets no more than it has credits for");
+  }
+
+  #hear(request: ConsumeRequest): void {
+    if (request.event === "start") this.#begin(request.start!);
+    else if (request.event === "credits") this.#grant(request.credits!);
+    else throw malformed("a consumer sends a start or credits");
+    this.#wake();
+  }
+
+  #begin({ topic, partition, fromOffset, credits }: ConsumeStart): void {
+    if (this.#start !== undefined) throw malformed("a consumer starts once");
+    this.#start = { topic: topicFromWire(topic), partition, from: fromOffset };
+    this.#grant(credits);
+  }
+
+  #grant(credits: number): void {
+    if (this.#start === undefined) throw malformed("a consumer starts before it grants credits");
+    if (credits === 0) throw new ConcordError("MALFORMED_REQUEST", "credits are above 0");
+    checkLimit(this.credits + credits, CONSUME_CREDITS_MAX, "CONSUME_CREDITS_MAX", "credits outstanding");
+    this.credits += credits;
+  }
+
+  #news(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+}

@@ -1,0 +1,34 @@
+import type { PartitionStatistics } from "@concord/dedup";
+import type { UnaryHandler } from "@concord/rpc";
+import type { Parts } from "../parts.ts";
+
+const STATES = {
+  rebuilding: "PARTITION_STATE_REBUILDING",
+  running: "PARTITION_STATE_RUNNING",
+  stopped: "PARTITION_STATE_STOPPED",
+} as const;
+
+/** What each partition does and what its window holds (DD7, DDD12). */
+export function getStatisticsHandler({ partitions }: Parts): UnaryHandler {
+  return async () => ({ partitions: (await partitions().statistics()).map(statisticsToWire) });
+}
+
+function statisticsToWire({ window, ...partition }: PartitionStatistics): object {
+  const { state } = partition;
+  return {
+    partition: partition.partition,
+    state: STATES[state.kind],
+    reason: state.kind === "stopped" ? state.reason.message : "",
+    lag: partition.lag,
+    ids: BigInt(window.ids),
+    windowMs: BigInt(Math.max(0, Math.round(window.windowMs))),
+    diskBytes: BigInt(window.diskBytes),
+    memoryBytes: BigInt(window.memoryBytes),
+    runs: window.runs,
+    accepted: BigInt(partition.accepted),
+    duplicates: BigInt(partition.duplicates),
+    deadLettered: BigInt(partition.deadLettered),
+    rerouted: BigInt(partition.rerouted),
+    appliedOutput: window.appliedOutput,
+  };
+}

@@ -1,0 +1,49 @@
+import type { LogTopic, MessageLog } from "@concord/ports";
+import { remainingMs, type HandlerContext, type UnaryHandler } from "@concord/rpc";
+import { sleep, type Clock } from "@concord/runtime";
+import { READ_MESSAGES_DEFAULT, READ_MESSAGES_MAX, READ_WAIT_MARGIN_MS, READ_WAIT_MS_MAX } from "../limits.ts";
+import type { Parts } from "../parts.ts";
+import { readAnswer } from "./read-answer.ts";
+import { checkLimit, topicFromWire } from "./wire.ts";
+
+interface ReadRequest {
+  readonly topic: string;
+  readonly partition: number;
+  readonly fromOffset: bigint;
+  readonly maxMessages: number;
+  readonly waitMs: number;
+}
+
+/** A page of a log. OFFSET_OUT_OF_RANGE below its start or above its end (DDD5); PARTITION_UNKNOWN. */
+export function readHandler({ log, environment }: Parts): UnaryHandler {
+  return async (request: ReadRequest, context) => {
+    const { partition, fromOffset, waitMs } = request;
+    checkLimit(request.maxMessages, READ_MESSAGES_MAX, "READ_MESSAGES_MAX", "messages of a page");
+    checkLimit(waitMs, READ_WAIT_MS_MAX, "READ_WAIT_MS_MAX", "milliseconds to wait");
+    const messagesMax = request.maxMessages === 0 ? READ_MESSAGES_DEFAULT : request.maxMessages;
+    const topic = topicFromWire(request.topic);
+    const first = await readAnswer(log(), topic, partition, fromOffset, messagesMax);
+    if (first.messages.length > 0 || waitMs === 0) return first;
+    await newMessages(log(), topic, partition, first.nextOffset, waitMs, context, environment.clock);
+    return readAnswer(log(), topic, partition, first.nextOffset, messagesMax);
+  };
+}
+
+/** Resolves when there are some, or when it was waited long enough; before the caller's deadline in any case. */
+async function newMessages(
+  log: MessageLog,
+  topic: LogTopic,
+  partition: number,
+  offset: bigint,
+  waitMs: number,
+  context: HandlerContext,
+  clock: Clock,
+): Promise<void> {
+  const over = new AbortController();
+  const give = (): void => over.abort();
+  context.signal.addEventListener("abort", give, { once: true });
+  const waitedMs = Math.max(0, Math.min(waitMs, remainingMs(context, clock) - READ_WAIT_MARGIN_MS));
+  await Promise.race([log.whenBeyond(topic, partition, offset, over.signal), sleep(clock, waitedMs, over.signal)]);
+  give();
+  context.signal.removeEventListener("abort", give);
+}

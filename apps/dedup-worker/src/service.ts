@@ -1,0 +1,124 @@
+import type { KeyValue, MessageLog } from "@concord/ports";
+import type { Service, ServiceHost } from "@concord/rpc";
+import { assert, ConcordError, type Log } from "@concord/runtime";
+import type { Ingest } from "./ingest/ingest.ts";
+import type { Partitions } from "./partitions/partitions.ts";
+import type { Parts } from "./parts.ts";
+
+/** What is open in the data folder. */
+export interface Store {
+  /** Holds the data folder's lock. */
+  readonly meta: KeyValue;
+  readonly messages: MessageLog;
+  readonly partitions: Partitions;
+  readonly ingest: Ingest;
+}
+
+/** What the composition gives: the steps of the start, in order. */
+export interface DedupWorkerWiring {
+  readonly log: Log;
+  readonly drainGraceMs: number;
+  services(store: () => Store): readonly Service[];
+  host(services: readonly Service[]): Promise<ServiceHost>;
+  /** Takes the data folder's lock and checks what is in it. */
+  openMeta(): Promise<KeyValue>;
+  openMessages(): Promise<MessageLog>;
+  openStore(meta: KeyValue, messages: MessageLog): Store;
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/** What is to be closed lives on the state, last opened first. */
+type State =
+  | { readonly kind: "new" }
+  | { readonly kind: "stopped" }
+  | { readonly kind: "opening"; readonly opened: readonly Closable[] }
+  | { readonly kind: "bound"; readonly opened: readonly Closable[]; readonly host: ServiceHost }
+  | { readonly kind: "starting" | "serving"; readonly opened: readonly Closable[]; readonly host: ServiceHost; readonly store: Store };
+
+/** One dedup-worker: bring every window up to its output, then serve; drain, finish the batches in flight, then close. */
+export class DedupWorkerService {
+  readonly #wiring: DedupWorkerWiring;
+  readonly #stopping = new AbortController();
+  #state: State = { kind: "new" };
+  #started: Promise<{ readonly address: string }> | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(wiring: DedupWorkerWiring) {
+    this.#wiring = wiring;
+  }
+
+  /** Serving, and no partition has stopped. */
+  get ready(): boolean {
+    return this.#state.kind === "serving" && this.#state.host.ready && this.#state.store.partitions.ready;
+  }
+
+  /** Resolves when it serves; until then everybody is answered STARTING. Rejects when it must not start; then all is closed. */
+  start(): Promise<{ readonly address: string }> {
+    assert(this.#state.kind === "new", "a service starts once");
+    this.#state = { kind: "opening", opened: [] };
+    this.#started = this.#start().catch(async (thrown: unknown) => {
+      await this.#close();
+      throw thrown;
+    });
+    return this.#started;
+  }
+
+  /** New calls get DRAINING, calls in flight finish, batches in flight are published, all is closed. Never rejects; a second call waits for the first. */
+  stop(): Promise<void> {
+    this.#stopping.abort(new ConcordError("DRAINING", "stopped while it started", { applied: "no" }));
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #start(): Promise<{ readonly address: string }> {
+    const { signal } = this.#stopping;
+    const meta = await this.#wiring.openMeta();
+    this.#state = { kind: "opening", opened: [meta] };
+    signal.throwIfAborted();
+    const host = await this.#wiring.host(this.#wiring.services(() => this.#store()));
+    this.#state = { kind: "bound", opened: [meta], host };
+    signal.throwIfAborted();
+    const messages = await this.#wiring.openMessages();
+    const opened = [messages, meta];
+    this.#state = { kind: "bound", opened, host };
+    signal.throwIfAborted();
+    const store = this.#wiring.openStore(meta, messages);
+    this.#state = { kind: "starting", opened, host, store };
+    // Fence, then bring the window up to the output (DD9): nobody is answered from before that (I1).
+    await store.partitions.start();
+    signal.throwIfAborted();
+    this.#state = { kind: "serving", opened, host, store };
+    host.setServing();
+    this.#wiring.log.info("serving", { address: host.address, partitions: messages.partitions });
+    return { address: host.address };
+  }
+
+  async #stop(): Promise<void> {
+    // A rebuild can take long; the start gives up when its partitions do.
+    if (this.#state.kind === "starting") await this.#state.store.partitions.stop();
+    await this.#started?.catch(() => undefined);
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    const state = this.#state;
+    if (state.kind === "new" || state.kind === "stopped") return;
+    // Calls first: they end with verdicts as long as the partitions work.
+    if (state.kind !== "opening") await state.host.drain(this.#wiring.drainGraceMs);
+    if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
+    this.#state = { kind: "stopped" };
+    for (const open of state.opened) await open.close().catch(() => this.#wiring.log.warn("a store did not close well"));
+  }
+
+  #store(): Store {
+    if (this.#state.kind === "starting" || this.#state.kind === "serving") return this.#state.store;
+    throw new ConcordError(this.#state.kind === "stopped" ? "DRAINING" : "STARTING", "the partitions are not open");
+  }
+}
+
+/** The handlers' view of what is open. */
+export function partsOf(environment: Parts["environment"], store: () => Store): Parts {
+  return { environment, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
+}

@@ -1,0 +1,195 @@
+// The whole worker with its real partitions over a log and stores in memory: starts, stops, crashes.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConcordError, type ConcordError as Failure } from "@concord/runtime";
+import { crc32 } from "node:zlib";
+import { checkLayout, decodeLayout, encodeLayout, LAYOUT_KEY } from "./store/layout.ts";
+import { dedupWorkerSchema } from "./index.ts";
+import { fails, Folder, settle, WorkerRoom, type Result, type RoomOptions } from "./test/worker-room.ts";
+
+const REAL: RoomOptions = { scripted: false, config: { windowIdsMax: 4096 } };
+const verdicts = (results: readonly Result[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
+const message = (id: string): object => ({ id, value: Buffer.from(`value of ${id}`) });
+const messages = (count: number, name = "m"): object[] => Array.from({ length: count }, (_, at) => message(`${name}${at}`));
+
+async function outputIds(folder: Folder): Promise<string[]> {
+  const both = [...(await folder.messages("output", 0)), ...(await folder.messages("output", 1))];
+  return both.map(({ value }) => Buffer.from(value).toString().slice("value of ".length)).sort();
+}
+
+test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: each id once in the output", async () => {
+  const folder = new Folder();
+  const room = await new WorkerRoom(REAL, folder).start();
+  const client = room.connect();
+  assert.deepEqual(verdicts(await client.ingest([message("a"), message("b"), message("a")])), ["ACCEPTED", "ACCEPTED", "DUPLICATE"]);
+  assert.deepEqual(verdicts(await client.ingest([message("b"), message("c")])), ["DUPLICATE", "ACCEPTED"]);
+  await room.service.stop();
+  const again = await new WorkerRoom(REAL, folder.restart()).start();
+  assert.deepEqual(verdicts(await again.connect().ingest([message("a"), message("c"), message("d")])), [
+    "DUPLICATE",
+    "DUPLICATE",
+    "ACCEPTED",
+  ]);
+  assert.deepEqual((await again.connect().call("unary", "Seen", { ids: ["a", "d", "e"] }))["seen"], [true, true, false]);
+  await again.service.stop();
+  assert.deepEqual(await outputIds(folder), ["a", "b", "c", "d"]);
+});
+
+test("[DD9] worker: the stores are gone but the output is there: rebuilt from it before anybody is answered", async () => {
+  const folder = new Folder();
+  const room = await new WorkerRoom(REAL, folder).start();
+  await room.connect().ingest(messages(300));
+  await room.service.stop();
+  const bare = new Folder();
+  bare.log = folder.log.restart();
+  const again = new WorkerRoom(REAL, bare);
+  await again.start();
+  assert.deepEqual(new Set(verdicts(await again.connect().ingest(messages(300)))), new Set(["DUPLICATE"]));
+  await again.service.stop();
+});
+
+test("[DD10] worker: crashed with messages in the input and others published: none lost, none twice", async () => {
+  const folder = new Folder();
+  const room = await new WorkerRoom(REAL, folder).start();
+  const client = room.connect();
+  await client.ingest(messages(50));
+  await client.ingest(messages(100), { acknowledge: "ACKNOWLEDGE_INPUT" });
+  // No stop: the process is gone, another one finds its log and what its stores had.
+  const again = await new WorkerRoom(REAL, folder.restart()).start();
+  await again.connect().ingest(messages(120));
+  assert.deepEqual(
+    await outputIds(folder),
+    messages(120)
+      .map((each) => (each as { id: string }).id)
+      .sort(),
+  );
+  await again.service.stop();
+});
+
+test("[DDD5] worker: nobody knows whether a publish arrived: opened again, the waiting calls get true verdicts", async () => {
+  for (const fault of ["unknown-applied", "unknown-not-applied", "unknown-applied-later"] as const) {
+    const folder = new Folder();
+    const room = await new WorkerRoom(REAL, folder).start();
+    folder.log.failNext(0, fault);
+    folder.log.failNext(1, fault);
+    const answer = room.connect().ingest(messages(20));
+    await room.clock.advance(1_000);
+    assert.deepEqual(new Set(verdicts(await answer)), new Set(["ACCEPTED"]), fault);
+    assert.equal((await outputIds(folder)).length, 20);
+    await room.service.stop();
+  }
+});
+
+test("worker: stop with batches in flight: their calls are answered, later ones hear DRAINING, then all is closed", async () => {
+  const folder = new Folder();
+  const room = await new WorkerRoom(REAL, folder).start();
+  const client = room.connect();
+  await client.ingest(messages(1));
+  const inFlight = client.ingest(messages(500));
+  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setImmediate(resolve));
+  const stopping = room.service.stop();
+  const late = client.ingest([message("late")]);
+  assert.equal((await inFlight).length, 500);
+  await late.then(
+    () => assert.fail("a message was taken while draining"),
+    (error: Failure) => assert.ok(["DRAINING", "CONNECTION_LOST"].includes(error.code) && error.applied === "no", error.code),
+  );
+  await stopping;
+  assert.equal(room.service.ready, false);
+  assert.equal((await outputIds(folder)).length, 500);
+  await assert.rejects(folder.stores.get("meta")!.get(LAYOUT_KEY));
+});
+
+test("worker: stopped while it starts: the start gives up, nothing stays open", async () => {
+  const folder = new Folder();
+  for (const turns of [0, 1, 3, 8]) {
+    const room = new WorkerRoom(REAL, folder.restart());
+    const starting = room.start();
+    starting.catch(() => undefined);
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+    await room.service.stop();
+    await room.service.stop();
+    await starting.then(
+      () => undefined,
+      (error: Failure) => assert.equal(error.code, "DRAINING"),
+    );
+    assert.equal(room.service.ready, false);
+    for (const [name, store] of folder.stores) await assert.rejects(store.get(LAYOUT_KEY), `${name} is still open`);
+  }
+});
+
+test("worker: before it serves: STARTING", async () => {
+  let go: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (go = resolve));
+  const folder = new Folder();
+  const openMessages = (): Promise<Folder["log"]> => held.then(() => folder.log);
+  const room: WorkerRoom = new WorkerRoom({ ...REAL, config: { ...REAL.config, listenAddress: "w:7" }, host: { openMessages } }, folder);
+  const starting = room.start();
+  await settle();
+  room.address = "w:7";
+  const error = await fails("STARTING", room.connect().ingest([message("a")]));
+  assert.equal(error.applied, "no");
+  go();
+  await starting;
+  await room.service.stop();
+});
+
+test("worker: what fails while it opens: the start fails with it, nothing stays open", async () => {
+  for (const failing of ["meta", "log", "window"]) {
+    const folder = new Folder();
+    const broken = new ConcordError("STORE_FAILED", `${failing} is broken`);
+    const openKeyValue = (name: string): ReturnType<Folder["open"]> =>
+      name.startsWith(failing) ? Promise.reject(broken) : folder.open(name);
+    const openMessages = (): Promise<Folder["log"]> => (failing === "log" ? Promise.reject(broken) : Promise.resolve(folder.log));
+    const room = new WorkerRoom({ ...REAL, host: { openKeyValue, openMessages } }, folder);
+    const starting = room.start();
+    starting.catch(() => undefined);
+    await room.clock.advance(120_000);
+    await fails(failing === "window" ? "PARTITION_STOPPED" : "STORE_FAILED", starting, failing);
+    for (const [name, store] of folder.stores) await assert.rejects(store.get(LAYOUT_KEY), `${name} is still open`);
+  }
+});
+
+test("[DDD3] worker: another number of partitions than the folder has: refuses to start and says what to do", async () => {
+  const folder = new Folder();
+  const room = await new WorkerRoom(REAL, folder).start();
+  await room.service.stop();
+  folder.restart();
+  const other = new WorkerRoom({ ...REAL, config: { ...REAL.config, partitions: 3 } }, folder);
+  const error = await fails("SCHEMA_INVALID", other.start());
+  assert.match(error.message, /made with 2 partitions.*says 3: set partitions to 2, or use a new data folder/);
+  await assert.rejects(folder.stores.get("meta")!.get(LAYOUT_KEY), "the lock is given back");
+});
+
+test("layout: golden: the format of version 1; damaged: CORRUPT_DATA", async () => {
+  const folder = new Folder();
+  const checksum = (bytes: Uint8Array): number => crc32(bytes);
+  const stored = encodeLayout(4, checksum);
+  assert.equal(Buffer.from(stored).toString("hex"), "0126291b0500000004");
+  assert.equal(decodeLayout(stored, checksum), 4);
+  const meta = await folder.open("meta");
+  for (const bad of [stored.slice(0, -1), stored.with(8, 5), stored.with(0, 2), new Uint8Array(0)]) {
+    await meta.batch([{ kind: "put", key: LAYOUT_KEY, value: bad }], { sync: true });
+    await assert.rejects(checkLayout(meta, 4, checksum), { code: "CORRUPT_DATA" });
+  }
+});
+
+test("config: what a worker can be told: limits at and beyond, sources of ids", () => {
+  const parses = (key: string, value: unknown): boolean => dedupWorkerSchema.safeParse({ [key]: value }).success;
+  for (const [key, good, bad] of [
+    ["partitions", [1, 256], [0, 257, 1.5]],
+    ["windowIdsMax", [256, 256 * 1024 * 1024], [255, 256 * 1024 * 1024 + 1]],
+    ["windowMaxAgeMs", [0, 1], [-1]],
+    [
+      "idSource",
+      ["none", "key", "content", "header:x-id", "json:a", "json:a.b.c"],
+      ["", "headers:x", "header:", "json:", "json:a..b", "json:a.", "key:x"],
+    ],
+    ["missingId", ["make", "pass", "hash", "dead-letter"], ["drop"]],
+    ["snowflakeWorkerId", [0, 1023], [-1, 1024]],
+  ] as const) {
+    for (const value of good) assert.ok(parses(key, value), `${key} ${value}`);
+    for (const value of bad) assert.ok(!parses(key, value), `${key} ${value}`);
+  }
+});
