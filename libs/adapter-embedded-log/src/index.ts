@@ -1,1 +1,2 @@
-export {};
+export { openEmbeddedLog, type EmbeddedLogOptions } from "./embedded-log.ts";
+export { EMBEDDED_LOG_LIMITS, RETENTION, type EmbeddedLogLimits, type Retention } from "./limits.ts";

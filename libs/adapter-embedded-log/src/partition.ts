@@ -1,0 +1,293 @@
+import { assert, ConcordError, type Clock, type Log } from "@concord/runtime";
+import type { LogSession, LogTopic, NewMessage, Publication, PublishOutcome } from "@concord/ports";
+import { decodeMessages, decodePublication, encodeMessages, encodePublication, type PublicationRecord, type Rerouted } from "./format.ts";
+import { RETENTION_EVERY_MS, type EmbeddedLogLimits, type Retention } from "./limits.ts";
+import type { TopicLog } from "./topic-log.ts";
+
+export interface PartitionParts {
+  readonly number: number;
+  readonly topics: Readonly<Record<LogTopic, TopicLog>>;
+  readonly limits: EmbeddedLogLimits;
+  readonly retention: Retention;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly killPoint: (name: string) => void;
+  /** Another partition's, by its number; PARTITION_UNKNOWN. */
+  readonly partition: (number: number) => Partition;
+}
+
+/** Everything of one partition: appends to its input, one owner's publications, retention. */
+export class Partition {
+  readonly #parts: PartitionParts;
+  /** Grows with every `open`: sessions of earlier ones are fenced (I4). */
+  #epoch = 0;
+  /** Publications and opens, one at a time (I2). */
+  #turn: Promise<unknown> = Promise.resolve();
+  #publication = 0n;
+  /** The newest publication of which everything is in its place. */
+  #settled = 0n;
+  #acknowledged = 0n;
+  /** The newest output record's offset: retention never reaches it, it holds what is acknowledged. */
+  #newestOutput = 0n;
+  #trimming: Promise<void> | undefined;
+  #trimmedSegments = 0;
+  #trimmedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: PartitionParts) {
+    this.#parts = parts;
+  }
+
+  get topics(): Readonly<Record<LogTopic, TopicLog>> {
+    return this.#parts.topics;
+  }
+
+  async append(messages: readonly NewMessage[]): Promise<bigint> {
+    const { input } = this.topics;
+    if (messages.length === 0) return input.end;
+    this.#checkBacklog(input);
+    return await this.#appendInput(encodeMessages(messages), messages.length);
+  }
+
+  async #appendInput(payload: Uint8Array, count: number): Promise<bigint> {
+    const { input } = this.topics;
+    try {
+      const from = await input.append(payload, count);
+      this.#parts.killPoint("log:input-appended");
+      return from;
+    } catch (thrown) {
+      // What a failed sync left is decided now: opening the journal again finds it or not.
+      await input.ready().catch(() => undefined);
+      throw thrown;
+    } finally {
+      input.show();
+    }
+  }
+
+  #checkBacklog(input: TopicLog): void {
+    const { inputBytes } = this.#parts.limits;
+    if (input.sizeBytes < inputBytes) return;
+    this.#trimmedSegments = -1;
+    this.#trimLater();
+    throw new ConcordError("OVERLOADED", `partition ${this.#parts.number}'s input is at its limit of ${inputBytes} bytes`);
+  }
+
+  /** What the disk says, after the process began or after an unknown outcome; finishes what a crash cut off. */
+  async recover(): Promise<void> {
+    const { input, output } = this.topics;
+    for (const topic of Object.values(this.topics)) await topic.ready();
+    this.#acknowledged = input.bounds.start;
+    const unsettled: PublicationRecord[] = [];
+    let newest: PublicationRecord | undefined;
+    for await (const { payload, sequence } of output.recordsBackward()) {
+      const record = decodePublication(payload, sequence);
+      if (newest === undefined) this.#newest(record, sequence);
+      newest ??= record;
+      if (record.publication <= newest.settled) break;
+      unsettled.push(record);
+    }
+    for (const record of unsettled.reverse()) await this.#settle(record);
+    this.#settled = this.#publication;
+    for (const topic of Object.values(this.topics)) topic.show();
+  }
+
+  open(owner: string): Promise<LogSession> {
+    if (owner === "") return Promise.reject(new ConcordError("MALFORMED_REQUEST", "an owner has a name"));
+    // Fences at once: publications that wait for their turn are refused (DDD4).
+    this.#epoch += 1;
+    const epoch = this.#epoch;
+    return this.#inTurn(async () => {
+      await this.recover();
+      return this.#session(epoch);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#epoch += 1;
+    await this.#turn;
+    await this.#trimming;
+    for (const topic of Object.values(this.topics)) await topic.close();
+  }
+
+  #session(epoch: number): LogSession {
+    let given: PublishOutcome | undefined;
+    return {
+      acknowledgedInput: this.#acknowledged,
+      output: this.topics.output.bounds,
+      publish: (publication) =>
+        this.#inTurn(async () => {
+          if (given !== undefined) return given;
+          const outcome = this.#epoch === epoch ? await this.#publish(publication) : ({ kind: "fenced" } as const);
+          if (outcome.kind !== "published") given = outcome;
+          return outcome;
+        }),
+      close: () =>
+        this.#inTurn(async () => {
+          given ??= { kind: "fenced" };
+        }),
+    };
+  }
+
+  #inTurn<Answer>(act: () => Promise<Answer>): Promise<Answer> {
+    const answer = this.#turn.then(act);
+    this.#turn = answer.catch(() => undefined);
+    return answer;
+  }
+
+  /** One record holds it all (I1); what belongs to other journals is copied there before the publication is visible (I3). */
+  async #publish(publication: Publication): Promise<PublishOutcome> {
+    const { output, "dead-letters": deadLetters } = this.topics;
+    const rerouted = this.#targets(publication);
+    const { acknowledgedInput } = publication;
+    assert(acknowledgedInput >= this.#acknowledged, "the acknowledged input never goes back");
+    assert(acknowledgedInput <= this.topics.input.end, "what is acknowledged was read");
+    const deadLettersFrom = deadLetters.end;
+    const isEmpty = publication.output.length + publication.deadLetters.length + rerouted.length === 0;
+    if (isEmpty && acknowledgedInput === this.#acknowledged) return { kind: "published", outputFrom: output.end, deadLettersFrom };
+    const record: PublicationRecord = {
+      publication: this.#publication + 1n,
+      settled: this.#settled,
+      acknowledgedInput,
+      writtenAtMs: this.#parts.clock.nowMs(),
+      output: publication.output,
+      deadLetters: publication.deadLetters,
+      rerouted,
+    };
+    const payload = encodePublication(record);
+    this.#checkSize(payload);
+    try {
+      const outputFrom = await output.append(payload, publication.output.length);
+      this.#parts.killPoint("log:output-written");
+      this.#newest(record, outputFrom);
+      await this.#settle(record);
+      this.#settled = record.publication;
+      output.show();
+      this.#parts.killPoint("log:published");
+      this.#trimLater();
+      return { kind: "published", outputFrom, deadLettersFrom };
+    } catch (cause) {
+      this.#parts.log.warn("publication unknown", { partition: this.#parts.number, cause: String(cause) });
+      return { kind: "unknown", cause };
+    }
+  }
+
+  #checkSize(payload: Uint8Array): void {
+    const { publicationBytes } = this.#parts.limits;
+    if (payload.length <= publicationBytes) return;
+    throw new ConcordError("LIMIT_EXCEEDED", `a publication of ${payload.length} bytes is over the limit of ${publicationBytes}`);
+  }
+
+  #newest(record: PublicationRecord, offset: bigint): void {
+    this.#publication = record.publication;
+    this.#settled = record.settled;
+    this.#acknowledged = record.acknowledgedInput;
+    this.#newestOutput = offset;
+  }
+
+  /** Rerouted messages by target, with the place from which a repetition looks for them. */
+  #targets({ rerouted }: Publication): Rerouted[] {
+    const byTarget = new Map<number, NewMessage[]>();
+    for (const { partition, message } of rerouted) byTarget.set(partition, [...(byTarget.get(partition) ?? []), message]);
+    return [...byTarget].map(([partition, messages]) => {
+      const inputEnd = this.#parts.partition(partition).topics.input.end;
+      return { partition, inputEnd, messages };
+    });
+  }
+
+  /** Dead letters and rerouted messages to their journals, unless an earlier try brought them there. */
+  async #settle(record: PublicationRecord): Promise<void> {
+    const origin = { partition: this.#parts.number, publication: record.publication };
+    const { "dead-letters": deadLetters } = this.topics;
+    if (record.deadLetters.length > 0 && (await newestOrigin(deadLetters)) < record.publication) {
+      await deadLetters.append(encodeMessages(record.deadLetters, origin), record.deadLetters.length);
+      this.#parts.killPoint("log:dead-letters-written");
+    }
+    for (const { partition, inputEnd, messages } of record.rerouted) {
+      await this.#parts.partition(partition).#receive(
+        encodeMessages(messages, origin),
+        messages.length,
+        origin.partition,
+        record,
+        inputEnd,
+      );
+      this.#parts.killPoint("log:rerouted-written");
+    }
+    deadLetters.show();
+  }
+
+  async #receive(payload: Uint8Array, count: number, from: number, { publication }: PublicationRecord, inputEnd: bigint): Promise<void> {
+    const { input } = this.topics;
+    await input.ready();
+    const { start } = input.bounds;
+    for await (const record of input.records(inputEnd < start ? start : inputEnd)) {
+      const { origin } = decodeMessages(record.payload, record.sequence);
+      if (origin?.partition === from && origin.publication === publication) return;
+    }
+    await this.#appendInput(payload, count);
+  }
+
+  /** In the background and one at a time; a failure is tried again with the next publication. */
+  #trimLater(): void {
+    const { clock, log, number } = this.#parts;
+    const segments = Object.values(this.topics).reduce((sum, topic) => sum + topic.segments.length, 0);
+    const nowMs = clock.monotonicMs();
+    if (this.#trimming !== undefined) return;
+    if (segments === this.#trimmedSegments && nowMs - this.#trimmedAtMs < RETENTION_EVERY_MS) return;
+    this.#trimmedAtMs = nowMs;
+    this.#trimming = this.#trim()
+      .catch((thrown: unknown) => log.warn("log not trimmed", { partition: number, cause: String(thrown) }))
+      .finally(() => {
+        this.#trimming = undefined;
+        this.#trimmedSegments = Object.values(this.topics).reduce((sum, topic) => sum + topic.segments.length, 0);
+      });
+  }
+
+  async #trim(): Promise<void> {
+    const { input, output, "dead-letters": deadLetters } = this.topics;
+    const { inputBytes, outputBytes, outputMs, deadLetterBytes } = this.#parts.retention;
+    await input.trim(lesser(beyondBytes(input, inputBytes), this.#acknowledged));
+    const [bySize, byAge] = [beyondBytes(output, outputBytes), await this.#beyondAge(output, outputMs)];
+    await output.trim(lesser(bySize > byAge ? bySize : byAge, this.#newestOutput));
+    // The newest record stays: it says which publication came last.
+    await deadLetters.trim(lesser(beyondBytes(deadLetters, deadLetterBytes), deadLetters.end - 1n));
+  }
+
+  /** The first offset that was not written too long ago, by whole segments. */
+  async #beyondAge(output: TopicLog, ageMs: number): Promise<bigint> {
+    let offset = output.bounds.start;
+    if (ageMs === Number.POSITIVE_INFINITY) return offset;
+    const oldestMs = this.#parts.clock.nowMs() - ageMs;
+    for (const { firstSequence } of output.segments.slice(1)) {
+      if ((await writtenAtMs(output, firstSequence)) >= oldestMs) return offset;
+      offset = firstSequence;
+    }
+    return offset;
+  }
+}
+
+async function writtenAtMs(output: TopicLog, offset: bigint): Promise<number> {
+  for await (const { payload, sequence } of output.records(offset)) return decodePublication(payload, sequence).writtenAtMs;
+  return Number.POSITIVE_INFINITY;
+}
+
+/** The newest publication of which a journal has messages; 0 when it has none. */
+async function newestOrigin(topic: TopicLog): Promise<bigint> {
+  await topic.ready();
+  for await (const { payload, sequence } of topic.recordsBackward()) return decodeMessages(payload, sequence).origin?.publication ?? 0n;
+  return 0n;
+}
+
+/** The first offset of the newest segments that together hold at most `bytes`. */
+function beyondBytes(topic: TopicLog, bytes: number): bigint {
+  let left = bytes;
+  let offset = topic.end;
+  for (const segment of topic.segments.toReversed()) {
+    left -= segment.bytes;
+    if (left < 0) return offset;
+    offset = segment.firstSequence;
+  }
+  return offset;
+}
+
+function lesser(left: bigint, right: bigint): bigint {
+  return left < right ? left : right;
+}

@@ -1,0 +1,165 @@
+import { ConcordError } from "@concord/runtime";
+import type { Journal, JournalOptions, JournalRecord } from "@concord/journal";
+import { openJournal } from "@concord/journal";
+import type { LogBounds, LogMessage, LogPage, PageLimits } from "@concord/ports";
+import { sizeOf } from "./format.ts";
+
+interface Waiter {
+  readonly offset: bigint;
+  readonly resolve: () => void;
+}
+
+interface DecodedRecord {
+  readonly from: bigint;
+  readonly end: bigint;
+  readonly messages: readonly LogMessage[];
+}
+
+/** One topic of one partition: a journal whose sequences are offsets, and who waits for its end. */
+export class TopicLog {
+  readonly #options: JournalOptions;
+  readonly #decode: (payload: Uint8Array, offset: bigint) => readonly LogMessage[];
+  #journal: Journal;
+  #reopening: Promise<void> | undefined;
+  /** What readers see; behind the journal's end while a publication is not settled. */
+  #visibleEnd: bigint;
+  #waiters = new Set<Waiter>();
+  /** The record decoded last: pages are mostly smaller than records and follow one another. */
+  #decoded: DecodedRecord | undefined;
+
+  constructor(options: JournalOptions, journal: Journal, decode: (payload: Uint8Array, offset: bigint) => readonly LogMessage[]) {
+    this.#options = options;
+    this.#journal = journal;
+    this.#decode = decode;
+    this.#visibleEnd = journal.durableSequence;
+  }
+
+  get bounds(): LogBounds {
+    return { start: this.#journal.firstSequence, end: this.#visibleEnd };
+  }
+
+  /** Where the next record goes. */
+  get end(): bigint {
+    return this.#journal.durableSequence;
+  }
+
+  get sizeBytes(): number {
+    return this.#journal.sizeBytes;
+  }
+
+  get segments(): Journal["segments"] {
+    return this.#journal.segments;
+  }
+
+  /** Durable, not visible yet. */
+  async append(payload: Uint8Array, count: number): Promise<bigint> {
+    await this.ready();
+    return await this.#journal.append(payload, count);
+  }
+
+  /** After a failed sync what is on disk decides: the journal is opened again. Harmless when it is sound. */
+  async ready(): Promise<void> {
+    if (!this.#journal.isStopped) return;
+    this.#reopening ??= this.#reopen().finally(() => (this.#reopening = undefined));
+    await this.#reopening;
+  }
+
+  /** Everything durable is visible now. */
+  show(): void {
+    this.#visibleEnd = this.#journal.durableSequence;
+    for (const waiter of this.#waiters) {
+      if (waiter.offset >= this.#visibleEnd) continue;
+      this.#waiters.delete(waiter);
+      waiter.resolve();
+    }
+  }
+
+  records(from: bigint): AsyncIterable<JournalRecord> {
+    return this.#journal.read(from);
+  }
+
+  recordsBackward(): AsyncIterable<JournalRecord> {
+    return this.#journal.readBackward();
+  }
+
+  trim(offset: bigint): Promise<bigint> {
+    return this.#journal.trim(offset);
+  }
+
+  async read(from: bigint, limits: PageLimits): Promise<LogPage> {
+    if (limits.messages < 1 || limits.bytes < 1) throw new ConcordError("MALFORMED_REQUEST", "a page holds at least a message");
+    const { start, end } = this.bounds;
+    if (from < start || from > end) throw new ConcordError("OFFSET_OUT_OF_RANGE", `offset ${from} is not in ${start} to ${end}`);
+    const page = new Page(from, end, limits);
+    if (this.#decoded !== undefined && this.#decoded.from <= from && from < this.#decoded.end) page.take(this.#decoded.messages);
+    if (page.isFull || page.next >= end) return page;
+    for await (const record of this.#journal.read(page.next)) {
+      if (record.count === 0) continue;
+      const messages = this.#decode(record.payload, record.sequence);
+      this.#decoded = { from: record.sequence, end: record.sequence + BigInt(record.count), messages };
+      page.take(messages);
+      if (page.isFull || page.next >= end) break;
+    }
+    return page;
+  }
+
+  whenBeyond(offset: bigint, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#visibleEnd > offset || signal.aborted) {
+        resolve();
+        return;
+      }
+      const over = (): void => {
+        this.#waiters.delete(waiter);
+        signal.removeEventListener("abort", over);
+        resolve();
+      };
+      const waiter: Waiter = { offset, resolve: over };
+      this.#waiters.add(waiter);
+      signal.addEventListener("abort", over, { once: true });
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#reopening?.catch(() => undefined);
+    await this.#journal.close();
+  }
+
+  async #reopen(): Promise<void> {
+    await this.#journal.close();
+    this.#decoded = undefined;
+    this.#journal = (await openJournal(this.#options)).journal;
+  }
+}
+
+/** A page being filled: ends after the message that passes a limit. */
+class Page implements LogPage {
+  readonly messages: LogMessage[] = [];
+  next: bigint;
+  readonly #end: bigint;
+  readonly #limits: PageLimits;
+  #bytes = 0;
+
+  constructor(from: bigint, end: bigint, limits: PageLimits) {
+    this.next = from;
+    this.#end = end;
+    this.#limits = limits;
+  }
+
+  get isFull(): boolean {
+    return this.messages.length >= this.#limits.messages || this.#bytes > this.#limits.bytes;
+  }
+
+  /** Messages with consecutive offsets, of which those before the page's place are passed over. */
+  take(messages: readonly LogMessage[]): void {
+    const first = messages[0];
+    if (first === undefined) return;
+    for (let at = Math.max(0, Number(this.next - first.offset)); at < messages.length; at += 1) {
+      const message = messages[at]!;
+      if (this.isFull || message.offset >= this.#end) return;
+      this.messages.push(message);
+      this.#bytes += sizeOf(message);
+      this.next = message.offset + 1n;
+    }
+  }
+}
