@@ -167,7 +167,7 @@ test("[OGD5] put: the clock steps back: versions of a row still grow", async () 
 
 test("[OGD5] put: a refused name: another is taken, the refused one is not touched", async () => {
   const room = await openPhotos();
-  const other = await openRoom({ beside: room, epoch: 1 });
+  const other = openRoom({ beside: room, epoch: 1 });
   await put(room, "a", manyBytes(BIG, 1));
   // The other gateway's journal begins at the same epoch and sequence: a cloned machine.
   await put(other, "b", manyBytes(BIG, 2));
@@ -184,6 +184,18 @@ test("put: every name is refused: PIECE_EXISTS after the limit", async () => {
   };
   await assert.rejects(put(room, "a", manyBytes(BIG)), { code: "PIECE_EXISTS" });
   assert.equal(room.journal.refused.length, 2);
+});
+
+test("put: the piece can not be made or written: the store's error, nothing is left", async () => {
+  for (const failing of ["create", "write", "seal"] as const) {
+    const room = await openPhotos();
+    room.data.before = (operation) => {
+      if (operation === failing) throw new ConcordError("STORAGE_FULL", "full");
+    };
+    await assert.rejects(put(room, "a", manyBytes(BIG)), { code: "STORAGE_FULL", applied: "no" });
+    assert.deepEqual(room.data.contents(), []);
+    assert.deepEqual([...room.journal.settled.values()], ["absent"]);
+  }
 });
 
 test("[OGD3] put: the epoch is closed before the seal: EPOCH_FENCED, the piece is recovery's", async () => {
