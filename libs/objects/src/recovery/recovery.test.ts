@@ -357,6 +357,28 @@ test("[OGD3] zombie: writing data while its epoch is closed: the piece is garbag
   assert.deepEqual(world.data.contents(), []);
 });
 
+test("[OGD3] zombie: creates its piece after the recovery of its epoch: refused by the data store; it goes on under another name", async () => {
+  const { world, dead: paused, epoch, by } = await afterDeath();
+  const gate = Promise.withResolvers<void>();
+  const creating = Promise.withResolvers<void>();
+  world.data.before = async (operation) => {
+    if (operation !== "create") return;
+    creating.resolve();
+    await gate.promise;
+  };
+  const zombie = put(paused, "k", bytes("late"));
+  await creating.promise;
+  assert.deepEqual((await recoverEpoch(by.context, epoch)).finished, true);
+  gate.resolve();
+  await zombie;
+  assert.deepEqual(
+    world.data.contents().map(({ oid }) => parseOid(oid).epoch),
+    [paused.journal.epoch],
+  );
+  assert.notEqual(paused.journal.epoch, epoch);
+  assert.deepEqual(await faults(by), []);
+});
+
 test("[OG9] two gateways recover the same epoch at once while others write: the same result as one", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   const third = await openGateway(world, { instance: "three" });
