@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { startConstellation, type Constellation, type NodeProcess } from "../constellation/constellation.ts";
+import { startConstellation, type Constellation, type Members, type NodeProcess } from "../constellation/constellation.ts";
 import { installClient } from "../demo/installed-client.ts";
 import { plainGrpc } from "../demo/plain-grpc.ts";
-import { DedupSubject, WORKER } from "./dedup-cycles.ts";
+import { DedupSubject } from "./dedup-cycles.ts";
 import { killPointsIn } from "./kill-points.ts";
-import { GATEWAY, ObjectSubject } from "./object-cycles.ts";
+import { ObjectSubject } from "./object-cycles.ts";
 import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
 import type { Subject, Tally } from "./subject.ts";
 
@@ -69,6 +69,7 @@ function readFlags(): Flags | undefined {
   if (values.help === true) return undefined;
   const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
   const cycles = Number(values.cycles ?? (minutes === undefined ? "100" : "1000000000"));
+  if (values.only !== undefined && !["object", "dedup"].includes(values.only)) throw new Error("--only takes object or dedup");
   if (!Number.isInteger(cycles) || cycles < 1 || (minutes !== undefined && !(minutes > 0)))
     throw new Error("--cycles and --minutes take numbers above 0");
   const untilMs = minutes === undefined ? Infinity : performance.now() + minutes * 60_000;
@@ -84,32 +85,32 @@ async function main(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "concord-crash-"));
   const installed = await installClient(join(folder, "client"));
   const supplies = powerSupplies(join(folder, "data"), flags);
-  const constellation = await startConstellation({
-    dataFolder: join(folder, "data"),
-    portBase: "free",
-    members: { "object-gateway": 1, "dedup-worker": 1 },
-    config: { "object-gateway": { logLevel: "warn" }, "dedup-worker": { logLevel: "warn" } },
-    onCrash: () => undefined,
-  });
+  let constellation: Constellation | undefined;
   let isClean = false;
   try {
+    const running = await startConstellation({
+      dataFolder: join(folder, "data"),
+      portBase: "free",
+      members: membersFor(flags),
+      config: { "object-gateway": { logLevel: "warn" }, "dedup-worker": { logLevel: "warn" } },
+      onCrash: () => undefined,
+    });
+    constellation = running;
     const grpc = plainGrpc(installed);
-    const subjects: Record<string, Subject> = {
-      object: new ObjectSubject(constellation, grpc),
-      dedup: new DedupSubject(constellation, grpc),
-    };
-    const loops = Object.entries(subjects)
-      .filter(([name]) => flags.only === undefined || name === flags.only)
-      .map(([, subject]): Loop => {
-        const power = supplies.get(subject.node);
-        return { subject, points: killPointsIn(subject.projects), power, kills: new Map(), cycles: 0, powerCuts: 0 };
-      });
+    const subjects = [
+      ...(running.s3Endpoints.length === 0 ? [] : [new ObjectSubject(running, grpc)]),
+      ...(running.dedupWorkers.length === 0 ? [] : [new DedupSubject(running, grpc)]),
+    ];
+    const loops = subjects.map((subject): Loop => {
+      const power = supplies.get(subject.node);
+      return { subject, points: killPointsIn(subject.projects), power, kills: new Map(), cycles: 0, powerCuts: 0 };
+    });
     const progress = setInterval(() => loops.forEach((loop) => console.log(describe(loop))), PROGRESS_MS);
-    await Promise.all(loops.map((loop) => run(constellation, loop, flags))).finally(() => clearInterval(progress));
+    await Promise.all(loops.map((loop) => run(running, loop, flags))).finally(() => clearInterval(progress));
     for (const loop of loops) console.log(`${describe(loop)}\n${describeKills(loop)}`);
     isClean = loops.every(({ subject, cycles }) => cycles > 0 && problems(subject.tally) === 0);
   } finally {
-    await constellation.stop();
+    await constellation?.stop();
     const kept = flags.keep || !isClean;
     if (kept) console.log(`data and logs: ${folder}${supplies.size === 0 ? "" : " (still mounted)"}`);
     else for (const supply of supplies.values()) await supply.remove();
@@ -119,12 +120,17 @@ async function main(): Promise<number> {
   return isClean ? 0 : 1;
 }
 
+function membersFor({ only }: Flags): Members {
+  return { ...(only === "dedup" ? {} : { "object-gateway": 1 }), ...(only === "object" ? {} : { "dedup-worker": 1 }) };
+}
+
 /** A file system per node, mounted where the node will have its folder. */
-function powerSupplies(dataFolder: string, { power }: Flags): ReadonlyMap<string, PowerSupply> {
-  const problem = power ? powerProblem() : "not wanted";
+function powerSupplies(dataFolder: string, flags: Flags): ReadonlyMap<string, PowerSupply> {
+  const problem = flags.power ? powerProblem() : "not wanted";
+  const nodes = Object.keys(membersFor(flags)).map((service) => `${service}-1`);
   const supplies = new Map<string, PowerSupply>();
   try {
-    if (problem === undefined) for (const node of [GATEWAY, WORKER]) supplies.set(node, powerSupply(join(dataFolder, node)));
+    if (problem === undefined) for (const node of nodes) supplies.set(node, powerSupply(join(dataFolder, node)));
     else console.log(`power cuts skipped: ${problem}`);
   } catch (error) {
     console.log(`power cuts skipped: no loop device can be mounted here (${(error as Error).message.split("\n")[0]})`);
