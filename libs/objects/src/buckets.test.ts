@@ -195,6 +195,34 @@ for (const point of ["bucket:after-removing", "bucket:after-close", "bucket:afte
   }
 }
 
+test("buckets: more than a page of them: all listed, by name; a start looks at all", async () => {
+  const room = openRoom();
+  const names = Array.from({ length: 230 }, (_, at) => `bucket-${String(at).padStart(3, "0")}`);
+  for (const bucket of names.toReversed()) await room.store.createBucket({ ...PHOTOS, bucket });
+  assert.deepEqual(
+    (await room.store.listBuckets("t")).map(({ name }) => name),
+    names,
+  );
+  assert.equal(await settleBuckets(room.context), 0);
+});
+
+test("buckets: the store does not answer: OUTCOME_UNKNOWN, and the next attempt goes on", async () => {
+  for (const answers of [0, 1, 2]) {
+    const room = openRoom();
+    let left = answers;
+    room.metadata.fate = () => ((left -= 1) >= 0 ? "answered" : "lost");
+    await assert.rejects(room.store.createBucket(PHOTOS), { code: "OUTCOME_UNKNOWN" });
+    room.metadata.fate = () => "answered";
+    await room.store.createBucket(PHOTOS);
+    left = answers;
+    room.metadata.fate = () => ((left -= 1) >= 0 ? "answered" : "lost");
+    await assert.rejects(room.store.deleteBucket("photos"), { code: "OUTCOME_UNKNOWN" });
+    room.metadata.fate = () => "answered";
+    await room.store.deleteBucket("photos");
+    assert.equal(await stateOf(room), "removed");
+  }
+});
+
 test("buckets: a write while the bucket is being removed: WRITE_CONFLICT; a read goes on", async () => {
   const first = await openPhotos();
   await put(first, "a", "1");
