@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
+import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
 import {
@@ -62,9 +63,16 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerH
         throw thrown;
       }
     },
-    openMessages: () => host.openMessages!(),
+    openMessages: host.openMessages ?? (() => openLog(config, host)),
     openStore: (meta, messages) => openStore(config, host, openKeyValue, meta, messages),
   });
+}
+
+/** The logs live beside the windows and are kept for as long as those must be rebuilt from them. */
+function openLog(config: DedupWorkerConfig, { environment, disk }: DedupWorkerHost): Promise<MessageLog> {
+  const { partitions, outputRetentionMs: outputMs, outputRetentionBytes: outputBytes } = config;
+  const retention = { ...(outputMs === undefined ? {} : { outputMs }), ...(outputBytes === undefined ? {} : { outputBytes }) };
+  return openEmbeddedLog({ ...environment, disk, folder: "log", partitions, retention });
 }
 
 function openStore(
@@ -98,7 +106,7 @@ function openStore(
       { log: messages, stores: folderStores(disk, `window/${partition}`, openKeyValue), hash: idHash, environment },
     ),
   );
-  const partitions = new Partitions({ workers, clock, log, metrics });
+  const partitions = new Partitions({ workers, messages, clock, log, metrics });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
   return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, environment }) };
 }

@@ -4,46 +4,69 @@ import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
 import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN } from "./limits.ts";
 
 /** Every key of a dedup-worker. */
-export const dedupWorkerSchema = z.strictObject({
-  ...serverShape,
-  nodeName: z.string().min(1).max(64).default("dedup-worker").describe("this worker's name"),
-  dataFolder: z.string().min(1).default("./.concord/dedup-worker").describe("folder of the logs and the window; one process at a time"),
-  partitions: z
-    .number()
-    .int()
-    .min(1)
-    .max(PARTITIONS_MAX)
-    .default(4)
-    .describe("partitions of input and output; fixed when the data folder is made, since an id's partition follows from it"),
-  windowIdsMax: z
-    .number()
-    .int()
-    .min(WINDOW_IDS_MIN)
-    .max(WINDOW_IDS_MAX)
-    .default(4_000_000)
-    .describe("ids a partition remembers, oldest forgotten first; 16 bytes on disk and 2 to 8 in memory each"),
-  windowMaxAgeMs: z
-    .number()
-    .int()
-    .min(0)
-    .default(28 * 86_400_000)
-    .describe("ids older than this are forgotten; 0 = only windowIdsMax counts"),
-  idSource: z
-    .string()
-    .regex(ID_SOURCE_PATTERN, "expected none, key, content, header:NAME or json:NAME.NAME")
-    .default("none")
-    .describe("where the id of a message without one is found: none, key, content, header:NAME or json:NAME.NAME"),
-  missingId: z
-    .enum(["make", "pass", "hash", "dead-letter"])
-    .default("make")
-    .describe("a message whose id is not found gets a new one, is passed on, is known by its content, or goes to the dead letters"),
-  snowflakeWorkerId: z
-    .number()
-    .int()
-    .min(0)
-    .max(WORKER_ID_MAX)
-    .default(0)
-    .describe("worker id in the ids made here; several workers differ"),
-});
+export const dedupWorkerSchema = z
+  .strictObject({
+    ...serverShape,
+    nodeName: z.string().min(1).max(64).default("dedup-worker").describe("this worker's name"),
+    dataFolder: z.string().min(1).default("./.concord/dedup-worker").describe("folder of the logs and the window; one process at a time"),
+    partitions: z
+      .number()
+      .int()
+      .min(1)
+      .max(PARTITIONS_MAX)
+      .default(4)
+      .describe("partitions of input and output; fixed when the data folder is made, since an id's partition follows from it"),
+    windowIdsMax: z
+      .number()
+      .int()
+      .min(WINDOW_IDS_MIN)
+      .max(WINDOW_IDS_MAX)
+      .default(4_000_000)
+      .describe("ids a partition remembers, oldest forgotten first; 16 bytes on disk and 2 to 8 in memory each"),
+    windowMaxAgeMs: z
+      .number()
+      .int()
+      .min(0)
+      .default(28 * 86_400_000)
+      .describe("ids older than this are forgotten; 0 = only windowIdsMax counts"),
+    outputRetentionMs: z
+      .number()
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        "output older than this is removed, by whole segments; left out = never. Not below windowMaxAgeMs: the window is rebuilt from it",
+      ),
+    outputRetentionBytes: z
+      .number()
+      .int()
+      .min(64 * 1024 * 1024)
+      .optional()
+      .describe(
+        "bytes of a partition's output that are kept; left out = all. The metric dedup_rebuildable says whether the window is covered",
+      ),
+    idSource: z
+      .string()
+      .regex(ID_SOURCE_PATTERN, "expected none, key, content, header:NAME or json:NAME.NAME")
+      .default("none")
+      .describe("where the id of a message without one is found: none, key, content, header:NAME or json:NAME.NAME"),
+    missingId: z
+      .enum(["make", "pass", "hash", "dead-letter"])
+      .default("make")
+      .describe("a message whose id is not found gets a new one, is passed on, is known by its content, or goes to the dead letters"),
+    snowflakeWorkerId: z
+      .number()
+      .int()
+      .min(0)
+      .max(WORKER_ID_MAX)
+      .default(0)
+      .describe("worker id in the ids made here; several workers differ"),
+  })
+  .superRefine(({ outputRetentionMs, windowMaxAgeMs }, context) => {
+    // DDD10: ids of removed output could not be found again.
+    if (outputRetentionMs === undefined || (windowMaxAgeMs > 0 && windowMaxAgeMs <= outputRetentionMs)) return;
+    const message = `is below windowMaxAgeMs (${windowMaxAgeMs === 0 ? "no bound" : windowMaxAgeMs}): the window could not be rebuilt from the output`;
+    context.addIssue({ code: "custom", path: ["outputRetentionMs"], message });
+  });
 
 export type DedupWorkerConfig = z.output<typeof dedupWorkerSchema>;

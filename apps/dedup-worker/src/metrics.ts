@@ -1,4 +1,5 @@
 import { DEDUP_METRICS } from "@concord/dedup";
+import { JOURNAL_METRICS } from "@concord/journal";
 import { RPC_METRICS } from "@concord/rpc";
 import type { MetricDefinition } from "@concord/runtime";
 
@@ -8,9 +9,11 @@ const labels = ["partition"];
 export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
   ...DEDUP_METRICS,
+  ...JOURNAL_METRICS,
   { name: "dedup_ingest_results_total", kind: "counter", help: "Messages answered, by verdict", labels: ["verdict"] },
   { name: "dedup_partition_running", kind: "gauge", help: "1 while the partition works, 0 when it has stopped", labels },
   { name: "dedup_partition_lag", kind: "gauge", help: "Input offsets that are not processed yet", labels },
+  { name: "dedup_rebuildable", kind: "gauge", help: "1 while the output that is kept covers the window", labels },
   { name: "dedup_window_ids", kind: "gauge", help: "Ids in the window", labels },
   { name: "dedup_window_seconds", kind: "gauge", help: "Age of the oldest id in the window", labels },
   { name: "dedup_window_disk_bytes", kind: "gauge", help: "Bytes of ids on disk", labels },

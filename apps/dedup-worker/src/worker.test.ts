@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError, type ConcordError as Failure } from "@concord/runtime";
 import { crc32 } from "node:zlib";
+import { GAUGE_INTERVAL_MS } from "./limits.ts";
 import { checkLayout, decodeLayout, encodeLayout, LAYOUT_KEY } from "./store/layout.ts";
 import { dedupWorkerSchema } from "./index.ts";
 import { fails, Folder, settle, WorkerRoom, type Result, type RoomOptions } from "./test/worker-room.ts";
@@ -175,6 +176,24 @@ test("layout: golden: the format of version 1; damaged: CORRUPT_DATA", async () 
   }
 });
 
+test("[DDD10] config: output kept for less time than the window: refused", () => {
+  const parses = (windowMaxAgeMs: number, outputRetentionMs: number): boolean =>
+    dedupWorkerSchema.safeParse({ windowMaxAgeMs, outputRetentionMs }).success;
+  assert.deepEqual([parses(1_000, 999), parses(1_000, 1_000), parses(1_000, 1_001), parses(0, 2 ** 50)], [false, true, true, false]);
+});
+
+test("[DDD10] worker: output removed that the window is not rebuilt without: the metric says so", async () => {
+  const folder = new Folder();
+  const room = await new WorkerRoom(REAL, folder).start();
+  await room.connect().ingest(messages(100));
+  await room.clock.advance(GAUGE_INTERVAL_MS);
+  assert.deepEqual([room.gauges.get("dedup_rebuildable 0"), room.gauges.get("dedup_rebuildable 1")], [1, 1]);
+  folder.log.trim("output", 1, 10n);
+  await room.clock.advance(GAUGE_INTERVAL_MS);
+  assert.deepEqual([room.gauges.get("dedup_rebuildable 0"), room.gauges.get("dedup_rebuildable 1")], [1, 0]);
+  await room.service.stop();
+});
+
 test("config: what a worker can be told: limits at and beyond, sources of ids", () => {
   const parses = (key: string, value: unknown): boolean => dedupWorkerSchema.safeParse({ [key]: value }).success;
   for (const [key, good, bad] of [
@@ -188,6 +207,7 @@ test("config: what a worker can be told: limits at and beyond, sources of ids", 
     ],
     ["missingId", ["make", "pass", "hash", "dead-letter"], ["drop"]],
     ["snowflakeWorkerId", [0, 1023], [-1, 1024]],
+    ["outputRetentionBytes", [64 * 1024 * 1024], [64 * 1024 * 1024 - 1]],
   ] as const) {
     for (const value of good) assert.ok(parses(key, value), `${key} ${value}`);
     for (const value of bad) assert.ok(!parses(key, value), `${key} ${value}`);

@@ -1,3 +1,4 @@
+import type { MessageLog } from "@concord/ports";
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
 import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
 import { GAUGE_INTERVAL_MS } from "../limits.ts";
@@ -5,6 +6,7 @@ import { GAUGE_INTERVAL_MS } from "../limits.ts";
 export interface PartitionsOptions {
   /** By partition. */
   readonly workers: readonly PartitionWorker[];
+  readonly messages: MessageLog;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -89,11 +91,14 @@ export class Partitions {
   }
 
   async #measure(): Promise<void> {
-    const { clock, log, metrics } = this.#options;
+    const { clock, log, messages, metrics } = this.#options;
     try {
       for (const { partition, state, lag, window } of await this.statistics()) {
         const labels = { partition: String(partition) };
         metrics.gauge("dedup_partition_running", state.kind === "stopped" ? 0 : 1, labels);
+        // Of the output's offsets at least as many must be kept as the window has ids (DDD10).
+        const { start } = await messages.bounds("output", partition);
+        metrics.gauge("dedup_rebuildable", window.appliedOutput - start >= BigInt(window.ids) ? 1 : 0, labels);
         metrics.gauge("dedup_partition_lag", Number(lag), labels);
         metrics.gauge("dedup_window_ids", window.ids, labels);
         metrics.gauge("dedup_window_seconds", window.windowMs / 1000, labels);
