@@ -1,9 +1,5 @@
-import { join } from "node:path";
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
-import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
-import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
-import { Engine } from "@concord/engine";
 import type { KeyValue, ObjectMetadata } from "@concord/ports";
 import { startHost, tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runtime";
@@ -13,6 +9,7 @@ import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayStore } from "./gateway-parts.ts";
 import { UploadBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
+import { openMetadata } from "./metadata.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ObjectGatewayService, type GatewayParts } from "./service.ts";
 
@@ -31,12 +28,7 @@ export interface ObjectGatewayHost {
   readonly onFailed?: (cause: ConcordError) => void;
 }
 
-interface Metadata {
-  readonly metadata: ObjectMetadata;
-  close(): Promise<void>;
-}
-
-/** The only place that knows every adapter of an object-gateway. */
+/** With metadata.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGatewayHost): ObjectGatewayService {
   const { environment } = host;
   const { clock, random, log, metrics, transport } = environment;
@@ -49,7 +41,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGa
   return new ObjectGatewayService({
     log,
     drainGraceMs,
-    open: (httpAddress) => openParts(config, host, httpAddress),
+    open: (httpAddress, signal) => openParts(config, host, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: (services) => startHost({ transport, address, services, clock, log, reflection }),
     handler: (rooms) => s3Handler({ clock, random, log, metrics, verifier, domain, rooms }),
@@ -57,10 +49,15 @@ export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGa
   });
 }
 
-async function openParts(config: ObjectGatewayConfig, host: ObjectGatewayHost, httpAddress: () => string): Promise<GatewayParts> {
+async function openParts(
+  config: ObjectGatewayConfig,
+  host: ObjectGatewayHost,
+  httpAddress: () => string,
+  signal: AbortSignal,
+): Promise<GatewayParts> {
   const { environment, disk } = host;
   const { metrics, checksum, killPoint } = environment;
-  const opened = await openMetadata(config, host);
+  const opened = await openMetadata(config, host, signal);
   const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint });
   const gateway = await openGatewayStore({ config, environment, metadata: opened.metadata, data, disk }).catch(async (thrown: unknown) => {
     await opened.close();
@@ -73,21 +70,5 @@ async function openParts(config: ObjectGatewayConfig, host: ObjectGatewayHost, h
     admin: objectAdmin({ config, gateway, budget, httpAddress }),
     startBackground: () => gateway.startBackground(),
     close: () => gateway.stop().then(() => opened.close()),
-  };
-}
-
-/** One gateway's rows in a store of its own, or what was given. */
-async function openMetadata(config: ObjectGatewayConfig, host: ObjectGatewayHost): Promise<Metadata> {
-  if (host.metadata !== undefined) return { metadata: host.metadata, close: () => Promise.resolve() };
-  const { clock, metrics, checksum, log } = host.environment;
-  const store = await (host.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
-  const onFailed = host.onFailed ?? ((cause: ConcordError): void => void Promise.reject(cause));
-  const engine = new Engine({ store, clock, metrics, onFailed });
-  return {
-    metadata: new KeyValueMetadata({ store: engine, checksum, log }),
-    close: async () => {
-      await engine.whenIdle();
-      await store.close().catch(() => log.warn("the store did not close well"));
-    },
   };
 }

@@ -13,8 +13,9 @@ export const UPLOAD_SHARE_BYTES = 2 * 1024 * 1024;
 export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
 /** Names in one consistency report. */
 export const CONSISTENCY_NAMES_MAX = 100;
-/** Pause before background work that failed is tried again. */
-export const BACKGROUND_RETRY_MS = 1000;
+/** Pause before txn-coordinators that did not answer are asked again, and between lines in the log about it. */
+export const COORDINATORS_RETRY_MS = 200;
+export const COORDINATORS_LOG_MS = 5000;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */
 export const LEASE_ATTEMPTS_MAX = 20;

@@ -11,12 +11,18 @@ const config = configOfProcess("object-gateway", objectGatewaySchema, process, r
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: true });
 const tls = tlsOf(config, readFile);
+const pair = tls?.server;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const service = composeObjectGateway(config, {
   environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
   disk: nodeDisk(config.dataFolder),
   ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
-  http: nodeHttpServer({ clock: nodeClock, log }),
+  http: nodeHttpServer({
+    clock: nodeClock,
+    log,
+    metrics,
+    ...(pair === undefined ? {} : { tls: { cert: pair.certificate, key: pair.key } }),
+  }),
 });
 
 async function start(signal: AbortSignal): Promise<Running> {

@@ -18,7 +18,7 @@ export interface ObjectGatewayWiring {
   readonly log: Log;
   readonly drainGraceMs: number;
   /** Opens the stores and takes an epoch: from then on no piece can be made that nobody would find (OGD6). */
-  open(bound: () => string): Promise<GatewayParts>;
+  open(httpAddress: () => string, signal: AbortSignal): Promise<GatewayParts>;
   services(admin: () => ObjectAdmin): readonly Service[];
   host(services: readonly Service[]): Promise<ServiceHost>;
   handler(rooms: () => Rooms): HttpHandler;
@@ -66,7 +66,7 @@ export class ObjectGatewayService {
     try {
       const host = await hostOf(services(() => this.#parts().admin));
       this.#state = { kind: "starting", host };
-      const parts = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""));
+      const parts = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""), this.#stopping.signal);
       this.#state = { kind: "starting", host, parts };
       this.#stopping.signal.throwIfAborted();
       const http = await serveHttp(handler(() => this.#parts().rooms));

@@ -7,10 +7,10 @@ import { S3Client } from "@aws-sdk/client-s3";
 import { nodeHttpServer } from "@concord/adapter-http";
 import { openLevel } from "@concord/adapter-level";
 import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
-import type { KeyValue } from "@concord/ports";
+import type { KeyValue, ObjectMetadata } from "@concord/ports";
 import { loadService } from "@concord/protos";
 import { bearer, grpcTransport } from "@concord/rpc";
-import type { Environment, HttpServer, LogFields } from "@concord/runtime";
+import type { Disk, Environment, HttpServer, LogFields } from "@concord/runtime";
 import { createMetrics, type MetricsRegistry } from "@concord/telemetry";
 import { S3Client as S3Client2024 } from "aws-sdk-client-s3-2024";
 import {
@@ -36,6 +36,9 @@ export interface GatewayOptions {
   readonly config?: Partial<ObjectGatewayConfig>;
   readonly http?: (server: HttpServer) => HttpServer;
   readonly environment?: Partial<Environment>;
+  /** Instead of a store and a folder of its own. */
+  readonly metadata?: ObjectMetadata;
+  readonly dataDisk?: Disk;
 }
 
 const ADMIN = loadService("concord.object.v1.ObjectAdminService");
@@ -80,6 +83,8 @@ export class TestGateway {
       environment,
       disk: nodeDisk(this.folder),
       http: this.#options.http?.(http) ?? http,
+      ...(this.#options.metadata === undefined ? {} : { metadata: this.#options.metadata }),
+      ...(this.#options.dataDisk === undefined ? {} : { dataDisk: this.#options.dataDisk }),
       openKeyValue: async () => (this.#store = await openLevel(join(this.folder, "rows"))),
     });
     const addresses = await this.service.start();
@@ -97,8 +102,8 @@ export class TestGateway {
     await rm(this.folder, { recursive: true });
   }
 
-  client(key: AccessKey = ANN): S3Client {
-    return this.#kept(new S3Client(this.#clientConfig(key)));
+  client(key: AccessKey = ANN, more: object = {}): S3Client {
+    return this.#kept(new S3Client({ ...this.#clientConfig(key), ...more }));
   }
 
   /** The last generation before checksums became the default. */
@@ -106,14 +111,14 @@ export class TestGateway {
     return this.#kept(new S3Client2024(this.#clientConfig(key)) as unknown as S3Client);
   }
 
-  async admin<Response = Record<string, unknown>>(
-    method: string,
-    request: object = {},
-    token: string | undefined = OPERATOR,
-  ): Promise<Response> {
+  /** `token` "": none. */
+  async admin<Response = Record<string, unknown>>(method: string, request: object = {}, token = OPERATOR): Promise<Response> {
     const channel = grpcTransport({ clock: nodeClock, log: this.#log(), metrics: this.metrics }).connect(this.adminAddress);
     try {
-      return (await channel.unary(ADMIN[method]!, request, { timeoutMs: 10_000, metadata: bearer(token) })) as Response;
+      return (await channel.unary(ADMIN[method]!, request, {
+        timeoutMs: 10_000,
+        metadata: bearer(token === "" ? undefined : token),
+      })) as Response;
     } finally {
       channel.close();
     }
@@ -124,6 +129,17 @@ export class TestGateway {
     const entries = await this.#store!.range({ from: new Uint8Array(0), to: new Uint8Array(64).fill(0xff), limit: 1_000_000 });
     const rows = entries.filter(({ key }) => !isOfEpochs(key)).map(({ key, value }) => `${hex(key)} ${sha256(value)}`);
     return [...rows, ...(await filesOf(join(this.folder, "pieces")))];
+  }
+
+  /** Every request has ended. */
+  async settled(): Promise<void> {
+    await this.until(async () => (await this.admin<{ uploadsInFlight: number }>("GetStatus")).uploadsInFlight === 0);
+  }
+
+  /** Looks again and again: for what happens behind a socket, where nothing tells us. */
+  async until(holds: () => Promise<boolean>): Promise<void> {
+    for (let attempt = 0; attempt < 1000; attempt += 1) if (await holds()) return;
+    throw new Error("it never came");
   }
 
   #clientConfig({ accessKeyId, secretAccessKey }: AccessKey): object {

@@ -1,0 +1,73 @@
+// Where rows are kept: a store of this gateway's own, transactions of txn-coordinators that several gateways share, or what a test gives.
+import { join } from "node:path";
+import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
+import { openLevel } from "@concord/adapter-level";
+import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
+import { ConcordClientError, connectThrough, type ConcordClient } from "@concord/client";
+import { Engine } from "@concord/engine";
+import type { ObjectMetadata } from "@concord/ports";
+import { sleep, unreachable, type ConcordError } from "@concord/runtime";
+import type { ObjectGatewayHost } from "./composition.ts";
+import type { ObjectGatewayConfig } from "./config.ts";
+import { COORDINATORS_LOG_MS, COORDINATORS_RETRY_MS } from "./limits.ts";
+
+export interface OpenMetadata {
+  readonly metadata: ObjectMetadata;
+  /** After the last commit. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Waits for txn-coordinators that do not answer yet, until `signal` is aborted. */
+export async function openMetadata(config: ObjectGatewayConfig, host: ObjectGatewayHost, signal: AbortSignal): Promise<OpenMetadata> {
+  if (host.metadata !== undefined) return { metadata: host.metadata, close: () => Promise.resolve() };
+  switch (config.metadata) {
+    case "local":
+      return openLocal(config, host);
+    case "transactions":
+      return openTransactions(config, host, signal);
+    default:
+      return unreachable(config.metadata);
+  }
+}
+
+async function openLocal(config: ObjectGatewayConfig, host: ObjectGatewayHost): Promise<OpenMetadata> {
+  const { clock, metrics, checksum, log } = host.environment;
+  const store = await (host.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
+  const onFailed = host.onFailed ?? ((cause: ConcordError): void => void Promise.reject(cause));
+  const engine = new Engine({ store, clock, metrics, onFailed });
+  return {
+    metadata: new KeyValueMetadata({ store: engine, checksum, log }),
+    close: async () => {
+      await engine.whenIdle();
+      await store.close().catch(() => log.warn("the store did not close well"));
+    },
+  };
+}
+
+async function openTransactions(config: ObjectGatewayConfig, host: ObjectGatewayHost, signal: AbortSignal): Promise<OpenMetadata> {
+  const client = await connected(config, host, signal);
+  const metadata = new TransactionMetadata({ client });
+  await metadata.createTables(host.environment.clock, () => signal.aborted);
+  return { metadata, close: () => Promise.resolve(client.close()) };
+}
+
+async function connected(config: ObjectGatewayConfig, host: ObjectGatewayHost, signal: AbortSignal): Promise<ConcordClient> {
+  const { coordinators, transactionToken } = config;
+  const { clock, log } = host.environment;
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    try {
+      return await connectThrough(
+        { coordinators, ...(transactionToken === undefined ? {} : { token: transactionToken }) },
+        host.environment,
+      );
+    } catch (thrown) {
+      if (!(thrown instanceof ConcordClientError) || !thrown.retryable || signal.aborted) throw thrown;
+      if (clock.monotonicMs() - loggedMs >= COORDINATORS_LOG_MS) {
+        loggedMs = clock.monotonicMs();
+        log.info("waiting for txn-coordinators", { coordinators: coordinators.join(" "), reason: thrown.message });
+      }
+      await sleep(clock, COORDINATORS_RETRY_MS, signal);
+    }
+  }
+}
