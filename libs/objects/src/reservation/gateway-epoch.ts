@@ -1,165 +1,271 @@
-import { ConcordError } from "@concord/runtime";
-import type { Journal, JournalOptions, JournalRecord } from "@concord/journal";
-import { openJournal } from "@concord/journal";
-import type { LogBounds, LogMessage, LogPage, PageLimits } from "@concord/ports";
-import { sizeOf } from "./format.ts";
+import { oidOf, parseOid, type Oid } from "@concord/ports";
+import { assert, ConcordError, sleep, toConcordError, type Log, type Metrics, type Timer } from "@concord/runtime";
+import { claimEpoch, putEpoch, readEpoch, type EpochStores, type HeldEpoch } from "./epoch-row.ts";
+import {
+  BLOCK_FETCH_AT,
+  BLOCK_NAMES,
+  EPOCH_HEARTBEAT_MS,
+  RESERVE_RETRY_MS,
+  TAKERS_WAITING_MAX,
+  TAKE_WAIT_MS,
+  UNRESOLVED_NAMES_MAX,
+} from "./limits.ts";
+import { EpochNames, type NameBlock } from "./names.ts";
 
-interface Waiter {
-  readonly offset: bigint;
-  readonly resolve: () => void;
+export interface EpochOptions extends EpochStores {
+  /** Who the epoch belongs to: the same name after a restart. */
+  readonly instance: string;
+  /**
+   * `blocks`: every name is reserved before its use, in the epoch's row and by `record` (OGD6). `free`: the epoch's number alone makes
+   * names unique; who must know of them writes them down elsewhere, or nobody does.
+   */
+  readonly names:
+    | { readonly kind: "blocks"; readonly record: (epoch: number, block: NameBlock) => Promise<void> }
+    | { readonly kind: "free" };
+  readonly heartbeatMs?: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly killPoint: (name: string) => void;
+  /** The epoch was closed by somebody else: no name comes out of it any more. Called once. */
+  readonly onFenced: (epoch: number) => void;
 }
 
-interface DecodedRecord {
-  readonly from: bigint;
-  readonly end: bigint;
-  readonly messages: readonly LogMessage[];
+interface Taker {
+  readonly resolve: (sequence: number) => void;
+  readonly reject: (cause: ConcordError) => void;
+  readonly timer: Timer;
 }
 
-/** One topic of one partition: a journal whose sequences are offsets, and who waits for its end. */
-export class TopicLog {
-  readonly #options: JournalOptions;
-  readonly #decode: (payload: Uint8Array, offset: bigint) => readonly LogMessage[];
-  #journal: Journal;
-  #reopening: Promise<void> | undefined;
-  /** What readers see; behind the journal's end while a publication is not settled. */
-  #visibleEnd: bigint;
-  #waiters = new Set<Waiter>();
-  /** The record decoded last: pages are mostly smaller than records and follow one another. */
-  #decoded: DecodedRecord | undefined;
+type EpochState = "open" | "fenced" | "stopped";
 
-  constructor(options: JournalOptions, journal: Journal, decode: (payload: Uint8Array, offset: bigint) => readonly LogMessage[]) {
+/** Claims the next epoch and reserves its first block; resolves when names can be taken. */
+export async function openEpoch(options: EpochOptions): Promise<GatewayEpoch> {
+  const blocks = options.names.kind === "blocks";
+  const held = await claimEpoch(options, options.instance, blocks ? BLOCK_NAMES : 0);
+  options.killPoint("object:after-epoch-claimed");
+  if (options.names.kind === "blocks") await options.names.record(held.row.epoch, { from: 0, to: BLOCK_NAMES });
+  return new GatewayEpoch(options, held);
+}
+
+/**
+ * One epoch of this gateway: names, the low-water mark of the unresolved ones, and the row that shares both. The row is written at an
+ * interval, so that others see that its gateway lives, and with every block.
+ */
+export class GatewayEpoch {
+  readonly epoch: number;
+  readonly #options: EpochOptions;
+  readonly #names = new EpochNames();
+  readonly #takers = new Set<Taker>();
+  readonly #stopping = new AbortController();
+  #held: HeldEpoch;
+  #state: EpochState = "open";
+  /** Writes of the row go one at a time. */
+  #rowWrite: Promise<unknown> = Promise.resolve();
+  #fetching: Promise<void> | undefined;
+  #heartbeat: Timer | undefined;
+
+  constructor(options: EpochOptions, held: HeldEpoch) {
     this.#options = options;
-    this.#journal = journal;
-    this.#decode = decode;
-    this.#visibleEnd = journal.durableSequence;
+    this.#held = held;
+    this.epoch = held.row.epoch;
+    this.#names.add({ from: 0, to: options.names.kind === "free" ? 2 ** 48 - 1 : held.row.reservedTo });
+    this.#scheduleHeartbeat();
   }
 
-  get bounds(): LogBounds {
-    return { start: this.#journal.firstSequence, end: this.#visibleEnd };
+  get state(): EpochState {
+    return this.#state;
   }
 
-  /** Where the next record goes. */
-  get end(): bigint {
-    return this.#journal.durableSequence;
+  get lowWater(): number {
+    return this.#names.lowWater;
   }
 
-  get sizeBytes(): number {
-    return this.#journal.sizeBytes;
+  /** Names taken and not settled, ascending. */
+  unresolved(): readonly number[] {
+    return this.#names.unresolved();
   }
 
-  get segments(): Journal["segments"] {
-    return this.#journal.segments;
+  /** EPOCH_FENCED, OVERLOADED when no block is reserved in time or too many names are unresolved. */
+  async take(): Promise<Oid> {
+    this.#assertOpen();
+    if (this.#names.unresolvedCount >= UNRESOLVED_NAMES_MAX) throw overloaded("too many uploads are undecided");
+    const sequence = this.#takers.size === 0 ? this.#names.take() : undefined;
+    if (this.#names.available <= BLOCK_FETCH_AT) this.#fetch();
+    return oidOf(this.epoch, sequence ?? (await this.#waitForName()));
   }
 
-  /** Durable, not visible yet. */
-  async append(payload: Uint8Array, count: number): Promise<bigint> {
-    await this.ready();
-    return await this.#journal.append(payload, count);
+  settle(oid: Oid): void {
+    const { epoch, sequence } = parseOid(oid);
+    assert(epoch === this.epoch, `piece ${oid} is of epoch ${this.epoch}`);
+    this.#names.settle(sequence);
   }
 
-  /** After a failed sync what is on disk decides: the journal is opened again. Harmless when it is sound. */
-  async ready(): Promise<void> {
-    if (!this.#journal.isStopped) return;
-    this.#reopening ??= this.#reopen().finally(() => (this.#reopening = undefined));
-    await this.#reopening;
+  /** Reads the row: EPOCH_FENCED when somebody closed it (OGD3). */
+  async confirmOpen(): Promise<void> {
+    this.#assertOpen();
+    const found = await readEpoch(this.#options.metadata, this.epoch);
+    if (found === undefined || found.row.closed) this.fenced();
+    this.#assertOpen();
   }
 
-  /** Everything durable is visible now. */
-  show(): void {
-    this.#visibleEnd = this.#journal.durableSequence;
-    for (const waiter of this.#waiters) {
-      if (waiter.offset >= this.#visibleEnd) continue;
-      this.#waiters.delete(waiter);
-      waiter.resolve();
+  /** Somebody closed the epoch: here or at the data store it was refused. */
+  fenced(): void {
+    if (this.#state !== "open") return;
+    this.#state = "fenced";
+    this.#end(fencedError(this.epoch));
+    this.#options.log.warn("the epoch of this gateway was closed by another", {
+      epoch: this.epoch,
+      unresolved: this.#names.unresolvedCount,
+    });
+    this.#options.onFenced(this.epoch);
+  }
+
+  /**
+   * No further names. With nothing unresolved the epoch is closed as recovered, so nobody needs to look at it again; else the low-water
+   * mark is written for whoever recovers it. A failure is reported, not thrown: recovery does the same.
+   */
+  async stop(): Promise<void> {
+    if (this.#state === "stopped") return;
+    const wasOpen = this.#state === "open";
+    this.#state = "stopped";
+    this.#end(new ConcordError("DRAINING", "the gateway is stopping"));
+    await this.#fetching;
+    await this.#rowWrite;
+    if (!wasOpen) return;
+    try {
+      if (this.#names.unresolvedCount === 0) await this.#closeClean();
+      else await this.#writeRow((row) => ({ ...row, lowWater: this.#waterOf(row) }));
+    } catch (thrown) {
+      this.#options.log.warn("the epoch stays open; it will be recovered", { epoch: this.epoch, reason: toConcordError(thrown).message });
     }
   }
 
-  records(from: bigint): AsyncIterable<JournalRecord> {
-    return this.#journal.read(from);
+  /** Writes the low-water mark now; what the interval does. */
+  async beat(): Promise<void> {
+    if (this.#state !== "open") return;
+    this.#options.metrics.gauge("objects_names_unresolved", this.#names.unresolvedCount);
+    await this.#writeRow((row) => ({ ...row, lowWater: this.#waterOf(row) }));
   }
 
-  recordsBackward(): AsyncIterable<JournalRecord> {
-    return this.#journal.readBackward();
+  async #closeClean(): Promise<void> {
+    await this.#options.data.closeEpoch(this.epoch);
+    await this.#writeRow((row) => ({ ...row, lowWater: row.reservedTo, closed: true }));
   }
 
-  trim(offset: bigint): Promise<bigint> {
-    return this.#journal.trim(offset);
+  /** Never beyond what is reserved, never back. */
+  #waterOf(row: HeldEpoch["row"]): number {
+    return Math.max(row.lowWater, Math.min(this.#names.lowWater, row.reservedTo));
   }
 
-  async read(from: bigint, limits: PageLimits): Promise<LogPage> {
-    if (limits.messages < 1 || limits.bytes < 1) throw new ConcordError("MALFORMED_REQUEST", "a page holds at least a message");
-    const { start, end } = this.bounds;
-    if (from < start || from > end) throw new ConcordError("OFFSET_OUT_OF_RANGE", `offset ${from} is not in ${start} to ${end}`);
-    const page = new Page(from, end, limits);
-    if (this.#decoded !== undefined && this.#decoded.from <= from && from < this.#decoded.end) page.take(this.#decoded.messages);
-    if (page.isFull || page.next >= end) return page;
-    for await (const record of this.#journal.read(page.next)) {
-      if (record.count === 0) continue;
-      const messages = this.#decode(record.payload, record.sequence);
-      this.#decoded = { from: record.sequence, end: record.sequence + BigInt(record.count), messages };
-      page.take(messages);
-      if (page.isFull || page.next >= end) break;
-    }
-    return page;
+  #end(cause: ConcordError): void {
+    this.#stopping.abort();
+    this.#heartbeat?.cancel();
+    for (const taker of [...this.#takers]) this.#refuse(taker, cause);
   }
 
-  whenBeyond(offset: bigint, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#visibleEnd > offset || signal.aborted) {
-        resolve();
-        return;
-      }
-      const over = (): void => {
-        this.#waiters.delete(waiter);
-        signal.removeEventListener("abort", over);
-        resolve();
-      };
-      const waiter: Waiter = { offset, resolve: over };
-      this.#waiters.add(waiter);
-      signal.addEventListener("abort", over, { once: true });
+  #refuse(taker: Taker, cause: ConcordError): void {
+    taker.timer.cancel();
+    this.#takers.delete(taker);
+    taker.reject(cause);
+  }
+
+  #waitForName(): Promise<number> {
+    if (this.#takers.size >= TAKERS_WAITING_MAX) throw overloaded("too many uploads wait for a name");
+    return new Promise((resolve, reject) => {
+      const late = (): void => this.#refuse(taker, overloaded("no block of names was reserved in time"));
+      const taker: Taker = { resolve, reject, timer: this.#options.clock.setTimer(TAKE_WAIT_MS, late) };
+      this.#takers.add(taker);
     });
   }
 
-  async close(): Promise<void> {
-    await this.#reopening?.catch(() => undefined);
-    await this.#journal.close();
+  #fetch(): void {
+    if (this.#fetching !== undefined) return;
+    this.#fetching = this.#fetchBlocks().finally(() => (this.#fetching = undefined));
   }
 
-  async #reopen(): Promise<void> {
-    await this.#journal.close();
-    this.#decoded = undefined;
-    this.#journal = (await openJournal(this.#options)).journal;
-  }
-}
-
-/** A page being filled: ends after the message that passes a limit. */
-class Page implements LogPage {
-  readonly messages: LogMessage[] = [];
-  next: bigint;
-  readonly #end: bigint;
-  readonly #limits: PageLimits;
-  #bytes = 0;
-
-  constructor(from: bigint, end: bigint, limits: PageLimits) {
-    this.next = from;
-    this.#end = end;
-    this.#limits = limits;
-  }
-
-  get isFull(): boolean {
-    return this.messages.length >= this.#limits.messages || this.#bytes > this.#limits.bytes;
-  }
-
-  /** Messages with consecutive offsets, of which those before the page's place are passed over. */
-  take(messages: readonly LogMessage[]): void {
-    const first = messages[0];
-    if (first === undefined) return;
-    for (let at = Math.max(0, Number(this.next - first.offset)); at < messages.length; at += 1) {
-      const message = messages[at]!;
-      if (this.isFull || message.offset >= this.#end) return;
-      this.messages.push(message);
-      this.#bytes += sizeOf(message);
-      this.next = message.offset + 1n;
+  /** Until enough names are reserved; never rejects. */
+  async #fetchBlocks(): Promise<void> {
+    while (this.#state === "open" && this.#names.available <= BLOCK_FETCH_AT) {
+      try {
+        const block = await this.#reserveBlock();
+        if (block === undefined) return;
+        this.#names.add(block);
+        this.#serveTakers();
+      } catch (thrown) {
+        this.#options.log.warn("no block of names could be reserved", { epoch: this.epoch, reason: toConcordError(thrown).message });
+        await sleep(this.#options.clock, RESERVE_RETRY_MS, this.#stopping.signal);
+      }
     }
   }
+
+  /** In the row, then in the journal; only then it is used (I1). A block that one of them may lack is never used: the next one is behind it. */
+  async #reserveBlock(): Promise<NameBlock | undefined> {
+    const { names } = this.#options;
+    assert(names.kind === "blocks", "free names need no block");
+    let from = 0;
+    const held = await this.#writeRow((row) => {
+      from = row.reservedTo;
+      return { ...row, reservedTo: from + BLOCK_NAMES, lowWater: this.#waterOf(row) };
+    });
+    if (held === undefined) return undefined;
+    this.#options.killPoint("object:after-block-mirrored");
+    const block = { from, to: from + BLOCK_NAMES };
+    await names.record(this.epoch, block);
+    this.#options.killPoint("object:after-block-recorded");
+    return block;
+  }
+
+  #serveTakers(): void {
+    for (const taker of [...this.#takers]) {
+      const sequence = this.#names.take();
+      if (sequence === undefined) return;
+      taker.timer.cancel();
+      this.#takers.delete(taker);
+      taker.resolve(sequence);
+    }
+  }
+
+  /**
+   * Replaces the row by what `change` makes of it; undefined: the epoch was closed. What an earlier write with a lost answer made of it is
+   * found by the conflict, and `change` runs again on that. STORE_FAILED when the answer stays lost.
+   */
+  #writeRow(change: (row: HeldEpoch["row"]) => HeldEpoch["row"]): Promise<HeldEpoch | undefined> {
+    const write = async (): Promise<HeldEpoch | undefined> => {
+      for (;;) {
+        const written = await putEpoch(this.#options, this.#held, change(this.#held.row));
+        if (written.kind === "unknown")
+          throw new ConcordError("STORE_FAILED", "nobody knows whether the epoch's row was written", { cause: written.cause });
+        if (written.kind === "changed" && (written.held === undefined || written.held.row.closed)) {
+          this.fenced();
+          return undefined;
+        }
+        if (written.held !== undefined) this.#held = written.held;
+        if (written.kind === "written") return written.held;
+      }
+    };
+    const turn = this.#rowWrite.then(write);
+    this.#rowWrite = turn.catch(() => undefined);
+    return turn;
+  }
+
+  #scheduleHeartbeat(): void {
+    this.#heartbeat = this.#options.clock.setTimer(this.#options.heartbeatMs ?? EPOCH_HEARTBEAT_MS, () => {
+      this.beat()
+        .catch((thrown: unknown) => {
+          this.#options.log.warn("the epoch's row could not be written", { epoch: this.epoch, reason: toConcordError(thrown).message });
+        })
+        .finally(() => {
+          if (this.#state === "open") this.#scheduleHeartbeat();
+        });
+    });
+  }
+
+  #assertOpen(): void {
+    if (this.#state === "fenced") throw fencedError(this.epoch);
+    if (this.#state === "stopped") throw new ConcordError("DRAINING", "the gateway is stopping");
+  }
 }
+
+const overloaded = (what: string): ConcordError => new ConcordError("OVERLOADED", `${what}; try again`);
+const fencedError = (epoch: number): ConcordError =>
+  new ConcordError("EPOCH_FENCED", `epoch ${epoch} was closed: its gateway was taken for dead`, { metadata: { epoch: String(epoch) } });
