@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadConfig } from "@concord/config";
+import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+
+const KEY = { accessKeyId: "AKEY", secretAccessKey: "a-long-secret", tenant: "t" };
+const load = (file: object, argv: readonly string[] = []): ReturnType<typeof loadConfig<typeof objectGatewaySchema>> =>
+  loadConfig({
+    name: "object-gateway",
+    schema: objectGatewaySchema,
+    argv: ["--config", "c.json", ...argv],
+    env: {},
+    readFile: () => JSON.stringify(file),
+  });
+
+function problemsOf(file: object): string {
+  const loaded = load(file);
+  assert.equal(loaded.kind, "invalid");
+  return loaded.problems.join("\n");
+}
+
+test("config: one key is enough; defaults", () => {
+  const loaded = load({ accessKeys: [KEY] });
+  assert.equal(loaded.kind, "config");
+  const { journal, metadata, region, gcGraceMs, longestRequestMs, httpAddress, partBytesMax }: ObjectGatewayConfig = loaded.config;
+  assert.deepEqual(
+    { journal, metadata, region, gcGraceMs, longestRequestMs, httpAddress, partBytesMax },
+    {
+      journal: "reservation",
+      metadata: "local",
+      region: "us-east-1",
+      gcGraceMs: 3_600_000,
+      longestRequestMs: 3_600_000,
+      httpAddress: "127.0.0.1:0",
+      partBytesMax: 5 * 1024 ** 3,
+    },
+  );
+});
+
+test("config: mistakes: each is told", () => {
+  assert.match(problemsOf({}), /at least one key/);
+  assert.match(problemsOf({ accessKeys: [KEY, KEY] }), /same accessKeyId/);
+  assert.match(problemsOf({ accessKeys: [KEY], longestRequestMs: 2000, gcGraceMs: 1000 }), /cut off/);
+  assert.match(problemsOf({ accessKeys: [KEY], metadata: "transactions" }), /needs at least one/);
+  assert.match(problemsOf({ accessKeys: [KEY], metadata: "transactions", coordinators: ["nowhere"] }), /host:port/);
+  assert.match(problemsOf({ accessKeys: [KEY], partBytesMax: 5 * 1024 ** 3 + 1 }), /partBytesMax/);
+  assert.match(problemsOf({ accessKeys: [KEY], journal: "never" }), /journal/);
+});
+
+test("config: secrets are not printed", () => {
+  const printed = load({ accessKeys: [KEY], transactionToken: "a-token" }, ["--print-config"]);
+  assert.equal(printed.kind, "printed");
+  assert.match(printed.text, /AKEY/);
+  assert.ok(!printed.text.includes(KEY.secretAccessKey) && !printed.text.includes("a-token"));
+});

@@ -1,0 +1,82 @@
+// Many large uploads at once: bodies pass through, they are not gathered. The real program, measured from outside. Slow: 3 GiB.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, statfsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { ANN } from "./test/gateway.ts";
+import { send } from "./test/http-client.ts";
+import { sign } from "./test/signing.ts";
+
+const MIB = 1024 * 1024;
+const UPLOADS = 32;
+const UPLOAD_BYTES = 100 * MIB;
+const GROWTH_BYTES_MAX = 8 * MIB;
+const CHUNK = Buffer.alloc(256 * 1024, "concord");
+
+const { bavail, bsize } = statfsSync(tmpdir());
+const roomBytes = bavail * bsize;
+const neededBytes = 2 * UPLOADS * UPLOAD_BYTES;
+const skip =
+  process.platform !== "linux"
+    ? "the memory of another process is read from /proc: Linux only"
+    : roomBytes < neededBytes
+      ? `needs ${neededBytes / MIB} MiB of disk, there are ${Math.floor(roomBytes / MIB)}`
+      : false;
+
+/** Writes the body by its own pace: the program's memory is measured, not that of the client. */
+async function upload(address: string, key: string): Promise<number> {
+  const headers = { "content-length": String(UPLOAD_BYTES) };
+  const signed = sign({ method: "PUT", path: `/bucket/${key}`, headers }, { key: ANN, host: address, payload: "UNSIGNED-PAYLOAD" });
+  const [host, port] = address.split(":") as [string, string];
+  const sent = request({ host, port, method: "PUT", path: signed.target, headers: signed.headers, agent: false });
+  const answered = once(sent, "response");
+  for (let bytes = 0; bytes < UPLOAD_BYTES; bytes += CHUNK.length) if (!sent.write(CHUNK)) await once(sent, "drain");
+  sent.end();
+  const [response] = (await answered) as [{ statusCode: number; resume(): void }];
+  response.resume();
+  return response.statusCode;
+}
+
+function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
+}
+
+test("memory: 32 uploads of 100 MiB at once: less than 8 MiB more for each", { skip }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "concord-memory-"));
+  const main = join(import.meta.dirname, "main.ts");
+  const child = spawn(process.execPath, [main, "--data-folder", folder, "--access-keys", JSON.stringify([ANN])], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    let address = "";
+    for await (const line of createInterface({ input: child.stdout })) {
+      const entry = JSON.parse(line) as { message: string; httpAddress: string };
+      if (entry.message !== "serving") continue;
+      address = entry.httpAddress;
+      break;
+    }
+    await send(address, sign({ method: "PUT", path: "/bucket" }, { key: ANN, host: address }));
+    // What every process takes once, whatever it does.
+    assert.equal(await upload(address, "first"), 200);
+    const before = residentBytes(child.pid!);
+    let highest = before;
+    const watch = setInterval(() => (highest = Math.max(highest, residentBytes(child.pid!))), 50);
+    const statuses = await Promise.all(Array.from({ length: UPLOADS }, (_, at) => upload(address, `upload-${at}`)));
+    clearInterval(watch);
+    assert.deepEqual(new Set(statuses), new Set([200]));
+    const growth = (highest - before) / UPLOADS;
+    assert.ok(growth < GROWTH_BYTES_MAX, `${(growth / MIB).toFixed(1)} MiB more for each upload`);
+    console.log(
+      `${(before / MIB).toFixed(0)} MiB before, at most ${(highest / MIB).toFixed(0)} MiB: ${(growth / MIB).toFixed(2)} MiB for each upload`,
+    );
+  } finally {
+    child.kill("SIGKILL");
+    await rm(folder, { recursive: true });
+  }
+});

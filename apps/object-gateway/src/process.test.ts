@@ -1,0 +1,79 @@
+// The real program: its own process, files on disk, both fronts on free ports of loopback.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { ANN } from "./test/gateway.ts";
+import { send, type Answer } from "./test/http-client.ts";
+import { sign } from "./test/signing.ts";
+
+const folder = await mkdtemp(join(tmpdir(), "concord-object-gateway-"));
+const children: ChildProcess[] = [];
+const main = join(import.meta.dirname, "main.ts");
+
+after(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await rm(folder, { recursive: true });
+});
+
+/** Resolves with the process once it logs `message`. */
+async function start(args: readonly string[] = [], message = "serving"): Promise<{ child: ChildProcess; address: string }> {
+  const all = ["--data-folder", folder, "--access-keys", JSON.stringify([ANN]), ...args];
+  const child = spawn(process.execPath, [main, ...all], { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout! })) {
+    const entry = JSON.parse(line) as { message: string; httpAddress: string };
+    if (entry.message === message) return { child, address: entry.httpAddress };
+  }
+  throw new Error(`the process ended before it logged: ${message}`);
+}
+
+const call = (address: string, method: string, path: string, body?: string): Promise<Answer> =>
+  send(address, sign({ method, path, ...(body === undefined ? {} : { body }) }, { key: ANN, host: address }));
+
+test("[OG18] process: killed with SIGKILL after an acknowledged put: there after the restart; SIGTERM: ends with 0", async () => {
+  const large = "x".repeat(100_000);
+  const first = await start();
+  await call(first.address, "PUT", "/bucket");
+  for (const [key, body] of [
+    ["small", "kept"],
+    ["large", large],
+  ] as const)
+    assert.equal((await call(first.address, "PUT", `/bucket/${key}`, body)).status, 200);
+  first.child.kill("SIGKILL");
+  await once(first.child, "exit");
+  const second = await start();
+  assert.equal((await call(second.address, "GET", "/bucket/small")).body, "kept");
+  assert.equal((await call(second.address, "GET", "/bucket/large")).body, large);
+  second.child.kill("SIGTERM");
+  const [code] = (await once(second.child, "exit")) as [number];
+  assert.equal(code, 0);
+});
+
+test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async () => {
+  const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "waiting")];
+  const { child } = await start(args, "waiting for txn-coordinators");
+  child.kill("SIGTERM");
+  const [code] = (await once(child, "exit")) as [number];
+  assert.equal(code, 0);
+});
+
+test("process: no access keys: says how to give them, exit 2; a secret that is too short is not shown", async () => {
+  const outputOf = async (args: readonly string[]): Promise<string> => {
+    const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "ignore", "pipe"] });
+    let output = "";
+    child.stderr.on("data", (bytes: Buffer) => (output += bytes.toString()));
+    const [code] = (await once(child, "exit")) as [number];
+    assert.equal(code, 2);
+    return output;
+  };
+  assert.match(await outputOf([]), /CONCORD_ACCESS_KEYS/);
+  const short = await outputOf(["--access-keys", JSON.stringify([{ ...ANN, secretAccessKey: "hush" }]), "--nonsense", "1"]);
+  assert.match(short, /secretAccessKey/);
+  assert.match(short, /nonsense/);
+  assert.ok(!short.includes("hush"));
+});
