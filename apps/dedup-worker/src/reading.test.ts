@@ -1,6 +1,7 @@
 // The way out: pages, waiting pages, bounds, and streams under credits.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { partitionOfId } from "@concord/dedup";
 import { loadService } from "@concord/protos";
 import { bearer } from "@concord/rpc";
 import { ConcordError, type MessageStream } from "@concord/runtime";
@@ -86,6 +87,20 @@ test("read: many small messages with long ids: no answer is too large to be sent
     }
     assert.equal(count, ids.length);
     assert.ok((await client.read(0, 0n)).messages.length <= READ_MESSAGES_DEFAULT);
+  }));
+
+test("read: a page of small messages with long ids and then the largest: two answers, both can be sent (I5)", () =>
+  withRoom(async (room, client) => {
+    const ids: string[] = [];
+    for (let at = 0; ids.length < 3_000; at += 1) {
+      const id = `${"x".repeat(240)}${at}`;
+      if (partitionOfId(Buffer.from(id), 2) === 0) ids.push(id);
+    }
+    for (let at = 0; at < ids.length; at += 1_000) await client.ingest(ids.slice(at, at + 1_000).map((id) => ({ id })));
+    await client.ingest([{ id: room.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
+    const first = await client.read(0, 0n, { maxMessages: 10_000 });
+    assert.deepEqual([first.messages.length, first.nextOffset], [3_000, 3_000n]);
+    assert.equal((await client.read(0, first.nextOffset)).messages[0]!.value.length, 3 * MIB - 300);
   }));
 
 test("read: nothing there yet and waiting: answers with the first message that comes", () =>

@@ -109,14 +109,13 @@ test("worker: stopped while it starts: the start gives up, nothing stays open", 
     const starting = room.start();
     starting.catch(() => undefined);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-    await room.service.stop();
-    await room.service.stop();
+    await Promise.all([room.service.stop(), room.service.stop()]);
+    for (const [name, store] of folder.stores) await assert.rejects(store.get(LAYOUT_KEY), `${name} is still open`);
     await starting.then(
       () => undefined,
       (error: Failure) => assert.equal(error.code, "DRAINING"),
     );
     assert.equal(room.service.ready, false);
-    for (const [name, store] of folder.stores) await assert.rejects(store.get(LAYOUT_KEY), `${name} is still open`);
   }
 });
 
