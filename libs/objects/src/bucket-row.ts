@@ -28,7 +28,10 @@ export async function* scanBuckets(context: ObjectStoreContext): AsyncGenerator<
   }
 }
 
-/** Puts the row in place of exactly `found`; undefined: it was another one by then. OUTCOME_UNKNOWN. */
+/**
+ * Puts the row in place of exactly `found`; undefined: it was another one by then. OUTCOME_UNKNOWN. A row in place of none might arrive twice;
+ * it is "making" then, which no user sees and the next create or start settles.
+ */
 export async function commitBucket(
   context: ObjectStoreContext,
   found: Versioned<BucketRow> | undefined,

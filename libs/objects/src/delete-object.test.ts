@@ -87,18 +87,24 @@ test("[OGD2] delete: in doubt while somebody writes the object: unknown; the new
   assert.deepEqual(faultsOf(room), []);
 });
 
-test("delete: the store does not answer: OUTCOME_UNKNOWN; it refuses: its own error", async () => {
+test("delete: the store does not answer: OUTCOME_UNKNOWN, the resolver goes on; it refuses: its own error", async () => {
   const room = await openPhotos();
   await put(room, "a", manyBytes(BIG));
   room.metadata.fate = () => "lost";
   await assert.rejects(room.store.deleteObject(A), { code: "OUTCOME_UNKNOWN" });
   assert.equal(room.journal.openDeletes, 1);
+  const [held] = room.unresolved;
+  assert.equal(await held!.attempt(), false);
   room.metadata.fate = () => {
     throw new ConcordError("OVERLOADED", "later");
   };
   await assert.rejects(room.store.deleteObject(A), { code: "OVERLOADED" });
   assert.equal(room.journal.openDeletes, 1);
   assert.deepEqual(await get(room, "a"), manyBytes(BIG));
+  room.metadata.fate = () => "answered";
+  assert.equal(await held!.attempt(), true);
+  assert.equal(room.journal.openDeletes, 0);
+  assert.equal(await get(room, "a"), undefined);
 });
 
 test("tags: set, read, replaced; the object stays as it was", async () => {

@@ -1,3 +1,4 @@
+import type { MetadataCommit } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, putGarbage } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
@@ -33,7 +34,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   const left = leftBy(found.row);
   const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version });
   context.killPoint("object:before-delete");
-  const outcome = await commitRepeatable(context, {
+  const commit: MetadataCommit = {
     partition: view.partition,
     conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
     writes: [
@@ -41,13 +42,21 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
       ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
       ...countUsage(found.row, undefined),
     ],
-  }).catch(async (error: unknown) => {
+  };
+  const outcome = await commitRepeatable(context, commit).catch(async (error: unknown) => {
     // The store rejects only what it did not do.
     await record.settle();
     throw error;
   });
   context.killPoint("object:after-delete");
   if (outcome.kind === "unknown") {
+    // Its record is held back until it is decided, by sending it until the store answers.
+    const attempt = async (): Promise<boolean> => {
+      const again = await context.metadata.commit(commit);
+      if (again.kind !== "unknown") await record.settle();
+      return again.kind !== "unknown";
+    };
+    context.unresolved.add({ bucket, key, oids: [], attempt });
     throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was deleted", { cause: outcome.cause });
   }
   await record.settle();

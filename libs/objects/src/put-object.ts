@@ -59,7 +59,10 @@ async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload
         view = await lookAgain(context, result.view, upload);
         break;
       case "fenced":
-        throw fencedError(result.applied);
+        if (result.applied !== "no" || upload.body.names.length > 0) throw fencedError(result.applied);
+        // Nothing of it is garbage and it was never there: once more.
+        view = await lookAgain(context, await viewShard(context, "write", view.bucket, view.key, [headKey(view.key)]), upload);
+        break;
       case "in-doubt":
         throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was stored", { cause: result.cause });
     }
