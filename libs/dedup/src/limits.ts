@@ -11,7 +11,7 @@ export const RUNS_MAX = 64;
 export const IDS_PER_RUN_MIN = 16;
 export const IDS_PER_RUN_MAX = 16 * 1024 * 1024;
 /** Memory that a window's options may ask for; see `windowMemoryBytes`. */
-export const WINDOW_MEMORY_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+export const WINDOW_MEMORY_BYTES_MAX = 3 * 1024 * 1024 * 1024;
 /** Ids of one stored value of a run: what one look-up reads. */
 export const IDS_PER_BLOCK = 256;
 /** Values written or read at once while a run is sealed or opened. */
