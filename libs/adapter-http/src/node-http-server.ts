@@ -44,7 +44,7 @@ class Host implements HttpListener {
   readonly #limits: HttpLimits;
   readonly #handler: HttpHandler;
   /** Answers in flight, by connection. */
-  readonly #inFlight = new Map<Socket, Set<ServerResponse>>();
+  readonly #inFlight = new WeakMap<Socket, Set<ServerResponse>>();
   readonly #aborts = new Set<AbortController>();
   #connections = 0;
   #address = "";
@@ -113,7 +113,7 @@ class Host implements HttpListener {
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean): Promise<void> {
     const { socket } = incoming;
-    const others = this.#inFlight.get(socket) ?? new Set();
+    const others = this.#answersOf(socket);
     const refused = others.size >= this.#limits.pipelinedMax ? "pipelined" : refusedHeaders(incoming.rawHeaders, this.#limits.headersMax);
     // node's emitters report to these what we learn otherwise; without listeners they would end the process.
     incoming.on("error", () => undefined);
@@ -121,7 +121,7 @@ class Host implements HttpListener {
     if (refused === "pipelined") return this.#breakOff(socket, "limit");
     if (refused !== undefined) return this.#refuse(outgoing, refused);
     const abort = new AbortController();
-    this.#inFlight.set(socket, others.add(outgoing));
+    others.add(outgoing);
     this.#aborts.add(abort);
     this.#metrics.gauge("http_server_in_flight", this.#aborts.size);
     outgoing.once("close", () => {
@@ -133,7 +133,6 @@ class Host implements HttpListener {
       await this.#serve(incoming, outgoing, expectsContinue, abort.signal);
     } finally {
       others.delete(outgoing);
-      if (others.size === 0) this.#inFlight.delete(socket);
       this.#aborts.delete(abort);
       this.#metrics.gauge("http_server_in_flight", this.#aborts.size);
       if (this.#aborts.size === 0) this.#whenIdle?.();
@@ -179,6 +178,8 @@ class Host implements HttpListener {
   #refuse(outgoing: ServerResponse, status: number): void {
     this.#count(status === 431 ? "limit" : "malformed");
     outgoing.on("error", () => undefined);
+    // It stays listed: nothing may be written behind it.
+    this.#answersOf(outgoing.req.socket).add(outgoing);
     outgoing.shouldKeepAlive = false;
     outgoing.writeHead(status, ["content-length", "0"]);
     outgoing.end();
@@ -186,7 +187,8 @@ class Host implements HttpListener {
 
   /** What node's parser refuses. An answer goes out only where no other has begun. */
   #malformed(error: Error & { code?: string }, socket: Socket): void {
-    const others = [...(this.#inFlight.get(socket) ?? [])];
+    const others = [...this.#answersOf(socket)];
+    if (others.length > 0 && others.every((outgoing) => outgoing.writableEnded)) return socket.destroySoon();
     const reason: Reason =
       error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "slow" : error.code === "HPE_HEADER_OVERFLOW" ? "limit" : "malformed";
     const isHttp = error.code?.startsWith("HPE_") === true || error.code === "ERR_HTTP_REQUEST_TIMEOUT";
@@ -196,6 +198,12 @@ class Host implements HttpListener {
       this.#count(reason);
       socket.destroySoon();
     } else this.#breakOff(socket, reason);
+  }
+
+  #answersOf(socket: Socket): Set<ServerResponse> {
+    const found = this.#inFlight.get(socket) ?? new Set();
+    this.#inFlight.set(socket, found);
+    return found;
   }
 
   #connected(socket: Socket): void {

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpResponse } from "@concord/runtime";
+import { head, serving } from "./test/fixture.ts";
+
+const ok: HttpResponse = { status: 200, headers: [], body: Buffer.from("done") };
+
+test("drain: idle connections: closed, no new ones are taken", async () => {
+  await using fixture = await serving(async () => ok);
+  const idle = fixture.client();
+  idle.send(head("GET /"));
+  await idle.until((text) => text.endsWith("done"));
+  await fixture.listener.drain(60_000);
+  await idle.untilEnd();
+  const late = fixture.client();
+  assert.equal(await late.untilEnd(), "");
+});
+
+test("drain: a request in flight: it gets its answer and the news that the connection ends", async () => {
+  let finish = (): void => undefined;
+  let started = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (started = resolve));
+  await using fixture = await serving(
+    () =>
+      new Promise((resolve) => {
+        finish = () => resolve(ok);
+        started();
+      }),
+  );
+  const client = fixture.client();
+  client.send(head("GET /"));
+  await begun;
+  let isDrained = false;
+  const drained = fixture.listener.drain(60_000).then(() => (isDrained = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(!isDrained);
+  finish();
+  await drained;
+  const received = await client.untilEnd();
+  assert.match(received, /connection: close/i);
+  assert.ok(received.endsWith("done"));
+});
+
+test("drain: a request that takes too long: told by its signal and broken off after the grace", async () => {
+  let reason: unknown;
+  let started = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (started = resolve));
+  await using fixture = await serving(
+    (request) =>
+      new Promise(() => {
+        request.signal.addEventListener("abort", () => (reason = (request.signal.reason as { code: unknown }).code));
+        started();
+      }),
+  );
+  const client = fixture.client();
+  client.send(head("GET /"));
+  await begun;
+  const drained = fixture.listener.drain(5000);
+  fixture.clock.advance(4999);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(reason, undefined);
+  fixture.clock.advance(1);
+  await drained;
+  assert.equal(reason, "DRAINING");
+  await client.untilEnd();
+  assert.equal(fixture.brokenOff.get("drain"), 1);
+});
+
+test("drain: a client that sends half a request: broken off after the grace", async () => {
+  await using fixture = await serving(async () => ok);
+  const client = fixture.client();
+  client.send("GET / HTTP/1.1\r\nhost:");
+  await new Promise<void>((resolve) => client.socket.once("connect", resolve));
+  const drained = fixture.listener.drain(5000);
+  await new Promise((resolve) => setImmediate(resolve));
+  fixture.clock.advance(5000);
+  await drained;
+  await client.untilEnd();
+});
+
+test("drain: twice: the same end", async () => {
+  await using fixture = await serving(async () => ok);
+  await Promise.all([fixture.listener.drain(10), fixture.listener.drain(10)]);
+});
