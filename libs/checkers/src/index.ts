@@ -3,3 +3,4 @@ export { checkBank, type BankAnomaly, type BankRead, type BankRules } from "./ba
 export { checkBatches, type BatchAnomaly, type BatchFact, type Sighting } from "./batch.ts";
 export type { Anomaly, AnomalyKind, CycleKind, Element, MicroOperation, Transaction } from "./list-append-history.ts";
 export { checkListAppend, type ListAppendReport } from "./list-append.ts";
+export { checkRegister, type RegisterEffect, type RegisterOperation, type RegisterVerdict } from "./register.ts";
