@@ -6,7 +6,7 @@ import type { LogMessage, MessageHeader, NewMessage } from "@concord/ports";
  *
  * message: bytes key | bytes value | count, then text name and bytes value of each header | f64 timestamp in ms
  * input, dead letters: u8 version | u8 1 = with an origin | [u32 partition | u64 publication] | count, messages
- * output: u8 version | u64 publication | u64 settled publication | u64 acknowledged input | f64 written at ms | count, messages
+ * output: u8 version | u64 publication | u64 acknowledged input | f64 written at ms | count, messages
  *   | u8 1 = more | [count, dead letters | count, then u32 partition, u64 its input's end, count, messages of each target]
  */
 const VERSION = 1;
@@ -33,8 +33,6 @@ export interface Rerouted {
 export interface PublicationRecord {
   /** Numbers a partition's publications, from 1. */
   readonly publication: bigint;
-  /** The newest publication whose dead letters and rerouted messages are known to be in their journals. */
-  readonly settled: bigint;
   readonly acknowledgedInput: bigint;
   readonly writtenAtMs: number;
   readonly output: readonly NewMessage[];
@@ -59,8 +57,8 @@ export function decodeMessages(payload: Uint8Array, offset: bigint): MessageReco
 }
 
 export function encodePublication(record: PublicationRecord): Uint8Array {
-  const { publication, settled, acknowledgedInput, writtenAtMs, output, deadLetters, rerouted } = record;
-  const writer = new ByteWriter().u8(VERSION).u64(publication).u64(settled).u64(acknowledgedInput).f64(writtenAtMs);
+  const { publication, acknowledgedInput, writtenAtMs, output, deadLetters, rerouted } = record;
+  const writer = new ByteWriter().u8(VERSION).u64(publication).u64(acknowledgedInput).f64(writtenAtMs);
   writeMessages(writer, output);
   if (deadLetters.length === 0 && rerouted.length === 0) return writer.u8(0).finish();
   writeMessages(writer.u8(1), deadLetters);
@@ -71,7 +69,7 @@ export function encodePublication(record: PublicationRecord): Uint8Array {
 
 export function decodePublication(payload: Uint8Array, offset: bigint): PublicationRecord & { readonly output: readonly LogMessage[] } {
   const reader = readerOf(payload);
-  const head = { publication: reader.u64(), settled: reader.u64(), acknowledgedInput: reader.u64(), writtenAtMs: reader.f64() };
+  const head = { publication: reader.u64(), acknowledgedInput: reader.u64(), writtenAtMs: reader.f64() };
   const output = readMessages(reader, offset);
   const hasMore = reader.u8() === 1;
   const deadLetters = hasMore ? readMessages(reader, 0n) : [];

@@ -24,8 +24,6 @@ export class Partition {
   /** Publications and opens, one at a time (I2). */
   #turn: Promise<unknown> = Promise.resolve();
   #publication = 0n;
-  /** The newest publication of which everything is in its place. */
-  #settled = 0n;
   #acknowledged = 0n;
   /** The newest output record's offset: retention never reaches it, it holds what is acknowledged. */
   #newestOutput = 0n;
@@ -76,17 +74,13 @@ export class Partition {
     const { input, output } = this.topics;
     for (const topic of Object.values(this.topics)) await topic.ready();
     this.#acknowledged = input.bounds.start;
-    const unsettled: PublicationRecord[] = [];
-    let newest: PublicationRecord | undefined;
     for await (const { payload, sequence } of output.recordsBackward()) {
-      const record = decodePublication(payload, sequence);
-      if (newest === undefined) this.#newest(record, sequence);
-      newest ??= record;
-      if (record.publication <= newest.settled) break;
-      unsettled.push(record);
+      const newest = decodePublication(payload, sequence);
+      this.#newest(newest, sequence);
+      // Those before it are settled: a publication begins only after the one before it, or after recovery (I2).
+      await this.#settle(newest);
+      break;
     }
-    for (const record of unsettled.reverse()) await this.#settle(record);
-    this.#settled = this.#publication;
     for (const topic of Object.values(this.topics)) topic.show();
   }
 
@@ -145,7 +139,6 @@ export class Partition {
     if (isEmpty && acknowledgedInput === this.#acknowledged) return { kind: "published", outputFrom: output.end, deadLettersFrom };
     const record: PublicationRecord = {
       publication: this.#publication + 1n,
-      settled: this.#settled,
       acknowledgedInput,
       writtenAtMs: this.#parts.clock.nowMs(),
       output: publication.output,
@@ -159,7 +152,6 @@ export class Partition {
       this.#parts.killPoint("log:output-written");
       this.#newest(record, outputFrom);
       await this.#settle(record);
-      this.#settled = record.publication;
       output.show();
       this.#parts.killPoint("log:published");
       this.#trimLater();
@@ -178,7 +170,6 @@ export class Partition {
 
   #newest(record: PublicationRecord, offset: bigint): void {
     this.#publication = record.publication;
-    this.#settled = record.settled;
     this.#acknowledged = record.acknowledgedInput;
     this.#newestOutput = offset;
   }

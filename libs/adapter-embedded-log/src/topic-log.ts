@@ -127,7 +127,6 @@ export class TopicLog {
 
   async #reopen(): Promise<void> {
     await this.#journal.close();
-    this.#decoded = undefined;
     this.#journal = (await openJournal(this.#options)).journal;
   }
 }

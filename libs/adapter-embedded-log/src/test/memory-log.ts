@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import type { Clock, Disk, Random } from "@concord/runtime";
-import type { LogTopic, MessageLog, NewMessage, Publication } from "@concord/ports";
+import { diskOver, type LogTopic, type MemoryDisk, type MessageLog, type NewMessage, type Publication } from "@concord/ports";
 import { openEmbeddedLog, type EmbeddedLogOptions } from "../index.ts";
 
 /** Time that a test moves. */
@@ -49,4 +49,19 @@ export async function valuesOf(log: MessageLog, topic: LogTopic, partition = 0):
     found.push(...page.messages.map(({ value }) => new TextDecoder().decode(value)));
     next = page.next;
   }
+}
+
+/** The disk as one process has it: once that is dead nothing of it reaches the disk, and nothing answers it. */
+export function processOn(disk: MemoryDisk): { readonly disk: Disk; readonly die: () => void } {
+  let isDead = false;
+  const process = diskOver(disk.files, async (_, act) => {
+    await Promise.resolve();
+    return isDead ? await new Promise(() => undefined) : act();
+  });
+  return { disk: process, die: () => (isDead = true) };
+}
+
+/** Lets everything that needs no time happen. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 2_000; turn += 1) await Promise.resolve();
 }
