@@ -6,7 +6,7 @@ import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runti
 import { createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
-import { openGatewayStore } from "./gateway-parts.ts";
+import { openGatewayStore, type GatewayTuning } from "./gateway-parts.ts";
 import { UploadBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { openMetadata } from "./metadata.ts";
@@ -24,6 +24,8 @@ export interface ObjectGatewayHost {
   readonly openKeyValue?: (name: string) => Promise<KeyValue>;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
   readonly metadata?: ObjectMetadata;
+  /** Of tests and simulations. */
+  readonly tuning?: GatewayTuning;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
 }
@@ -31,7 +33,7 @@ export interface ObjectGatewayHost {
 /** With metadata.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGatewayHost): ObjectGatewayService {
   const { environment } = host;
-  const { clock, random, log, metrics, transport } = environment;
+  const { clock, random, log, metrics, transport, killPoint } = environment;
   const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
   const keys = new Map(
     config.accessKeys.map(({ accessKeyId, secretAccessKey, tenant }) => [accessKeyId, { secret: secretAccessKey, tenant }]),
@@ -44,7 +46,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGa
     open: (httpAddress, signal) => openParts(config, host, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: (services) => startHost({ transport, address, services, clock, log, reflection }),
-    handler: (rooms) => s3Handler({ clock, random, log, metrics, verifier, domain, rooms }),
+    handler: (rooms) => s3Handler({ clock, random, log, metrics, killPoint, verifier, domain, rooms }),
     serveHttp: (handler) => host.http.serve(config.httpAddress, handler),
   });
 }
@@ -66,7 +68,14 @@ async function openParts(
   const { region, partBytesMax, uploadsInFlightMax: uploadsMax, uploadBufferBytes: bytesMax } = config;
   const budget = new UploadBudget({ uploadsMax, bytesMax, metrics });
   return {
-    rooms: { store: gateway.store, metrics, budget, region, partBytesMax },
+    rooms: {
+      store: gateway.store,
+      metrics,
+      budget,
+      region,
+      partBytesMax,
+      scheme: config.tlsCertificateFile === undefined ? "http" : "https",
+    },
     admin: objectAdmin({ config, gateway, budget, httpAddress }),
     startBackground: () => gateway.startBackground(),
     close: () => gateway.stop().then(() => opened.close()),

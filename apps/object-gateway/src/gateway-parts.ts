@@ -9,6 +9,7 @@ import {
   Recovery,
   settleBuckets,
   type GatewayJournal,
+  type ObjectLimits,
   type ObjectStore,
   type ObjectStoreContext,
 } from "@concord/objects";
@@ -18,6 +19,13 @@ import { openGuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { leaseWorker } from "./worker-lease.ts";
 
+/** Other limits and paces than those of production, so that tests need no patience. */
+export interface GatewayTuning {
+  readonly limits?: Partial<ObjectLimits>;
+  readonly recoveryIntervalMs?: number;
+  readonly epochDeadAfterMs?: number;
+}
+
 export interface StoreOptions {
   readonly config: ObjectGatewayConfig;
   readonly environment: Environment;
@@ -25,6 +33,7 @@ export interface StoreOptions {
   readonly data: ObjectData;
   /** Of the journal. */
   readonly disk: Disk;
+  readonly tuning?: GatewayTuning;
 }
 
 export interface GatewayStore {
@@ -44,7 +53,7 @@ const JOURNAL_FOLDER = "journal";
 
 /** Resolves when uploads can begin: an epoch is claimed, its first names are reserved (OGD6). Nothing of earlier epochs was looked at yet. */
 export async function openGatewayStore(options: StoreOptions): Promise<GatewayStore> {
-  const { config, environment, metadata, data } = options;
+  const { config, environment, metadata, data, tuning = {} } = options;
   const { clock, random, log, metrics, killPoint } = environment;
   const instance = config.nodeName;
   const worker = await leaseWorker({ metadata, clock, random, instance });
@@ -54,9 +63,10 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const stores = { metadata, data, guids, clock, log, metrics, killPoint };
   const journal = await openUploadJournal({ ...stores, mode, journal: records, instance, checkpointIntervalMs });
   const resolver = new CommitResolver({ clock, log, metrics });
-  const limits = { objectBytesMax: config.objectBytesMax, longestRequestMs: config.longestRequestMs, garbageGraceMs: config.gcGraceMs };
+  const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs } = config;
+  const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, ...tuning.limits };
   const context = objectStoreContext({ ...stores, journal, unresolved: resolver, shards: config.shards, limits });
-  const recovery = new Recovery({ context, journal, instance });
+  const recovery = new Recovery({ context, journal, instance, ...paceOf(tuning) });
   const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
   return {
     context,
@@ -77,6 +87,13 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
         ?.close()
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));
     },
+  };
+}
+
+function paceOf({ recoveryIntervalMs, epochDeadAfterMs }: GatewayTuning): { intervalMs?: number; deadAfterMs?: number } {
+  return {
+    ...(recoveryIntervalMs === undefined ? {} : { intervalMs: recoveryIntervalMs }),
+    ...(epochDeadAfterMs === undefined ? {} : { deadAfterMs: epochDeadAfterMs }),
   };
 }
 

@@ -10,6 +10,8 @@ export interface Rooms {
   readonly budget: UploadBudget;
   readonly region: string;
   readonly partBytesMax: number;
+  /** What locations begin with. */
+  readonly scheme: "http" | "https";
 }
 
 /** A request that was let in: who asks is known, and what is asked for belongs to them. */

@@ -23,12 +23,12 @@ export const completeMultipartUpload: Operation = async (call, rooms) => {
   const combine = combining(headers);
   const parts = readCompleteMultipartUpload(await readDocument(call, rooms)).map((part) => ({ ...part, checksum: part.checksum?.value }));
   const stored = await rooms.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
-  return xml(completeMultipartUploadXml({ location: locationOf(call), bucket, key, ...stored }));
+  return xml(completeMultipartUploadXml({ location: `${rooms.scheme}://${locationOf(call)}`, bucket, key, ...stored }));
 };
 
 /** Where the object is, in the words of the request. */
 function locationOf({ request, headers }: S3Call): string {
-  return `http://${headers.one("host") ?? ""}${request.target.split("?")[0]!}`;
+  return `${headers.one("host") ?? ""}${request.target.split("?")[0]!}`;
 }
 
 /** Where the client says how long the object is, its parts must be that together. */

@@ -27,6 +27,7 @@ export interface PipelineOptions {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly killPoint: (name: string) => void;
   readonly verifier: Verifier;
   /** Buckets are also names below it. */
   readonly domain: string | undefined;
@@ -90,7 +91,9 @@ async function answer(request: HttpRequest, { target, route }: Named, requestId:
   if (route.level !== "service") checkBucketName(bucket);
   const rooms = roomsOf();
   if (route.level !== "service" && !route.makesBucket) await checkOwner(call, rooms, bucket, "x-amz-expected-bucket-owner");
-  return route.handle(call, rooms);
+  const response = await route.handle(call, rooms);
+  if (route.method !== "GET" && route.method !== "HEAD") options.killPoint("gateway:before-answer");
+  return response;
 }
 
 /** A resource that cannot be asked so at all, or something S3 has and we do not. */

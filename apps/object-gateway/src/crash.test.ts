@@ -1,0 +1,139 @@
+// The real program, killed at points of its work and started again: what was acknowledged is there, nothing leaks, nothing dangles.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { KILL_POINT_VARIABLE, nodeClock } from "@concord/adapter-node-runtime";
+import { loadService } from "@concord/protos";
+import { bearer, grpcTransport } from "@concord/rpc";
+import { silentLog, silentMetrics } from "@concord/runtime";
+import { ANN, OPERATOR } from "./test/gateway.ts";
+import { send, type Answer } from "./test/http-client.ts";
+import { sign } from "./test/signing.ts";
+
+const ADMIN = loadService("concord.object.v1.ObjectAdminService");
+const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
+const children = new Set<ChildProcess>();
+const folders: string[] = [];
+
+after(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const folder of folders) await rm(folder, { recursive: true });
+});
+
+interface Program {
+  readonly child: ChildProcess;
+  readonly address: string;
+  readonly httpAddress: string;
+}
+
+async function start(folder: string, journal: string, killPoint = ""): Promise<Program> {
+  const args = ["--data-folder", folder, "--journal", journal, "--operator-token", OPERATOR, "--access-keys", JSON.stringify([ANN])];
+  const env = { ...process.env, [KILL_POINT_VARIABLE]: killPoint };
+  const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"], env });
+  children.add(child);
+  for await (const line of createInterface({ input: child.stdout })) {
+    const entry = JSON.parse(line) as { message: string; address: string; httpAddress: string };
+    if (entry.message === "serving") return { child, ...entry };
+  }
+  throw new Error("the process ended before it served");
+}
+
+async function stop({ child }: Program, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill(signal);
+    await once(child, "exit");
+  }
+  children.delete(child);
+}
+
+async function admin<Response>(program: Program, method: string, request: object = {}): Promise<Response> {
+  const channel = transport.connect(program.address);
+  try {
+    return (await channel.unary(ADMIN[method]!, request, { timeoutMs: 10_000, metadata: bearer(OPERATOR) })) as Response;
+  } finally {
+    channel.close();
+  }
+}
+
+const call = (program: Program, method: string, path: string, body?: string, query: [string, string][] = []): Promise<Answer> =>
+  send(
+    program.httpAddress,
+    sign({ method, path, query, ...(body === undefined ? {} : { body }) }, { key: ANN, host: program.httpAddress }),
+  );
+
+const OLD = "old ".repeat(10_000);
+const NEW = "new ".repeat(10_000);
+
+/** An operation on the bucket whose key "k" holds OLD, and what "k" may hold afterwards when no answer came. */
+interface Crash {
+  readonly point: string;
+  readonly journal?: string;
+  readonly run: (program: Program) => Promise<Answer>;
+  /** "" stands for no object. */
+  readonly after: readonly string[];
+}
+
+const put = (program: Program): Promise<Answer> => call(program, "PUT", "/bucket/k", NEW);
+const remove = (program: Program): Promise<Answer> => call(program, "DELETE", "/bucket/k");
+const upload = async (program: Program): Promise<Answer> => {
+  const created = await call(program, "POST", "/bucket/k", "", [["uploads", ""]]);
+  const uploadId = /<UploadId>([^<]+)</.exec(created.body)![1]!;
+  const part = await call(program, "PUT", "/bucket/k", NEW, [
+    ["partNumber", "1"],
+    ["uploadId", uploadId],
+  ]);
+  const body = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>${part.headers["etag"]}</ETag></Part></CompleteMultipartUpload>`;
+  return call(program, "POST", "/bucket/k", body, [["uploadId", uploadId]]);
+};
+
+const CRASHES: readonly Crash[] = [
+  { point: "object:after-create", run: put, after: [OLD] },
+  { point: "object:before-seal", run: put, after: [OLD] },
+  { point: "object:after-seal", run: put, after: [OLD] },
+  { point: "object:after-seal", journal: "per-transaction", run: put, after: [OLD] },
+  { point: "object:after-seal", journal: "per-transaction-basic", run: put, after: [OLD] },
+  { point: "object:after-commit", run: put, after: [NEW] },
+  { point: "gateway:before-answer", run: put, after: [NEW] },
+  { point: "multipart:after-part-data", run: upload, after: [OLD] },
+  { point: "multipart:after-part-commit", run: upload, after: [OLD] },
+  { point: "multipart:before-complete-commit", run: upload, after: [OLD] },
+  { point: "multipart:after-complete-commit", run: upload, after: [NEW] },
+  { point: "object:after-delete", run: remove, after: [""] },
+];
+
+interface Report {
+  readonly pieces: bigint;
+  readonly referenced: bigint;
+  readonly garbage: bigint;
+  readonly leaked: readonly string[];
+  readonly dangling: readonly string[];
+}
+
+for (const { point, journal = "reservation", run, after: expected } of CRASHES) {
+  test(`[OG4] crash: killed at ${point}, journal ${journal}: started again: whole, nothing leaked`, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "concord-crash-"));
+    folders.push(folder);
+    const before = await start(folder, journal);
+    await call(before, "PUT", "/bucket");
+    assert.equal((await call(before, "PUT", "/bucket/k", OLD)).status, 200);
+    await stop(before, "SIGTERM");
+    const killed = await start(folder, journal, point);
+    await assert.rejects(run(killed), "the process was killed before it answered");
+    await stop(killed, "SIGKILL");
+    const again = await start(folder, journal);
+    while (!(await admin<{ recovered: boolean }>(again, "GetStatus")).recovered);
+    const got = await call(again, "GET", "/bucket/k");
+    assert.ok(expected.includes(got.status === 404 ? "" : got.body), `${got.status}`);
+    await call(again, "PUT", "/bucket/other", NEW);
+    await admin(again, "CollectGarbage", { aheadMs: 3_600_001n });
+    const report = await admin<Report>(again, "CheckConsistency");
+    assert.deepEqual([report.leaked, report.dangling], [[], []]);
+    assert.equal(report.pieces, report.referenced, "what no row names is gone");
+    await stop(again, "SIGTERM");
+  });
+}
