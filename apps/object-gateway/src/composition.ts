@@ -61,7 +61,9 @@ async function openParts(
   const { metrics, checksum, killPoint } = environment;
   const opened = await openMetadata(config, host, signal);
   const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint });
-  const gateway = await openGatewayStore({ config, environment, metadata: opened.metadata, data, disk }).catch(async (thrown: unknown) => {
+  const { metadata } = opened;
+  const tuning = host.tuning ?? {};
+  const gateway = await openGatewayStore({ config, environment, metadata, data, disk, tuning }).catch(async (thrown: unknown) => {
     await opened.close();
     throw thrown;
   });

@@ -2,3 +2,4 @@ export { composeObjectGateway, type ObjectGatewayHost } from "./composition.ts";
 export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 export { OBJECT_GATEWAY_METRICS } from "./metrics.ts";
 export type { Addresses, ObjectGatewayService } from "./service.ts";
+export type { GatewayTuning } from "./gateway-parts.ts";
