@@ -162,6 +162,33 @@ test("retention: input that is not acknowledged: kept, then refused with OVERLOA
   await log.append(0, [message("again")]);
 });
 
+test("retention: the newest segment holds nothing, since the disk was full: what is acknowledged stays (I6)", async () => {
+  const disk = new MemoryDisk();
+  const retention = { inputBytes: 1_000, outputBytes: 1, deadLetterBytes: 1 };
+  const log = await openOn(disk, { limits: SMALL, retention });
+  const session = await log.open(0, "owner");
+  const { from } = await log.append(0, [message("i")]);
+  const first = publication({ output: [message("o")], deadLetters: [message("d")], acknowledgedInput: from + 1n });
+  assert.equal((await session.publish(first)).kind, "published");
+  // A segment of its own is made for it, and then there is no room for the record.
+  disk.files.capacityBytes = disk.files.usedBytes + 200;
+  const second = publication({ output: [message("o".repeat(950))], acknowledgedInput: from + 1n });
+  assert.equal((await session.publish(second)).kind, "unknown");
+  disk.files.clearFaults();
+  // Input at its limit makes retention look at everything.
+  await assert.rejects(
+    async () => {
+      for (;;) await log.append(0, [message("i".repeat(500))]);
+    },
+    { code: "OVERLOADED" },
+  );
+  await settle();
+  disk.crash();
+  const again = await openOn(disk, { limits: SMALL, retention });
+  assert.equal((await again.open(0, "owner")).acknowledgedInput, from + 1n);
+  assert.deepEqual(await valuesOf(again, "output"), ["o"]);
+});
+
 test("retention: by time: output that was written too long ago goes, by whole segments", async () => {
   const clock = new TestClock();
   const log = await openOn(new MemoryDisk(), { limits: SMALL, retention: { inputBytes: 1_000, outputMs: 3_600_000 }, clock });

@@ -238,8 +238,7 @@ export class Partition {
     await input.trim(lesser(beyondBytes(input, inputBytes), this.#acknowledged));
     const [bySize, byAge] = [beyondBytes(output, outputBytes), await this.#beyondAge(output, outputMs)];
     await output.trim(lesser(bySize > byAge ? bySize : byAge, this.#newestOutput));
-    // The newest record stays: it says which publication came last.
-    await deadLetters.trim(lesser(beyondBytes(deadLetters, deadLetterBytes), deadLetters.end - 1n));
+    await deadLetters.trim(beyondBytes(deadLetters, deadLetterBytes));
   }
 
   /** The first offset that was not written too long ago, by whole segments. */
