@@ -17,6 +17,9 @@ async function readAll(request: HttpRequest): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
+/** Lets the event loop look at its sockets once. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** Resolves `promise` from outside. */
 function gate(): { readonly promise: Promise<void>; open(): void } {
   let open = (): void => undefined;
@@ -110,16 +113,14 @@ test("response: a stream to a client that does not read: it waits", async () => 
   const client = fixture.client();
   client.socket.pause();
   client.send(head("GET /"));
-  let before = -1;
-  while (made === 0 || made !== before) {
-    before = made;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  // The server has a timer while it waits for the client, and no other.
+  while (fixture.clock.timers() === 0 || made === 0) await turn();
   assert.ok(made < 100, `${made} chunks of 256 KiB were made`);
-  // Nor does it wait for ever.
-  fixture.clock.advance(1000);
-  fixture.clock.advance(1000);
-  while (!closed) await new Promise((resolve) => setTimeout(resolve, 10));
+  // Nor does it wait for ever: in the first window bytes were moved, in the second none.
+  while (!closed) {
+    fixture.clock.advance(1000);
+    await turn();
+  }
   assert.equal(fixture.brokenOff.get("slow"), 1);
 });
 
@@ -210,6 +211,7 @@ test("body: not read for a while: the client is stopped, memory stays bounded", 
   let before = -1;
   while (client.socket.bytesWritten === 0 || client.socket.writableLength !== before) {
     before = client.socket.writableLength;
+    // How much the kernel takes nobody tells us: when nothing moves for a while, it is full.
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   // What the kernel holds is not ours; the rest still waits with the client.
@@ -230,50 +232,56 @@ test("body: read twice: a failed assertion, the first reader is not disturbed", 
 });
 
 test("body: the client goes away in the middle: it ends with CANCELLED, the signal is aborted", async () => {
-  const seen = gate();
+  const [begun, seen] = [gate(), gate()];
   let code: unknown;
   let aborted = false;
   await using fixture = await serving(async (request) => {
     request.signal.addEventListener("abort", () => (aborted = true));
-    await readAll(request).catch((error: { code: unknown }) => (code = error.code));
+    try {
+      for await (const _ of request.body) begun.open();
+    } catch (error) {
+      code = (error as { code: unknown }).code;
+    }
     seen.open();
     return ok("");
   });
   const client = fixture.client();
   client.send(`${head("PUT /", "content-length: 100")}ab`);
-  await client.until(() => true);
-  setTimeout(() => client.socket.destroy(), 20);
+  await begun.promise;
+  client.socket.destroy();
   await seen.promise;
   assert.equal(code, "CANCELLED");
   assert.ok(aborted);
 });
 
 test("signal: the client goes away while its answer is made: aborted", async () => {
-  const aborted = gate();
-  await using fixture = await serving(
-    (request) =>
-      new Promise((resolve) =>
-        request.signal.addEventListener("abort", () => {
-          aborted.open();
-          resolve(ok(""));
-        }),
-      ),
-  );
+  const [begun, aborted] = [gate(), gate()];
+  await using fixture = await serving(async (request) => {
+    request.signal.addEventListener("abort", aborted.open);
+    begun.open();
+    await aborted.promise;
+    return ok("");
+  });
   const client = fixture.client();
   client.send(head("GET /"));
-  setTimeout(() => client.socket.destroy(), 20);
+  await begun.promise;
+  client.socket.destroy();
   await aborted.promise;
 });
 
 test("expect: 100-continue: sent when the body is first asked, not before", async () => {
-  const go = gate();
+  const [begun, go] = [gate(), gate()];
   await using fixture = await serving(async (request) => {
+    begun.open();
     await go.promise;
     return ok((await readAll(request)).toString());
   });
-  const client = fixture.client();
+  const [client, other] = [fixture.client(), fixture.client()];
   client.send(head("PUT /", "content-length: 2", "expect: 100-continue", "connection: close"));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await begun.promise;
+  // A whole exchange of another connection later nothing has been said.
+  other.send("nonsense\r\n\r\n");
+  await other.untilEnd();
   assert.equal(client.received, "");
   go.open();
   await client.until((text) => text === "HTTP/1.1 100 Continue\r\n\r\n");
@@ -325,20 +333,26 @@ test("unread body: it never comes: the connection ends after the time for it", a
 test("pace: a body of one byte now and then: broken off; the handler sees CANCELLED", async () => {
   const seen = gate();
   let code: unknown;
+  let bytes = 0;
   await using fixture = await serving(
     async (request) => {
-      await readAll(request).catch((error: { code: unknown }) => (code = error.code));
+      try {
+        for await (const piece of request.body) bytes += piece.length;
+      } catch (error) {
+        code = (error as { code: unknown }).code;
+      }
       seen.open();
       return ok("");
     },
     { paceWindowMs: 1000, paceBytesMin: 100 },
   );
   const client = fixture.client();
-  client.send(`${head("PUT /", "content-length: 100000")}a`);
-  for (let i = 0; i < 5 && !client.ended; i += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    fixture.clock.advance(300);
+  client.send(head("PUT /", "content-length: 100000"));
+  for (let sent = 1; code === undefined; sent += 1) {
+    assert.ok(sent < 6, "a client that sends a byte every 300 ms is let in for ever");
     client.send("a");
+    while (bytes < sent && code === undefined) await turn();
+    fixture.clock.advance(300);
   }
   await seen.promise;
   assert.equal(code, "CANCELLED");

@@ -5,6 +5,8 @@ import { nodeHttpServer, type HttpLimits } from "../index.ts";
 
 export interface ManualClock extends Clock {
   advance(ms: number): void;
+  /** Set and not yet fired. */
+  timers(): number;
 }
 
 export function manualClock(): ManualClock {
@@ -19,6 +21,7 @@ export function manualClock(): ManualClock {
       timers.push(timer);
       return { cancel: () => void (timers = timers.filter((other) => other !== timer)) };
     },
+    timers: () => timers.length,
     defer: (action) => void setImmediate(action),
     advance(ms) {
       nowMs += ms;
