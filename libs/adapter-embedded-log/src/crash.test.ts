@@ -41,7 +41,7 @@ const POINTS = [
 ];
 
 for (const point of POINTS) {
-  test(`[DDD1] crash at ${point}: every pass of it: the publication is whole or absent, and acknowledged if and only if it is there`, async () => {
+  test(`[DD16] [DDD1] crash at ${point}: every pass of it: the publication is whole or absent, and acknowledged if and only if it is there`, async () => {
     let isPassed = false;
     for (const chooser of [LOSE_UNSYNCED, KEEP_UNSYNCED]) {
       for (let pass = 1; pass <= 8; pass += 1) {

@@ -29,6 +29,17 @@ test("append: many callers at once: few syncs", async () => {
   assert.equal((await valuesOf(log, "input")).length, 500);
 });
 
+test("[DD14] append: a call with many messages: one offset each, read again one by one after a power cut", async () => {
+  const disk = new MemoryDisk();
+  const { from } = await (await openOn(disk)).append(0, ["a", "b", "c"].map(message));
+  disk.crash();
+  const log = await openOn(disk);
+  for (const [at, name] of ["a", "b", "c"].entries()) {
+    const { messages } = await log.read("input", 0, from + BigInt(at), { messages: 1, bytes: 1 });
+    assert.deepEqual(messages, [{ ...message(name), offset: from + BigInt(at) }]);
+  }
+});
+
 test("append: none: the end, nothing is written", async () => {
   const disk = new MemoryDisk();
   const log = await openOn(disk);
