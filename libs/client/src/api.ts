@@ -52,6 +52,8 @@ export interface ConnectOptions {
   readonly coordinators?: readonly string[];
   /** Addresses of storage-proxies; absent = those the coordinators name. Alone, without coordinators, there are no transactions. */
   readonly storageProxies?: readonly string[];
+  /** Address of a dedup-worker, for `messages`. Alone, there are only messages. */
+  readonly dedupWorker?: string;
   /** The client token, where the servers have one. */
   readonly token?: string;
   readonly tls?: TlsOptions;
@@ -189,7 +191,83 @@ export interface Topology {
 }
 
 /** A connected client: one per process and cluster; all calls may run at the same time. */
+/** A message on its way in. */
+export interface OutgoingMessage {
+  /** Unique: copies with the same id come out once. Absent = a UUID is made, once for all tries of this call. */
+  readonly id?: string;
+  readonly value: Uint8Array | string;
+  readonly key?: Uint8Array | string;
+  readonly headers?: Readonly<Record<string, Uint8Array | string>>;
+  /** Absent = the server's clock. */
+  readonly timestamp?: Date;
+}
+
+export interface IngestOptions extends CallOptions {
+  /** `output` (default): the verdicts; `input`: as soon as all messages are durable, verdicts are then `queued`. */
+  readonly acknowledge?: "output" | "input";
+}
+
+/** What became of a message. `duplicate`: a copy is in the output, perhaps one of an earlier try of the same call. */
+export interface IngestedMessage {
+  readonly id: string;
+  readonly verdict: "accepted" | "duplicate" | "dead-lettered" | "queued";
+  readonly partition: number;
+  /** In the output, the dead letters or (queued) the input. */
+  readonly offset: bigint | undefined;
+}
+
+export interface ReadOptions extends CallOptions {
+  /** `output` by default. */
+  readonly topic?: "output" | "dead-letters";
+  /** First offset wanted; absent = 0. */
+  readonly from?: bigint;
+  /** Messages in a page, 1 to 10000; default 1000. */
+  readonly limit?: number;
+  /** How long to wait for a first message; default not at all. */
+  readonly waitMs?: number;
+}
+
+export interface FollowOptions {
+  readonly topic?: "output" | "dead-letters";
+  readonly from?: bigint;
+  /** Ends it. */
+  readonly signal?: AbortSignal;
+}
+
+/** A message as a log holds it. */
+export interface StoredMessage {
+  readonly offset: bigint;
+  /** Empty in dead letters without one. */
+  readonly id: string;
+  readonly value: Uint8Array;
+  readonly key: Uint8Array;
+  readonly headers: readonly { readonly name: string; readonly value: Uint8Array }[];
+  readonly timestamp: Date;
+}
+
+export interface MessagePage {
+  readonly messages: readonly StoredMessage[];
+  /** Where to read on. */
+  readonly next: bigint;
+}
+
+/** Messages that come out once however often they are sent (DD1). */
+export interface Messages {
+  /** Sends until each has a verdict or the time is up, with the same ids in all tries. One result per message, in order. */
+  ingest(messages: readonly OutgoingMessage[], options?: IngestOptions): Promise<readonly IngestedMessage[]>;
+  /** A page of a log. OFFSET_OUT_OF_RANGE below its start or above its end. */
+  read(partition: number, options?: ReadOptions): Promise<MessagePage>;
+  /** Messages from an offset on, as they come, until the signal; goes on by itself after broken connections. */
+  follow(partition: number, options?: FollowOptions): AsyncIterable<StoredMessage>;
+  /** Where a log begins and ends, and how many partitions there are. */
+  bounds(partition: number, options?: ReadOptions): Promise<{ readonly start: bigint; readonly end: bigint; readonly partitions: number }>;
+  /** Whether messages with these ids are in the output, within the window. */
+  seen(ids: readonly string[], options?: CallOptions): Promise<readonly boolean[]>;
+}
+
 export interface ConcordClient {
+  /** UNIMPLEMENTED without `dedupWorker`. */
+  readonly messages: Messages;
   readonly topology: Topology;
   /** CREATE TABLE and CREATE INDEX statements, all or nothing. Returns the schema version that has them. */
   createTables(statements: readonly string[]): Promise<bigint>;

@@ -7,6 +7,7 @@ import type {
   ConcordClient,
   Entity,
   Fields,
+  Messages,
   OpenTransaction,
   Outcome,
   Page,
@@ -41,6 +42,7 @@ import {
 import { SessionTransaction } from "./transaction.ts";
 
 export interface ClientParts extends TransactionParts {
+  readonly messages: Messages;
   readonly storage: Storage;
   readonly timeoutMs: number;
 }
@@ -56,6 +58,10 @@ export class RoutingClient implements ConcordClient {
 
   constructor(parts: ClientParts) {
     this.#parts = parts;
+  }
+
+  get messages(): Messages {
+    return this.#parts.messages;
   }
 
   get topology(): Topology {

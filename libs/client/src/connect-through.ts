@@ -5,6 +5,7 @@ import { RoutingClient } from "./client.ts";
 import { Connections } from "./connections.ts";
 import { Directory } from "./directory.ts";
 import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS } from "./limits.ts";
+import { WorkerMessages } from "./messages.ts";
 import { Storage } from "./storage.ts";
 
 /** What the client takes from its surroundings; tests and the simulator pass their own. */
@@ -17,18 +18,20 @@ export interface ClientSurroundings {
 /** `connect` over any transport. */
 export async function connectThrough(options: ConnectOptions, surroundings: ClientSurroundings): Promise<ConcordClient> {
   const { clock, random, transport } = surroundings;
-  const { coordinators = [], storageProxies = [], timeoutMs = CALL_TIMEOUT_MS } = options;
-  if (coordinators.length + storageProxies.length === 0) throw clientError("MALFORMED_REQUEST", "give coordinators or storageProxies");
+  const { coordinators = [], storageProxies = [], dedupWorker, timeoutMs = CALL_TIMEOUT_MS } = options;
+  const hasRows = coordinators.length + storageProxies.length > 0;
+  if (!hasRows && dedupWorker === undefined) throw clientError("MALFORMED_REQUEST", "give coordinators, storageProxies or dedupWorker");
   const connections = new Connections(transport, clock, options.token);
   const directory = new Directory({ connections, clock, coordinators, storageProxies, timeoutMs });
   const { datacenter, speculationDelayMs = SPECULATION_DELAY_MS } = options;
   const storage = new Storage({ connections, directory, clock, random, datacenter, speculationDelayMs, timeoutMs });
   try {
-    await directory.refreshTopology();
-    await directory.refreshSchema(0n);
+    if (hasRows) await directory.refreshTopology();
+    if (hasRows) await directory.refreshSchema(0n);
   } catch (thrown) {
     connections.close();
     throw toClientError(thrown);
   }
-  return new RoutingClient({ connections, directory, storage, clock, random, timeoutMs });
+  const messages = new WorkerMessages({ connections, clock, random, address: dedupWorker, timeoutMs });
+  return new RoutingClient({ messages, connections, directory, storage, clock, random, timeoutMs });
 }

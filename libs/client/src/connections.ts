@@ -3,7 +3,13 @@ import { bearer, SessionClient } from "@concord/rpc";
 import type { Channel, Clock, Metadata, Transport } from "@concord/runtime";
 
 /** Services that have a session stream; calls of the others are unary. */
-export type SessionService = "concord.txn.v1.TransactionService" | "concord.storage.v1.RowsService" | "concord.storage.v1.BatchService";
+export type SessionService =
+  | "concord.txn.v1.TransactionService"
+  | "concord.storage.v1.RowsService"
+  | "concord.storage.v1.BatchService"
+  | "concord.dedup.v1.IngestService"
+  | "concord.dedup.v1.OutputService"
+  | "concord.dedup.v1.WindowService";
 export type UnaryService = "concord.txn.v1.TopologyService" | "concord.txn.v1.SchemaService" | "concord.storage.v1.SchemaService";
 
 interface Peer {

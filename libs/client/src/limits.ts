@@ -15,6 +15,14 @@ export const WRITES_PER_MESSAGE_MAX = 1000;
 export const SPECULATION_DELAY_MS = 50;
 /** A node that failed is asked last for this long. */
 export const NODE_PENALTY_MS = 1_000;
+/** Messages and bytes of one call to a dedup-worker; more are sent in several calls, one after the other. */
+export const INGEST_MESSAGES_MAX = 1_000;
+export const INGEST_BYTES_MAX = 3 * 1024 * 1024;
+/** Messages in a page when none are asked for. */
+export const MESSAGES_PER_PAGE = 1_000;
+/** Who follows a log asks so long at a time, and waits so much longer for the answer. */
+export const FOLLOW_WAIT_MS = 10_000;
+export const FOLLOW_GRACE_MS = 5_000;
 /** Rows per page of reads that page by themselves. */
 export const PAGE_ROWS = 100;
 /** A question for an outcome waits this long for one coordinator, then asks again: it may be down for good. */

@@ -18,6 +18,7 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 export const COORDINATORS = ["c1:1", "c2:1", "c3:1"];
 export const PROXIES = ["s1:1", "s2:1", "s3:1"];
+export const WORKER = "d1:1";
 const HALF = 1n << 63n;
 
 export const ALBUMS = {
@@ -85,6 +86,8 @@ export class FakeCluster {
   readonly calls: SeenCall[] = [];
   readonly rows = new Map<string, RowMessage>();
   readonly outcomes = new Map<string, object>();
+  /** What the dedup-worker has published, in one partition. */
+  readonly published: { readonly id: string }[] = [];
   tables: object[] = [ALBUMS, PHOTOS, NOTES];
   /** Who serves the upper half of the tokens. */
   upperMaster = "c2";
@@ -94,7 +97,7 @@ export class FakeCluster {
   #random = 0;
 
   async connect(options: ConnectOptions = { coordinators: COORDINATORS }): Promise<ConcordClient> {
-    for (const address of [...COORDINATORS, ...PROXIES]) if (!this.#listeners.has(address)) await this.#serve(address);
+    for (const address of [...COORDINATORS, ...PROXIES, WORKER]) if (!this.#listeners.has(address)) await this.#serve(address);
     const random: Random = {
       bytes: (length) => Uint8Array.from({ length }, () => (this.#random = (this.#random * 31 + 7) % 251)),
       below: (limit) => (this.#random += 1) % limit,
@@ -148,7 +151,8 @@ export class FakeCluster {
   }
 
   async #serve(address: string): Promise<void> {
-    const services = address.startsWith("c") ? this.#coordinator(address) : this.#proxy(address);
+    const services =
+      address === WORKER ? this.#worker(address) : address.startsWith("c") ? this.#coordinator(address) : this.#proxy(address);
     this.#listeners.set(address, await this.#transport.serve(address, services));
   }
 
@@ -197,6 +201,38 @@ export class FakeCluster {
         },
       }),
     ];
+  }
+
+  #worker(address: string): ServedMethod[] {
+    return [
+      ...this.#service(address, "concord.dedup.v1.IngestService", {
+        Ingest: (request: { messages: { id: string }[]; acknowledge: string }) => ({
+          results: request.messages.map((message) => this.#ingest(message, request.acknowledge)),
+        }),
+      }),
+      ...this.#service(address, "concord.dedup.v1.OutputService", {
+        Read: (request: { fromOffset: bigint; maxMessages: number }) => {
+          const from = Number(request.fromOffset);
+          const messages = this.published.slice(from, from + request.maxMessages);
+          return {
+            messages: messages.map((message, at) => ({ ...message, offset: BigInt(from + at) })),
+            nextOffset: BigInt(from + messages.length),
+          };
+        },
+        GetBounds: () => ({ startOffset: 0n, endOffset: BigInt(this.published.length), partitions: 1 }),
+      }),
+      ...this.#service(address, "concord.dedup.v1.WindowService", {
+        Seen: ({ ids }: { ids: string[] }) => ({ seen: ids.map((id) => this.published.some((message) => message.id === id)) }),
+      }),
+    ];
+  }
+
+  #ingest(message: { id: string }, acknowledge: string): object {
+    if (acknowledge === "ACKNOWLEDGE_INPUT") return { verdict: "VERDICT_QUEUED", partition: 0, offset: 7n, id: message.id };
+    if (this.published.some(({ id }) => id === message.id))
+      return { verdict: "VERDICT_DUPLICATE", partition: 0, offset: -1n, id: message.id };
+    const offset = BigInt(this.published.push(message) - 1);
+    return { verdict: "VERDICT_ACCEPTED", partition: 0, offset, id: message.id };
   }
 
   #service(address: string, name: string, handlers: Readonly<Record<string, (request: never) => object>>): ServedMethod[] {

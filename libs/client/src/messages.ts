@@ -1,0 +1,254 @@
+import { sleep, type Clock, type Random } from "@concord/runtime";
+import type {
+  CallOptions,
+  FollowOptions,
+  IngestedMessage,
+  IngestOptions,
+  MessagePage,
+  Messages,
+  OutgoingMessage,
+  ReadOptions,
+  StoredMessage,
+} from "./api.ts";
+import { clientError, toClientError, withFacts } from "./client-error.ts";
+import type { Connections, SessionService } from "./connections.ts";
+import type { ConcordClientError } from "./errors.ts";
+import {
+  BACKOFF_MS_MAX,
+  BACKOFF_MS_MIN,
+  FOLLOW_GRACE_MS,
+  FOLLOW_WAIT_MS,
+  INGEST_BYTES_MAX,
+  INGEST_MESSAGES_MAX,
+  MESSAGES_PER_PAGE,
+} from "./limits.ts";
+
+export interface WorkerMessagesOptions {
+  readonly connections: Connections;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The dedup-worker; undefined: none was given. */
+  readonly address: string | undefined;
+  readonly timeoutMs: number;
+}
+
+interface WireMessage {
+  readonly id: string;
+  readonly value: Uint8Array;
+  readonly key: Uint8Array;
+  readonly headers: readonly { readonly name: string; readonly value: Uint8Array }[];
+  readonly timestampMs: bigint;
+}
+
+interface WirePage {
+  readonly messages: readonly (WireMessage & { readonly offset: bigint })[];
+  readonly nextOffset: bigint;
+}
+
+interface WireResult {
+  readonly verdict: string;
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly id: string;
+}
+
+const VERDICTS: Readonly<Record<string, IngestedMessage["verdict"]>> = {
+  VERDICT_ACCEPTED: "accepted",
+  VERDICT_DUPLICATE: "duplicate",
+  VERDICT_DEAD_LETTERED: "dead-lettered",
+  VERDICT_QUEUED: "queued",
+};
+const INGEST = "concord.dedup.v1.IngestService";
+const OUTPUT = "concord.dedup.v1.OutputService";
+const WINDOW = "concord.dedup.v1.WindowService";
+
+/** Messages at one dedup-worker. Every message has an id before it is first sent, so every try is harmless (I7). */
+export class WorkerMessages implements Messages {
+  readonly #options: WorkerMessagesOptions;
+
+  constructor(options: WorkerMessagesOptions) {
+    this.#options = options;
+  }
+
+  async ingest(messages: readonly OutgoingMessage[], options: IngestOptions = {}): Promise<readonly IngestedMessage[]> {
+    const deadlineAtMs = this.#deadline(options);
+    const acknowledge = options.acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
+    const results: IngestedMessage[] = [];
+    for (const part of partsOf(messages.map((message) => this.#wireMessage(message)))) {
+      const answer = await this.#untilDecided<{ results: readonly WireResult[] }>({ messages: part, acknowledge }, deadlineAtMs);
+      results.push(...answer.results.map(resultOf));
+    }
+    return results;
+  }
+
+  async read(partition: number, options: ReadOptions = {}): Promise<MessagePage> {
+    const { limit = MESSAGES_PER_PAGE, waitMs = 0 } = options;
+    return this.#page(partition, options, limit, waitMs, this.#deadline(options) + waitMs);
+  }
+
+  async *follow(partition: number, options: FollowOptions = {}): AsyncGenerator<StoredMessage, void, undefined> {
+    const { clock } = this.#options;
+    const { signal } = options;
+    let next = options.from ?? 0n;
+    for (let failures = 0; signal?.aborted !== true;) {
+      try {
+        const deadlineAtMs = clock.monotonicMs() + FOLLOW_WAIT_MS + FOLLOW_GRACE_MS;
+        const page = await this.#page(partition, { ...options, from: next }, MESSAGES_PER_PAGE, FOLLOW_WAIT_MS, deadlineAtMs, signal);
+        failures = 0;
+        for (const message of page.messages) {
+          if (isAborted(signal)) return;
+          next = message.offset + 1n;
+          yield message;
+        }
+        next = page.next;
+      } catch (thrown) {
+        if (isAborted(signal)) return;
+        const error = toClientError(thrown);
+        if (!error.retryable) throw error;
+        failures += 1;
+        await sleep(clock, this.#pauseMs(error, failures), signal);
+      }
+    }
+  }
+
+  async bounds(partition: number, options: ReadOptions = {}): Promise<{ start: bigint; end: bigint; partitions: number }> {
+    const request = { partition, topic: topicOf(options) };
+    const answer = await this.#call<{ startOffset: bigint; endOffset: bigint; partitions: number }>(
+      OUTPUT,
+      "getBounds",
+      request,
+      this.#deadline(options),
+    );
+    return { start: answer.startOffset, end: answer.endOffset, partitions: answer.partitions };
+  }
+
+  async seen(ids: readonly string[], options: CallOptions = {}): Promise<readonly boolean[]> {
+    return (await this.#call<{ seen: readonly boolean[] }>(WINDOW, "seen", { ids }, this.#deadline(options))).seen;
+  }
+
+  async #page(
+    partition: number,
+    options: ReadOptions,
+    limit: number,
+    waitMs: number,
+    deadlineAtMs: number,
+    signal?: AbortSignal,
+  ): Promise<MessagePage> {
+    const request = { partition, topic: topicOf(options), fromOffset: options.from ?? 0n, maxMessages: limit, waitMs };
+    const page = await this.#call<WirePage>(OUTPUT, "read", request, deadlineAtMs, signal);
+    return { messages: page.messages.map(storedMessage), next: page.nextOffset };
+  }
+
+  /** The same request again after every failure that a repetition can mend; what it may have done is told with the last one. */
+  async #untilDecided<Answer extends object>(request: object, deadlineAtMs: number): Promise<Answer> {
+    const { clock } = this.#options;
+    let mayBeApplied = false;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#call<Answer>(INGEST, "ingest", request, deadlineAtMs);
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        mayBeApplied ||= error.applied !== "no";
+        const pauseMs = this.#pauseMs(error, tries);
+        if (!error.retryable || clock.monotonicMs() + pauseMs >= deadlineAtMs) {
+          throw mayBeApplied ? withFacts(error, { applied: "unknown" }) : error;
+        }
+        await sleep(clock, pauseMs);
+      }
+    }
+  }
+
+  async #call<Answer extends object>(
+    service: SessionService,
+    operation: string,
+    request: object,
+    deadlineAtMs: number,
+    signal?: AbortSignal,
+  ): Promise<Answer> {
+    const { address, clock, connections } = this.#options;
+    if (address === undefined) throw clientError("UNIMPLEMENTED", "this client was connected without dedupWorker: there are no messages");
+    const timeoutMs = deadlineAtMs - clock.monotonicMs();
+    try {
+      return await connections.call<Answer>(address, service, operation, request, {
+        timeoutMs,
+        ...(signal === undefined ? {} : { signal }),
+      });
+    } catch (thrown) {
+      throw toClientError(thrown);
+    }
+  }
+
+  #deadline({ timeoutMs }: CallOptions): number {
+    return this.#options.clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
+  }
+
+  /** Random, so that those who failed together do not come back together; never below what the server asked for. */
+  #pauseMs({ retryAfterMs = 0 }: ConcordClientError, tries: number): number {
+    return Math.max(retryAfterMs, this.#options.random.below(Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(tries, 20))));
+  }
+
+  #wireMessage({ id, value, key, headers = {}, timestamp }: OutgoingMessage): WireMessage {
+    return {
+      // Made here and not by the server: all tries carry the same one.
+      id: id === undefined || id === "" ? this.#newId() : id,
+      value: bytesOf(value),
+      key: key === undefined ? new Uint8Array() : bytesOf(key),
+      headers: Object.entries(headers).map(([name, content]) => ({ name, value: bytesOf(content) })),
+      timestampMs: timestamp === undefined ? 0n : BigInt(timestamp.getTime()),
+    };
+  }
+
+  /** A UUIDv4. */
+  #newId(): string {
+    const bytes = this.#options.random.bytes(16);
+    bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+    bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+    const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join("-");
+  }
+}
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}
+
+/** As many per call as it takes; no messages are still a call, whose refusal the server words. */
+function partsOf(messages: readonly WireMessage[]): readonly (readonly WireMessage[])[] {
+  const parts: WireMessage[][] = [[]];
+  let bytes = 0;
+  for (const message of messages) {
+    const size = sizeOf(message);
+    const last = parts.at(-1)!;
+    if (last.length > 0 && (last.length === INGEST_MESSAGES_MAX || bytes + size > INGEST_BYTES_MAX)) {
+      parts.push([message]);
+      bytes = size;
+    } else {
+      last.push(message);
+      bytes += size;
+    }
+  }
+  return parts;
+}
+
+/** Not below the server's count: a character has at most three bytes. */
+function sizeOf({ id, value, key, headers }: WireMessage): number {
+  return headers.reduce((sum, header) => sum + 3 * header.name.length + header.value.length, 3 * id.length + value.length + key.length);
+}
+
+function resultOf({ verdict, partition, offset, id }: WireResult): IngestedMessage {
+  const known = VERDICTS[verdict];
+  if (known === undefined) throw clientError("INTERNAL", `the server answered ${verdict}; this client is too old for it`);
+  return { id, verdict: known, partition, offset: offset < 0n ? undefined : offset };
+}
+
+function storedMessage({ offset, id, value, key, headers, timestampMs }: WirePage["messages"][number]): StoredMessage {
+  return { offset, id, value, key, headers, timestamp: new Date(Number(timestampMs)) };
+}
+
+function topicOf({ topic }: ReadOptions): string {
+  return topic === "dead-letters" ? "TOPIC_DEAD_LETTERS" : "TOPIC_OUTPUT";
+}
+
+function bytesOf(content: Uint8Array | string): Uint8Array {
+  return typeof content === "string" ? new TextEncoder().encode(content) : content;
+}
