@@ -236,6 +236,20 @@ test("[OG6] basic: the commit record is durable before the answer: after a power
   assert.equal(await get(next, "k"), bytes("new"));
 });
 
+test("[OG6] basic: the commit record can not be written: answered as unknown, and the object is whole or gone", async () => {
+  const { world, gateway } = await openWorld({ mode: "per-transaction-basic" });
+  world.metadata.before = (operation, partition) => {
+    if (operation === "commit" && partition !== "") world.diskOf("one").files.failNextSync();
+  };
+  assert.equal(await codeOf(put(gateway, "k", bytes("v"))), "OUTCOME_UNKNOWN");
+  world.metadata.before = () => undefined;
+  world.diskOf("one").crash();
+  const next = await restart(gateway, { mode: "per-transaction-basic" });
+  await quiesce(next);
+  assert.ok([undefined, bytes("v")].includes(await get(next, "k")));
+  assert.deepEqual(await faults(next), []);
+});
+
 test("[OG19] basic: the row is somebody else's by now: left as it is", async () => {
   const { world, next } = await dieAt(
     "per-transaction-basic",
