@@ -481,6 +481,12 @@ const SIGV4: readonly Case[] = [
 ];
 
 const PRESIGNED: readonly Case[] = [
+  bad("metadata with a line break", "400 InvalidArgument", () =>
+    send(gateway.address, presigned("PUT", "/kept/k", { body: "new", query: [["x-amz-meta-a", "b\r\nc: d"]] })),
+  ),
+  bad("metadata whose name is no header's", "400 InvalidArgument", () =>
+    send(gateway.address, presigned("PUT", "/kept/k", { body: "new", query: [["x-amz-meta-a b", "c"]] })),
+  ),
   bad("expired by a second", "403 AccessDenied", () =>
     send(gateway.address, presigned("GET", "/kept/k", { nowMs: Date.now() - 11_000, expiresSeconds: 10 })),
   ),

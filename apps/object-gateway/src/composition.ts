@@ -58,7 +58,7 @@ async function openParts(
   signal: AbortSignal,
 ): Promise<GatewayParts> {
   const { environment, disk } = host;
-  const { metrics, checksum, killPoint } = environment;
+  const { log, metrics, checksum, killPoint } = environment;
   const opened = await openMetadata(config, host, signal);
   const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint });
   const { metadata } = opened;
@@ -72,6 +72,7 @@ async function openParts(
   return {
     rooms: {
       store: gateway.store,
+      log,
       metrics,
       budget,
       region,

@@ -23,7 +23,7 @@ import { MemoryObjectMetadata } from "@concord/ports";
 import { ConcordError, type HttpRequest, type HttpServer } from "@concord/runtime";
 import { ANN, TestGateway } from "./test/gateway.ts";
 import { send, sendRaw, rawOf } from "./test/http-client.ts";
-import { sign } from "./test/signing.ts";
+import { presign, sign } from "./test/signing.ts";
 
 const MIB = 1024 * 1024;
 const Bucket = "bucket";
@@ -281,4 +281,42 @@ test("log: a request that fails inside is told with its id; what a client sends 
   const line = gateway.lines.find(({ message }) => message === "request");
   assert.equal(line!.fields["requestId"], answer.headers["x-amz-request-id"]);
   assert.ok(!JSON.stringify(gateway.lines).includes("[31m"));
+});
+
+test("presigned: metadata in the query that no header can hold is kept as its bytes", async () => {
+  const gateway = await start();
+  const s3 = gateway.client();
+  await s3.send(new CreateBucketCommand({ Bucket }));
+  const options = { key: ANN, host: gateway.address };
+  const put = await send(
+    gateway.address,
+    presign({ method: "PUT", path: "/bucket/k", body: "x", query: [["x-amz-meta-a", "ü😀"]] }, options),
+  );
+  assert.equal(put.status, 200, put.body);
+  const head = await send(gateway.address, sign({ method: "HEAD", path: "/bucket/k" }, options));
+  assert.equal(Buffer.from(head.headers["x-amz-meta-a"]!, "latin1").toString(), "ü😀");
+});
+
+test("answers: 304 and 416 say what there is", async () => {
+  const gateway = await start();
+  const s3 = gateway.client();
+  await s3.send(new CreateBucketCommand({ Bucket }));
+  const { ETag } = await s3.send(new PutObjectCommand({ Bucket, Key: "k", Body: "12345" }));
+  const get = (headers: Record<string, string>): ReturnType<typeof send> =>
+    send(gateway.address, sign({ method: "GET", path: "/bucket/k", headers }, { key: ANN, host: gateway.address }));
+  const same = await get({ "if-none-match": ETag! });
+  assert.deepEqual([same.status, same.body, same.headers["etag"]], [304, "", ETag]);
+  const behind = await get({ range: "bytes=5-" });
+  assert.deepEqual([behind.status, behind.code, behind.headers["content-range"]], [416, "InvalidRange", "bytes */5"]);
+});
+
+test("hosts: a bucket as a name below the domain, and in the path", async () => {
+  const gateway = await start({ config: { domain: "s3.local" } });
+  const ask = (host: string, path: string, method = "GET"): ReturnType<typeof send> =>
+    send(gateway.address, sign({ method, path, ...(method === "PUT" ? { body: "x" } : {}) }, { key: ANN, host }));
+  await gateway.client().send(new CreateBucketCommand({ Bucket }));
+  assert.equal((await ask("bucket.s3.local", "/a/b", "PUT")).status, 200);
+  assert.equal((await ask("s3.local", "/bucket/a/b")).body, "x");
+  assert.match((await ask("bucket.s3.local", "/")).body, /<Key>a\/b<\/Key>/);
+  assert.equal((await ask("other.example", "/bucket/a/b")).body, "x");
 });

@@ -1,11 +1,12 @@
 import type { ObjectStore } from "@concord/objects";
-import type { HttpRequest, HttpResponse, Metrics } from "@concord/runtime";
+import type { HttpRequest, HttpResponse, Log, Metrics } from "@concord/runtime";
 import type { Fields, Verified } from "@concord/s3";
 import type { UploadBudget } from "./budget.ts";
 
 /** What the operations work with. */
 export interface Rooms {
   readonly store: ObjectStore;
+  readonly log: Log;
   readonly metrics: Metrics;
   readonly budget: UploadBudget;
   readonly region: string;

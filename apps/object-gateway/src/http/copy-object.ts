@@ -1,4 +1,5 @@
-import { copyDigest, copyObjectXml, readAttributes, readDirective, readPrecondition, S3Error } from "@concord/s3";
+import { copyDigest, copyObjectXml, readDirective, readPrecondition, S3Error } from "@concord/s3";
+import { attributesOf } from "./attributes.ts";
 import type { Operation } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { xml } from "./responses.ts";
@@ -9,7 +10,7 @@ const ONTO_ITSELF = "This copy request is illegal because it is trying to copy a
 export const copyObject: Operation = async (call, rooms) => {
   const { bucket, key, headers } = call;
   const source = await copySourceOf(call, rooms);
-  const given = readAttributes(headers);
+  const given = attributesOf(headers);
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
   const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : undefined;
   if (source.bucket === bucket && source.key === key && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);

@@ -13,7 +13,11 @@ export const deleteObjects: Operation = async (call, rooms) => {
   const deleteOne = (key: string): Promise<unknown> =>
     rooms.store.deleteObject({ bucket, key }).then(
       () => deleted.push(key),
-      (thrown: unknown) => failed.push({ key, error: toS3Error(thrown) }),
+      (thrown: unknown) => {
+        const error = toS3Error(thrown);
+        if (error.status === 500) rooms.log.error("a delete of many failed", { requestId: call.requestId, reason: String(thrown) });
+        return failed.push({ key, error });
+      },
     );
   for (let at = 0; at < keys.length; at += DELETES_AT_ONCE) await Promise.all(keys.slice(at, at + DELETES_AT_ONCE).map(deleteOne));
   return xml(deleteResultXml({ quiet, deleted, failed }));

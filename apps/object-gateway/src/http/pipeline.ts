@@ -13,11 +13,11 @@ import {
 import { errorXml, fieldsOf, parseTarget, refuseBody, S3Error, type Fields, type Target, type Verifier } from "@concord/s3";
 
 import type { Rooms } from "./call.ts";
-import { failureOf } from "./errors.ts";
+import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures } from "./features.ts";
 import { checkBucketName } from "./names.ts";
 import { checkOwner } from "./owners.ts";
-import { xml, type Header } from "./responses.ts";
+import { empty, xml } from "./responses.ts";
 import { routeOf, type Level, type Route } from "./routes.ts";
 
 const REQUEST_ID_BYTES = 8;
@@ -55,10 +55,10 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
       named = nameOf(request, options.domain);
       response = await answer(request, named, requestId, options);
     } catch (thrown) {
-      const { error, fault } = failureOf(thrown, named?.headers);
-      code = error.code;
-      if (fault) log.error("request failed", { requestId, operation: named?.route?.operation, stack: stackOf(thrown) });
-      response = errorResponse(error, named?.target, requestId);
+      const failure = failureOf(thrown, named?.headers);
+      code = failure.error.code;
+      if (failure.fault) log.error("request failed", { requestId, operation: named?.route?.operation, stack: stackOf(thrown) });
+      response = errorResponse(failure, named?.target, requestId);
     }
     const operation = named?.route?.operation ?? "Unknown";
     metrics.count("s3_requests_total", 1, labels(operation, code));
@@ -103,10 +103,8 @@ function unknownOperation(method: string, target: Target): S3Error {
   return new S3Error(isPlain && !isForm ? "MethodNotAllowed" : "NotImplemented");
 }
 
-function errorResponse(error: S3Error, target: Target | undefined, requestId: string): HttpResponse {
-  const headers: Header[] = error.retryAfterSeconds === undefined ? [] : [["retry-after", String(error.retryAfterSeconds)]];
-  const etag = error.elements["ETag"];
-  if (error.status === 304) return { status: 304, headers: etag === undefined ? headers : [...headers, ["etag", etag]] };
+function errorResponse({ error, headers }: Failure, target: Target | undefined, requestId: string): HttpResponse {
+  if (error.status === 304) return empty(304, headers);
   return xml(errorXml(error, { resource: target?.path ?? "", requestId }), headers, error.status);
 }
 

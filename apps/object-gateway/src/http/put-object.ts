@@ -1,4 +1,5 @@
-import { readAttributes, readPrecondition } from "@concord/s3";
+import { readPrecondition } from "@concord/s3";
+import { attributesOf } from "./attributes.ts";
 import type { Operation } from "./call.ts";
 import { checksumHeaders, empty, quoted } from "./responses.ts";
 import { withUpload } from "./uploads.ts";
@@ -6,7 +7,7 @@ import { withUpload } from "./uploads.ts";
 /** Data first, then the row (OG2); 200 only when both are durable. */
 export const putObject: Operation = async (call, rooms) => {
   const { bucket, key, headers } = call;
-  const attributes = readAttributes(headers);
+  const attributes = attributesOf(headers);
   const precondition = readPrecondition(headers);
   const stored = await withUpload(call, rooms, {}, (body) => rooms.store.putObject({ bucket, key, body, attributes, precondition }));
   return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum)]);
