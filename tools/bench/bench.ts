@@ -1,6 +1,7 @@
 // npm run bench -- NAME
 import { parseArgs } from "node:util";
 import { batchBench } from "./batch.ts";
+import { dedupBench } from "./dedup.ts";
 import { s3Bench } from "./s3.ts";
 import { txnBench } from "./txn.ts";
 
@@ -8,6 +9,8 @@ export interface BenchOptions {
   readonly seconds: number;
   readonly levels: readonly number[];
   readonly out: string | undefined;
+  /** Ids of the window (dedup). */
+  readonly ids: number;
   /** Node names to profile; their .cpuprofile files are kept in this folder. */
   readonly profileFolder: string | undefined;
 }
@@ -15,13 +18,14 @@ export interface BenchOptions {
 const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
   txn: { what: "add a photo to an album, with index, durable; beside PostgreSQL doing the same", run: txnBench },
   batch: { what: "the price of the log: logged against unlogged batches (LB14)", run: batchBench },
+  dedup: { what: "a worker's cycle, and what an id costs, beside the two-index layout (DD17); --ids only", run: dedupBench },
   s3: {
     what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, and what the journal modes cost (OGD6); --in-flight has no effect",
     run: s3Bench,
   },
 };
 
-const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--out FILE] [--profile FOLDER]
+const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--ids N] [--out FILE] [--profile FOLDER]
 
 ${Object.entries(BENCHES)
   .map(([name, { what }]) => `  ${name.padEnd(8)} ${what}`)
@@ -29,6 +33,7 @@ ${Object.entries(BENCHES)
 
   --seconds N        measured seconds per line (default 8), after a warm-up of a quarter of it
   --in-flight LIST   how many run at the same time (default 1,64,256)
+  --ids N            ids of the window (default 1000000)
   --out FILE         also write the figures as JSON
   --profile FOLDER   also write CPU profiles of the first node of each service
 `;
@@ -39,6 +44,7 @@ async function main(): Promise<void> {
     options: {
       seconds: { type: "string", default: "8" },
       "in-flight": { type: "string", default: "1,64,256" },
+      ids: { type: "string", default: "1000000" },
       out: { type: "string" },
       profile: { type: "string" },
       help: { type: "boolean" },
@@ -53,9 +59,10 @@ async function main(): Promise<void> {
   }
   const levels = values["in-flight"].split(",").map(Number);
   const seconds = Number(values.seconds);
-  if (![seconds, ...levels].every((number) => Number.isInteger(number) && number > 0))
-    throw new Error("--seconds and --in-flight take whole numbers above 0");
-  await bench.run({ seconds, levels, out: values.out, profileFolder: values.profile });
+  const ids = Number(values.ids);
+  if (![seconds, ids, ...levels].every((number) => Number.isInteger(number) && number > 0))
+    throw new Error("--seconds, --in-flight and --ids take whole numbers above 0");
+  await bench.run({ seconds, levels, ids, out: values.out, profileFolder: values.profile });
 }
 
 await main();

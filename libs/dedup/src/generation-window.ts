@@ -5,7 +5,7 @@ import type { WindowOptions, WindowStatistics, WindowStores } from "./api.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
 import { loadWindow, type LoadedWindow } from "./load-window.ts";
-import { runDiskBytes, SealedRun, writeRun } from "./sealed-run.ts";
+import { runDiskBytes, SealedRun, writeRun, type RunIndex } from "./sealed-run.ts";
 import { sortIds } from "./sort-ids.ts";
 import type { MissingRun, OutputIds, Window } from "./window.ts";
 import {
@@ -278,12 +278,14 @@ export class GenerationWindow implements Window {
     const { clock, checksum } = this.#environment;
     const sorted = await sortIds(table.words, () => new Promise((resolve) => clock.defer(resolve)));
     const store = await this.#stores.open(description.store);
+    let index: RunIndex;
     try {
-      return await writeRun(description, sorted, store, this.#seed, checksum);
-    } catch (error) {
-      await store.close().catch(() => undefined);
-      throw error;
+      index = await writeRun(description, sorted, store, this.#seed, checksum);
+    } finally {
+      await store.close();
     }
+    // A store that is opened again has its ids on disk; the one that wrote them has them in its write buffer too (DD19).
+    return new SealedRun(description, await this.#stores.open(description.store), index, checksum);
   }
 
   /** The oldest runs leave look-ups now, their stores in the background: unlisted before removed (I5). */

@@ -16,7 +16,7 @@ import {
 } from "./window-format.ts";
 
 /** What is in memory of a run: a filter, and the first id of each block. */
-interface RunIndex {
+export interface RunIndex {
   readonly filter: IdFilter;
   readonly fences: Uint32Array;
 }
@@ -93,7 +93,7 @@ export async function writeRun(
   store: KeyValue,
   seed: number,
   checksum: Checksum,
-): Promise<SealedRun> {
+): Promise<RunIndex> {
   assert(sorted.length === description.ids * ID_WORDS, "a run's header counts its ids");
   const index = emptyIndex(description.ids, seed);
   const wordsPerBlock = IDS_PER_BLOCK * ID_WORDS;
@@ -109,7 +109,7 @@ export async function writeRun(
   }
   const header: KeyValueOperation = { kind: "put", key: RUN_HEADER_KEY, value: encodeRunHeader(description, checksum) };
   await store.batch([header], { sync: true });
-  return new SealedRun(description, store, index, checksum);
+  return index;
 }
 
 /** Reads a run whole: checks every block, and builds what is kept in memory. CORRUPT_DATA when it is not what the manifest says. */
