@@ -1,0 +1,154 @@
+// Ingest alone, over a log and partitions that do what the test says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PartitionWorker, Verdict } from "@concord/dedup";
+import { MemoryMessageLog, type MessageLog, type NewMessage } from "@concord/ports";
+import { ConcordError, silentLog, silentMetrics, type Applied, type Clock } from "@concord/runtime";
+import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
+import { Partitions } from "../partitions/partitions.ts";
+import type { CheckedMessage } from "./check-message.ts";
+import { Ingest } from "./ingest.ts";
+
+const never = new AbortController().signal;
+const none = new Uint8Array();
+
+function message(partition: number, bytes = 10): CheckedMessage {
+  return { id: Uint8Array.of(partition), key: none, value: none, headers: [], timestampMs: 1, bytes };
+}
+
+interface Room {
+  readonly ingest: Ingest;
+  readonly appended: { readonly partition: number; readonly messages: readonly NewMessage[] }[];
+  /** What the next verdict is; waits when undefined. */
+  verdict: (() => Promise<Verdict>) | undefined;
+  /** What the next append to a partition fails with. */
+  readonly fails: Map<number, ConcordError>;
+  release(): void;
+}
+
+function room(): Room {
+  const memory = new MemoryMessageLog(2);
+  let held: (() => void)[] = [];
+  const fails = new Map<number, ConcordError>();
+  const appended: Room["appended"] = [];
+  const log: MessageLog = Object.assign(Object.create(memory) as MessageLog, {
+    append: async (partition: number, messages: readonly NewMessage[]) => {
+      const error = fails.get(partition);
+      fails.delete(partition);
+      if (error !== undefined) throw error;
+      appended.push({ partition, messages });
+      return { from: BigInt(appended.length * 1000) };
+    },
+  });
+  const whenProcessed = (offset: bigint): Promise<Verdict> =>
+    made.verdict?.() ?? new Promise((resolve) => held.push(() => resolve({ kind: "accepted", offset })));
+  const worker = (partition: number): PartitionWorker =>
+    ({ partition, state: { kind: "running" }, whenProcessed }) as unknown as PartitionWorker;
+  const partitions = new Partitions({
+    workers: [worker(0), worker(1)],
+    messages: log,
+    clock: {} as Clock,
+    log: silentLog,
+    metrics: silentMetrics,
+  });
+  const place = async (one: CheckedMessage) => ({ message: one, id: one.id, partition: one.id![0]! });
+  const environment = { metrics: silentMetrics, killPoint: () => undefined };
+  const made: Room = {
+    ingest: new Ingest({ log, partitions, place, environment }),
+    appended,
+    fails,
+    verdict: undefined,
+    release: () => {
+      for (const go of held.splice(0)) go();
+      held = [];
+    },
+  };
+  return made;
+}
+
+async function refused(promise: Promise<unknown>): Promise<ConcordError> {
+  const thrown: unknown = await promise.then(
+    () => assert.fail("it succeeded"),
+    (error: unknown) => error,
+  );
+  assert.ok(thrown instanceof ConcordError);
+  return thrown;
+}
+
+for (const [what, limit, count, bytes] of [
+  ["messages", "INGEST_IN_FLIGHT_MESSAGES_MAX", INGEST_IN_FLIGHT_MESSAGES_MAX, 1],
+  ["bytes", "INGEST_IN_FLIGHT_BYTES_MAX", 4, INGEST_IN_FLIGHT_BYTES_MAX / 4],
+] as const) {
+  test(`ingest: as many ${what} as may wait for verdicts: taken; one more: OVERLOADED, nothing appended; room again when they are answered`, async () => {
+    const { ingest, appended, release } = room();
+    const waiting = ingest.ingest(
+      Array.from({ length: count }, () => message(0, bytes)),
+      "output",
+      never,
+    );
+    const error = await refused(ingest.ingest([message(1, 1)], "output", never));
+    assert.deepEqual([error.code, error.applied, error.metadata["limit"]], ["OVERLOADED", "no", limit]);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(appended.length, 1);
+    release();
+    assert.equal((await waiting).length, count);
+    const next = ingest.ingest([message(1, 1)], "output", never);
+    await new Promise((resolve) => setImmediate(resolve));
+    release();
+    assert.equal((await next)[0]!.verdict, "accepted");
+  });
+}
+
+test("ingest: a call fails: what it had in flight is given back", async () => {
+  const { ingest, fails } = room();
+  for (let at = 0; at < 3; at += 1) {
+    fails.set(0, new ConcordError("STORE_FAILED", "the disk"));
+    await refused(ingest.ingest([message(0, INGEST_IN_FLIGHT_BYTES_MAX)], "input", never));
+  }
+  assert.equal((await ingest.ingest([message(0, INGEST_IN_FLIGHT_BYTES_MAX)], "input", never)).length, 1);
+});
+
+const failure = (applied: Applied): ConcordError => new ConcordError("STORAGE_FULL", "no room", { applied });
+
+for (const [what, first, second, applied] of [
+  ["one partition refuses, the other takes its messages", failure("no"), undefined, "unknown"],
+  ["both refuse", failure("no"), failure("no"), "no"],
+  ["one refuses, nobody knows about the other", failure("no"), failure("unknown"), "unknown"],
+  ["nobody knows about either", failure("unknown"), failure("unknown"), "unknown"],
+] as const) {
+  test(`ingest: ${what}: the call fails, applied ${applied} (I2)`, async () => {
+    const { ingest, fails } = room();
+    fails.set(0, first);
+    if (second !== undefined) fails.set(1, second);
+    const error = await refused(ingest.ingest([message(0), message(1)], "output", never));
+    assert.deepEqual([error.code, error.applied], ["STORAGE_FULL", applied]);
+  });
+}
+
+for (const code of ["DRAINING", "PARTITION_STOPPED", "OVERLOADED", "OUTCOME_UNKNOWN"] as const) {
+  test(`ingest: appended, then ${code} instead of a verdict: applied unknown (I2)`, async () => {
+    const one = room();
+    one.verdict = () => Promise.reject(new ConcordError(code, "no verdict"));
+    const error = await refused(one.ingest.ingest([message(0), message(1)], "output", never));
+    assert.deepEqual([error.code, error.applied], [code, "unknown"]);
+  });
+}
+
+test("[DDD3] ingest: a message that belongs elsewhere: queued there, no offset yet", async () => {
+  const one = room();
+  one.verdict = () => Promise.resolve({ kind: "rerouted", partition: 1 });
+  const [result] = await one.ingest.ingest([message(0)], "output", never);
+  assert.deepEqual(result, { verdict: "queued", partition: 1, offset: undefined, id: "\u0000" });
+});
+
+test("ingest: the caller is gone before the verdict: DEADLINE_EXCEEDED, applied unknown, and a late verdict disturbs nobody", async () => {
+  const { ingest, release } = room();
+  const controller = new AbortController();
+  const waiting = ingest.ingest([message(0)], "output", controller.signal);
+  await new Promise((resolve) => setImmediate(resolve));
+  controller.abort();
+  const error = await refused(waiting);
+  assert.deepEqual([error.code, error.applied], ["DEADLINE_EXCEEDED", "unknown"]);
+  release();
+  await new Promise((resolve) => setImmediate(resolve));
+});
