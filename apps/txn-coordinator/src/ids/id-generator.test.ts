@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryGroupLog, type GroupLog } from "@concord/ports";
-import { ConcordError, silentLog, type Clock } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, type Clock } from "@concord/runtime";
 import { partsOfGuid, WORKER_ID_MAX, type IdRange } from "@concord/snowflake";
 import { txnCoordinatorSchema } from "../config.ts";
 import { ID_LEASE_IDLE_MS, ID_LEASE_WORKERS } from "../limits.ts";
@@ -39,7 +39,8 @@ function node(groupLog: GroupLog, nodeName: string, workerId?: number, clock = n
     below: () => 0,
     float: () => 0,
   };
-  const open = (): IdGenerator => new IdGenerator({ nodeName, workerId, groupLog, timeoutMs: 100, clock, random, log: silentLog });
+  const open = (): IdGenerator =>
+    new IdGenerator({ nodeName, workerId, groupLog, timeoutMs: 100, clock, random, log: silentLog, metrics: silentMetrics });
   return { clock, open, ids: open() };
 }
 

@@ -1,8 +1,15 @@
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, type MetricDefinition, type Metrics } from "@concord/runtime";
 import { openGuidSource, type IdRange, type IdSource } from "@concord/snowflake";
 import { leaseWorkerId, type LeaseOptions } from "./worker-lease.ts";
 
-export type IdGeneratorOptions = Omit<LeaseOptions, "signal">;
+export interface IdGeneratorOptions extends Omit<LeaseOptions, "signal"> {
+  readonly metrics: Metrics;
+}
+
+export const ID_METRICS: readonly MetricDefinition[] = [
+  { name: "ids_generated_total", kind: "counter", help: "Ids given out", labels: [] },
+  { name: "ids_workers_lost_total", kind: "counter", help: "Times another process took this one's worker id", labels: [] },
+];
 
 type State =
   | { readonly kind: "none" }
@@ -11,14 +18,14 @@ type State =
 
 /** Ids under a worker id of this process, leased with the first call and again when it was lost. */
 export class IdGenerator {
-  readonly #options: LeaseOptions;
+  readonly #options: IdGeneratorOptions;
   readonly #stopping = new AbortController();
   /** Worker ids others took from this process: taking them back would go on for ever. */
   readonly #lost = new Set<number>();
   #state: State = { kind: "none" };
 
   constructor(options: IdGeneratorOptions) {
-    this.#options = { ...options, signal: this.#stopping.signal };
+    this.#options = options;
   }
 
   /** CLOCK_SKEW; REPLICAS_UNAVAILABLE; OVERLOADED when no worker id is free: nothing is given out then. */
@@ -27,7 +34,9 @@ export class IdGenerator {
       if (this.#stopping.signal.aborted) throw new ConcordError("DRAINING", "ids are made elsewhere from now on");
       const source = await this.#source();
       try {
-        return { workerId: source.workerId, ranges: await source.take(count, signal) };
+        const ranges = await source.take(count, signal);
+        this.#options.metrics.count("ids_generated_total", count);
+        return { workerId: source.workerId, ranges };
       } catch (thrown) {
         if (!(thrown instanceof ConcordError) || thrown.code !== "EPOCH_FENCED") throw thrown;
         this.#lose(source);
@@ -48,7 +57,7 @@ export class IdGenerator {
 
   async #lease(): Promise<IdSource> {
     try {
-      const lease = await leaseWorkerId(this.#options, this.#lost);
+      const lease = await leaseWorkerId({ ...this.#options, signal: this.#stopping.signal }, this.#lost);
       const source = openGuidSource({ ...lease, clock: this.#options.clock });
       this.#state = { kind: "leased", source };
       return source;
@@ -62,6 +71,7 @@ export class IdGenerator {
   #lose(source: IdSource): void {
     if (this.#state.kind !== "leased" || this.#state.source !== source) return;
     this.#options.log.warn("worker id lost to another process", { workerId: source.workerId });
+    this.#options.metrics.count("ids_workers_lost_total");
     this.#lost.add(source.workerId);
     this.#state = { kind: "none" };
   }
