@@ -2,6 +2,7 @@ import { Cluster } from "./cluster.ts";
 import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
+import { runObjectScenario } from "./scenarios/object.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
 
 export interface RunOptions {
@@ -17,6 +18,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["txn", runTxnScenario],
   ["album", runAlbumScenario],
   ["batch", runBatchScenario],
+  ["object", runObjectScenario],
 ]);
 
 export const SCENARIO_NAMES: readonly string[] = [...SCENARIOS.keys()];

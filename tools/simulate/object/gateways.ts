@@ -1,0 +1,163 @@
+// One gateway with rows of its own, or two that share data and rows: through a node that keeps them, or in transactions.
+import { loadService } from "@concord/protos";
+import { bearer } from "@concord/rpc";
+import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
+import { unreachable, type Disk, type Environment } from "@concord/runtime";
+import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeHost, type SeededRandom } from "@concord/simulation";
+import { PROXIES, type Cluster } from "../cluster.ts";
+import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
+import { ACCESS_KEY } from "./s3-client.ts";
+
+const ROWS = "rows";
+const ROWS_ADDRESS = "rows:7000";
+const DATA = "pieces";
+const OPERATOR = "simulated-operator";
+const ADMIN = loadService("concord.object.v1.ObjectAdminService");
+const ADMIN_TIMEOUT_MS = 20_000;
+/** Parts of a multipart upload in the simulation: small, so that there can be several. */
+export const PART_BYTES_MIN = 18_000;
+/** Longer than any clock can be wrong. */
+const LONG_GRACE_MS = 600_000;
+
+export type Rows = "local" | "node" | "transactions";
+
+/** What a seed decides about the gateways. */
+export interface GatewayPlan {
+  readonly rows: Rows;
+  readonly names: readonly string[];
+  readonly shards: number;
+  readonly journal: ObjectGatewayConfig["journal"];
+  /** Garbage is collected while clients work; then no clock may be far off (OGD10). */
+  readonly collects: boolean;
+  readonly graceMs: number;
+  readonly rowTimeoutMs: number;
+  readonly epochDeadAfterMs: number;
+}
+
+export function drawGateways(random: SeededRandom, clockSkewMs: number): GatewayPlan {
+  const rows = random.pick<Rows>(["local", "local", "node", "node", "node", "node", "node", "transactions"]);
+  const collects = random.chance(0.5);
+  return {
+    rows,
+    names: rows === "local" ? ["gateway-1"] : ["gateway-1", "gateway-2"],
+    shards: random.pick([1, 1, 3]),
+    journal: random.pick(["reservation", "reservation", "reservation", "per-transaction", "per-transaction-basic"]),
+    collects,
+    graceMs: collects ? 2 * clockSkewMs + 1_500 : LONG_GRACE_MS,
+    rowTimeoutMs: random.pick([60, 300, 1_500]),
+    epochDeadAfterMs: random.pick([700, 2_000, 45_000]),
+  };
+}
+
+export interface GatewayStatus {
+  readonly epoch: number;
+  readonly recovered: boolean;
+  readonly inDoubt: number;
+  readonly uploadsInFlight: number;
+}
+
+export class Gateways {
+  readonly plan: GatewayPlan;
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+    this.plan = drawGateways(cluster.world.random("gateways"), cluster.swarm.clockSkewMs);
+  }
+
+  get s3Addresses(): readonly string[] {
+    return this.plan.names.map(s3Address);
+  }
+
+  /** The disk that holds the pieces. */
+  files(): Disk {
+    return this.#cluster.world.filesOn(this.plan.rows === "local" ? this.plan.names[0]! : DATA);
+  }
+
+  start(): void {
+    const { world } = this.#cluster;
+    const { rows, names } = this.plan;
+    switch (rows) {
+      case "local":
+        break;
+      case "node":
+        world.node(ROWS, (host) => serveMetadata(host, ROWS_ADDRESS));
+        break;
+      case "transactions":
+        this.#cluster.startProxies("coordinator");
+        this.#cluster.startCoordinators();
+        break;
+      default:
+        unreachable(rows);
+    }
+    if (rows !== "local") world.sharedDisk(DATA, names);
+    for (const name of names) world.node(name, (host) => this.#boot(host, name));
+  }
+
+  /** What faults may hit, and which: clocks stay right where grace is short. */
+  targets(clients: readonly string[], points: readonly string[]): { readonly targets: FaultTargets; readonly kinds: readonly FaultKind[] } {
+    const { rows, names, collects } = this.plan;
+    const behind = rows === "node" ? [ROWS] : rows === "transactions" ? this.#cluster.targets([]).servers : [];
+    // Gateways more often than each of those behind them.
+    const servers = [...names, ...names, ...behind];
+    const disks = rows === "transactions" ? [...names, ...PROXIES] : [...names, ...behind];
+    return {
+      targets: { all: [...names, ...behind, ...clients], zones: [], servers, disks, replaceable: [], points },
+      kinds: FAULT_KINDS.filter((kind) => !collects || kind !== "clock-step"),
+    };
+  }
+
+  /** Asks a gateway as an operator. */
+  async ask<Answer>(env: Environment, name: string, method: string, request: object = {}): Promise<Answer> {
+    const channel = env.transport.connect(grpcAddress(name));
+    try {
+      return (await channel.unary(ADMIN[method]!, request, { timeoutMs: ADMIN_TIMEOUT_MS, metadata: bearer(OPERATOR) })) as Answer;
+    } finally {
+      channel.close();
+    }
+  }
+
+  async #boot(host: NodeHost, name: string): Promise<{ stop(): Promise<void> }> {
+    const { rows, rowTimeoutMs, epochDeadAfterMs } = this.plan;
+    const service = composeObjectGateway(this.#config(name), {
+      environment: host.env,
+      disk: host.disk,
+      http: host.http,
+      openKeyValue: (store) => host.openKeyValue(store),
+      onFailed: (cause) => host.exit(cause.message),
+      tuning: {
+        limits: { partBytesMin: PART_BYTES_MIN, doubtWaitMs: 1_500, completeStaleMs: 3_000 },
+        recoveryIntervalMs: 500,
+        epochDeadAfterMs,
+      },
+      ...(rows === "local" ? {} : { dataDisk: host.sharedDisk(DATA) }),
+      ...(rows === "node" ? { metadata: new RemoteMetadata(host.env.transport, ROWS_ADDRESS, rowTimeoutMs) } : {}),
+    });
+    await service.start();
+    return { stop: () => service.stop() };
+  }
+
+  #config(name: string): ObjectGatewayConfig {
+    const { rows, shards, journal, collects, graceMs } = this.plan;
+    return objectGatewaySchema.parse({
+      nodeName: name,
+      listenAddress: grpcAddress(name),
+      httpAddress: s3Address(name),
+      reflection: false,
+      accessKeys: [ACCESS_KEY],
+      operatorToken: OPERATOR,
+      shards,
+      journal,
+      metadata: rows === "transactions" ? "transactions" : "local",
+      coordinators: rows === "transactions" ? this.#cluster.coordinatorAddresses : [],
+      gcGraceMs: graceMs,
+      longestRequestMs: Math.min(graceMs, 30_000),
+      collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
+      checkpointIntervalMs: 400,
+      drainGraceMs: 1_000,
+    });
+  }
+}
+
+const grpcAddress = (name: string): string => `${name}:7000`;
+const s3Address = (name: string): string => `${name}:7001`;

@@ -1,0 +1,223 @@
+import { sleep, toConcordError, type Environment } from "@concord/runtime";
+import { drawFaultPlan } from "@concord/simulation";
+import type { Cluster } from "../cluster.ts";
+import { Gateways, type GatewayStatus } from "../object/gateways.ts";
+import { ObjectHistory } from "../object/history.ts";
+import { BUCKET, KEYS, ObjectClient } from "../object/object-client.ts";
+import { S3Client } from "../object/s3-client.ts";
+import type { Outcomes } from "../run-seed.ts";
+
+const FAULTS_FROM_MS = 200;
+const WORK_MS = 4_000;
+const UP_MS = 60_000;
+/** A clock that was set back has caught up by then: until then no new ids are made. */
+const RECOVERY_MS = 200_000;
+const ASK_AGAIN_MS = 300;
+/** Garbage of the future is collected, and what is remembered of completed uploads. */
+const AHEAD_MS = 30 * 24 * 3_600_000;
+
+export const OBJECT_POINTS: readonly string[] = [
+  "object:before-create",
+  "object:after-create",
+  "object:after-first-write",
+  "object:before-seal",
+  "object:after-seal",
+  "object:after-commit",
+  "object:before-fence",
+  "object:after-fence",
+  "object:after-block-mirrored",
+  "object:after-epoch-claimed",
+  "object:before-remove",
+  "piece:created",
+  "piece:written",
+  "piece:synced",
+  "piece:sealed",
+  "piece:removed",
+  "garbage:after-remove",
+  "garbage:after-parts",
+  "garbage:before-forget",
+  "garbage:after-forget",
+  "multipart:after-create",
+  "multipart:after-part-data",
+  "multipart:after-part-commit",
+  "multipart:after-completing",
+  "multipart:before-complete-commit",
+  "multipart:after-complete-commit",
+  "multipart:before-abort",
+  "multipart:after-abort",
+  "recovery:after-close-row",
+  "recovery:after-close-epoch",
+  "recovery:before-garbage",
+  "recovery:after-garbage",
+  "recovery:after-page",
+  "recovery:after-mark",
+  "journal:group-written",
+  "journal:group-synced",
+];
+
+interface Run {
+  readonly cluster: Cluster;
+  readonly gateways: Gateways;
+  readonly history: ObjectHistory;
+  readonly admin: Environment;
+  readonly reader: ObjectClient;
+  isOver: boolean;
+}
+
+/** Signed S3 requests of several clients on a few keys: each key is a register, and afterwards nothing leaks and nothing dangles. */
+export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
+  const { world, swarm } = cluster;
+  const gateways = new Gateways(cluster);
+  const history = new ObjectHistory(world);
+  gateways.start();
+  const addresses = gateways.s3Addresses;
+  const admin = await process(cluster, "admin");
+  const reader = new ObjectClient({ world, env: admin, name: "admin", history, addresses, timeoutMs: 20_000 });
+  const run: Run = { cluster, gateways, history, admin, reader, isOver: false };
+  await world.complete(makeBucket(run), UP_MS);
+  const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
+  const work: Promise<void>[] = [];
+  for (const name of names) {
+    const env = await process(cluster, name);
+    work.push(operate(run, new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs }), env));
+  }
+  await injectFaults(run, names);
+  run.isOver = true;
+  world.heal();
+  await world.complete(Promise.all(work), RECOVERY_MS).catch(() => undefined);
+  await judge(run);
+  history.judge();
+  return history.outcomes;
+}
+
+/** A client's process; it lives as long as the world. */
+function process({ world }: Cluster, name: string): Promise<Environment> {
+  return world.complete(new Promise((resolve) => world.node(name, async ({ env }) => resolve(env))), UP_MS);
+}
+
+async function makeBucket({ admin, gateways }: Run): Promise<void> {
+  const client = new S3Client(admin, gateways.s3Addresses[0]!, 2_000);
+  for (;;) {
+    const answer = await client.send({ method: "PUT", bucket: BUCKET }).catch(() => undefined);
+    if (answer?.status === 200 || answer?.code === "BucketAlreadyOwnedByYou") return;
+    await sleep(admin.clock, ASK_AGAIN_MS);
+  }
+}
+
+async function operate(run: Run, client: ObjectClient, env: Environment): Promise<void> {
+  while (!run.isOver) {
+    await client.operate();
+    await sleep(env.clock, env.random.below(1 + run.cluster.swarm.thinkMs));
+  }
+}
+
+async function injectFaults({ cluster: { world, swarm }, gateways }: Run, clients: readonly string[]): Promise<void> {
+  const { targets, kinds } = gateways.targets(clients, OBJECT_POINTS);
+  const fromMs = world.nowMs + FAULTS_FROM_MS;
+  const plan = { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
+  world.schedule(drawFaultPlan(world.random("faults"), plan));
+  await world.advance(WORK_MS);
+}
+
+/** When all is quiet: everything can be written and read, every piece is somebody's, every row's piece is there. */
+async function judge(run: Run): Promise<void> {
+  const { world } = run.cluster;
+  const quietly = async (what: string, work: () => Promise<boolean>): Promise<void> => {
+    let last = "not yet";
+    const attempt = (): Promise<boolean> =>
+      work().catch((thrown: unknown) => {
+        last = toConcordError(thrown).message;
+        return false;
+      });
+    await world.complete(until(run, attempt), RECOVERY_MS).catch(() => world.violation("liveness", `${what}: ${last}`));
+  };
+  await quietly("a put after healing", () => run.reader.put(KEYS[0]!));
+  if (world.random("restart").chance(0.5))
+    for (const name of run.gateways.plan.names) {
+      await world.stop(name).catch(() => undefined);
+      world.start(name);
+    }
+  for (const name of run.gateways.plan.names) await quietly(`recovery of ${name}`, () => isQuiet(run, name));
+  await quietly("recovery of every epoch", () => areRecovered(run));
+  await quietly("collection of garbage", () => collect(run));
+  for (const key of KEYS) await quietly(`a get of ${key}`, () => run.reader.get(key));
+  await quietly("a listing and the usage", () => compareUsage(run));
+  await quietly("the consistency", () => compareData(run));
+}
+
+async function until({ admin }: Run, ask: () => Promise<boolean>): Promise<void> {
+  while (!(await ask())) await sleep(admin.clock, ASK_AGAIN_MS);
+}
+
+async function isQuiet({ gateways, admin }: Run, name: string): Promise<boolean> {
+  const status = await gateways.ask<GatewayStatus>(admin, name, "GetStatus");
+  return status.recovered && status.inDoubt === 0 && status.uploadsInFlight === 0;
+}
+
+interface Reservation {
+  readonly epoch: number;
+  readonly reservedTo: bigint;
+  readonly lowWater: bigint;
+  readonly closed: boolean;
+}
+
+/** All epochs but the gateways' own are closed, and nothing of them is unsettled. */
+async function areRecovered({ gateways, admin }: Run): Promise<boolean> {
+  const own = new Set<number>();
+  for (const name of gateways.plan.names) own.add((await gateways.ask<GatewayStatus>(admin, name, "GetStatus")).epoch);
+  const { reservations } = await gateways.ask<{ reservations: Reservation[] }>(admin, gateways.plan.names[0]!, "ListReservations");
+  return reservations.every(({ epoch, closed, lowWater, reservedTo }) => own.has(epoch) || (closed && lowWater >= reservedTo));
+}
+
+/** Until nothing is left to collect, now or later. */
+async function collect({ gateways, admin }: Run): Promise<boolean> {
+  const request = { aheadMs: BigInt(AHEAD_MS) };
+  const { kept, pending } = await gateways.ask<{ kept: bigint; pending: bigint }>(
+    admin,
+    gateways.plan.names[0]!,
+    "CollectGarbage",
+    request,
+  );
+  return kept + pending === 0n;
+}
+
+async function compareUsage({ reader, gateways, admin, cluster: { world } }: Run): Promise<boolean> {
+  const listed = await reader.list();
+  if (listed === undefined) return false;
+  const { buckets } = await gateways.ask<{ buckets: { bucket: string; objects: bigint }[] }>(admin, gateways.plan.names[0]!, "GetUsage");
+  const objects = buckets.find(({ bucket }) => bucket === BUCKET)?.objects ?? 0n;
+  if (objects !== BigInt(listed.size)) world.violation("usage", `${listed.size} objects are listed, ${objects} are counted`);
+  return true;
+}
+
+interface ConsistencyAnswer {
+  readonly pieces: bigint;
+  readonly referenced: bigint;
+  readonly garbage: bigint;
+  readonly leaked: readonly string[];
+  readonly dangling: readonly string[];
+}
+
+/** By the gateway's own comparison, and by counting the files. */
+async function compareData({ gateways, admin, cluster: { world } }: Run): Promise<boolean> {
+  const found = await gateways.ask<ConsistencyAnswer>(admin, gateways.plan.names[0]!, "CheckConsistency");
+  if (found.leaked.length > 0)
+    world.violation("leak", `${found.leaked.length} pieces that nobody names: ${found.leaked.slice(0, 3).join(", ")}`);
+  if (found.dangling.length > 0) world.violation("dangling", `rows without their piece: ${found.dangling.slice(0, 3).join(", ")}`);
+  if (found.garbage > 0n) world.violation("garbage stays", `${found.garbage} pieces`);
+  const files = await countPieces(gateways);
+  if (BigInt(files) !== found.pieces) world.violation("leak", `${files} files of pieces, the gateway sees ${found.pieces}`);
+  world.count("object:pieces-at-end", files);
+  return true;
+}
+
+async function countPieces(gateways: Gateways): Promise<number> {
+  const disk = gateways.files();
+  const count = async (folder: string): Promise<number> => {
+    let files = 0;
+    for (const { name, kind } of await disk.list(folder))
+      files += kind === "folder" ? await count(`${folder}/${name}`) : Number(/^[0-9a-f]{8}-[0-9a-f]{12}$/.test(name));
+    return files;
+  };
+  return await count("pieces");
+}
