@@ -19,7 +19,7 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { nodeDisk } from "@concord/adapter-node-runtime";
-import { MemoryObjectMetadata } from "@concord/ports";
+import { MemoryObjectMetadata, type ObjectMetadata } from "@concord/ports";
 import { ConcordError, type HttpRequest, type HttpServer } from "@concord/runtime";
 import { ANN, TestGateway } from "./test/gateway.ts";
 import { send, sendRaw, rawOf } from "./test/http-client.ts";
@@ -319,4 +319,37 @@ test("hosts: a bucket as a name below the domain, and in the path", async () => 
   assert.equal((await ask("s3.local", "/bucket/a/b")).body, "x");
   assert.match((await ask("bucket.s3.local", "/")).body, /<Key>a\/b<\/Key>/);
   assert.equal((await ask("other.example", "/bucket/a/b")).body, "x");
+});
+
+test("[OGD13] gateway: recovery cannot go on: it serves all the same, and is recovered when it could", async () => {
+  const memory = new MemoryObjectMetadata();
+  const gate = Promise.withResolvers<void>();
+  let serving = false;
+  const EPOCHS = 0x50;
+  const metadata: ObjectMetadata = {
+    read: (partition, keys) => memory.read(partition, keys),
+    range: async (partition, range) => {
+      if (serving && partition === "" && range.from[0] === EPOCHS) await gate.promise;
+      return memory.range(partition, range);
+    },
+    readCounters: (partition, key) => memory.readCounters(partition, key),
+    commit: (commit) => memory.commit(commit),
+  };
+  const before = await start({ metadata });
+  await before.client().send(new CreateBucketCommand({ Bucket }));
+  await before.stop();
+  const serve = (server: HttpServer): HttpServer => ({
+    serve: (address, handler) => {
+      serving = true;
+      return server.serve(address, handler);
+    },
+  });
+  const gateway = await start({ metadata, http: serve });
+  const s3 = gateway.client();
+  await s3.send(new PutObjectCommand({ Bucket, Key: "k", Body: randomBytes(100_000) }));
+  assert.equal((await bytesOf(s3, "k")).length, 100_000);
+  assert.ok(gateway.service.ready);
+  assert.equal((await gateway.admin<{ recovered: boolean }>("GetStatus")).recovered, false);
+  gate.resolve();
+  await gateway.until(async () => (await gateway.admin<{ recovered: boolean }>("GetStatus")).recovered);
 });

@@ -247,6 +247,10 @@ for (const generation of GENERATIONS) {
         tags.map(({ TagSet }) => TagSet![0]!.Value),
         ["1", "2"],
       );
+      const hashed = await s3.send(
+        new CopyObjectCommand({ Bucket: Other, Key: "hashed", CopySource: `${Other}/copy`, ChecksumAlgorithm: "SHA256" }),
+      );
+      assert.equal(hashed.CopyObjectResult!.ChecksumSHA256, createHash("sha256").update(Body).digest("base64"));
       const onto = { Bucket: Other, Key: "copy", CopySource: `${Other}/copy` };
       assert.equal(await failureOf(s3.send(new CopyObjectCommand(onto))), "400 InvalidRequest");
       await s3.send(new CopyObjectCommand({ ...onto, MetadataDirective: "REPLACE", Metadata: { n: "2" } }));

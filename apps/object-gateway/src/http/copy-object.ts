@@ -1,4 +1,5 @@
-import { copyDigest, copyObjectXml, readDirective, readPrecondition, S3Error } from "@concord/s3";
+import type { CopyDigest } from "@concord/objects";
+import { copyDigest, copyObjectXml, readDirective, readPrecondition, readUploadChecksum, S3Error } from "@concord/s3";
 import { attributesOf } from "./attributes.ts";
 import type { Operation } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
@@ -15,7 +16,7 @@ export const copyObject: Operation = async (call, rooms) => {
   const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : undefined;
   if (source.bucket === bucket && source.key === key && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
   const precondition = readPrecondition(headers);
-  return xml(
-    copyObjectXml(await copying(rooms.store.copyObject({ source, bucket, key, attributes, tags, precondition, digest: copyDigest }))),
-  );
+  const asked = readUploadChecksum(headers)?.algorithm;
+  const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
+  return xml(copyObjectXml(await copying(rooms.store.copyObject({ source, bucket, key, attributes, tags, precondition, digest }))));
 };
