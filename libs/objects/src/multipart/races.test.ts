@@ -181,6 +181,31 @@ test("[OGD11] a completer is paused until it is stale, its upload is aborted, it
   assert.deepEqual(await faults(other), []);
 });
 
+test("[OGD11] a completer is paused until it is stale, a part is replaced, it wakes: it looks at the parts again, and is refused", async () => {
+  const { world, gateway, other, uploadId } = await twoParts();
+  const { arrived, release } = holdCommit(world, 2);
+  const paused = codeOf(complete(gateway, "k", uploadId, BOTH));
+  await arrived;
+  await world.clock.advance(OBJECT_LIMITS.completeStaleMs);
+  await part(other, "k", uploadId, 1, bytes("new"));
+  release();
+  assert.equal(await paused, "PART_INVALID");
+  assert.equal(await get(other, "k"), undefined);
+  assert.deepEqual(await faults(other), []);
+});
+
+test("[OGD11] complete commits before an abort's commit: the abort finds it done, its row and parts stay", async () => {
+  const { world, gateway, other, uploadId } = await twoParts();
+  const { arrived, release } = holdCommit(world, 1);
+  const aborting = codeOf(abort(other, "k", uploadId));
+  await arrived;
+  const done = await complete(gateway, "k", uploadId, BOTH);
+  release();
+  assert.equal(await aborting, "UPLOAD_UNKNOWN");
+  assert.equal((await other.collector.runOnce()).rows, 0);
+  assert.deepEqual(await complete(other, "k", uploadId, BOTH), done);
+});
+
 test("[OGD11] claimed by a dead gateway: UPLOAD_STATE below the stale time, at it a part, an abort or a complete works", async () => {
   for (const next of ["part", "abort", "complete"] as const) {
     const { world, gateway } = await openWorld({

@@ -38,7 +38,7 @@ export class CommitResolver implements UnresolvedCommits {
 
   /** Tries each once more, now; how many are still in doubt. */
   async resolveNow(): Promise<number> {
-    for (const commit of [...this.#commits]) await this.#attempt(commit);
+    for (const commit of this.#commits) await this.#attempt(commit);
     return this.#commits.size;
   }
 

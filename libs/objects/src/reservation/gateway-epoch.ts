@@ -160,7 +160,7 @@ export class GatewayEpoch {
   #end(cause: ConcordError): void {
     this.#stopping.abort();
     this.#heartbeat?.cancel();
-    for (const taker of [...this.#takers]) this.#refuse(taker, cause);
+    for (const taker of this.#takers) this.#refuse(taker, cause);
   }
 
   #refuse(taker: Taker, cause: ConcordError): void {
@@ -216,7 +216,7 @@ export class GatewayEpoch {
   }
 
   #serveTakers(): void {
-    for (const taker of [...this.#takers]) {
+    for (const taker of this.#takers) {
       const sequence = this.#names.take();
       if (sequence === undefined) return;
       taker.timer.cancel();
