@@ -67,7 +67,7 @@ async function eachOf<Item>(items: readonly Item[], act: (item: Item) => Promise
   await Promise.all(Array.from({ length: Math.min(items.length, REMOVALS_CONCURRENT) }, worker));
 }
 
-/** By a serial read of the row that the piece was written for, and of the head of the garbage row's key. */
+/** By a serial read (I13) of the row that the piece was written for, and of the head of the garbage row's key. */
 async function isNamed(context: ObjectStoreContext, oid: Oid, state: PieceState, { bucket, key }: GarbageRow): Promise<boolean> {
   if (state.kind === "absent") return false;
   const descriptions = state.description === undefined ? [] : [state.description];

@@ -1,4 +1,4 @@
-// The decision table of recovery (README): what becomes of a piece of a closed epoch. By reference, never by age or order (OGD1).
+// The decision table of recovery (README): what becomes of a piece of a closed epoch. By reference, never by age or order (OGD1, I6).
 import type { MetadataCommit, MetadataCondition, MetadataRow, MetadataWrite, Oid, PieceDescription } from "@concord/ports";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { putGarbage, raiseHeader } from "../commit-rows.ts";

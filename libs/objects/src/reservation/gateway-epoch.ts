@@ -198,7 +198,7 @@ export class GatewayEpoch {
     }
   }
 
-  /** In the row, then in the journal; only then it is used (I1). A block that one of them may lack is never used: the next one is behind it. */
+  /** In the row, then in the journal; only then it is used (I10). A block that one of them may lack is never used: the next one is behind it. */
   async #reserveBlock(): Promise<NameBlock | undefined> {
     const { names } = this.#options;
     assert(names.kind === "blocks", "free names need no block");

@@ -15,7 +15,7 @@ export class EpochNames {
   /** All sequences below were taken, or never will be. */
   #next = 0;
 
-  /** A block that is certainly reserved: durable in the epoch's row and in the journal (I1). */
+  /** A block that is certainly reserved: durable in the epoch's row and in the journal (I10). */
   add(block: NameBlock): void {
     assert(block.from >= (this.#blocks.at(-1)?.to ?? this.#next) && block.to > block.from, "blocks ascend");
     this.#blocks.push({ next: block.from, to: block.to });
