@@ -7,10 +7,27 @@ const ROOT = "pieces";
 const CLOSED = ".closed";
 /** A file in every epoch's folder, so that one call tells whether a closed one is there. */
 const MARK = "epoch";
+/** Segments of a closed epoch: `packed`, and after each claim the next `packed-<generation>`. */
+const PACKED = "packed";
+const PACKED_NAME = /^packed(?:-(\d{1,5}))?$/;
+const LOCATE_ATTEMPTS_MAX = 3;
 const EPOCH_NAME = /^([0-9a-f]{8})(\.closed)?$/;
 const FOLDER_NAME = /^[0-9a-f]{9}$/;
 /** A third closer would need two others that crash between two calls. */
 const CLOSE_ATTEMPTS_MAX = 4;
+
+export interface PackedPlace {
+  readonly path: string;
+  /** The epoch's folder. */
+  readonly parent: string;
+  readonly closed: boolean;
+  readonly generation: number;
+}
+
+export function packedPlace(epoch: number, closed: boolean, generation: number): PackedPlace {
+  const parent = closed ? closedEpoch(epoch) : openEpoch(epoch);
+  return { path: `${parent}/${PACKED}${generation === 0 ? "" : `-${generation}`}`, parent, closed, generation };
+}
 
 /**
  * Where pieces lie, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
@@ -33,14 +50,22 @@ export class EpochFolders {
 
   /** The path for a new piece; its folder exists durably. EPOCH_FENCED. */
   async ready(oid: Oid): Promise<string> {
-    const { epoch } = parseOid(oid);
-    if (this.#closed.has(epoch)) throw fenced(epoch);
     const folder = openFolder(oid);
+    await this.#readyFolder(parseOid(oid).epoch, folder);
+    return `${folder}/${oid}`;
+  }
+
+  /** The folder of the epoch's segments, as `ready` (I2). EPOCH_FENCED. */
+  async readyPacked(epoch: number): Promise<string> {
+    const folder = `${openEpoch(epoch)}/${PACKED}`;
+    await this.#readyFolder(epoch, folder);
+    return folder;
+  }
+
+  async #readyFolder(epoch: number, folder: string): Promise<void> {
+    if (this.#closed.has(epoch)) throw fenced(epoch);
     const known = this.#ready.get(folder);
-    if (known !== undefined) {
-      await known;
-      return `${folder}/${oid}`;
-    }
+    if (known !== undefined) return await known;
     const making = this.#make(epoch, folder);
     this.#ready.set(folder, making);
     forgetOldest(this.#ready);
@@ -48,13 +73,16 @@ export class EpochFolders {
       this.#ready.delete(folder);
       throw thrown;
     });
-    return `${folder}/${oid}`;
   }
 
   /** After a call in the open path failed: EPOCH_FENCED when that is why, else what was thrown. */
   async explain(oid: Oid, thrown: unknown): Promise<never> {
-    this.#ready.delete(openFolder(oid));
-    if (await this.isClosed(parseOid(oid).epoch)) throw fenced(parseOid(oid).epoch);
+    return await this.explainFolder(parseOid(oid).epoch, openFolder(oid), thrown);
+  }
+
+  async explainFolder(epoch: number, folder: string, thrown: unknown): Promise<never> {
+    this.#ready.delete(folder);
+    if (await this.isClosed(epoch)) throw fenced(epoch);
     throw thrown;
   }
 
@@ -62,11 +90,17 @@ export class EpochFolders {
   async settle(oid: Oid): Promise<void> {
     const { epoch } = parseOid(oid);
     try {
-      await this.#sync(openFolder(oid));
+      await this.sync(openFolder(oid));
     } catch (thrown) {
       await this.explain(oid, thrown);
     }
-    const check = this.#checks.get(epoch) ?? new Rounds(() => this.#assertOpen(epoch));
+    await this.assertOpen(epoch);
+  }
+
+  /** EPOCH_FENCED when the epoch was closed before the call. */
+  async assertOpen(epoch: number): Promise<void> {
+    if (this.#closed.has(epoch)) throw fenced(epoch);
+    const check = this.#checks.get(epoch) ?? new Rounds(() => this.#look(epoch));
     this.#checks.set(epoch, check);
     await check.join();
   }
@@ -83,6 +117,22 @@ export class EpochFolders {
     const name = folderName(sequence);
     for (const parent of [closedEpoch(epoch), openEpoch(epoch)])
       if ((await this.#disk.list(parent)).some((entry) => entry.name === name)) return await this.#syncMoving(epoch, oid);
+  }
+
+  /** Where the epoch's segments are now; a moment later they may have moved. Undefined: it has none. */
+  async locatePacked(epoch: number): Promise<PackedPlace | undefined> {
+    for (let attempt = 0; attempt < LOCATE_ATTEMPTS_MAX; attempt += 1) {
+      const closed = await this.isClosed(epoch);
+      const parent = closed ? closedEpoch(epoch) : openEpoch(epoch);
+      const generations = (await this.#disk.list(parent)).flatMap(({ name, kind }) => {
+        const found = kind === "folder" ? PACKED_NAME.exec(name) : null;
+        return found === null ? [] : [Number(found[1] ?? 0)];
+      });
+      if (generations.length > 0) return packedPlace(epoch, closed, Math.max(...generations));
+      // A folder that is renamed while its parent is read may be missed: absent is what stays absent.
+      if (!closed && !(await this.isClosed(epoch))) return undefined;
+    }
+    return undefined;
   }
 
   async isClosed(epoch: number): Promise<boolean> {
@@ -151,22 +201,23 @@ export class EpochFolders {
     }
   }
 
-  async #assertOpen(epoch: number): Promise<void> {
+  async #look(epoch: number): Promise<void> {
     if (await this.isClosed(epoch)) throw fenced(epoch);
   }
 
   async #syncMoving(epoch: number, oid: Oid): Promise<void> {
     if (!(await this.isClosed(epoch))) {
       try {
-        return await this.#sync(openFolder(oid));
+        return await this.sync(openFolder(oid));
       } catch (thrown) {
         if (!(await this.isClosed(epoch))) throw thrown;
       }
     }
-    await this.#sync(closedFolder(oid));
+    await this.sync(closedFolder(oid));
   }
 
-  #sync(folder: string): Promise<void> {
+  /** Names in the folder are durable: one sync for all who ask before it begins. */
+  sync(folder: string): Promise<void> {
     const known = this.#syncs.get(folder);
     if (known !== undefined) return known.join();
     const rounds = new Rounds(() => this.#syncOnce(folder));
@@ -214,6 +265,6 @@ function isOidOf(epoch: number, name: string): name is Oid {
   return name.startsWith(`${epoch.toString(16).padStart(8, "0")}-`) && /^[0-9a-f]{8}-[0-9a-f]{12}$/.test(name);
 }
 
-function fenced(epoch: number): ConcordError {
+export function fenced(epoch: number): ConcordError {
   return new ConcordError("EPOCH_FENCED", `epoch ${epoch} of the data is closed: somebody recovered it`, { applied: "no" });
 }

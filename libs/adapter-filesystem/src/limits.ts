@@ -4,8 +4,8 @@ export const BLOCK_BYTES = 256 * 1024;
 export const WRITE_BYTES = 1024 * 1024;
 /** Blocks read at once, and given out as one chunk. */
 export const READ_BLOCKS = 4;
-/** Bytes read from the end first: a piece that is no longer is read at once; the checksums of 1000 blocks fit, too. */
-export const TAIL_BYTES = 4096;
+/** Bytes read from the end first: any trailer, and the checksums of 1000 blocks. */
+export const TAIL_BYTES = 8192;
 /** A piece up to this size is read whole in one call. */
 export const SMALL_FILE_BYTES = 320 * 1024;
 /** A header is read in one call: bucket and key have at most 1024 bytes each (LIMIT_EXCEEDED). */
@@ -16,3 +16,17 @@ export const PIECE_BYTES_MAX = 5 * 1024 ** 3;
 export const PIECES_PER_FOLDER = 4096;
 /** Folders whose existence is remembered. */
 export const KNOWN_FOLDERS_MAX = 64;
+/** The longest piece that is packed into a segment: `packBytesMax` may be less, not more. */
+export const PACK_BYTES_MAX = 1024 * 1024;
+/** Bytes of pieces that wait in memory to be packed, of all uploads together; beyond it new pieces are files of their own. */
+export const PACK_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
+/** A segment that has grown to it gets no further needle. */
+export const SEGMENT_BYTES = 256 * 1024 * 1024;
+/** Segments, and files of removals, that an open epoch can have; in a closed one, of each claim. */
+export const SEGMENTS_MAX = 65_536;
+/** Sequences of one page of the index, 12 bytes each: a needle far from all others costs a page. */
+export const INDEX_PAGE_SEQUENCES = 1024;
+/** Read at once when a segment is searched behind damage. */
+export const SEARCH_BYTES = 1024 * 1024;
+/** A view of an epoch that was moved while it was taken is taken again. */
+export const REFRESH_ATTEMPTS_MAX = 8;

@@ -1,4 +1,5 @@
-// Version 1: header, data, one checksum per block, trailer. A piece without a whole trailer at its end is not sealed.
+// Version 1: header, data, one checksum per block, the header again, trailer. A piece without a whole trailer at its end is not sealed.
+// After a power cut any of its pages may be missing: with the header in the trailer a sealed piece never lacks its description.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { oidOf, parseOid, type Oid, type PieceDescription, type SealedPiece } from "@concord/ports";
 import { ConcordError, type Checksum } from "@concord/runtime";
@@ -11,7 +12,10 @@ const CHECKSUM_BYTES = 4;
 /** Magic, version, length of the body. */
 const HEADER_PREFIX_BYTES = 9;
 
-export const TRAILER_BYTES = 45;
+/** The last part of the trailer; the header's copy stands before it. */
+const FIXED_BYTES = 45;
+/** What has to be read from the end to decode any trailer. */
+export const TRAILER_BYTES_MAX = HEADER_BYTES_MAX + FIXED_BYTES;
 
 export interface PieceHeader {
   readonly oid: Oid;
@@ -20,6 +24,7 @@ export interface PieceHeader {
 
 export interface PieceTrailer {
   readonly oid: Oid;
+  readonly description: PieceDescription;
   /** Where the data begins. */
   readonly headerBytes: number;
   readonly blockBytes: number;
@@ -38,7 +43,7 @@ export function encodeHeader({ oid, description }: PieceHeader, checksum: Checks
     .u32(part?.number ?? 0)
     .u64(description.guid)
     .finish();
-  const bytes = sealed(new ByteWriter().u32(HEADER_MAGIC).u8(FORMAT_VERSION).u32(body.length).raw(body).finish(), checksum);
+  const bytes = withChecksum(new ByteWriter().u32(HEADER_MAGIC).u8(FORMAT_VERSION).u32(body.length).raw(body).finish(), checksum);
   if (bytes.length > HEADER_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `bucket and key are too long for piece ${oid}`);
   return bytes;
 }
@@ -50,7 +55,7 @@ export function decodeHeader(bytes: Uint8Array, checksum: Checksum): PieceHeader
   if (prefix.u32() !== HEADER_MAGIC) return undefined;
   const version = prefix.u8();
   const end = HEADER_PREFIX_BYTES + prefix.u32() + CHECKSUM_BYTES;
-  const content = end <= bytes.length ? unsealed(bytes.subarray(0, end), checksum) : undefined;
+  const content = end <= bytes.length ? withoutChecksum(bytes.subarray(0, end), checksum) : undefined;
   if (content === undefined) return undefined;
   if (version !== FORMAT_VERSION) throw corrupt(`a piece of format ${version}, known is ${FORMAT_VERSION}`);
   const reader = new ByteReader(content.subarray(HEADER_PREFIX_BYTES));
@@ -60,41 +65,48 @@ export function decodeHeader(bytes: Uint8Array, checksum: Checksum): PieceHeader
   return { oid, description: { bucket, key, part: hasPart ? part : undefined, guid: reader.u64() } };
 }
 
-/** The blocks' checksums and the trailer behind them. */
-export function encodeEnd(
-  trailer: Omit<PieceTrailer, "blockBytes" | "tableChecksum">,
-  table: readonly number[],
-  checksum: Checksum,
-): Uint8Array {
+/** The blocks' checksums and the trailer behind them. `header`: as it was written at the beginning. */
+export function encodeEnd(oid: Oid, header: Uint8Array, sealed: SealedPiece, table: readonly number[], checksum: Checksum): Uint8Array {
   const blocks = new ByteWriter(table.length * CHECKSUM_BYTES);
   for (const block of table) blocks.u32(block);
   const tableBytes = blocks.finish();
-  const content = writeOid(new ByteWriter().u32(TRAILER_MAGIC).u8(FORMAT_VERSION), trailer.oid)
-    .u32(trailer.headerBytes)
+  const trailer = writeOid(new ByteWriter(header.length + FIXED_BYTES).raw(header).u32(TRAILER_MAGIC).u8(FORMAT_VERSION), oid)
+    .u32(header.length)
     .u32(BLOCK_BYTES)
-    .u64(BigInt(trailer.sealed.lengthBytes))
-    .u32(trailer.sealed.checksum)
+    .u64(BigInt(sealed.lengthBytes))
+    .u32(sealed.checksum)
     .u32(checksum(tableBytes) >>> 0)
     .finish();
-  return new ByteWriter(tableBytes.length + TRAILER_BYTES).raw(tableBytes).raw(sealed(content, checksum)).finish();
+  return new ByteWriter(tableBytes.length + trailer.length + CHECKSUM_BYTES).raw(tableBytes).raw(withChecksum(trailer, checksum)).finish();
 }
 
-/** From the last bytes of a file of `fileBytes`. Undefined: not sealed. CORRUPT_DATA: of a newer format. */
+/** From the last bytes of a file of `fileBytes`, TRAILER_BYTES_MAX of them or all. Undefined: not sealed. CORRUPT_DATA: of a newer format. */
 export function decodeTrailer(tail: Uint8Array, fileBytes: number, checksum: Checksum): PieceTrailer | undefined {
-  if (tail.length < TRAILER_BYTES) return undefined;
-  const content = unsealed(tail.subarray(tail.length - TRAILER_BYTES), checksum);
-  const reader = content && new ByteReader(content);
-  if (reader?.u32() !== TRAILER_MAGIC) return undefined;
+  if (tail.length < FIXED_BYTES) return undefined;
+  const reader = new ByteReader(tail.subarray(tail.length - FIXED_BYTES));
+  if (reader.u32() !== TRAILER_MAGIC) return undefined;
   const version = reader.u8();
+  const oid = { epoch: reader.u32(), sequence: Number(reader.u64()) };
+  const headerBytes = reader.u32();
+  if (tail.length < headerBytes + FIXED_BYTES) return undefined;
+  const content = withoutChecksum(tail.subarray(tail.length - FIXED_BYTES - headerBytes), checksum);
+  if (content === undefined) return undefined;
   if (version !== FORMAT_VERSION) throw corrupt(`a piece of format ${version}, known is ${FORMAT_VERSION}`);
-  const oid = readOid(reader);
-  const [headerBytes, blockBytes, lengthBytes] = [reader.u32(), reader.u32(), Number(reader.u64())];
-  const trailer = { oid, headerBytes, blockBytes, sealed: { lengthBytes, checksum: reader.u32() }, tableChecksum: reader.u32() };
-  return fileBytes === headerBytes + lengthBytes + tableBytesOf(trailer) + TRAILER_BYTES ? trailer : undefined;
+  const description = decodeHeader(content, checksum)?.description;
+  const [blockBytes, lengthBytes, whole, tableChecksum] = [reader.u32(), Number(reader.u64()), reader.u32(), reader.u32()];
+  if (description === undefined) return undefined;
+  const sealed = { lengthBytes, checksum: whole };
+  const trailer = { oid: oidOf(oid.epoch, oid.sequence), description, headerBytes, blockBytes, sealed, tableChecksum };
+  return fileBytes === headerBytes + lengthBytes + endBytesOf(trailer) ? trailer : undefined;
 }
 
 export function tableBytesOf({ sealed: { lengthBytes }, blockBytes }: PieceTrailer): number {
   return Math.ceil(lengthBytes / blockBytes) * CHECKSUM_BYTES;
+}
+
+/** Everything behind the data. */
+export function endBytesOf(trailer: PieceTrailer): number {
+  return tableBytesOf(trailer) + trailer.headerBytes + FIXED_BYTES;
 }
 
 /** CORRUPT_DATA when the table is not the one that was written. */
@@ -104,14 +116,14 @@ export function decodeTable(bytes: Uint8Array, trailer: PieceTrailer, checksum: 
   return Array.from({ length: bytes.length / CHECKSUM_BYTES }, () => reader.u32());
 }
 
-function sealed(content: Uint8Array, checksum: Checksum): Uint8Array {
+function withChecksum(content: Uint8Array, checksum: Checksum): Uint8Array {
   return new ByteWriter(content.length + CHECKSUM_BYTES)
     .raw(content)
     .u32(checksum(content) >>> 0)
     .finish();
 }
 
-function unsealed(bytes: Uint8Array, checksum: Checksum): Uint8Array | undefined {
+function withoutChecksum(bytes: Uint8Array, checksum: Checksum): Uint8Array | undefined {
   const content = bytes.subarray(0, bytes.length - CHECKSUM_BYTES);
   const expected = new ByteReader(bytes.subarray(content.length)).u32();
   return checksum(content) >>> 0 === expected ? content : undefined;

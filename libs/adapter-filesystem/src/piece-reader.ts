@@ -2,18 +2,27 @@ import { corrupt } from "@concord/codec";
 import type { Oid, PieceState } from "@concord/ports";
 import type { Checksum, DiskFile } from "@concord/runtime";
 import { HEADER_BYTES_MAX, READ_BLOCKS, SMALL_FILE_BYTES, TAIL_BYTES } from "./limits.ts";
-import { decodeHeader, decodeTable, decodeTrailer, tableBytesOf, TRAILER_BYTES, type PieceTrailer } from "./piece-format.ts";
+import {
+  decodeHeader,
+  decodeTable,
+  decodeTrailer,
+  endBytesOf,
+  tableBytesOf,
+  TRAILER_BYTES_MAX,
+  type PieceTrailer,
+} from "./piece-format.ts";
 
-/** What the file says of itself. CORRUPT_DATA when it is sealed and its header is damaged, or it is another piece's. */
+/**
+ * What the file says of itself. Sealed: its end is whole; data and header may still have been lost in a power cut before its seal was
+ * answered. CORRUPT_DATA when it is another piece's.
+ */
 export async function inspectPiece(file: DiskFile, oid: Oid, checksum: Checksum): Promise<PieceState> {
-  const head = await file.read(0, Math.min(file.size, HEADER_BYTES_MAX));
-  const tail = await file.read(Math.max(0, file.size - TRAILER_BYTES), TRAILER_BYTES);
-  const [header, trailer] = [decodeHeader(head, checksum), decodeTrailer(tail, file.size, checksum)];
-  for (const found of [header, trailer])
-    if (found !== undefined && found.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${found.oid}`);
+  const tailBytes = Math.min(file.size, TRAILER_BYTES_MAX);
+  const trailer = decodeTrailer(await file.read(file.size - tailBytes, tailBytes), file.size, checksum);
+  const header = trailer ?? decodeHeader(await file.read(0, Math.min(file.size, HEADER_BYTES_MAX)), checksum);
+  if (header !== undefined && header.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${header.oid}`);
   if (trailer === undefined) return { kind: "open", description: header?.description };
-  if (header === undefined) throw corrupt(`the header of piece ${oid} fails its checksum`);
-  return { kind: "sealed", description: header.description, sealed: trailer.sealed };
+  return { kind: "sealed", description: trailer.description, sealed: trailer.sealed };
 }
 
 /** The end of a sealed piece, and the file's last bytes as they were read for it. */
@@ -61,7 +70,7 @@ async function readEnd(file: DiskFile, oid: Oid, checksum: Checksum): Promise<Pi
   if (trailer === undefined) throw corrupt(`piece ${oid} is not whole`);
   if (trailer.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${trailer.oid}`);
   const tableBytes = tableBytesOf(trailer);
-  const tableAt = file.size - TRAILER_BYTES - tableBytes;
+  const tableAt = file.size - endBytesOf(trailer);
   const table = tableAt >= tailAt ? tail.subarray(tableAt - tailAt, tableAt - tailAt + tableBytes) : await file.read(tableAt, tableBytes);
   return { trailer, table: decodeTable(table, trailer, checksum), tail, tailAt };
 }

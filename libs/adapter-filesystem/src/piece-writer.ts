@@ -1,6 +1,7 @@
 import type { Oid, PieceDescription, PieceWriter, SealedPiece } from "@concord/ports";
 import { assert, ConcordError, unreachable, type Checksum, type DiskFile } from "@concord/runtime";
-import { BLOCK_BYTES, PIECE_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
+import { Digest } from "./digest.ts";
+import { PIECE_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
 import { encodeEnd, encodeHeader } from "./piece-format.ts";
 
 export interface PieceWriterParts {
@@ -13,50 +14,13 @@ export interface PieceWriterParts {
   readonly settle: () => Promise<void>;
 }
 
-/** Checksums of the blocks and of the whole, while bytes pass. */
-class Digest {
-  readonly table: number[] = [];
-  readonly #checksum: Checksum;
-  #block = 0;
-  #blockBytes = 0;
-  #whole = 0;
-  lengthBytes = 0;
-
-  constructor(checksum: Checksum) {
-    this.#checksum = checksum;
-  }
-
-  update(bytes: Uint8Array): void {
-    this.#whole = this.#checksum(bytes, this.lengthBytes === 0 ? undefined : this.#whole);
-    this.lengthBytes += bytes.length;
-    for (let at = 0; at < bytes.length;) {
-      const part = bytes.subarray(at, at + BLOCK_BYTES - this.#blockBytes);
-      this.#block = this.#checksum(part, this.#blockBytes === 0 ? undefined : this.#block);
-      this.#blockBytes += part.length;
-      at += part.length;
-      if (this.#blockBytes === BLOCK_BYTES) this.#endBlock();
-    }
-  }
-
-  finish(): SealedPiece {
-    if (this.#blockBytes > 0) this.#endBlock();
-    const checksum = this.lengthBytes === 0 ? this.#checksum(new Uint8Array()) : this.#whole;
-    return { lengthBytes: this.lengthBytes, checksum: checksum >>> 0 };
-  }
-
-  #endBlock(): void {
-    this.table.push(this.#block >>> 0);
-    this.#blockBytes = 0;
-  }
-}
-
 type WriterState = "writing" | "failed" | "ended";
 
 /** Gathers bytes to few writes; a short piece is one write and one sync. */
 export class FilePieceWriter implements PieceWriter {
   readonly #parts: PieceWriterParts;
   readonly #digest: Digest;
-  readonly #headerBytes: number;
+  readonly #header: Uint8Array;
   #gathered: Uint8Array[];
   #gatheredBytes: number;
   #writtenBytes = 0;
@@ -66,7 +30,7 @@ export class FilePieceWriter implements PieceWriter {
     const header = encodeHeader(parts, parts.checksum);
     this.#parts = parts;
     this.#digest = new Digest(parts.checksum);
-    this.#headerBytes = header.length;
+    this.#header = header;
     this.#gathered = [header];
     this.#gatheredBytes = header.length;
   }
@@ -88,7 +52,7 @@ export class FilePieceWriter implements PieceWriter {
     this.#begin("is sealed");
     const { oid, file, checksum, killPoint } = this.#parts;
     const sealed = this.#digest.finish();
-    await this.#flush(encodeEnd({ oid, headerBytes: this.#headerBytes, sealed }, this.#digest.table, checksum));
+    await this.#flush(encodeEnd(oid, this.#header, sealed, this.#digest.table, checksum));
     killPoint("piece:written");
     this.#state = "ended";
     try {
