@@ -208,6 +208,8 @@ export class World {
     node.generation += 1;
     const incarnation = new Incarnation(name, node.generation, this.#scheduler, this.#witness);
     node.current = incarnation;
+    // What stops the process before this one stops nothing any more.
+    node.booted = undefined;
     this.#note(`start ${incarnation.name}`);
     this.#scheduler.after(1, () => incarnation.run(() => this.#boot(node, incarnation)));
   }
