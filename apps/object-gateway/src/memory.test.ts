@@ -47,7 +47,7 @@ function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
-test("memory: 32 uploads of 100 MiB at once: less than 8 MiB more for each", { skip }, async () => {
+test("memory: 32 uploads of 100 MiB at once: less than 8 MiB more for each", { skip, timeout: 300_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "concord-memory-"));
   const main = join(import.meta.dirname, "main.ts");
   const child = spawn(process.execPath, [main, "--data-folder", folder, "--access-keys", JSON.stringify([ANN])], {

@@ -361,6 +361,44 @@ for (const generation of GENERATIONS) {
       assert.equal((await s3.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads, undefined);
     });
 
+    test("[OG1] multipart: checksums of parts make that of the object, whatever way the parts came", async () => {
+      const s3 = client();
+      const Bucket = await newBucket(s3);
+      const Body = randomBytes(6 * MIB);
+      const sections = [Body.subarray(0, 5 * MIB), Body.subarray(5 * MIB)] as const;
+      await s3.send(new PutObjectCommand({ Bucket, Key: "source", Body: sections[1] }));
+      const kinds = [
+        ["CRC32", undefined],
+        ["SHA256", undefined],
+        ["CRC32C", "FULL_OBJECT"],
+        ["CRC64NVME", "FULL_OBJECT"],
+      ] as const;
+      for (const [ChecksumAlgorithm, ChecksumType] of generation === "2026" ? kinds : kinds.slice(0, 2)) {
+        const target = { Bucket, Key: ChecksumAlgorithm };
+        const type = ChecksumType === undefined ? {} : { ChecksumType };
+        const { UploadId } = await s3.send(new CreateMultipartUploadCommand({ ...target, ChecksumAlgorithm, ...type }));
+        const name = `Checksum${ChecksumAlgorithm}` as const;
+        const first = await s3.send(new UploadPartCommand({ ...target, UploadId, PartNumber: 1, Body: sections[0], ChecksumAlgorithm }));
+        const copied = await s3.send(new UploadPartCopyCommand({ ...target, UploadId, PartNumber: 2, CopySource: `${Bucket}/source` }));
+        const Parts = [first, copied.CopyPartResult!].map((part, at) => ({ PartNumber: at + 1, ETag: part.ETag, [name]: part[name] }));
+        assert.ok(
+          Parts.every((part) => part[name] !== undefined),
+          name,
+        );
+        const other = ChecksumAlgorithm === "CRC32" ? "CRC32C" : "CRC32";
+        const wrong = new UploadPartCommand({ ...target, UploadId, PartNumber: 3, Body: "x", ChecksumAlgorithm: other });
+        assert.equal(await failureOf(s3.send(wrong)), "400 InvalidRequest");
+        const done = await s3.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }));
+        assert.equal(done[name]!.endsWith("-2"), ChecksumType === undefined, done[name]);
+        const got = await s3.send(new GetObjectCommand({ ...target, ChecksumMode: "ENABLED" }));
+        assert.deepEqual(Buffer.from(await got.Body!.transformToByteArray()), Body);
+        assert.equal(got[name], done[name]);
+        if (ChecksumType === undefined) continue;
+        const whole = await s3.send(new PutObjectCommand({ Bucket, Key: "whole", Body, ChecksumAlgorithm }));
+        assert.equal(done[name], whole[name], "the checksum of the whole object");
+      }
+    });
+
     test("multipart: parts copied from objects and ranges of them", async () => {
       const s3 = client();
       const Bucket = await newBucket(s3);
