@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { startConstellation, type Constellation, type Members, type NodeProcess } from "../constellation/constellation.ts";
 import { installClient } from "../demo/installed-client.ts";
 import { plainGrpc } from "../demo/plain-grpc.ts";
-import { DedupSubject } from "./dedup-cycles.ts";
+import { DedupSubject, WORKER_CONFIG } from "./dedup-cycles.ts";
 import { killPointsIn } from "./kill-points.ts";
 import { ObjectSubject } from "./object-cycles.ts";
 import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
@@ -28,12 +28,12 @@ leaked, dangling or delivered twice.
   --keep         leave the folder with data and logs behind
 `;
 /** A point that is not reached by then is not on this load's way: the process is killed where it stands. */
-const REACH_MS = 1_500;
+const REACH_MS = 1_200;
 const JUDGE_EVERY = 10;
 const POWER_EVERY = 3;
 const STOPPED_POLL_MS = 5;
-/** A point is left to be passed up to so many times before the kill. */
-const HITS_MAX = 12;
+/** At which passing of a point the kill comes, in turn. Points on the way of the start are passed once. */
+const HITS = [1, 3, 1, 9] as const;
 const PROGRESS_MS = 10_000;
 
 interface Loop {
@@ -92,7 +92,7 @@ async function main(): Promise<number> {
       dataFolder: join(folder, "data"),
       portBase: "free",
       members: membersFor(flags),
-      config: { "object-gateway": { logLevel: "warn" }, "dedup-worker": { logLevel: "warn" } },
+      config: { "object-gateway": { logLevel: "warn" }, "dedup-worker": WORKER_CONFIG },
       onCrash: () => undefined,
     });
     constellation = running;
@@ -144,7 +144,7 @@ async function run(constellation: Constellation, loop: Loop, { cycles, untilMs }
   await subject.prepare();
   while (loop.cycles < cycles && performance.now() < untilMs && problems(subject.tally) === 0) {
     const point = points[loop.cycles % points.length]!;
-    const hit = 1 + ((Math.floor(loop.cycles / points.length) * 5 + loop.cycles) % HITS_MAX);
+    const hit = HITS[(loop.cycles + Math.floor(loop.cycles / points.length)) % HITS.length]!;
     const power = loop.cycles % POWER_EVERY === POWER_EVERY - 1 ? loop.power : undefined;
     const node = constellation.process(subject.node);
     await node.kill();

@@ -12,9 +12,16 @@ const PER_CALL = 40;
 const OLD_PER_CALL = 8;
 const PAGE = 10_000;
 const VALUE = Buffer.from("a message");
+/** Small, so that runs are sealed and dropped under the kills; what is sent again is younger than that. */
+export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId: "dead-letter" };
 
 interface Result {
   readonly verdict: string;
+}
+
+interface Read {
+  readonly id: string;
+  readonly value: Uint8Array;
 }
 
 export class DedupSubject implements Subject {
@@ -27,7 +34,11 @@ export class DedupSubject implements Subject {
   readonly #acknowledged = new Set<string>();
   readonly #sent: string[] = [];
   readonly #seen = new Set<string>();
-  readonly #next = new Map<number, bigint>();
+  readonly #next = new Map<string, bigint>();
+  /** Values of messages without an id that were answered: they must be in the dead letters, at least once. */
+  readonly #refused = new Set<string>();
+  readonly #deadLetters = new Set<string>();
+  #calls = 0;
 
   constructor(constellation: Constellation, grpc: PlainGrpc) {
     this.#address = constellation.dedupWorkers[0]!;
@@ -44,9 +55,16 @@ export class DedupSubject implements Subject {
   async judge(): Promise<void> {
     const output = this.#grpc(this.#address, "concord.dedup.v1.OutputService");
     const { partitions } = await output.call<{ partitions: number }>("GetBounds", {});
-    for (let partition = 0; partition < partitions; partition += 1) await this.#read(output, partition);
+    for (let partition = 0; partition < partitions; partition += 1) {
+      await this.#read(output, "TOPIC_OUTPUT", partition, ({ id }) => {
+        if (this.#seen.has(id)) this.tally.duplicated += 1;
+        this.#seen.add(id);
+      });
+      await this.#read(output, "TOPIC_DEAD_LETTERS", partition, ({ value }) => this.#deadLetters.add(Buffer.from(value).toString()));
+    }
     output.close();
-    this.tally.lost = [...this.#acknowledged].filter((id) => !this.#seen.has(id)).length;
+    this.tally.lost += [...this.#acknowledged].filter((id) => !this.#seen.has(id)).length;
+    this.tally.lost += [...this.#refused].filter((value) => !this.#deadLetters.has(value)).length;
   }
 
   close(): void {}
@@ -55,10 +73,15 @@ export class DedupSubject implements Subject {
     const ingest = this.#grpc(this.#address, "concord.dedup.v1.IngestService");
     while (!signal.aborted) {
       const ids = this.#ids();
+      this.#calls += 1;
+      const nameless = `nameless ${this.#calls}`;
+      const messages = [...ids.map((id) => ({ id, value: VALUE })), { value: Buffer.from(nameless) }];
       try {
-        const { results } = await ingest.call<{ results: Result[] }>("Ingest", { messages: ids.map((id) => ({ id, value: VALUE })) });
+        const { results } = await ingest.call<{ results: Result[] }>("Ingest", { messages });
         this.tally.acknowledged += results.length;
         for (const id of ids) this.#acknowledged.add(id);
+        if (results.at(-1)!.verdict === "VERDICT_DEAD_LETTERED") this.#refused.add(nameless);
+        else this.tally.lost += 1;
       } catch (error) {
         if (isInDoubt(error)) this.tally.inDoubt += ids.length;
         await sleep(10);
@@ -74,23 +97,18 @@ export class DedupSubject implements Subject {
     return [...fresh, ...recent];
   }
 
-  async #read(output: PlainService, partition: number): Promise<void> {
-    const { startOffset, endOffset } = await output.call<{ startOffset: bigint; endOffset: bigint }>("GetBounds", { partition });
-    let from = this.#next.get(partition) ?? startOffset;
-    while (from < endOffset) {
-      const page = await output.call<{ messages: { id: string }[]; nextOffset: bigint }>("Read", {
-        partition,
-        fromOffset: from,
-        maxMessages: PAGE,
-      });
-      for (const { id } of page.messages) {
-        if (this.#seen.has(id)) this.tally.duplicated += 1;
-        this.#seen.add(id);
-      }
+  async #read(output: PlainService, topic: string, partition: number, take: (message: Read) => void): Promise<void> {
+    const bounds = await output.call<{ startOffset: bigint; endOffset: bigint }>("GetBounds", { topic, partition });
+    const place = `${topic} ${partition}`;
+    let from = this.#next.get(place) ?? bounds.startOffset;
+    while (from < bounds.endOffset) {
+      const request = { topic, partition, fromOffset: from, maxMessages: PAGE };
+      const page = await output.call<{ messages: Read[]; nextOffset: bigint }>("Read", request);
+      page.messages.forEach(take);
       from = page.nextOffset;
     }
     // An end that moved back has lost what was read before.
-    if (from > endOffset) this.tally.lost += Number(from - endOffset);
-    this.#next.set(partition, from);
+    if (from > bounds.endOffset) this.tally.lost += Number(from - bounds.endOffset);
+    this.#next.set(place, from);
   }
 }
