@@ -64,6 +64,11 @@ const HEADER_ROWS: readonly (readonly [what: string, request: () => Request, cod
   ["a credential with four parts", () => authorized((value) => value.replace("/s3/", "/")), "AuthorizationHeaderMalformed"],
   ["a credential with six parts", () => authorized((value) => value.replace("/s3/", "/s3/x/")), "AuthorizationHeaderMalformed"],
   [
+    "a credential with something behind its end",
+    () => authorized((value) => value.replace("aws4_request", "aws4_request/x")),
+    "AuthorizationHeaderMalformed",
+  ],
+  [
     "a credential with another end",
     () => authorized((value) => value.replace("aws4_request", "aws4_requests")),
     "AuthorizationHeaderMalformed",
@@ -83,6 +88,7 @@ const HEADER_ROWS: readonly (readonly [what: string, request: () => Request, cod
   ["a date that does not exist", () => replaced(signed({}), "x-amz-date", "20261131T093000Z"), "AccessDenied"],
   ["14:59 behind", () => signed({}), "accepted", NOW_MS + 15 * MINUTE_MS - 1000],
   ["15:00 behind", () => signed({}), "accepted", NOW_MS + 15 * MINUTE_MS],
+  ["15:00.001 behind", () => signed({}), "RequestTimeTooSkewed", NOW_MS + 15 * MINUTE_MS + 1],
   ["15:01 behind", () => signed({}), "RequestTimeTooSkewed", NOW_MS + 15 * MINUTE_MS + 1000],
   ["14:59 ahead", () => signed({}), "accepted", NOW_MS - 15 * MINUTE_MS + 1000],
   ["15:00 ahead", () => signed({}), "accepted", NOW_MS - 15 * MINUTE_MS],
@@ -143,6 +149,7 @@ const HEADER_ROWS: readonly (readonly [what: string, request: () => Request, cod
   ["a parameter twice", () => ({ ...signed({ target: "/b?a=1&b=2" }), target: "/b?a=1&b=2&b=2" }), "SignatureDoesNotMatch"],
   ["a parameter's name in other case", () => ({ ...signed({ target: "/b?prefix=1" }), target: "/b?Prefix=1" }), "SignatureDoesNotMatch"],
   ["parameters in another order", () => ({ ...signed({ target: "/b?a=1&b=2" }), target: "/b?b=2&a=1" }), "accepted"],
+  ["values of a parameter in another order", () => ({ ...signed({ target: "/b?a=2&a=1" }), target: "/b?a=1&a=2" }), "accepted"],
   ["a parameter without a value", () => ({ ...signed({ target: "/b?uploads" }), target: "/b?uploads=" }), "accepted"],
   [
     "a signed header changed",
