@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { openJournal, type Journal } from "@concord/journal";
 import { MemoryDisk, oidOf } from "@concord/ports";
-import { ConcordError, toHex } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, toHex } from "@concord/runtime";
 import {
   bytes,
   codeOf,
@@ -19,9 +19,10 @@ import {
   restart,
   turns,
   type Gateway,
-  type World,
+  World,
 } from "../test/gateway.ts";
 import type { JournalMode } from "../upload-journal.ts";
+import { openUploadJournal } from "./open-upload-journal.ts";
 import { TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
 import { decodeCheckpoint, decodeRecord, encodeCheckpoint, encodeRecord, type BegunUpload, type UploadRecord } from "./records.ts";
 import { scanJournal, UnresolvedTransactions } from "./unresolved.ts";
@@ -327,6 +328,24 @@ test("[OG10] checkpoint: at an interval; the journal does not grow with what is 
   await world.clock.advance(600_000);
   const next = await restart(gateway, { mode: "per-transaction" });
   assert.deepEqual(next.journal.left.uploads, []);
+});
+
+test("[OGD13] checkpoint: before its time when the journal has grown: it stays bounded", async () => {
+  const world = new World();
+  const { clock, metadata, data } = world;
+  let guid = 0n;
+  const random = { bytes: (length: number) => new Uint8Array(length).fill(3), below: () => 0, float: () => 0 };
+  const limits = { segmentBytes: 1000, journalBytes: 8000 };
+  const { journal } = await openJournal({ disk: new MemoryDisk(), folder: "journal", checksum: crc32, random, limits });
+  const uploads = await openUploadJournal({
+    ...{ clock, metadata, data, journal, mode: "per-transaction", instance: "one", checkpointAtBytes: 3000 },
+    ...{ guids: { next: () => Promise.resolve((guid += 1n)) }, log: silentLog, metrics: silentMetrics, killPoint: () => undefined },
+  });
+  for (let at = 0; at < 1000; at += 1) {
+    const name = await uploads.begin({ ...description, replaces: undefined });
+    await name.settle("referenced");
+    assert.ok(journal.sizeBytes < 6000, `${journal.sizeBytes} bytes after ${at}`);
+  }
 });
 
 for (const mode of ["per-transaction", "per-transaction-basic"] as const) {

@@ -4,7 +4,7 @@ import { assert, ConcordError, toConcordError, type Timer } from "@concord/runti
 import type { GatewayEpoch, EpochOptions } from "../reservation/gateway-epoch.ts";
 import type { JournalMode, NewDelete, NewPiece, PieceName, Settlement, UploadJournal } from "../upload-journal.ts";
 import { EpochKeeper } from "./epoch-keeper.ts";
-import { CHECKPOINT_INTERVAL_MS, TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
+import { CHECKPOINT_AT_BYTES, CHECKPOINT_INTERVAL_MS, TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
 import { encodeCheckpoint, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
 import { scanJournal, UnresolvedTransactions } from "./unresolved.ts";
 
@@ -13,6 +13,7 @@ export interface UploadJournalOptions extends Omit<EpochOptions, "names" | "onFe
   /** This gateway's own; undefined only in mode `off`. */
   readonly journal: Journal | undefined;
   readonly checkpointIntervalMs?: number;
+  readonly checkpointAtBytes?: number;
 }
 
 /** Scans what earlier processes left, then opens an epoch; resolves when uploads can begin. The journal stays the caller's to close. */
@@ -37,6 +38,7 @@ export class GatewayJournal implements UploadJournal {
   readonly #transactions: UnresolvedTransactions;
   readonly #appending = new Set<Promise<unknown>>();
   #timer: Timer | undefined;
+  #checkpointing: Promise<void> | undefined;
 
   constructor(options: UploadJournalOptions, epochs: EpochKeeper, transactions: UnresolvedTransactions, left: UploadCheckpoint) {
     this.mode = options.mode;
@@ -115,8 +117,13 @@ export class GatewayJournal implements UploadJournal {
     this.#appendLater(record.kind === "begun" ? { kind: "aborted", oid: record.oid } : { kind: "deleted", guid: record.guid });
   }
 
-  /** Lists what is unresolved, in one step with respect to new records (OGD7), and drops what lies before (OG10). */
-  async checkpoint(): Promise<void> {
+  /** Lists what is unresolved, in one step with respect to new records (OGD7), and drops what lies before (OG10). Joins one in progress. */
+  checkpoint(): Promise<void> {
+    this.#checkpointing ??= this.#writeCheckpoint().finally(() => (this.#checkpointing = undefined));
+    return this.#checkpointing;
+  }
+
+  async #writeCheckpoint(): Promise<void> {
     if (this.#journal === undefined) return;
     const sequence = await this.#journal.checkpoint(() => encodeCheckpoint(this.#transactions.snapshot()));
     this.#options.killPoint("object:after-checkpoint");
@@ -157,6 +164,9 @@ export class GatewayJournal implements UploadJournal {
 
   #append(payload: Uint8Array): Promise<bigint> {
     assert(this.#journal !== undefined, "a mode with records has a journal");
+    const { checkpointAtBytes = CHECKPOINT_AT_BYTES } = this.#options;
+    if (this.#journal.sizeBytes >= checkpointAtBytes && this.#checkpointing === undefined)
+      this.checkpoint().catch((thrown: unknown) => this.#warn("no checkpoint", thrown));
     return this.#journal.append(payload);
   }
 

@@ -14,3 +14,7 @@ export const EPOCH_DEAD_AFTER_MS = 45_000;
 /** Pauses of the resolver between attempts at one commit: the first, and the longest after doubling. */
 export const RESOLVE_PAUSE_MS = 100;
 export const RESOLVE_PAUSE_MS_MAX = 10_000;
+/** Rows of recovered epochs that stay; numbers of new epochs go on from the newest. */
+export const RECOVERED_EPOCHS_KEPT = 16;
+/** Rows of recovered epochs removed in one run. */
+export const FORGET_EPOCHS_MAX = 100;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { CommitFate, Remains } from "@concord/ports";
+import { MemoryObjectData, type CommitFate, type Remains } from "@concord/ports";
 import {
   abort,
   begin,
@@ -219,8 +219,9 @@ class Run {
   }
 }
 
-async function play(mode: JournalMode, steps: readonly Step[]): Promise<Run> {
+async function play(mode: JournalMode, steps: readonly Step[], describedAt: "create" | "seal" = "create"): Promise<Run> {
   const run = new Run(mode);
+  run.world.data = new MemoryObjectData({ describedAt });
   await run.open();
   await run.gateway.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
   for (const next of steps) await run.run(next);
@@ -231,8 +232,8 @@ async function play(mode: JournalMode, steps: readonly Step[]): Promise<Run> {
 for (const mode of ["reservation", "per-transaction", "per-transaction-basic"] as const) {
   test(`[OG4] property: ${mode}: random operations, lost answers, kills, power cuts: no leak, nothing dangling, nothing acknowledged lost`, async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 14 }), async (steps) => {
-        const run = await play(mode, steps);
+      fc.asyncProperty(fc.array(step, { maxLength: 14 }), fc.constantFrom("create", "seal"), async (steps, describedAt) => {
+        const run = await play(mode, steps, describedAt);
         assert.deepEqual(await faults(run.gateway), []);
         await run.gateway.recovery.recoverAll();
         const twice = await run.gateway.collector.runAhead(A_YEAR_MS);

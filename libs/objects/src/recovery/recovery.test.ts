@@ -24,9 +24,8 @@ import {
 import { isRecovered, listEpochs, readEpoch } from "../reservation/epoch-row.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
 import { headerKey, headKey, SYSTEM_PARTITION } from "../row-keys.ts";
-import { DECIDE_ATTEMPTS_MAX } from "./limits.ts";
 import { recoverEpoch } from "./recover-epoch.ts";
-import { EPOCH_DEAD_AFTER_MS } from "./limits.ts";
+import { DECIDE_ATTEMPTS_MAX, EPOCH_DEAD_AFTER_MS, RECOVERED_EPOCHS_KEPT } from "./limits.ts";
 
 const PARTITION = "photos/0";
 const A_DAY_MS = 24 * 3600_000;
@@ -250,6 +249,30 @@ test("epochs table: own: left alone; recovered: left alone; older of the same na
   const held = (await readEpoch(world.metadata, second.journal.epoch))!;
   assert.equal(held.row.closed, false);
   assert.deepEqual((await third.recovery.runOnce()).epochs, [], "another's, maybe alive");
+});
+
+test("epochs table: one of its own name above the current one: left alone, it may be being claimed", async () => {
+  const { world, gateway } = await openWorld();
+  const newer = await openGateway(world);
+  assert.deepEqual((await gateway.recovery.runOnce()).epochs, []);
+  assert.deepEqual(
+    (await newer.recovery.runOnce()).epochs.map(({ epoch }) => epoch),
+    [gateway.journal.epoch],
+  );
+});
+
+test("epochs: many restarts: rows of recovered ones go, below and at the number that is kept none, and no number comes twice", async () => {
+  const { world, gateway } = await openWorld();
+  let last = gateway;
+  const seen = new Set([last.journal.epoch]);
+  for (let at = 0; at < RECOVERED_EPOCHS_KEPT + 5; at += 1) {
+    await last.journal.stop();
+    last = await restart(last);
+    assert.ok(!seen.has(last.journal.epoch));
+    seen.add(last.journal.epoch);
+    await last.recovery.runOnce();
+    assert.equal((await listEpochs(world.metadata)).length, Math.min(at + 2, RECOVERED_EPOCHS_KEPT + 1));
+  }
 });
 
 test("[OGD3] epochs table: another's: left alone while its row changes, taken for dead when it does not", async () => {

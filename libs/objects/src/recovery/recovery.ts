@@ -4,7 +4,8 @@ import type { ObjectStoreContext } from "../context.ts";
 import type { GatewayJournal } from "../journal-modes/open-upload-journal.ts";
 import { recoverTransactions, type TransactionsReport } from "../journal-modes/recover-transactions.ts";
 import { isRecovered, listEpochs, type HeldEpoch } from "../reservation/epoch-row.ts";
-import { EPOCH_DEAD_AFTER_MS, RECOVERY_INTERVAL_MS } from "./limits.ts";
+import { epochKey, SYSTEM_PARTITION } from "../row-keys.ts";
+import { EPOCH_DEAD_AFTER_MS, FORGET_EPOCHS_MAX, RECOVERED_EPOCHS_KEPT, RECOVERY_INTERVAL_MS } from "./limits.ts";
 import { recoverEpoch, type EpochReport } from "./recover-epoch.ts";
 
 export interface RecoveryOptions {
@@ -91,16 +92,34 @@ export class Recovery {
   async #run(takesForDead: (held: HeldEpoch) => boolean): Promise<RecoveryReport> {
     const { context } = this.#options;
     const epochs: EpochReport[] = [];
-    for (const held of await listEpochs(context.metadata)) {
+    const all = await listEpochs(context.metadata);
+    for (const held of all) {
       if (this.#stopping.signal.aborted) break;
       if (!this.#isDead(held) && !(this.#isForeign(held) && takesForDead(held))) continue;
       const report = await recoverEpoch(context, held.row.epoch, this.#stopping.signal);
       this.#observe(report, held.row.instance);
       epochs.push(report);
     }
+    await this.#forgetOld(all);
     const report = { epochs, transactions: await this.#recoverTransactions() };
     if (!this.#stopping.signal.aborted) this.#totals = { ...this.#totals, runs: this.#totals.runs + 1 };
     return report;
+  }
+
+  /** Rows of recovered epochs go, oldest first; the newest stay, so that numbers go on from them. */
+  async #forgetOld(all: readonly HeldEpoch[]): Promise<void> {
+    const old = all
+      .filter(({ row }) => isRecovered(row))
+      .slice(0, -RECOVERED_EPOCHS_KEPT)
+      .slice(0, FORGET_EPOCHS_MAX);
+    if (old.length === 0) return;
+    const keyed = old.map(({ row, version }) => ({ key: epochKey(row.epoch), version }));
+    // Whatever the answer: what is still there is tried again.
+    await this.#options.context.metadata.commit({
+      partition: SYSTEM_PARTITION,
+      conditions: keyed,
+      writes: keyed.map(({ key }) => ({ kind: "delete", key })),
+    });
   }
 
   async #recoverTransactions(): Promise<TransactionsReport | undefined> {
@@ -120,7 +139,9 @@ export class Recovery {
   #isDead(held: HeldEpoch): boolean {
     const { row, version } = held;
     if (!this.#isForeign(held)) return false;
-    if (row.closed || row.instance === this.#options.instance) return true;
+    // One of this name above the current one may be being claimed by this very process.
+    const { instance, journal } = this.#options;
+    if (row.closed || (row.instance === instance && row.epoch < journal.epoch)) return true;
     // Without a reservation only its own gateway's journal knows its names.
     if (row.reservedTo === 0) return false;
     const nowMs = this.#options.context.clock.monotonicMs();
