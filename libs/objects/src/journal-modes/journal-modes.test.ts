@@ -338,8 +338,17 @@ test("[OGD13] checkpoint: before its time when the journal has grown: it stays b
   const limits = { segmentBytes: 1000, journalBytes: 8000 };
   const { journal } = await openJournal({ disk: new MemoryDisk(), folder: "journal", checksum: crc32, random, limits });
   const uploads = await openUploadJournal({
-    ...{ clock, metadata, data, journal, mode: "per-transaction", instance: "one", checkpointAtBytes: 3000 },
-    ...{ guids: { next: () => Promise.resolve((guid += 1n)) }, log: silentLog, metrics: silentMetrics, killPoint: () => undefined },
+    clock,
+    metadata,
+    data,
+    journal,
+    mode: "per-transaction",
+    instance: "one",
+    checkpointAtBytes: 3000,
+    guids: { next: () => Promise.resolve((guid += 1n)) },
+    log: silentLog,
+    metrics: silentMetrics,
+    killPoint: () => undefined,
   });
   for (let at = 0; at < 1000; at += 1) {
     const name = await uploads.begin({ ...description, replaces: undefined });
