@@ -2,6 +2,7 @@ import { Cluster } from "./cluster.ts";
 import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
+import { runDedupScenario } from "./scenarios/dedup.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
 
@@ -19,6 +20,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["album", runAlbumScenario],
   ["batch", runBatchScenario],
   ["object", runObjectScenario],
+  ["dedup", runDedupScenario],
 ]);
 
 export const SCENARIO_NAMES: readonly string[] = [...SCENARIOS.keys()];

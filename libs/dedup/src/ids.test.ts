@@ -104,6 +104,15 @@ test("sort: as bytes compare", async () => {
   );
 });
 
+test("sort: many: by counting, as few are by comparing", async () => {
+  for (const isTimeOrdered of [false, true]) {
+    const many = words(20_000, 0, isTimeOrdered);
+    const bytes = Array.from({ length: 20_000 }, (_, at) => unpackIds(many, at * 4, 1));
+    const expected = Uint8Array.from(Buffer.concat(bytes.toSorted((a, b) => Buffer.compare(a, b))));
+    assert.deepEqual(unpackIds(await sortIds(many, () => Promise.resolve())), expected);
+  }
+});
+
 function words(count: number, start: number, isTimeOrdered: boolean): Uint32Array {
   const all = new Uint32Array(count * 4);
   for (let at = 0; at < count; at += 1) {

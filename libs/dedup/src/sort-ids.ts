@@ -1,11 +1,19 @@
-import { ID_WORDS } from "./id-words.ts";
+import { compareIds, ID_WORDS } from "./id-words.ts";
 
 const DIGITS = 1 << 16;
+
+/** Fewer are compared: passes over counters of all digits cost more. */
+const COUNTED_MIN = 8192;
 
 /** The ids in order, by counting passes over 16 bits each; `pause` is awaited between passes, so that look-ups go on meanwhile. */
 export async function sortIds(ids: Uint32Array, pause: () => Promise<void>): Promise<Uint32Array> {
   const count = ids.length / ID_WORDS;
   let order = Uint32Array.from({ length: count }, (_, number) => number);
+  if (count < COUNTED_MIN)
+    return inOrder(
+      ids,
+      order.sort((left, right) => compareIds(ids, left * ID_WORDS, ids, right * ID_WORDS)),
+    );
   let next = new Uint32Array(count);
   for (let word = ID_WORDS - 1; word >= 0; word -= 1) {
     for (const shift of [0, 16]) {
@@ -14,10 +22,13 @@ export async function sortIds(ids: Uint32Array, pause: () => Promise<void>): Pro
       await pause();
     }
   }
+  return inOrder(ids, order);
+}
+
+function inOrder(ids: Uint32Array, order: Uint32Array): Uint32Array {
   const sorted = new Uint32Array(ids.length);
-  for (let at = 0; at < count; at += 1) {
-    const from = order[at]! * ID_WORDS;
-    for (let word = 0; word < ID_WORDS; word += 1) sorted[at * ID_WORDS + word] = ids[from + word]!;
+  for (const [at, number] of order.entries()) {
+    for (let word = 0; word < ID_WORDS; word += 1) sorted[at * ID_WORDS + word] = ids[number * ID_WORDS + word]!;
   }
   return sorted;
 }

@@ -9,6 +9,8 @@ export interface PlantedBug {
 }
 
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
+const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
+const DEDUP_WINDOW = "libs/dedup/src/generation-window.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -133,6 +135,100 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
         file: "libs/logged-batch/src/replay.ts",
         search: 'if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";',
         replace: "",
+      },
+    ],
+  },
+  {
+    name: "window-before-output",
+    about: "Ids are stored before their messages are published, as the source does it (DDD1): a crash in between loses them.",
+    scenario: "dedup",
+    edits: [
+      {
+        file: DEDUP_WORKER,
+        search: "    const outcome = await session.publish(judged.publication);",
+        replace:
+          "    await window.apply(publishedIds(judged, window.appliedOutput!));\n    const outcome = await session.publish(judged.publication);",
+      },
+      { file: DEDUP_WORKER, search: "    await window.apply(publishedIds(judged, outcome.outputFrom));\n", replace: "" },
+    ],
+  },
+  {
+    name: "offset-before-ids",
+    about: "The window's next output offset is written before the ids, not with them (DDD2).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: DEDUP_WINDOW,
+        search: "    await this.#store.batch(operations, { sync: false });\n",
+        replace:
+          '    const heads = pieces.map((piece) => ({ ...piece, ids: new Uint32Array() }));\n    const puts = heads.map((head) => ({ kind: "put" as const, key: journalKey(head.from), value: encodeJournalEntry(head, checksum) }));\n    await this.#store.batch(puts, { sync: false });\n    killPoint("dedup:journaled");\n    await this.#store.batch(operations, { sync: false });\n',
+      },
+    ],
+  },
+  {
+    name: "acknowledged-before-published",
+    about: "The input is acknowledged before its messages are in the output (DD10).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: DEDUP_WORKER,
+        search: "    const outcome = await session.publish(judged.publication);",
+        replace:
+          "    await session.publish({ ...judged.publication, output: [] });\n    const outcome = await session.publish(judged.publication);",
+      },
+    ],
+  },
+  {
+    name: "filter-decides",
+    about: "A filter's hit counts as a duplicate, no stored id is looked at (DD13).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: DEDUP_WINDOW,
+        search: "for (const at of await run.lookUp(ids, positions)) found[at / ID_WORDS] = 1;",
+        replace: "await run.lookUp(ids, positions);\n        for (const at of positions) found[at / ID_WORDS] = 1;",
+      },
+    ],
+  },
+  {
+    name: "newest-run-dropped",
+    about: "Ageing drops the run before the newest instead of the oldest (DD7).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: DEDUP_WINDOW,
+        search: "runs: runs.slice(excess), sealedTo: to",
+        replace: "runs: excess === 0 ? runs : [...runs.slice(0, -1 - excess), runs.at(-1)!], sealedTo: to",
+      },
+    ],
+  },
+  {
+    name: "run-listed-before-synced",
+    about: "A sealed run is in the manifest before it is on disk (DD10): a power cut leaves a listed run without its ids.",
+    scenario: "dedup",
+    edits: [
+      {
+        file: "libs/dedup/src/sealed-run.ts",
+        search: "  await store.batch([header], { sync: true });",
+        replace: "  await store.batch([header], { sync: false });",
+      },
+    ],
+  },
+  {
+    name: "page-before-forgotten",
+    about: "A page is not compared with the one that is published while it is looked up (DDD7).",
+    scenario: "dedup",
+    edits: [{ file: "libs/dedup/src/judge-page.ts", search: "before?.has(page.words, at) === true || ", replace: "" }],
+  },
+  {
+    name: "output-not-read-again",
+    about: "After a crash the window is not brought up to the output (DD9).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: "libs/dedup/src/rebuild-window.ts",
+        search: "outputPages(source, from, output.end)",
+        replace: "outputPages(source, from, from)",
       },
     ],
   },

@@ -1,0 +1,112 @@
+// One dedup-worker on a simulated machine, with windows so small that runs are sealed and dropped all the time.
+import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerConfig } from "@concord/dedup-worker";
+import type { KeyValue } from "@concord/ports";
+import type { Log, LogFields } from "@concord/runtime";
+import type { NodeHost, SeededRandom, World } from "@concord/simulation";
+
+export const WORKER = "dedup-1";
+export const WORKER_ADDRESS = "dedup-1:7000";
+const PROBE_EVERY_MS = 250;
+/** What a supervisor allows: a partition that stopped, or a start that does not end. */
+const NOT_READY_MS = 4_000;
+const CLEAR_PAGE = 256;
+const EVERYTHING = { from: Uint8Array.of(), to: new Uint8Array(64).fill(0xff) };
+
+/** What a seed decides about the worker. */
+export interface DedupPlan {
+  readonly partitions: number;
+  readonly windowIdsMax: number;
+  /** 0 = no bound. With one, clocks must not step: an id would seem old at once. */
+  readonly windowMaxAgeMs: number;
+}
+
+/** As the composition cuts a window into runs. */
+const WINDOW_RUNS = 16;
+
+export function drawDedupPlan(random: SeededRandom): DedupPlan {
+  return {
+    partitions: random.pick([1, 2, 3]),
+    windowIdsMax: random.pick([256, 256, 320, 1_024]),
+    windowMaxAgeMs: random.pick([0, 0, 0, 1_200]),
+  };
+}
+
+/** Output offsets within which an id can not come again, unless time drops it. */
+export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
+  return BigInt(Math.ceil(windowIdsMax / WINDOW_RUNS) * WINDOW_RUNS);
+}
+
+export function startDedupNode(world: World, plan: DedupPlan): void {
+  const config = configOf(plan);
+  world.node(WORKER, async (host) => {
+    const service = composeDedupWorker(config, {
+      environment: { ...host.env, log: watched(world, host.env.log) },
+      disk: host.disk,
+      openKeyValue: (folder) => openStore(host, folder),
+    });
+    const started = service.start();
+    supervise(host, () => service.ready);
+    await started;
+    return { stop: () => service.stop() };
+  });
+}
+
+function configOf({ partitions, windowIdsMax, windowMaxAgeMs }: DedupPlan): DedupWorkerConfig {
+  return dedupWorkerSchema.parse({
+    nodeName: WORKER,
+    listenAddress: WORKER_ADDRESS,
+    reflection: false,
+    partitions,
+    windowIdsMax,
+    windowMaxAgeMs,
+    drainGraceMs: 1_000,
+  });
+}
+
+/**
+ * A level store is a folder: it is there when its folder is, and one that was removed and made again is empty. The simulated disk keeps
+ * stores beside its folders, so both are brought together here.
+ */
+async function openStore(host: NodeHost, folder: string): Promise<KeyValue> {
+  const at = folder.lastIndexOf("/");
+  const [parent, name] = at < 0 ? ["", folder] : [folder.slice(0, at), folder.slice(at + 1)];
+  const isThere = (await host.disk.list(parent)).some((entry) => entry.name === name);
+  const store = await host.openKeyValue(folder);
+  if (!isThere) await clear(store);
+  await host.disk.makeFolder(folder);
+  // Each time: an earlier attempt may have made it and failed to sync it.
+  for (let path = parent; ; path = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "") {
+    await host.disk.syncFolder(path);
+    if (path === "") return store;
+  }
+}
+
+async function clear(store: KeyValue): Promise<void> {
+  for (;;) {
+    const entries = await store.range({ ...EVERYTHING, limit: CLEAR_PAGE });
+    if (entries.length === 0) return;
+    const deletes = entries.map(({ key }) => ({ kind: "delete" as const, key }));
+    await store.batch(deletes, { sync: true });
+  }
+}
+
+function supervise(host: NodeHost, isReady: () => boolean): void {
+  const { clock } = host.env;
+  let readyAtMs = clock.monotonicMs();
+  const probe = (): void => {
+    if (isReady()) readyAtMs = clock.monotonicMs();
+    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) host.exit("not ready");
+    else clock.setTimer(PROBE_EVERY_MS, probe);
+  };
+  probe();
+}
+
+/** No simulated disk damages anything: whatever is kept aside, and a partition that stops for another reason than its disk, is a mistake of ours. */
+function watched(world: World, log: Log): Log {
+  const error = (message: string, fields?: LogFields): void => {
+    const isStop = message.includes("is stopped") && fields?.["code"] !== "STORE_FAILED";
+    if (isStop || message.includes("kept aside") || message.includes("damaged")) world.violation("damage", message);
+    log.error(message, fields);
+  };
+  return { debug: (...line) => log.debug(...line), info: (...line) => log.info(...line), warn: (...line) => log.warn(...line), error };
+}

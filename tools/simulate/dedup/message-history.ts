@@ -1,0 +1,144 @@
+// What producers sent and were told, what consumers saw; and the judgement on all of it.
+import { readOrigin } from "@concord/dedup";
+import type { MessageHeader } from "@concord/ports";
+import type { World } from "@concord/simulation";
+import type { Outcomes } from "../run-seed.ts";
+import { guaranteedOffsets, type DedupPlan } from "./dedup-node.ts";
+
+export interface WireResult {
+  readonly verdict: string;
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly id: string;
+}
+
+export interface WireMessage {
+  readonly offset: bigint;
+  readonly id: string;
+  readonly value: Uint8Array;
+  readonly headers: readonly MessageHeader[];
+}
+
+interface Sent {
+  readonly value: string;
+  /** Some producer was told that it is in the output, or will be. */
+  isAcknowledged: boolean;
+}
+
+interface Acceptance {
+  readonly id: string;
+  readonly partition: number;
+  readonly offset: bigint;
+}
+
+/** UUIDs compare in any case; the ids of this workload are small letters otherwise. */
+export const normal = (id: string): string => id.toLowerCase();
+
+const decoder = new TextDecoder();
+
+export class MessageHistory {
+  readonly outcomes = { ok: 0, fail: 0, info: 0 } satisfies Outcomes;
+  readonly #world: World;
+  readonly #plan: DedupPlan;
+  readonly #sent = new Map<string, Sent>();
+  readonly #accepted: Acceptance[] = [];
+  readonly #duplicates: string[] = [];
+  /** By partition and offset: what a consumer saw there. */
+  readonly #seen = new Map<string, string>();
+
+  constructor(world: World, plan: DedupPlan) {
+    this.#world = world;
+    this.#plan = plan;
+  }
+
+  /** Before the call: a consumer may see the message before its producer hears of it. */
+  sending(id: string, value: string): void {
+    if (!this.#sent.has(normal(id))) this.#sent.set(normal(id), { value, isAcknowledged: false });
+  }
+
+  valueOf(id: string): string | undefined {
+    return this.#sent.get(normal(id))?.value;
+  }
+
+  told({ verdict, partition, offset, id }: WireResult): void {
+    const sent = this.#sent.get(normal(id));
+    if (sent === undefined) return this.#violation("verdict", `on ${id}, which nobody sent`);
+    sent.isAcknowledged = true;
+    if (verdict === "VERDICT_ACCEPTED") this.#accepted.push({ id: normal(id), partition, offset });
+    else if (verdict === "VERDICT_DUPLICATE") this.#duplicates.push(normal(id));
+    else if (verdict !== "VERDICT_QUEUED") this.#violation("verdict", `${verdict} on ${id}`);
+  }
+
+  consumed(partition: number, messages: readonly WireMessage[]): void {
+    for (const message of messages) {
+      const key = `${partition}/${message.offset}`;
+      const before = this.#seen.get(key);
+      if (before !== undefined && before !== message.id) this.#violation("changed", `${key} was ${before} and is ${message.id}`);
+      this.#seen.set(key, message.id);
+    }
+  }
+
+  /** By the whole output, partition by partition. */
+  judge(outputs: readonly (readonly WireMessage[])[]): void {
+    const published = new Map<string, number>();
+    for (const [partition, output] of outputs.entries()) {
+      this.consumed(partition, output);
+      this.#judgePartition(partition, output);
+      for (const { id } of output) published.set(normal(id), (published.get(normal(id)) ?? 0) + 1);
+    }
+    for (const [id, { isAcknowledged }] of this.#sent)
+      if (isAcknowledged && !published.has(id)) this.#violation("lost", `${id} was acknowledged and is not in the output`);
+    for (const id of this.#duplicates)
+      if (!published.has(id)) this.#violation("verdict", `${id} is called a duplicate and is not in the output`);
+    this.#judgeAcceptances(outputs);
+    const at = new Set(outputs.flatMap((output, partition) => output.map(({ offset }) => `${partition}/${offset}`)));
+    for (const [place, id] of this.#seen) if (!at.has(place)) this.#violation("vanished", `${id} was read at ${place} and is gone`);
+    this.#world.count("dedup:published", published.size);
+  }
+
+  /** Once within the window, in input order, nothing that nobody sent. */
+  #judgePartition(partition: number, output: readonly WireMessage[]): void {
+    const last = new Map<string, bigint>();
+    let [offset, input] = [-1n, -1n];
+    for (const message of output) {
+      const id = normal(message.id);
+      const origin = readOrigin({ ...message, key: new Uint8Array(), timestampMs: 0 });
+      const where = `${partition}/${message.offset}`;
+      if (message.offset !== offset + 1n) this.#violation("gap", `${where} follows ${offset}`);
+      if (origin === undefined || origin.inputOffset <= input)
+        this.#violation("order", `${where} is of input ${origin?.inputOffset}, after ${input}`);
+      const sent = this.#sent.get(id);
+      if (sent?.value !== decoder.decode(message.value))
+        this.#violation("invented", `${where}: ${id} with another value than the sent one`);
+      const before = last.get(id);
+      if (before !== undefined && this.#isWithin(before, message.offset))
+        this.#violation("twice", `${id} at ${partition}/${before} and ${message.offset}`);
+      if (before !== undefined) this.#world.count("dedup:again-beyond-window");
+      last.set(id, message.offset);
+      offset = message.offset;
+      input = origin?.inputOffset ?? input;
+    }
+  }
+
+  /** A window with a time bound promises nothing by offsets; its shortest distance is judged by its runs' times alone. */
+  #isWithin(before: bigint, after: bigint): boolean {
+    return this.#plan.windowMaxAgeMs === 0 && after - before <= guaranteedOffsets(this.#plan);
+  }
+
+  /** Each acceptance has a place of its own, and the message is there. */
+  #judgeAcceptances(outputs: readonly (readonly WireMessage[])[]): void {
+    const places = new Map<string, string>();
+    for (const { id, partition, offset } of this.#accepted) {
+      const place = `${partition}/${offset}`;
+      const there = outputs[partition]?.[Number(offset)];
+      if (there === undefined || normal(there.id) !== id)
+        this.#violation("verdict", `${id} is said to be at ${place}, there is ${there?.id}`);
+      if (places.has(place)) this.#violation("verdict", `two messages of ${id} are said to be at ${place}`);
+      places.set(place, id);
+    }
+  }
+
+  #violation(kind: string, text: string): void {
+    this.#world.violation(`dedup ${kind}`, text);
+  }
+}

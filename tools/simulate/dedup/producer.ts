@@ -1,0 +1,147 @@
+// Producers that send again until they are told (DD1), and now and then much later; a consumer that reads along.
+import { loadService } from "@concord/protos";
+import { ConcordError, sleep, toConcordError, type Channel, type Environment } from "@concord/runtime";
+import type { World } from "@concord/simulation";
+import { WORKER_ADDRESS } from "./dedup-node.ts";
+import { MessageHistory, type WireMessage, type WireResult } from "./message-history.ts";
+
+const INGEST = loadService("concord.dedup.v1.IngestService");
+const OUTPUT = loadService("concord.dedup.v1.OutputService");
+const WINDOW = loadService("concord.dedup.v1.WindowService");
+const BATCH_MAX = 25;
+const TRIES_MAX = 12;
+const TRY_AGAIN_MS = 60;
+/** Of messages: sent before, by anybody. */
+const AGAIN_CHANCE = 40;
+const PAGE = 500;
+
+const encoder = new TextEncoder();
+
+/** Ids that all producers share: what one sent, another sends again. */
+export class IdPool {
+  readonly #ids: string[] = [];
+  #made = 0;
+
+  fresh(env: Environment): string {
+    this.#made += 1;
+    const number = String(this.#made).padStart(12, "0");
+    const id = env.random.below(2) === 0 ? `0a0b0c0d-1e1f-4a4b-8c8d-${number}` : `event-${number}`;
+    this.#ids.push(id);
+    return id;
+  }
+
+  /** Mostly one of the newest: a retry; sometimes one of long ago: the window's edge. UUIDs in another case. */
+  again(env: Environment): string {
+    const back = env.random.below(3) === 0 ? this.#ids.length : Math.min(this.#ids.length, 60);
+    const id = this.#ids[this.#ids.length - 1 - env.random.below(back)]!;
+    return id.startsWith("0a") && env.random.below(2) === 0 ? id.toUpperCase() : id;
+  }
+
+  get isEmpty(): boolean {
+    return this.#ids.length === 0;
+  }
+}
+
+export interface ProducerParts {
+  readonly world: World;
+  readonly env: Environment;
+  readonly history: MessageHistory;
+  readonly pool: IdPool;
+  readonly timeoutMs: number;
+}
+
+export class Producer {
+  readonly #parts: ProducerParts;
+  readonly #channel: Channel;
+
+  constructor(parts: ProducerParts) {
+    this.#parts = parts;
+    this.#channel = parts.env.transport.connect(WORKER_ADDRESS);
+  }
+
+  /** One batch, sent again until its producer knows, or gives up. */
+  async send(): Promise<void> {
+    const { env, history, world } = this.#parts;
+    const messages = this.#batch();
+    const acknowledge = env.random.below(5) === 0 ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      world.callsInFlight += 1;
+      const outcome = await this.#try({ messages, acknowledge });
+      world.callsInFlight -= 1;
+      if (outcome === "ok") {
+        history.outcomes.ok += 1;
+        return;
+      }
+      await sleep(env.clock, env.random.below(TRY_AGAIN_MS) + 1);
+    }
+    history.outcomes.info += 1;
+  }
+
+  #batch(): object[] {
+    const { env, history, pool } = this.#parts;
+    return Array.from({ length: 1 + env.random.below(BATCH_MAX) }, () => {
+      const id = !pool.isEmpty && env.random.below(100) < AGAIN_CHANCE ? pool.again(env) : pool.fresh(env);
+      const value = history.valueOf(id) ?? `value of ${id}`;
+      history.sending(id, value);
+      return { id, value: encoder.encode(value) };
+    });
+  }
+
+  async #try(request: object): Promise<"ok" | "again"> {
+    const { history, world, timeoutMs } = this.#parts;
+    try {
+      const { results } = (await this.#channel.unary(INGEST["Ingest"]!, request, { timeoutMs })) as { results: WireResult[] };
+      for (const result of results) history.told(result);
+      return "ok";
+    } catch (thrown) {
+      const { code, message } = toConcordError(thrown);
+      if (code === "INTERNAL" || code === "CORRUPT_DATA") world.violation("client error", message);
+      world.count(`client-error:${code}`);
+      return "again";
+    }
+  }
+}
+
+/** Reads a partition's output; a page at a time. */
+export class Consumer {
+  readonly #channel: Channel;
+  readonly #timeoutMs: number;
+
+  constructor(env: Environment, timeoutMs: number) {
+    this.#channel = env.transport.connect(WORKER_ADDRESS);
+    this.#timeoutMs = timeoutMs;
+  }
+
+  async read(partition: number, from: bigint): Promise<{ readonly messages: readonly WireMessage[]; readonly next: bigint }> {
+    const request = { topic: "TOPIC_OUTPUT", partition, fromOffset: from, maxMessages: PAGE };
+    const page = (await this.#ask(OUTPUT, "Read", request)) as { messages: WireMessage[]; nextOffset: bigint };
+    return { messages: page.messages, next: page.nextOffset };
+  }
+
+  async readAll(partition: number): Promise<readonly WireMessage[]> {
+    const all: WireMessage[] = [];
+    let from = 0n;
+    for (;;) {
+      const { messages, next } = await this.read(partition, from);
+      if (messages.length === 0) return all;
+      all.push(...messages);
+      from = next;
+    }
+  }
+
+  /** How much input is not processed, over all partitions; throws while one of them does not run. */
+  async lag(): Promise<bigint> {
+    const { partitions } = (await this.#ask(WINDOW, "GetStatistics", {})) as { partitions: { state: string; lag: bigint; runs: number }[] };
+    const idle = partitions.find(({ state }) => state !== "PARTITION_STATE_RUNNING");
+    if (idle !== undefined) throw new ConcordError("STARTING", `a partition is ${idle.state}`);
+    return partitions.reduce((sum, { lag }) => sum + lag, 0n);
+  }
+
+  async seen(ids: readonly string[]): Promise<readonly boolean[]> {
+    return ((await this.#ask(WINDOW, "Seen", { ids })) as { seen: boolean[] }).seen;
+  }
+
+  #ask(service: typeof OUTPUT, method: string, request: object): Promise<object> {
+    return this.#channel.unary(service[method]!, request, { timeoutMs: this.#timeoutMs });
+  }
+}

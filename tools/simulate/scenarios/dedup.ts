@@ -1,0 +1,137 @@
+import { sleep, toConcordError, type Environment } from "@concord/runtime";
+import { drawFaultPlan, FAULT_KINDS } from "@concord/simulation";
+import type { Cluster } from "../cluster.ts";
+import { drawDedupPlan, startDedupNode, WORKER, type DedupPlan } from "../dedup/dedup-node.ts";
+import { MessageHistory, type WireMessage } from "../dedup/message-history.ts";
+import { Consumer, IdPool, Producer } from "../dedup/producer.ts";
+import type { Outcomes } from "../run-seed.ts";
+
+const FAULTS_FROM_MS = 200;
+const WORK_MS = 4_000;
+const UP_MS = 60_000;
+const RECOVERY_MS = 60_000;
+const ASK_AGAIN_MS = 200;
+/** Of the output's newest: surely in the window. */
+const SEEN_IDS = 20;
+
+export const DEDUP_POINTS: readonly string[] = [
+  "dedup:fenced",
+  "dedup:rebuilt",
+  "dedup:looked-up",
+  "dedup:published",
+  "dedup:journaled",
+  "dedup:applied",
+  "dedup:sealing",
+  "dedup:run-written",
+  "dedup:sealed",
+  "dedup:run-dropped",
+  "ingest:appended",
+  "log:input-appended",
+  "log:output-written",
+  "log:published",
+  "journal:group-written",
+  "journal:group-synced",
+];
+
+interface Run {
+  readonly cluster: Cluster;
+  readonly plan: DedupPlan;
+  readonly history: MessageHistory;
+  isOver: boolean;
+}
+
+/** Producers that repeat themselves, a worker that dies: each id is in the output once within the window, and nothing acknowledged is lost. */
+export async function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
+  const { world, swarm } = cluster;
+  const plan = drawDedupPlan(world.random("dedup"));
+  const history = new MessageHistory(world, plan);
+  const run: Run = { cluster, plan, history, isOver: false };
+  startDedupNode(world, plan);
+  const pool = new IdPool();
+  const names = Array.from({ length: swarm.clients }, (_, at) => `producer-${at + 1}`);
+  const work: Promise<void>[] = [];
+  for (const name of names) {
+    const env = await process(cluster, name);
+    work.push(produce(run, new Producer({ world, env, history, pool, timeoutMs: swarm.timeoutMs }), env));
+  }
+  const reading = await process(cluster, "consumer");
+  for (let partition = 0; partition < plan.partitions; partition += 1)
+    work.push(consume(run, new Consumer(reading, swarm.timeoutMs), partition, reading));
+  await injectFaults(run, [...names, "consumer"]);
+  run.isOver = true;
+  world.heal();
+  await world.complete(Promise.all(work), RECOVERY_MS).catch(() => world.violation("liveness", "producers do not get on after healing"));
+  await judge(run, reading);
+  return history.outcomes;
+}
+
+/** A process that lives as long as the world. */
+function process({ world }: Cluster, name: string): Promise<Environment> {
+  return world.complete(new Promise((resolve) => world.node(name, async ({ env }) => resolve(env))), UP_MS);
+}
+
+async function produce(run: Run, producer: Producer, env: Environment): Promise<void> {
+  while (!run.isOver) {
+    await producer.send();
+    await sleep(env.clock, env.random.below(1 + run.cluster.swarm.thinkMs));
+  }
+}
+
+/** Reads along: what was visible once must stay. */
+async function consume(run: Run, consumer: Consumer, partition: number, env: Environment): Promise<void> {
+  let from = 0n;
+  while (!run.isOver) {
+    const page = await consumer.read(partition, from).catch(() => undefined);
+    if (page !== undefined) {
+      run.history.consumed(partition, page.messages);
+      from = page.next;
+    }
+    await sleep(env.clock, ASK_AGAIN_MS);
+  }
+}
+
+async function injectFaults({ cluster: { world, swarm }, plan }: Run, others: readonly string[]): Promise<void> {
+  const targets = { all: [WORKER, ...others], zones: [], servers: [WORKER], disks: [WORKER], replaceable: [], points: DEDUP_POINTS };
+  const kinds = FAULT_KINDS.filter((kind) => plan.windowMaxAgeMs === 0 || kind !== "clock-step");
+  const fromMs = world.nowMs + FAULTS_FROM_MS;
+  world.schedule(
+    drawFaultPlan(world.random("faults"), { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate }),
+  );
+  await world.advance(WORK_MS);
+}
+
+/** When all input is processed, also by a process that starts anew: the output, and what the window says about its newest ids. */
+async function judge(run: Run, env: Environment): Promise<void> {
+  const { cluster, history, plan } = run;
+  const { world } = cluster;
+  const consumer = new Consumer(env, 20_000);
+  const quietly = async (what: string, work: () => Promise<void>): Promise<void> => {
+    await world
+      .complete(work(), RECOVERY_MS)
+      .catch((thrown: unknown) => world.violation("liveness", `${what}: ${toConcordError(thrown).message}`));
+  };
+  await quietly("all input processed", () => until(env, async () => (await consumer.lag()) === 0n));
+  if (world.random("restart").chance(0.5)) {
+    await world.stop(WORKER).catch(() => undefined);
+    world.start(WORKER);
+    await quietly("the start after a stop", () => until(env, async () => (await consumer.lag()) === 0n));
+  }
+  const outputs: (readonly WireMessage[])[] = [];
+  await quietly("the output", async () => {
+    for (let partition = 0; partition < plan.partitions; partition += 1) outputs.push(await consumer.readAll(partition));
+  });
+  history.judge(outputs);
+  if (plan.windowMaxAgeMs > 0) return;
+  const newest = outputs.flatMap((output) => output.slice(-SEEN_IDS).map(({ id }) => id));
+  await quietly("the window", async () => {
+    const seen = await consumer.seen([...newest, "never sent"]);
+    for (const [at, id] of newest.entries())
+      if (seen[at] !== true) world.violation("dedup seen", `${id} is in the output, not in the window`);
+    if (seen.at(-1) === true) world.violation("dedup seen", "an id that nobody sent is in the window");
+  });
+}
+
+/** Tries until it is so; an error is a no. */
+async function until(env: Environment, ask: () => Promise<boolean>): Promise<void> {
+  while (!(await ask().catch(() => false))) await sleep(env.clock, ASK_AGAIN_MS);
+}
