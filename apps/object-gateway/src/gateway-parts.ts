@@ -24,6 +24,7 @@ export interface GatewayTuning {
   readonly limits?: Partial<ObjectLimits>;
   readonly recoveryIntervalMs?: number;
   readonly epochDeadAfterMs?: number;
+  readonly epochHeartbeatMs?: number;
 }
 
 export interface StoreOptions {
@@ -61,7 +62,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const records = await openRecords(options);
   const { checkpointIntervalMs, journal: mode } = config;
   const stores = { metadata, data, guids, clock, log, metrics, killPoint };
-  const journal = await openUploadJournal({ ...stores, mode, journal: records, instance, checkpointIntervalMs });
+  const heartbeat = tuning.epochHeartbeatMs === undefined ? {} : { heartbeatMs: tuning.epochHeartbeatMs };
+  const journal = await openUploadJournal({ ...stores, ...heartbeat, mode, journal: records, instance, checkpointIntervalMs });
   const resolver = new CommitResolver({ clock, log, metrics });
   const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs } = config;
   const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, ...tuning.limits };
