@@ -35,7 +35,20 @@ export interface GatewayPlan {
 }
 
 export function drawGateways(random: SeededRandom, clockSkewMs: number): GatewayPlan {
-  const rows = random.pick<Rows>(["local", "local", "node", "node", "node", "node", "node", "transactions"]);
+  const rows = random.pick<Rows>([
+    "local",
+    "local",
+    "local",
+    "node",
+    "node",
+    "node",
+    "node",
+    "node",
+    "node",
+    "node",
+    "node",
+    "transactions",
+  ]);
   const collects = random.chance(0.5);
   return {
     rows,
@@ -45,7 +58,7 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
     collects,
     graceMs: collects ? 2 * clockSkewMs + 1_500 : LONG_GRACE_MS,
     rowTimeoutMs: random.pick([60, 300, 1_500]),
-    epochDeadAfterMs: random.pick([700, 2_000, 45_000]),
+    epochDeadAfterMs: random.pick([400, 900, 2_000, 45_000]),
   };
 }
 
@@ -128,6 +141,7 @@ export class Gateways {
       tuning: {
         limits: { partBytesMin: PART_BYTES_MIN, doubtWaitMs: 1_500, completeStaleMs: 3_000 },
         recoveryIntervalMs: 500,
+        epochHeartbeatMs: 300,
         epochDeadAfterMs,
       },
       ...(rows === "local" ? {} : { dataDisk: host.sharedDisk(DATA) }),
@@ -153,7 +167,7 @@ export class Gateways {
       gcGraceMs: graceMs,
       longestRequestMs: Math.min(graceMs, 30_000),
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
-      checkpointIntervalMs: 400,
+      checkpointIntervalMs: 100,
       drainGraceMs: 1_000,
     });
   }

@@ -1,3 +1,5 @@
+import { OBJECT_BUGS } from "./object-bugs.ts";
+
 /** A mistake in production code that the simulation must find: proof that a clean run means something. */
 export interface PlantedBug {
   readonly name: string;
@@ -14,6 +16,7 @@ const DEDUP_WINDOW = "libs/dedup/src/generation-window.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
+  ...OBJECT_BUGS,
   {
     name: "reply-before-durable",
     about: "The engine answers when the write was handed over, not when it is on disk (TX27, LBD2).",

@@ -8,7 +8,7 @@ import { S3Client } from "../object/s3-client.ts";
 import type { Outcomes } from "../run-seed.ts";
 
 const FAULTS_FROM_MS = 200;
-const WORK_MS = 4_000;
+const WORK_MS = 3_500;
 const UP_MS = 60_000;
 /** A clock that was set back has caught up by then: until then no new ids are made. */
 const RECOVERY_MS = 200_000;

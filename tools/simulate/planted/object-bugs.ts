@@ -1,0 +1,157 @@
+import type { PlantedBug } from "./bugs.ts";
+
+const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
+const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
+const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
+
+/** Mistakes in the object gateway's rooms. */
+export const OBJECT_BUGS: readonly PlantedBug[] = [
+  {
+    name: "unknown-commit-removed",
+    about: "A commit with a lost answer is taken for failed: its piece is removed while the row may be there (OGD2).",
+    scenario: "object",
+    edits: [
+      {
+        file: COMMIT_ROWS,
+        search: "      return await waitForDecision(context, attempt, outcome.cause);",
+        replace:
+          '      await removePieces(context, attempt.names);\n      return await decided(attempt, "absent", { kind: "fenced", applied: "unknown" });',
+      },
+    ],
+  },
+  {
+    name: "fence-missing",
+    about: "A commit in doubt that a read does not show is taken for lost, without a fence: it may arrive later (OGD2).",
+    scenario: "object",
+    edits: [
+      {
+        file: COMMIT_ROWS,
+        search: "writes: [...(needed ? [raiseHeader(context, header)] : []), ...(attempt",
+        replace: "writes: [...(attempt",
+      },
+    ],
+  },
+  {
+    name: "recovery-without-fence",
+    about: "Recovery gives a paused gateway's pieces to garbage and does not fence its commits (OGD3).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/recovery/decide-pieces.ts",
+        search: "writes: [...garbage, raiseHeader(context, header)] };",
+        replace: "writes: garbage };",
+      },
+    ],
+  },
+  {
+    name: "garbage-in-a-commit-of-its-own",
+    about: "Delete removes the row in one commit and names its pieces as garbage in the next: a crash between them leaks (OGD4).",
+    scenario: "object",
+    edits: [
+      {
+        file: DELETE_OBJECT,
+        search: "      ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),\n",
+        replace: "",
+      },
+      {
+        file: DELETE_OBJECT,
+        search: '  if (outcome.kind === "committed") return "deleted";',
+        replace:
+          '  if (outcome.kind === "committed" && left !== undefined) {\n' +
+          "    const writes = [putGarbage(context, guid, { bucket, key, what: left })];\n" +
+          "    await context.metadata.commit({ partition: view.partition, conditions: [], writes });\n" +
+          '  }\n  if (outcome.kind === "committed") return "deleted";',
+      },
+    ],
+  },
+  {
+    name: "delete-whatever-is-there",
+    about: "Delete removes the row of the key also when it is not the one that was read: a newer object is lost, its piece leaks (OGD4).",
+    scenario: "object",
+    edits: [
+      {
+        file: DELETE_OBJECT,
+        search: "conditions: [headerCondition(view), { key: headKey(key), version: found.version }],",
+        replace: "conditions: [headerCondition(view)],",
+      },
+    ],
+  },
+  {
+    name: "garbage-without-grace",
+    about: "Replaced pieces are garbage at once: who still reads them is cut off (OGD10).",
+    scenario: "object",
+    edits: [
+      {
+        file: COMMIT_ROWS,
+        search: "const dueMs = context.clock.nowMs() + context.limits.garbageGraceMs;",
+        replace: "const dueMs = context.clock.nowMs();",
+      },
+    ],
+  },
+  {
+    name: "garbage-forgotten-after-an-error",
+    about: "A garbage row whose pieces could not be removed goes all the same: they leak (OGD10).",
+    scenario: "object",
+    edits: [
+      {
+        file: COLLECTOR,
+        search: "{ partition, reason: toConcordError(thrown).message });\n      return false;",
+        replace: "{ partition, reason: toConcordError(thrown).message });\n      return true;",
+      },
+    ],
+  },
+  {
+    name: "seal-without-sync",
+    about: "A piece is sealed before its bytes are on disk (OGD6): a power cut leaves a row that names half a piece.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/adapter-filesystem/src/piece-writer.ts",
+        search: 'file.sync().then(() => killPoint("piece:synced"))',
+        replace: 'Promise.resolve().then(() => killPoint("piece:synced"))',
+      },
+    ],
+  },
+  {
+    name: "closed-epoch-still-seals",
+    about: "A seal does not look whether its epoch was closed meanwhile: recovery saw a piece without description (OGD3).",
+    scenario: "object",
+    edits: [{ file: "libs/adapter-filesystem/src/epoch-folders.ts", search: "    await check.join();", replace: "    void check;" }],
+  },
+  {
+    name: "low-water-passes-the-unresolved",
+    about: "The low-water mark runs ahead of names that are not settled: recovery does not look at them (OGD7).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/reservation/names.ts",
+        search: "    for (const lowest of this.#unresolved) return lowest;\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "checkpoint-forgets-the-running",
+    about: "A checkpoint lists nothing, and what lies before it is dropped (OGD7): uploads that were running leak at a crash.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/journal-modes/open-upload-journal.ts",
+        search: "encodeCheckpoint(this.#transactions.snapshot())",
+        replace: "encodeCheckpoint(new UnresolvedTransactions().snapshot())",
+      },
+    ],
+  },
+  {
+    name: "part-accepted-while-completing",
+    about: "A part's commit does not name the upload's state: it replaces a part that complete has named (OGD11).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/multipart/put-part.ts",
+        search: "conditions: [uploadCondition(name, upload)],",
+        replace: "conditions: [],",
+      },
+    ],
+  },
+];
