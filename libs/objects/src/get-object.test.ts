@@ -3,6 +3,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { oidOf } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
 import type { ByteRange } from "./api.ts";
 import { putRow } from "./commit-rows.ts";
 import { spanOfRange, touchedParts } from "./get-object.ts";
@@ -206,4 +207,27 @@ test("copy: another object with pieces of its own, attributes and tags of the so
   await assert.rejects(room.store.copyObject(missing), { code: "OBJECT_UNKNOWN" });
   const changed = { ...copy, key: "d", source: { ...source, key: "b", precondition: { ifNoneMatch: [b!.etag] } } };
   await assert.rejects(room.store.copyObject(changed), { code: "PRECONDITION_FAILED" });
+});
+
+test("copy: the new piece can not be written: the source is let go of, no reader stays open", async () => {
+  const room = await openPhotos({ limits: { inlineBytesMax: 10, writeBytes: 64 } });
+  await put(room, "a", manyBytes(BIG));
+  let readers = 0;
+  const read = room.data.read.bind(room.data);
+  room.data.read = async function* (oid, offset, lengthBytes) {
+    readers += 1;
+    try {
+      yield* read(oid, offset, lengthBytes);
+    } finally {
+      readers -= 1;
+    }
+  };
+  room.data.before = (operation) => {
+    if (operation === "write") throw new ConcordError("STORAGE_FULL", "no room", { applied: "no" });
+  };
+  const digest = () => ({ update: () => undefined, finish: () => ({ md5Hex: "", checksum: undefined }) });
+  const source = { bucket: "photos", key: "a", range: undefined, precondition: {} };
+  const copy = { source, bucket: "photos", key: "b", precondition: {}, digest, attributes: undefined, tags: undefined };
+  await assert.rejects(room.store.copyObject(copy), { code: "STORAGE_FULL" });
+  assert.equal(readers, 0);
 });

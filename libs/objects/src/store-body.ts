@@ -38,6 +38,20 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
 export async function storeBody(context: ObjectStoreContext, body: UploadBody, target: BodyTarget): Promise<StoredBody> {
   refuseLarge(context, body.lengthBytes ?? 0);
   const gathered = gather(context, body);
+  try {
+    return await storeGathered(context, body, gathered, target);
+  } finally {
+    // Also when it was not asked for its end: a body that comes from a piece holds a file open.
+    await gathered.return().catch(() => undefined);
+  }
+}
+
+async function storeGathered(
+  context: ObjectStoreContext,
+  body: UploadBody,
+  gathered: AsyncGenerator<Gathered, void, undefined>,
+  target: BodyTarget,
+): Promise<StoredBody> {
   const first = await gathered.next();
   const small = first.done === true ? new Uint8Array() : first.value.bytes;
   const whole = first.done === true || first.value.last;
@@ -45,13 +59,7 @@ export async function storeBody(context: ObjectStoreContext, body: UploadBody, t
     const { md5Hex, checksum } = body.finish();
     return { content: { kind: "inline", bytes: small }, names: [], sizeBytes: small.length, md5Hex, checksum };
   }
-  let open: OpenPiece;
-  try {
-    open = await createPiece(context, target);
-  } catch (error) {
-    await gathered.return(undefined);
-    throw error;
-  }
+  const open = await createPiece(context, target);
   try {
     return await fillPiece(context, open, body, small, gathered);
   } catch (error) {
