@@ -213,6 +213,22 @@ export async function giveUpPieces(context: ObjectStoreContext, attempt: Pick<Co
   if (!done) holdBack(context, attempt, put);
 }
 
+/**
+ * After rows were read again: a piece of a closed epoch may be garbage by now, and is recovery's (OGD3, I5). When nobody can say whether it is,
+ * the piece is given up: garbage twice is garbage.
+ */
+export async function confirmNames(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
+  for (const name of attempt.names) {
+    try {
+      await name.confirmLive();
+    } catch (error) {
+      if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(name.oid);
+      else await giveUpPieces(context, attempt);
+      throw error;
+    }
+  }
+}
+
 async function commitAttempt(context: ObjectStoreContext, attempt: CommitAttempt): Promise<MetadataOutcome> {
   const { view, deciding } = attempt;
   const conditions = [headerCondition(view), { key: deciding.key, version: deciding.observed }, ...attempt.conditions];

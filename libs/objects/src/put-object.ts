@@ -1,6 +1,6 @@
-import { ConcordError, toConcordError } from "@concord/runtime";
+import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
-import { commitOrResolve, giveUpPieces, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
+import { commitOrResolve, confirmNames, giveUpPieces, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkAttributes, checkKey } from "./names.ts";
@@ -109,20 +109,8 @@ async function lookAgain(context: ObjectStoreContext, current: ShardView, upload
     await giveUpPieces(context, { view: current, guid, names: body.names });
     throw error;
   }
-  await confirmNames(context, body);
+  await confirmNames(context, { view, guid, names: body.names });
   return view;
-}
-
-/** After a row was read again: a piece of a closed epoch may be garbage by now, and is recovery's (OGD3, I5). */
-async function confirmNames(context: ObjectStoreContext, body: StoredBody): Promise<void> {
-  for (const name of body.names) {
-    try {
-      await name.confirmLive();
-    } catch (error) {
-      if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(name.oid);
-      throw error;
-    }
-  }
 }
 
 /** The bytes are garbage, so the client must send them again. */

@@ -105,6 +105,19 @@ test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothi
   assert.deepEqual(referencesIn(room), { live: [], garbage: [] });
 });
 
+test("put: it lost a race and nobody says whether its epoch is open: the error, the piece is garbage, its name is settled", async () => {
+  const room = await openPhotos();
+  const other = openRoom({ beside: room });
+  beforeCommit(room, async () => {
+    room.journal.unsure = new ConcordError("STORE_FAILED", "no answer", { applied: "no" });
+    await put(other, "a", "1");
+  });
+  await assert.rejects(put(room, "a", manyBytes(BIG)), { code: "STORE_FAILED" });
+  assert.deepEqual(await get(other, "a"), bytesOf("1"));
+  assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
+  assert.deepEqual(faultsOf(room), []);
+});
+
 test("put: the store refuses the commit: its error, the piece is garbage, the old object stays", async () => {
   const room = await openPhotos();
   await put(room, "a", "1");

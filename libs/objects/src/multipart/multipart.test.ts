@@ -1,6 +1,7 @@
 // Uploads in parts: what the interface promises. Races and crashes are in races.test.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ConcordError } from "@concord/runtime";
 import { bodyOf, collect, md5, NO_ATTRIBUTES } from "../test/room.ts";
 import { abort, begin, bytes, codeOf, complete, faults, get, openWorld, part, put, quiesce, type PartName } from "../test/gateway.ts";
 import { PART_NUMBER_MAX } from "./limits.ts";
@@ -318,4 +319,23 @@ test("put part: the client breaks off: nothing is left, and the part before stay
   assert.equal(world.data.contents().length, 1);
   await complete(gateway, "k", uploadId, THREE.slice(0, 1));
   assert.equal(await get(gateway, "k"), A);
+});
+
+test("put part: it lost a race and nobody says whether its epoch is open: the error, its piece is garbage, no name stays unresolved", async () => {
+  const { world, gateway } = await openWorld();
+  const uploadId = await begin(gateway, "k");
+  world.metadata.before = async (operation, partition) => {
+    if (operation !== "commit" || partition !== "photos/0") return;
+    world.metadata.before = () => undefined;
+    await part(gateway, "k", uploadId, 1, B);
+    world.metadata.before = (now, where) => {
+      if (now === "read" && where === "") throw new ConcordError("STORE_FAILED", "no answer", { applied: "no" });
+    };
+  };
+  assert.equal(await codeOf(part(gateway, "k", uploadId, 1, A)), "STORE_FAILED");
+  world.metadata.before = () => undefined;
+  await abort(gateway, "k", uploadId);
+  await gateway.collector.runAhead(25 * 3600_000);
+  assert.deepEqual(world.data.contents(), []);
+  assert.deepEqual(await faults(gateway), []);
 });

@@ -1,6 +1,6 @@
-import { assert, ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
-import { commitOrResolve, giveUpPieces, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
+import { commitOrResolve, confirmNames, giveUpPieces, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { copyBody, openCopySource } from "../copy-object.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -110,12 +110,7 @@ async function lookAgain(
     await giveUpPieces(context, { view, guid, names: body.names });
     throw error;
   }
-  for (const pieceName of body.names) {
-    await pieceName.confirmLive().catch((error: unknown) => {
-      if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(pieceName.oid);
-      throw error;
-    });
-  }
+  await confirmNames(context, { view: seen.view, guid, names: body.names });
   return seen;
 }
 

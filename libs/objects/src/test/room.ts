@@ -58,6 +58,8 @@ export class MemoryUploadJournal implements UploadJournal {
   epoch: number;
   /** False: the epoch was closed by somebody. */
   live = true;
+  /** Nobody can say whether the epoch is open. */
+  unsure: ConcordError | undefined;
 
   constructor(epoch: number) {
     this.epoch = epoch;
@@ -77,7 +79,10 @@ export class MemoryUploadJournal implements UploadJournal {
         this.settled.set(oid, how);
         return Promise.resolve();
       },
-      confirmLive: () => (this.live ? Promise.resolve() : Promise.reject(new ConcordError("EPOCH_FENCED", "the epoch is closed"))),
+      confirmLive: () => {
+        if (this.unsure !== undefined) return Promise.reject(this.unsure);
+        return this.live ? Promise.resolve() : Promise.reject(new ConcordError("EPOCH_FENCED", "the epoch is closed"));
+      },
     });
   }
 
