@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeClock, nodeRandom } from "@concord/adapter-node-runtime";
 import { MemoryObjectMetadata } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, type Clock } from "@concord/runtime";
 import { openGuidSource } from "@concord/snowflake";
 import { decodeWorker, encodeWorker, leaseWorker, type WorkerLease } from "./worker-lease.ts";
 
 const metadata = (): MemoryObjectMetadata => new MemoryObjectMetadata();
-const lease = (store: MemoryObjectMetadata, instance: string): Promise<WorkerLease> =>
-  leaseWorker({ metadata: store, clock: nodeClock, random: nodeRandom, instance });
+const lease = (store: MemoryObjectMetadata, instance: string, clock: Clock = nodeClock): Promise<WorkerLease> =>
+  leaseWorker({ metadata: store, clock, random: nodeRandom, instance });
 const isFenced = (thrown: unknown): boolean => thrown instanceof ConcordError && thrown.code === "EPOCH_FENCED";
 
 test("[OGD5] worker lease: other names: other worker ids; the same name later: the same one", async () => {
@@ -35,6 +35,26 @@ test("[OGD5] worker lease: two starts at once under two names: each has its own 
   const store = metadata();
   const leases = await Promise.all(["a", "b", "c", "d"].map((name) => lease(store, name)));
   assert.equal(new Set(leases.map(({ workerId }) => workerId)).size, 4);
+});
+
+test("worker lease: the answer to a raise and the read behind it are lost: the next raise goes on, nobody is fenced", async () => {
+  for (const fate of ["applied", "lost", "late"] as const) {
+    const store = metadata();
+    const standing = { ...nodeClock, nowUs: () => 1_700_000_000_000_000n };
+    const { workerId, mark } = await lease(store, "one", standing);
+    const noAnswer = new ConcordError("STORE_FAILED", "no answer", { applied: "no" });
+    store.nextFates(fate);
+    store.before = (operation) => {
+      if (operation === "read") throw noAnswer;
+    };
+    await assert.rejects(mark.raise(5000), noAnswer);
+    store.before = () => undefined;
+    await mark.raise(6000);
+    assert.equal(store.applyLate(), 0);
+    const next = await lease(store, "one");
+    assert.deepEqual([next.workerId, await next.mark.load()], [workerId, 6000]);
+    await assert.rejects(mark.raise(7000), isFenced);
+  }
 });
 
 test("worker lease: the stored form, version 1", () => {

@@ -30,13 +30,38 @@ interface WorkerRow {
   readonly markMs: number | undefined;
 }
 
+/** A lease in the name of one process. */
+interface Leasing extends Omit<WorkerLeaseOptions, "random"> {
+  readonly writes: OwnWrites;
+}
+
+/** GUIDs of the versions that this process writes: another one for each write, all of them told from everybody else's. */
+interface OwnWrites {
+  next(): bigint;
+  has(guid: bigint): boolean;
+}
+
+const WRITE_BITS = 15n;
+
+function ownWrites(chance: bigint): OwnWrites {
+  const signature = chance >> WRITE_BITS;
+  let written = 0n;
+  return {
+    next: () => (signature << WRITE_BITS) | BigInt.asUintN(Number(WRITE_BITS), (written += 1n)),
+    has: (guid) => guid >> WRITE_BITS === signature,
+  };
+}
+
 interface Held {
   readonly version: RowVersion;
   readonly row: WorkerRow;
 }
 
 /** The name's own worker id, or the lowest that nobody has. OVERLOADED when every id belongs to some other name. */
-export async function leaseWorker(options: WorkerLeaseOptions): Promise<WorkerLease> {
+export async function leaseWorker(asked: WorkerLeaseOptions): Promise<WorkerLease> {
+  const { random, ...rest } = asked;
+  // Nobody has an id yet to sign with: chance tells this process from every other one.
+  const options: Leasing = { ...rest, writes: ownWrites(new DataView(random.bytes(8).buffer).getBigUint64(0) >> 1n) };
   for (let attempt = 1; attempt <= LEASE_ATTEMPTS_MAX; attempt += 1) {
     const { workerId, found } = await findWorker(options);
     const row = { instance: options.instance, markMs: found === undefined ? undefined : decodeWorker(found.value).markMs };
@@ -47,7 +72,7 @@ export async function leaseWorker(options: WorkerLeaseOptions): Promise<WorkerLe
   throw new ConcordError("WRITE_CONFLICT", "no worker id could be taken: other gateways take them too");
 }
 
-async function findWorker({ metadata, instance }: WorkerLeaseOptions): Promise<{ workerId: number; found: MetadataRow | undefined }> {
+async function findWorker({ metadata, instance }: Leasing): Promise<{ workerId: number; found: MetadataRow | undefined }> {
   const limit = WORKER_ID_MAX + 1;
   const rows = await metadata.range(PARTITION, { from: Uint8Array.of(WORKER), to: Uint8Array.of(WORKER + 1), limit });
   const own = rows.find((row) => decodeWorker(row.value).instance === instance);
@@ -58,7 +83,7 @@ async function findWorker({ metadata, instance }: WorkerLeaseOptions): Promise<{
 }
 
 /** The mark is the row's: raising it fails for whoever does not hold the row's latest version. */
-function markOf(options: WorkerLeaseOptions, workerId: number, first: Held): HighWaterMark {
+function markOf(options: Leasing, workerId: number, first: Held): HighWaterMark {
   let held = first;
   return {
     load: () => Promise.resolve(held.row.markMs),
@@ -71,19 +96,20 @@ function markOf(options: WorkerLeaseOptions, workerId: number, first: Held): Hig
   };
 }
 
-/** "lost": the row is not the one that was observed. A commit without answer is looked up until one read decides it. */
+/**
+ * "lost": another process wrote the row. A commit without answer is looked up; where the look fails too, the next write meets its own earlier
+ * one and goes on from there.
+ */
 async function writeWorker(
-  { metadata, clock, random }: WorkerLeaseOptions,
+  { metadata, clock, writes }: Leasing,
   workerId: number,
-  observed: RowVersion | undefined,
+  first: RowVersion | undefined,
   row: WorkerRow,
 ): Promise<Held | "lost"> {
   const key = workerKey(workerId);
-  const nowUs = clock.nowUs();
-  const after = (observed?.commit ?? 0n) + 1n;
-  // Nobody has an id yet to sign with: chance tells two writers of one commit number apart.
-  const version = { commit: after > nowUs ? after : nowUs, guid: new DataView(random.bytes(8).buffer).getBigUint64(0) >> 1n };
+  let observed = first;
   for (let attempt = 1; attempt <= LEASE_ATTEMPTS_MAX; attempt += 1) {
+    const version = { commit: nextCommit(observed, clock), guid: writes.next() };
     const outcome = await metadata.commit({
       partition: PARTITION,
       conditions: [{ key, version: observed }],
@@ -92,9 +118,16 @@ async function writeWorker(
     if (outcome.kind === "committed") return { version, row };
     const [current] = outcome.kind === "conflict" ? outcome.rows : await metadata.read(PARTITION, [key]);
     if (current !== undefined && sameVersion(current.version, version)) return { version, row };
-    if (outcome.kind === "conflict") return "lost";
+    if (current !== undefined && writes.has(current.version.guid)) observed = current.version;
+    else if (outcome.kind === "conflict") return "lost";
   }
   throw new ConcordError("STORE_FAILED", "the row of this gateway's worker id could not be written");
+}
+
+function nextCommit(observed: RowVersion | undefined, clock: Clock): bigint {
+  const nowUs = clock.nowUs();
+  const after = (observed?.commit ?? 0n) + 1n;
+  return after > nowUs ? after : nowUs;
 }
 
 const sameVersion = (one: RowVersion, other: RowVersion): boolean => one.commit === other.commit && one.guid === other.guid;
