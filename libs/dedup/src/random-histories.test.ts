@@ -198,7 +198,7 @@ function checkVerdict(
 
 const passed = new Set<string>();
 
-test("[DD10] random histories: deaths, power cuts, unknown publishes: each id once within the window, nothing lost", async () => {
+test("[DD10, DD15] random histories: deaths, power cuts, unknown publishes: each id once within the window, nothing lost", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {
       const history = new History();

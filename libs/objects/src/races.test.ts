@@ -163,7 +163,7 @@ test("[OGD4] compare and swap by ETag: 24 increments of three gateways in any or
   );
 });
 
-test("[OG13] readers and writers of three gateways in any order: old or new, never a mixture; usage exact", async () => {
+test("[OG13, OG20] readers and writers of three gateways in any order: old or new, never a mixture; usage exact", async () => {
   const operations = fc.array(
     fc.record({ at: fc.nat(2), key: fc.nat(1), seed: fc.nat(50), what: fc.constantFrom("put", "small", "get", "delete", "tags") }),
     {

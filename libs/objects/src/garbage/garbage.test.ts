@@ -246,7 +246,7 @@ for (const point of POINTS) {
   });
 }
 
-test("background: runs at its interval until it is stopped; a run that fails is followed by the next", async () => {
+test("[OG12] background: runs at its interval until it is stopped; a run that fails is followed by the next", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("v"));
   await remove(gateway, "k");

@@ -368,6 +368,26 @@ for (const mode of ["per-transaction", "per-transaction-basic"] as const) {
   });
 }
 
+for (const mode of ["reservation", "per-transaction", "per-transaction-basic"] as const) {
+  test(`[OG17] ${mode}: no byte of a piece is in the journal, only what undoes it`, async () => {
+    const { world, gateway } = await openWorld({ mode });
+    const content = "not for the journal ".repeat(40);
+    await put(gateway, "k", content);
+    await put(gateway, "k", content.toUpperCase());
+    await remove(gateway, "k");
+    const disk = world.diskOf("one");
+    const written: string[] = [];
+    for (const { name } of await disk.list("journal")) {
+      const file = (await disk.open(`journal/${name}`))!;
+      written.push(Buffer.from(await file.read(0, file.size)).toString("latin1"));
+      await file.close();
+    }
+    const journal = written.join("");
+    assert.ok(journal.length > 0);
+    assert.doesNotMatch(journal, /for the journal/i);
+  });
+}
+
 test("[OG21] off: works without a journal, writes no record and reserves nothing", async () => {
   const { world, gateway } = await openWorld({ mode: "off" });
   await put(gateway, "k", bytes("v"));

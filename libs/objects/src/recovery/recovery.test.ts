@@ -146,7 +146,7 @@ for (const how of ["sealed", "open"] as const) {
   });
 }
 
-test("[OG8] table, an older or newer row is there: it names another piece: garbage, the row stays", async () => {
+test("[OG8, OG16] table, an older or newer row is there: it names another piece: garbage, the row stays", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed", { uploadId: 9n, number: 1 });
   await leave(world, oidOf(epoch, NAME + 1), "k", "sealed");
