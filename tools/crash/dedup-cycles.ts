@@ -101,14 +101,14 @@ export class DedupSubject implements Subject {
     const bounds = await output.call<{ startOffset: bigint; endOffset: bigint }>("GetBounds", { topic, partition });
     const place = `${topic} ${partition}`;
     let from = this.#next.get(place) ?? bounds.startOffset;
+    // An end that moved back has lost what was read before. It may move on while this reads: the input's backlog is worked off.
+    if (from > bounds.endOffset) this.tally.lost += Number(from - bounds.endOffset);
     while (from < bounds.endOffset) {
       const request = { topic, partition, fromOffset: from, maxMessages: PAGE };
       const page = await output.call<{ messages: Read[]; nextOffset: bigint }>("Read", request);
       page.messages.forEach(take);
       from = page.nextOffset;
     }
-    // An end that moved back has lost what was read before.
-    if (from > bounds.endOffset) this.tally.lost += Number(from - bounds.endOffset);
     this.#next.set(place, from);
   }
 }
