@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
-import { silentLog } from "@concord/runtime";
+import { ConcordError, silentLog } from "@concord/runtime";
 import type { WindowOptions, WindowStores } from "./api.ts";
 import { GenerationWindow, type WindowEnvironment } from "./generation-window.ts";
 import { IdTable } from "./id-table.ts";
@@ -295,6 +295,23 @@ for (const [what, damage] of DAMAGES) {
     assert.equal(await known(again, 0, 16), "1".repeat(16));
   });
 }
+
+test("open: a run's store does not open once: nothing is given up, the next attempt has it", async () => {
+  const stores = await sealedAndClosed();
+  let failures = 1;
+  const failing: WindowStores = {
+    open: async (name) => {
+      if (name === "run-000000000001" && failures-- > 0) throw new ConcordError("STORE_FAILED", "ordered by the test");
+      return stores.open(name);
+    },
+    remove: (name) => stores.remove(name),
+    list: () => stores.list(),
+  };
+  await assert.rejects(opened(failing), { code: "STORE_FAILED", message: /move its folder away/ });
+  const window = await opened(failing);
+  assert.deepEqual([window.missing, window.statistics(0).setAside], [[], []]);
+  await window.close();
+});
 
 test("[DDD11] open: a journal record fails its check: what follows is applied again, the records kept aside", async () => {
   const stores = await sealedAndClosed();

@@ -1,5 +1,5 @@
 import type { KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
-import { toConcordError, type Checksum, type Environment } from "@concord/runtime";
+import { ConcordError, toConcordError, type Checksum, type Environment } from "@concord/runtime";
 import type { WindowStores } from "./api.ts";
 import { RUNS_MAX } from "./limits.ts";
 import { openRun, type SealedRun } from "./sealed-run.ts";
@@ -147,7 +147,8 @@ async function openRuns(
     } catch (thrown) {
       const error = toConcordError(thrown);
       await store?.close().catch(() => undefined);
-      if (error.code !== "CORRUPT_DATA" && error.code !== "STORE_FAILED") throw error;
+      // A store that does not open may be whole: tried again, never given up by itself.
+      if (error.code !== "CORRUPT_DATA") throw withAdvice(error, description.store);
       environment.log.error("a run of the window can not be read: kept aside, restored from the output", {
         store: description.store,
         reason: error.message,
@@ -156,6 +157,11 @@ async function openRuns(
     }
   }
   return [...setAside];
+}
+
+function withAdvice(error: ConcordError, store: string): ConcordError {
+  const advice = "if that does not end, move its folder away: the run is then restored from the output";
+  return new ConcordError(error.code, `${store} of the window can not be read: ${error.message}; ${advice}`, { cause: error });
 }
 
 /** Stores that a crash left: sealed but not listed yet, or dropped but not removed yet (I5). */

@@ -118,13 +118,14 @@ async function judge(run: Run, env: Environment): Promise<void> {
   }
   const outputs: (readonly WireMessage[])[] = [];
   await quietly("the output", async () => {
-    for (let partition = 0; partition < plan.partitions; partition += 1) outputs.push(await consumer.readAll(partition));
+    for (let partition = 0; partition < plan.partitions; partition += 1)
+      outputs.push(await patiently(env, () => consumer.readAll(partition)));
   });
   history.judge(outputs);
   if (plan.windowMaxAgeMs > 0) return;
   const newest = outputs.flatMap((output) => output.slice(-SEEN_IDS).map(({ id }) => id));
   await quietly("the window", async () => {
-    const seen = await consumer.seen([...newest, "never sent"]);
+    const seen = await patiently(env, () => consumer.seen([...newest, "never sent"]));
     for (const [at, id] of newest.entries())
       if (seen[at] !== true) world.violation("dedup seen", `${id} is in the output, not in the window`);
     if (seen.at(-1) === true) world.violation("dedup seen", "an id that nobody sent is in the window");
@@ -134,4 +135,15 @@ async function judge(run: Run, env: Environment): Promise<void> {
 /** Tries until it is so; an error is a no. */
 async function until(env: Environment, ask: () => Promise<boolean>): Promise<void> {
   while (!(await ask().catch(() => false))) await sleep(env.clock, ASK_AGAIN_MS);
+}
+
+/** Tries until there is an answer: a connection may still be the one to the process before. */
+async function patiently<Answer>(env: Environment, ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch {
+      await sleep(env.clock, ASK_AGAIN_MS);
+    }
+  }
 }
