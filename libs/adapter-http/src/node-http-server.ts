@@ -104,7 +104,6 @@ class Host implements HttpListener {
     if (this.#aborts.size > 0 && (await Promise.race([idle, late])) === "late") {
       this.#count("drain", this.#aborts.size);
       for (const abort of this.#aborts) abort.abort(new ConcordError("DRAINING", "the server stops"));
-      this.#server.closeAllConnections();
     }
     this.#server.closeIdleConnections();
     if ((await Promise.race([closed, late])) === "late") this.#server.closeAllConnections();

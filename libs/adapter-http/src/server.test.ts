@@ -289,12 +289,15 @@ test("expect: 100-continue: sent when the body is first asked, not before", asyn
   assert.ok((await client.untilEnd()).endsWith("ab"));
 });
 
-test("expect: 100-continue, and the answer needs no body: no 100, the connection ends", async () => {
-  await using fixture = await serving(async () => ({ status: 403, headers: [] }));
-  const received = await fixture.exchange(head("PUT /", "content-length: 2000000", "expect: 100-continue"));
-  assert.equal(statusOf(received), 403);
-  assert.ok(!received.includes("100 Continue"));
-});
+for (const length of ["5", "2000000"]) {
+  test(`expect: 100-continue with ${length} bytes, and the answer needs none: no 100, the connection ends`, async () => {
+    await using fixture = await serving(async () => ({ status: 403, headers: [] }));
+    const received = await fixture.exchange(head("PUT /", `content-length: ${length}`, "expect: 100-continue"));
+    assert.equal(statusOf(received), 403);
+    assert.match(received, /connection: close/i);
+    assert.ok(!received.includes("100 Continue"));
+  });
+}
 
 test("expect: something else: 417", async () => {
   await using fixture = await serving(hello);
@@ -314,7 +317,8 @@ test("unread body: a large one: the client sees the answer, then the connection 
   await using fixture = await serving(async () => ({ status: 403, headers: [], body: Buffer.from("no") }));
   const client = fixture.client();
   client.send(head("PUT /", "content-length: 50000000"));
-  for (let i = 0; i < 50 && !client.ended; i += 1) client.send(Buffer.alloc(1_000_000));
+  // What is thrown away of it is bounded: the connection ends although neither the body nor the time for it has.
+  for (let i = 0; i < 3 && !client.ended; i += 1) client.send(Buffer.alloc(1_000_000));
   const received = await client.untilEnd();
   assert.equal(statusOf(received), 403);
   assert.match(received, /connection: close/i);
