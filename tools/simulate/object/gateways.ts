@@ -2,10 +2,11 @@
 import { loadService } from "@concord/protos";
 import { bearer } from "@concord/rpc";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
+import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
 import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeHost, type SeededRandom } from "@concord/simulation";
 import { PROXIES, type Cluster } from "../cluster.ts";
-import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
+import { doubtful, RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
 
 const ROWS = "rows";
@@ -16,6 +17,8 @@ const ADMIN = loadService("concord.object.v1.ObjectAdminService");
 const ADMIN_TIMEOUT_MS = 20_000;
 /** Parts of a multipart upload in the simulation: small, so that there can be several. */
 export const PART_BYTES_MIN = 18_000;
+/** Later than a gateway waits for the decision of a commit in doubt. */
+const LATE_MS_MAX = 2_500;
 /** Longer than any clock can be wrong. */
 const LONG_GRACE_MS = 600_000;
 
@@ -32,6 +35,8 @@ export interface GatewayPlan {
   readonly graceMs: number;
   readonly rowTimeoutMs: number;
   readonly epochDeadAfterMs: number;
+  /** Of so many commits at the node one is in doubt for no reason at all; 0: none. */
+  readonly doubtOneIn: number;
 }
 
 export function drawGateways(random: SeededRandom, clockSkewMs: number): GatewayPlan {
@@ -59,6 +64,7 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
     graceMs: collects ? 2 * clockSkewMs + 1_500 : LONG_GRACE_MS,
     rowTimeoutMs: random.pick([60, 300, 1_500]),
     epochDeadAfterMs: random.pick([400, 900, 2_000, 45_000]),
+    doubtOneIn: random.pick([0, 0, 10, 40]),
   };
 }
 
@@ -131,7 +137,7 @@ export class Gateways {
   }
 
   async #boot(host: NodeHost, name: string): Promise<{ stop(): Promise<void> }> {
-    const { rows, rowTimeoutMs, epochDeadAfterMs } = this.plan;
+    const { rows, epochDeadAfterMs } = this.plan;
     const service = composeObjectGateway(this.#config(name), {
       environment: host.env,
       disk: host.disk,
@@ -145,10 +151,19 @@ export class Gateways {
         epochDeadAfterMs,
       },
       ...(rows === "local" ? {} : { dataDisk: host.sharedDisk(DATA) }),
-      ...(rows === "node" ? { metadata: new RemoteMetadata(host.env.transport, ROWS_ADDRESS, rowTimeoutMs) } : {}),
+      ...(rows === "node" ? { metadata: this.#remoteRows(host.env) } : {}),
     });
     await service.start();
     return { stop: () => service.stop() };
+  }
+
+  #remoteRows(env: Environment): ObjectMetadata {
+    const { rowTimeoutMs, doubtOneIn } = this.plan;
+    const remote = new RemoteMetadata(env.transport, ROWS_ADDRESS, rowTimeoutMs);
+    // Until the world heals: what stays in doubt for ever is no liveness.
+    return doubtOneIn === 0
+      ? remote
+      : doubtful(remote, env, { oneIn: doubtOneIn, lateByMsMax: LATE_MS_MAX, isOver: () => this.#cluster.world.isHealed });
   }
 
   #config(name: string): ObjectGatewayConfig {

@@ -2,7 +2,7 @@
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { Engine } from "@concord/engine";
 import type { MetadataCommit, MetadataOutcome, MetadataRange, MetadataRow, ObjectMetadata } from "@concord/ports";
-import { ConcordError, toConcordError, type Channel, type MethodDescriptor, type Transport } from "@concord/runtime";
+import { ConcordError, toConcordError, type Channel, type Environment, type MethodDescriptor, type Transport } from "@concord/runtime";
 import type { Booted, NodeHost } from "@concord/simulation";
 
 /** Messages as JSON in which bytes and big numbers say what they are. */
@@ -138,4 +138,27 @@ export class RemoteMetadata implements ObjectMetadata {
       throw new ConcordError(code, message, { applied: "no", cause: thrown });
     }
   }
+}
+
+export interface Doubts {
+  /** Of so many commits one is answered "unknown" although the store is well. */
+  readonly oneIn: number;
+  readonly lateByMsMax: number;
+  readonly isOver: () => boolean;
+}
+
+/** Now and then the answer to a commit is lost, or the commit itself comes late, after whatever was done about it. */
+export function doubtful(metadata: ObjectMetadata, { clock, random }: Environment, { oneIn, lateByMsMax, isOver }: Doubts): ObjectMetadata {
+  return {
+    read: (partition, keys) => metadata.read(partition, keys),
+    range: (partition, range) => metadata.range(partition, range),
+    readCounters: (partition, key) => metadata.readCounters(partition, key),
+    commit: async (commit) => {
+      if (isOver() || random.below(oneIn) !== 0) return await metadata.commit(commit);
+      const cause = new ConcordError("STORE_FAILED", "the answer was lost");
+      if (random.below(2) === 0) await metadata.commit(commit).catch(() => undefined);
+      else clock.setTimer(random.below(lateByMsMax), () => void metadata.commit(commit).catch(() => undefined));
+      return { kind: "unknown", cause };
+    },
+  };
 }
