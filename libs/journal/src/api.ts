@@ -86,6 +86,8 @@ export interface JournalOptions {
    * (OGD8). Without it the journal stops.
    */
   readonly onSyncFailed?: () => Uint8Array;
+  /** Called once when the journal stops: it takes no record until it is opened again. */
+  readonly onStopped?: (cause: unknown) => void;
   readonly log?: Log;
   readonly metrics?: Metrics;
   readonly killPoint?: (name: string) => void;

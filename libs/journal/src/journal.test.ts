@@ -293,14 +293,16 @@ test("[OGD8] failed sync: with a snapshot: the next segment begins with it, wait
   }
 });
 
-test("[OGD8] failed sync: no new segment can be made: the journal stops", async () => {
+test("[OGD8] failed sync: no new segment can be made: the journal stops and says so once", async () => {
   const disk = new MemoryDisk();
-  const journal = await openOn(disk, { onSyncFailed: () => text("unresolved") });
+  let stops = 0;
+  const journal = await openOn(disk, { onSyncFailed: () => text("unresolved"), onStopped: () => (stops += 1) });
   disk.files.failNextSync();
   disk.files.failNextSync();
   await assert.rejects(journal.append(text("a")), { code: "STORE_FAILED", applied: "unknown" });
   await assert.rejects(journal.append(text("b")), { code: "STORE_FAILED", applied: "no" });
   assert.ok(journal.isStopped);
+  assert.equal(stops, 1);
 });
 
 test("kill points: each is passed", async () => {

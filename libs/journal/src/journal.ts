@@ -284,6 +284,7 @@ export class SegmentedJournal implements Journal {
     for (const { reject } of waiting) {
       reject(new ConcordError("STORE_FAILED", "the journal stopped before this record was written", { applied: "no", cause }));
     }
+    this.#options.onStopped?.(cause);
   }
 
   /** Nothing of the group is on disk. */
