@@ -9,7 +9,7 @@ import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayStore, type GatewayTuning } from "./gateway-parts.ts";
 import { UploadBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
-import { openMetadata } from "./metadata.ts";
+import { onFailedOf, openMetadata } from "./metadata.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ObjectGatewayService, type GatewayParts } from "./service.ts";
 
@@ -63,7 +63,8 @@ async function openParts(
   const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint });
   const { metadata } = opened;
   const tuning = host.tuning ?? {};
-  const gateway = await openGatewayStore({ config, environment, metadata, data, disk, tuning }).catch(async (thrown: unknown) => {
+  const options = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(host) };
+  const gateway = await openGatewayStore(options).catch(async (thrown: unknown) => {
     await opened.close();
     throw thrown;
   });

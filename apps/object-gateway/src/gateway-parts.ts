@@ -14,7 +14,7 @@ import {
   type ObjectStoreContext,
 } from "@concord/objects";
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import { toConcordError, type Disk, type Environment } from "@concord/runtime";
+import { ConcordError, toConcordError, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { leaseWorker } from "./worker-lease.ts";
@@ -35,6 +35,8 @@ export interface StoreOptions {
   /** Of the journal. */
   readonly disk: Disk;
   readonly tuning?: GatewayTuning;
+  /** The journal's disk failed for good: the process must end. */
+  readonly onFailed: (cause: ConcordError) => void;
 }
 
 export interface GatewayStore {
@@ -59,11 +61,13 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const instance = config.nodeName;
   const worker = await leaseWorker({ metadata, clock, random, instance });
   const guids = openGuidSource({ workerId: worker.workerId, clock, mark: worker.mark });
-  const records = await openRecords(options);
+  let snapshot = notOpenYet;
+  const records = await openRecords(options, () => snapshot());
   const { checkpointIntervalMs, journal: mode } = config;
   const stores = { metadata, data, guids, clock, log, metrics, killPoint };
   const heartbeat = tuning.epochHeartbeatMs === undefined ? {} : { heartbeatMs: tuning.epochHeartbeatMs };
   const journal = await openUploadJournal({ ...stores, ...heartbeat, mode, journal: records, instance, checkpointIntervalMs });
+  snapshot = () => journal.snapshot();
   const resolver = new CommitResolver({ clock, log, metrics });
   const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs } = config;
   const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, ...tuning.limits };
@@ -103,10 +107,21 @@ async function stopped(part: { stop(): Promise<void> }, { log }: Environment): P
   await part.stop().catch((thrown: unknown) => log.warn("a part did not stop well", { reason: toConcordError(thrown).message }));
 }
 
-async function openRecords({ config, environment, disk }: StoreOptions): Promise<Journal | undefined> {
+/** Before it was read nobody knows what is unresolved: no segment may begin without it. */
+const notOpenYet = (): Uint8Array => {
+  throw new ConcordError("STORE_FAILED", "the journal failed while it was being opened", { applied: "no" });
+};
+
+/** One failed sync costs the records that waited for it, a second one in a row ends the process (OGD8). */
+async function openRecords(
+  { config, environment, disk, onFailed }: StoreOptions,
+  snapshot: () => Uint8Array,
+): Promise<Journal | undefined> {
   if (config.journal === "off") return undefined;
   const { checksum, random, log, metrics, killPoint } = environment;
-  const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, killPoint });
+  const onStopped = (cause: unknown): void => onFailed(toConcordError(cause));
+  const failing = { onSyncFailed: snapshot, onStopped };
+  const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, killPoint, ...failing });
   for (const { name, reason } of findings.quarantined)
     log.error("a part of the journal was set aside; check the consistency", { file: name, reason });
   return journal;

@@ -30,11 +30,14 @@ export async function openMetadata(config: ObjectGatewayConfig, host: ObjectGate
   }
 }
 
+export function onFailedOf({ onFailed }: ObjectGatewayHost): (cause: ConcordError) => void {
+  return onFailed ?? ((cause) => void Promise.reject(cause));
+}
+
 async function openLocal(config: ObjectGatewayConfig, host: ObjectGatewayHost): Promise<OpenMetadata> {
   const { clock, metrics, checksum, log } = host.environment;
   const store = await (host.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
-  const onFailed = host.onFailed ?? ((cause: ConcordError): void => void Promise.reject(cause));
-  const engine = new Engine({ store, clock, metrics, onFailed });
+  const engine = new Engine({ store, clock, metrics, onFailed: onFailedOf(host) });
   return {
     metadata: new KeyValueMetadata({ store: engine, checksum, log }),
     close: async () => {

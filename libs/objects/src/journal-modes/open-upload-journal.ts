@@ -125,10 +125,15 @@ export class GatewayJournal implements UploadJournal {
 
   async #writeCheckpoint(): Promise<void> {
     if (this.#journal === undefined) return;
-    const sequence = await this.#journal.checkpoint(() => encodeCheckpoint(this.#transactions.snapshot()));
+    const sequence = await this.#journal.checkpoint(() => this.snapshot());
     this.#options.killPoint("object:after-checkpoint");
     await this.#journal.trim(sequence);
     this.#options.killPoint("object:after-trim");
+  }
+
+  /** What is unresolved, whole: how a new segment begins after a failed sync of the one before (OGD8). */
+  snapshot(): Uint8Array {
+    return encodeCheckpoint(this.#transactions.snapshot());
   }
 
   /** After the last upload has ended. */

@@ -1,0 +1,73 @@
+// The gateway's rooms over stores in memory: what they do when the journal's disk fails.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeEnvironment } from "@concord/adapter-node-runtime";
+import type { PieceName } from "@concord/objects";
+import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/ports";
+import { silentLog, silentMetrics, type ConcordError } from "@concord/runtime";
+import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+import { openGatewayStore, type GatewayStore } from "./gateway-parts.ts";
+import { ANN } from "./test/gateway.ts";
+
+class Stores {
+  readonly metadata = new MemoryObjectMetadata();
+  readonly data = new MemoryObjectData();
+  readonly disk = new MemoryDisk();
+  readonly failures: ConcordError[] = [];
+
+  open(journal: ObjectGatewayConfig["journal"]): Promise<GatewayStore> {
+    const transport = { connect: () => assert.fail(), listen: () => assert.fail() } as never;
+    const environment = nodeEnvironment({ transport, log: silentLog, metrics: silentMetrics, env: {} });
+    const config = objectGatewaySchema.parse({ accessKeys: [ANN], journal });
+    const { metadata, data, disk } = this;
+    return openGatewayStore({ config, environment, metadata, data, disk, onFailed: (cause) => this.failures.push(cause) });
+  }
+}
+
+const piece = (key: string) => ({ bucket: "photos", key, part: undefined, guid: 1n, replaces: undefined });
+
+/** Takes names until one fails or there were so many. */
+async function take({ journal }: GatewayStore, count: number): Promise<PieceName[]> {
+  const names: PieceName[] = [];
+  for (let i = 0; i < count; i += 1) names.push(await journal.begin(piece("k")));
+  return names;
+}
+
+test("[OGD8] a sync of the journal fails: uploads go on, reservation: also when the block after the next is needed", async () => {
+  const stores = new Stores();
+  const gateway = await stores.open("reservation");
+  stores.disk.files.failNextSync();
+  for (const name of await take(gateway, 2500)) await name.settle("absent");
+  assert.deepEqual(stores.failures, []);
+  await gateway.stop();
+});
+
+for (const mode of ["per-transaction", "per-transaction-basic"] as const) {
+  test(`[OGD8] a sync of the journal fails: ${mode}: that upload is refused, others go on; a crash leaves nothing behind`, async () => {
+    const stores = new Stores();
+    const gateway = await stores.open(mode);
+    const left = await gateway.journal.begin(piece("left"));
+    const writer = await stores.data.create(left.oid, piece("left"));
+    await writer.seal();
+    stores.disk.files.failNextSync();
+    await assert.rejects(gateway.journal.begin(piece("refused")), { code: "STORE_FAILED", applied: "no" });
+    await (await gateway.journal.begin(piece("next"))).settle("absent");
+    assert.deepEqual(stores.failures, []);
+    stores.disk.crash();
+    const again = await stores.open(mode);
+    const { transactions } = await again.recovery.runOnce();
+    assert.equal(transactions?.collected, 1);
+    await again.stop();
+  });
+}
+
+test("[OGD8] the journal's disk fails for good: the gateway says so, once", async () => {
+  const stores = new Stores();
+  const gateway = await stores.open("per-transaction");
+  stores.disk.files.failNextSync();
+  stores.disk.files.failNextSync();
+  await assert.rejects(gateway.journal.begin(piece("k")), { code: "STORE_FAILED" });
+  await assert.rejects(gateway.journal.begin(piece("k")), { code: "STORE_FAILED" });
+  assert.equal(stores.failures.length, 1);
+  await gateway.stop();
+});
