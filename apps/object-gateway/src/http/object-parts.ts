@@ -34,11 +34,12 @@ export function partSpan({ content, sizeBytes }: StoredObject, number: number): 
     if (number === 1) return { offset: 0, lengthBytes: sizeBytes };
     throw new S3Error("InvalidRange");
   }
-  const index = number - 1;
-  const part = content.parts[index];
-  if (part === undefined) throw new S3Error("InvalidRange");
-  const offset = content.parts.slice(0, index).reduce((sum, one) => sum + one.lengthBytes, 0);
-  return { offset, lengthBytes: part.lengthBytes };
+  let offset = 0;
+  for (const part of content.parts) {
+    if (part.number === number) return { offset, lengthBytes: part.lengthBytes };
+    offset += part.lengthBytes;
+  }
+  throw new S3Error("InvalidRange");
 }
 
 /** Which bytes a range names; InvalidRange when there are none. */
