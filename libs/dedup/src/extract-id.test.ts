@@ -52,6 +52,17 @@ test("[DDD8] JSON: any document: what JSON.parse finds", () => {
   );
 });
 
+test("[DDD8] JSON: escapes that are no text, bytes that are no UTF-8: malformed, never two ids that become one", () => {
+  const at = (json: Uint8Array): string => findJsonText(json, jsonPath(["id"])).kind;
+  for (const escape of ["\\ud800", "\\udfff", "a\\ud83dz"]) assert.equal(at(utf8(`{"id":"${escape}"}`)), "malformed", escape);
+  for (const byte of [0xff, 0xfe]) {
+    const json = utf8('{"id":"\\u0041?"}');
+    json[json.indexOf(0x3f)] = byte;
+    assert.equal(at(json), "malformed");
+  }
+  assert.deepEqual(findJsonText(utf8('{"id":"\\ud83d\\ude00"}'), jsonPath(["id"])), { kind: "found", bytes: utf8("\u{1f600}") });
+});
+
 test("[DDD8] JSON: any bytes: an answer, no exception", () => {
   fc.assert(fc.property(fc.uint8Array(), (bytes) => void findJsonText(bytes, jsonPath(["id"]))));
 });

@@ -19,7 +19,7 @@ const MISSING: JsonText = { kind: "missing" };
 const MALFORMED: JsonText = { kind: "malformed" };
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /**
  * The string (unescaped) or number (as written) at a path of member names, the first of equal names. Scans bytes up to it and no
@@ -118,12 +118,13 @@ function isText(json: Uint8Array, at: number, end: number, text: Uint8Array): bo
   return bytes !== undefined && bytes.length === text.length && bytes.every((byte, index) => byte === text[index]);
 }
 
-/** What stands between the quotes; undefined: an escape that JSON does not have. */
+/** What stands between the quotes; undefined: an escape that JSON does not have, or no text: replaced by U+FFFD two ids would be one. */
 function unescaped(json: Uint8Array, at: number, end: number): Uint8Array | undefined {
   const inner = json.subarray(at + 1, end - 1);
   if (!inner.includes(BACKSLASH)) return inner;
   try {
-    return encoder.encode(JSON.parse(decoder.decode(json.subarray(at, end))) as string);
+    const text = JSON.parse(decoder.decode(json.subarray(at, end))) as string;
+    return text.isWellFormed() ? encoder.encode(text) : undefined;
   } catch {
     return undefined;
   }

@@ -21,8 +21,8 @@ export const FILTER_BITS_PER_ID = 16;
 export const FILTER_HASHES = 8;
 /** Ids one ageing pass of the source's layout takes (DD17). */
 export const SOURCE_AGEING_PASS_IDS = 4096;
-/** Processed pages whose verdicts are kept for those who ask late. */
-export const VERDICT_PAGES_KEPT = 256;
+/** Verdicts that are kept for those who ask late, by whole pages; those of the newest page always. */
+export const VERDICTS_KEPT = 65_536;
 /** Offsets whose verdicts are waited for; one more is refused with OVERLOADED. */
 export const WAITERS_MAX = 100_000;
 /** Ids of one call of `seen`. */

@@ -215,6 +215,8 @@ class Worker implements PartitionWorker {
     switch (outcome.kind) {
       case "fenced":
       case "unknown":
+        // Fenced: nothing was written, and what is acknowledged by now is another owner's.
+        if (outcome.kind === "fenced") this.#inDoubt = undefined;
         log.warn("publish did not succeed: the partition is opened again", { partition: this.partition, outcome: outcome.kind });
         this.#attempts += 1;
         return false;

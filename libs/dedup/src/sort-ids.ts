@@ -8,7 +8,8 @@ const COUNTED_MIN = 8192;
 /** The ids in order, by counting passes over 16 bits each; `pause` is awaited between passes, so that look-ups go on meanwhile. */
 export async function sortIds(ids: Uint32Array, pause: () => Promise<void>): Promise<Uint32Array> {
   const count = ids.length / ID_WORDS;
-  let order = Uint32Array.from({ length: count }, (_, number) => number);
+  let order = new Uint32Array(count);
+  for (let number = 0; number < count; number += 1) order[number] = number;
   if (count < COUNTED_MIN)
     return inOrder(
       ids,
@@ -27,8 +28,9 @@ export async function sortIds(ids: Uint32Array, pause: () => Promise<void>): Pro
 
 function inOrder(ids: Uint32Array, order: Uint32Array): Uint32Array {
   const sorted = new Uint32Array(ids.length);
-  for (const [at, number] of order.entries()) {
-    for (let word = 0; word < ID_WORDS; word += 1) sorted[at * ID_WORDS + word] = ids[number * ID_WORDS + word]!;
+  for (let at = 0; at < order.length; at += 1) {
+    const from = order[at]! * ID_WORDS;
+    for (let word = 0; word < ID_WORDS; word += 1) sorted[at * ID_WORDS + word] = ids[from + word]!;
   }
   return sorted;
 }

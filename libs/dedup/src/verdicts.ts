@@ -1,12 +1,12 @@
 import { ConcordError, unreachable } from "@concord/runtime";
 import type { Verdict } from "./api.ts";
 import type { JudgedPage } from "./judge-page.ts";
-import { VERDICT_PAGES_KEPT, WAITERS_MAX } from "./limits.ts";
+import { VERDICTS_KEPT, WAITERS_MAX } from "./limits.ts";
 
 export type VerdictKind = Verdict["kind"];
 
-interface SettledPage {
-  readonly judged: JudgedPage;
+/** What is kept of a page: its verdicts, not its messages. */
+interface SettledPage extends Pick<JudgedPage, "from" | "next" | "offsets" | "kinds" | "positions"> {
   readonly outputFrom: bigint;
   readonly deadLettersFrom: bigint;
 }
@@ -21,6 +21,7 @@ export class Verdicts {
   readonly #waiters = new Map<bigint, Waiter[]>();
   #waiting = 0;
   #recent: SettledPage[] = [];
+  #kept = 0;
   /** Below it everything is processed. */
   #processedTo = 0n;
   #ended: ConcordError | undefined;
@@ -43,12 +44,14 @@ export class Verdicts {
 
   /** The page is durable: its verdicts are true from now on. */
   settle(judged: JudgedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
-    const page = { judged, outputFrom, deadLettersFrom };
+    const { from, next, offsets, kinds, positions } = judged;
+    const page = { from, next, offsets, kinds, positions, outputFrom, deadLettersFrom };
     this.#recent.push(page);
-    if (this.#recent.length > VERDICT_PAGES_KEPT) this.#recent.shift();
-    this.#processedTo = judged.next;
+    this.#kept += offsets.length;
+    while (this.#kept > VERDICTS_KEPT && this.#recent.length > 1) this.#kept -= this.#recent.shift()!.offsets.length;
+    this.#processedTo = next;
     if (this.#waiting === 0) return;
-    for (const [index, offset] of judged.offsets.entries()) {
+    for (const [index, offset] of offsets.entries()) {
       for (const waiter of this.#take(offset)) waiter.resolve(verdictOf(page, index));
     }
   }
@@ -69,8 +72,8 @@ export class Verdicts {
   }
 
   #settled(offset: bigint): Promise<Verdict> {
-    const page = this.#recent.findLast(({ judged }) => offset >= judged.from && offset < judged.next);
-    const index = page === undefined ? -1 : page.judged.offsets.indexOf(offset);
+    const page = this.#recent.findLast(({ from, next }) => offset >= from && offset < next);
+    const index = page === undefined ? -1 : page.offsets.indexOf(offset);
     return page === undefined || index < 0 ? Promise.reject(outcomeUnknown(offset)) : Promise.resolve(verdictOf(page, index));
   }
 
@@ -82,9 +85,9 @@ export class Verdicts {
   }
 }
 
-function verdictOf({ judged, outputFrom, deadLettersFrom }: SettledPage, index: number): Verdict {
-  const kind = judged.kinds[index]!;
-  const position = judged.positions[index]!;
+function verdictOf({ kinds, positions, outputFrom, deadLettersFrom }: SettledPage, index: number): Verdict {
+  const kind = kinds[index]!;
+  const position = positions[index]!;
   switch (kind) {
     case "accepted":
       return { kind, offset: outputFrom + BigInt(position) };
