@@ -3,7 +3,7 @@ import { ConcordError, type Disk } from "@concord/runtime";
 import { KNOWN_FOLDERS_MAX, PIECES_PER_FOLDER } from "./limits.ts";
 import { Rounds } from "./rounds.ts";
 
-const ROOT = "pieces";
+export const ROOT = "pieces";
 const CLOSED = ".closed";
 /** A file in every epoch's folder, so that one call tells whether a closed one is there. */
 const MARK = "epoch";

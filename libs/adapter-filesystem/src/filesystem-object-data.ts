@@ -1,7 +1,10 @@
 import { corrupt } from "@concord/codec";
-import { type ObjectData, type Oid, type PieceDescription, type PieceState, type PieceWriter } from "@concord/ports";
-import { ConcordError, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
+import { parseOid, type ObjectData, type Oid, type PieceDescription, type PieceState, type PieceWriter } from "@concord/ports";
+import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
 import { EpochFolders } from "./epoch-folders.ts";
+import { PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
+import { PackedEpoch } from "./packed-epoch.ts";
+import { PackBudget, PackingWriter } from "./packing-writer.ts";
 import { inspectPiece, readPiece } from "./piece-reader.ts";
 import { FilePieceWriter } from "./piece-writer.ts";
 
@@ -10,25 +13,52 @@ export interface FilesystemOptions {
   readonly disk: Disk;
   readonly checksum: Checksum;
   readonly killPoint: (name: string) => void;
+  /** Damage and failed compactions are said here. */
+  readonly log?: Log;
+  /** Pieces up to this length are packed into segments (OGD14); at most PACK_BYTES_MAX. 0, as when absent: each is a file of its own. */
+  readonly packBytesMax?: number;
+  /** PACK_BUFFER_BYTES_MAX if absent. */
+  readonly packBufferBytesMax?: number;
+  /** SEGMENT_BYTES if absent. */
+  readonly segmentBytes?: number;
 }
 
-/** Pieces as files, one each. */
+/** Long pieces as files, one each; short ones packed into segments. What is there is read either way, whatever `packBytesMax` is now. */
 export class FilesystemObjectData implements ObjectData {
   readonly #options: FilesystemOptions;
   readonly #folders: EpochFolders;
+  readonly #packed = new Map<number, PackedEpoch>();
+  readonly #budget: PackBudget;
+  readonly #packBytesMax: number;
 
   constructor(options: FilesystemOptions) {
     this.#options = options;
+    this.#packBytesMax = options.packBytesMax ?? 0;
+    assert(this.#packBytesMax >= 0 && this.#packBytesMax <= PACK_BYTES_MAX, `packBytesMax is at most ${PACK_BYTES_MAX}`);
     this.#folders = new EpochFolders(options.disk);
+    this.#budget = new PackBudget(options.packBufferBytesMax ?? PACK_BUFFER_BYTES_MAX);
   }
 
   async create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
-    const path = await this.#folders.ready(oid);
-    const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));
-    if (file === "exists") throw new ConcordError("PIECE_EXISTS", `data piece ${oid} exists already`);
-    this.#options.killPoint("piece:created");
-    const { checksum, killPoint } = this.#options;
-    return new FilePieceWriter({ oid, description, file, checksum, killPoint, settle: () => this.#folders.settle(oid) });
+    const { epoch: number, sequence } = parseOid(oid);
+    const epoch = this.#epoch(number);
+    const begun = await epoch.begin(sequence, description);
+    if (begun === undefined) throw exists(oid);
+    try {
+      if (this.#packBytesMax > 0 && !this.#budget.isSpent) {
+        await this.#assertFree(oid);
+        const { checksum, killPoint } = this.#options;
+        const spill = (): Promise<PieceWriter> => this.#createFile(oid, description);
+        const [packBytesMax, budget] = [this.#packBytesMax, this.#budget];
+        return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, killPoint, spill });
+      }
+      const writer = await this.#createFile(oid, description);
+      epoch.giveUp(sequence);
+      return writer;
+    } catch (thrown) {
+      epoch.giveUp(sequence);
+      throw thrown;
+    }
   }
 
   async *read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array> {
@@ -42,6 +72,12 @@ export class FilesystemObjectData implements ObjectData {
   }
 
   async inspect(oid: Oid): Promise<PieceState> {
+    const { epoch: number, sequence } = parseOid(oid);
+    const epoch = this.#epoch(number);
+    const begun = epoch.begun(sequence);
+    if (begun !== undefined) return { kind: "open", description: begun.description };
+    // What others removed is seen here, and by `list`.
+    await epoch.refresh();
     const file = await this.#open(oid);
     if (file === undefined) return { kind: "absent" };
     try {
@@ -52,6 +88,8 @@ export class FilesystemObjectData implements ObjectData {
   }
 
   async remove(oid: Oid): Promise<boolean> {
+    const { epoch, sequence } = parseOid(oid);
+    if (await this.#epoch(epoch).remove(sequence)) return true;
     let removed = false;
     for (const place of this.#folders.places(oid)) removed ||= await this.#options.disk.remove(place);
     this.#options.killPoint("piece:removed");
@@ -59,25 +97,82 @@ export class FilesystemObjectData implements ObjectData {
     return removed;
   }
 
-  list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
-    return this.#folders.list(epoch, fromSequence, limit);
+  async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
+    const files = await this.#folders.list(epoch, fromSequence, limit);
+    const packed = this.#epoch(epoch);
+    await packed.refresh();
+    return [...new Set([...files, ...packed.list(fromSequence, limit)])].sort().slice(0, limit);
   }
 
   async epochs(): Promise<readonly number[]> {
     const epochs: number[] = [];
-    for (const epoch of await this.#folders.epochs()) if ((await this.list(epoch, 0, 1)).length > 0) epochs.push(epoch);
+    for (const epoch of await this.#allEpochs()) if ((await this.list(epoch, 0, 1)).length > 0) epochs.push(epoch);
     return epochs;
   }
 
-  closeEpoch(epoch: number): Promise<void> {
-    return this.#folders.close(epoch);
+  async closeEpoch(epoch: number): Promise<void> {
+    await this.#folders.close(epoch);
+    // From here on its segments are as long as they are.
+    await this.#epoch(epoch).refresh();
+  }
+
+  /** Waits for what goes on in the background with an epoch's segments. */
+  compact(epoch: number): Promise<void> {
+    return this.#epoch(epoch).compact();
+  }
+
+  async #createFile(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+    const path = await this.#folders.ready(oid);
+    const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));
+    if (file === "exists") throw exists(oid);
+    this.#options.killPoint("piece:created");
+    const { checksum, killPoint } = this.#options;
+    return new FilePieceWriter({ oid, description, file, checksum, killPoint, settle: () => this.#folders.settle(oid) });
+  }
+
+  /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */
+  async #assertFree(oid: Oid): Promise<void> {
+    const [file] = await Promise.all([this.#openFile(oid), this.#folders.assertOpen(parseOid(oid).epoch)]);
+    await file?.close();
+    if (file !== undefined) throw exists(oid);
+  }
+
+  /** Pieces that were begun in memory have no folder yet. */
+  async #allEpochs(): Promise<readonly number[]> {
+    return [...new Set([...(await this.#folders.epochs()), ...this.#packed.keys()])].sort((left, right) => left - right);
   }
 
   async #open(oid: Oid): Promise<DiskFile | undefined> {
+    const { epoch: number, sequence } = parseOid(oid);
+    const epoch = this.#epoch(number);
+    if (epoch.begun(sequence) !== undefined) return undefined;
+    if (!epoch.has(sequence)) {
+      const file = await this.#openFile(oid);
+      if (file !== undefined) return file;
+      await epoch.refresh();
+    }
+    return await epoch.open(sequence);
+  }
+
+  async #openFile(oid: Oid): Promise<DiskFile | undefined> {
     for (const place of this.#folders.places(oid)) {
       const file = await this.#options.disk.open(place);
       if (file !== undefined) return file;
     }
     return undefined;
   }
+
+  #epoch(epoch: number): PackedEpoch {
+    let packed = this.#packed.get(epoch);
+    if (packed === undefined) {
+      const { disk, checksum, killPoint, log = silentLog, segmentBytes = SEGMENT_BYTES } = this.#options;
+      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, killPoint, log, segmentBytes });
+      this.#packed.set(epoch, packed);
+    }
+    return packed;
+  }
+}
+
+function exists(oid: Oid): ConcordError {
+  return new ConcordError("PIECE_EXISTS", `data piece ${oid} exists already`);
 }

@@ -82,6 +82,12 @@ export function encodeEnd(oid: Oid, header: Uint8Array, sealed: SealedPiece, tab
 
 /** From the last bytes of a file of `fileBytes`, TRAILER_BYTES_MAX of them or all. Undefined: not sealed. CORRUPT_DATA: of a newer format. */
 export function decodeTrailer(tail: Uint8Array, fileBytes: number, checksum: Checksum): PieceTrailer | undefined {
+  const trailer = decodeEnd(tail, checksum);
+  return trailer !== undefined && pieceBytesOf(trailer) === fileBytes ? trailer : undefined;
+}
+
+/** Of a piece that ends where `tail` does and begins where the trailer says. */
+export function decodeEnd(tail: Uint8Array, checksum: Checksum): PieceTrailer | undefined {
   if (tail.length < FIXED_BYTES) return undefined;
   const reader = new ByteReader(tail.subarray(tail.length - FIXED_BYTES));
   if (reader.u32() !== TRAILER_MAGIC) return undefined;
@@ -96,8 +102,11 @@ export function decodeTrailer(tail: Uint8Array, fileBytes: number, checksum: Che
   const [blockBytes, lengthBytes, whole, tableChecksum] = [reader.u32(), Number(reader.u64()), reader.u32(), reader.u32()];
   if (description === undefined) return undefined;
   const sealed = { lengthBytes, checksum: whole };
-  const trailer = { oid: oidOf(oid.epoch, oid.sequence), description, headerBytes, blockBytes, sealed, tableChecksum };
-  return fileBytes === headerBytes + lengthBytes + endBytesOf(trailer) ? trailer : undefined;
+  return { oid: oidOf(oid.epoch, oid.sequence), description, headerBytes, blockBytes, sealed, tableChecksum };
+}
+
+export function pieceBytesOf(trailer: PieceTrailer): number {
+  return trailer.headerBytes + trailer.sealed.lengthBytes + endBytesOf(trailer);
 }
 
 export function tableBytesOf({ sealed: { lengthBytes }, blockBytes }: PieceTrailer): number {
@@ -116,14 +125,14 @@ export function decodeTable(bytes: Uint8Array, trailer: PieceTrailer, checksum: 
   return Array.from({ length: bytes.length / CHECKSUM_BYTES }, () => reader.u32());
 }
 
-function withChecksum(content: Uint8Array, checksum: Checksum): Uint8Array {
+export function withChecksum(content: Uint8Array, checksum: Checksum): Uint8Array {
   return new ByteWriter(content.length + CHECKSUM_BYTES)
     .raw(content)
     .u32(checksum(content) >>> 0)
     .finish();
 }
 
-function withoutChecksum(bytes: Uint8Array, checksum: Checksum): Uint8Array | undefined {
+export function withoutChecksum(bytes: Uint8Array, checksum: Checksum): Uint8Array | undefined {
   const content = bytes.subarray(0, bytes.length - CHECKSUM_BYTES);
   const expected = new ByteReader(bytes.subarray(content.length)).u32();
   return checksum(content) >>> 0 === expected ? content : undefined;

@@ -1,0 +1,73 @@
+import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
+import { ROOT, type PackedPlace } from "./epoch-folders.ts";
+import { SEGMENTS_MAX } from "./limits.ts";
+import { decodeBounds, encodeBounds, type Bounds } from "./needle-format.ts";
+import { segmentName, segmentOf } from "./segment-file.ts";
+
+const BOUNDS = "bounds";
+const SIZES = "sizes";
+
+/** Undefined: nobody has published them. CORRUPT_DATA. */
+export async function readBounds(disk: Disk, parent: string, checksum: Checksum): Promise<Bounds | undefined> {
+  const file = await disk.open(`${parent}/${BOUNDS}/${SIZES}`);
+  if (file === undefined) return undefined;
+  try {
+    return decodeBounds(await file.read(0, file.size), checksum);
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * How long the segments of a closed epoch are, said once: whoever was paused with a segment open may write to it still, and nobody counts
+ * that (I8). Of several who publish the first one wins, since a folder is not renamed onto one that holds a file.
+ */
+export async function publishBounds(
+  disk: Disk,
+  place: PackedPlace,
+  checksum: Checksum,
+  killPoint: (name: string) => void,
+): Promise<Bounds> {
+  // The close is durable before its bounds: an epoch that opens again after a power cut has none.
+  await disk.syncFolder(ROOT);
+  const bytes = encodeBounds(await sizesOf(disk, place), checksum);
+  const draft = await writeDraft(disk, place, bytes);
+  killPoint("segment:bounds-written");
+  const published = await disk.rename(draft, `${place.parent}/${BOUNDS}`).catch(() => false);
+  const bounds = await readBounds(disk, place.parent, checksum);
+  if (bounds === undefined) throw new ConcordError("STORE_FAILED", `the bounds in ${place.parent} cannot be published`);
+  if (!published) for (const path of [`${draft}/${SIZES}`, draft]) await disk.remove(path).catch(() => false);
+  return bounds;
+}
+
+async function sizesOf(disk: Disk, place: PackedPlace): Promise<Bounds> {
+  const sizes = new Map<number, number>();
+  for (const { name } of await disk.list(place.path)) {
+    const segment = segmentOf(name);
+    if (segment === undefined) continue;
+    const file = await disk.open(`${place.path}/${segmentName(segment)}`);
+    if (file === undefined) throw new ConcordError("STORE_FAILED", `segment ${name} in ${place.path} vanished`, { applied: "no" });
+    sizes.set(segment, file.size);
+    await file.close();
+  }
+  return sizes;
+}
+
+/** Whole and durable, in a folder of its own. */
+async function writeDraft(disk: Disk, place: PackedPlace, bytes: Uint8Array): Promise<string> {
+  for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
+    const draft = `${place.parent}/${BOUNDS}-${ordinal}`;
+    await disk.makeFolder(draft);
+    const file = await disk.create(`${draft}/${SIZES}`);
+    if (file === "exists") continue;
+    try {
+      await file.write(0, [bytes]);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await disk.syncFolder(draft);
+    return draft;
+  }
+  throw new ConcordError("STORE_FAILED", `too many drafts of bounds in ${place.parent}`);
+}

@@ -1,0 +1,178 @@
+import { oidOf } from "@concord/ports";
+import { ConcordError, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
+import { packedPlace, type EpochFolders, type PackedPlace } from "./epoch-folders.ts";
+import { SEGMENTS_MAX } from "./limits.ts";
+import { encodePrefix, NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
+import type { NeedlePlace } from "./needle-index.ts";
+import type { PackedView } from "./packed-view.ts";
+import { inspectPiece, readPiece } from "./piece-reader.ts";
+import { bytesFile, segmentName } from "./segment-file.ts";
+
+export interface CompactionParts {
+  readonly disk: Disk;
+  readonly folders: EpochFolders;
+  readonly epoch: number;
+  readonly view: PackedView;
+  readonly checksum: Checksum;
+  readonly killPoint: (name: string) => void;
+  readonly log: Log;
+  /** The segment that is being written; undefined: none. */
+  readonly current: () => number | undefined;
+}
+
+/** Where a live needle of the old segment is in the new one. */
+type Copy = readonly [sequence: number, from: NeedlePlace, to: NeedlePlace];
+
+/** Takes away segments in which more than half is dead; what lives in them is copied first (I9). */
+export class Compaction {
+  readonly #parts: CompactionParts;
+  /** Segments with a needle that is not whole: set aside. */
+  readonly #kept = new Set<number>();
+  #running: Promise<void> | undefined;
+
+  constructor(parts: CompactionParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends when nothing is left to do; never rejects. */
+  run(): Promise<void> {
+    this.#running ??= this.#run()
+      .catch((thrown: unknown) =>
+        this.#parts.log.warn("segments could not be compacted", { epoch: this.#parts.epoch, error: String(thrown) }),
+      )
+      .finally(() => (this.#running = undefined));
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { view } = this.#parts;
+    if (this.#candidates().length === 0) return;
+    if (view.place === undefined) await view.refresh();
+    const place = await this.#claim();
+    if (place === undefined) return;
+    await view.refresh();
+    if (view.place?.path !== place.path) return;
+    for (const segment of this.#candidates()) if (!(await this.#compact(place, segment))) return;
+  }
+
+  /** Whose they are: ours while the epoch is open, anybody's who claims them afterwards. */
+  #candidates(): readonly number[] {
+    const { view, current } = this.#parts;
+    const closed = view.place?.closed === true;
+    return [...view.segments].flatMap(([segment, { sizeBytes, damagedBytes }]) => {
+      const liveBytes = view.index.liveBytes(segment);
+      const mine = closed || (view.isOwn(segment) && segment !== current());
+      const worthIt = liveBytes === 0 || liveBytes * 2 < sizeBytes;
+      return mine && worthIt && damagedBytes === 0 && !this.#kept.has(segment) ? [segment] : [];
+    });
+  }
+
+  /**
+   * The right to take segments away: in the open epoch its writer's, and the close ends it. In a closed epoch the folder is renamed; whoever
+   * held the right before finds none of its paths any more. Undefined: somebody else has it now.
+   */
+  async #claim(): Promise<PackedPlace | undefined> {
+    const { disk, view, epoch, killPoint } = this.#parts;
+    const { place } = view;
+    if (place === undefined || !place.closed) return place;
+    if (place.generation + 1 >= SEGMENTS_MAX) return undefined;
+    const next = packedPlace(epoch, true, place.generation + 1);
+    if (!(await disk.rename(place.path, next.path))) return undefined;
+    killPoint("segment:claimed");
+    return next;
+  }
+
+  /** False: the right is lost. */
+  async #compact(place: PackedPlace, segment: number): Promise<boolean> {
+    const { disk, view, killPoint } = this.#parts;
+    const live = [...view.index.inSegment(segment)];
+    const made = live.length === 0 ? undefined : await this.#copyAll(place, segment, live);
+    if (made === "lost") return false;
+    if (made === "kept") return true;
+    return await view.exclusively(async () => {
+      // The copies are durable before the segment goes. Only the holder of the right finds the path.
+      if (!(await disk.remove(`${place.path}/${segmentName(segment)}`))) return false;
+      view.gone(segment);
+      if (made !== undefined) view.grown(made.target, made.sizeBytes);
+      for (const [sequence, from, to] of made?.copies ?? []) {
+        const now = view.index.get(sequence);
+        // Removed meanwhile: the copy is dead, too (I10).
+        if (now?.segment === from.segment && now.offset === from.offset) view.index.set(sequence, to);
+      }
+      killPoint("segment:dropped");
+      return true;
+    });
+  }
+
+  async #copyAll(
+    place: PackedPlace,
+    segment: number,
+    live: readonly (readonly [number, NeedlePlace])[],
+  ): Promise<"lost" | "kept" | { target: number; sizeBytes: number; copies: readonly Copy[] }> {
+    const { disk, killPoint } = this.#parts;
+    const source = await disk.open(`${place.path}/${segmentName(segment)}`);
+    if (source === undefined) return "lost";
+    const target = await this.#makeTarget(place);
+    try {
+      const copies: Copy[] = [];
+      let sizeBytes = 0;
+      for (const [sequence, from] of live) {
+        const bytes = await this.#wholePiece(source, sequence, from);
+        if (bytes === undefined) return await this.#keep(place, segment, target.number);
+        await this.#write(target.file, sizeBytes, sequence, bytes);
+        copies.push([sequence, from, { segment: target.number, offset: sizeBytes + NEEDLE_PREFIX_BYTES, lengthBytes: bytes.length }]);
+        sizeBytes += NEEDLE_PREFIX_BYTES + bytes.length;
+      }
+      killPoint("segment:compacted-copy-written");
+      await target.file.sync();
+      await disk.syncFolder(place.path);
+      killPoint("segment:compacted-copy-synced");
+      return { target: target.number, sizeBytes, copies };
+    } finally {
+      await source.close();
+      await target.file.close();
+    }
+  }
+
+  async #keep(place: PackedPlace, segment: number, target: number): Promise<"kept"> {
+    const { disk, log } = this.#parts;
+    this.#kept.add(segment);
+    log.warn("a segment stays: a piece in it is not whole", { path: `${place.path}/${segmentName(segment)}` });
+    await disk.remove(`${place.path}/${segmentName(target)}`);
+    return "kept";
+  }
+
+  /** Higher than every segment that may hold another copy; never a number that was used before. */
+  async #makeTarget(place: PackedPlace): Promise<{ number: number; file: DiskFile }> {
+    const { disk, view } = this.#parts;
+    for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
+      const number = place.closed ? place.generation * SEGMENTS_MAX + ordinal : view.newOwn();
+      const file = await disk.create(`${place.path}/${segmentName(number)}`);
+      if (file !== "exists") return { number, file };
+    }
+    throw new ConcordError("LIMIT_EXCEEDED", `${place.path} has too many segments`);
+  }
+
+  async #write(file: DiskFile, offset: number, sequence: number, bytes: Uint8Array): Promise<void> {
+    const { epoch, checksum } = this.#parts;
+    const prefix = { epoch, sequence, offset, groupOffset: 0, lengthBytes: bytes.length };
+    await file.write(offset, [encodePrefix(prefix, checksum), bytes]);
+  }
+
+  /** Undefined: it is torn or damaged; a copy would hide that. */
+  async #wholePiece(source: DiskFile, sequence: number, { offset, lengthBytes }: NeedlePlace): Promise<Uint8Array | undefined> {
+    const { epoch, checksum } = this.#parts;
+    const oid = oidOf(epoch, sequence);
+    const bytes = await source.read(offset, lengthBytes);
+    try {
+      const state = await inspectPiece(bytesFile(bytes), oid, checksum);
+      if (state.kind !== "sealed") return undefined;
+      const range = { offset: 0, lengthBytes: state.sealed.lengthBytes };
+      for await (const _ of readPiece(bytesFile(bytes), oid, range, checksum));
+      return bytes;
+    } catch (thrown) {
+      if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return undefined;
+      throw thrown;
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { oidOf, type Oid, type PieceDescription } from "@concord/ports";
+import { ConcordError, toConcordError, unreachable, type DiskFile } from "@concord/runtime";
+import { Compaction } from "./compaction.ts";
+import { REFRESH_ATTEMPTS_MAX } from "./limits.ts";
+import { PackedView, type PackedViewParts } from "./packed-view.ts";
+import { RemovalLog } from "./removal-log.ts";
+import { SegmentAppender, type Needle } from "./segment-appender.ts";
+import { needleFile, segmentName } from "./segment-file.ts";
+
+export interface PackedEpochParts extends PackedViewParts {
+  readonly segmentBytes: number;
+}
+
+/** A piece that this process has begun and that is no needle yet. */
+export interface Begun {
+  readonly description: PieceDescription;
+  /** Buffered: nothing of it is on the disk. Failed: a needle of it may be. */
+  state: { readonly kind: "buffered" } | { readonly kind: "appending"; readonly settled: Promise<unknown> } | { readonly kind: "failed" };
+}
+
+/** The packed pieces of one epoch. */
+export class PackedEpoch {
+  readonly #parts: PackedEpochParts;
+  readonly #view: PackedView;
+  readonly #appender: SegmentAppender;
+  readonly #removals: RemovalLog;
+  readonly #compaction: Compaction;
+  readonly #begun = new Map<number, Begun>();
+  #isLoaded = false;
+
+  constructor(parts: PackedEpochParts) {
+    this.#parts = parts;
+    this.#view = new PackedView(parts);
+    this.#appender = new SegmentAppender({ ...parts, view: this.#view });
+    this.#removals = new RemovalLog(parts);
+    this.#compaction = new Compaction({ ...parts, view: this.#view, current: () => this.#appender.current });
+  }
+
+  /** Takes the name, so that of two who want it one gets it; false: it is taken. `giveUp` gives it back. */
+  async begin(sequence: number, description: PieceDescription): Promise<Begun | undefined> {
+    if (!this.#isLoaded) await this.refresh();
+    if (this.#begun.has(sequence) || this.#view.index.get(sequence) !== undefined || this.#view.removed.has(sequence)) return undefined;
+    const begun: Begun = { description, state: { kind: "buffered" } };
+    this.#begun.set(sequence, begun);
+    return begun;
+  }
+
+  /** It lies elsewhere now, or nowhere. */
+  giveUp(sequence: number): void {
+    this.#begun.delete(sequence);
+  }
+
+  /** EPOCH_FENCED also when it was removed meanwhile: it does not come back. */
+  async append(begun: Begun, needle: Needle): Promise<void> {
+    const { sequence } = needle;
+    if (this.#begun.get(sequence) !== begun)
+      throw new ConcordError("EPOCH_FENCED", `data piece ${oidOf(this.#parts.epoch, sequence)} was removed`, { applied: "no" });
+    const appended = this.#appender.append(needle);
+    begun.state = { kind: "appending", settled: appended.catch(() => undefined) };
+    try {
+      await appended;
+      this.#begun.delete(sequence);
+    } catch (thrown) {
+      begun.state = { kind: "failed" };
+      // Within the bounds it is the adopter's, behind them it is nothing.
+      if (toConcordError(thrown).code === "EPOCH_FENCED") this.#begun.delete(sequence);
+      throw thrown;
+    }
+  }
+
+  begun(sequence: number): Begun | undefined {
+    return this.#begun.get(sequence);
+  }
+
+  async refresh(): Promise<void> {
+    await this.#view.refresh();
+    this.#isLoaded = true;
+  }
+
+  /** Of what is known: after `refresh` of what is there. */
+  has(sequence: number): boolean {
+    return this.#view.index.get(sequence) !== undefined;
+  }
+
+  /** Undefined: there is no needle of it. */
+  async open(sequence: number): Promise<DiskFile | undefined> {
+    for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) {
+      const [known, parent] = [this.#view.index.get(sequence), this.#view.place ?? (await this.#firstPlace())];
+      if (known === undefined || parent === undefined) return undefined;
+      const segment = await this.#parts.disk.open(`${parent.path}/${segmentName(known.segment)}`);
+      if (segment !== undefined) return needleFile(segment, known.offset, known.lengthBytes);
+      // The segments moved, or the needle to another one.
+      await this.refresh();
+    }
+    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#parts.epoch} keep moving`, { applied: "no" });
+  }
+
+  /** False: there was none, and there will be none. Durable. */
+  async remove(sequence: number): Promise<boolean> {
+    const begun = this.#begun.get(sequence);
+    if (begun !== undefined) return await this.#removeBegun(sequence, begun);
+    if (!this.has(sequence) && !this.#view.removed.has(sequence)) await this.refresh();
+    const removed = this.#view.removed.has(sequence);
+    if (!this.has(sequence) && !removed) return false;
+    // Also when it is removed already: by whom, and whether that was synced, nobody knows (I6).
+    return await this.#recordRemoval(sequence);
+  }
+
+  /** In order. */
+  list(fromSequence: number, limit: number): readonly Oid[] {
+    const listed = new Set([...this.#begun.keys()].filter((sequence) => sequence >= fromSequence));
+    let needles = 0;
+    for (const sequence of this.#view.index.sequences(fromSequence)) {
+      listed.add(sequence);
+      needles += 1;
+      if (needles === limit) break;
+    }
+    const sorted = [...listed].sort((left, right) => left - right);
+    return sorted.slice(0, limit).map((sequence) => oidOf(this.#parts.epoch, sequence));
+  }
+
+  /** Ends when no segment is left that is worth it. */
+  compact(): Promise<void> {
+    return this.#compaction.run();
+  }
+
+  async #removeBegun(sequence: number, begun: Begun): Promise<boolean> {
+    switch (begun.state.kind) {
+      case "buffered":
+        return this.#begun.delete(sequence);
+      case "appending":
+        await begun.state.settled;
+        return await this.remove(sequence);
+      case "failed":
+        // A needle may have come to the disk: it stays removed.
+        if (this.#view.place !== undefined || (await this.#parts.folders.locatePacked(this.#parts.epoch)) !== undefined)
+          await this.#recordRemoval(sequence);
+        return this.#begun.delete(sequence);
+      default:
+        return unreachable(begun.state);
+    }
+  }
+
+  async #recordRemoval(sequence: number): Promise<boolean> {
+    await this.#removals.append(sequence);
+    this.#view.removed.add(sequence);
+    const was = this.#view.index.delete(sequence);
+    void this.#compaction.run();
+    return was;
+  }
+
+  /** Our own first segments are known before anybody looked where they are. */
+  async #firstPlace(): Promise<PackedView["place"]> {
+    await this.refresh();
+    return this.#view.place;
+  }
+}

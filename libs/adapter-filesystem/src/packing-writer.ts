@@ -1,0 +1,149 @@
+import type { Oid, PieceDescription, PieceWriter, SealedPiece } from "@concord/ports";
+import { parseOid } from "@concord/ports";
+import { assert, ConcordError, toConcordError, unreachable, type Checksum } from "@concord/runtime";
+import { Digest } from "./digest.ts";
+import type { Begun, PackedEpoch } from "./packed-epoch.ts";
+import { encodeEnd, encodeHeader } from "./piece-format.ts";
+
+/** Bytes in memory of all pieces that wait to be packed. */
+export class PackBudget {
+  readonly #maxBytes: number;
+  #usedBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get isSpent(): boolean {
+    return this.#usedBytes >= this.#maxBytes;
+  }
+
+  take(bytes: number): boolean {
+    if (this.#usedBytes + bytes > this.#maxBytes) return false;
+    this.#usedBytes += bytes;
+    return true;
+  }
+
+  give(bytes: number): void {
+    this.#usedBytes -= bytes;
+    assert(this.#usedBytes >= 0, "what is given back was taken");
+  }
+}
+
+export interface PackingWriterParts {
+  readonly oid: Oid;
+  readonly description: PieceDescription;
+  readonly epoch: PackedEpoch;
+  readonly begun: Begun;
+  readonly packBytesMax: number;
+  readonly budget: PackBudget;
+  readonly checksum: Checksum;
+  readonly killPoint: (name: string) => void;
+  /** A file of its own for what gets too long. */
+  readonly spill: () => Promise<PieceWriter>;
+}
+
+type State =
+  | { readonly kind: "buffering"; readonly chunks: Uint8Array[]; bytes: number }
+  | { readonly kind: "file"; readonly writer: PieceWriter }
+  | { readonly kind: "failed" }
+  | { readonly kind: "ended" };
+
+/** Keeps a piece in memory until it is known to be short, then it becomes a needle; a longer one becomes a file. */
+export class PackingWriter implements PieceWriter {
+  readonly #parts: PackingWriterParts;
+  readonly #header: Uint8Array;
+  #state: State = { kind: "buffering", chunks: [], bytes: 0 };
+
+  constructor(parts: PackingWriterParts) {
+    this.#parts = parts;
+    this.#header = encodeHeader(parts, parts.checksum);
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    const state = this.#state;
+    switch (state.kind) {
+      case "buffering":
+        if (bytes.length === 0) return;
+        if (state.bytes + bytes.length > this.#parts.packBytesMax || !this.#parts.budget.take(bytes.length))
+          return await this.#spill(state.chunks, state.bytes, bytes);
+        state.chunks.push(bytes.slice());
+        state.bytes += bytes.length;
+        return;
+      case "file":
+        return await state.writer.write(bytes);
+      case "failed":
+        throw this.#failedBefore();
+      case "ended":
+        return assert(false, "an ended piece is written");
+      default:
+        return unreachable(state);
+    }
+  }
+
+  async seal(): Promise<SealedPiece> {
+    const state = this.#state;
+    switch (state.kind) {
+      case "buffering":
+        this.#state = { kind: "ended" };
+        return await this.#append(state.chunks, state.bytes);
+      case "file":
+        return await state.writer.seal();
+      case "failed":
+        throw this.#failedBefore();
+      case "ended":
+        assert(false, "an ended piece is sealed");
+        break;
+      default:
+        return unreachable(state);
+    }
+  }
+
+  /** What was buffered is gone; the name stays taken until it is removed. */
+  async abandon(): Promise<void> {
+    const state = this.#state;
+    if (state.kind === "file") return await state.writer.abandon();
+    if (state.kind === "buffering") this.#parts.budget.give(state.bytes);
+    this.#state = { kind: "ended" };
+  }
+
+  async #append(chunks: readonly Uint8Array[], bytes: number): Promise<SealedPiece> {
+    const { oid, epoch, begun, budget, checksum, killPoint } = this.#parts;
+    const digest = new Digest(checksum);
+    for (const chunk of chunks) digest.update(chunk);
+    const sealed = digest.finish();
+    const end = encodeEnd(oid, this.#header, sealed, digest.table, checksum);
+    const lengthBytes = this.#header.length + bytes + end.length;
+    try {
+      await epoch.append(begun, { sequence: parseOid(oid).sequence, parts: [this.#header, ...chunks, end], lengthBytes });
+    } finally {
+      budget.give(bytes);
+    }
+    killPoint("segment:sealed");
+    return sealed;
+  }
+
+  async #spill(chunks: readonly Uint8Array[], buffered: number, bytes: Uint8Array): Promise<void> {
+    const { oid, epoch, begun, budget, spill } = this.#parts;
+    this.#state = { kind: "failed" };
+    try {
+      if (epoch.begun(parseOid(oid).sequence) !== begun)
+        throw new ConcordError("EPOCH_FENCED", `data piece ${oid} was removed`, { applied: "no" });
+      const writer = await spill();
+      this.#state = { kind: "file", writer };
+      epoch.giveUp(parseOid(oid).sequence);
+      for (const chunk of chunks) await writer.write(chunk);
+      await writer.write(bytes);
+    } catch (thrown) {
+      // Nobody removes it: it is not there.
+      if (toConcordError(thrown).code === "EPOCH_FENCED") epoch.giveUp(parseOid(oid).sequence);
+      throw thrown;
+    } finally {
+      budget.give(buffered);
+    }
+  }
+
+  #failedBefore(): ConcordError {
+    return new ConcordError("STORE_FAILED", `data piece ${this.#parts.oid} failed before`, { applied: "no" });
+  }
+}

@@ -1,0 +1,85 @@
+import { ConcordError, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
+import type { EpochFolders } from "./epoch-folders.ts";
+import { REFRESH_ATTEMPTS_MAX, SEGMENTS_MAX } from "./limits.ts";
+import { encodeRemoval, REMOVAL_BYTES } from "./needle-format.ts";
+import { Rounds } from "./rounds.ts";
+import { removalsName } from "./segment-file.ts";
+
+export interface RemovalLogParts {
+  readonly disk: Disk;
+  readonly folders: EpochFolders;
+  readonly epoch: number;
+  readonly checksum: Checksum;
+  readonly killPoint: (name: string) => void;
+}
+
+/** Removals of one epoch's needles by this process: a file that nobody else writes, beside the segments. It moves with them. */
+export class RemovalLog {
+  readonly #parts: RemovalLogParts;
+  readonly #groups = new Rounds(() => this.#appendGroup());
+  #waiting: number[] = [];
+  #file: DiskFile | undefined;
+  #end = 0;
+
+  constructor(parts: RemovalLogParts) {
+    this.#parts = parts;
+  }
+
+  /** Durable. */
+  append(sequence: number): Promise<void> {
+    this.#waiting.push(sequence);
+    return this.#groups.join();
+  }
+
+  async #appendGroup(): Promise<void> {
+    const { epoch, checksum, killPoint } = this.#parts;
+    const group = this.#waiting;
+    this.#waiting = [];
+    const file = (this.#file ??= await this.#make());
+    const records = group.map((sequence) => encodeRemoval(epoch, sequence, checksum));
+    try {
+      await file.write(this.#end, records);
+      killPoint("segment:removal-appended");
+      await file.sync();
+    } catch (thrown) {
+      // As for a segment: never written or synced again (I5).
+      this.#file = undefined;
+      await file.close().catch(() => undefined);
+      throw thrown;
+    }
+    this.#end += records.length * REMOVAL_BYTES;
+    killPoint("segment:removal-synced");
+  }
+
+  /** Its name is durable before the first record. The folder may move meanwhile. */
+  async #make(): Promise<DiskFile> {
+    for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) {
+      const place = await this.#parts.folders.locatePacked(this.#parts.epoch);
+      if (place === undefined) break;
+      const file = await this.#makeIn(place.path).catch(async (thrown: unknown) => {
+        if ((await this.#parts.folders.locatePacked(this.#parts.epoch))?.path === place.path) throw thrown;
+        return undefined;
+      });
+      if (file === undefined) continue;
+      this.#end = 0;
+      return file;
+    }
+    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#parts.epoch} keep moving`, { applied: "no" });
+  }
+
+  async #makeIn(folder: string): Promise<DiskFile> {
+    const { disk, folders } = this.#parts;
+    for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
+      const file = await disk.create(`${folder}/${removalsName(ordinal)}`);
+      if (file === "exists") continue;
+      try {
+        await folders.sync(folder);
+        return file;
+      } catch (thrown) {
+        await file.close();
+        throw thrown;
+      }
+    }
+    throw new ConcordError("LIMIT_EXCEEDED", `${folder} has ${SEGMENTS_MAX} files of removals`);
+  }
+}
