@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { silentMetrics } from "@concord/runtime";
-import { S3Error } from "@concord/s3";
+import type { ObjectStore } from "@concord/objects";
+import { silentLog, silentMetrics } from "@concord/runtime";
+import { fieldsOf, S3Error } from "@concord/s3";
+import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import { UploadBudget } from "./budget.ts";
+import type { S3Call } from "./call.ts";
+import { copyObject } from "./copy-object.ts";
+import { uploadPartCopy } from "./upload-part-copy.ts";
 
 const budget = (uploadsMax: number, bytesMax: number): UploadBudget => new UploadBudget({ uploadsMax, bytesMax, metrics: silentMetrics });
 const isSlowDown = (thrown: unknown): boolean => thrown instanceof S3Error && thrown.code === "SlowDown";
@@ -41,3 +46,41 @@ test("budget: a long body counts as the share of one upload, a short one as what
   long.release();
   await long.done;
 });
+
+for (const [name, operation, query] of [
+  ["CopyObject", copyObject, []],
+  [
+    "UploadPartCopy",
+    uploadPartCopy,
+    [
+      ["partNumber", "1"],
+      ["uploadId", guidToText(1n)],
+    ],
+  ],
+] as const) {
+  test(`budget: used up: ${name} is told to slow down before a byte of its source is read`, async () => {
+    const room = budget(1, UPLOAD_SHARE_BYTES);
+    const begun = (): never => assert.fail("the copy began");
+    const store = {
+      headBucket: () => Promise.resolve({ name: "photos", tenant: "ann", region: "r", createdMs: 0 }),
+      listParts: () => Promise.resolve({ parts: [], next: undefined, initiatedMs: 0, checksum: undefined }),
+      copyObject: begun,
+      copyPart: begun,
+    } as unknown as ObjectStore;
+    const headers = fieldsOf([["x-amz-copy-source", "/photos/a"]]);
+    const call = {
+      requestId: "",
+      request: {},
+      bucket: "photos",
+      key: "b",
+      query: fieldsOf(query),
+      headers,
+      tenant: "ann",
+    } as unknown as S3Call;
+    const rooms = { store, log: silentLog, metrics: silentMetrics, budget: room, region: "r", partBytesMax: 1, scheme: "http" } as const;
+    const { done, release } = held(room, 1);
+    await assert.rejects(operation(call, rooms), isSlowDown);
+    release();
+    await done;
+  });
+}

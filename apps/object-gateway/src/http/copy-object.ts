@@ -18,5 +18,6 @@ export const copyObject: Operation = async (call, rooms) => {
   const precondition = readPrecondition(headers);
   const asked = readUploadChecksum(headers)?.algorithm;
   const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
-  return xml(copyObjectXml(await copying(rooms.store.copyObject({ source, bucket, key, attributes, tags, precondition, digest }))));
+  const copy = { source, bucket, key, attributes, tags, precondition, digest };
+  return xml(copyObjectXml(await copying(rooms, () => rooms.store.copyObject(copy))));
 };

@@ -2,6 +2,7 @@
 import type { CopySource } from "@concord/objects";
 import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";
+import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Rooms, S3Call } from "./call.ts";
 import { checkBucketName } from "./names.ts";
 import { checkOwner } from "./owners.ts";
@@ -15,10 +16,13 @@ export async function copySourceOf(call: S3Call, rooms: Rooms): Promise<CopySour
   return source;
 }
 
-/** A copy answers every condition of its source that does not hold with 412, also the ones a GET answers with 304. */
-export async function copying<Result>(action: Promise<Result>): Promise<Result> {
+/**
+ * Runs a copy when there is room for another upload: it holds bytes as one does. It answers every condition of its source that does not hold
+ * with 412, also the ones a GET answers with 304.
+ */
+export async function copying<Result>({ budget }: Rooms, action: () => Promise<Result>): Promise<Result> {
   try {
-    return await action;
+    return await budget.during(UPLOAD_SHARE_BYTES, action);
   } catch (thrown) {
     if (thrown instanceof ConcordError && thrown.code === "NOT_MODIFIED")
       throw new S3Error("PreconditionFailed", undefined, { cause: thrown });

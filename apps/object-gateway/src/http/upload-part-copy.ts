@@ -11,5 +11,6 @@ export const uploadPartCopy: Operation = async (call, rooms) => {
   const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
   const source = await copySourceOf(call, rooms);
   const algorithm = await uploadAlgorithm(rooms.store, part);
-  return xml(copyPartXml(await copying(rooms.store.copyPart({ ...part, source, digest: () => copyDigest(algorithm) }))));
+  const copy = { ...part, source, digest: () => copyDigest(algorithm) };
+  return xml(copyPartXml(await copying(rooms, () => rooms.store.copyPart(copy))));
 };
