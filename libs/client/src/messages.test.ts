@@ -77,6 +77,16 @@ test("ingest: an earlier try may have got there: the last error says so", async 
   assert.deepEqual([error.code, error.applied], ["STARTING", "unknown"]);
 });
 
+test("ingest: the first call of several got there, the next one is refused: nobody is told that nothing was applied", async () => {
+  const { cluster, db } = await connected();
+  const messages = Array.from({ length: INGEST_MESSAGES_MAX + 1 }, (_, at) => ({ id: `m${at}`, value: "v" }));
+  cluster.intercept("ingest", (_, next) => next());
+  cluster.fail("ingest", "MALFORMED_REQUEST");
+  const error = await failure(cluster.clock.until(db.messages.ingest(messages)));
+  assert.deepEqual([error.code, error.applied], ["MALFORMED_REQUEST", "unknown"]);
+  assert.equal(cluster.published.length, INGEST_MESSAGES_MAX);
+});
+
 test("ingest: what is wrong stays wrong: one try", async () => {
   const { cluster, db } = await connected();
   cluster.fail("ingest", "MALFORMED_REQUEST");

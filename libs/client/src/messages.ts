@@ -75,7 +75,9 @@ export class WorkerMessages implements Messages {
     const acknowledge = options.acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     const results: IngestedMessage[] = [];
     for (const part of partsOf(messages.map((message) => this.#wireMessage(message)))) {
-      const answer = await this.#untilDecided<{ results: readonly WireResult[] }>({ messages: part, acknowledge }, deadlineAtMs);
+      const request = { messages: part, acknowledge };
+      const mayBeApplied = results.length > 0;
+      const answer = await this.#untilDecided<{ results: readonly WireResult[] }>(request, deadlineAtMs, mayBeApplied);
       results.push(...answer.results.map(resultOf));
     }
     return results;
@@ -139,10 +141,10 @@ export class WorkerMessages implements Messages {
     return { messages: page.messages.map(storedMessage), next: page.nextOffset };
   }
 
-  /** The same request again after every failure that a repetition can mend; what it may have done is told with the last one. */
-  async #untilDecided<Answer extends object>(request: object, deadlineAtMs: number): Promise<Answer> {
+  /** The same request again after every failure that a repetition can mend; what it, or a part before it, may have done is told with the last one. */
+  async #untilDecided<Answer extends object>(request: object, deadlineAtMs: number, isPartApplied: boolean): Promise<Answer> {
     const { clock } = this.#options;
-    let mayBeApplied = false;
+    let mayBeApplied = isPartApplied;
     for (let tries = 1; ; tries += 1) {
       try {
         return await this.#call<Answer>(INGEST, "ingest", request, deadlineAtMs);
