@@ -90,16 +90,23 @@ export async function setBucketTags(context: ObjectStoreContext, bucket: string,
 export async function settleBuckets(context: ObjectStoreContext): Promise<number> {
   let settled = 0;
   for await (const found of scanBuckets(context)) {
-    if (found.row.state === "making") {
-      const { name: bucket, tenant, region } = found.row;
-      await makeBucket(context, { bucket, tenant, region }, found);
-      settled += 1;
-    } else if (found.row.state === "removing") {
-      await removeBucket(context, found);
-      settled += 1;
-    }
+    if (!isUnsettled(found.row)) continue;
+    await settleBucket(context, found);
+    settled += 1;
   }
   return settled;
+}
+
+/** Until somebody goes on with it, nothing can be written to such a bucket. */
+export function isUnsettled({ state }: BucketRow): boolean {
+  return state === "making" || state === "removing";
+}
+
+/** Goes on with a making or a removal, whoever began it: that one finds itself overtaken (I8). */
+export async function settleBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
+  const { name: bucket, tenant, region, state } = found.row;
+  if (state === "making") await makeBucket(context, { bucket, tenant, region }, found);
+  if (state === "removing") await removeBucket(context, found);
 }
 
 /** For garbage collection: the row of a removed bucket goes when nothing is left of it. True: it went. */

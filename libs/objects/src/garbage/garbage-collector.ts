@@ -1,14 +1,14 @@
-import type { MetadataRow, MetadataWrite } from "@concord/ports";
+import { sameVersion, type MetadataRow, type MetadataWrite, type RowVersion } from "@concord/ports";
 import { sleep, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
-import { forgetBucket } from "../buckets.ts";
+import { forgetBucket, isUnsettled, settleBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { BucketRow } from "../rows.ts";
 import type { Versioned } from "../shard-view.ts";
 import { collectRow } from "./collect-row.ts";
-import { COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
+import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
 
 export interface GarbageReport {
   /** Garbage rows that were dealt with. */
@@ -44,6 +44,8 @@ export class GarbageCollector {
   readonly #context: ObjectStoreContext;
   readonly #intervalMs: number;
   readonly #stopping = new AbortController();
+  /** Buckets that were being made or removed when they were last looked at. */
+  readonly #unsettled = new Map<string, { readonly version: RowVersion; readonly sinceMs: number }>();
   #loop: Promise<void> | undefined;
   #running: Promise<GarbageReport> | undefined;
 
@@ -113,11 +115,31 @@ export class GarbageCollector {
     yield { partition: SYSTEM_PARTITION, removed: undefined };
     for await (const bucket of scanBuckets(this.#context)) {
       const { name, shards, state } = bucket.row;
+      if (this.#isStuck(bucket)) await this.#settle(bucket);
       for (let shard = 0; shard < shards; shard += 1) {
         const isLast = shard === shards - 1;
         yield { partition: bucketPartition(name, shard), removed: isLast && state === "removed" ? bucket : undefined };
       }
     }
+  }
+
+  /** Its making or removal ended in a request whose store did not answer, or in another gateway that is gone. */
+  #isStuck({ row, version }: Versioned<BucketRow>): boolean {
+    if (!isUnsettled(row)) {
+      this.#unsettled.delete(row.name);
+      return false;
+    }
+    const nowMs = this.#context.clock.monotonicMs();
+    const seen = this.#unsettled.get(row.name);
+    if (seen !== undefined && sameVersion(seen.version, version)) return nowMs - seen.sinceMs >= BUCKET_STUCK_AFTER_MS;
+    this.#unsettled.set(row.name, { version, sinceMs: nowMs });
+    return false;
+  }
+
+  async #settle(bucket: Versioned<BucketRow>): Promise<void> {
+    await settleBucket(this.#context, bucket).catch((thrown: unknown) => {
+      this.#context.log.warn("a bucket is not settled yet", { bucket: bucket.row.name, reason: toConcordError(thrown).message });
+    });
   }
 
   /** In the order of their due times, a batch at a time; rows that fail are passed over and stay. */

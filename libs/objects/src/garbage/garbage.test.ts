@@ -11,6 +11,7 @@ import {
   abort,
   begin,
   bytes,
+  codeOf,
   complete,
   faults,
   get,
@@ -21,10 +22,11 @@ import {
   remove,
   restart,
   turns,
+  World,
   type Gateway,
 } from "../test/gateway.ts";
-import { collect } from "../test/room.ts";
-import { GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, PARTS_PER_COMMIT_MAX } from "./limits.ts";
+import { bodyOf, collect, NO_ATTRIBUTES } from "../test/room.ts";
+import { BUCKET_STUCK_AFTER_MS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, PARTS_PER_COMMIT_MAX } from "./limits.ts";
 
 const PARTITION = "photos/0";
 const GRACE_MS = OBJECT_LIMITS.garbageGraceMs;
@@ -275,3 +277,34 @@ test("run ahead: tells what is pending; 0 keeps to the grace", async () => {
   const report = await gateway.collector.runAhead(GRACE_MS);
   assert.deepEqual([report.pieces, report.bytes, report.pending], [1, 24, 0]);
 });
+
+for (const [what, point, act] of [
+  ["removal", "bucket:after-close", (gateway: Gateway) => gateway.store.deleteBucket("photos")],
+  ["making", "bucket:after-making", (gateway: Gateway) => gateway.store.createBucket({ bucket: "films", tenant: "t", region: "r" })],
+] as const) {
+  test(`collector: the ${what} of a bucket broke off in a gateway that lives: left alone below the time, gone on with at it`, async () => {
+    let broken = true;
+    const killPoint = (name: string): void => {
+      if (broken && name === point) throw new ConcordError("STORE_FAILED", "no answer", { applied: "unknown" });
+    };
+    const world = new World();
+    const gateway = await openGateway(world, { killPoint });
+    broken = false;
+    await gateway.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
+    await put(gateway, "k", "v");
+    broken = true;
+    assert.equal(await codeOf(act(gateway)), "STORE_FAILED");
+    broken = false;
+    const bucket = what === "making" ? "films" : "photos";
+    const request = { bucket, key: "l", attributes: NO_ATTRIBUTES, precondition: {} };
+    const write = () => codeOf(gateway.store.putObject({ ...request, body: bodyOf("w") }));
+    await gateway.collector.runOnce();
+    await world.clock.advance(BUCKET_STUCK_AFTER_MS - 1);
+    await gateway.collector.runOnce();
+    assert.notEqual(await write(), "done");
+    await world.clock.advance(1);
+    await gateway.collector.runOnce();
+    assert.equal(await write(), "done");
+    assert.equal(await get(gateway, "k"), "v");
+  });
+}

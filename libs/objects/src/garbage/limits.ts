@@ -8,3 +8,5 @@ export const PARTS_PER_COMMIT_MAX = 200;
 export const GARBAGE_INTERVAL_MS = 60_000;
 /** Rows read at a time when they are only counted. */
 export const COUNT_PAGE_ROWS = 1000;
+/** A bucket that was being made or removed for so long, by this gateway's own clock, is gone on with. */
+export const BUCKET_STUCK_AFTER_MS = 120_000;
