@@ -34,6 +34,15 @@ export type Fault =
       readonly skip: number;
       readonly mode: CrashMode;
     }
+  /** Pauses the node at the `skip + 1`th pass of the point. What its code sends in that same turn still goes out. */
+  | {
+      readonly kind: "pause-at-point";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly node: string;
+      readonly point: string;
+      readonly skip: number;
+    }
   | { readonly kind: "pause"; readonly atMs: number; readonly forMs: number; readonly node: string }
   /** A new process takes the node's address while the old one is frozen; the old one wakes after `forMs` and lives `zombieMs` on. */
   | { readonly kind: "replace"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly zombieMs: number }
@@ -44,6 +53,7 @@ export type Fault =
 
 export type FaultKind = Fault["kind"];
 
+/** All but `pause-at-point`, which a scenario asks for. */
 export const FAULT_KINDS: readonly FaultKind[] = [
   "partition",
   "drop",
@@ -72,6 +82,8 @@ export interface FaultTargets {
   readonly replaceable: readonly string[];
   /** Kill points by name, for aimed crashes. */
   readonly points: readonly string[];
+  /** Those of them at which a process may stand still. */
+  readonly pausePoints?: readonly string[];
 }
 
 export interface FaultPlanOptions {
@@ -118,6 +130,8 @@ function isPossible(kind: FaultKind, targets: FaultTargets): boolean {
     case "pause":
     case "clock-step":
       return targets.servers.length > 0;
+    case "pause-at-point":
+      return (targets.pausePoints ?? []).length > 0;
     case "replace":
       return targets.replaceable.length > 0;
     case "sync-failure":
@@ -149,6 +163,10 @@ function drawFault(random: SeededRandom, kind: FaultKind, atMs: number, targets:
     case "crash-at-point": {
       const point = targets.points.length > 0 && random.chance(0.8) ? random.pick(targets.points) : undefined;
       return { kind, atMs, forMs, node: random.pick(targets.servers), point, skip: random.pick([0, 0, 1, 3, 10]), mode };
+    }
+    case "pause-at-point": {
+      const point = random.pick(targets.pausePoints ?? []);
+      return { kind, atMs, forMs, node: random.pick(targets.servers), point, skip: random.pick([0, 0, 1, 3]) };
     }
     case "pause":
       return { kind, atMs, forMs, node: random.pick(targets.servers) };

@@ -32,6 +32,9 @@ export function injectFault(world: World, fault: Fault): void {
     case "crash-at-point":
       world.armKillPoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
       return;
+    case "pause-at-point":
+      world.armKillPoint(fault.node, fault.point, "pause", fault.forMs, fault.skip);
+      return;
     case "pause":
       world.pause(fault.node);
       later(fault.forMs, () => world.resume(fault.node));

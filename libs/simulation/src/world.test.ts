@@ -175,6 +175,23 @@ test("kill point: armed by name: the node dies exactly there and comes back", as
   assert.deepEqual(world.violations, []);
 });
 
+test("kill point: armed to pause: the node stands still there, what comes meanwhile waits, then it goes on", async () => {
+  const world = new World(4);
+  world.node("s1", toyStore("s1:1"));
+  const { env } = await world.complete(clientOf(world, "c"), 100);
+  const channel = env.transport.connect("s1:1");
+  await world.advance(10);
+  world.armKillPoint("s1", "toy:before-write", "pause", 300);
+  const put = channel.unary(PUT, { key: "a", value: "1" }, { timeoutMs: 2_000 });
+  await world.advance(100);
+  const get = channel.unary(GET, { key: "a" }, { timeoutMs: 2_000 });
+  const before = world.nowMs;
+  await world.complete(put, 2_000);
+  assert.ok(world.nowMs - before > 150);
+  assert.deepEqual(await world.complete(get, 1_000), { value: "1" });
+  assert.equal(world.counters.get("paused-at:toy:before-write"), 1);
+});
+
 test("clock step: wall time jumps: monotonic time and timers do not", async () => {
   const world = new World(5);
   const { env } = await world.complete(clientOf(world, "c"), 100);

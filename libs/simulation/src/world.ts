@@ -80,7 +80,7 @@ interface SharedDisk {
 interface ArmedPoint {
   readonly node: string;
   readonly point: string | undefined;
-  readonly mode: CrashMode;
+  readonly mode: CrashMode | "pause";
   readonly forMs: number;
   left: number;
 }
@@ -310,8 +310,8 @@ export class World {
     return this.disk(name).files.directly();
   }
 
-  /** Crashes the node when its code passes the point for the `skip + 1`th time from now. */
-  armKillPoint(node: string, point: string | undefined, mode: CrashMode, forMs: number, skip = 0): void {
+  /** Crashes or pauses the node when its code passes the point for the `skip + 1`th time from now. */
+  armKillPoint(node: string, point: string | undefined, mode: CrashMode | "pause", forMs: number, skip = 0): void {
     this.#armed.push({ node, point, mode, forMs, left: skip });
   }
 
@@ -467,6 +467,12 @@ export class World {
     armed.left -= 1;
     if (armed.left >= 0 || this.#node(armed.node).current !== incarnation) return;
     this.#armed.splice(index, 1);
+    if (armed.mode === "pause") {
+      this.count(`paused-at:${point}`);
+      this.pause(armed.node);
+      this.#scheduler.after(armed.forMs * 1000, () => this.resume(armed.node));
+      return;
+    }
     this.#note(`kill point ${point} takes ${incarnation.name}`);
     this.count(`crashed-at:${point}`);
     this.crash(armed.node, armed.mode);
