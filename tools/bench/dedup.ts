@@ -22,6 +22,8 @@ const TURNS = 1.5;
 const DUPLICATES = 0.006;
 const VALUE_BYTES = 100;
 const PAGE = { messages: 1000, bytes: 8 * MIB };
+/** All input is there before the clock starts. */
+const INPUT_BYTES_MAX = 64 * 1024 * MIB;
 const APPENDS_IN_FLIGHT = 8;
 const PROGRESS_MS = 5000;
 
@@ -64,6 +66,7 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
     folder: "log",
     partitions: 1,
     retention: { outputBytes: 64 * MIB },
+    limits: { inputBytes: INPUT_BYTES_MAX },
   });
   const stores = countingStores(join(root, "window"));
   const window: WindowOptions = { layout, idsPerRun: Math.ceil(ids / RUNS), runsMax: RUNS, windowMs: 0 };
@@ -101,7 +104,7 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
   }
 }
 
-/** All input is there before the clock starts: what is measured is the worker. */
+/** What is measured is the worker, not its producers. */
 async function appendAll(log: MessageLog, messages: number, layout: string): Promise<void> {
   let sent = 0;
   let saidMs = nodeClock.monotonicMs();
