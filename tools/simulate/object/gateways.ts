@@ -17,6 +17,18 @@ const ADMIN = loadService("concord.object.v1.ObjectAdminService");
 const ADMIN_TIMEOUT_MS = 20_000;
 /** Parts of a multipart upload in the simulation: small, so that there can be several. */
 export const PART_BYTES_MIN = 18_000;
+/** Where a gateway stands still while another recovers its epoch and collects garbage; each is followed by a wait for a disk or a client. */
+const PAUSE_POINTS: readonly string[] = [
+  "object:before-create",
+  "object:after-create",
+  "object:before-seal",
+  "object:before-seal",
+  "piece:written",
+  "gateway:before-answer",
+  "gateway:before-answer",
+];
+/** With garbage collected at work a request is shorter than the grace, whatever clocks say. */
+const SHORT_REQUEST_MS = 1_000;
 /** Later than a gateway waits for the decision of a commit in doubt. */
 const LATE_MS_MAX = 2_500;
 /** Longer than any clock can be wrong. */
@@ -121,8 +133,8 @@ export class Gateways {
     const servers = [...names, ...names, ...behind];
     const disks = rows === "transactions" ? [...names, ...PROXIES] : [...names, ...behind];
     return {
-      targets: { all: [...names, ...behind, ...clients], zones: [], servers, disks, replaceable: [], points },
-      kinds: FAULT_KINDS.filter((kind) => !collects || kind !== "clock-step"),
+      targets: { all: [...names, ...behind, ...clients], zones: [], servers, disks, replaceable: [], points, pausePoints: PAUSE_POINTS },
+      kinds: [...FAULT_KINDS, "pause-at-point" as const].filter((kind) => !collects || kind !== "clock-step"),
     };
   }
 
@@ -180,7 +192,7 @@ export class Gateways {
       metadata: rows === "transactions" ? "transactions" : "local",
       coordinators: rows === "transactions" ? this.#cluster.coordinatorAddresses : [],
       gcGraceMs: graceMs,
-      longestRequestMs: Math.min(graceMs, 30_000),
+      longestRequestMs: collects ? SHORT_REQUEST_MS : 30_000,
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,
