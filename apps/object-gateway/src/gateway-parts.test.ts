@@ -71,3 +71,27 @@ test("[OGD8] the journal's disk fails for good: the gateway says so, once", asyn
   assert.equal(stores.failures.length, 1);
   await gateway.stop();
 });
+
+test("the journal is switched to another mode, or off, after a crash: what it left is decided all the same", async () => {
+  const modes = ["reservation", "per-transaction", "per-transaction-basic", "off"] as const;
+  for (const before of modes.slice(0, 3)) {
+    for (const after of modes) {
+      const stores = new Stores();
+      const gateway = await stores.open(before);
+      const left = await gateway.journal.begin(piece("left"));
+      await (await stores.data.create(left.oid, piece("left"))).seal();
+      stores.disk.crash();
+      const again = await stores.open(after);
+      const { epochs, transactions } = await again.recovery.runOnce();
+      const collected = epochs.reduce((sum, epoch) => sum + epoch.collected, transactions?.collected ?? 0);
+      assert.equal(collected, 1, `${before} to ${after}`);
+      await again.stop();
+    }
+  }
+});
+
+test("the journal was never on: nothing of it is on the disk", async () => {
+  const stores = new Stores();
+  await (await stores.open("off")).stop();
+  assert.deepEqual(await stores.disk.list("journal"), []);
+});

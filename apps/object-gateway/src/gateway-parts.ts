@@ -117,7 +117,8 @@ async function openRecords(
   { config, environment, disk, onFailed }: StoreOptions,
   snapshot: () => Uint8Array,
 ): Promise<Journal | undefined> {
-  if (config.journal === "off") return undefined;
+  // Switched off, it may still hold what an earlier process left.
+  if (config.journal === "off" && (await disk.list(JOURNAL_FOLDER)).length === 0) return undefined;
   const { checksum, random, log, metrics, killPoint } = environment;
   const onStopped = (cause: unknown): void => onFailed(toConcordError(cause));
   const failing = { onSyncFailed: snapshot, onStopped };
