@@ -5,7 +5,7 @@ import { MemoryMessageLog } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { OPEN_ATTEMPTS_MAX, SEEN_IDS_MAX, WAITERS_MAX } from "./limits.ts";
 import { partitionOfId } from "./murmur2.ts";
-import { ID_HEADER, ORIGIN_HEADER, readOrigin } from "./origin.ts";
+import { ID_HEADER, ORIGIN_HEADER, readOrigin, readStoredOrigin } from "./origin.ts";
 import { all, fixture, Life, message, OPTIONS, outputValues, processed, textOf, until, utf8 } from "./test/fixture.ts";
 import { windowMemoryBytes } from "./worker-options.ts";
 
@@ -343,6 +343,27 @@ test("[DDD4] fenced: another owner acknowledged just as far: what it made of the
   await log.append(0, [message("a")]);
   await other.publish({ output: [], deadLetters: [], rerouted: [], acknowledgedInput: 1n });
   await assert.rejects(worker.whenProcessed(0n), { code: "OUTCOME_UNKNOWN", applied: "unknown" });
+  await worker.stop();
+});
+
+test("[DD8] the clock steps back: times of what is published do not", async () => {
+  const { log, clock, worker } = fixture();
+  await worker.start();
+  for (const [id, stepMs] of [
+    ["a", 0],
+    ["b", -60_000],
+    ["c", 120_000],
+  ] as const) {
+    clock.now += stepMs;
+    await log.append(0, [message(id)]);
+    await processed({ worker });
+  }
+  const times = (await all(log, "output")).map((each) => readStoredOrigin(each)!.publishedMs);
+  assert.deepEqual(
+    times,
+    times.toSorted((a, b) => a - b),
+  );
+  assert.ok(times[2]! - times[0]! >= 60_000);
   await worker.stop();
 });
 
