@@ -16,6 +16,7 @@ export interface PartitionsOptions {
 export class Partitions {
   readonly #options: PartitionsOptions;
   #timer: Timer | undefined;
+  #isStopped = false;
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
@@ -75,6 +76,7 @@ export class Partitions {
 
   /** After the batches in flight. Never rejects. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#timer?.cancel();
     const { workers, log } = this.#options;
     const stopped = await Promise.allSettled(workers.map((worker) => worker.stop()));
@@ -108,6 +110,7 @@ export class Partitions {
     } catch (thrown) {
       log.warn("statistics can not be read", { reason: String(thrown) });
     }
-    this.#timer = clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());
+    // Read while it was stopped: nobody would cancel a timer that is set now.
+    if (!this.#isStopped) this.#timer = clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());
   }
 }
