@@ -1,6 +1,8 @@
-import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
+import type { ByteRange, FoundObject, ObjectStore } from "@concord/objects";
+import { ConcordError } from "@concord/runtime";
+import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
 import type { Operation } from "./call.ts";
-import { contentRange, partsCountHeaders, readPart, wholeChecksumHeaders } from "./object-parts.ts";
+import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 import { counting } from "./uploads.ts";
 
@@ -8,10 +10,13 @@ import { counting } from "./uploads.ts";
 export const getObject: Operation = async (call, { store, metrics }) => {
   const { bucket, key, headers } = call;
   const part = readPart(call);
-  const range = readRange(headers);
-  if (part !== undefined && range !== undefined)
+  const asked = readRange(headers);
+  if (part !== undefined && asked !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
-  const found = await store.getObject({ bucket, key, range, part, precondition: readPrecondition(headers) });
+  const request = { bucket, key, part, precondition: readPrecondition(headers) };
+  const { found, range } = await (asked !== undefined && headers.has("if-range")
+    ? ifUnchanged(headers, store, request, asked)
+    : store.getObject({ ...request, range: asked }).then((all) => ({ found: all, range: asked })));
   const isWhole = range === undefined && part === undefined;
   return {
     status: isWhole ? 200 : 206,
@@ -24,3 +29,23 @@ export const getObject: Operation = async (call, { store, metrics }) => {
     body: counting(found.bytes, (bytes) => metrics.count("s3_sent_bytes_total", bytes)),
   };
 };
+
+type GetRequest = Parameters<ObjectStore["getObject"]>[0];
+
+/** The range for a client that has the beginning of this very object; for others the whole: never pieces of two objects (RFC 9110, 13.1.5). */
+async function ifUnchanged(
+  headers: Fields,
+  store: ObjectStore,
+  request: Omit<GetRequest, "range">,
+  range: ByteRange,
+): Promise<{ readonly found: FoundObject; readonly range: ByteRange | undefined }> {
+  const whole = await store.getObject({ ...request, range: undefined });
+  if (!rangeHolds(headers, whole.object)) return { found: whole, range: undefined };
+  try {
+    return { found: await store.getObject({ ...request, range, precondition: { ifMatch: [whole.object.etag] } }), range };
+  } catch (thrown) {
+    const isGone = thrown instanceof ConcordError && (thrown.code === "PRECONDITION_FAILED" || thrown.code === "OBJECT_UNKNOWN");
+    if (isGone) return { found: whole, range: undefined };
+    throw thrown;
+  }
+}

@@ -1,6 +1,6 @@
 import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
 import type { Operation } from "./call.ts";
-import { contentRange, partsCountHeaders, partSpan, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
+import { contentRange, partsCountHeaders, partSpan, rangeHolds, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 
 /** What GET would say, without the bytes. */
@@ -11,7 +11,8 @@ export const headObject: Operation = async (call, { store }) => {
   if (part !== undefined && range !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
   const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers) });
-  const span = part === undefined ? range && rangeSpan(range, object.sizeBytes) : partSpan(object, part);
+  const isRange = range !== undefined && rangeHolds(headers, object);
+  const span = part === undefined ? (isRange ? rangeSpan(range, object.sizeBytes) : undefined) : partSpan(object, part);
   return {
     status: span === undefined ? 200 : 206,
     headers: [

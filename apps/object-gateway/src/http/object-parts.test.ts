@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StoredObject } from "@concord/objects";
+import type { ObjectStore, StoredObject } from "@concord/objects";
+import { ConcordError, silentMetrics, type HttpResponse } from "@concord/runtime";
+import { fieldsOf, formatHttpDate } from "@concord/s3";
+import type { Rooms, S3Call } from "./call.ts";
+import { getObject } from "./get-object.ts";
+import { headObject } from "./head-object.ts";
 import { partSpan } from "./object-parts.ts";
 
 const ofParts = (...parts: readonly (readonly [number: number, lengthBytes: number])[]): StoredObject => ({
@@ -19,4 +24,44 @@ test("head of a part: parts 1, 3 and 7: the span GET has, by the part's own numb
   assert.deepEqual(partSpan(object, 3), { offset: 10, lengthBytes: 20 });
   assert.deepEqual(partSpan(object, 7), { offset: 30, lengthBytes: 5 });
   for (const number of [2, 4, 8]) assert.throws(() => partSpan(object, number), { code: "InvalidRange" });
+});
+
+const MODIFIED_MS = Date.UTC(2026, 0, 1);
+const now = { ...ofParts([1, 10]), etag: "aa", modifiedMs: MODIFIED_MS + 123 };
+
+/** Answers of a store with that object; a get with a range finds `then`. */
+async function ask(operation: typeof getObject, ifRange: string, then: StoredObject = now): Promise<HttpResponse> {
+  const store = {
+    headObject: () => Promise.resolve(now),
+    getObject: ({ range, precondition }: { range?: object; precondition: { ifMatch?: string[] } }) => {
+      const object = range === undefined ? now : then;
+      const isOther = precondition.ifMatch !== undefined && !precondition.ifMatch.includes(object.etag);
+      if (isOther) return Promise.reject(new ConcordError("PRECONDITION_FAILED", "another"));
+      return Promise.resolve({
+        object,
+        ...(range === undefined ? { offset: 0, lengthBytes: 10 } : { offset: 4, lengthBytes: 6 }),
+        bytes: [],
+      });
+    },
+  } as unknown as ObjectStore;
+  const headers = fieldsOf([
+    ["range", "bytes=4-"],
+    ["if-range", ifRange],
+  ]);
+  const call = { bucket: "photos", key: "k", query: fieldsOf([]), headers } as unknown as S3Call;
+  return await operation(call, { store, metrics: silentMetrics } as unknown as Rooms);
+}
+
+const lengthOf = ({ status, headers }: HttpResponse): string => `${status} ${new Map(headers).get("content-length")}`;
+
+test("range with If-Range: of this object: the range; of another, or weak: the whole, so that a resumed download is never of two objects", async () => {
+  for (const operation of [getObject, headObject]) {
+    for (const same of ['"aa"', "aa", formatHttpDate(MODIFIED_MS)]) assert.equal(lengthOf(await ask(operation, same)), "206 6");
+    for (const other of ['"bb"', 'W/"aa"', formatHttpDate(MODIFIED_MS - 1000), "soon"])
+      assert.equal(lengthOf(await ask(operation, other)), "200 10");
+  }
+});
+
+test("range with If-Range: the object is replaced between the look and the range: the whole of the one that was looked at", async () => {
+  assert.equal(lengthOf(await ask(getObject, '"aa"', { ...now, etag: "bb" })), "200 10");
 });

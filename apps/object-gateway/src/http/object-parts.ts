@@ -1,9 +1,9 @@
 // Parts and ranges of stored objects, as GET and HEAD speak of them.
 import type { ByteRange, StoredObject } from "@concord/objects";
-import { S3Error } from "@concord/s3";
+import { formatHttpDate, S3Error, type Fields } from "@concord/s3";
 import type { S3Call } from "./call.ts";
 import { partNumberOf } from "./parameters.ts";
-import { checksumHeaders, type Header } from "./responses.ts";
+import { checksumHeaders, quoted, type Header } from "./responses.ts";
 
 /** The part that is asked for instead of the whole. */
 export function readPart({ query }: S3Call): number | undefined {
@@ -40,6 +40,13 @@ export function partSpan({ content, sizeBytes }: StoredObject, number: number): 
     offset += part.lengthBytes;
   }
   throw new S3Error("InvalidRange");
+}
+
+/** Whether If-Range names this very object, if there is one: its ETag, or its time to the second. */
+export function rangeHolds(headers: Fields, { etag, modifiedMs }: StoredObject): boolean {
+  const text = headers.one("if-range");
+  if (text === undefined) return true;
+  return text === etag || text === quoted(etag) || text === formatHttpDate(modifiedMs);
 }
 
 /** Which bytes a range names; InvalidRange when there are none. */
