@@ -1,5 +1,6 @@
 import { assert } from "@concord/runtime";
 import { INDEX_PAGE_SEQUENCES } from "./limits.ts";
+import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 
 export interface NeedlePlace {
   readonly segment: number;
@@ -42,7 +43,7 @@ export class NeedleIndex {
     page.words.set([segment, offset, lengthBytes + 1], slotOf(sequence));
     page.count += 1;
     this.#size += 1;
-    this.#liveBytes.set(segment, this.liveBytes(segment) + lengthBytes);
+    this.#liveBytes.set(segment, this.liveBytes(segment) + NEEDLE_PREFIX_BYTES + lengthBytes);
   }
 
   delete(sequence: number): boolean {
@@ -53,11 +54,11 @@ export class NeedleIndex {
     page.count -= 1;
     this.#size -= 1;
     if (page.count === 0) this.#pages.delete(pageOf(sequence));
-    this.#liveBytes.set(place.segment, this.liveBytes(place.segment) - place.lengthBytes);
+    this.#liveBytes.set(place.segment, this.liveBytes(place.segment) - NEEDLE_PREFIX_BYTES - place.lengthBytes);
     return true;
   }
 
-  /** Of the segment's needles that are to be found here. */
+  /** Of the segment's needles that are to be found here, prefixes included. */
   liveBytes(segment: number): number {
     return this.#liveBytes.get(segment) ?? 0;
   }

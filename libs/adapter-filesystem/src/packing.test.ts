@@ -149,12 +149,17 @@ test("format 1: a needle, a removal, the bounds: exactly these bytes", async () 
 });
 
 /** As for files (OGD3): the close may come between any two calls of a gateway that was paused there. */
-test("[OGD3] close between any two calls of a zombie that packs: nothing appears afterwards, nothing is sealed unseen", async () => {
+for (const first of [true, false])
+  test(`[OGD3] close between any two calls of a zombie that packs, ${first ? "a new" : "its"} segment: nothing appears afterwards, nothing is sealed unseen`, () =>
+    closeAnywhere(first));
+
+async function closeAnywhere(isNew: boolean): Promise<void> {
+  const before = isNew ? [] : [oidOf(3, 0)];
   const oid = oidOf(3, 1);
   for (let pauseAt = 0; ; pauseAt += 1) {
     const memory = new MemoryDisk();
     const adopter = packing(memory);
-    let calls = 0;
+    let calls = Number.NaN;
     let found: string | undefined;
     const step = async <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
       if (calls === pauseAt && found === undefined) {
@@ -162,30 +167,32 @@ test("[OGD3] close between any two calls of a zombie that packs: nothing appears
         await adopter.closeEpoch(3);
         const listed = await adopter.list(3, 0, 10);
         const state = await adopter.inspect(oid);
-        found = listed.length === 0 ? "none" : state.kind === "open" && state.description === undefined ? "bare" : "described";
+        found = listed.length === before.length ? "none" : state.kind === "open" && state.description === undefined ? "bare" : "described";
       }
       calls += 1;
       return await act();
     };
     const zombie = packing(stepped(memory, step));
+    for (const earlier of before) await store(zombie, earlier, Uint8Array.of(1, 2));
+    calls = 0;
     const answer = await store(zombie, oid, Uint8Array.of(1, 2)).then(
       () => "sealed",
       (thrown: unknown) => (thrown as ConcordError).code,
     );
     if (found === undefined) {
-      assert.ok(pauseAt > 5, `${pauseAt} calls`);
+      assert.ok(pauseAt > 4, `${pauseAt} calls`);
       assert.equal(answer, "sealed");
       return;
     }
     for (const observer of [adopter, packing(memory)]) {
       const listed = await observer.list(3, 0, 10);
-      assert.deepEqual(listed, found === "none" ? [] : [oid], `pause ${pauseAt}: seen as ${found}, then ${listed.length}`);
+      assert.deepEqual(listed, found === "none" ? before : [...before, oid], `pause ${pauseAt}: seen as ${found}, then ${listed.length}`);
     }
     if (found !== "described") assert.equal(answer, "EPOCH_FENCED", `pause ${pauseAt}: sealed, and seen as ${found}`);
     assert.ok(answer === "sealed" || answer === "EPOCH_FENCED", `pause ${pauseAt}: ${answer}`);
-    assert.deepEqual(await zombie.list(3, 0, 10), found === "none" ? [] : [oid], `pause ${pauseAt}: the zombie's own view`);
+    assert.deepEqual(await zombie.list(3, 0, 10), found === "none" ? before : [...before, oid], `pause ${pauseAt}: the zombie's own view`);
   }
-});
+}
 
 type Step = <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
 
@@ -350,4 +357,33 @@ test("two gateways: what one seals and removes, the other one sees", async () =>
     );
     for (const at of [2, 3]) assert.equal((await data.inspect(oidOf(1, at))).kind, "absent");
   }
+});
+
+test("limits: the buffer is full: the next bytes go to a file; what was sealed or abandoned makes room", async () => {
+  const disk = new MemoryDisk();
+  const data = packing(disk, { packBufferBytesMax: 1_000 });
+  const [first, second] = [await data.create(oidOf(1, 1), DESCRIPTION), await data.create(oidOf(1, 2), DESCRIPTION)];
+  await first.write(filled(900, 1));
+  await second.write(filled(101, 2));
+  await second.seal();
+  assert.ok((await findData(disk, oidOf(1, 2))).path.endsWith(oidOf(1, 2)));
+  await first.abandon();
+  await store(data, oidOf(1, 3), filled(1_000, 3));
+  await store(data, oidOf(1, 4), filled(1_000, 4));
+  for (const at of [3, 4]) assert.ok((await findData(disk, oidOf(1, at))).path.endsWith("seg-00000000"));
+  assert.deepEqual(await bytesOf(data, oidOf(1, 2), 101), filled(101, 2));
+  assert.throws(() => packing(disk, { packBytesMax: PACK_BYTES_MAX + 1 }));
+});
+
+test("packing is switched off and on: what is there is read, listed and removed as before", async () => {
+  const disk = new MemoryDisk();
+  await store(packing(disk), oidOf(1, 1), filled(100, 1));
+  const off = packing(disk, { packBytesMax: 0 });
+  await store(off, oidOf(1, 2), filled(100, 2));
+  await assert.rejects(off.create(oidOf(1, 1), DESCRIPTION), hasCode("PIECE_EXISTS"));
+  const on = packing(disk);
+  await assert.rejects(on.create(oidOf(1, 2), DESCRIPTION), hasCode("PIECE_EXISTS"));
+  for (const data of [off, on]) for (const at of [1, 2]) assert.deepEqual(await bytesOf(data, oidOf(1, at), 100), filled(100, at));
+  assert.equal(await off.remove(oidOf(1, 1)), true);
+  assert.deepEqual(await on.list(1, 0, 10), [oidOf(1, 2)]);
 });

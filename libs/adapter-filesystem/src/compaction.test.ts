@@ -1,0 +1,206 @@
+// One test per row of the table of compactions in the README.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MemoryDisk, oidOf, referenceCrc32c as checksum, type Oid } from "@concord/ports";
+import { silentLog, type Disk, type DiskFile } from "@concord/runtime";
+import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
+
+const SEGMENT_BYTES = 4_000;
+const LENGTH = 1_000;
+const oids = (count: number): Oid[] => Array.from({ length: count }, (_, at) => oidOf(1, at));
+
+const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData =>
+  new FilesystemObjectData({ disk, checksum, killPoint: () => undefined, packBytesMax: LENGTH, segmentBytes: SEGMENT_BYTES, ...options });
+
+const bytesFor = (oid: Oid): Uint8Array =>
+  Uint8Array.from({ length: LENGTH }, (_, at) => (at * 7 + Number.parseInt(oid.slice(-4), 16)) & 255);
+
+async function store(data: FilesystemObjectData, oid: Oid): Promise<void> {
+  const writer = await data.create(oid, { bucket: "b", key: "k", part: undefined, guid: 7n });
+  await writer.write(bytesFor(oid));
+  await writer.seal();
+}
+
+/** Four needles fill a segment: five make a full one and one that is being written. */
+async function filled(disk: MemoryDisk, count = 5): Promise<FilesystemObjectData> {
+  const data = packing(disk);
+  for (const oid of oids(count)) await store(data, oid);
+  return data;
+}
+
+async function remove(data: FilesystemObjectData, ...sequences: number[]): Promise<void> {
+  for (const sequence of sequences) assert.equal(await data.remove(oidOf(1, sequence)), true);
+  await data.compact(1);
+}
+
+const segments = (disk: MemoryDisk): string[] =>
+  [...disk.files.contents().keys()].flatMap((path) => (path.includes("/seg-") ? [path.slice(path.lastIndexOf("-") + 1)] : []));
+
+async function expectThere(data: FilesystemObjectData, there: readonly Oid[]): Promise<void> {
+  assert.deepEqual(await data.list(1, 0, 100), there);
+  for (const oid of there) {
+    const found: Uint8Array[] = [];
+    for await (const chunk of data.read(oid, 0, LENGTH)) found.push(chunk);
+    assert.deepEqual(Uint8Array.from(found.flatMap((chunk) => [...chunk])), bytesFor(oid), oid);
+  }
+}
+
+const except = (count: number, ...removed: number[]): Oid[] => oids(count).filter((_, at) => !removed.includes(at));
+
+test("compaction, nothing alive: taken away, nothing copied", async () => {
+  const disk = new MemoryDisk();
+  const data = await filled(disk);
+  await remove(data, 0, 1, 2, 3);
+  assert.deepEqual(segments(disk), ["00000001"]);
+  await expectThere(packing(disk), except(5, 0, 1, 2, 3));
+});
+
+test("compaction, more than half dead: the live ones are copied, the segment is taken away", async () => {
+  const disk = new MemoryDisk();
+  const data = await filled(disk);
+  await remove(data, 0, 1, 2);
+  assert.deepEqual(segments(disk), ["00000001", "00000002"]);
+  for (const each of [data, packing(disk)]) await expectThere(each, except(5, 0, 1, 2));
+});
+
+test("compaction, half dead: stays", async () => {
+  const disk = new MemoryDisk();
+  await remove(await filled(disk), 0, 1);
+  assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+});
+
+test("compaction, the segment that is written: stays, also with nothing alive", async () => {
+  const disk = new MemoryDisk();
+  const data = await filled(disk);
+  await remove(data, 4);
+  assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+  await store(data, oidOf(1, 5));
+  await expectThere(packing(disk), [...oids(4), oidOf(1, 5)]);
+});
+
+test("compaction, another one's open epoch: stays", async () => {
+  const disk = new MemoryDisk();
+  const owner = await filled(disk);
+  const other = packing(disk);
+  await remove(other, 0, 1, 2, 3);
+  assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+  for (const data of [owner, other]) await expectThere(data, except(5, 0, 1, 2, 3));
+});
+
+test("compaction, closed epoch: whoever removes claims the folder and compacts, the last segment too", async () => {
+  const disk = new MemoryDisk();
+  const owner = await filled(disk);
+  const other = packing(disk);
+  await other.closeEpoch(1);
+  await remove(other, 0, 1, 2);
+  assert.deepEqual(segments(disk), ["00000001", "00010000"]);
+  for (const data of [owner, other, packing(disk)]) await expectThere(data, except(5, 0, 1, 2));
+  await remove(packing(disk), 3, 4);
+  assert.deepEqual(segments(disk), []);
+  for (const data of [owner, other, packing(disk)]) await expectThere(data, []);
+});
+
+test("compaction, a piece is not whole: the segment stays and that is said", async () => {
+  const disk = new MemoryDisk();
+  await filled(disk);
+  const path = [...disk.files.contents().keys()].find((name) => name.endsWith("seg-00000000"))!;
+  const file = (await disk.open(path))!;
+  await file.write(500, [Uint8Array.of(1, 2, 3, 4)]);
+  const warnings: string[] = [];
+  const data = packing(disk, { log: { ...silentLog, warn: (message) => void warnings.push(message) } });
+  await data.closeEpoch(1);
+  await remove(data, 1, 2, 3);
+  assert.ok(segments(disk).includes("00000000"));
+  assert.equal(warnings.length, 1);
+  assert.equal((await data.inspect(oidOf(1, 0))).kind, "sealed");
+});
+
+test("compaction, a copy that a crash left torn: the lower segment's is the piece, the copy is taken away", async () => {
+  const disk = new MemoryDisk();
+  await filled(disk, 4);
+  const [path] = [...disk.files.contents().keys()];
+  const whole = disk.files.contents().get(path!)!;
+  const copy = (await disk.create(`${path!.slice(0, path!.lastIndexOf("/"))}/seg-00000001`)) as DiskFile;
+  await copy.write(0, [whole.subarray(0, 700), new Uint8Array(whole.length - 700)]);
+  const data = packing(disk);
+  await expectThere(data, oids(4));
+  await data.closeEpoch(1);
+  await remove(data, 3);
+  assert.deepEqual(segments(disk), ["00000000"]);
+  for (const each of [data, packing(disk)]) await expectThere(each, oids(3));
+});
+
+test("compaction, a reader has the segment open: it reads to the end", async () => {
+  const disk = new MemoryDisk();
+  const data = await filled(disk);
+  const reading = data.read(oidOf(1, 3), 0, LENGTH)[Symbol.asyncIterator]();
+  const first = reading.next();
+  const compacting = remove(data, 0, 1, 2);
+  assert.deepEqual((await first).value, bytesFor(oidOf(1, 3)));
+  await compacting;
+  assert.equal((await reading.next()).done, true);
+});
+
+test("compaction, the folder cannot be claimed any more: nothing is taken away", async () => {
+  const disk = new MemoryDisk();
+  await filled(disk);
+  const data = packing({ ...withCalls(disk, async () => undefined), rename: () => Promise.resolve(false) });
+  await packing(disk).closeEpoch(1);
+  await remove(data, 0, 1, 2, 3);
+  assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+});
+
+/** Calls `before` before every call to the disk. */
+function withCalls(disk: Disk, before: () => Promise<void>): Disk {
+  return {
+    create: async (path) => (await before(), await disk.create(path)),
+    open: async (path) => (await before(), await disk.open(path)),
+    list: async (folder) => (await before(), await disk.list(folder)),
+    makeFolder: async (folder) => (await before(), await disk.makeFolder(folder)),
+    syncFolder: async (folder) => (await before(), await disk.syncFolder(folder)),
+    rename: async (from, to) => (await before(), await disk.rename(from, to)),
+    remove: async (path) => (await before(), await disk.remove(path)),
+  };
+}
+
+/** What another process does while a compaction stands still before any one of its calls. */
+const MEANWHILE: Readonly<Record<string, (other: FilesystemObjectData) => Promise<void>>> = {
+  "another one compacts": async (other) => await other.compact(1),
+  "another one removes and compacts": async (other) => await remove(other, 3),
+  "another one closes the epoch": async (other) => await other.closeEpoch(1),
+  "another one closes, removes and compacts": async (other) => {
+    await other.closeEpoch(1);
+    await remove(other, 3);
+  },
+};
+
+for (const [name, meanwhile] of Object.entries(MEANWHILE)) {
+  for (const closed of [false, true]) {
+    test(`[OGD14] compaction of ${closed ? "a closed" : "our open"} epoch, ${name} between any two calls: nothing lost, nothing comes back`, async () => {
+      for (let pauseAt = 0, paused = true; paused; pauseAt += 1) {
+        const disk = new MemoryDisk();
+        const other = packing(disk);
+        let calls = Number.NaN;
+        paused = false;
+        const before = async (): Promise<void> => {
+          if (calls === pauseAt && !paused) {
+            paused = true;
+            await meanwhile(other);
+          }
+          calls += 1;
+        };
+        const data = packing(withCalls(disk, before));
+        for (const oid of oids(9)) await store(data, oid);
+        if (closed) await data.closeEpoch(1);
+        await other.list(1, 0, 1);
+        calls = 0;
+        for (const sequence of [0, 1, 2, 4, 5, 6]) assert.equal(await data.remove(oidOf(1, sequence)), true);
+        await data.compact(1);
+        calls = Number.NaN;
+        const left = name.includes("removes") && paused ? except(9, 0, 1, 2, 3, 4, 5, 6) : except(9, 0, 1, 2, 4, 5, 6);
+        for (const each of [data, other, packing(disk)]) await expectThere(each, left);
+        assert.ok(paused || pauseAt > 10, `${pauseAt} calls`);
+      }
+    });
+  }
+}
