@@ -387,6 +387,19 @@ const CRASH_CASES: readonly Case[] = [
     await data.remove(piece(1));
     expectEqual(await (await subject.crash()).inspect(piece(1)), { kind: "absent" }, "inspect");
   }),
+  simple("crash: after several removes at once: those are absent, the others whole", async (data, subject) => {
+    await Promise.all(Array.from({ length: 12 }, (_, at) => store(data, piece(at), pattern(20_000, at))));
+    const removed = await Promise.all([1, 4, 5, 9].map((at) => data.remove(piece(at))));
+    expectEqual(removed, [true, true, true, true], "removed");
+    const left = await subject.crash();
+    const others = [0, 2, 3, 6, 7, 8, 10, 11];
+    expectEqual(
+      [...(await left.list(EPOCH, 0, 100))],
+      others.map((at) => piece(at)),
+      "list",
+    );
+    for (const at of others) expectBytes(await bytesOf(left, piece(at), 0, 20_000), pattern(20_000, at), `piece ${at}`);
+  }),
   simple("crash: after close: closed, its pieces there (OGD3)", async (data, subject) => {
     await store(data, piece(1), pattern(10));
     await data.closeEpoch(EPOCH);
