@@ -100,6 +100,34 @@ test("[OGD17] delete bucket: a put that saw it open comes late: refused, its pie
   assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
 });
 
+test("[OGD17] delete bucket: a put gives its piece up while the removed bucket is being forgotten: its row stays, so does its garbage", async () => {
+  const room = await openPhotos();
+  const other = openRoom({ beside: room });
+  const [reached, go] = [gate(), gate()];
+  let forgetting: Promise<boolean> | undefined;
+  const steps = [
+    // The put's own commit; the one that closes the header comes inside.
+    () => other.store.deleteBucket("photos"),
+    () => Promise.resolve(),
+    async () => {
+      forgetting = findBucket(other.context, "photos").then((removed) => forgetBucket(other.context, removed!));
+      await reached.passed;
+    },
+    async () => {
+      reached.open();
+      await go.passed;
+    },
+  ];
+  room.metadata.before = async (operation, partition) => {
+    if (operation === "commit" && partition === "photos/0") await steps.shift()?.();
+  };
+  await assert.rejects(put(room, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
+  go.open();
+  assert.equal(await forgetting, false);
+  assert.equal(await stateOf(room), "removed");
+  assert.deepEqual(referencesIn(room).garbage, room.journal.taken);
+});
+
 test("[OGD17] delete bucket: garbage outlives it, and tells collection where; forgotten only when nothing is left", async () => {
   const room = await openPhotos({ shards: 2 });
   await put(room, "a", manyBytes(20_000));

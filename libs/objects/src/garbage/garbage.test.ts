@@ -72,6 +72,17 @@ test("[OGD10] longest request: a grace below it: refused at start", async () => 
   await assert.rejects(openWorld({ limits: { garbageGraceMs: 1000, longestRequestMs: 1001 } }), /at least as long/);
 });
 
+test("[OGD10] a damaged piece that a row names and that says nothing of itself: never removed", async () => {
+  const { world, gateway } = await openWorld();
+  await put(gateway, "k", bytes("live"));
+  const [live] = world.data.contents();
+  await putPieceGarbage(gateway, "k", [live!.oid]);
+  world.data.inspect = () => Promise.resolve({ kind: "open", description: undefined });
+  await world.clock.advance(GRACE_MS);
+  assert.equal((await gateway.collector.runOnce()).referenced, 1);
+  assert.equal(await get(gateway, "k"), bytes("live"));
+});
+
 test("[OGD10] a piece that a row names: never removed, reported, looked at again after another grace", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("live"));

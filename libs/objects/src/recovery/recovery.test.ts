@@ -362,6 +362,24 @@ test("[OGD3] zombie: wakes while its epoch is being recovered, before the row is
   assert.equal(await get(by, "k"), bytes("zombie"));
 });
 
+test("[OGD3] zombie: wakes after the row was read, before it is fenced: it is referenced, stays, and was never garbage", async () => {
+  const { world, dead: paused, epoch, by } = await afterDeath();
+  const { arrived, release } = holdCommit(world);
+  const zombie = codeOf(put(paused, "k", bytes("zombie")));
+  await arrived;
+  let woken = false;
+  world.metadata.before = async (operation, partition) => {
+    if (operation !== "commit" || partition !== PARTITION || woken) return;
+    woken = true;
+    release();
+    assert.equal(await zombie, "done");
+  };
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual([woken, report.referenced, report.collected], [true, 1, 0]);
+  assert.deepEqual(garbageIn(world, PARTITION), []);
+  assert.equal(await get(by, "k"), bytes("zombie"));
+});
+
 test("[OGD3] zombie: writing data while its epoch is closed: the piece is garbage, the upload refused", async () => {
   const { world, dead: paused, epoch, by } = await afterDeath();
   const gate = Promise.withResolvers<void>();
