@@ -144,6 +144,17 @@ test("[OGD17] delete bucket: garbage outlives it, and tells collection where; fo
   assert.deepEqual(rowsOf(room), []);
 });
 
+test("[OGD17] buckets: forgotten by what it was before it was made again: refused, the new one can be written to", async () => {
+  const room = await openPhotos({ shards: 2 });
+  await room.store.deleteBucket("photos");
+  const removed = (await findBucket(room.context, "photos"))!;
+  await room.store.createBucket(PHOTOS);
+  assert.equal(await forgetBucket(room.context, removed), false);
+  assert.deepEqual(headersOf(room), ["open", "open"]);
+  await put(room, "a", "1");
+  assert.equal(String(await get(room, "a")), "49");
+});
+
 test("buckets: made again after its removal, by another tenant: empty, and the old shards stay known", async () => {
   const room = await openPhotos({ shards: 2 });
   const later = openRoom({ beside: room, shards: 5 });

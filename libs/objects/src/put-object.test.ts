@@ -100,6 +100,14 @@ for (const size of [100, BIG]) {
   });
 }
 
+test("[OG3] put: its digest is another: the piece is never sealed", async () => {
+  const room = await openPhotos();
+  const operations: string[] = [];
+  room.data.before = (operation) => void operations.push(operation);
+  await assert.rejects(put(room, "a", manyBytes(BIG), { badDigest: true }), { code: "MALFORMED_REQUEST" });
+  assert.deepEqual(operations, ["create", "write", "remove"]);
+});
+
 test("[OG3] put: a broken upload over an object: the old one stays", async () => {
   const room = await openPhotos();
   await put(room, "a", manyBytes(BIG, 1));
