@@ -391,6 +391,34 @@ test("a store that fails: opened again, nothing lost, verdicts still come", asyn
   await worker.stop();
 });
 
+test("a store that takes no write after a failed one, as level does: the window is opened anew", async () => {
+  let failures = 1;
+  const { log, worker } = fixture({
+    seenStores: (inner) => ({
+      list: () => inner.list(),
+      remove: (name) => inner.remove(name),
+      open: async (name) => {
+        const store = await inner.open(name);
+        const batch = store.batch.bind(store);
+        let isFailed = false;
+        store.batch = async (operations, options) => {
+          isFailed ||= !options.sync && failures-- > 0;
+          if (isFailed) throw new ConcordError("STORE_FAILED", "ordered by the test");
+          return batch(operations, options);
+        };
+        return store;
+      },
+    }),
+  });
+  await worker.start();
+  await log.append(0, [message("a"), message("a")]);
+  assert.deepEqual(await worker.whenProcessed(1n), { kind: "duplicate" });
+  await log.append(0, [message("a"), message("b")]);
+  assert.deepEqual(await worker.whenProcessed(2n), { kind: "duplicate" });
+  assert.deepEqual(await worker.whenProcessed(3n), { kind: "accepted", offset: 1n });
+  await worker.stop();
+});
+
 test("a log that does not open: tried a number of times, then the partition stops", async () => {
   let opens = 0;
   const { worker } = fixture({
