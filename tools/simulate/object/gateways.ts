@@ -6,7 +6,7 @@ import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
 import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeHost, type SeededRandom } from "@concord/simulation";
 import { PROXIES, type Cluster } from "../cluster.ts";
-import { doubtful, RemoteMetadata, serveMetadata } from "./metadata-node.ts";
+import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
 
 const ROWS = "rows";
@@ -170,12 +170,10 @@ export class Gateways {
   }
 
   #remoteRows(env: Environment): ObjectMetadata {
-    const { rowTimeoutMs, doubtOneIn } = this.plan;
-    const remote = new RemoteMetadata(env.transport, ROWS_ADDRESS, rowTimeoutMs);
+    const { rowTimeoutMs: timeoutMs, doubtOneIn } = this.plan;
     // Until the world heals: what stays in doubt for ever is no liveness.
-    return doubtOneIn === 0
-      ? remote
-      : doubtful(remote, env, { oneIn: doubtOneIn, lateByMsMax: LATE_MS_MAX, isOver: () => this.#cluster.world.isHealed });
+    const isHealed = (): boolean => this.#cluster.world.isHealed;
+    return new RemoteMetadata(env, { address: ROWS_ADDRESS, timeoutMs, doubtOneIn, lateByMsMax: LATE_MS_MAX, isHealed });
   }
 
   #config(name: string): ObjectGatewayConfig {

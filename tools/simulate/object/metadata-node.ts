@@ -2,7 +2,16 @@
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { Engine } from "@concord/engine";
 import type { MetadataCommit, MetadataOutcome, MetadataRange, MetadataRow, ObjectMetadata } from "@concord/ports";
-import { ConcordError, toConcordError, type Channel, type Environment, type MethodDescriptor, type Transport } from "@concord/runtime";
+import {
+  ConcordError,
+  sleep,
+  toConcordError,
+  type Channel,
+  type Environment,
+  type MethodDescriptor,
+  type Random,
+  type Transport,
+} from "@concord/runtime";
 import type { Booted, NodeHost } from "@concord/simulation";
 
 /** Messages as JSON in which bytes and big numbers say what they are. */
@@ -31,6 +40,8 @@ const method = (name: string): MethodDescriptor => ({
   decodeResponse: decode,
 });
 
+const LOST: WireOutcome = { kind: "unknown", reason: "it is on its way" };
+
 const READ = method("Read");
 const RANGE = method("Range");
 const COUNTERS = method("Counters");
@@ -41,7 +52,8 @@ const sent = <Value>(value: Value | undefined): Value | null => value ?? null;
 const received = <Value>(value: Value | null): Value | undefined => value ?? undefined;
 
 type WireCondition = { readonly key: Uint8Array; readonly version: MetadataRow["version"] | null };
-type WireCommit = Omit<MetadataCommit, "conditions"> & { readonly conditions: readonly WireCondition[] };
+/** `lateByMs`: it lies about in the store for so long, whatever becomes of who sent it. */
+type WireCommit = Omit<MetadataCommit, "conditions"> & { readonly conditions: readonly WireCondition[]; readonly lateByMs: number };
 type WireOutcome =
   | { readonly kind: "committed" }
   | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | null)[] }
@@ -68,7 +80,10 @@ export async function serveMetadata(host: NodeHost, address: string): Promise<Bo
     unary(COUNTERS, async ({ partition, key }: { partition: string; key: Uint8Array }) => ({
       counters: await rows.readCounters(partition, key),
     })),
-    unary(COMMIT, (commit: WireCommit) => answerCommit(rows, commit)),
+    unary(COMMIT, async (commit: WireCommit) => {
+      if (commit.lateByMs > 0) await sleep(clock, commit.lateByMs);
+      return await answerCommit(rows, commit);
+    }),
   ]);
   return {
     stop: async () => {
@@ -79,9 +94,9 @@ export async function serveMetadata(host: NodeHost, address: string): Promise<Bo
   };
 }
 
-async function answerCommit(rows: ObjectMetadata, commit: WireCommit): Promise<WireOutcome> {
-  const conditions = commit.conditions.map(({ key, version }) => ({ key, version: received(version) }));
-  const outcome = await rows.commit({ ...commit, conditions });
+async function answerCommit(rows: ObjectMetadata, { partition, writes, ...wire }: WireCommit): Promise<WireOutcome> {
+  const conditions = wire.conditions.map(({ key, version }) => ({ key, version: received(version) }));
+  const outcome = await rows.commit({ partition, writes, conditions });
   switch (outcome.kind) {
     case "committed":
       return outcome;
@@ -92,14 +107,25 @@ async function answerCommit(rows: ObjectMetadata, commit: WireCommit): Promise<W
   }
 }
 
+export interface RemoteOptions {
+  readonly address: string;
+  readonly timeoutMs: number;
+  /** Of so many commits one is in doubt for no reason: its answer is lost, or it comes late, after whatever was done about it. 0: none. */
+  readonly doubtOneIn: number;
+  readonly lateByMsMax: number;
+  readonly isHealed: () => boolean;
+}
+
 /** A gateway's side. */
 export class RemoteMetadata implements ObjectMetadata {
   readonly #channel: Channel;
-  readonly #timeoutMs: number;
+  readonly #random: Random;
+  readonly #options: RemoteOptions;
 
-  constructor(transport: Transport, address: string, timeoutMs: number) {
-    this.#channel = transport.connect(address);
-    this.#timeoutMs = timeoutMs;
+  constructor({ transport, random }: Environment, options: RemoteOptions) {
+    this.#channel = transport.connect(options.address);
+    this.#random = random;
+    this.#options = options;
   }
 
   async read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]> {
@@ -116,12 +142,17 @@ export class RemoteMetadata implements ObjectMetadata {
   }
 
   async commit(commit: MetadataCommit): Promise<MetadataOutcome> {
+    const { timeoutMs, doubtOneIn, lateByMsMax, isHealed } = this.#options;
     const conditions = commit.conditions.map(({ key, version }) => ({ key, version: sent(version) }));
+    const isDoubtful = doubtOneIn > 0 && !isHealed() && this.#random.below(doubtOneIn) === 0;
+    const lateByMs = isDoubtful && this.#random.below(2) === 0 ? 1 + this.#random.below(lateByMsMax) : 0;
+    const asked = this.#channel.unary(COMMIT, { ...commit, conditions, lateByMs }, { timeoutMs: timeoutMs + lateByMs });
     try {
-      const request = { ...commit, conditions };
-      const outcome = (await this.#channel.unary(COMMIT, request, { timeoutMs: this.#timeoutMs })) as WireOutcome;
-      if (outcome.kind === "conflict") return { kind: "conflict", rows: outcome.rows.map(received) };
-      return outcome.kind === "committed" ? outcome : { kind: "unknown", cause: new ConcordError("STORE_FAILED", outcome.reason) };
+      if (lateByMs > 0) asked.catch(() => undefined);
+      const outcome = lateByMs > 0 ? LOST : ((await asked) as WireOutcome);
+      if (isDoubtful || outcome.kind === "unknown")
+        return { kind: "unknown", cause: new ConcordError("STORE_FAILED", "the answer was lost") };
+      return outcome.kind === "conflict" ? { kind: "conflict", rows: outcome.rows.map(received) } : outcome;
     } catch (thrown) {
       const cause = toConcordError(thrown);
       if (cause.applied === "no") throw cause;
@@ -132,33 +163,10 @@ export class RemoteMetadata implements ObjectMetadata {
   /** A read that got lost changed nothing. */
   async #ask<Answer>(asked: MethodDescriptor, request: object): Promise<Answer> {
     try {
-      return (await this.#channel.unary(asked, request, { timeoutMs: this.#timeoutMs })) as Answer;
+      return (await this.#channel.unary(asked, request, { timeoutMs: this.#options.timeoutMs })) as Answer;
     } catch (thrown) {
       const { code, message } = toConcordError(thrown);
       throw new ConcordError(code, message, { applied: "no", cause: thrown });
     }
   }
-}
-
-export interface Doubts {
-  /** Of so many commits one is answered "unknown" although the store is well. */
-  readonly oneIn: number;
-  readonly lateByMsMax: number;
-  readonly isOver: () => boolean;
-}
-
-/** Now and then the answer to a commit is lost, or the commit itself comes late, after whatever was done about it. */
-export function doubtful(metadata: ObjectMetadata, { clock, random }: Environment, { oneIn, lateByMsMax, isOver }: Doubts): ObjectMetadata {
-  return {
-    read: (partition, keys) => metadata.read(partition, keys),
-    range: (partition, range) => metadata.range(partition, range),
-    readCounters: (partition, key) => metadata.readCounters(partition, key),
-    commit: async (commit) => {
-      if (isOver() || random.below(oneIn) !== 0) return await metadata.commit(commit);
-      const cause = new ConcordError("STORE_FAILED", "the answer was lost");
-      if (random.below(2) === 0) await metadata.commit(commit).catch(() => undefined);
-      else clock.setTimer(random.below(lateByMsMax), () => void metadata.commit(commit).catch(() => undefined));
-      return { kind: "unknown", cause };
-    },
-  };
 }

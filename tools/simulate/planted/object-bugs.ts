@@ -77,14 +77,14 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "garbage-without-grace",
-    about: "Replaced pieces are garbage at once: who still reads them is cut off (OGD10).",
+    name: "replaced-piece-forgotten",
+    about: "An overwrite names no garbage: the piece of the object it replaced leaks (OGD4).",
     scenario: "object",
     edits: [
       {
-        file: COMMIT_ROWS,
-        search: "const dueMs = context.clock.nowMs() + context.limits.garbageGraceMs;",
-        replace: "const dueMs = context.clock.nowMs();",
+        file: "libs/objects/src/put-object.ts",
+        search: "        ...(left === undefined ? [] : [putGarbage(context, guid, { bucket: view.bucket, key: view.key, what: left })]),\n",
+        replace: "",
       },
     ],
   },
