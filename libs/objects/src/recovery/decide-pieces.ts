@@ -42,12 +42,20 @@ export async function decidePieces(
     byPartition.set(partition, together);
   }
   for (const [partition, together] of byPartition) {
-    const decided = await decideTogether(context, partition, together, garbage).catch((thrown: unknown) => {
+    const decided = await decideTogether(context, partition, together, garbage).catch(async (thrown: unknown) => {
+      // A row that can not be read holds up its own piece only.
+      if (together.length > 1 && toConcordError(thrown).code === "CORRUPT_DATA") return await decideEach(context, together, garbage);
       context.log.error("pieces could not be decided", { partition, pieces: together.length, reason: toConcordError(thrown).message });
       return new Map<Oid, PieceFate>();
     });
     for (const { oid } of together) fates.set(oid, decided.get(oid) ?? "undecided");
   }
+  return fates;
+}
+
+async function decideEach(context: ObjectStoreContext, pieces: readonly OpenPiece[], garbage: GarbageIndex): Promise<Map<Oid, PieceFate>> {
+  const fates = new Map<Oid, PieceFate>();
+  for (const piece of pieces) for (const [oid, fate] of await decidePieces(context, [piece], garbage)) fates.set(oid, fate);
   return fates;
 }
 
@@ -172,10 +180,20 @@ export class GarbageIndex {
     const { to } = garbageSpan();
     for (let read = 0; read < GARBAGE_SCAN_ROWS_MAX; read += GARBAGE_SCAN_PAGE) {
       const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_SCAN_PAGE });
-      for (const row of page) for (const oid of referencesOf(decodeRow(row.value)).oids) oids.add(oid);
+      for (const row of page) for (const oid of this.#oidsOf(partition, row)) oids.add(oid);
       if (page.length < GARBAGE_SCAN_PAGE) break;
       from = afterKey(page.at(-1)!.key);
     }
     return oids;
+  }
+
+  /** One that can not be read is taken to name nothing: at worst a piece is named twice. */
+  #oidsOf(partition: string, row: MetadataRow): readonly Oid[] {
+    try {
+      return referencesOf(decodeRow(row.value)).oids;
+    } catch (thrown) {
+      this.#context.log.error("a garbage row can not be read", { partition, reason: toConcordError(thrown).message });
+      return [];
+    }
   }
 }

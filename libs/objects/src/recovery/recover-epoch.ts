@@ -1,5 +1,5 @@
 import type { Oid } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { isRecovered, putEpoch, readEpoch, type HeldEpoch } from "../reservation/epoch-row.ts";
 import { parseOid } from "@concord/ports";
@@ -38,8 +38,10 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
   for (;;) {
     if (signal?.aborted === true) return { ...counts, epoch, absent: 0, finished: false };
     const oids = await context.data.list(epoch, from, RECOVERY_PAGE_PIECES);
-    const fates = await decidePieces(context, await describe(context, oids), garbage);
+    const { pieces, damaged } = await describe(context, oids);
+    const fates = await decidePieces(context, pieces, garbage);
     for (const fate of fates.values()) counts[fate] += 1;
+    counts.undecided += damaged;
     context.killPoint("recovery:after-page");
     if (oids.length < RECOVERY_PAGE_PIECES) break;
     from = parseOid(oids.at(-1)!).sequence + 1;
@@ -75,16 +77,28 @@ async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Pr
   return written.kind === "written" || (written.kind === "changed" && written.held !== undefined && isRecovered(written.held.row));
 }
 
-/** Those that are still there, with what they say of themselves. */
-async function describe(context: ObjectStoreContext, oids: readonly Oid[]): Promise<readonly OpenPiece[]> {
+interface Described {
+  /** Those that are still there, with what they say of themselves. */
+  readonly pieces: readonly OpenPiece[];
+  /** How many can not be read now: they stay, and so does their epoch. */
+  readonly damaged: number;
+}
+
+async function describe(context: ObjectStoreContext, oids: readonly Oid[]): Promise<Described> {
   const waiting = [...oids];
   const pieces: OpenPiece[] = [];
+  let damaged = 0;
   const worker = async (): Promise<void> => {
     for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) {
-      const state = await context.data.inspect(oid);
-      if (state.kind !== "absent") pieces.push({ oid, description: state.description });
+      try {
+        const state = await context.data.inspect(oid);
+        if (state.kind !== "absent") pieces.push({ oid, description: state.description });
+      } catch (thrown) {
+        damaged += 1;
+        context.log.error("a piece can not be read; it stays undecided", { oid, reason: toConcordError(thrown).message });
+      }
     }
   };
   await Promise.all(Array.from({ length: RECOVERY_INSPECTIONS }, worker));
-  return pieces;
+  return { pieces, damaged };
 }

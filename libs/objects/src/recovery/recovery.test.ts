@@ -23,7 +23,7 @@ import {
 } from "../test/gateway.ts";
 import { isRecovered, listEpochs, readEpoch } from "../reservation/epoch-row.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
-import { headerKey, headKey, SYSTEM_PARTITION } from "../row-keys.ts";
+import { garbageKey, headerKey, headKey, SYSTEM_PARTITION } from "../row-keys.ts";
 import { recoverEpoch } from "./recover-epoch.ts";
 import { DECIDE_ATTEMPTS_MAX, EPOCH_DEAD_AFTER_MS, RECOVERED_EPOCHS_KEPT } from "./limits.ts";
 
@@ -221,7 +221,7 @@ test("table, the answer stays lost: undecided; the epoch stays for the next run,
   );
 });
 
-test("table, the row can not be read: undecided, reported, the piece stays", async () => {
+test("table, the row can not be read: undecided, reported, the piece stays; others of its partition are decided", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed");
   dead.kill();
@@ -231,9 +231,57 @@ test("table, the row can not be read: undecided, reported, the piece stays", asy
     conditions: [],
     writes: [{ kind: "put", row: { key: headKey("k"), version, value: new Uint8Array([250, 1, 2]) } }],
   });
+  await leave(world, oidOf(epoch, NAME + 1), "another", "sealed");
   const report = await recoverEpoch(by.context, epoch);
-  assert.deepEqual([report.undecided, report.finished], [1, false]);
-  assert.equal(world.data.contents().length, 1);
+  assert.deepEqual([report.undecided, report.collected, report.finished], [1, 1, false]);
+  assert.equal(world.data.contents().length, 2);
+});
+
+test("table, a garbage row can not be read: pieces are decided all the same", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await leave(world, oidOf(epoch, NAME), "k", "sealed");
+  dead.kill();
+  const row = { key: garbageKey(1, 1n), version: { commit: 1n, guid: 1n }, value: new Uint8Array([250, 1, 2]) };
+  for (const partition of [PARTITION, SYSTEM_PARTITION])
+    await world.metadata.commit({ partition, conditions: [], writes: [{ kind: "put", row }] });
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual([report.undecided, report.collected, report.finished], [0, 1, true]);
+});
+
+test("table, a damaged piece: undecided, reported, it stays; the others of its epoch and other epochs are recovered", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  const later = await openGateway(world, { instance: "three" });
+  const damaged = oidOf(epoch, NAME);
+  await leave(world, damaged, "k", "sealed");
+  await leave(world, oidOf(epoch, NAME + 1), "k", "sealed");
+  await leave(world, oidOf(later.journal.epoch, NAME), "k", "sealed");
+  dead.kill();
+  later.kill();
+  const inspect = world.data.inspect.bind(world.data);
+  world.data.inspect = (oid) => (oid === damaged ? Promise.reject(new ConcordError("CORRUPT_DATA", "its header")) : inspect(oid));
+  const { epochs } = await by.recovery.recoverAll();
+  assert.deepEqual(
+    epochs.map(({ collected, undecided, finished }) => [collected, undecided, finished]),
+    [
+      [1, 1, false],
+      [1, 0, true],
+    ],
+  );
+  assert.ok(world.data.contents().some(({ oid }) => oid === damaged));
+});
+
+test("epochs: the data of one can not be listed: the others are recovered, and the run says that something is left", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  const later = await openGateway(world, { instance: "three" });
+  await leave(world, oidOf(later.journal.epoch, NAME), "k", "sealed");
+  dead.kill();
+  later.kill();
+  world.data.before = (operation, name) => {
+    if (operation === "list" && name === epoch) throw new ConcordError("STORE_FAILED", "no answer", { applied: "no" });
+  };
+  assert.equal(await codeOf(by.recovery.recoverAll()), "STORE_FAILED");
+  assert.equal(isRecovered((await readEpoch(world.metadata, later.journal.epoch))!.row), true);
+  assert.equal(isRecovered((await readEpoch(world.metadata, epoch))!.row), false);
 });
 
 test("epochs table: own: left alone; recovered: left alone; older of the same name and closed ones: at once", async () => {

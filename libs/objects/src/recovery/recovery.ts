@@ -93,15 +93,23 @@ export class Recovery {
     const { context } = this.#options;
     const epochs: EpochReport[] = [];
     const all = await listEpochs(context.metadata);
+    const failures: unknown[] = [];
     for (const held of all) {
       if (this.#stopping.signal.aborted) break;
       if (!this.#isDead(held) && !(this.#isForeign(held) && takesForDead(held))) continue;
-      const report = await recoverEpoch(context, held.row.epoch, this.#stopping.signal);
-      this.#observe(report, held.row.instance);
-      epochs.push(report);
+      try {
+        const report = await recoverEpoch(context, held.row.epoch, this.#stopping.signal);
+        this.#observe(report, held.row.instance);
+        epochs.push(report);
+      } catch (thrown) {
+        // One that fails again and again keeps nobody from the others.
+        context.log.warn("an epoch could not be recovered yet", { epoch: held.row.epoch, reason: toConcordError(thrown).message });
+        failures.push(thrown);
+      }
     }
     await this.#forgetOld(all);
     const report = { epochs, transactions: await this.#recoverTransactions() };
+    if (failures.length > 0) throw failures[0];
     if (!this.#stopping.signal.aborted) this.#totals = { ...this.#totals, runs: this.#totals.runs + 1 };
     return report;
   }
