@@ -44,6 +44,11 @@ export class Compaction {
     return this.#running;
   }
 
+  /** Resolves when none runs. */
+  async settled(): Promise<void> {
+    await this.#running;
+  }
+
   async #run(): Promise<void> {
     const { view } = this.#parts;
     if (this.#candidates().length === 0) return;

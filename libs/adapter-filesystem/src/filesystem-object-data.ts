@@ -121,6 +121,11 @@ export class FilesystemObjectData implements ObjectData {
     return this.#epoch(epoch).compact();
   }
 
+  /** Lets go of its files. The caller has ended what it began. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#packed.values()].map((epoch) => epoch.close()));
+  }
+
   async #createFile(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
     const path = await this.#folders.ready(oid);
     const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));

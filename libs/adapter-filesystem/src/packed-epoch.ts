@@ -124,6 +124,12 @@ export class PackedEpoch {
     return this.#compaction.run();
   }
 
+  /** Lets go of its files, after a compaction that runs. */
+  async close(): Promise<void> {
+    await this.#compaction.settled();
+    await Promise.all([this.#appender.close(), this.#removals.close()]);
+  }
+
   async #removeBegun(sequence: number, begun: Begun): Promise<boolean> {
     switch (begun.state.kind) {
       case "buffered":

@@ -359,6 +359,27 @@ test("two gateways: what one seals and removes, the other one sees", async () =>
   }
 });
 
+test("close: no file stays open; the store goes on in new files", async () => {
+  const memory = new MemoryDisk();
+  let open = 0;
+  const counted = (file: Awaited<ReturnType<Disk["create"]>>): typeof file => {
+    if (file === "exists") return file;
+    open += 1;
+    const close = file.close.bind(file);
+    file.close = () => ((open -= 1), close());
+    return file;
+  };
+  const data = packing({ ...stepped(memory, (act) => act()), create: async (path) => counted(await memory.create(path)) });
+  for (let turn = 0; turn < 2; turn += 1) {
+    for (const at of [1, 2]) await store(data, oidOf(1, 2 * turn + at), filled(10, at));
+    await data.remove(oidOf(1, 2 * turn + 1));
+    assert.equal(open, 2);
+    await data.close();
+    assert.equal(open, 0);
+  }
+  assert.deepEqual(await packing(memory).list(1, 0, 10), [oidOf(1, 2), oidOf(1, 4)]);
+});
+
 test("limits: the buffer is full: the next bytes go to a file; what was sealed or abandoned makes room", async () => {
   const disk = new MemoryDisk();
   const data = packing(disk, { packBufferBytesMax: 1_000 });

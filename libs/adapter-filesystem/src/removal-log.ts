@@ -31,6 +31,13 @@ export class RemovalLog {
     return this.#groups.join();
   }
 
+  /** Nobody removes meanwhile; what comes later goes to a new file. */
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
+  }
+
   async #appendGroup(): Promise<void> {
     const { epoch, checksum, killPoint } = this.#parts;
     const group = this.#waiting;

@@ -52,6 +52,11 @@ export class SegmentAppender {
     return this.#groups.join();
   }
 
+  /** Nobody appends meanwhile; what comes later goes to a new segment. */
+  async close(): Promise<void> {
+    if (this.#segment !== undefined) await this.#giveUp(this.#segment);
+  }
+
   async #appendGroup(): Promise<void> {
     const { folders, epoch, view, killPoint } = this.#parts;
     const group = this.#waiting;
