@@ -154,6 +154,33 @@ test("[OGD10] get: the longest request: at it fine, above it the stream is ended
   assert.equal(room.counts.get("objects_streams_ended_total"), 1);
 });
 
+test("[OGD10] get: its parts are collected while the reader sleeps beyond the longest request: ended for that, nothing counts as lost", async () => {
+  const room = await openPhotos({ limits: { longestRequestMs: 1000, partPageRows: 1 } });
+  await putParts(room);
+  const found = await room.store.getObject({ bucket: "photos", key: "parts", range: undefined, precondition: {}, part: undefined });
+  const reading = (async () => {
+    for await (const _ of found.bytes) {
+      room.clock.advance(1001);
+      await room.metadata.commit({
+        partition: "photos/0",
+        conditions: [],
+        writes: [1, 2, 5].map((number) => ({ kind: "delete", key: partKey("parts", 7n, number) })),
+      });
+    }
+  })();
+  await assert.rejects(reading, { code: "DEADLINE_EXCEEDED" });
+  assert.equal(room.counts.get("objects_dangling_total"), undefined);
+});
+
+test("[OGD10] get: the last bytes are taken late: whole all the same", async () => {
+  const room = await openPhotos({ limits: { longestRequestMs: 1000 } });
+  await put(room, "a", manyBytes(BIG));
+  const found = await room.store.getObject({ bucket: "photos", key: "a", range: undefined, precondition: {}, part: undefined });
+  let bytes = 0;
+  for await (const chunk of found.bytes) if ((bytes += chunk.length) === BIG) room.clock.advance(1001);
+  assert.equal(bytes, BIG);
+});
+
 test("get: damaged or lost data: CORRUPT_DATA, never other bytes", async () => {
   const room = await openPhotos();
   await putParts(room);

@@ -51,7 +51,7 @@ export async function getObject(
     throw new ConcordError("MALFORMED_REQUEST", "either a range or a part number");
   }
   const span = request.part === undefined ? spanOfRange(object, request.range) : spanOfPart(object, request.part);
-  return { object, ...span, bytes: until(context, endsAtMs, contentBytes(context, view, object.content, span)) };
+  return { object, ...span, bytes: until(context, endsAtMs, span.lengthBytes, contentBytes(context, view, object.content, span)) };
 }
 
 async function find(context: ObjectStoreContext, bucket: string, key: string): Promise<{ view: ShardView; object: StoredObject }> {
@@ -149,13 +149,20 @@ export function touchedParts(content: Parts, span: Span): readonly PartSpan[] {
 async function* until(
   context: ObjectStoreContext,
   endsAtMs: number,
+  lengthBytes: number,
   bytes: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  let leftBytes = lengthBytes;
+  const check = (): void => {
+    if (context.clock.monotonicMs() <= endsAtMs) return;
+    context.metrics.count("objects_streams_ended_total");
+    throw new ConcordError("DEADLINE_EXCEEDED", "the download took longer than the longest request", { applied: "no" });
+  };
   for await (const chunk of bytes) {
-    if (context.clock.monotonicMs() > endsAtMs) {
-      context.metrics.count("objects_streams_ended_total");
-      throw new ConcordError("DEADLINE_EXCEEDED", "the download took longer than the longest request", { applied: "no" });
-    }
+    check();
     yield chunk;
+    leftBytes -= chunk.length;
+    // The reader may have taken its time: what comes next may be gone by now.
+    if (leftBytes > 0) check();
   }
 }
