@@ -433,3 +433,19 @@ test("modes: another one after a restart: what the one before left is recovered"
   assert.equal(world!.data.contents().length, 3);
   assert.deepEqual(await faults(last), []);
 });
+
+test("[OG8] per-transaction: a piece is damaged: decided by what the journal says of it, and so are the others", async () => {
+  const { world, gateway } = await openWorld({ mode: "per-transaction" });
+  const left = [];
+  for (const key of ["a", "b"]) {
+    const piece = { ...description, bucket: "photos", key, replaces: undefined };
+    const { oid } = await gateway.journal.begin(piece);
+    await (await world.data.create(oid, piece)).seal();
+    left.push(oid);
+  }
+  const next = await restart(gateway, { mode: "per-transaction" });
+  const inspect = world.data.inspect.bind(world.data);
+  world.data.inspect = (oid) => (oid === left[0] ? Promise.reject(new ConcordError("CORRUPT_DATA", "its header")) : inspect(oid));
+  const { transactions } = await next.recovery.runOnce();
+  assert.deepEqual([transactions?.collected, transactions?.undecided], [2, 0]);
+});

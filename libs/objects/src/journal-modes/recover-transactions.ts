@@ -1,5 +1,5 @@
 // Recovery of what this gateway's own journal left, in the per-transaction modes (OG8, OG11, OG19). Decided by reference, as everything (OGD1).
-import { parseOid, sameVersion } from "@concord/ports";
+import { parseOid, sameVersion, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -58,8 +58,8 @@ async function decideUploads(
 ): Promise<readonly (readonly [BegunUpload, UploadFate])[]> {
   const present: OpenPiece[] = [];
   for (const { oid, description } of uploads) {
-    // The journal knows what the piece was for, even when the piece itself does not.
-    if ((await context.data.inspect(oid)).kind !== "absent") present.push({ oid, description });
+    // The journal knows what the piece was for, even when the piece itself does not, or can not be read.
+    if (await isThere(context, oid)) present.push({ oid, description });
   }
   const pieces = await decidePieces(context, present, garbage);
   const fates: [BegunUpload, UploadFate][] = [];
@@ -69,6 +69,15 @@ async function decideUploads(
     fates.push([upload, restored]);
   }
   return fates;
+}
+
+async function isThere(context: ObjectStoreContext, oid: Oid): Promise<boolean> {
+  try {
+    return (await context.data.inspect(oid)).kind !== "absent";
+  } catch (thrown) {
+    if (toConcordError(thrown).code === "CORRUPT_DATA") return true;
+    throw thrown;
+  }
 }
 
 /**
