@@ -1,13 +1,31 @@
 // The gateway's rooms over stores in memory: what they do when the journal's disk fails.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { nodeEnvironment } from "@concord/adapter-node-runtime";
+import { after, test } from "node:test";
+import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { PieceName } from "@concord/objects";
 import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/ports";
-import { silentLog, silentMetrics, type ConcordError } from "@concord/runtime";
+import { silentLog, silentMetrics, type Clock, type ConcordError, type Timer } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 import { openGatewayStore, type GatewayStore } from "./gateway-parts.ts";
 import { ANN } from "./test/gateway.ts";
+
+/** Timers of gateways that "died", so were never stopped: they must not keep this process alive. */
+const timers = new Set<Timer>();
+let ended = false;
+const clock: Clock = {
+  ...nodeClock,
+  setTimer(delayMs, action) {
+    const timer = nodeClock.setTimer(delayMs, action);
+    if (ended) timer.cancel();
+    timers.add(timer);
+    return timer;
+  },
+};
+
+after(() => {
+  ended = true;
+  for (const timer of timers) timer.cancel();
+});
 
 class Stores {
   readonly metadata = new MemoryObjectMetadata();
@@ -17,7 +35,7 @@ class Stores {
 
   open(journal: ObjectGatewayConfig["journal"]): Promise<GatewayStore> {
     const transport = { connect: () => assert.fail(), listen: () => assert.fail() } as never;
-    const environment = nodeEnvironment({ transport, log: silentLog, metrics: silentMetrics, env: {} });
+    const environment = { ...nodeEnvironment({ transport, log: silentLog, metrics: silentMetrics, env: {} }), clock };
     const config = objectGatewaySchema.parse({ accessKeys: [ANN], journal });
     const { metadata, data, disk } = this;
     return openGatewayStore({ config, environment, metadata, data, disk, onFailed: (cause) => this.failures.push(cause) });
