@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { openJournal, type Journal } from "@concord/journal";
-import { MemoryDisk, oidOf } from "@concord/ports";
+import { MemoryDisk, oidOf, type Oid } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, toHex } from "@concord/runtime";
 import {
   bytes,
@@ -436,7 +436,7 @@ test("modes: another one after a restart: what the one before left is recovered"
 
 test("[OG8] per-transaction: a piece is damaged: decided by what the journal says of it, and so are the others", async () => {
   const { world, gateway } = await openWorld({ mode: "per-transaction" });
-  const left = [];
+  const left: Oid[] = [];
   for (const key of ["a", "b"]) {
     const piece = { ...description, bucket: "photos", key, replaces: undefined };
     const { oid } = await gateway.journal.begin(piece);
