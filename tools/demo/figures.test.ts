@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { renderTable } from "../bench/report.ts";
 import { Latencies, settled } from "./figures.ts";
+import { EVERYTHING, PORT_BASE, planFromBase } from "../constellation/layout.ts";
 import { samplesOf } from "./readme.ts";
 
 test("latencies: percentiles of a hundred values: the value below which the share lies; none: 0", () => {
@@ -23,10 +24,18 @@ test("settled: a check that comes to hold: its success; one that never does: the
   assert.equal(await settled(() => Promise.resolve("never"), 0), "never");
 });
 
-test("README: its samples: found, two at least, each on the ports that npm start prints", () => {
+test("README: its samples: found, one per service at least, each on ports that npm start prints", () => {
   const samples = samplesOf(readFileSync(resolve(import.meta.dirname, "../../README.md"), "utf8"));
-  assert.ok(samples.length >= 2);
-  for (const sample of samples) assert.match(sample, /127\.0\.0\.1:7201/);
+  assert.ok(samples.length >= 4);
+  const printed = planFromBase(PORT_BASE, EVERYTHING).flatMap(({ address, httpAddress }) => [address, httpAddress ?? []].flat());
+  for (const sample of samples) {
+    const used = sample.match(/127\.0\.0\.1:\d+/g) ?? [];
+    assert.ok(used.length > 0);
+    assert.deepEqual(
+      used.filter((address) => !printed.includes(address)),
+      [],
+    );
+  }
 });
 
 test("README: links: every file and folder it points to exists", () => {
