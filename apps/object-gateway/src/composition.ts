@@ -60,7 +60,7 @@ async function openParts(
   const { environment, disk } = host;
   const { log, metrics, checksum, killPoint } = environment;
   const opened = await openMetadata(config, host, signal);
-  const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint });
+  const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint, log, packBytesMax: config.packBytesMax });
   const { metadata } = opened;
   const tuning = host.tuning ?? {};
   const options = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(host) };
@@ -82,6 +82,10 @@ async function openParts(
     },
     admin: objectAdmin({ config, gateway, budget, httpAddress }),
     startBackground: () => gateway.startBackground(),
-    close: () => gateway.stop().then(() => opened.close()),
+    close: () =>
+      gateway
+        .stop()
+        .then(() => data.close())
+        .then(() => opened.close()),
   };
 }

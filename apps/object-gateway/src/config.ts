@@ -1,5 +1,12 @@
 import { secret, serverShape, z } from "@concord/config";
-import { ACCESS_KEYS_MAX, OBJECT_BYTES_MAX, PART_BYTES_MAX, UPLOADS_IN_FLIGHT_DEFAULT, UPLOAD_BUFFER_BYTES_DEFAULT } from "./limits.ts";
+import {
+  ACCESS_KEYS_MAX,
+  OBJECT_BYTES_MAX,
+  PACK_BYTES_MAX,
+  PART_BYTES_MAX,
+  UPLOADS_IN_FLIGHT_DEFAULT,
+  UPLOAD_BUFFER_BYTES_DEFAULT,
+} from "./limits.ts";
 
 const address = z.string().regex(/^.+:\d+$/, "expected host:port");
 
@@ -64,6 +71,13 @@ export const objectGatewaySchema = z
     objectBytesMax: count("largest object", OBJECT_BYTES_MAX, OBJECT_BYTES_MAX),
     partBytesMax: count("largest single upload and largest part", PART_BYTES_MAX, PART_BYTES_MAX),
     uploadsInFlightMax: count("uploads at the same time; more are told to slow down", UPLOADS_IN_FLIGHT_DEFAULT, 100_000),
+    packBytesMax: z
+      .number()
+      .int()
+      .min(0)
+      .max(PACK_BYTES_MAX)
+      .default(PACK_BYTES_MAX)
+      .describe("objects' data up to this length is packed into segment files; 0: each piece is a file of its own"),
     uploadBufferBytes: count("memory for bodies of uploads on their way", UPLOAD_BUFFER_BYTES_DEFAULT),
   })
   .superRefine((config, context) => {
