@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { oidOf } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { readEpoch } from "../reservation/epoch-row.ts";
 import { headKey, partKey } from "../row-keys.ts";
 import { begin, bytes, complete, openGateway, openWorld, part, put, quiesce, remove, turns } from "../test/gateway.ts";
 import { checkConsistency } from "./check.ts";
@@ -76,6 +78,25 @@ test("check: a row that can not be read: counted, and the piece it may name is n
   await world.metadata.commit({ partition: PARTITION, conditions: [], writes: [{ kind: "put", row }] });
   const report = await checkConsistency(gateway.context);
   assert.deepEqual([report.corruptRows, report.leaked.length], [1, 0]);
+});
+
+test("[OGD9] check: damaged pieces, one with a row and one without: both reported, the check goes on", async () => {
+  const { world, gateway } = await openWorld();
+  await put(gateway, "k", bytes("1"));
+  const [named] = world.data.contents();
+  const left = oidOf(1, 900);
+  await (await world.data.create(left, { bucket: "photos", key: "l", part: undefined, guid: 1n })).seal();
+  await gateway.journal.stop();
+  const held = (await readEpoch(world.metadata, 1))!;
+  assert.equal(held.row.closed, true);
+  const damaged = new ConcordError("CORRUPT_DATA", "its header");
+  world.data.inspect = () => Promise.reject(damaged);
+  const { leaked, dangling } = await checkConsistency(gateway.context);
+  assert.deepEqual(
+    dangling.map(({ oid, reason }) => [oid, reason]),
+    [[named!.oid, "damaged"]],
+  );
+  assert.deepEqual(leaked, [{ oid: left, lengthBytes: 0 }]);
 });
 
 test("check: while others write, overwrite, delete and collect: nothing is reported", async () => {

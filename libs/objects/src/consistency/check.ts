@@ -1,5 +1,6 @@
-import type { MetadataRow, Oid } from "@concord/ports";
+import type { MetadataRow, Oid, PieceState } from "@concord/ports";
 import { parseOid } from "@concord/ports";
+import { toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { names, partitionOf, rowKeyOf } from "../recovery/decide-pieces.ts";
@@ -28,7 +29,7 @@ export interface DanglingReference {
   readonly rowKey: Uint8Array;
   /** Undefined: a part row that an object counts on is not there. */
   readonly oid: Oid | undefined;
-  readonly reason: "absent" | "not sealed" | "another length" | "no part row";
+  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "no part row";
 }
 
 export interface ConsistencyReport {
@@ -154,13 +155,27 @@ async function checkPiece(
   lengthBytes: number,
   named: Named,
 ): Promise<void> {
-  const state = await context.data.inspect(oid);
+  const state = await inspect(context, oid);
   if (state.kind === "sealed" && state.sealed.lengthBytes === lengthBytes) return;
   // It may have been replaced, and collected, since the page was read.
   const [now] = await context.metadata.read(partition, [row.key]);
   if (!names(now, oid) || isGarbageOfUpload(await garbageUploads(context, partition), row.key)) return;
-  const reason = state.kind === "absent" ? "absent" : state.kind === "open" ? "not sealed" : "another length";
-  named.dangling.push({ partition, rowKey: row.key, oid, reason });
+  named.dangling.push({ partition, rowKey: row.key, oid, reason: WRONG[state.kind] });
+}
+
+const WRONG = { absent: "absent", open: "not sealed", sealed: "another length", damaged: "damaged" } as const;
+
+/** One damaged piece is a finding, not the end of the check. */
+async function inspect(
+  context: ObjectStoreContext,
+  oid: Oid,
+): Promise<PieceState | { readonly kind: "damaged"; readonly description: undefined }> {
+  try {
+    return await context.data.inspect(oid);
+  } catch (thrown) {
+    if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+    return { kind: "damaged", description: undefined };
+  }
 }
 
 /** Part rows of an upload that is garbage: their pieces go before they do. */
@@ -171,8 +186,8 @@ async function garbageUploads(context: ObjectStoreContext, partition: string): P
   for (;;) {
     const page = await context.metadata.range(partition, { from, to, limit: PAGE });
     for (const found of page) {
-      const row = decodeRow(found.value);
-      if (row.kind === "garbage" && row.what.kind === "upload") spans.push(partSpan(row.key, row.what.uploadId).from);
+      const row = isUnreadable(found) ? undefined : decodeRow(found.value);
+      if (row?.kind === "garbage" && row.what.kind === "upload") spans.push(partSpan(row.key, row.what.uploadId).from);
     }
     if (page.length < PAGE) return spans;
     from = afterKey(page.at(-1)!.key);
@@ -213,7 +228,7 @@ function isUnreadable(row: MetadataRow): boolean {
 
 /** Collected since it was listed, or named by now, or by a row that can not be read: no leak. */
 async function confirmLeak(context: ObjectStoreContext, oid: Oid): Promise<LeakedPiece | undefined> {
-  const state = await context.data.inspect(oid);
+  const state = await inspect(context, oid);
   if (state.kind === "absent") return undefined;
   if (state.description !== undefined) {
     const [row] = await context.metadata.read(await partitionOf(context, state.description), [rowKeyOf(state.description)]);
