@@ -42,6 +42,8 @@ export interface GatewayPlan {
   readonly names: readonly string[];
   readonly shards: number;
   readonly journal: ObjectGatewayConfig["journal"];
+  /** Pieces up to this length share files. */
+  readonly packBytesMax: number;
   /** Garbage is collected while clients work; then no clock may be far off (OGD10). */
   readonly collects: boolean;
   readonly graceMs: number;
@@ -72,6 +74,7 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
     names: rows === "local" ? ["gateway-1"] : ["gateway-1", "gateway-2"],
     shards: random.pick([1, 1, 3]),
     journal: random.pick(["reservation", "reservation", "reservation", "per-transaction", "per-transaction-basic"]),
+    packBytesMax: random.pick([0, 20_500, 100_000]),
     collects,
     graceMs: collects ? 2 * clockSkewMs + 1_500 : LONG_GRACE_MS,
     rowTimeoutMs: random.pick([60, 300, 1_500]),
@@ -177,7 +180,7 @@ export class Gateways {
   }
 
   #config(name: string): ObjectGatewayConfig {
-    const { rows, shards, journal, collects, graceMs } = this.plan;
+    const { rows, shards, journal, packBytesMax, collects, graceMs } = this.plan;
     return objectGatewaySchema.parse({
       nodeName: name,
       listenAddress: grpcAddress(name),
@@ -187,6 +190,7 @@ export class Gateways {
       operatorToken: OPERATOR,
       shards,
       journal,
+      packBytesMax,
       metadata: rows === "transactions" ? "transactions" : "local",
       coordinators: rows === "transactions" ? this.#cluster.coordinatorAddresses : [],
       gcGraceMs: graceMs,

@@ -2,6 +2,7 @@ import type { PlantedBug } from "./bugs.ts";
 
 const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
 const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
+const EPOCH_FOLDERS = "libs/adapter-filesystem/src/epoch-folders.ts";
 const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
 
 /** Mistakes in the object gateway's rooms. */
@@ -28,18 +29,6 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
         file: COMMIT_ROWS,
         search: "writes: [...(needed ? [raiseHeader(context, header)] : []), ...(attempt",
         replace: "writes: [...(attempt",
-      },
-    ],
-  },
-  {
-    name: "recovery-without-fence",
-    about: "Recovery gives a paused gateway's pieces to garbage and does not fence its commits (OGD3).",
-    scenario: "object",
-    edits: [
-      {
-        file: "libs/objects/src/recovery/decide-pieces.ts",
-        search: "writes: [...garbage, raiseHeader(context, header)] };",
-        replace: "writes: garbage };",
       },
     ],
   },
@@ -116,7 +105,14 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
     name: "closed-epoch-still-seals",
     about: "A seal does not look whether its epoch was closed meanwhile: recovery saw a piece without description (OGD3).",
     scenario: "object",
-    edits: [{ file: "libs/adapter-filesystem/src/epoch-folders.ts", search: "    await check.join();", replace: "    void check;" }],
+    edits: [
+      { file: EPOCH_FOLDERS, search: "    await check.join();", replace: "    void check;" },
+      {
+        file: EPOCH_FOLDERS,
+        search: "      await this.sync(openFolder(oid));",
+        replace: "      await this.sync(openFolder(oid)).catch(() => this.sync(closedFolder(oid)));",
+      },
+    ],
   },
   {
     name: "low-water-passes-the-unresolved",
