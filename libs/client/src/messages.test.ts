@@ -132,6 +132,24 @@ test("follow: connections break, the server restarts: every message once, in ord
   assert.deepEqual(seen, ["m2", "m3", "m4", "m5"]);
 });
 
+test("follow: offsets without messages: passed over, asked for once", async () => {
+  const { cluster, db } = await connected();
+  const controller = new AbortController();
+  cluster.intercept("read", () => Promise.resolve({ messages: [], nextOffset: 5n }));
+  cluster.intercept("read", () => {
+    controller.abort();
+    return Promise.resolve({ messages: [], nextOffset: 5n });
+  });
+  const consume = async (): Promise<void> => {
+    for await (const message of db.messages.follow(0, { signal: controller.signal })) assert.fail(message.id);
+  };
+  await cluster.clock.until(consume());
+  assert.deepEqual(
+    cluster.seen("read").map(({ request }) => request["fromOffset"]),
+    [0n, 5n],
+  );
+});
+
 test("follow: an offset that is not kept: the error, no jump", async () => {
   const { cluster, db } = await connected();
   cluster.fail("read", "OFFSET_OUT_OF_RANGE");

@@ -104,6 +104,32 @@ for (const [name, make] of TRANSPORTS) {
       assert.equal(metrics.counts.get("rpc_server_duration_seconds{method=concord.dedup.v1.OutputService/Consume,code=OK}"), 1);
     }));
 
+  test(`stream (${name}): messages before the handler listens: handed over in order when it does`, () => {
+    const came = Promise.withResolvers<void>();
+    let isFirst = true;
+    const late: StreamHandler = async (stream, context) => {
+      const waits = isFirst;
+      isFirst = false;
+      if (waits) await came.promise;
+      await echo(stream, context);
+    };
+    return withWorld(late, async ({ open }) => {
+      const client = open();
+      for (const credits of [1, 2, 3]) client.stream.send({ credits });
+      // Behind them on the same connection: when it is answered they are there.
+      const behind = open();
+      behind.stream.send({ credits: 9 });
+      await behind.until(1);
+      came.resolve();
+      await client.until(3);
+      assert.deepEqual(client.received, [1n, 2n, 3n]);
+      for (const one of [client, behind]) {
+        one.stream.end();
+        await one.ended;
+      }
+    });
+  });
+
   test(`stream (${name}): the handler returns: the stream ends in good order, its messages before that`, () =>
     withWorld(
       (stream) => stream.send({ messages: [], nextOffset: 7n }),

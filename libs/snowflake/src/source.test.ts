@@ -54,6 +54,19 @@ test("source: half of the way to the mark used up: raised in the background whil
   assert.equal(mark.raises, before + 1);
 });
 
+test("source: the mark can not be raised: ids of the millisecond before it leave, those of its own do not (I3)", async () => {
+  const { clock, mark } = room();
+  const source = openGuidSource({ workerId: 3, clock, mark, markAheadMs: 1 });
+  await source.next();
+  assert.equal(mark.valueMs, T + 2);
+  mark.plan = "fails-before";
+  clock.wallMs = T + 1;
+  assert.equal(partsOfGuid(await source.next()).timeMs, T + 1);
+  await settle();
+  clock.wallMs = T + 2;
+  await assert.rejects(source.next(), { code: "STORE_FAILED" });
+});
+
 test("[S5] source: restart at once: starts at the mark without waiting", async () => {
   const { clock, mark, open } = room();
   const last = await open().next();
