@@ -137,7 +137,9 @@ export class FilesystemObjectData implements ObjectData {
 
   /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */
   async #assertFree(oid: Oid): Promise<void> {
-    const [file] = await Promise.all([this.#openFile(oid), this.#folders.assertOpen(parseOid(oid).epoch)]);
+    // While the epoch is open its files lie in the first place only.
+    const open = this.#options.disk.open(this.#folders.places(oid)[0]!);
+    const [file] = await Promise.all([open, this.#folders.assertOpen(parseOid(oid).epoch)]);
     await file?.close();
     if (file !== undefined) throw exists(oid);
   }
