@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "@concord/config";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+import { PACK_BYTES_MAX } from "./limits.ts";
 
 const KEY = { accessKeyId: "AKEY", secretAccessKey: "a-long-secret", tenant: "t" };
 const load = (file: object, argv: readonly string[] = []): ReturnType<typeof loadConfig<typeof objectGatewaySchema>> =>
@@ -44,6 +45,8 @@ test("config: mistakes: each is told", () => {
   assert.match(problemsOf({ accessKeys: [KEY], metadata: "transactions" }), /needs at least one/);
   assert.match(problemsOf({ accessKeys: [KEY], metadata: "transactions", coordinators: ["nowhere"] }), /host:port/);
   assert.match(problemsOf({ accessKeys: [KEY], partBytesMax: 5 * 1024 ** 3 + 1 }), /partBytesMax/);
+  assert.match(problemsOf({ accessKeys: [KEY], packBytesMax: PACK_BYTES_MAX + 1 }), /packBytesMax/);
+  for (const packBytesMax of [0, PACK_BYTES_MAX]) assert.equal(load({ accessKeys: [KEY], packBytesMax }).kind, "config");
   assert.match(problemsOf({ accessKeys: [KEY], journal: "never" }), /journal/);
 });
 
