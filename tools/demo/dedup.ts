@@ -38,6 +38,8 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   const address = constellation.dedupWorkers[0]!;
   const run: Run = { latencies: new Latencies(), inDoubt: 0, repeated: 0, verdicts: new Map() };
   const messages = allMessages();
+  const output = grpc(address, "concord.dedup.v1.OutputService");
+  const from = await endsOf(output);
   const startedAt = performance.now();
   const producing = Promise.all(
     Array.from({ length: PRODUCERS }, (_, at) =>
@@ -57,7 +59,8 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   await Promise.all([producing, restarted]);
   const seconds = (performance.now() - startedAt) / 1000;
   if (!isDead) return { held: false, line: `dedup: the kill point ${DEDUP_KILL_POINT} was not reached` };
-  const problem = await judge(grpc(address, "concord.dedup.v1.OutputService"), new Set(messages.map(({ id }) => id)));
+  const problem = await judge(output, new Set(messages.map(({ id }) => id)), from);
+  output.close();
   const verdicts = [...run.verdicts].map(([verdict, count]) => `${count} ${verdict.replace("VERDICT_", "").toLowerCase()}`).sort();
   const figures =
     `${messages.length} messages, ${DUPLICATES} of them duplicates, from ${PRODUCERS} producers in ${seconds.toFixed(1)} s, ` +
@@ -112,26 +115,33 @@ async function send(run: Run, ingest: PlainService, messages: readonly Message[]
   }
 }
 
-async function judge(output: PlainService, expected: ReadonlySet<string>): Promise<string | undefined> {
+interface Bounds {
+  readonly endOffset: bigint;
+  readonly partitions: number;
+}
+
+/** The end of each partition's output. */
+async function endsOf(output: PlainService): Promise<readonly bigint[]> {
+  const { partitions } = await output.call<Bounds>("GetBounds", { partition: 0 });
+  const all = Array.from({ length: partitions }, (_, partition) => output.call<Bounds>("GetBounds", { partition }));
+  return (await Promise.all(all)).map(({ endOffset }) => endOffset);
+}
+
+/** Reads what came since the offsets of `from`. */
+async function judge(output: PlainService, expected: ReadonlySet<string>, from: readonly bigint[]): Promise<string | undefined> {
   const seen = new Set<string>();
   let twice = 0;
-  const { partitions } = await output.call<{ partitions: number }>("GetBounds", { partition: 0 });
-  for (let partition = 0; partition < partitions; partition += 1) {
-    const { startOffset, endOffset } = await output.call<{ startOffset: bigint; endOffset: bigint }>("GetBounds", { partition });
-    for (let from = startOffset; from < endOffset;) {
-      const page = await output.call<{ messages: { id: string }[]; nextOffset: bigint }>("Read", {
-        partition,
-        fromOffset: from,
-        maxMessages: PAGE,
-      });
+  for (const [partition, end] of (await endsOf(output)).entries()) {
+    for (let next = from[partition]!; next < end;) {
+      const request = { partition, fromOffset: next, maxMessages: PAGE };
+      const page = await output.call<{ messages: { id: string }[]; nextOffset: bigint }>("Read", request);
       for (const { id } of page.messages) {
         if (seen.has(id)) twice += 1;
         seen.add(id);
       }
-      from = page.nextOffset;
+      next = page.nextOffset;
     }
   }
-  output.close();
   const lost = [...expected].filter((id) => !seen.has(id)).length;
   const strange = [...seen].filter((id) => !expected.has(id)).length;
   return lost + twice + strange === 0 ? undefined : `${lost} ids lost, ${twice} delivered twice, ${strange} never sent`;
