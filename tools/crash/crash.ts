@@ -108,6 +108,7 @@ async function main(): Promise<number> {
     const progress = setInterval(() => loops.forEach((loop) => console.log(describe(loop))), PROGRESS_MS);
     await Promise.all(loops.map((loop) => run(running, loop, flags))).finally(() => clearInterval(progress));
     for (const loop of loops) console.log(`${describe(loop)}\n${describeKills(loop)}`);
+    for (const note of loops.flatMap(({ subject }) => subject.notes)) console.log(note);
     isClean = loops.every(({ subject, cycles }) => cycles > 0 && problems(subject.tally) === 0);
   } finally {
     await constellation?.stop();

@@ -28,6 +28,7 @@ export class DedupSubject implements Subject {
   readonly node = WORKER;
   readonly projects = ["libs/dedup", "libs/adapter-embedded-log", "libs/journal", "apps/dedup-worker"];
   readonly tally: Tally = { acknowledged: 0, inDoubt: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly notes: string[] = [];
   readonly #address: string;
   readonly #grpc: PlainGrpc;
   /** Ids that were answered with accepted or duplicate. */

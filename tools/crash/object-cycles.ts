@@ -40,6 +40,7 @@ export class ObjectSubject implements Subject {
   readonly node = GATEWAY;
   readonly projects = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
   readonly tally: Tally = { acknowledged: 0, inDoubt: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly notes: string[] = [];
   readonly #constellation: Constellation;
   readonly #grpc: PlainGrpc;
   readonly #s3: S3Client;
@@ -73,7 +74,9 @@ export class ObjectSubject implements Subject {
     const listed = await this.#s3.send(new ListObjectsV2Command({ Bucket: BUCKET }));
     const names = new Set((listed.Contents ?? []).map(({ Key }) => Key!));
     this.#model.forEach((possible, at) => {
-      if (names.has(keyOf(at)) === possible.has("")) this.tally.lost += 1;
+      if (names.has(keyOf(at)) !== possible.has("")) return;
+      this.tally.lost += 1;
+      this.notes.push(`${keyOf(at)} is ${names.has(keyOf(at)) ? "listed" : "not listed"}`);
     });
     await this.#consistency();
   }
@@ -128,7 +131,12 @@ export class ObjectSubject implements Subject {
   async #settle(at: number): Promise<void> {
     const possible = this.#model[at]!;
     const found = await this.#read(keyOf(at));
-    if (!possible.has(found)) this.tally.lost += 1;
+    if (!possible.has(found)) {
+      this.tally.lost += 1;
+      this.notes.push(
+        `${new Date().toISOString()} ${keyOf(at)} is ${found.slice(0, 8)}, may be ${[...possible].map((one) => one.slice(0, 8)).join(" ")}`,
+      );
+    }
     possible.clear();
     possible.add(found);
   }

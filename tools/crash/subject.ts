@@ -16,6 +16,8 @@ export interface Subject {
   /** Projects whose kill points it passes. */
   readonly projects: readonly string[];
   readonly tally: Tally;
+  /** What was wrong, for whoever looks into it. */
+  readonly notes: readonly string[];
   prepare(): Promise<void>;
   /** Works until the signal is aborted, whether the process lives or not. */
   work(signal: AbortSignal): Promise<void>;
