@@ -157,6 +157,7 @@ async function run(constellation: Constellation, loop: Loop, { cycles, untilMs }
     const work = subject.work(working.signal);
     const isReached = await Promise.race([down, sleep(REACH_MS, false, { ref: false })]);
     if (node.exit !== undefined && node.exit.signal === null) throw new Error(`${subject.node} ended by itself\n${node.logTail()}`);
+    if (power !== undefined) await standStill(node);
     power?.cut();
     await node.kill();
     await booting.catch(() => undefined);
@@ -182,6 +183,15 @@ async function gone(node: NodeProcess): Promise<true> {
     if (pid === undefined || isStopped(pid)) return true;
     await sleep(STOPPED_POLL_MS, undefined, { ref: false });
   }
+}
+
+/**
+ * When the power goes, nobody answers any more. A process that ran on over a dead file system could: an fdatasync that races with the
+ * shutdown of its journal may succeed.
+ */
+async function standStill(node: NodeProcess): Promise<void> {
+  if (node.pid !== undefined) process.kill(node.pid, "SIGSTOP");
+  await gone(node);
 }
 
 function isStopped(pid: number): boolean {
