@@ -1,7 +1,7 @@
-// The bootstrap in a small workspace with a planted command: what it passes on, when it installs, when it stops.
+// The bootstrap in a small workspace with a stand-in command: what it passes on, when it installs, when it stops.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -92,16 +92,50 @@ test("bootstrap: unknown command: refused with the list", async () => {
   assert.match(refused.output(), /usage: .*start \| demo/);
 });
 
-test("bootstrap: pinned Node installed: the command runs on it", async () => {
-  const pinned = `node_modules/node-${process.platform}-${process.arch}/bin/node`;
-  write(pinned, `#!/bin/sh\necho pinned first in $PATH\nexec "${process.execPath}" "$@"\n`);
-  chmodSync(join(folder, pinned), 0o755);
-  const started = bootstrap("start", "--exit");
+interface LockedPackage {
+  readonly version: string;
+  readonly integrity: string;
+  readonly os: string;
+  readonly cpu: string;
+  readonly bin: { readonly node: string };
+}
+
+const packagesOf = (path: string): Record<string, LockedPackage> =>
+  (JSON.parse(readFileSync(join(import.meta.dirname, "..", path), "utf8")) as { packages: Record<string, LockedPackage> }).packages;
+const pinnedNodes = Object.entries(packagesOf("package-lock.json")).filter(([path]) =>
+  /^node_modules\/node-(bin-)?(linux|darwin|win)-/.test(path),
+);
+
+test("bootstrap: pinned Nodes: one version for five platforms, each locked with its integrity", () => {
+  const platforms = pinnedNodes.map(([, { os, cpu }]) => `${os}-${cpu}`);
+  assert.deepEqual(platforms.toSorted(), ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-x64"]);
+  assert.equal(new Set(pinnedNodes.map(([, { version }]) => version)).size, 1);
+  for (const [, { integrity }] of pinnedNodes) assert.match(integrity, /^sha512-/);
+});
+
+for (const [path, { os, cpu, bin }] of pinnedNodes) {
+  test(`bootstrap: ${os}-${cpu}: the command runs on the pinned Node of its package`, async () => {
+    const pinned = join(path, bin.node);
+    write(pinned, `#!/bin/sh\necho pinned first in $PATH\nexec "${process.execPath}" "$@"\n`);
+    chmodSync(join(folder, pinned), 0o755);
+    write(
+      "platform.mjs",
+      `for (const [key, value] of Object.entries({ platform: "${os}", arch: "${cpu}" })) Object.defineProperty(process, key, { value });`,
+    );
+    const started = run(process.execPath, ["--import", "./platform.mjs", "tools/bootstrap.mjs", "start", "--exit"]);
+    assert.equal(await started.exitCode, 7);
+    assert.ok(
+      started.output().includes(`pinned first in ${join(folder, dirname(pinned))}:${join(folder, "node_modules/.bin")}:`),
+      started.output(),
+    );
+  });
+}
+
+test("bootstrap: a platform without a packaged Node: the system's Node runs the command", async () => {
+  write("platform.mjs", `Object.defineProperty(process, "arch", { value: "s390x" });`);
+  const started = run(process.execPath, ["--import", "./platform.mjs", "tools/bootstrap.mjs", "start", "--exit"]);
   assert.equal(await started.exitCode, 7);
-  assert.ok(
-    started.output().includes(`pinned first in ${join(folder, dirname(pinned))}:${join(folder, "node_modules/.bin")}:`),
-    started.output(),
-  );
+  assert.ok(started.output().includes(`node ${process.execPath}`), started.output());
 });
 
 test("bootstrap: what the lock file says is installed: npm does not run", async () => {
@@ -117,8 +151,10 @@ for (const [situation, packages] of [
 ] as const) {
   test(`bootstrap: ${situation}: npm ci runs once`, async () => {
     write("package-lock.json", JSON.stringify({ packages }));
-    assert.equal(await bootstrap("start", "--exit").exitCode, 7);
+    const first = bootstrap("start", "--exit");
+    assert.equal(await first.exitCode, 7);
     assert.ok(existsSync(join(folder, "npm-ran")));
+    assert.match(first.output(), /installing .* about \d+ MB on disk[^]*installed in \d+ s/);
     rmSync(join(folder, "npm-ran"));
     assert.equal(await bootstrap("start", "--exit").exitCode, 7);
     assert.equal(existsSync(join(folder, "npm-ran")), false);

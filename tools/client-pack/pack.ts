@@ -132,10 +132,11 @@ function tarball(stage: string, folder: string): string {
   return join(resolve(folder), packed!.filename.replace("@", "").replace("/", "-"));
 }
 
+// A relative folder is below the one where the user called npm, not below this repository, to which npm moves.
 if (process.argv[1] === import.meta.filename) {
   const folder = process.argv[2];
   if (folder === undefined || folder.startsWith("-")) {
-    console.error("usage: node tools/client-pack/pack.ts FOLDER");
+    console.error("usage: npm run client:pack -- FOLDER");
     process.exitCode = 2;
-  } else console.log(await packClient(folder));
+  } else console.log(await packClient(resolve(process.env["INIT_CWD"] ?? ".", folder)));
 }
