@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { DESIGN_FILES, ROOT, rowsOf, tagsIn, testsByClaim, withTests } from "./claims.ts";
+import { DESIGN_FILES, ROOT, rowsOf, sentencesOf, tagsIn, testsByClaim, withTests } from "./claims.ts";
 
 const rows = DESIGN_FILES.flatMap((file) => rowsOf(readFileSync(join(ROOT, file), "utf8")));
 const tests = testsByClaim(ROOT);
@@ -31,6 +31,26 @@ test("claims: every claim a test names: has a row", () => {
   const known = new Set(rows.map((row) => row.claim));
   const strangers = [...tests.keys()].filter((claim) => /^(TX|LB|OG|DD)/.test(claim) && !known.has(claim));
   assert.deepEqual(strangers, []);
+});
+
+test("claims: every claim in a table: stated in full in the same document, and the other way round", () => {
+  for (const file of DESIGN_FILES) {
+    const document = readFileSync(join(ROOT, file), "utf8");
+    const claims = rowsOf(document).map((row) => row.claim);
+    assert.deepEqual([...sentencesOf(document).keys()].toSorted(), claims.toSorted(), file);
+  }
+});
+
+test("claims: a sentence: read over its lines; a number stated twice: refused", () => {
+  const document = "- **TX1** One\n  sentence.\n- **TX2** Another.\n\n| TX1 | text | kept | - |";
+  assert.deepEqual(
+    [...sentencesOf(document)],
+    [
+      ["TX1", "One sentence."],
+      ["TX2", "Another."],
+    ],
+  );
+  assert.throws(() => sentencesOf("- **TX1** One.\n- **TX1** Two."), /TX1 is stated twice/);
 });
 
 test("claims: the numbers of each series: without gaps, each once", () => {

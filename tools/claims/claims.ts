@@ -1,5 +1,6 @@
-// The tables claim -> test of docs/design. People write claim, text and status; the tests are found by the tags in their names
-// ("[TXD7] commit: ..."). `node tools/claims/claims.ts` writes them in; a test checks that no row promises what nothing tests.
+// The claims of docs/design: each in full ("- **TXD7** ..."), and in a table with its status and its tests. Sentence, summary and status
+// are written by hand; the tests are found by the tags in their names ("[TXD7] commit: ..."). `node tools/claims/claims.ts` writes them
+// in; a test checks that no row promises what nothing tests.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 
@@ -24,6 +25,7 @@ export interface Row {
 }
 
 const ROW = /^\| ([A-Z]+\d+) \| (.*) \| (kept|part|later) \| (.*) \|$/;
+const SENTENCE = /^- \*\*([A-Z]+\d+)\*\* (.+(?:\n {2}.+)*)/gm;
 const TAG = /\[((?:[A-Z]+\d+[ ,/]*)+)\]/g;
 const TEST_NAME = /\b(?:test|it)\(\s*(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|'((?:[^'\\]|\\.)*)')/g;
 
@@ -34,6 +36,16 @@ export function rowsOf(document: string): Row[] {
     const files = [...match[4]!.matchAll(/`([^`]+)`/g)].map((file) => file[1]!);
     return [{ claim: match[1]!, text: match[2]!, status: match[3] as Status, files }];
   });
+}
+
+/** The claims in full, by number. Throws when a number is stated twice. */
+export function sentencesOf(document: string): Map<string, string> {
+  const sentences = new Map<string, string>();
+  for (const [, claim, text] of document.matchAll(SENTENCE)) {
+    if (sentences.has(claim!)) throw new Error(`${claim} is stated twice`);
+    sentences.set(claim!, text!.replaceAll(/\s+/g, " "));
+  }
+  return sentences;
 }
 
 /** The tags in the names of a file's tests. */
