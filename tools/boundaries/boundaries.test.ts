@@ -38,6 +38,15 @@ const IMPORT = "import";
 const imports = (...specifiers: readonly string[]): string => specifiers.map((specifier) => `import "${specifier}";\n`).join("");
 const depends = (...names: readonly string[]): object => ({ dependencies: Object.fromEntries(names.map((name) => [name, "*"])) });
 
+/** A testing project without imports of its own: contract suites, in-memory implementations. */
+const SUITES = { "libs/suites": { nx: { tags: ["layer:testing"] } } };
+
+/** One file of libs/engine imports what libs/locks gives to tests. */
+const testingEntry = (file: string): Pick<Planted, "manifests" | "files"> => ({
+  manifests: { "libs/locks": { exports: { ".": "./src/index.ts", "./testing": "./src/test/fixture.ts" } } },
+  files: { [`libs/engine/src/${file}`]: imports("@concord/locks/testing"), "libs/locks/src/test/fixture.ts": "export {};" },
+});
+
 const layerCases: readonly (readonly [folder: string, dependency: string])[] = [
   ["libs/runtime", "@concord/ports"],
   ["libs/ports", "@concord/locks"],
@@ -106,6 +115,26 @@ const PLANTED: readonly Planted[] = [
   { name: "node:* in a file for domain tests", rule: undefined, files: { "libs/locks/src/test/room.ts": imports("node:assert/strict") } },
   { name: "production code importing a file for tests", rule: "test", files: { "libs/locks/src/a.ts": imports("./test/room.ts") } },
   { name: "a test importing a file for tests", rule: undefined, files: { "libs/locks/src/a.test.ts": imports("./test/room.ts") } },
+  {
+    name: "a test importing a testing project declared for tests",
+    rule: undefined,
+    manifests: { "libs/engine": { ...depends("@concord/locks"), devDependencies: { "@concord/suites": "*" } }, ...SUITES },
+    files: { "libs/engine/src/a.test.ts": imports("@concord/suites") },
+  },
+  {
+    name: "production code importing what is declared for tests",
+    rule: "undeclared",
+    manifests: { "libs/engine": { ...depends("@concord/locks"), devDependencies: { "@concord/suites": "*" } }, ...SUITES },
+    files: { "libs/engine/src/a.ts": imports("@concord/suites") },
+  },
+  {
+    name: "a testing project among production dependencies",
+    rule: "layer",
+    manifests: { "libs/engine": depends("@concord/locks", "@concord/suites"), ...SUITES },
+    files: { "libs/engine/src/a.test.ts": imports("@concord/suites") },
+  },
+  { name: "production code importing another project's testing entry", rule: "test", ...testingEntry("a.ts") },
+  { name: "a test importing another project's testing entry", rule: undefined, ...testingEntry("a.test.ts") },
   { name: "node:* in a kit", rule: undefined, files: { "libs/rpc/src/a.ts": imports("node:fs") } },
   {
     name: "an npm package in domain, declared",

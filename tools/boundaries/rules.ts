@@ -9,7 +9,10 @@ export interface Violation {
   readonly message: string;
 }
 
-/** What a project of each layer may depend on. Nothing may depend on testing and tools but themselves. */
+/**
+ * What a project of each layer may depend on. Nothing depends on testing and tools but themselves; tests of any layer may import
+ * testing projects that their package.json declares under devDependencies (contract suites, in-memory implementations).
+ */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   base: ["base"],
   ports: ["base", "ports"],
@@ -68,13 +71,14 @@ function dependencyViolations(workspace: Workspace, project: Project, layer: str
   const violations: Violation[] = [];
   const imported = new Set(project.files.flatMap((file) => file.imports.map(packageOf)));
   const at = (rule: string, message: string): number => violations.push({ rule, where: `${project.root}/package.json`, message });
-  for (const dependency of project.dependencies) {
+  for (const dependency of [...project.dependencies, ...project.devDependencies]) {
     if (!imported.has(dependency)) at("unused", `declares ${dependency} but imports it nowhere`);
     if (!dependency.startsWith(SCOPE)) continue;
     const target = workspace.projects.find((other) => other.name === dependency);
     const targetLayer = target?.layers[0];
+    const isTestKit = targetLayer === "testing" && !project.dependencies.has(dependency);
     if (target === undefined) at("unknown", `declares ${dependency}, which is no project of the workspace`);
-    else if (targetLayer === undefined || !LAYERS[layer]!.includes(targetLayer)) {
+    else if (targetLayer === undefined || !(isTestKit || LAYERS[layer]!.includes(targetLayer))) {
       at("layer", `${layer} may not depend on ${dependency} (${targetLayer ?? "untagged"})`);
     }
   }
@@ -103,11 +107,15 @@ function importViolation(workspace: Workspace, project: Project, layer: string, 
     return isPure ? [["pure", `${layer} code imports no node:*, but ${specifier}`]] : [];
   }
   if (isPure && !name.startsWith(SCOPE)) return [["pure", `${layer} code imports no npm package, but ${specifier}`]];
-  const isDevelopment = (file.isTest || layer === "tools") && workspace.rootDevDependencies.has(name);
-  if (!project.dependencies.has(name) && !isDevelopment)
-    return [["undeclared", `imports ${specifier}, which package.json does not declare`]];
+  const isDevelopment = file.isTest && project.devDependencies.has(name);
+  const isTool = (file.isTest || layer === "tools") && workspace.rootDevDependencies.has(name);
+  if (!project.dependencies.has(name) && !isDevelopment && !isTool)
+    return [["undeclared", `imports ${specifier}, which package.json does not declare${file.isTest ? "" : " for production code"}`]];
   const target = workspace.projects.find((other) => other.name === name);
   if (target === undefined || specifier === name) return [];
+  if (specifier === `${name}/testing` && !file.isTest && !OUTSIDE_LAYERS.has(layer)) {
+    return [["test", `imports ${specifier}, which is there for tests only`]];
+  }
   const isPublic = target.exports.includes(`.${specifier.slice(name.length)}`);
   return isPublic ? [] : [["deep", `imports ${specifier} past the public names of ${name}`]];
 }

@@ -16,8 +16,10 @@ export interface Project {
   readonly name: string;
   /** The names behind the `layer:` tags; exactly one when all is well. */
   readonly layers: readonly string[];
-  /** Everything the package.json declares, workspace packages and third-party ones. */
+  /** What the package.json declares for production code, workspace packages and third-party ones. */
   readonly dependencies: ReadonlySet<string>;
+  /** What it declares for tests only. */
+  readonly devDependencies: ReadonlySet<string>;
   /** Targets the package.json defines itself, beside the inferred ones. */
   readonly ownTargets: readonly string[];
   /** Public entries: "." and what else `exports` names. */
@@ -63,7 +65,8 @@ function readProject(workspaceRoot: string, root: string, withSources: boolean):
     root,
     name: manifest.name,
     layers: tags.filter((tag) => tag.startsWith(LAYER_TAG)).map((tag) => tag.slice(LAYER_TAG.length)),
-    dependencies: new Set(Object.keys({ ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies })),
+    dependencies: new Set(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })),
+    devDependencies: new Set(Object.keys(manifest.devDependencies ?? {})),
     ownTargets: Object.keys(manifest.nx?.targets ?? {}),
     exports: Object.keys(manifest.exports ?? {}),
     files: withSources ? readSources(join(workspaceRoot, root)) : [],

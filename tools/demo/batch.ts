@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConcordClient } from "@concord/client";
-import { decodeImage, encodeRowKey, liveRow } from "@concord/ports";
+import { decodeImage, encodeRowKey, liveRow } from "@concord/rows";
 import type { Constellation } from "../constellation/constellation.ts";
 import { Latencies, settled, type Verdict } from "./figures.ts";
 import type { Client } from "./installed-client.ts";

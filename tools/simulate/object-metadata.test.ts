@@ -1,7 +1,8 @@
 // The ObjectMetadata contract, kept by composed coordinators and proxies in a simulated world.
 import { test } from "node:test";
 import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
-import { OBJECT_METADATA_CASES, type MetadataCommit, type MetadataOutcome, type MetadataRow, type ObjectMetadata } from "@concord/ports";
+import { OBJECT_METADATA_CASES } from "@concord/port-contracts";
+import type { MetadataCommit, MetadataOutcome, MetadataRow, ObjectMetadata } from "@concord/ports";
 import { Cluster, COORDINATORS, PROXIES, type Client } from "./cluster.ts";
 
 /** Another part of the same tables for each case. */

@@ -1,4 +1,5 @@
-import { decodeImage, encodeRange, liveRow, type CellValue, type Row } from "@concord/ports";
+import type { CellValue, Row } from "@concord/ports";
+import { decodeImage, encodeRange, liveRow } from "@concord/rows";
 import { loadService } from "@concord/protos";
 import { bearer } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";

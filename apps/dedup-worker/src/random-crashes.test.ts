@@ -5,16 +5,10 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
-import {
-  createPartitionWorker,
-  ID_HEADER,
-  MemoryWindowStores,
-  partitionOfId,
-  readOrigin,
-  type PartitionWorker,
-  type Verdict,
-} from "@concord/dedup";
-import { diskOver, LOSE_UNSYNCED, MemoryDisk, type LogTopic, type MessageLog, type NewMessage } from "@concord/ports";
+import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type PartitionWorker, type Verdict } from "@concord/dedup";
+import { MemoryWindowStores } from "@concord/dedup/testing";
+import { diskOver, LOSE_UNSYNCED, MemoryDisk } from "@concord/port-contracts";
+import type { LogTopic, MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Disk } from "@concord/runtime";
 
 const PARTITIONS = 2;

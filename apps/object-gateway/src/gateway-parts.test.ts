@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { PieceName } from "@concord/objects";
-import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/ports";
+import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import { silentLog, silentMetrics, type Clock, type ConcordError, type Timer } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 import { openGatewayStore, type GatewayStore } from "./gateway-parts.ts";

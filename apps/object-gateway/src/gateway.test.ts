@@ -19,7 +19,8 @@ import {
   type S3Client,
 } from "@aws-sdk/client-s3";
 import { nodeDisk } from "@concord/adapter-node-runtime";
-import { MemoryObjectMetadata, type ObjectMetadata } from "@concord/ports";
+import { MemoryObjectMetadata } from "@concord/port-contracts";
+import type { ObjectMetadata } from "@concord/ports";
 import { ConcordError, type HttpRequest, type HttpServer } from "@concord/runtime";
 import { ANN, TestGateway } from "./test/gateway.ts";
 import { send, sendRaw, rawOf } from "./test/http-client.ts";

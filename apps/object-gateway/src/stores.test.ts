@@ -8,7 +8,8 @@ import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDisk } from "@concord/adapter-node-runtime";
 import { Engine } from "@concord/engine";
-import { objectDataContract, objectMetadataContract, type KeyValue, type Oid } from "@concord/ports";
+import { objectDataContract, objectMetadataContract } from "@concord/port-contracts";
+import type { KeyValue, Oid } from "@concord/ports";
 import { silentLog, type Disk } from "@concord/runtime";
 
 const closers: (() => Promise<void>)[] = [];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeClock, nodeRandom } from "@concord/adapter-node-runtime";
-import { MemoryObjectMetadata } from "@concord/ports";
+import { MemoryObjectMetadata } from "@concord/port-contracts";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { openGuidSource } from "@concord/snowflake";
 import { decodeWorker, encodeWorker, leaseWorker, type WorkerLease } from "./worker-lease.ts";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ByteWriter } from "@concord/codec";
-import { encodeMutation, encodePartition, encodeRowKey, type RowKey } from "@concord/ports";
+import type { RowKey } from "@concord/ports";
+import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
 import { ConcordError, type ErrorCode } from "@concord/runtime";
 import {
   APPLY_MUTATIONS_MAX,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { crc32 } from "node:zlib";
 import { encodeEntry } from "@concord/logged-batch";
-import { encodeMutation } from "@concord/ports";
+import { encodeMutation } from "@concord/rows";
 import { timeIdFromBytes } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, PEER, type RingOptions } from "./test/memory-ring.ts";
 

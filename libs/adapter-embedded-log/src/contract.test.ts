@@ -1,5 +1,5 @@
 import { test } from "node:test";
-import { MemoryDisk, messageLogContract } from "@concord/ports";
+import { MemoryDisk, messageLogContract } from "@concord/port-contracts";
 import { openOn } from "./test/memory-log.ts";
 
 messageLogContract(test, async () => {

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryDisk, type MessageLog, type PublishOutcome } from "@concord/ports";
+import { KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryDisk } from "@concord/port-contracts";
+import type { MessageLog, PublishOutcome } from "@concord/ports";
 import { message, openOn, processOn, publication, settle, valuesOf } from "./test/memory-log.ts";
 
 /** A publication that touches everything: output, dead letters, and the other partition's input. */

@@ -1,7 +1,8 @@
 // What the port's contract does not say: layout, retention, limits, grouping, bytes on disk.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryDisk, type MessageLog, type NewMessage } from "@concord/ports";
+import { MemoryDisk } from "@concord/port-contracts";
+import type { MessageLog, NewMessage } from "@concord/ports";
 import { decodeMessages, decodePublication, encodeMessages, encodePublication } from "./format.ts";
 import { EMBEDDED_LOG_LIMITS, RETENTION } from "./index.ts";
 import { message, openOn, publication, settle, TestClock, valuesOf } from "./test/memory-log.ts";

@@ -1,7 +1,8 @@
 // One test per row of the table of compactions in the README.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryDisk, oidOf, referenceCrc32c as checksum, type Oid } from "@concord/ports";
+import { MemoryDisk, referenceCrc32c as checksum } from "@concord/port-contracts";
+import { oidOf, type Oid } from "@concord/ports";
 import { silentLog, type Disk, type DiskFile } from "@concord/runtime";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 

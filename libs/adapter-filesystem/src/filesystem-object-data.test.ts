@@ -6,13 +6,11 @@ import {
   MemoryDisk,
   OBJECT_DATA_CASES,
   objectDataContract,
-  oidOf,
   referenceCrc32c as checksum,
   type CrashChooser,
   type ObjectDataSubject,
-  type Oid,
-  type PieceDescription,
-} from "@concord/ports";
+} from "@concord/port-contracts";
+import { oidOf, type Oid, type PieceDescription } from "@concord/ports";
 import { ConcordError, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MemoryDisk, oidOf, parseOid, referenceCrc32c as checksum, type CrashChooser, type Oid } from "@concord/ports";
+import { MemoryDisk, referenceCrc32c as checksum, type CrashChooser } from "@concord/port-contracts";
+import { oidOf, parseOid, type Oid } from "@concord/ports";
 import { ConcordError, type Disk, type DiskFile } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 

@@ -4,14 +4,11 @@ import {
   KEEP_UNSYNCED,
   MemoryDisk,
   objectDataContract,
-  oidOf,
-  parseOid,
   referenceCrc32c as checksum,
   type CrashChooser,
   type ObjectDataSubject,
-  type Oid,
-  type PieceDescription,
-} from "@concord/ports";
+} from "@concord/port-contracts";
+import { oidOf, parseOid, type Oid, type PieceDescription } from "@concord/ports";
 import { ConcordError, silentLog, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 import { PACK_BYTES_MAX } from "./limits.ts";

@@ -6,11 +6,9 @@ import {
   OBJECT_METADATA_CASES,
   objectMetadataContract,
   referenceCrc32c as checksum,
-  type KeyValueEntry,
-  type MetadataCommit,
   type ObjectMetadataSubject,
-  type StoreStep,
-} from "@concord/ports";
+} from "@concord/port-contracts";
+import type { KeyValueEntry, MetadataCommit, StoreStep } from "@concord/ports";
 import { ConcordError, silentLog, toHex, type Log } from "@concord/runtime";
 import { KeyValueMetadata, type MetadataStore } from "./key-value-metadata.ts";
 import { COMMIT_BYTES_MAX, COMMIT_ROWS_MAX } from "./limits.ts";

@@ -4,7 +4,8 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { keyValueContract, type KeyValue, type KeyValueSubject } from "@concord/ports";
+import { keyValueContract, type KeyValueSubject } from "@concord/port-contracts";
+import type { KeyValue } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { openLevel } from "./index.ts";
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { diskContract } from "@concord/ports";
+import { diskContract } from "@concord/port-contracts";
 import { nodeDisk } from "./index.ts";
 
 const scratch = await mkdtemp(join(tmpdir(), "concord-disk-"));

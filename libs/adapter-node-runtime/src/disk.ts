@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, rename, rmdir, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { diskSegments } from "@concord/ports";
+import { diskSegments } from "@concord/runtime";
 import { assert, ConcordError, type Disk, type DiskEntry, type DiskFile } from "@concord/runtime";
 
 /** Error codes of a system without room, quotas included. */

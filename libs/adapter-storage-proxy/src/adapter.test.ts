@@ -1,4 +1,5 @@
-import { groupLogContract, MemoryGroupLog, MemoryRowStore, rowStoreContract, type RowKey } from "@concord/ports";
+import { groupLogContract, MemoryGroupLog, MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
+import type { RowKey } from "@concord/ports";
 import { MemoryTransport } from "@concord/rpc";
 import { ConcordError, type Clock, type Timer } from "@concord/runtime";
 import assert from "node:assert/strict";

@@ -1,5 +1,6 @@
 // What does not fit into one message or one page of a storage-proxy.
-import { MemoryGroupLog, MemoryRowStore, type CellValue, type Mutation, type RowImage, type RowKey, type RowRange } from "@concord/ports";
+import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
+import type { CellValue, Mutation, RowImage, RowKey, RowRange } from "@concord/ports";
 import { MemoryTransport } from "@concord/rpc";
 import type { Clock } from "@concord/runtime";
 import assert from "node:assert/strict";

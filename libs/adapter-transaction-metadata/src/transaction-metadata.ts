@@ -1,7 +1,7 @@
 import { ConcordClientError, type ConcordClient, type Entity, type Fields, type Transaction } from "@concord/client";
+import { compareBytes } from "@concord/codec";
 import {
   addCounters,
-  compareBytes,
   sameVersion,
   type MetadataCommit,
   type MetadataCondition,

@@ -1,5 +1,6 @@
 export { ByteReader, corrupt } from "./byte-reader.ts";
 export { ByteWriter } from "./byte-writer.ts";
+export { compareBytes } from "./compare-bytes.ts";
 export {
   readOrderedBytes,
   readOrderedF64,

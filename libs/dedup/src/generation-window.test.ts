@@ -1,13 +1,13 @@
 // The window in generations: look-ups, ageing, what a crash leaves, row by row of the README's table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KeyValue, KeyValueOperation } from "@concord/ports";
+import { type KeyValue, type KeyValueOperation } from "@concord/ports";
+import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import { ConcordError, silentLog } from "@concord/runtime";
 import type { WindowOptions, WindowStores } from "./api.ts";
 import { GenerationWindow, type WindowEnvironment } from "./generation-window.ts";
 import { IdTable } from "./id-table.ts";
 import { WINDOW_STORE } from "./load-window.ts";
-import { MemoryWindowStores } from "./memory-window-stores.ts";
 import { checksum, countingRandom, FastClock, until } from "./test/fixture.ts";
 import {
   BLOCK_RANGE,

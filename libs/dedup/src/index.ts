@@ -15,7 +15,6 @@ export type {
 } from "./api.ts";
 export { idExtractor } from "./extract-id.ts";
 export { ID_BYTES_MAX, SEEN_IDS_MAX } from "./limits.ts";
-export { MemoryWindowStores } from "./memory-window-stores.ts";
 export { DEDUP_METRICS } from "./metrics.ts";
 export { murmur2, partitionOfBytes, partitionOfId } from "./murmur2.ts";
 export { ID_HEADER, ORIGIN_HEADER, readOrigin, REASON_HEADER } from "./origin.ts";

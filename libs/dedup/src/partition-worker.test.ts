@@ -1,7 +1,7 @@
 // The cycle of one partition on the reference log: verdicts, order, lost sessions, rebuilding.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryMessageLog } from "@concord/ports";
+import { MemoryMessageLog } from "@concord/port-contracts";
 import { ConcordError } from "@concord/runtime";
 import { OPEN_ATTEMPTS_MAX, SEEN_IDS_MAX, WAITERS_MAX } from "./limits.ts";
 import { partitionOfId } from "./murmur2.ts";

@@ -2,10 +2,11 @@
 // every kill point, power cuts and lost stores. What is acknowledged is published, each id once within the window, verdicts are true.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryMessageLog, type LogMessage, type PublishFault } from "@concord/ports";
+import { MemoryMessageLog, type PublishFault } from "@concord/port-contracts";
+import { type LogMessage } from "@concord/ports";
+import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import fc from "fast-check";
 import type { Verdict } from "./api.ts";
-import { MemoryWindowStores } from "./memory-window-stores.ts";
 import { partitionOfId } from "./murmur2.ts";
 import { readOrigin } from "./origin.ts";
 import { all, FastClock, fixture, Life, message, textOf, turn, until, utf8, type Fixture } from "./test/fixture.ts";

@@ -1,7 +1,7 @@
 // A run by itself: what is on disk when it is written.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryKeyValue } from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
 import { openRun, writeRun } from "./sealed-run.ts";
 import { checksum } from "./test/fixture.ts";
 

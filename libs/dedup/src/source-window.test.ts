@@ -1,11 +1,11 @@
 // The source's layout, kept for comparison (DD17).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KeyValue, KeyValueOperation } from "@concord/ports";
+import { type KeyValue, type KeyValueOperation } from "@concord/ports";
+import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import { silentLog } from "@concord/runtime";
 import type { WindowOptions } from "./api.ts";
 import { SOURCE_AGEING_PASS_IDS } from "./limits.ts";
-import { MemoryWindowStores } from "./memory-window-stores.ts";
 import { SourceWindow } from "./source-window.ts";
 import { checksum, countingRandom, FastClock } from "./test/fixture.ts";
 import type { OutputIds } from "./window.ts";

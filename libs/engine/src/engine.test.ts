@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MemoryKeyValue, type KeyRange, type KeyValue, type KeyValueEntry, type KeyValueOperation, type StoreStep } from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StoreStep } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { Engine, type EngineLimits } from "./index.ts";
 

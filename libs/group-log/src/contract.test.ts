@@ -1,6 +1,7 @@
 // The GroupLog contract on the ring, with one replica and with three; and with three of which one is always down or always slow.
 import { test } from "node:test";
-import { GROUP_LOG_CASES, MemoryKeyValue, registerContract, type GroupLogSubject, type KeyValue, type StepRunner } from "@concord/ports";
+import { GROUP_LOG_CASES, MemoryKeyValue, registerContract, type GroupLogSubject } from "@concord/port-contracts";
+import type { KeyValue, StepRunner } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { localLogReplica } from "./local-replica.ts";
 import { openReplicaLog } from "./open-replica.ts";

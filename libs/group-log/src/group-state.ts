@@ -1,4 +1,5 @@
-import { compareBytes, type LogEntry } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { LogEntry } from "@concord/ports";
 import { assert, ConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
 import { TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import type { LogAppendRequest, ReplicaLogState } from "./replica.ts";

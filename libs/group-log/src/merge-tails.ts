@@ -1,4 +1,5 @@
-import { compareBytes, type LogEntry, type LogTail } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { LogEntry, LogTail } from "@concord/ports";
 import { assert } from "@concord/runtime";
 import type { ReplicaLogState } from "./replica.ts";
 

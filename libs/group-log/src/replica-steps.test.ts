@@ -1,7 +1,8 @@
 // One replica's steps over its store: what is promised, accepted, refused, and what is on disk before each answer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryKeyValue, type StoreStep } from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { StoreStep } from "@concord/ports";
 import { toHex } from "@concord/runtime";
 import { GROUPS_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import { entryKey, headerKey } from "./log-format.ts";

@@ -1,7 +1,8 @@
 // The ring over three replicas in memory: majorities, replicas that missed something, bounds on what waits for the slow one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryKeyValue, type AppendRequest, type StepRunner } from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { AppendRequest, StepRunner } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
 import { localLogReplica } from "./local-replica.ts";

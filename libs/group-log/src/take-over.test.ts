@@ -1,7 +1,8 @@
 // The takeover's order of steps, told by a log that writes down every call.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryGroupLog, type AppendOutcome, type AppendRequest, type GroupLog, type RaiseOutcome } from "@concord/ports";
+import { MemoryGroupLog } from "@concord/port-contracts";
+import type { AppendOutcome, AppendRequest, GroupLog, RaiseOutcome } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
 import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";

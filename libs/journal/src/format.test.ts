@@ -1,7 +1,7 @@
 // Version 1 as bytes: what is on disks already must stay readable.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryDisk } from "@concord/ports";
+import { MemoryDisk } from "@concord/port-contracts";
 import { decodeSegmentHeader, encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./format.ts";
 import { checksum, collect, countingRandom, everything, openOn, segmentPaths, text } from "./test/memory-journal.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DiskFile } from "@concord/runtime";
-import { MemoryDisk } from "@concord/ports";
+import { MemoryDisk } from "@concord/port-contracts";
 import { collect, everything, openOn, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
 import { JOURNAL_LIMITS } from "./index.ts";
 

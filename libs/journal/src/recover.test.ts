@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MemoryDisk } from "@concord/ports";
+import { MemoryDisk } from "@concord/port-contracts";
 import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from "./format.ts";
 import { everything, findingsOn, flip, openOn, optionsOn, processOn, rot, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
 import { openJournal, type Journal, type JournalFindings, type JournalOptions } from "./index.ts";

@@ -1,4 +1,5 @@
-import { encodeMutation, encodePartition, encodeRowKey, type Mutation } from "@concord/ports";
+import type { Mutation } from "@concord/ports";
+import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
 import {
   ConcordError,
   silentLog,

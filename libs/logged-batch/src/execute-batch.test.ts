@@ -1,7 +1,8 @@
 // Executing batches in a ring in memory whose links and crashes each test controls; time moves by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeMutation, type Mutation } from "@concord/ports";
+import type { Mutation } from "@concord/ports";
+import { encodeMutation } from "@concord/rows";
 import { ConcordError } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
 import type { BatchRequest } from "./batch-executor.ts";

@@ -1,4 +1,5 @@
-import { decodeMutation, type RowKey, type StepRunner } from "@concord/ports";
+import type { RowKey, StepRunner } from "@concord/ports";
+import { decodeMutation } from "@concord/rows";
 import {
   ConcordError,
   toConcordError,

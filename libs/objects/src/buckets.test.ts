@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { compareBytes } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
 import { ConcordError } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
 import { forgetBucket, settleBuckets } from "./buckets.ts";

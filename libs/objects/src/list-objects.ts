@@ -1,4 +1,4 @@
-import { compareBytes } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
 import { assert, ConcordError } from "@concord/runtime";
 import type { ListedObject, Listing, ListRequest } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";

@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { compareBytes } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
 import { toHex } from "@concord/runtime";
 import {
   afterKey,

@@ -1,4 +1,5 @@
-import { compareBytes, type MetadataRow } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { MetadataRow } from "@concord/ports";
 import type { ObjectStoreContext } from "./context.ts";
 import { afterKey, type KeySpan } from "./row-keys.ts";
 

@@ -61,3 +61,13 @@ export interface ObjectMetadata {
   readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]>;
   commit(commit: MetadataCommit): Promise<MetadataOutcome>;
 }
+
+/** Both absent, or the same commit number by the same writer. */
+export function sameVersion(left: RowVersion | undefined, right: RowVersion | undefined): boolean {
+  return left?.commit === right?.commit && left?.guid === right?.guid;
+}
+
+/** Counters after `amounts`; the shorter list counts as continued by zeros. */
+export function addCounters(counters: readonly bigint[], amounts: readonly bigint[]): bigint[] {
+  return Array.from({ length: Math.max(counters.length, amounts.length) }, (_, at) => (counters[at] ?? 0n) + (amounts[at] ?? 0n));
+}

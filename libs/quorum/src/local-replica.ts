@@ -1,4 +1,5 @@
-import { imageRowKey, type KeyValue, type StepRunner } from "@concord/ports";
+import type { KeyValue, StepRunner } from "@concord/ports";
+import { imageRowKey } from "@concord/rows";
 import { ConcordError, type Checksum, type Log } from "@concord/runtime";
 import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
 import type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";

@@ -1,4 +1,6 @@
-import { compareBytes, decodeImage, encodeImage, imageRowKey, mergeImages, type RowImage } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { RowImage } from "@concord/ports";
+import { decodeImage, encodeImage, imageRowKey, mergeImages } from "@concord/rows";
 import type { ReplicaPage } from "./row-replica.ts";
 
 /** One row as several replicas answered it. */

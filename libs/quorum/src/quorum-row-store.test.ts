@@ -2,18 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  encodeMutation,
-  encodeRowKey,
-  liveRow,
-  MemoryRowStore,
-  rowStoreContract,
-  type CellValue,
-  type ColumnWrite,
-  type Mutation,
-  type RowKey,
-  type RowRange,
-} from "@concord/ports";
+import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
+import type { CellValue, ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
+import { encodeMutation, encodeRowKey, liveRow } from "@concord/rows";
 import { storedRowKey, type RowReplica } from "./index.ts";
 import { testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 

@@ -1,19 +1,6 @@
-import {
-  encodeMutation,
-  encodeRange,
-  encodeRowKey,
-  liveRow,
-  compareBytes,
-  decodeRowKey,
-  type ConditionalOutcome,
-  type Mutation,
-  type RowImage,
-  type RowKey,
-  type RowOptions,
-  type RowPage,
-  type RowRange,
-  type RowStore,
-} from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
+import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from "@concord/rows";
 import { assert, ConcordError, silentMetrics, type Clock, type Metrics } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";

@@ -1,16 +1,6 @@
-import { corrupt, openRecord, sealRecord } from "@concord/codec";
-import {
-  compareBytes,
-  decodeImage,
-  decodeMutation,
-  encodeImage,
-  imageOf,
-  mergeImages,
-  mutationRowKey,
-  type KeyValueOperation,
-  type RowImage,
-  type StoreStep,
-} from "@concord/ports";
+import { corrupt, openRecord, sealRecord, compareBytes } from "@concord/codec";
+import type { KeyValueOperation, RowImage, StoreStep } from "@concord/ports";
+import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
 import { ConcordError, type Checksum } from "@concord/runtime";
 
 /** Namespaces of the node's store. */

@@ -1,7 +1,8 @@
 // Messages of proto-loader there and back; what does not fit is refused.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { imageOf, type CellValue, type Mutation } from "@concord/ports";
+import type { CellValue, Mutation } from "@concord/ports";
+import { imageOf } from "@concord/rows";
 import fc from "fast-check";
 import { cellFromWire, cellToWire, imageFromWire, imageToWire, mutationFromWire, writeFromWire, type WireCellValue } from "./index.ts";
 

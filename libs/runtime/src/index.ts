@@ -1,5 +1,6 @@
 export { assert, unreachable } from "./assert.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
+export { diskSegments, folderOf } from "./disk-path.ts";
 export type { Disk, DiskEntry, DiskFile } from "./disk.ts";
 export type { Checksum, Environment } from "./environment.ts";
 export {

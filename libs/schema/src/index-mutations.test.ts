@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { imageOf, liveRow, mergeImages, type CellValue, type ColumnWrite, type Mutation, type Row, type RowImage } from "@concord/ports";
+import type { CellValue, ColumnWrite, Mutation, Row, RowImage } from "@concord/ports";
+import { imageOf, liveRow, mergeImages } from "@concord/rows";
 import {
   baseKeyOf,
   baseRowOf,

@@ -1,4 +1,5 @@
-import { compareValues, type ColumnWrite, type Mutation, type Row, type RowKey } from "@concord/ports";
+import type { ColumnWrite, Mutation, Row, RowKey } from "@concord/ports";
+import { compareValues } from "@concord/rows";
 import type { TimestampUs } from "@concord/runtime";
 import type { IndexDefinition, TableDefinition } from "./definition.ts";
 import { indexColumnsOf, indexKeyOf } from "./index-table.ts";

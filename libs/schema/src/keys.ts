@@ -1,4 +1,5 @@
-import { compareValues, type CellValue, type RowKey, type RowRange } from "@concord/ports";
+import type { CellValue, RowKey, RowRange } from "@concord/ports";
+import { compareValues } from "@concord/rows";
 
 /** Lexicographic over at most the shorter length: a prefix is equal to everything it begins. */
 function comparePrefix(left: readonly CellValue[], right: readonly CellValue[]): number {

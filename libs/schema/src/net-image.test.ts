@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { emptyImage, imageOf, liveRow, mergeImages, type ColumnWrite, type Mutation, type RowImage } from "@concord/ports";
+import type { ColumnWrite, Mutation, RowImage } from "@concord/ports";
+import { emptyImage, imageOf, liveRow, mergeImages } from "@concord/rows";
 import { netBatch, netMutations, type RowWrite } from "./index.ts";
 import { photoKey, text } from "./test/albums.ts";
 

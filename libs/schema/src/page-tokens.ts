@@ -1,5 +1,6 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
-import { decodeRowKey, encodeRowKey, type CellValue, type RowRange } from "@concord/ports";
+import type { CellValue, RowRange } from "@concord/ports";
+import { decodeRowKey, encodeRowKey } from "@concord/rows";
 import { ConcordError, type Checksum } from "@concord/runtime";
 
 /** Where a page ended, and how many rows of the caller's LIMIT are left. */

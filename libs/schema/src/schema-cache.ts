@@ -1,4 +1,5 @@
-import { liveRow, type CellValue, type Row, type RowKey, type RowStore } from "@concord/ports";
+import type { CellValue, Row, RowKey, RowStore } from "@concord/ports";
+import { liveRow } from "@concord/rows";
 import { ConcordError, toConcordError, type Log } from "@concord/runtime";
 import { catalogueOf, type SchemaCatalogue } from "./catalogue.ts";
 import { definitionFromJson } from "./definition-json.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KEY_VALUE_CASES, type KeyValue, type KeyValueSubject } from "@concord/ports";
+import { KEY_VALUE_CASES, type KeyValueSubject } from "@concord/port-contracts";
+import type { KeyValue } from "@concord/ports";
 import { World, type NodeHost } from "./index.ts";
 
 const key = (n: number): Uint8Array => Uint8Array.of(n >> 8, n & 0xff);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Disk, DiskFile } from "@concord/runtime";
-import { contentOf, DISK_CASES, DISK_CRASH_CASES, LOSE_UNSYNCED, type CrashableDiskSubject } from "@concord/ports";
+import { contentOf, DISK_CASES, DISK_CRASH_CASES, LOSE_UNSYNCED, type CrashableDiskSubject } from "@concord/port-contracts";
 import { World, type NodeHost } from "./index.ts";
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);

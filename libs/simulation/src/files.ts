@@ -1,4 +1,4 @@
-import { diskOver, MemoryFiles, type CrashChooser, type DiskCall } from "@concord/ports";
+import { diskOver, MemoryFiles, type CrashChooser, type DiskCall } from "@concord/port-contracts";
 import type { Disk } from "@concord/runtime";
 import type { CrashMode } from "./disk.ts";
 import type { Incarnation } from "./incarnation.ts";

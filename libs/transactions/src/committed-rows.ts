@@ -1,4 +1,5 @@
-import { emptyImage, imageOf, mergeImages, type Mutation, type RowImage, type RowKey, type RowRange, type RowStore } from "@concord/ports";
+import type { Mutation, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
+import { emptyImage, imageOf, mergeImages } from "@concord/rows";
 import { assert } from "@concord/runtime";
 import { compareClustering, inRange, keyText, partitionText } from "@concord/schema";
 import type { RowReader } from "./row-reader.ts";

@@ -1,5 +1,5 @@
 import { ByteWriter } from "@concord/codec";
-import { encodeMutation } from "@concord/ports";
+import { encodeMutation } from "@concord/rows";
 import type { Checksum } from "@concord/runtime";
 import type { TableWrite } from "./pending-rows.ts";
 

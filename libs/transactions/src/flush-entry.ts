@@ -1,5 +1,6 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
-import { decodeMutation, encodeMutation, type Mutation } from "@concord/ports";
+import type { Mutation } from "@concord/ports";
+import { decodeMutation, encodeMutation } from "@concord/rows";
 import { timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /**

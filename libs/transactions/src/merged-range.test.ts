@@ -1,4 +1,5 @@
-import { emptyImage, imageOf, type CellValue, type RowImage, type RowKey, type RowRange } from "@concord/ports";
+import type { CellValue, RowImage, RowKey, RowRange } from "@concord/ports";
+import { emptyImage, imageOf } from "@concord/rows";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readMergedRange } from "./merged-range.ts";

@@ -1,4 +1,5 @@
-import { liveRow, mergeImages, type CellValue, type RowImage, type RowPage, type RowRange } from "@concord/ports";
+import type { CellValue, RowImage, RowPage, RowRange } from "@concord/ports";
+import { liveRow, mergeImages } from "@concord/rows";
 import { compareClustering, keyText } from "@concord/schema";
 
 export interface MergedPage {

@@ -1,4 +1,5 @@
-import { liveRow, newestTimestamp, type Row, type RowImage, type RowKey, type RowRange } from "@concord/ports";
+import type { Row, RowImage, RowKey, RowRange } from "@concord/ports";
+import { liveRow, newestTimestamp } from "@concord/rows";
 import { assert, ConcordError, type Clock } from "@concord/runtime";
 import type { LockMode } from "@concord/locks";
 import {

@@ -1,4 +1,5 @@
-import { liveRow, type Mutation, type RowImage, type RowKey } from "@concord/ports";
+import type { Mutation, RowImage, RowKey } from "@concord/ports";
+import { liveRow } from "@concord/rows";
 import { ConcordError, timeIdMs, type TimeId, type TimestampUs } from "@concord/runtime";
 import type { FlushedTransaction } from "./flush-entry.ts";
 

@@ -1,4 +1,4 @@
-import { encodeRowKey } from "@concord/ports";
+import { encodeRowKey } from "@concord/rows";
 import { timeIdMs, toHex } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-import { imageOf, liveRow, mergeImages, type Mutation, type RowImage, type RowKey } from "@concord/ports";
+import type { Mutation, RowImage, RowKey } from "@concord/ports";
+import { imageOf, liveRow, mergeImages } from "@concord/rows";
 import type { TimestampUs } from "@concord/runtime";
 import { indexMutations, netMutations, type IndexDefinition, type RowWrite, type TableDefinition, indexTableName } from "@concord/schema";
 

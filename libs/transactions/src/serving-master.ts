@@ -1,5 +1,6 @@
 import type { LockMode } from "@concord/locks";
-import { emptyImage, type Mutation, type Row, type RowKey } from "@concord/ports";
+import type { Mutation, Row, RowKey } from "@concord/ports";
+import { emptyImage } from "@concord/rows";
 import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
 import { digestOf } from "./digest.ts";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PartitionWorker, Verdict } from "@concord/dedup";
-import { MemoryMessageLog, type MessageLog, type NewMessage } from "@concord/ports";
+import { MemoryMessageLog } from "@concord/port-contracts";
+import type { MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Applied, type Clock } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
 import { Partitions } from "../partitions/partitions.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PartitionStatistics, PartitionWorker } from "@concord/dedup";
-import { MemoryMessageLog } from "@concord/ports";
+import { MemoryMessageLog } from "@concord/port-contracts";
 import { silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import { ScriptedWorker } from "../test/scripted-worker.ts";
 import { Partitions } from "./partitions.ts";

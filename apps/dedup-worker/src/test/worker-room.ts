@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { crc32 } from "node:zlib";
 import { partitionOfId } from "@concord/dedup";
-import { MemoryDisk, MemoryKeyValue, MemoryMessageLog, type LogMessage, type LogTopic, type MessageLog } from "@concord/ports";
+import { MemoryDisk, MemoryKeyValue, MemoryMessageLog } from "@concord/port-contracts";
+import type { LogMessage, LogTopic, MessageLog } from "@concord/ports";
 import { loadService } from "@concord/protos";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {

@@ -1,6 +1,7 @@
 import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession, type StoreEntry } from "@concord/adapter-ring";
 import { LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup } from "@concord/group-log";
-import { decodeImage, encodeImage, mergeImages, type KeyValue, type KeyValueOperation } from "@concord/ports";
+import type { KeyValue, KeyValueOperation } from "@concord/ports";
+import { decodeImage, encodeImage, mergeImages } from "@concord/rows";
 import { sealRecord } from "@concord/codec";
 import { openRow, ROW_FORMAT_VERSION, ROWS_NAMESPACE } from "@concord/quorum";
 import { toConcordError, type Checksum, type Log } from "@concord/runtime";

@@ -2,16 +2,9 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { crc32 } from "node:zlib";
-import {
-  encodeImage,
-  encodeRowKey,
-  imageOf,
-  MemoryKeyValue,
-  type KeyValueEntry,
-  type KeyValueImage,
-  type Mutation,
-  type RowKey,
-} from "@concord/ports";
+import { MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
+import type { KeyValueEntry, Mutation, RowKey } from "@concord/ports";
+import { encodeImage, encodeRowKey, imageOf } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { sealRecord } from "@concord/codec";
 import type { Log } from "@concord/runtime";

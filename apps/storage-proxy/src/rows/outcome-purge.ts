@@ -1,5 +1,6 @@
 import type { Engine } from "@concord/engine";
-import { decodeRowKey, encodePartition, type KeyValue, type KeyValueEntry, type StepRunner, type StoreStep } from "@concord/ports";
+import type { KeyValue, KeyValueEntry, StepRunner, StoreStep } from "@concord/ports";
+import { decodeRowKey, encodePartition } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { toConcordError, type Environment, type Timer } from "@concord/runtime";
 import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS, PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "../limits.ts";

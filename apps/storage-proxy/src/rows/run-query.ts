@@ -1,5 +1,6 @@
 import { ByteWriter } from "@concord/codec";
-import { liveRow, type CellValue, type Row, type RowRange, type RowStore } from "@concord/ports";
+import type { CellValue, Row, RowRange, RowStore } from "@concord/ports";
+import { liveRow } from "@concord/rows";
 import { ConcordError, unreachable } from "@concord/runtime";
 import {
   baseKeyOf,

@@ -1,4 +1,5 @@
-import { encodeRowKey, type Mutation, type RowKey } from "@concord/ports";
+import type { Mutation, RowKey } from "@concord/ports";
+import { encodeRowKey } from "@concord/rows";
 import type { HandlerContext } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { KEY_BYTES_MAX, KEY_VALUES_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, ROW_WRITE_BYTES_MAX, TABLE_NAME_BYTES_MAX } from "../limits.ts";

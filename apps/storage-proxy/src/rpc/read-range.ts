@@ -1,4 +1,5 @@
-import { liveRow, type RowRange } from "@concord/ports";
+import type { RowRange } from "@concord/ports";
+import { liveRow } from "@concord/rows";
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
 import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
 import type { Parts } from "../node-parts.ts";

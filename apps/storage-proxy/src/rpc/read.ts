@@ -1,4 +1,5 @@
-import { liveRow, type RowKey } from "@concord/ports";
+import type { RowKey } from "@concord/ports";
+import { liveRow } from "@concord/rows";
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
 import { tableOf, validateKey } from "@concord/schema";
 import { READ_KEYS_MAX } from "../limits.ts";

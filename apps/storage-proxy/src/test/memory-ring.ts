@@ -1,7 +1,8 @@
 // A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand.
 import { crc32 } from "node:zlib";
 import { loadService } from "@concord/protos";
-import { MemoryKeyValue, type KeyValueEntry, type KeyValueImage } from "@concord/ports";
+import { MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
+import type { KeyValueEntry } from "@concord/ports";
 import { bearer, MemoryTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError, type Environment, type Log } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";

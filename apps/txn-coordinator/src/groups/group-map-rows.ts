@@ -1,4 +1,5 @@
-import { liveRow, type CellValue, type Row, type RowStore } from "@concord/ports";
+import type { CellValue, Row, RowStore } from "@concord/ports";
+import { liveRow } from "@concord/rows";
 import { ConcordError } from "@concord/runtime";
 import { TABLES_PAGE_ROWS, type GroupMap, type TransactionGroup } from "@concord/schema";
 import type { TableWrite } from "@concord/transactions";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MemoryGroupLog, type GroupLog } from "@concord/ports";
+import { MemoryGroupLog } from "@concord/port-contracts";
+import type { GroupLog } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock } from "@concord/runtime";
 import { partsOfGuid, WORKER_ID_MAX, type IdRange } from "@concord/snowflake";
 import { txnCoordinatorSchema } from "../config.ts";

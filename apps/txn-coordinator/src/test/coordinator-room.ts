@@ -1,18 +1,8 @@
 // Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
 import { cellToWire } from "@concord/rows-wire";
-import {
-  encodeImage,
-  encodeRowKey,
-  MemoryGroupLog,
-  MemoryRowStore,
-  type AppendRequest,
-  type CellValue,
-  type GroupLog,
-  type Mutation,
-  type RowKey,
-  type RowRange,
-  type RowStore,
-} from "@concord/ports";
+import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
+import type { AppendRequest, CellValue, GroupLog, Mutation, RowKey, RowRange, RowStore } from "@concord/ports";
+import { encodeImage, encodeRowKey } from "@concord/rows";
 import { loadService } from "@concord/protos";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {

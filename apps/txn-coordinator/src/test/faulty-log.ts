@@ -1,4 +1,5 @@
-import { MemoryGroupLog, type AppendOutcome, type AppendRequest, type GroupLog, type RaiseOutcome } from "@concord/ports";
+import { MemoryGroupLog } from "@concord/port-contracts";
+import type { AppendOutcome, AppendRequest, GroupLog, RaiseOutcome } from "@concord/ports";
 import { ConcordError, type Epoch } from "@concord/runtime";
 
 /** What happens to the next calls: they work, or nobody knows, with the entry written or not, or the call is lost on the way. */

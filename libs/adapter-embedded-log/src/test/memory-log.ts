@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Clock, Disk, Random } from "@concord/runtime";
-import { diskOver, type LogTopic, type MemoryDisk, type MessageLog, type NewMessage, type Publication } from "@concord/ports";
+import { diskOver, type MemoryDisk } from "@concord/port-contracts";
+import type { LogTopic, MessageLog, NewMessage, Publication } from "@concord/ports";
 import { openEmbeddedLog, type EmbeddedLogOptions } from "../index.ts";
 
 /** Time that a test moves. */

@@ -1,5 +1,6 @@
 // A storage-proxy's two services over in-memory stores, for the tests of its client side.
-import { MemoryGroupLog, MemoryRowStore, type Mutation, type RowImage, type RowRange } from "@concord/ports";
+import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
+import type { Mutation, RowImage, RowRange } from "@concord/ports";
 import { loadService } from "@concord/protos";
 import {
   defineService,

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { KeyValue, LogSession, MessageLog, NewMessage } from "@concord/ports";
-import { MemoryMessageLog } from "@concord/ports";
+import { MemoryWindowStores } from "./memory-window-stores.ts";
+import { MemoryMessageLog } from "@concord/port-contracts";
 import { silentLog, silentMetrics, type Checksum, type Clock, type Random } from "@concord/runtime";
 import type { IdHash, PartitionWorker, WindowStores, WorkerDependencies, WorkerOptions } from "../api.ts";
-import { MemoryWindowStores } from "../memory-window-stores.ts";
 import { ID_HEADER } from "../origin.ts";
 import { createPartitionWorker } from "../partition-worker.ts";
 

@@ -1,4 +1,5 @@
-import { MemoryKeyValue, type KeyValueOperation, type StepRunner, type StoreStep } from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, type Checksum } from "@concord/runtime";
 import { localLogReplica } from "../local-replica.ts";
 import { openReplicaLog } from "../open-replica.ts";

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import { ConcordError, type Checksum, type Disk, type Random } from "@concord/runtime";
-import { diskOver, MemoryDisk } from "@concord/ports";
+import { diskOver, MemoryDisk } from "@concord/port-contracts";
 import { openJournal, type Journal, type JournalFindings, type JournalLimits, type JournalOptions, type JournalRecord } from "../index.ts";
 
 export const checksum: Checksum = (bytes, previous) => crc32(bytes, previous);

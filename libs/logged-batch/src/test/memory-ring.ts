@@ -1,15 +1,6 @@
-import {
-  decodeMutation,
-  encodeImage,
-  encodeRowKey,
-  imageOf,
-  MemoryKeyValue,
-  mergeImages,
-  type CellValue,
-  type Mutation,
-  type RowImage,
-  type StepRunner,
-} from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { CellValue, Mutation, RowImage, StepRunner } from "@concord/ports";
+import { decodeMutation, encodeImage, encodeRowKey, imageOf, mergeImages } from "@concord/rows";
 import {
   assert,
   ConcordError,

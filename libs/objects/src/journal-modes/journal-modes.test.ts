@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { openJournal, type Journal } from "@concord/journal";
-import { MemoryDisk, oidOf, type Oid } from "@concord/ports";
+import { MemoryDisk } from "@concord/port-contracts";
+import { oidOf, type Oid } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, toHex } from "@concord/runtime";
 import {
   bytes,

@@ -1,4 +1,5 @@
-import { compareBytes, type MetadataRow } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { MetadataRow } from "@concord/ports";
 import type { ListedPart, ListedUpload, ObjectStore } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { CommitFate } from "@concord/ports";
+import type { CommitFate } from "@concord/port-contracts";
 import { OBJECT_LIMITS } from "../limits.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { uploadSpan } from "../row-keys.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MemoryObjectData, type CommitFate, type Remains } from "@concord/ports";
+import { MemoryObjectData, type CommitFate, type Remains } from "@concord/port-contracts";
 import {
   abort,
   begin,

@@ -1,7 +1,8 @@
 // Epochs and blocks of names: nothing is used that is not certainly reserved (OGD6).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryObjectData, MemoryObjectMetadata, oidOf, parseOid, type CommitFate, type Oid } from "@concord/ports";
+import { MemoryObjectData, MemoryObjectMetadata, type CommitFate } from "@concord/port-contracts";
+import { oidOf, parseOid, type Oid } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics } from "@concord/runtime";
 import { codeOf, TestClock, turns } from "../test/gateway.ts";
 import { isRecovered, putEpoch, readEpoch } from "./epoch-row.ts";

@@ -1,15 +1,8 @@
 // Gateways as processes over stores that outlive them: what tests of recovery, crashes and races need.
 import { crc32 } from "node:zlib";
 import { openJournal } from "@concord/journal";
-import {
-  diskOver,
-  MemoryDisk,
-  MemoryObjectData,
-  MemoryObjectMetadata,
-  type ObjectData,
-  type ObjectMetadata,
-  type PieceWriter,
-} from "@concord/ports";
+import { diskOver, MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
+import type { ObjectData, ObjectMetadata, PieceWriter } from "@concord/ports";
 import { silentLog, silentMetrics, type Clock, type Log, type Timer } from "@concord/runtime";
 import type { NewUpload, ObjectStore, Stored } from "../api.ts";
 import { checkConsistency } from "../consistency/check.ts";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { MemoryObjectData, MemoryObjectMetadata, oidOf, type Oid } from "@concord/ports";
+import { MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
+import { oidOf, type Oid } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import type { ObjectStore, UploadBody } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";

@@ -1,6 +1,7 @@
 // Replicas over memory stores whose answers a test can hold, drop, lose or spoil; time by hand.
 import { crc32 } from "node:zlib";
-import { MemoryKeyValue, type StepRunner, type StoreStep } from "@concord/ports";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, silentLog, type Clock, type Timer } from "@concord/runtime";
 import { LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
 

@@ -1,26 +1,22 @@
 // A group's master on in-memory stores with scripted failures and time that moves when the test says so.
 import { LOCK_LIMITS, type LockLimits } from "@concord/locks";
-import {
-  compareBytes,
-  encodeRange,
-  encodeRowKey,
-  imageOf,
-  liveRow,
-  mergeImages,
-  type AppendOutcome,
-  type AppendRequest,
-  type CellValue,
-  type GroupLog,
-  type LogEntry,
-  type Mutation,
-  type RaiseOutcome,
-  type Row,
-  type RowImage,
-  type RowKey,
-  type RowPage,
-  type RowRange,
-  type RowStore,
+import { compareBytes } from "@concord/codec";
+import type {
+  AppendOutcome,
+  AppendRequest,
+  CellValue,
+  GroupLog,
+  LogEntry,
+  Mutation,
+  RaiseOutcome,
+  Row,
+  RowImage,
+  RowKey,
+  RowPage,
+  RowRange,
+  RowStore,
 } from "@concord/ports";
+import { encodeRange, encodeRowKey, imageOf, liveRow, mergeImages } from "@concord/rows";
 import {
   ConcordError,
   newTimeId,

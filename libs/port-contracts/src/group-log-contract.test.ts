@@ -1,0 +1,107 @@
+// The suite itself: the reference keeps every promise, each planted fault is found.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Epoch } from "@concord/runtime";
+import { MemoryGroupLog } from "./memory-group-log.ts";
+import type { AppendOutcome, AppendRequest, RaiseOutcome } from "@concord/ports";
+import { failedCases } from "./contract.ts";
+import { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./group-log-contract.ts";
+
+function subjectOf(make: () => MemoryGroupLog): () => Promise<GroupLogSubject> {
+  return async () => {
+    const log = make();
+    return { log, restart: async () => log };
+  };
+}
+
+/** Accepts what a fenced owner sends: raises the epoch back first. */
+class AcceptsOldEpochs extends MemoryGroupLog {
+  override async append(request: AppendRequest): Promise<AppendOutcome> {
+    const { promisedEpoch, owner } = await this.status(request.group);
+    return request.epoch < promisedEpoch ? super.append({ ...request, epoch: promisedEpoch, owner }) : super.append(request);
+  }
+}
+
+class AnyOwnerOfTheEpoch extends MemoryGroupLog {
+  override async append(request: AppendRequest): Promise<AppendOutcome> {
+    const { promisedEpoch, owner } = await this.status(request.group);
+    return super.append(request.epoch === promisedEpoch ? { ...request, owner } : request);
+  }
+}
+
+class SharesAnEpoch extends MemoryGroupLog {
+  override async raise(group: string, epoch: Epoch, owner: string): Promise<RaiseOutcome> {
+    const outcome = await super.raise(group, epoch, owner);
+    return outcome.kind === "refused" && outcome.promisedEpoch === epoch ? super.raise(group, epoch, outcome.owner) : outcome;
+  }
+}
+
+class AnswersBeforeItLogs extends MemoryGroupLog {
+  override async append(request: AppendRequest): Promise<AppendOutcome> {
+    return request.seq % 2n === 0n ? { kind: "logged" } : super.append(request);
+  }
+}
+
+class AcceptsGaps extends MemoryGroupLog {
+  override async append(request: AppendRequest): Promise<AppendOutcome> {
+    try {
+      return await super.append(request);
+    } catch {
+      return { kind: "logged" };
+    }
+  }
+}
+
+class ForgetsTheCeiling extends MemoryGroupLog {
+  override append(request: AppendRequest): Promise<AppendOutcome> {
+    return super.append({ ...request, timestampCeilingUs: 0n });
+  }
+}
+
+class TrimsForAnybody extends MemoryGroupLog {
+  override async trim(group: string, _epoch: Epoch, _owner: string, seq: bigint, appliedEpoch: Epoch): Promise<void> {
+    const { promisedEpoch, owner } = await this.status(group);
+    return super.trim(group, promisedEpoch, owner, seq, appliedEpoch);
+  }
+}
+
+class VerifiesByOwnerOnly extends MemoryGroupLog {
+  override async verify(group: string, epoch: Epoch): Promise<"current" | "fenced" | "unknown"> {
+    return epoch === (await this.status(group)).promisedEpoch ? "current" : "fenced";
+  }
+}
+
+groupLogContract(
+  test,
+  subjectOf(() => new MemoryGroupLog()),
+);
+
+test("GroupLog contract: size: at least 20 cases", () => assert.ok(GROUP_LOG_CASES.length >= 20));
+
+test("GroupLog contract: planted fault loses its state at restart: found", async () => {
+  const open = async (): Promise<GroupLogSubject> => ({ log: new MemoryGroupLog(), restart: async () => new MemoryGroupLog() });
+  assert.notDeepEqual(await failedCases(GROUP_LOG_CASES, open), []);
+});
+
+const FAULTS = [
+  AcceptsOldEpochs,
+  AnyOwnerOfTheEpoch,
+  SharesAnEpoch,
+  AnswersBeforeItLogs,
+  AcceptsGaps,
+  ForgetsTheCeiling,
+  TrimsForAnybody,
+  VerifiesByOwnerOnly,
+];
+
+for (const Fault of FAULTS) {
+  test(`GroupLog contract: planted fault ${Fault.name}: found`, async () => {
+    assert.notDeepEqual(
+      await failedCases(
+        GROUP_LOG_CASES,
+        subjectOf(() => new Fault()),
+      ),
+      [],
+    );
+  });
+}

@@ -1,0 +1,328 @@
+import type { Epoch } from "@concord/runtime";
+import type { AppendOutcome, AppendRequest, GroupLog, LogTail } from "@concord/ports";
+import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
+
+/** An empty log, and what tests can do to it. */
+export interface GroupLogSubject {
+  readonly log: GroupLog;
+  /** Stops everything and opens what is on disk. */
+  restart(): Promise<GroupLog>;
+}
+
+type Case = ContractCase<GroupLogSubject>;
+
+const TIMEOUT_MS = 2000;
+const GROUP = "albums-0";
+const MIB = 1024 * 1024;
+
+const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
+
+/** A log and one owner's calls on it. */
+class Owner {
+  readonly log: GroupLog;
+  readonly name: string;
+  readonly epoch: Epoch;
+
+  constructor(log: GroupLog, name: string, epoch: Epoch) {
+    this.log = log;
+    this.name = name;
+    this.epoch = epoch;
+  }
+
+  async raise(): Promise<LogTail> {
+    const outcome = await this.log.raise(GROUP, this.epoch, this.name, TIMEOUT_MS);
+    if (outcome.kind === "raised") return outcome.tail;
+    expectEqual(outcome, "raised", `raise of epoch ${this.epoch} by ${this.name}`);
+    throw new Error("not reached");
+  }
+
+  append(seq: bigint, content: Uint8Array, previousEpoch: Epoch = seq === 1n ? 0n : this.epoch, ceilingUs = 100n): Promise<AppendOutcome> {
+    const request: AppendRequest = {
+      group: GROUP,
+      epoch: this.epoch,
+      owner: this.name,
+      seq,
+      previousEpoch,
+      timestampCeilingUs: ceilingUs,
+      bytes: content,
+    };
+    return this.log.append(request, TIMEOUT_MS);
+  }
+
+  async logs(seq: bigint, content: Uint8Array, previousEpoch?: Epoch, ceilingUs?: bigint): Promise<void> {
+    expectEqual(await this.append(seq, content, previousEpoch, ceilingUs), { kind: "logged" }, `append of ${seq}`);
+  }
+
+  trim(seq: bigint, epoch: Epoch = this.epoch): Promise<void> {
+    return this.log.trim(GROUP, this.epoch, this.name, seq, epoch, TIMEOUT_MS);
+  }
+}
+
+function simple(name: string, run: (log: GroupLog, subject: GroupLogSubject) => Promise<void>): Case {
+  return {
+    name,
+    async run(open) {
+      const subject = await open();
+      await run(subject.log, subject);
+    },
+  };
+}
+
+/** Owner "a" of epoch 1 with `count` logged entries: content of seq n is the one byte n. */
+async function withEntries(log: GroupLog, count: number): Promise<Owner> {
+  const owner = new Owner(log, "a", 1n);
+  await owner.raise();
+  for (let seq = 1; seq <= count; seq += 1) await owner.logs(BigInt(seq), bytes(seq));
+  return owner;
+}
+
+const entriesOf = (tail: LogTail): unknown[] => tail.entries.map((entry) => [entry.seq, entry.epoch, Uint8Array.from(entry.bytes)]);
+
+const EPOCH_CASES: readonly Case[] = [
+  simple("status: never raised: epoch 0 of nobody", async (log) => {
+    expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 0n, owner: "" }, "status");
+  }),
+  simple("raise: first: an empty tail", async (log) => {
+    expectEqual(await new Owner(log, "a", 1n).raise(), { appliedSeq: 0n, appliedEpoch: 0n, entries: [], timestampCeilingUs: 0n }, "tail");
+  }),
+  simple("status: after a raise: that promise", async (log) => {
+    await new Owner(log, "a", 7n).raise();
+    expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 7n, owner: "a" }, "status");
+  }),
+  simple("raise: same epoch and owner again: raised", async (log) => {
+    await new Owner(log, "a", 2n).raise();
+    await new Owner(log, "a", 2n).raise();
+  }),
+  simple("raise: same epoch of another owner: refused, the promise told", async (log) => {
+    await new Owner(log, "a", 2n).raise();
+    expectEqual(await log.raise(GROUP, 2n, "b", TIMEOUT_MS), { kind: "refused", promisedEpoch: 2n, owner: "a" }, "raise");
+  }),
+  simple("raise: older epoch: refused", async (log) => {
+    await new Owner(log, "a", 3n).raise();
+    expectEqual(await log.raise(GROUP, 2n, "b", TIMEOUT_MS), { kind: "refused", promisedEpoch: 3n, owner: "a" }, "raise");
+  }),
+  simple("raise: older epoch of the same owner: refused", async (log) => {
+    await new Owner(log, "a", 3n).raise();
+    expectEqual((await log.raise(GROUP, 2n, "a", TIMEOUT_MS)).kind, "refused", "raise");
+  }),
+  simple("raise: newer epoch of another owner: raised", async (log) => {
+    await new Owner(log, "a", 3n).raise();
+    await new Owner(log, "b", 4n).raise();
+    expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 4n, owner: "b" }, "status");
+  }),
+  simple("verify: the promised owner: current", async (log) => {
+    await new Owner(log, "a", 1n).raise();
+    expectEqual(await log.verify(GROUP, 1n, "a", TIMEOUT_MS), "current", "verify");
+  }),
+  simple("verify: after a newer raise: fenced", async (log) => {
+    await new Owner(log, "a", 1n).raise();
+    await new Owner(log, "b", 2n).raise();
+    expectEqual(await log.verify(GROUP, 1n, "a", TIMEOUT_MS), "fenced", "verify");
+  }),
+  simple("verify: another owner of the epoch: fenced", async (log) => {
+    await new Owner(log, "a", 1n).raise();
+    expectEqual(await log.verify(GROUP, 1n, "b", TIMEOUT_MS), "fenced", "verify");
+  }),
+];
+
+const APPEND_CASES: readonly Case[] = [
+  simple("append: in sequence: the next owner's tail has all of it in order", async (log) => {
+    await withEntries(log, 3);
+    const tail = await new Owner(log, "b", 2n).raise();
+    expectEqual(
+      entriesOf(tail),
+      [
+        [1n, 1n, bytes(1)],
+        [2n, 1n, bytes(2)],
+        [3n, 1n, bytes(3)],
+      ],
+      "tail",
+    );
+  }),
+  simple("append: never raised: fenced, nothing kept", async (log) => {
+    expectEqual((await new Owner(log, "a", 1n).append(1n, bytes(1))).kind, "fenced", "append");
+    expectEqual(entriesOf(await new Owner(log, "b", 2n).raise()), [], "tail");
+  }),
+  simple("append: epoch above the promised one: fenced", async (log) => {
+    await new Owner(log, "a", 1n).raise();
+    expectEqual((await new Owner(log, "a", 2n).append(1n, bytes(1))).kind, "fenced", "append");
+  }),
+  simple("append: after a newer raise: fenced with the newer epoch, nothing kept", async (log) => {
+    const old = await withEntries(log, 1);
+    const fresh = new Owner(log, "b", 5n);
+    await fresh.raise();
+    expectEqual(await old.append(2n, bytes(2)), { kind: "fenced", promisedEpoch: 5n }, "append");
+    expectEqual(entriesOf(await fresh.raise()), [[1n, 1n, bytes(1)]], "tail");
+  }),
+  simple("append: another owner of the epoch: fenced", async (log) => {
+    await new Owner(log, "a", 1n).raise();
+    expectEqual((await new Owner(log, "b", 1n).append(1n, bytes(1))).kind, "fenced", "append");
+  }),
+  simple("append: the identical one again: logged, held once", async (log) => {
+    const owner = await withEntries(log, 2);
+    await owner.logs(2n, bytes(2));
+    await owner.logs(1n, bytes(1));
+    expectEqual(
+      entriesOf(await owner.raise()),
+      [
+        [1n, 1n, bytes(1)],
+        [2n, 1n, bytes(2)],
+      ],
+      "tail",
+    );
+  }),
+  simple("append: other content under the same seq and epoch: refused, the first stays", async (log) => {
+    const owner = await withEntries(log, 1);
+    await expectCode(() => owner.append(1n, bytes(9)), "IDEMPOTENCY_MISMATCH", "append");
+    expectEqual(entriesOf(await owner.raise()), [[1n, 1n, bytes(1)]], "tail");
+  }),
+  simple("append: leaves a gap: refused, nothing kept", async (log) => {
+    const owner = await withEntries(log, 1);
+    await expectCode(() => owner.append(3n, bytes(3)), "SEQUENCE_GAP", "append");
+    expectEqual(entriesOf(await owner.raise()), [[1n, 1n, bytes(1)]], "tail");
+  }),
+  simple("append: on top of another epoch than the held one: refused", async (log) => {
+    await withEntries(log, 1);
+    const next = new Owner(log, "b", 3n);
+    await next.raise();
+    await expectCode(() => next.append(2n, bytes(2), 2n), "SEQUENCE_GAP", "append");
+  }),
+  simple("append: a tail again under a new epoch: its epoch changes, what follows stays", async (log) => {
+    await withEntries(log, 2);
+    const next = new Owner(log, "b", 2n);
+    await next.raise();
+    await next.logs(1n, bytes(1), 0n);
+    const third = new Owner(log, "c", 3n);
+    expectEqual(
+      entriesOf(await third.raise()),
+      [
+        [1n, 2n, bytes(1)],
+        [2n, 1n, bytes(2)],
+      ],
+      "tail",
+    );
+  }),
+  simple("append: after a tail appended again: goes on", async (log) => {
+    await withEntries(log, 1);
+    const next = new Owner(log, "b", 2n);
+    await next.raise();
+    await next.logs(1n, bytes(1), 0n);
+    await next.logs(2n, bytes(7));
+    expectEqual(
+      entriesOf(await next.raise()),
+      [
+        [1n, 2n, bytes(1)],
+        [2n, 2n, bytes(7)],
+      ],
+      "tail",
+    );
+  }),
+  simple("append: ceilings: the largest is told", async (log) => {
+    const owner = await withEntries(log, 0);
+    await owner.logs(1n, bytes(1), 0n, 500n);
+    await owner.logs(2n, bytes(2), 1n, 400n);
+    expectEqual((await new Owner(log, "b", 2n).raise()).timestampCeilingUs, 500n, "ceiling");
+  }),
+  simple("append: 1 MiB: logged; a byte more: LIMIT_EXCEEDED", async (log) => {
+    const owner = await withEntries(log, 0);
+    await owner.logs(1n, new Uint8Array(MIB).fill(7));
+    await expectCode(() => owner.append(2n, new Uint8Array(MIB + 1)), "LIMIT_EXCEEDED", "append");
+  }),
+  simple("groups: independent of each other", async (log) => {
+    await withEntries(log, 1);
+    expectEqual(await log.status("albums-1", TIMEOUT_MS), { promisedEpoch: 0n, owner: "" }, "status");
+    const outcome = await log.raise("albums-1", 1n, "z", TIMEOUT_MS);
+    expectEqual(outcome.kind === "raised" && outcome.tail.entries.length, 0, "entries");
+  }),
+];
+
+const TRIM_CASES: readonly Case[] = [
+  simple("trim: entries up to the mark are gone, the mark is told", async (log) => {
+    const owner = await withEntries(log, 3);
+    await owner.trim(2n);
+    const tail = await new Owner(log, "b", 2n).raise();
+    expectEqual([tail.appliedSeq, tail.appliedEpoch, entriesOf(tail)], [2n, 1n, [[3n, 1n, bytes(3)]]], "tail");
+  }),
+  simple("trim: an older mark: changes nothing", async (log) => {
+    const owner = await withEntries(log, 3);
+    await owner.trim(2n);
+    await owner.trim(1n);
+    const tail = await owner.raise();
+    expectEqual([tail.appliedSeq, tail.entries.length], [2n, 1], "tail");
+  }),
+  simple("trim: by a fenced owner: changes nothing", async (log) => {
+    const owner = await withEntries(log, 2);
+    const next = new Owner(log, "b", 2n);
+    await next.raise();
+    await owner.trim(2n).catch(() => undefined);
+    expectEqual((await next.raise()).appliedSeq, 0n, "applied");
+  }),
+  simple("trim: appends go on after it", async (log) => {
+    const owner = await withEntries(log, 2);
+    await owner.trim(2n);
+    await owner.logs(3n, bytes(3));
+    expectEqual(entriesOf(await owner.raise()), [[3n, 1n, bytes(3)]], "tail");
+  }),
+  simple("trim: the ceiling stays", async (log) => {
+    const owner = await withEntries(log, 2);
+    await owner.trim(2n);
+    expectEqual((await owner.raise()).timestampCeilingUs, 100n, "ceiling");
+  }),
+  simple("append: an applied entry again: logged, not held", async (log) => {
+    const owner = await withEntries(log, 2);
+    await owner.trim(2n);
+    await owner.logs(2n, bytes(2));
+    expectEqual(entriesOf(await owner.raise()), [], "tail");
+  }),
+  simple("restart: promise, entries, mark and ceiling are there", async (log, subject) => {
+    const owner = await withEntries(log, 3);
+    await owner.trim(1n);
+    const reopened = await subject.restart();
+    expectEqual(await reopened.status(GROUP, TIMEOUT_MS), { promisedEpoch: 1n, owner: "a" }, "status");
+    const tail = await new Owner(reopened, "b", 2n).raise();
+    expectEqual(
+      [tail.appliedSeq, tail.appliedEpoch, tail.timestampCeilingUs, entriesOf(tail)],
+      [
+        1n,
+        1n,
+        100n,
+        [
+          [2n, 1n, bytes(2)],
+          [3n, 1n, bytes(3)],
+        ],
+      ],
+      "tail",
+    );
+  }),
+  simple("restart: a fenced owner stays fenced", async (log, subject) => {
+    const old = await withEntries(log, 1);
+    await new Owner(log, "b", 2n).raise();
+    const reopened = new Owner(await subject.restart(), old.name, old.epoch);
+    expectEqual((await reopened.append(2n, bytes(2))).kind, "fenced", "append");
+  }),
+];
+
+const MALFORMED: readonly (readonly [string, (owner: Owner) => Promise<unknown>])[] = [
+  ["raise: no group", ({ log }) => log.raise("", 2n, "a", TIMEOUT_MS)],
+  ["raise: no owner", ({ log }) => log.raise(GROUP, 2n, "", TIMEOUT_MS)],
+  ["raise: epoch 0", ({ log }) => log.raise(GROUP, 0n, "a", TIMEOUT_MS)],
+  ["append: seq 0", (owner) => owner.append(0n, bytes(1))],
+  ["append: seq 1 on top of an epoch", (owner) => owner.append(1n, bytes(1), 1n)],
+  ["append: no content", (owner) => owner.append(1n, bytes())],
+];
+
+const MALFORMED_CASES: readonly Case[] = MALFORMED.map(([name, act]) =>
+  simple(`${name}: MALFORMED_REQUEST, nothing changed`, async (log) => {
+    const owner = await withEntries(log, 0);
+    await expectCode(() => act(owner), "MALFORMED_REQUEST", name);
+    expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 1n, owner: "a" }, "status");
+    expectEqual(entriesOf(await owner.raise()), [], "tail");
+  }),
+);
+
+/** What every GroupLog keeps (TXD1, TXD4, TXR1-TXR3). */
+export const GROUP_LOG_CASES: readonly Case[] = [...EPOCH_CASES, ...APPEND_CASES, ...TRIM_CASES, ...MALFORMED_CASES];
+
+export function groupLogContract(test: TestFunction, open: () => Promise<GroupLogSubject>): void {
+  registerContract(test, "GroupLog", GROUP_LOG_CASES, open);
+}

@@ -1,0 +1,102 @@
+import { ConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
+import { compareBytes } from "@concord/codec";
+import type { AppendOutcome, AppendRequest, GroupLog, LogEntry, RaiseOutcome } from "@concord/ports";
+
+const CONTENT_BYTES_MAX = 1024 * 1024;
+
+interface Group {
+  promisedEpoch: Epoch;
+  owner: string;
+  appliedSeq: bigint;
+  appliedEpoch: Epoch;
+  timestampCeilingUs: TimestampUs;
+  /** Seqs appliedSeq + 1, appliedSeq + 2, ... */
+  entries: LogEntry[];
+}
+
+/** The reference of the GroupLog port: one copy in memory that never fails. */
+export class MemoryGroupLog implements GroupLog {
+  readonly #groups = new Map<string, Group>();
+
+  async status(group: string): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
+    checkNames(group, "anybody");
+    const { promisedEpoch, owner } = this.#group(group);
+    return { promisedEpoch, owner };
+  }
+
+  async raise(group: string, epoch: Epoch, owner: string): Promise<RaiseOutcome> {
+    checkOwned(group, epoch, owner);
+    const state = this.#group(group);
+    const isOwn = epoch === state.promisedEpoch && owner === state.owner;
+    if (epoch <= state.promisedEpoch && !isOwn) return { kind: "refused", promisedEpoch: state.promisedEpoch, owner: state.owner };
+    state.promisedEpoch = epoch;
+    state.owner = owner;
+    const { appliedSeq, appliedEpoch, timestampCeilingUs } = state;
+    return { kind: "raised", tail: { appliedSeq, appliedEpoch, entries: [...state.entries], timestampCeilingUs } };
+  }
+
+  async append(request: AppendRequest): Promise<AppendOutcome> {
+    checkAppend(request);
+    const state = this.#group(request.group);
+    if (request.epoch !== state.promisedEpoch || request.owner !== state.owner)
+      return { kind: "fenced", promisedEpoch: state.promisedEpoch };
+    if (request.seq <= state.appliedSeq) return { kind: "logged" };
+    const at = Number(request.seq - state.appliedSeq) - 1;
+    const before = at === 0 ? request.previousEpoch : state.entries[at - 1]?.epoch;
+    if (before !== request.previousEpoch)
+      throw new ConcordError("SEQUENCE_GAP", "the entry before is not in the log", { applied: "unknown" });
+    const held = state.entries[at];
+    const same = held !== undefined && compareBytes(held.bytes, request.bytes) === 0;
+    if (held?.epoch === request.epoch && !same)
+      throw new ConcordError("IDEMPOTENCY_MISMATCH", `entry ${request.seq} is held with other content`);
+    if (!same) state.entries.length = at;
+    state.entries[at] = { seq: request.seq, epoch: request.epoch, bytes: request.bytes.slice() };
+    if (request.timestampCeilingUs > state.timestampCeilingUs) state.timestampCeilingUs = request.timestampCeilingUs;
+    return { kind: "logged" };
+  }
+
+  async verify(group: string, epoch: Epoch, owner: string): Promise<"current" | "fenced" | "unknown"> {
+    checkOwned(group, epoch, owner);
+    const state = this.#group(group);
+    return epoch === state.promisedEpoch && owner === state.owner ? "current" : "fenced";
+  }
+
+  async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch): Promise<void> {
+    checkOwned(group, epoch, owner);
+    const state = this.#group(group);
+    const isHeld = state.entries.some((entry) => entry.seq === appliedSeq && entry.epoch >= appliedEpoch);
+    if (epoch !== state.promisedEpoch || owner !== state.owner || !isHeld) return;
+    state.entries = state.entries.filter((entry) => entry.seq > appliedSeq);
+    state.appliedSeq = appliedSeq;
+    state.appliedEpoch = appliedEpoch;
+  }
+
+  #group(name: string): Group {
+    let group = this.#groups.get(name);
+    if (group === undefined) {
+      group = { promisedEpoch: 0n, owner: "", appliedSeq: 0n, appliedEpoch: 0n, timestampCeilingUs: 0n, entries: [] };
+      this.#groups.set(name, group);
+    }
+    return group;
+  }
+}
+
+function checkNames(group: string, owner: string): void {
+  if (group === "" || owner === "") throw malformed("group and owner are named");
+}
+
+function checkOwned(group: string, epoch: Epoch, owner: string): void {
+  checkNames(group, owner);
+  if (epoch <= 0n) throw malformed("an epoch is above 0");
+}
+
+function checkAppend(request: AppendRequest): void {
+  checkOwned(request.group, request.epoch, request.owner);
+  if (request.seq <= 0n || (request.seq === 1n) !== (request.previousEpoch === 0n)) throw malformed("seqs start at 1, on top of epoch 0");
+  if (request.bytes.length === 0) throw malformed("an entry has content");
+  if (request.bytes.length > CONTENT_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `an entry has at most ${CONTENT_BYTES_MAX} bytes`);
+}
+
+function malformed(what: string): ConcordError {
+  return new ConcordError("MALFORMED_REQUEST", what);
+}

@@ -1,0 +1,14 @@
+export { compareValues, emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
+export {
+  decodeImage,
+  decodeMutation,
+  decodeRowKey,
+  encodeImage,
+  encodeMutation,
+  encodeOrderedValue,
+  encodePartition,
+  encodeRange,
+  encodeRowKey,
+  imageRowKey,
+  mutationRowKey,
+} from "./storage-format.ts";

@@ -1,0 +1,110 @@
+import { compareBytes } from "@concord/codec";
+import { unreachable, type TimestampUs } from "@concord/runtime";
+import type { CellImage, CellValue, Mutation, Row, RowImage, RowKey } from "@concord/ports";
+
+/**
+ * Conflict resolution: the larger timestamp wins (TX7); on a tie a tombstone wins, then the larger value. Merging is commutative,
+ * associative and idempotent (I1 of the rows README), so replicas converge whatever the order of delivery (LB10).
+ */
+export function mergeImages(left: RowImage, right: RowImage): RowImage {
+  const deletedAtUs = maxTimestamp(left.deletedAtUs, right.deletedAtUs);
+  const markerUs = above(maxTimestamp(left.markerUs, right.markerUs), deletedAtUs);
+  const cells = new Map<string, CellImage>();
+  for (const [column, cell] of left.cells) {
+    if (deletedAtUs === undefined || cell.timestampUs > deletedAtUs) cells.set(column, cell);
+  }
+  for (const [column, cell] of right.cells) {
+    if (deletedAtUs !== undefined && cell.timestampUs <= deletedAtUs) continue;
+    const present = cells.get(column);
+    cells.set(column, present === undefined ? cell : newerCell(present, cell));
+  }
+  return { key: left.key, deletedAtUs, markerUs, cells };
+}
+
+export function imageOf(mutation: Mutation): RowImage {
+  const { key, timestampUs } = mutation;
+  switch (mutation.kind) {
+    case "delete":
+      return { key, deletedAtUs: timestampUs, markerUs: undefined, cells: new Map() };
+    case "insert":
+    case "update": {
+      const cells = new Map<string, CellImage>();
+      for (const { column, value } of mutation.columns) cells.set(column, { timestampUs, value });
+      return { key, deletedAtUs: undefined, markerUs: mutation.kind === "insert" ? timestampUs : undefined, cells };
+    }
+    default:
+      return unreachable(mutation);
+  }
+}
+
+export function emptyImage(key: RowKey): RowImage {
+  return { key, deletedAtUs: undefined, markerUs: undefined, cells: new Map() };
+}
+
+/** The live row, or undefined when nothing of it lives. */
+export function liveRow(image: RowImage | undefined): Row | undefined {
+  if (image === undefined) return undefined;
+  const columns = new Map<string, CellValue>();
+  for (const [column, cell] of image.cells) {
+    if (cell.value !== null) columns.set(column, cell.value);
+  }
+  if (columns.size === 0 && image.markerUs === undefined) return undefined;
+  return { key: image.key, columns, newestUs: newestTimestamp(image) };
+}
+
+/** The largest timestamp in the image, tombstones included; 0 for an empty one. */
+export function newestTimestamp(image: RowImage): TimestampUs {
+  let newest = maxTimestamp(image.deletedAtUs, image.markerUs) ?? 0n;
+  for (const cell of image.cells.values()) if (cell.timestampUs > newest) newest = cell.timestampUs;
+  return newest;
+}
+
+export function sameImage(left: RowImage | undefined, right: RowImage | undefined): boolean {
+  if (left === undefined || right === undefined) return left === right;
+  if (left.deletedAtUs !== right.deletedAtUs || left.markerUs !== right.markerUs || left.cells.size !== right.cells.size) return false;
+  for (const [column, cell] of left.cells) {
+    const other = right.cells.get(column);
+    if (other === undefined || other.timestampUs !== cell.timestampUs || compareValues(other.value, cell.value) !== 0) return false;
+  }
+  return true;
+}
+
+function newerCell(left: CellImage, right: CellImage): CellImage {
+  if (left.timestampUs !== right.timestampUs) return left.timestampUs > right.timestampUs ? left : right;
+  return compareValues(left.value, right.value) >= 0 ? left : right;
+}
+
+/** A total order over cell values, that of stored keys within a kind; null (tombstone) largest; kinds in alphabetical order. */
+export function compareValues(left: CellValue | null, right: CellValue | null): number {
+  if (left === null || right === null) return left === right ? 0 : left === null ? 1 : -1;
+  if (left.kind !== right.kind) return left.kind < right.kind ? -1 : 1;
+  if (left.kind === "blob" && right.kind === "blob") return compareBytes(left.value, right.value);
+  if (left.value === right.value) return 0;
+  if (left.kind === "text" && right.kind === "text") return compareTexts(left.value, right.value);
+  return left.value < right.value ? -1 : left.value > right.value ? 1 : 0;
+}
+
+/** By code points, as the UTF-8 of stored keys sorts; the plain comparison of texts puts surrogates before U+E000. */
+function compareTexts(left: string, right: string): number {
+  const length = Math.min(left.length, right.length);
+  for (let i = 0; i < length; i += 1) {
+    const a = left.charCodeAt(i);
+    const b = right.charCodeAt(i);
+    if (a !== b) return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
+  }
+  return left.length - right.length;
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xe000;
+}
+
+function maxTimestamp(left: TimestampUs | undefined, right: TimestampUs | undefined): TimestampUs | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return left > right ? left : right;
+}
+
+function above(timestampUs: TimestampUs | undefined, floorUs: TimestampUs | undefined): TimestampUs | undefined {
+  if (timestampUs === undefined || floorUs === undefined) return timestampUs;
+  return timestampUs > floorUs ? timestampUs : undefined;
+}
