@@ -116,11 +116,23 @@ function run(runtime, args) {
   child.on("exit", (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]));
 }
 
+/** For every command alike: the version of the workspace and the commit of this clone. */
+function printVersion() {
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const git = spawnSync("git", ["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"], { cwd: ROOT, encoding: "utf8" });
+  console.log(`concord ${version} (commit ${git.status === 0 ? git.stdout.trim() : "unknown"}, Node ${process.version} here)`);
+}
+
 const [command, ...rest] = process.argv.slice(2);
+const given = rest[0] === "--" ? rest.slice(1) : rest;
+if (command === "--version" || given[0] === "--version") {
+  printVersion();
+  process.exit(0);
+}
 const script = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
-if (script === undefined) fail(`usage: node tools/bootstrap.mjs ${Object.keys(COMMANDS).join(" | ")} [-- ARGUMENTS]`);
+if (script === undefined) fail(`usage: node tools/bootstrap.mjs ${Object.keys(COMMANDS).join(" | ")} [-- ARGUMENTS | --version]`);
 if (majorOf(process.version) < OLDEST_BOOTSTRAP_MAJOR)
   fail(`Node ${OLDEST_BOOTSTRAP_MAJOR} or newer is needed, this is ${process.version}`);
 process.chdir(ROOT);
 if (!isInstalled()) install();
-run(findRuntime(), [join(ROOT, "tools", script[0]), ...script.slice(1), ...(rest[0] === "--" ? rest.slice(1) : rest)]);
+run(findRuntime(), [join(ROOT, "tools", script[0]), ...script.slice(1), ...given]);

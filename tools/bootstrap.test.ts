@@ -86,6 +86,20 @@ test("bootstrap: arguments and exit code: passed on", async () => {
   assert.match(started.output(), /args \["--exit","two words"\]/);
 });
 
+test("bootstrap: --version: the workspace's version, without installing or running anything", async () => {
+  write("package.json", JSON.stringify({ version: "1.2.3" }));
+  write(
+    "package-lock.json",
+    JSON.stringify({ packages: { ...LOCKED.packages, "node_modules/z": { version: "1", integrity: "sha512-z" } } }),
+  );
+  for (const args of [["--version"], ["start", "--", "--version"], ["simulate", "--version"]]) {
+    const asked = bootstrap(...args);
+    assert.equal(await asked.exitCode, 0);
+    assert.match(asked.output(), /^concord 1\.2\.3 \(commit unknown, Node v\d+\.\d+\.\d+ here\)\n$/);
+  }
+  assert.equal(existsSync(join(folder, "npm-ran")), false);
+});
+
 test("bootstrap: unknown command: refused with the list", async () => {
   const refused = bootstrap("constructor");
   assert.equal(await refused.exitCode, 1);

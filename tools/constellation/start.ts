@@ -24,6 +24,7 @@ second start finds the data.
                    worker on N+301; admin ports ten above (default ${PORT_BASE})
   --gateways N     object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions: a data
                    folder stays with one of the two
+  --version        version and commit
   --help           this text
 `;
 const PORT_BASE_MAX = 65_535 - PORTS_SPAN;

@@ -1,6 +1,6 @@
 // Bundles one app into its dist folder: workspace code inside, npm packages outside and listed with their versions in
 // dist/package.json, the contracts beside the bundle. `npm install` in dist gives an image everything it needs.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { join } from "node:path";
@@ -42,6 +42,12 @@ function npmPackagesOutside(names: Set<string>): Plugin {
   };
 }
 
+/** What `--version` and concord_build_info name; undefined outside a clone. */
+function commit(): string | undefined {
+  const { status, stdout } = spawnSync("git", ["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"], { encoding: "utf8" });
+  return status === 0 ? stdout.trim() : undefined;
+}
+
 async function buildApp(root: string): Promise<void> {
   const output = join(root, "dist");
   const names = new Set<string>();
@@ -62,10 +68,12 @@ async function buildApp(root: string): Promise<void> {
   const dependencies = Object.fromEntries([...names].sort().map((name) => [name, versions.get(name) ?? "*"]));
   const { name, version, license } = readManifest(root);
   const { overrides } = readManifest(".");
-  const manifest = { name, version, license, private: true, type: "module", main: "main.js", dependencies, overrides };
+  const manifest = { name, version, commit: commit(), license, private: true, type: "module", main: "main.js", dependencies, overrides };
   writeFileSync(join(output, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`);
-  // A bundle that cannot even say what it takes is no build.
+  // A bundle that cannot say what it takes and which build it is, is no build.
   execFileSync(process.execPath, [join(output, "main.js"), "--help"], { stdio: ["ignore", "ignore", "inherit"] });
+  const said = execFileSync(process.execPath, [join(output, "main.js"), "--version"], { encoding: "utf8" });
+  if (!said.includes(` ${version} (commit ${manifest.commit ?? "unknown"},`)) throw new Error(`the bundle takes itself for ${said}`);
 }
 
 const root = process.argv[2];

@@ -1,15 +1,16 @@
 import { readFileSync } from "node:fs";
 import { nodeHttpServer } from "@concord/adapter-http";
 import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
-import { configOfProcess, tlsOf } from "@concord/config";
+import { buildOf, configOfProcess, tlsOf } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeObjectGateway, OBJECT_GATEWAY_METRICS, objectGatewaySchema } from "./index.ts";
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
-const config = configOfProcess("object-gateway", objectGatewaySchema, process, readFile);
+const build = buildOf(import.meta.dirname, process.version, readFile);
+const config = configOfProcess("object-gateway", objectGatewaySchema, process, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
-const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: true });
+const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
 const pair = tls?.server;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
@@ -33,4 +34,4 @@ async function start(signal: AbortSignal): Promise<Running> {
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, start });

@@ -1,14 +1,15 @@
 import { readFileSync } from "node:fs";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
-import { configOfProcess, tlsOf } from "@concord/config";
+import { buildOf, configOfProcess, tlsOf } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
-const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, process, readFile);
+const build = buildOf(import.meta.dirname, process.version, readFile);
+const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, process, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
-const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true });
+const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const service = composeTxnCoordinator(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
@@ -21,4 +22,4 @@ async function start(signal: AbortSignal): Promise<Running> {
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, start });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { configOfProcess, HIDDEN, loadConfig, secret, serverSchema, tlsOf, tokensOf, z, type Loaded } from "./index.ts";
+import { buildOf, configOfProcess, HIDDEN, loadConfig, secret, serverSchema, tlsOf, tokensOf, z, type Loaded } from "./index.ts";
 
 const schema = z.strictObject({
   listenAddress: z.string().default("127.0.0.1:4600").describe("where it listens"),
@@ -101,6 +101,7 @@ test("config: a file that is missing or no object: a problem, not a crash", () =
 });
 
 test("config: a process: its configuration, or its texts and the right exit code", () => {
+  const build = buildOf("/app", "v26.10.0", () => '{"version": "1.2.3", "commit": "0123456789ab"}');
   const run = (...argv: string[]): readonly [unknown, string, string] => {
     let code: number | undefined;
     const texts = { stdout: "", stderr: "" };
@@ -111,7 +112,7 @@ test("config: a process: its configuration, or its texts and the right exit code
       throw new Error("exit");
     };
     try {
-      return [configOfProcess("app", schema, { ...process, exit }, () => "").dataFolder, texts.stdout, texts.stderr];
+      return [configOfProcess("app", schema, { ...process, exit }, () => "", build).dataFolder, texts.stdout, texts.stderr];
     } catch {
       return [code, texts.stdout, texts.stderr];
     }
@@ -119,7 +120,26 @@ test("config: a process: its configuration, or its texts and the right exit code
   assert.deepEqual(run("--data-folder", "/d"), ["/d", "", ""]);
   const [helpCode, help] = run("--help");
   assert.ok(helpCode === 0 && help.startsWith("usage: app"));
+  assert.match(String(help), /--version\n/);
+  assert.deepEqual(run("--version", "--nonsense"), [0, "app 1.2.3 (commit 0123456789ab, Node v26.10.0)\n", ""]);
   assert.deepEqual(run(), [2, "", 'app: dataFolder is missing: give --data-folder, CONCORD_DATA_FOLDER or "dataFolder" in the file\n']);
+});
+
+test("config: build: read beside the program, else from the project around it, whose commit is not known", () => {
+  const files: Record<string, string> = {
+    "/dist/package.json": '{"version":"1.0.0","commit":"abc"}',
+    "/app/src/../package.json": '{"version":"2.0.0"}',
+  };
+  const readFile = (path: string): string => {
+    if (path === "/locked/package.json") throw Object.assign(new Error("not allowed"), { code: "EACCES" });
+    const text = files[path];
+    if (text === undefined) throw Object.assign(new Error(`no ${path}`), { code: "ENOENT" });
+    return text;
+  };
+  assert.deepEqual(buildOf("/dist", "v26", readFile), { version: "1.0.0", commit: "abc", node: "v26" });
+  assert.deepEqual(buildOf("/app/src", "v26", readFile), { version: "2.0.0", commit: "unknown", node: "v26" });
+  assert.throws(() => buildOf("/locked", "v26", readFile), /not allowed/);
+  assert.throws(() => buildOf("/nowhere", "v26", readFile), /no .nowhere/);
 });
 
 test("config: secrets: in no printed text and in no problem", () => {

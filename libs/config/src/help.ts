@@ -21,6 +21,8 @@ export function helpText(name: string, keys: readonly Key[]): string {
     "      JSON file with keys named as in parentheses",
     "  --print-config",
     "      print the resulting configuration without secrets and exit",
+    "  --version",
+    "      print the version, the commit of the build and Node's version, and exit",
     "  --help",
     "      print this text and exit",
     ...keys.flatMap(keyLines),

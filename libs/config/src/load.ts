@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { versionText, type Build } from "./build.ts";
 import { helpText } from "./help.ts";
 import { keysOf, shownObject, type ConfigSchema, type Key } from "./shape.ts";
 import { CONFIG_FILE_ENV, readConfigFile, readEnv, readFlags, type SourceName } from "./sources.ts";
@@ -17,6 +18,7 @@ export type Loaded<Config> =
   | { readonly kind: "config"; readonly config: Config }
   /** --help or --print-config: print the text and exit with 0. */
   | { readonly kind: "help" | "printed"; readonly text: string }
+  | { readonly kind: "version" }
   /** Every mistake of every source; print them and exit with 2. */
   | { readonly kind: "invalid"; readonly problems: readonly string[] };
 
@@ -28,6 +30,7 @@ export function loadConfig<Schema extends ConfigSchema>(options: LoadOptions<Sch
   const keys = keysOf(options.schema);
   const flags = readFlags(keys, options.argv);
   if (flags.switches.help) return { kind: "help", text: helpText(options.name, keys) };
+  if (flags.switches.version) return { kind: "version" };
   const env = readEnv(keys, options.env);
   const file = readConfigFile(keys, flags.switches.file ?? options.env[CONFIG_FILE_ENV], options.readFile);
   const from = sourcesOf({ file: file.values, env: env.values, flag: flags.values });
@@ -56,6 +59,7 @@ export function configOfProcess<Schema extends ConfigSchema>(
   schema: Schema,
   process: ConfigProcess,
   readFile: (path: string) => string,
+  build: Build,
 ): z.output<Schema> {
   const loaded = loadConfig({ name, schema, argv: process.argv.slice(2), env: process.env, readFile });
   if (loaded.kind === "config") return loaded.config;
@@ -63,7 +67,7 @@ export function configOfProcess<Schema extends ConfigSchema>(
     for (const problem of loaded.problems) process.stderr.write(`${name}: ${problem}\n`);
     return process.exit(2);
   }
-  process.stdout.write(loaded.text);
+  process.stdout.write(loaded.kind === "version" ? versionText(name, build) : loaded.text);
   return process.exit(0);
 }
 

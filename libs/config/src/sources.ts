@@ -11,6 +11,7 @@ export interface Source {
 /** What the command line says besides values. */
 export interface Switches {
   readonly help: boolean;
+  readonly version: boolean;
   readonly printConfig: boolean;
   readonly file: string | undefined;
 }
@@ -37,7 +38,7 @@ export function readEnv(keys: readonly Key[], env: Readonly<Record<string, strin
 export function readFlags(keys: readonly Key[], argv: readonly string[]): Source & { readonly switches: Switches } {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
-  const switches = { help: false, printConfig: false, file: undefined as string | undefined };
+  const switches = { help: false, version: false, printConfig: false, file: undefined as string | undefined };
   const rest = [...argv];
   const valueFor = (flag: string, inline: string | undefined): string | undefined => {
     const value = inline ?? (rest[0]?.startsWith("--") === true ? undefined : rest.shift());
@@ -52,6 +53,8 @@ export function readFlags(keys: readonly Key[], argv: readonly string[]): Source
       problems.push(`argument "${argument}" is not expected`);
     } else if (flag === "--help") {
       switches.help = true;
+    } else if (flag === "--version") {
+      switches.version = true;
     } else if (flag === "--print-config") {
       switches.printConfig = true;
     } else if (flag === "--config") {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import { silentLog } from "@concord/runtime";
+import { silentLog, type Log } from "@concord/runtime";
 import { runMain, STOP_BACKSTOP_MS, type Running } from "./run-main.ts";
 import { ManualClock } from "./test/echo.ts";
 
@@ -12,14 +12,23 @@ function process(): EventEmitter & { readonly exits: number[]; exit(code: number
 
 function begin(start: (signal: AbortSignal) => Promise<Running>): {
   clock: ManualClock;
+  lines: unknown[];
   exits: number[];
   emit(event: string, detail?: unknown): void;
 } {
   const fake = process();
   const clock = new ManualClock();
-  void runMain({ process: fake, clock, log: silentLog, start });
-  return { clock, exits: fake.exits, emit: (event, detail) => void fake.emit(event, detail) };
+  const lines: unknown[] = [];
+  const log: Log = { ...silentLog, info: (message, fields) => void lines.push([message, fields]) };
+  void runMain({ process: fake, clock, log, build: { version: "0.1.0" }, start });
+  return { clock, lines, exits: fake.exits, emit: (event, detail) => void fake.emit(event, detail) };
 }
+
+test("main: start: the first line of the log names the version", async () => {
+  const main = begin(() => Promise.resolve({ stop: () => Promise.resolve() }));
+  await main.clock.settle();
+  assert.deepEqual(main.lines[0], ["starting", { version: "0.1.0" }]);
+});
 
 test("main: a signal: stops once, then exits with 0", async () => {
   let stops = 0;

@@ -1,5 +1,5 @@
 /** The frame of every server process: start, run until a signal, stop in time, exit with the right code. */
-import type { Clock, Log } from "@concord/runtime";
+import type { Clock, Log, LogFields } from "@concord/runtime";
 
 /** A process that has not stopped this long after its signal exits without waiting any longer. */
 export const STOP_BACKSTOP_MS = 10_000;
@@ -19,6 +19,8 @@ export interface MainOptions {
   readonly process: MainProcess;
   readonly clock: Clock;
   readonly log: Log;
+  /** Fields of the first log line: which build runs. */
+  readonly build: LogFields;
   /** `signal` is aborted when the process shall stop: a start that waits for others should then give up. */
   start(signal: AbortSignal): Promise<Running>;
 }
@@ -29,7 +31,8 @@ export interface MainOptions {
  * signal or the backstop exits with 1 at once, as does a failed start, an uncaught exception or an unhandled rejection.
  */
 export async function runMain(options: MainOptions): Promise<void> {
-  const { process, clock, log } = options;
+  const { process, clock, log, build } = options;
+  log.info("starting", build);
   const stopping = new AbortController();
   let signals = 0;
   const onSignal = (signal: unknown): void => {

@@ -10,10 +10,12 @@ export interface MetricsRegistry extends Metrics {
 }
 
 export interface MetricsOptions {
-  /** Every metric the program may report; the lists its rooms export, together. */
+  /** Every metric the program may report; the lists its libs export, together. */
   readonly definitions: readonly MetricDefinition[];
   /** Adds those of the process: CPU, memory, event-loop delay (nodejs_eventloop_lag_*), garbage collection. */
   readonly process?: boolean;
+  /** Adds concord_build_info, whose labels name the program's build. */
+  readonly build?: Readonly<Record<"version" | "commit" | "node", string>>;
 }
 
 /** Latencies from 0.1 ms to 10 s. */
@@ -36,6 +38,7 @@ interface Metric {
 export function createMetrics(options: MetricsOptions): MetricsRegistry {
   const registry = new Registry();
   if (options.process === true) collectDefaultMetrics({ register: registry });
+  if (options.build !== undefined) reportBuild(registry, { ...options.build });
   const metrics = new Map<string, Metric>();
   for (const definition of options.definitions) {
     assert(!metrics.has(definition.name), `metric ${definition.name} is defined twice`);
@@ -53,6 +56,11 @@ export function createMetrics(options: MetricsOptions): MetricsRegistry {
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
+}
+
+function reportBuild(registry: Registry, labels: Record<string, string>): void {
+  const help = "Always 1; its labels are the version, the commit of the build and the version of Node.";
+  new Gauge({ name: "concord_build_info", help, labelNames: Object.keys(labels), registers: [registry] }).set(labels, 1);
 }
 
 function writerOf(metric: Metric, labels: Labels | undefined): Write {

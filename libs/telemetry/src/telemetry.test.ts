@@ -69,6 +69,12 @@ test("metrics: each kind: shown with its labels and buckets", async () => {
   }
 });
 
+test("metrics: build: one gauge that is always 1, named by its labels", async () => {
+  const text = await createMetrics({ definitions: [], build: { version: "0.1.0", commit: "abc", node: "v26.10.0" } }).text();
+  assert.ok(text.includes('concord_build_info{version="0.1.0",commit="abc",node="v26.10.0"} 1\n'), text);
+  assert.doesNotMatch(await createMetrics({ definitions: [] }).text(), /build_info/);
+});
+
 test("metrics: an unknown name, another kind or other labels: a failed assertion", () => {
   const metrics = createMetrics({ definitions: DEFINITIONS });
   const failed = { name: "ConcordError", code: "INTERNAL" };
