@@ -29,7 +29,7 @@ function commonTargets(root) {
 }
 
 function protosTargets() {
-  const contracts = ["{projectRoot}/**/*.proto", "{projectRoot}/buf.yaml", "shared", ...toolFiles("protos")];
+  const contracts = ["{projectRoot}/**/*.proto", "{projectRoot}/buf.yaml", "{projectRoot}/vendored.json", "shared", ...toolFiles("protos")];
   return {
     generate: target("node tools/protos/generate.ts", contracts, { outputs: ["{projectRoot}/src/gen"] }),
     contracts: target("node tools/protos/contracts.ts", [...contracts, "{projectRoot}/released.binpb"]),

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { buf, contractProblems } from "./contracts.ts";
 import { withBigInts } from "./generate.ts";
+import { vendoredProblems } from "./vendored.ts";
 
+const PROTOS = join(import.meta.dirname, "../../protos");
 const PROTO = `syntax = "proto3";
 
 // A contract to break.
@@ -56,7 +58,7 @@ let folder = "";
 before(() => {
   folder = mkdtempSync(join(tmpdir(), "concord-contracts-"));
   mkdirSync(join(folder, "concord/sample/v1"), { recursive: true });
-  cpSync(join(import.meta.dirname, "../../protos/buf.yaml"), join(folder, "buf.yaml"));
+  cpSync(join(PROTOS, "buf.yaml"), join(folder, "buf.yaml"));
 });
 after(() => rmSync(folder, { recursive: true }));
 
@@ -80,6 +82,21 @@ for (const { name, from, to, complaint } of PLANTED) {
     assert.match(contractProblems(folder).join("\n"), complaint);
   });
 }
+
+test("vendored files: as published: accepted; edited, missing or unlisted: refused", (t) => {
+  const copy = mkdtempSync(join(tmpdir(), "concord-vendored-"));
+  t.after(() => rmSync(copy, { recursive: true }));
+  for (const part of ["google", "grpc", "vendored.json"]) cpSync(join(PROTOS, part), join(copy, part), { recursive: true });
+  assert.deepEqual(vendoredProblems(copy), []);
+  appendFileSync(join(copy, "google/rpc/status.proto"), "// ours\n");
+  rmSync(join(copy, "grpc/health/v1/health.proto"));
+  writeFileSync(join(copy, "google/rpc/code.proto"), PROTO);
+  assert.deepEqual(vendoredProblems(copy), [
+    "google/rpc/code.proto: not in vendored.json",
+    "google/rpc/status.proto: differs from the file of PyPI googleapis-common-protos 1.76.0",
+    "grpc/health/v1/health.proto: in vendored.json, but missing",
+  ]);
+});
 
 test("generated types: 64-bit fields: bigint in and out", () => {
   const generated = "import type { Long } from '@grpc/proto-loader';\n\n  'id'?: (number | string | Long);\n  'id': (Long);\n";

@@ -1,9 +1,10 @@
-// Checks the contracts: buf lint (STANDARD and COMMENTS), and no change that breaks a released client. The released image is
-// protos/released.binpb; only `npm run protos:release` rewrites it.
+// Checks the contracts: buf lint (STANDARD and COMMENTS), vendored files as their authors published them, and no change that breaks
+// a released client. The released image is protos/released.binpb; only `npm run protos:release` rewrites it.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { PROTOS_FOLDER, RELEASED_IMAGE } from "./proto-files.ts";
+import { vendoredProblems } from "./vendored.ts";
 
 const WORKSPACE_ROOT = join(import.meta.dirname, "../..");
 
@@ -24,7 +25,7 @@ export function contractProblems(folder: string): string[] {
 }
 
 if (import.meta.main) {
-  const problems = contractProblems(PROTOS_FOLDER);
+  const problems = [...contractProblems(PROTOS_FOLDER), ...vendoredProblems(PROTOS_FOLDER)];
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;
 }
