@@ -13,6 +13,11 @@ const PROTO = `syntax = "proto3";
 // A contract to break.
 package concord.sample.v1;
 
+option csharp_namespace = "Concord.Sample.V1";
+option go_package = "github.com/concord-db/concord/gen/go/concord/sample/v1;samplev1";
+option java_multiple_files = true;
+option java_package = "io.github.concorddb.sample.v1";
+
 // A photo.
 message Photo {
   // Its id.
@@ -40,7 +45,7 @@ message GetPhotoResponse {
 }
 `;
 
-const PLANTED: readonly { name: string; from: string; to: string; complaint: RegExp }[] = [
+const SEEDED_FAULTS: readonly { name: string; from: string; to: string; complaint: RegExp }[] = [
   { name: "field renumbered", from: "title = 2", to: "title = 3", complaint: /field "2" .* was deleted/ },
   { name: "field type changed", from: "uint64 id = 1;\n  // Its title", to: "string id = 1;\n  // Its title", complaint: /changed type/ },
   { name: "field renamed", from: "string title", to: "string name", complaint: /changed name/ },
@@ -51,6 +56,8 @@ const PLANTED: readonly { name: string; from: string; to: string; complaint: Reg
     complaint: /GetPhoto.* was deleted/,
   },
   { name: "field without a comment", from: "  // Its title.\n", to: "", complaint: /non-empty comment/ },
+  { name: "Go package of another project", from: "concord-db/concord/gen", to: "other/gen", complaint: /not exactly/ },
+  { name: "Java package left out", from: 'option java_package = "io.github.concorddb.sample.v1";\n', to: "", complaint: /not exactly/ },
   { name: "service badly named", from: "service PhotoService", to: "service Photos", complaint: /suffixed with "Service"/ },
 ];
 
@@ -76,7 +83,7 @@ test("contracts: unchanged or only added to: accepted", () => {
   assert.deepEqual(contractProblems(folder), []);
 });
 
-for (const { name, from, to, complaint } of PLANTED) {
+for (const { name, from, to, complaint } of SEEDED_FAULTS) {
   test(`contracts: ${name}: refused`, () => {
     write(PROTO.replace(from, to));
     assert.match(contractProblems(folder).join("\n"), complaint);

@@ -1,8 +1,10 @@
-// Checks the contracts: buf lint (STANDARD and COMMENTS), vendored files as their authors published them, and no change that breaks
-// a released client. The released image is protos/released.binpb; only `npm run protos:release` rewrites it.
+// Checks the contracts: buf lint (STANDARD and COMMENTS), the options of other languages, vendored files as their authors published
+// them, and no change that breaks a released client. The released image is protos/released.binpb; only `npm run protos:release`
+// rewrites it.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { languageProblems } from "./language-options.ts";
 import { PROTOS_FOLDER, RELEASED_IMAGE } from "./proto-files.ts";
 import { vendoredProblems } from "./vendored.ts";
 
@@ -16,10 +18,15 @@ export function buf(...args: string[]): string[] {
   return `${result.stdout}${result.stderr}`.split("\n").filter((line) => line !== "");
 }
 
+/** What is wrong with the contracts in `folder` by themselves. */
+export function lintProblems(folder: string): string[] {
+  return [...buf("lint", folder), ...languageProblems(folder)];
+}
+
 /** Everything wrong with the contracts in `folder`, compared with the released image beside them. */
 export function contractProblems(folder: string): string[] {
   const released = join(folder, RELEASED_IMAGE);
-  const lint = buf("lint", folder);
+  const lint = lintProblems(folder);
   if (!existsSync(released)) return [...lint, `${released} is missing: run npm run protos:release`];
   return [...lint, ...buf("breaking", folder, "--against", released)];
 }

@@ -2,11 +2,11 @@
 // clients lose by it; a release that takes something away is a decision, not an accident.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { buf } from "./contracts.ts";
+import { buf, lintProblems } from "./contracts.ts";
 import { PROTOS_FOLDER, RELEASED_IMAGE } from "./proto-files.ts";
 
 const image = join(PROTOS_FOLDER, RELEASED_IMAGE);
-const lint = buf("lint", PROTOS_FOLDER);
+const lint = lintProblems(PROTOS_FOLDER);
 const breaks = existsSync(image) ? buf("breaking", PROTOS_FOLDER, "--against", image) : [];
 for (const line of [...lint, ...breaks]) console.log(line);
 if (lint.length > 0) {
