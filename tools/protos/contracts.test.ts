@@ -56,7 +56,7 @@ const SEEDED_FAULTS: readonly { name: string; from: string; to: string; complain
     complaint: /GetPhoto.* was deleted/,
   },
   { name: "field without a comment", from: "  // Its title.\n", to: "", complaint: /non-empty comment/ },
-  { name: "Go package of another project", from: "concord-db/concord/gen", to: "other/gen", complaint: /not exactly/ },
+  { name: "Go package of another project", from: "concord-db/concord/gen", to: "other/gen", complaint: /go_package" changed/ },
   { name: "Java package left out", from: 'option java_package = "io.github.concorddb.sample.v1";\n', to: "", complaint: /not exactly/ },
   { name: "service badly named", from: "service PhotoService", to: "service Photos", complaint: /suffixed with "Service"/ },
 ];
