@@ -4,7 +4,7 @@ import { ByteWriter } from "./byte-writer.ts";
 
 /**
  * A stored record: format version (1 byte), checksum of the body (4 bytes), body. `openRecord` refuses what was cut, flipped or
- * written by a newer version, as CORRUPT_DATA; the caller sets such a record aside (style rule 10).
+ * written by a newer version, as CORRUPT_DATA; the caller quarantines such a record (style rule 10).
  */
 export function sealRecord(version: number, body: Uint8Array, checksum: Checksum): Uint8Array {
   return new ByteWriter(body.length + 5)

@@ -32,7 +32,7 @@ export interface BatchSteps {
 export type MutationsAt = (timestampUs: TimestampUs) => readonly Mutation[];
 
 /**
- * Executes one batch as the steps of the spec. Resolves when every write has its quorum (outcome APPLIED). Errors say how far it
+ * Executes one batch in the steps of LB2 to LB7. Resolves when every write has its quorum (outcome APPLIED). Errors say how far it
  * came: REPLICAS_UNAVAILABLE (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), BATCH_TIMEOUT
  * (LOGGED_PENDING: replay completes it, do not undo, LB6), WRITE_TIMEOUT (no log: may be applied in part).
  */

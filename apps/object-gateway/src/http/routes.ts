@@ -1,5 +1,5 @@
 // Which request is which operation, and what each of them honours. Whatever a row does not name is answered with NotImplemented: never
-// a success that did less than was asked (spec: S3 surface).
+// a success that did less than was asked (docs/design/objects.md, S3 surface).
 import type { Fields } from "@concord/s3";
 import { abortMultipartUpload } from "./abort-multipart-upload.ts";
 import type { Operation } from "./call.ts";
