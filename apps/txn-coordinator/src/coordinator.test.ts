@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CELL_TYPES } from "@concord/ports";
 import {
   albumKey,
   CoordinatorRoom,
@@ -11,6 +12,13 @@ import {
   type Answer,
   type Client,
 } from "./test/coordinator-room.ts";
+
+interface StoredDefinition {
+  readonly formatVersion: 1;
+  readonly kind: string;
+  readonly version: string;
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+}
 
 interface WireGroup {
   readonly id: string;
@@ -106,6 +114,26 @@ test("[TX3] schema: created at any coordinator in one transaction, others catch 
       .connect(0)
       .unary("Start", { operation: { transactionId: room.id(), number: 1 }, key: { table: "good", partition: [{ bigintValue: 1n }] } }),
   );
+  await room.stop();
+});
+
+test("[TX3] schema: a table with a column of every type: its message says what its JSON text says", async () => {
+  const room = await new CoordinatorRoom().start();
+  const columns = CELL_TYPES.map((type) => ({ name: `a_${type}`, type }));
+  const listed = columns.map(({ name, type }) => `${name} ${type}`).join(", ");
+  const plain = "CREATE TABLE log (day int, at timestamp, PRIMARY KEY (day, at)) WITH kind = 'plain'";
+  await room.connect().createTables([...STATEMENTS, `CREATE TABLE every_type (id bigint PRIMARY KEY, ${listed})`, plain]);
+  const schema = await room.connect().unary("GetSchema", {}, "SchemaService");
+  const { tables, definitions } = schema as unknown as { tables: string[]; definitions: { name: string; columns: object[] }[] };
+  const definedByText = tables.map((text) => {
+    const { formatVersion: _, kind, version, ...shape } = JSON.parse(text) as StoredDefinition;
+    const typed = shape.columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
+    return { ...shape, kind: `TABLE_KIND_${kind.toUpperCase()}`, columns: typed, version: BigInt(version) };
+  });
+  assert.deepEqual(definitions, definedByText);
+  const everyType = definitions.find(({ name }) => name === "every_type")!;
+  const expected = columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
+  assert.deepEqual(everyType.columns, [{ name: "id", type: "CELL_TYPE_BIGINT" }, ...expected]);
   await room.stop();
 });
 

@@ -18,4 +18,5 @@ export {
   type WireRowKey,
   type WireRowRange,
 } from "./cells.ts";
+export { definitionToWire, schemaToWire, type WireSchema, type WireTableDefinition } from "./definitions.ts";
 export { mutationFromWire, mutationOf, writeFromWire, type WireMutation, type WireRowWrite } from "./writes.ts";

@@ -4,7 +4,17 @@ import { test } from "node:test";
 import type { CellValue, Mutation } from "@concord/ports";
 import { imageOf } from "@concord/rows";
 import fc from "fast-check";
-import { cellFromWire, cellToWire, imageFromWire, imageToWire, mutationFromWire, writeFromWire, type WireCellValue } from "./index.ts";
+import { catalogueOf, definitionFromJson } from "@concord/schema";
+import {
+  cellFromWire,
+  cellToWire,
+  imageFromWire,
+  imageToWire,
+  mutationFromWire,
+  schemaToWire,
+  writeFromWire,
+  type WireCellValue,
+} from "./index.ts";
 
 /** As proto-loader decodes a oneof: `kind` names the field that is set. */
 const received = (wire: WireCellValue): WireCellValue => ({ ...wire, kind: Object.keys(wire)[0]! });
@@ -58,4 +68,29 @@ test("images: tombstones, timestamps and markers survive; blobs share nothing wi
   const blob = cellFromWire({ kind: "blobValue", blobValue: frame.subarray(1) });
   frame.fill(0);
   assert.deepEqual(blob, { kind: "blob", value: Uint8Array.of(2, 3) });
+});
+
+test("schema: a definition: the same in the message and in the deprecated JSON text", () => {
+  const json =
+    '{"formatVersion":1,"name":"photos","kind":"transactional","columns":[{"name":"owner","type":"bigint"},{"name":"id","type":"uuid"},' +
+    '{"name":"state","type":"text"}],"partitionKey":["owner"],"clusteringKey":["id"],"indexes":[{"name":"by_state","columns":["state"]}],"version":"2"}';
+  assert.deepEqual(schemaToWire(catalogueOf(7n, [definitionFromJson(json)])), {
+    schemaVersion: 7n,
+    tables: [json],
+    definitions: [
+      {
+        name: "photos",
+        kind: "TABLE_KIND_TRANSACTIONAL",
+        columns: [
+          { name: "owner", type: "CELL_TYPE_BIGINT" },
+          { name: "id", type: "CELL_TYPE_UUID" },
+          { name: "state", type: "CELL_TYPE_TEXT" },
+        ],
+        partitionKey: ["owner"],
+        clusteringKey: ["id"],
+        indexes: [{ name: "by_state", columns: ["state"] }],
+        version: 2n,
+      },
+    ],
+  });
 });

@@ -122,14 +122,21 @@ test("[TX3] schema: a table made elsewhere, a newer version: read again when it 
   await createPhotos(5);
   assert.deepEqual((await query("SELECT * FROM photos WHERE owner = 1", { schemaVersion: 5n })).rows, []);
   await assert.rejects(query("SELECT * FROM photos WHERE owner = 1", { schemaVersion: 6n }), { code: "SCHEMA_BEHIND" });
-  const schema = await ring.call<{ schemaVersion: bigint; tables: string[] }>(ring.nodes[1]!, "SchemaService/GetSchema", {
-    schemaVersion: 5n,
-  });
+  const schema = await ring.call<{ schemaVersion: bigint; tables: string[]; definitions: object[] }>(
+    ring.nodes[1]!,
+    "SchemaService/GetSchema",
+    {
+      schemaVersion: 5n,
+    },
+  );
   assert.equal(schema.schemaVersion, 5n);
   assert.deepEqual(
     schema.tables.map((table) => JSON.parse(table) as unknown),
     [PHOTOS],
   );
+  const { formatVersion: _, kind: __, ...shape } = PHOTOS;
+  const columns = PHOTOS.columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
+  assert.deepEqual(schema.definitions, [{ ...shape, kind: "TABLE_KIND_TRANSACTIONAL", columns, version: 1n }]);
 });
 
 test("schema: authority coordinator: this ring creates no tables", async () => {
