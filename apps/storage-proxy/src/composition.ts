@@ -6,7 +6,7 @@ import type { KeyValue } from "@concord/ports";
 import { startHost, tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Environment } from "@concord/runtime";
 import type { StorageProxyConfig } from "./config.ts";
-import { formRing } from "./formation/form-ring.ts";
+import { formRing } from "./ring/formation/form-ring.ts";
 import { openNodeParts } from "./node-parts.ts";
 import { defineServices } from "./rpc/services.ts";
 import { StorageProxyService } from "./service.ts";

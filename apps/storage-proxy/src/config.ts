@@ -1,5 +1,5 @@
 import { serverShape, z } from "@concord/config";
-import { ringProblem, ringShape } from "./ring-shape.ts";
+import { ringProblem, ringShape } from "./ring/ring-shape.ts";
 
 const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).default(standard).describe(text);

@@ -5,9 +5,9 @@ import type { GroupLog, KeyValue } from "@concord/ports";
 import { LocalRowReplica, QuorumRowStore, WriteClock, type RowReplica } from "@concord/quorum";
 import type { ConcordError, Environment } from "@concord/runtime";
 import { PageTokens, type PlanSources, SchemaCache } from "@concord/schema";
-import { openBatches, type Batches } from "./batches.ts";
+import { openBatches, type Batches } from "./ring/batches.ts";
 import type { StorageProxyConfig } from "./config.ts";
-import { OutcomePurge } from "./rows/outcome-purge.ts";
+import { OutcomePurge } from "./ring/outcome-purge.ts";
 
 /** What handlers work with. Exists once the store is part of its ring. */
 export interface NodeParts {

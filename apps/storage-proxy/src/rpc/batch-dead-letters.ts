@@ -1,6 +1,6 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { timeIdFromBytes, timeIdToBytes } from "@concord/runtime";
-import type { Batches } from "../batches.ts";
+import type { Batches } from "../ring/batches.ts";
 import { listSize } from "./batch-list-pending.ts";
 import { keyToWire } from "@concord/rows-wire";
 

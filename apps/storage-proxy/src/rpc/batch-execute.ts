@@ -2,7 +2,7 @@ import type { BatchResult } from "@concord/logged-batch";
 import type { UnaryHandler } from "@concord/rpc";
 import { assert, ConcordError, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
 import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, TIMESTAMP_US_MIN, type RowWrite } from "@concord/schema";
-import type { Batches } from "../batches.ts";
+import type { Batches } from "../ring/batches.ts";
 import type { NodeParts, Parts } from "../node-parts.ts";
 import { limitExceeded } from "./checks.ts";
 import { writeFromWire, type WireRowWrite } from "@concord/rows-wire";

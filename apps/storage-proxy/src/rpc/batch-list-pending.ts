@@ -1,7 +1,7 @@
 import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "@concord/logged-batch";
 import type { UnaryHandler } from "@concord/rpc";
 import { timeIdToBytes } from "@concord/runtime";
-import type { Batches } from "../batches.ts";
+import type { Batches } from "../ring/batches.ts";
 import { limitExceeded } from "./checks.ts";
 
 /** Entries of the batchlog this node holds, oldest first (LBD12). */

@@ -1,5 +1,5 @@
 import type { UnaryHandler } from "@concord/rpc";
-import type { Batches } from "../batches.ts";
+import type { Batches } from "../ring/batches.ts";
 
 /** Replays this node's pending entries now, whatever their age (LBD12). */
 export function replayBatchesHandler(batches: () => Batches): UnaryHandler {

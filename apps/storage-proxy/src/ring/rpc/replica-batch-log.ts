@@ -1,7 +1,7 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { timeIdFromBytes } from "@concord/runtime";
 import type { Batches } from "../batches.ts";
-import type { Parts } from "../node-parts.ts";
+import type { Parts } from "../../node-parts.ts";
 
 /** Peers' calls on this node's batchlog (LB3, LB7). The steps refuse what is malformed. */
 export function batchLogPutHandler(parts: Parts, batches: () => Batches): UnaryHandler {

@@ -2,8 +2,8 @@ import { logStateToWire } from "@concord/adapter-ring";
 import type { LogAppendReply, LogAppendRequest, LogRaiseRequest, LogReadRequest, LogTrimRequest } from "@concord/group-log";
 import type { UnaryHandler } from "@concord/rpc";
 import type { Epoch } from "@concord/runtime";
-import type { Parts } from "../node-parts.ts";
-import { budgetMs } from "./budget.ts";
+import type { Parts } from "../../node-parts.ts";
+import { budgetMs } from "../../rpc/budget.ts";
 
 interface LogAppendMessage extends Omit<LogAppendRequest, "entries"> {
   readonly entries: readonly { readonly seq: bigint; readonly epoch: Epoch; readonly content: Uint8Array }[];

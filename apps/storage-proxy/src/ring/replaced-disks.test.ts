@@ -1,7 +1,7 @@
 // One node's disk after the other is replaced, as operators do it over the years: nothing acknowledged may go.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { COORDINATOR, MemoryRing } from "./test/memory-ring.ts";
+import { COORDINATOR, MemoryRing } from "../test/memory-ring.ts";
 
 let ring: MemoryRing;
 

@@ -1,7 +1,7 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { REPLICA_ITEMS_MAX } from "../limits.ts";
-import type { Parts } from "../node-parts.ts";
-import { checkCount } from "./checks.ts";
+import type { Parts } from "../../node-parts.ts";
+import { checkCount } from "../../rpc/checks.ts";
 
 /** Peers' calls on this node's rows. Bytes are in the storage format and are checked where they are decoded. */
 export function applyRowsHandler(parts: Parts): UnaryHandler {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { loadService } from "@concord/protos";
 import { bearer, SessionClient } from "@concord/rpc";
-import { COORDINATOR, MemoryRing, type RingOptions } from "./test/memory-ring.ts";
+import { COORDINATOR, MemoryRing, type RingOptions } from "../test/memory-ring.ts";
 
 let ring: MemoryRing;
 

@@ -3,7 +3,7 @@ import type { KeyValue, KeyValueEntry, StepRunner, StoreStep } from "@concord/po
 import { decodeRowKey, encodePartition } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { toConcordError, type Environment, type Timer } from "@concord/runtime";
-import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS, PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "../limits.ts";
+import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS, PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "./limits.ts";
 
 export const OUTCOMES_TABLE = "concord_outcomes";
 export const OUTCOME_BUCKET_MS = 60_000;

@@ -8,7 +8,7 @@ import { encodeImage, encodeRowKey, imageOf } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { sealRecord } from "@concord/codec";
 import type { Log } from "@concord/runtime";
-import { MemoryRing, PEER, type MemoryNode } from "../test/memory-ring.ts";
+import { MemoryRing, PEER, type MemoryNode } from "../../test/memory-ring.ts";
 import { readMarker, writeMarker } from "./marker.ts";
 
 const EMPTY: KeyValueImage = { entries: [] };

@@ -12,7 +12,7 @@ import {
 import type { KeyValue } from "@concord/ports";
 import type { LocalRowReplica, WriteClock } from "@concord/quorum";
 import type { Environment } from "@concord/runtime";
-import type { StorageProxyConfig } from "./config.ts";
+import type { StorageProxyConfig } from "../config.ts";
 
 /** The logged batches of this node: executing them for clients, keeping them for peers, completing what was left behind. */
 export interface Batches {
