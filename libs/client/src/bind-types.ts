@@ -1,3 +1,4 @@
+import { foldName } from "@concord/codec";
 import type { TypedValue, Value } from "./api.ts";
 import { clientError } from "./client-error.ts";
 import type { Table } from "./tables.ts";
@@ -10,6 +11,7 @@ import { cellMessage, cellOf, inferredCell, isTyped, type CellMessage, type Cell
 export function bindMessages(
   cql: string,
   binds: readonly (Value | TypedValue)[],
+  /** Folds the name itself. */
   findTable: (name: string) => Table | undefined,
 ): CellMessage[] {
   const types = markerTypes(cql, findTable);
@@ -34,7 +36,7 @@ function markerTypes(cql: string, findTable: (name: string) => Table | undefined
   tokens.forEach((token, at) => {
     const before = tokens[at - 1]?.toLowerCase();
     if (before === "into" || before === "update" || before === "from") {
-      table = findTable(nameOf(token));
+      table = findTable(token);
       insertColumns = before === "into" ? listAfter(tokens, at + 1) : [];
       valueAt = -1;
     }
@@ -57,7 +59,7 @@ function markerType(
   if (before === "timestamp") return "bigint";
   if (insertColumn !== undefined) return table?.types.get(insertColumn);
   const isComparison = before !== undefined && ["=", "<", ">", "<=", ">="].includes(before);
-  return isComparison ? table?.types.get(nameOf(tokens[at - 2] ?? "")) : undefined;
+  return isComparison ? table?.types.get(foldName(tokens[at - 2] ?? "")) : undefined;
 }
 
 /** The names in the parentheses that open at `from`. */
@@ -67,12 +69,7 @@ function listAfter(tokens: readonly string[], from: number): string[] {
   return tokens
     .slice(from + 1, end)
     .filter((token) => token !== ",")
-    .map(nameOf);
-}
-
-/** Names fold to lower case unless quoted. */
-function nameOf(token: string): string {
-  return token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token.toLowerCase();
+    .map(foldName);
 }
 
 const TOKEN = /--[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|<=|>=|[A-Za-z_][A-Za-z0-9_]*|[0-9][0-9A-Za-z.+-]*|\S/g;

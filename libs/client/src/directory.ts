@@ -1,3 +1,4 @@
+import { foldName } from "@concord/codec";
 import type { Clock } from "@concord/runtime";
 import type { Topology } from "./api.ts";
 import { clientError, toClientError } from "./client-error.ts";
@@ -39,17 +40,17 @@ export class Directory {
     return this.#schemaVersion;
   }
 
-  /** A table the client knows; the name as CQL folds it. */
+  /** A table the client knows; its name folds as in CQL. */
   find(name: string): Table | undefined {
-    return this.#tables.get(name) ?? this.#tables.get(name.toLowerCase());
+    return this.#tables.get(foldName(name));
   }
 
   /** TABLE_UNKNOWN at once; `table` asks the servers first. */
   known(name: string): Table {
     const table = this.find(name);
-    if (table === undefined)
-      throw clientError("TABLE_UNKNOWN", `there is no table ${name}; create it first`, { metadata: { table: name } });
-    return table;
+    if (table !== undefined) return table;
+    const folded = foldName(name);
+    throw clientError("TABLE_UNKNOWN", `there is no table ${folded}; create it first`, { metadata: { table: folded } });
   }
 
   async table(name: string): Promise<Table> {

@@ -138,6 +138,49 @@ test("range: bounds by column name: prefixes of the clustering key, inclusive or
   assert.equal((await failure(cluster.clock.until(wrong))).code, "KEY_INCOMPLETE");
 });
 
+test("names: tables and columns in every spelling: sent as they are stored; one column in two spellings: refused", async () => {
+  const { cluster, db } = await connected();
+  const spellings = [
+    { table: "notes", row: NOTE, key: { place: "wall", at: 1 }, partition: { place: "wall" }, bound: { at: 1 } },
+    {
+      table: "Notes",
+      row: { Place: "wall", At: 1, Text: "hello" },
+      key: { Place: "wall", At: 1 },
+      partition: { Place: "wall" },
+      bound: { At: 1 },
+    },
+    {
+      table: '"notes"',
+      row: { PLACE: "wall", at: 1, '"text"': "hello" },
+      key: { PLACE: "wall", at: 1 },
+      partition: { '"place"': "wall" },
+      bound: { AT: 1 },
+    },
+  ];
+  for (const { table, row, key, partition, bound } of spellings) {
+    await cluster.clock.until(db.insert(table, row));
+    await cluster.clock.until(db.delete(table, key));
+    await cluster.clock.until(db.read(table, key));
+    await cluster.clock.until(collect(db.readRange(table, { partition, from: bound, limit: 1 })));
+  }
+  const sent = (operation: string, field: string): unknown[] => cluster.seen(operation).map(({ request }) => request[field]);
+  const writes = sent("write", "write");
+  for (const at of [0, 2, 4]) assert.deepEqual([writes[at], writes[at + 1]], [writes[0], writes[1]]);
+  for (const [operation, field] of [
+    ["read", "keys"],
+    ["readRange", "range"],
+  ] as const) {
+    const requests = sent(operation, field);
+    assert.equal(requests.length, 3);
+    for (const request of requests) assert.deepEqual(request, requests[0]);
+  }
+  const refusal = await failure(cluster.clock.until(db.insert("notes", { ...NOTE, Text: "again" })));
+  assert.deepEqual([refusal.code, refusal.applied, refusal.message], ["MALFORMED_REQUEST", "no", "column text is given twice"]);
+  const unknown = await failure(cluster.clock.until(db.insert("Nothing", NOTE)));
+  assert.deepEqual([unknown.code, unknown.metadata], ["TABLE_UNKNOWN", { table: "nothing" }]);
+  assert.equal(cluster.seen("write").length, 6);
+});
+
 test("[LB4] batch: the log write timed out: repeated once with the same id and timestamp", async () => {
   const { cluster, db } = await connected();
   cluster.fail("executeBatch", "BATCH_LOG_TIMEOUT");

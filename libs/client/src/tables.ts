@@ -1,4 +1,4 @@
-import { tokenOf } from "@concord/codec";
+import { foldName, tokenOf } from "@concord/codec";
 import type { Fields, Range, Row, TypedValue, Value, Write } from "./api.ts";
 import { clientError } from "./client-error.ts";
 import { CELL_TYPES, cellFromMessage, cellMessage, cellOf, valueOf, type CellMessage, type CellType } from "./values.ts";
@@ -55,15 +55,30 @@ export function tableFromJson(text: string): Table {
   };
 }
 
+/** Fields with their names folded as in CQL; one name in two spellings is refused. */
+function foldedFields(given: object): Fields {
+  const fields = given as Fields;
+  if (Object.keys(fields).every((name) => foldName(name) === name)) return fields;
+  const folded: Record<string, Fields[string]> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    const column = foldName(name);
+    if (value === undefined) continue;
+    if (Object.hasOwn(folded, column)) throw clientError("MALFORMED_REQUEST", `column ${column} is given twice`);
+    folded[column] = value;
+  }
+  return folded;
+}
+
 /** The key columns of `fields`, others ignored; KEY_INCOMPLETE names what is missing. */
-export function keyMessage(table: Table, fields: object): KeyMessage {
+function keyMessage(table: Table, fields: Fields): KeyMessage {
   const partition = table.partitionKey.map((column) => cellMessage(keyCell(table, column, fields)));
   const clustering = table.clusteringKey.map((column) => cellMessage(keyCell(table, column, fields)));
   return { table: table.name, partition, clustering };
 }
 
 /** The key given alone: a column outside the key is a mistake, not ignored. */
-export function exactKeyMessage(table: Table, key: Fields): KeyMessage {
+export function exactKeyMessage(table: Table, given: Fields): KeyMessage {
+  const key = foldedFields(given);
   const stranger = Object.keys(key).find((column) => key[column] !== undefined && !isKey(table, column));
   if (stranger !== undefined) {
     throw clientError("KEY_INCOMPLETE", `${stranger} is no key column of ${table.name}; its key is ${keyColumns(table).join(", ")}`);
@@ -73,13 +88,14 @@ export function exactKeyMessage(table: Table, key: Fields): KeyMessage {
 
 /** The token of the row's entity (TX2). */
 export function tokenOfFields(table: Table, fields: object): bigint {
-  return tokenOf(keyCell(table, table.partitionKey[0]!, fields));
+  return tokenOf(keyCell(table, table.partitionKey[0]!, foldedFields(fields)));
 }
 
 export function writeMessage(table: Table, write: Write): WriteMessage {
   if ("delete" in write) return { kind: "WRITE_KIND_DELETE", key: exactKeyMessage(table, write.key), columns: [] };
-  const columns = columnMessages(table, write.row);
-  return { kind: "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE", key: keyMessage(table, write.row), columns };
+  const row = foldedFields(write.row);
+  const kind = "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE";
+  return { kind, key: keyMessage(table, row), columns: columnMessages(table, row) };
 }
 
 export function tableNameOf(write: Write): string {
@@ -101,14 +117,15 @@ export function rowFromMessage(table: Table, message: RowMessage): Row {
 
 /** concord.common.v1.RowRange */
 export function rangeMessage(table: Table, range: Range): object {
+  const partition = foldedFields(range.partition);
   for (const column of table.partitionKey) {
-    if (range.partition[column] === undefined) throw keyIncomplete(table, column);
+    if (partition[column] === undefined) throw keyIncomplete(table, column);
   }
   const lower = boundMessage(table, range.from, range.after, "from and after");
   const upper = boundMessage(table, range.to, range.before, "to and before");
   return {
     table: table.name,
-    partition: table.partitionKey.map((column) => cellMessage(keyCell(table, column, range.partition))),
+    partition: table.partitionKey.map((column) => cellMessage(keyCell(table, column, partition))),
     ...(lower === undefined ? {} : { lower }),
     ...(upper === undefined ? {} : { upper }),
     reverse: range.reverse === true,
@@ -124,8 +141,9 @@ export function keyText(key: KeyMessage): string {
 
 function boundMessage(table: Table, inclusive: Fields | undefined, exclusive: Fields | undefined, names: string): object | undefined {
   if (inclusive !== undefined && exclusive !== undefined) throw clientError("MALFORMED_REQUEST", `give one of ${names}, not both`);
-  const bound = inclusive ?? exclusive;
-  if (bound === undefined) return undefined;
+  const spelled = inclusive ?? exclusive;
+  if (spelled === undefined) return undefined;
+  const bound = foldedFields(spelled);
   const given = Object.keys(bound).filter((column) => bound[column] !== undefined);
   const prefix = table.clusteringKey.slice(0, given.length);
   if (prefix.length < given.length || prefix.some((column) => !given.includes(column))) {
@@ -154,8 +172,8 @@ function columnMessages(table: Table, row: Fields): { name: string; value: CellM
   return columns;
 }
 
-function keyCell(table: Table, column: string, fields: object): TypedValue {
-  const value = (fields as Fields)[column];
+function keyCell(table: Table, column: string, fields: Fields): TypedValue {
+  const value = fields[column];
   if (value === undefined || value === null) throw keyIncomplete(table, column);
   return cellOf(table.types.get(column)!, value, `${table.name}.${column}`);
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { foldName } from "@concord/codec";
 import fc from "fast-check";
 import type { ErrorCode } from "@concord/runtime";
 import { loadMessage } from "@concord/protos";
@@ -76,7 +77,7 @@ test("values: of another type or out of range: TYPE_MISMATCH that names the colu
 test("bind values: take the type of the column they stand for", () => {
   const tables = new Map([ALBUMS, PHOTOS, NOTES].map((definition) => [definition.name, tableFromJson(JSON.stringify(definition))]));
   const kinds = (cql: string, ...binds: Parameters<typeof bindMessages>[1]): string[] =>
-    bindMessages(cql, binds, (name) => tables.get(name)).map((message) => Object.keys(message)[0]!.replace(/Value$/, ""));
+    bindMessages(cql, binds, (name) => tables.get(foldName(name))).map((message) => Object.keys(message)[0]!.replace(/Value$/, ""));
   assert.deepEqual(kinds("INSERT INTO Albums (id, owner, public_photos) VALUES (?, 'it''s ?', ?)", 7, 7), ["bigint", "int"]);
   assert.deepEqual(kinds("SELECT * FROM photos WHERE owner = ? AND modified > ? LIMIT ?", "ann", 5, 10), ["text", "timestamp", "int"]);
   assert.deepEqual(kinds('UPDATE notes USING TIMESTAMP ? SET "text" = ? WHERE place = ? AND at = ? -- why?', 5, null, "x", 1), [

@@ -1,6 +1,7 @@
 export { ByteReader, corrupt } from "./byte-reader.ts";
 export { ByteWriter } from "./byte-writer.ts";
 export { compareBytes } from "./compare-bytes.ts";
+export { foldName } from "./names.ts";
 export {
   readOrderedBytes,
   readOrderedF64,

@@ -1,4 +1,5 @@
 /** proto <-> domain for cells, keys, rows and images. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
+import { foldName } from "@concord/codec";
 import type { CellImage, CellValue, ColumnWrite, Row, RowImage, RowKey, RowRange } from "@concord/ports";
 import { ConcordError, fromHex, toHex, unreachable } from "@concord/runtime";
 
@@ -121,7 +122,7 @@ export function keyFromWire(key: WireRowKey | null): RowKey {
   const { table, partition, clustering } = required(key, "key");
   if (table === "") throw malformed("key.table is missing");
   if (partition.length === 0) throw malformed("key.partition is missing");
-  return { table, partition: keyValuesFromWire(partition), clustering: keyValuesFromWire(clustering) };
+  return { table: foldName(table), partition: keyValuesFromWire(partition), clustering: keyValuesFromWire(clustering) };
 }
 
 export function keyToWire(key: RowKey): WireRowKey {
@@ -130,7 +131,7 @@ export function keyToWire(key: RowKey): WireRowKey {
 
 export function columnFromWire(column: WireColumn): ColumnWrite {
   if (column.name === "") throw malformed("a column has no name");
-  return { column: column.name, value: cellFromWire(column.value) };
+  return { column: foldName(column.name), value: cellFromWire(column.value) };
 }
 
 export function rangeFromWire(range: WireRowRange | null, limit: number): RowRange {
@@ -138,7 +139,7 @@ export function rangeFromWire(range: WireRowRange | null, limit: number): RowRan
   if (table === "") throw malformed("range.table is missing");
   if (partition.length === 0) throw malformed("range.partition is missing");
   return {
-    table,
+    table: foldName(table),
     partition: keyValuesFromWire(partition),
     ...(lower === null ? {} : { lower: { prefix: keyValuesFromWire(lower.prefix), inclusive: lower.inclusive } }),
     ...(upper === null ? {} : { upper: { prefix: keyValuesFromWire(upper.prefix), inclusive: upper.inclusive } }),

@@ -1,4 +1,5 @@
 /** proto <-> domain of this service; cells, keys, rows and writes are rows-wire's. What does not fit is MALFORMED_REQUEST. */
+import { foldName } from "@concord/codec";
 import {
   cellFromWire,
   keyFromWire,
@@ -46,11 +47,11 @@ export function modeFromWire(mode: string): LockMode {
 
 /** Tables of keys or writes, before anybody looks whether they exist. System tables are nobody's. */
 export function tablesOfKeys(keys: readonly (WireRowKey | null)[]): string[] {
-  return keys.map((key) => userTable(required(key, "key").table));
+  return keys.map((key) => userTable(foldName(required(key, "key").table)));
 }
 
 export function tablesOfWrites(writes: readonly WireRowWrite[]): string[] {
-  return writes.map((write) => userTable(required(write.key, "write.key").table));
+  return writes.map((write) => userTable(foldName(required(write.key, "write.key").table)));
 }
 
 export function userTable(table: string): string {

@@ -1,3 +1,4 @@
+import { foldName } from "@concord/codec";
 import { ConcordError, fromHex } from "@concord/runtime";
 import { SCHEMA_LIMITS } from "../limits.ts";
 import type { Position } from "./ast.ts";
@@ -20,7 +21,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-
 const BLOB = /0x([0-9a-z_]*)/iy;
 const NUMBER = /-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?(?![0-9a-z_])/iy;
 const WORD = /[a-z][a-z0-9_]*/iy;
-const QUOTED = /"((?:[^"]|"")*)"/y;
+const QUOTED = /"(?:[^"]|"")*"/y;
 const TEXT = /'((?:[^']|'')*)'/y;
 const SYMBOL = /<=|>=|!=|<>|[(),;.*?=<>:+\-[\]{}%/]/y;
 
@@ -54,9 +55,9 @@ function tokenAt(text: string, offset: number, at: Position): { token: Token; en
   const number = match(NUMBER);
   if (number !== null) return found(number, numberOf(number, at));
   const word = match(WORD);
-  if (word !== null) return found(word, { kind: "word", name: word[0].toLowerCase(), at });
+  if (word !== null) return found(word, { kind: "word", name: foldName(word[0]), at });
   const quoted = match(QUOTED);
-  if (quoted !== null) return found(quoted, { kind: "quoted", name: quoted[1]!.replaceAll('""', '"'), at });
+  if (quoted !== null) return found(quoted, { kind: "quoted", name: foldName(quoted[0]), at });
   const literal = match(TEXT);
   if (literal !== null) return found(literal, { kind: "text", value: literal[1]!.replaceAll("''", "'"), at });
   const symbol = match(SYMBOL);
