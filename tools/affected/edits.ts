@@ -35,7 +35,7 @@ const SHARED_FILES = [
   ".oxfmtrc.json",
   ".gitignore",
 ];
-const UNTESTED_FILES = [
+const OTHER_FILES = [
   "README.md",
   "LICENSE",
   "docs/ci.md",
@@ -55,7 +55,8 @@ const TOOL_FILES = [
   "protos/generate.ts",
   "protos/contracts.test.ts",
   "affected/oracle.ts",
-  "bootstrap.mjs",
+  "bootstrap/main.mjs",
+  "claims/claims.ts",
 ];
 const PROJECTS_PER_KIND = 3;
 
@@ -67,7 +68,7 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
     files: { [path]: touched(path, read(path)) },
     expected: expectation.of(path),
   });
-  const projects = expectation.projects.filter((project) => project.root !== "tools");
+  const projects = expectation.projects.filter((project) => !project.root.startsWith("tools/"));
   const roots = projects.map((project) => project.root);
   const existing = (path: string): boolean => existsSync(join(root, path));
   const firstOfEach = (pattern: string): string[] =>
@@ -89,7 +90,7 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
     ...SHARED_FILES.map(touch),
     ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
     touch("docs/design/planted.md"),
-    ...UNTESTED_FILES.map(touch),
+    ...OTHER_FILES.map(touch),
     ...contractBreak(protoFiles, read, expectation),
     ...newAndGone(root, expectation),
   ];

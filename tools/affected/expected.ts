@@ -1,14 +1,21 @@
 // Which tasks an edit must run, from our own reading of the package.json files and of what each kind of file is for. Nothing here asks
 // Nx: the oracle compares this with what Nx does.
-import { readWorkspace, type Project } from "../boundaries/workspace.ts";
+import { readWorkspace, type Project } from "@concord/boundaries";
 
 const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "test"];
 const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build"];
 const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
-/** Lists the tests of every claim; a test of the tools looks whether they are there. */
-const CLAIM_DOCUMENT = /^docs\/design\/.*\.md$/;
+/** Files outside the projects, or of other projects, and the tasks that read them. */
+const READERS: readonly (readonly [files: RegExp, task: string])[] = [
+  [/^docs\/design\/.*\.md$/, "@concord/claims:test"],
+  [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
+  [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
+  [/^README\.md$/, "@concord/demo:test"],
+  [/^LICENSE$/, "@concord/client-pack:test"],
+  [/^[^/]+(\/[^/]+)?\/package\.json$/, "@concord/boundaries:boundaries"],
+];
 const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|README\.md$|LICENSE$)/;
 const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
 
@@ -33,27 +40,28 @@ export class Expectation {
   /** The tasks that must run after a change of the file. */
   of(path: string): Set<string> {
     if (READS_EVERYTHING.test(path) && !TEST_FILE.test(path)) return this.allTasks();
-    if (CLAIM_DOCUMENT.test(path)) return new Set(["@concord/tools:test"]);
+    const readers = READERS.filter(([files]) => files.test(path)).map(([, task]) => task);
+    return union(this.#byOwner(path), readers);
+  }
+
+  #byOwner(path: string): Set<string> {
     if (NO_TASK.test(path)) return new Set();
-    if (path === ".oxlintrc.json") return union(this.#everywhere("lint"), ["@concord/tools:test"]);
+    if (path === ".oxlintrc.json") return this.#everywhere("lint");
     if (path === ".oxfmtrc.json") return this.#everywhere("format-check");
     const project = this.#projects.find(({ root }) => path.startsWith(`${root}/`));
-    if (project === undefined) throw new Error(`nobody has said what a change of ${path} must run`);
+    if (project === undefined) throw new Error(`no expectation says what a change of ${path} must run`);
     const inside = path.slice(project.root.length + 1);
     const own = this.#inside(project, inside);
-    return project.name === "@concord/tools" ? union(own, this.#toolsReach(inside)) : own;
+    return union(own, this.#toolsReach(path));
   }
 
   /** A project that was just added: its own tasks, and the rules about all projects together. */
   ofNewProject(name: string): Set<string> {
-    return new Set([...COMMON_TARGETS.map((target) => `${name}:${target}`), "@concord/tools:boundaries"]);
+    return new Set([...COMMON_TARGETS.map((target) => `${name}:${target}`), "@concord/boundaries:boundaries"]);
   }
 
   #inside(project: Project, path: string): Set<string> {
-    if (TEST_FILE.test(path)) {
-      const own = this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
-      return path.endsWith(".test.ts") ? union(own, ["@concord/tools:test"]) : own;
-    }
+    if (TEST_FILE.test(path)) return this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
     if (path === "README.md") return new Set([`${project.name}:test`]);
     if (path === "released.binpb") return new Set([`${project.name}:contracts`, `${project.name}:test`]);
     const production = this.#production(project);
@@ -63,21 +71,20 @@ export class Expectation {
         CONTRACT_TARGETS.map((target) => `${project.name}:${target}`),
       );
     if (path !== "package.json") return production;
-    const direct = this.#projects.filter(({ dependencies }) => dependencies.has(project.name));
+    const direct = this.#projects.filter((other) => dependsOn(other, project.name));
     return union(
       production,
       this.#tasks(direct, (target) => target === "boundaries"),
-      ["@concord/tools:boundaries"],
     );
   }
 
-  /** Tools check and generate for others. */
+  /** Tools that check and generate for every project. */
   #toolsReach(path: string): Set<string> {
     if (TEST_FILE.test(path)) return new Set();
-    if (path.startsWith("boundaries/")) return this.#everywhere("boundaries");
-    if (path.startsWith("lint-rules/")) return this.#everywhere("lint");
+    if (path.startsWith("tools/boundaries/")) return this.#everywhere("boundaries");
+    if (path.startsWith("tools/lint-rules/")) return this.#everywhere("lint");
     const protos = this.#projects.find(({ root }) => root === "protos")!;
-    if (path.startsWith("protos/"))
+    if (path.startsWith("tools/protos/"))
       return union(
         this.#production(protos),
         CONTRACT_TARGETS.map((target) => `${protos.name}:${target}`),
@@ -98,7 +105,7 @@ export class Expectation {
     const found = new Set<Project>();
     const visit = (name: string): void => {
       for (const other of this.#projects) {
-        if (found.has(other) || !other.dependencies.has(name)) continue;
+        if (found.has(other) || !dependsOn(other, name)) continue;
         found.add(other);
         visit(other.name);
       }
@@ -121,6 +128,10 @@ export class Expectation {
       ),
     );
   }
+}
+
+function dependsOn({ dependencies, devDependencies, implicitDependencies }: Project, name: string): boolean {
+  return dependencies.has(name) || devDependencies.has(name) || implicitDependencies.has(name);
 }
 
 function targetsOf({ root, ownTargets }: Project): readonly string[] {

@@ -30,7 +30,8 @@ const SOUND: Readonly<Record<string, { layer: string; imports: readonly string[]
   "libs/adapter-ring": { layer: "adapters", imports: ["@concord/ports", "@concord/locks", "@concord/rpc"] },
   "apps/proxy": { layer: "app", imports: ["@concord/engine", "@concord/adapter-ring"] },
   "libs/simulation": { layer: "testing", imports: ["@concord/proxy", "@concord/ports"] },
-  tools: { layer: "tools", imports: ["@concord/simulation", "@concord/proxy"] },
+  "testing/demo": { layer: "testing", imports: ["@concord/simulation", "@concord/proxy"] },
+  "tools/report": { layer: "tools", imports: ["@concord/simulation", "@concord/proxy"] },
 };
 
 /** Kept out of the text, so that the checker does not take our samples for imports of this file. */
@@ -59,8 +60,9 @@ const layerCases: readonly (readonly [folder: string, dependency: string])[] = [
   ["libs/rpc", "@concord/ports"],
   ["libs/adapter-ring", "@concord/engine"],
   ["apps/proxy", "@concord/simulation"],
-  ["apps/proxy", "@concord/tools"],
-  ["libs/simulation", "@concord/tools"],
+  ["apps/proxy", "@concord/report"],
+  ["libs/simulation", "@concord/report"],
+  ["libs/rpc", "@concord/demo"],
 ];
 
 const PLANTED: readonly Planted[] = [
@@ -100,6 +102,21 @@ const PLANTED: readonly Planted[] = [
     name: "a dependency that does not exist",
     rule: "unknown",
     manifests: { "apps/proxy": depends(...SOUND["apps/proxy"]!.imports, "@concord/nowhere") },
+  },
+  {
+    name: "a project it reads by path",
+    rule: undefined,
+    manifests: { "tools/report": { nx: { tags: ["layer:tools"], implicitDependencies: ["@concord/rpc"] } } },
+  },
+  {
+    name: "a project it reads by path that does not exist",
+    rule: "unknown",
+    manifests: { "tools/report": { nx: { tags: ["layer:tools"], implicitDependencies: ["@concord/nowhere"] } } },
+  },
+  {
+    name: "a project of a layer above, read by path",
+    rule: "layer",
+    manifests: { "libs/rpc": { nx: { tags: ["layer:kit"], implicitDependencies: ["@concord/proxy"] } } },
   },
   {
     name: "a relative import into another project",
@@ -157,8 +174,8 @@ const PLANTED: readonly Planted[] = [
   {
     name: "a client imported by one lib and by tools",
     rule: undefined,
-    manifests: { tools: depends(...SOUND["tools"]!.imports, "@grpc/grpc-js") },
-    files: { "tools/demo/a.ts": imports("@grpc/grpc-js") },
+    manifests: { "tools/report": depends(...SOUND["tools/report"]!.imports, "@grpc/grpc-js") },
+    files: { "tools/report/a.ts": imports("@grpc/grpc-js") },
   },
   {
     name: "two libs that import each other",
@@ -169,6 +186,7 @@ const PLANTED: readonly Planted[] = [
     },
     files: { "libs/runtime/src/a.ts": imports("@concord/codec"), "libs/codec/src/index.ts": imports("@concord/runtime") },
   },
+  { name: "a project of another version", rule: "version", manifests: { "libs/rpc": { version: "1.0.1" } } },
   { name: "a file called utils", rule: "name", files: { "libs/locks/src/utils.ts": "export {};" } },
   { name: "a file called lock-helpers", rule: "name", files: { "libs/locks/src/lock-helpers.ts": "export {};" } },
   { name: "a folder called common", rule: "name", files: { "libs/locks/src/common/locks.ts": "export {};" } },
@@ -189,8 +207,9 @@ function write(path: string, text: string): void {
 function plant({ manifests = {}, files = {} }: Pick<Planted, "manifests" | "files">): void {
   const top = {
     name: "sample",
+    version: "1.0.0",
     type: "module",
-    workspaces: ["apps/*", "libs/*", "protos", "tools"],
+    workspaces: ["apps/*", "libs/*", "protos", "testing/*", "tools/*"],
     devDependencies: { "fast-check": "4" },
   };
   write("package.json", JSON.stringify(top));
@@ -198,6 +217,7 @@ function plant({ manifests = {}, files = {} }: Pick<Planted, "manifests" | "file
     const sound = SOUND[root] ?? { layer: "", imports: [] };
     const manifest = {
       name: `@concord/${root.split("/").at(-1)}`,
+      version: "1.0.0",
       exports: { ".": "./src/index.ts" },
       nx: { tags: [`layer:${sound.layer}`] },
       ...depends(...sound.imports),

@@ -23,7 +23,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   adapters: ["base", "ports", "domain", "protos", "kit"],
   app: ["base", "ports", "domain", "engine", "protos", "kit", "adapters"],
   testing: ["base", "ports", "domain", "engine", "protos", "kit", "adapters", "app", "testing"],
-  tools: ["base", "ports", "domain", "engine", "protos", "kit", "adapters", "app", "testing"],
+  tools: ["base", "ports", "domain", "engine", "protos", "kit", "adapters", "app", "testing", "tools"],
 };
 
 /** Layers whose production code imports no npm package and no `node:*`. */
@@ -73,10 +73,12 @@ function dependencyViolations(workspace: Workspace, project: Project, layer: str
   const at = (rule: string, message: string): number => violations.push({ rule, where: `${project.root}/package.json`, message });
   for (const dependency of [...project.dependencies, ...project.devDependencies]) {
     if (!imported.has(dependency)) at("unused", `declares ${dependency} but imports it nowhere`);
+  }
+  for (const dependency of new Set([...project.dependencies, ...project.devDependencies, ...project.implicitDependencies])) {
     if (!dependency.startsWith(SCOPE)) continue;
     const target = workspace.projects.find((other) => other.name === dependency);
     const targetLayer = target?.layers[0];
-    const isTestKit = targetLayer === "testing" && !project.dependencies.has(dependency);
+    const isTestKit = targetLayer === "testing" && project.devDependencies.has(dependency);
     if (target === undefined) at("unknown", `declares ${dependency}, which is no project of the workspace`);
     else if (targetLayer === undefined || !(isTestKit || LAYERS[layer]!.includes(targetLayer))) {
       at("layer", `${layer} may not depend on ${dependency} (${targetLayer ?? "untagged"})`);
@@ -128,7 +130,7 @@ function relativeViolation(file: SourceFile, specifier: string): [string, string
 
 /** Rules about all projects together; they need the package.json files only, as every import is declared. */
 export function workspaceViolations(workspace: Workspace): Violation[] {
-  return [...clientViolations(workspace), ...cycleViolations(workspace)];
+  return [...clientViolations(workspace), ...cycleViolations(workspace), ...versionViolations(workspace)];
 }
 
 function clientViolations({ projects }: Workspace): Violation[] {
@@ -139,6 +141,11 @@ function clientViolations({ projects }: Workspace): Violation[] {
     const isApp = users[0]?.startsWith("apps/") === true;
     return isApp ? [{ rule: "client", where: users[0]!, message: `${client} belongs to a lib, not to an app` }] : [];
   });
+}
+
+function versionViolations({ version, projects }: Workspace): Violation[] {
+  const message = `every project has the version of the workspace, ${version}`;
+  return projects.filter((project) => project.version !== version).map(({ root }) => ({ rule: "version", where: root, message }));
 }
 
 function cycleViolations({ projects }: Workspace): Violation[] {

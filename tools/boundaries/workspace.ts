@@ -14,12 +14,15 @@ export interface Project {
   /** Relative to the workspace root: "libs/rpc". */
   readonly root: string;
   readonly name: string;
+  readonly version: string;
   /** The names behind the `layer:` tags; exactly one when all is well. */
   readonly layers: readonly string[];
   /** What the package.json declares for production code, workspace packages and third-party ones. */
   readonly dependencies: ReadonlySet<string>;
   /** What it declares for tests only. */
   readonly devDependencies: ReadonlySet<string>;
+  /** Projects whose files it reads by path instead of importing them. */
+  readonly implicitDependencies: ReadonlySet<string>;
   /** Targets the package.json defines itself, beside the inferred ones. */
   readonly ownTargets: readonly string[];
   /** Public entries: "." and what else `exports` names. */
@@ -28,6 +31,8 @@ export interface Project {
 }
 
 export interface Workspace {
+  /** Of the root, and so of every program. */
+  readonly version: string;
   readonly projects: readonly Project[];
   /** Development tools declared at the root; tests and tools may import them. */
   readonly rootDevDependencies: ReadonlySet<string>;
@@ -35,24 +40,31 @@ export interface Workspace {
 
 interface Manifest {
   readonly name: string;
+  readonly version: string;
+  /** Of the root: patterns of the project folders. */
+  readonly workspaces?: readonly string[];
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly exports?: Readonly<Record<string, unknown>>;
-  readonly nx?: { readonly tags?: readonly string[]; readonly targets?: Readonly<Record<string, unknown>> };
+  readonly nx?: {
+    readonly tags?: readonly string[];
+    readonly implicitDependencies?: readonly string[];
+    readonly targets?: Readonly<Record<string, unknown>>;
+  };
 }
 
-const PROJECT_FOLDERS = ["apps/*", "libs/*", "protos", "tools"];
 const SOURCE_FILES = "**/*.{ts,mts,cts,js,mjs,cjs}";
 const NOT_SOURCE = new Set(["node_modules", "dist", "gen"]);
 const LAYER_TAG = "layer:";
 
 /** Reads every package.json below the workspace root; the sources too, of all projects or of the one in `sourcesOf`. */
 export function readWorkspace(workspaceRoot: string, sourcesOf?: string): Workspace {
-  const roots = PROJECT_FOLDERS.flatMap((pattern) => globSync(pattern, { cwd: workspaceRoot })).sort();
-  const withManifest = roots.filter((root) => existsSync(join(workspaceRoot, root, "package.json")));
   const top = readManifest(join(workspaceRoot, "package.json"));
+  const roots = (top.workspaces ?? []).flatMap((pattern) => globSync(pattern, { cwd: workspaceRoot })).sort();
+  const withManifest = roots.filter((root) => existsSync(join(workspaceRoot, root, "package.json")));
   return {
+    version: top.version,
     projects: withManifest.map((root) => readProject(workspaceRoot, root, sourcesOf === undefined || sourcesOf === root)),
     rootDevDependencies: new Set(Object.keys(top.devDependencies ?? {})),
   };
@@ -64,9 +76,11 @@ function readProject(workspaceRoot: string, root: string, withSources: boolean):
   return {
     root,
     name: manifest.name,
+    version: manifest.version,
     layers: tags.filter((tag) => tag.startsWith(LAYER_TAG)).map((tag) => tag.slice(LAYER_TAG.length)),
     dependencies: new Set(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })),
     devDependencies: new Set(Object.keys(manifest.devDependencies ?? {})),
+    implicitDependencies: new Set(manifest.nx?.implicitDependencies ?? []),
     ownTargets: Object.keys(manifest.nx?.targets ?? {}),
     exports: Object.keys(manifest.exports ?? {}),
     files: withSources ? readSources(join(workspaceRoot, root)) : [],

@@ -68,7 +68,8 @@ const AMBIENT_EXEMPT = [
   "libs/adapter-node-runtime/src/a.ts",
   "libs/adapter-level/src/a.ts",
   "libs/telemetry/src/a.ts",
-  "tools/demo/a.ts",
+  "testing/demo/src/a.ts",
+  "tools/nx/a.ts",
   "libs/sample/src/a.test.ts",
 ];
 const AMBIENT_REFUSED = ["libs/adapter-ring/src/a.ts", "libs/rpc/src/a.ts", "apps/sample/src/main.ts", "protos/src/a.ts"];

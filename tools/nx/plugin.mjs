@@ -2,23 +2,24 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 // The targets of every project, inferred from its package.json. A target that the package.json defines itself under `nx.targets` wins.
-// Inputs are a correctness matter: a file in no target's inputs is tested by nobody (tools/affected proves them).
+// Inputs are a correctness matter: a file in no target's inputs is never tested (tools/affected proves them). Files outside the project
+// that a target reads are declared in the package.json: "concord": { "inputs": { "test": ["{workspaceRoot}/docs/**/*.md"] } }.
+
+/** Folders of the projects, as npm knows them. */
+const { workspaces: PROJECT_FOLDERS } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
 
 const GENERATED_TYPES = [{ target: "generate", projects: ["@concord/protos"] }];
-const MANIFESTS = ["apps/*", "libs/*", "protos", "tools"].map((folder) => `{workspaceRoot}/${folder}/package.json`);
-const CLAIM_FILES = ["docs/design/**/*.md", ...["apps", "libs", "protos"].map((folder) => `${folder}/**/*.test.ts`)].map(
-  (pattern) => `{workspaceRoot}/${pattern}`,
-);
+const MANIFESTS = PROJECT_FOLDERS.map((folder) => `{workspaceRoot}/${folder}/package.json`);
 const IGNORE_RULES = "{workspaceRoot}/.gitignore";
 const toolFiles = (name) => [`{workspaceRoot}/tools/${name}/**/*`, `!{workspaceRoot}/tools/${name}/**/*.test.ts`];
 
 const target = (command, inputs, rest = {}) => ({ command, inputs, cache: true, options: { cwd: "." }, ...rest });
 
-function commonTargets(root) {
+function commonTargets(root, name) {
   const lint = `oxlint --type-aware --deny-warnings --no-error-on-unmatched-pattern ${root}`;
   const lintRules = ["{workspaceRoot}/.oxlintrc.json", IGNORE_RULES, ...toolFiles("lint-rules")];
   const formatRules = ["{workspaceRoot}/.oxfmtrc.json", IGNORE_RULES];
-  const resultsFile = `{workspaceRoot}/.nx/test-results/${basename(root)}.json`;
+  const resultsFile = `{workspaceRoot}/.nx/test-results/${basename(name)}.json`;
   return {
     boundaries: target(`node tools/boundaries/main.ts ${root}`, ["sources", "^manifest", ...toolFiles("boundaries")]),
     typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED_TYPES }),
@@ -36,23 +37,19 @@ function protosTargets() {
   };
 }
 
-// The tools project also answers for the whole: rules about all package.json files together, lint rules seen to fail, and the claims
-// of docs/design, whose test looks into everybody's tests.
-function toolsTargets(root) {
-  const { test, boundaries } = commonTargets(root);
-  return {
-    boundaries: { ...boundaries, ...target(`node tools/boundaries/main.ts ${root} --workspace`, [...boundaries.inputs, ...MANIFESTS]) },
-    test: { ...test, inputs: [...test.inputs, "{workspaceRoot}/.oxlintrc.json", ...CLAIM_FILES] },
-  };
+// One project checks the rules about all package.json files together.
+function workspaceBoundaries({ inputs }) {
+  return target("node tools/boundaries/main.ts tools/boundaries --workspace", [...inputs, ...MANIFESTS]);
 }
 
-function inferTargets(root) {
-  const targets = commonTargets(root);
+function inferTargets(root, { name, concord }) {
+  const targets = commonTargets(root, name);
   if (root.startsWith("apps/")) {
     targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production"], { outputs: ["{projectRoot}/dist"] });
   }
   if (root === "protos") Object.assign(targets, protosTargets());
-  if (root === "tools") Object.assign(targets, toolsTargets(root));
+  if (root === "tools/boundaries") targets.boundaries = workspaceBoundaries(targets.boundaries);
+  for (const [name, inputs] of Object.entries(concord?.inputs ?? {})) targets[name].inputs.push(...inputs);
   return targets;
 }
 
@@ -63,15 +60,15 @@ function inferNamedInputs(root, nxJson) {
 
 function createNodes(file, { workspaceRoot, nxJsonConfiguration }) {
   const root = dirname(file);
-  const { nx } = JSON.parse(readFileSync(join(workspaceRoot, file), "utf8"));
-  const targets = inferTargets(root);
-  for (const name of Object.keys(nx?.targets ?? {})) delete targets[name];
+  const manifest = JSON.parse(readFileSync(join(workspaceRoot, file), "utf8"));
+  const targets = inferTargets(root, manifest);
+  for (const name of Object.keys(manifest.nx?.targets ?? {})) delete targets[name];
   return { projects: { [root]: { targets, ...inferNamedInputs(root, nxJsonConfiguration) } } };
 }
 
 export const name = "concord-targets";
 
 export const createNodesV2 = [
-  "{apps/*,libs/*,protos,tools}/package.json",
+  `{${PROJECT_FOLDERS.join(",")}}/package.json`,
   (files, _options, context) => files.map((file) => [file, createNodes(file, context)]),
 ];

@@ -1,4 +1,4 @@
-// What a commit's end becomes. The contract itself runs on composed coordinators: tools/simulate/object-metadata.test.ts.
+// What a commit's end becomes. The contract itself runs on composed coordinators: testing/simulate/src/object-metadata.test.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordClientError, type ConcordClient, type ConcordErrorCode, type Fields, type Transaction } from "@concord/client";

@@ -1,0 +1,53 @@
+// A constellation of its own for a benchmark, and what a measured load on it costs.
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Constellation, startConstellation } from "@concord/constellation";
+import { closedLoop, type LoadOptions, type LoadResult } from "./load.ts";
+import { cpuSeconds, memoryMiB } from "./process-usage.ts";
+
+export interface ConcordResult extends LoadResult {
+  readonly serverCpuSeconds: number;
+  readonly clientCpuSeconds: number;
+  readonly memoryMiB: number;
+}
+
+/** Services run for weeks: their code is compiled before anything is measured. */
+const COMPILE_LOAD: LoadOptions = { inFlight: 64, seconds: 1, warmUpSeconds: 5 };
+const PROFILED = ["storage-proxy-1", "txn-coordinator-1"];
+
+/** With a profile folder the first node of each service writes a CPU profile there when it is stopped. */
+export function startForBench(folder: string, profileFolder: string | undefined): Promise<Constellation> {
+  const profile = profileFolder === undefined ? undefined : resolve(profileFolder);
+  if (profile !== undefined) mkdirSync(profile, { recursive: true });
+  const flags = (name: string): string[] => [`--cpu-prof`, `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${name}.cpuprofile`];
+  const nodeArguments = profile === undefined ? {} : Object.fromEntries(PROFILED.map((name) => [name, flags(name)]));
+  const quiet = { logLevel: "warn" };
+  return startConstellation({
+    dataFolder: join(folder, "concord"),
+    portBase: "free",
+    config: { "storage-proxy": quiet, "txn-coordinator": quiet },
+    nodeArguments,
+    onCrash: (node, exit) => console.error(`${node.plan.name} ended: ${exit.signal ?? exit.code}\n${node.logTail()}`),
+  });
+}
+
+/** Runs the load from this process; its own CPU is the client's. */
+export async function measured(constellation: Constellation, options: LoadOptions, work: () => Promise<unknown>): Promise<ConcordResult> {
+  const pids = constellation.nodes.map((node) => constellation.process(node.name).pid!);
+  const servers = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+  let usage = { serverCpuSeconds: 0, clientCpuSeconds: 0, memoryMiB: 0 };
+  const load = await closedLoop(options, work, () => {
+    const [serversBefore, clientBefore] = [servers(), process.cpuUsage()];
+    return () => {
+      const client = process.cpuUsage(clientBefore);
+      const clientCpuSeconds = (client.user + client.system) / 1e6;
+      usage = { serverCpuSeconds: servers() - serversBefore, clientCpuSeconds, memoryMiB: memoryMiB(pids) };
+    };
+  });
+  return { ...load, ...usage };
+}
+
+/** Runs the load until the services are warm. */
+export async function warmUp(work: () => Promise<unknown>): Promise<void> {
+  await closedLoop(COMPILE_LOAD, work, () => () => undefined);
+}

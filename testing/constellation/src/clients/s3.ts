@@ -1,0 +1,8 @@
+// The S3 client of the SDK everybody uses, pointed at a gateway.
+import { S3Client } from "@aws-sdk/client-s3";
+import type { AccessKey } from "../data-folder.ts";
+
+/** `maxAttempts` 1: what fails is seen, not repeated by the SDK. */
+export function s3Client(endpoint: string, { accessKeyId, secretAccessKey }: AccessKey, maxAttempts = 1): S3Client {
+  return new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, maxAttempts, credentials: { accessKeyId, secretAccessKey } });
+}

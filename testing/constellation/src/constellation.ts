@@ -1,0 +1,184 @@
+// The services as processes of their own: for `npm start`, the demo, the benchmarks and the crash loops.
+import { fileURLToPath } from "node:url";
+import { FolderInUseError, lockFolder, type LockedFolder, type Tokens } from "./data-folder.ts";
+import {
+  configOf,
+  planFromBase,
+  planFromPorts,
+  PORT_BASE,
+  portsOf,
+  SERVICES,
+  type Members,
+  type NodePlan,
+  type Service,
+} from "./layout.ts";
+import { NodeProcess, type Exit } from "./node-process.ts";
+import { freePorts, takenOf } from "./ports.ts";
+
+export { FolderInUseError, PORT_BASE, type Exit, type Members, type NodePlan, type NodeProcess, type Service, type Tokens };
+
+/** The programs that the services are, from the packages that this one declares. */
+const PROGRAMS: Readonly<Record<Service, string>> = {
+  "storage-proxy": fileURLToPath(import.meta.resolve("@concord/storage-proxy/main")),
+  "txn-coordinator": fileURLToPath(import.meta.resolve("@concord/txn-coordinator/main")),
+  "object-gateway": fileURLToPath(import.meta.resolve("@concord/object-gateway/main")),
+  "dedup-worker": fileURLToPath(import.meta.resolve("@concord/dedup-worker/main")),
+};
+export const READY_TIMEOUT_MS = 60_000;
+
+/** Transactions and batches; the other services need naming. */
+const MEMBERS_DEFAULT: Members = { "storage-proxy": 3, "txn-coordinator": 3 };
+
+export interface ConstellationOptions {
+  readonly dataFolder: string;
+  /** How many nodes of which service; three storage-proxies and three txn-coordinators when not given. */
+  readonly members?: Members;
+  /** "free": ports nobody uses now. */
+  readonly portBase?: number | "free";
+  /** More configuration for every node of a service. */
+  readonly config?: Partial<Record<Service, object>>;
+  /** More environment for single nodes, by name. */
+  readonly environment?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** More arguments of Node itself for single nodes, by name: "--cpu-prof" and the like. */
+  readonly nodeArguments?: Readonly<Record<string, readonly string[]>>;
+  /** The programs to run instead of the apps' own. */
+  readonly programs?: Partial<Record<Service, string>>;
+  readonly readyTimeoutMs?: number;
+  readonly onProgress?: (line: string) => void;
+  /** A node ended without having been told to. */
+  readonly onCrash?: (node: NodeProcess, exit: Exit) => void;
+}
+
+export interface Constellation {
+  readonly nodes: readonly NodePlan[];
+  readonly tokens: Tokens;
+  readonly coordinators: readonly string[];
+  readonly storageProxies: readonly string[];
+  readonly dedupWorkers: readonly string[];
+  /** S3 endpoints, "http://127.0.0.1:7321". */
+  readonly s3Endpoints: readonly string[];
+  process(name: string): NodeProcess;
+  /** SIGKILL. */
+  kill(name: string): Promise<void>;
+  /** Starts a node that was killed or has ended, and waits until it is ready. */
+  restart(name: string, environment?: Readonly<Record<string, string>>): Promise<void>;
+  /** Drains gateways and workers, then the coordinators, then the proxies, and lets go of the folder. */
+  stop(): Promise<void>;
+}
+
+/** Starts all nodes and waits until each is ready; on a failure none is left running. FolderInUseError when the folder is taken. */
+export async function startConstellation(options: ConstellationOptions): Promise<Constellation> {
+  const folder = lockFolder(options.dataFolder);
+  const processes = new Map<string, NodeProcess>();
+  try {
+    const plans = await plansFor(options);
+    for (const plan of plans) processes.set(plan.name, processFor(plan, plans, folder, options));
+    const constellation = new RunningConstellation(plans, processes, folder);
+    await constellation.start(options);
+    return constellation;
+  } catch (error) {
+    await Promise.all([...processes.values()].map((node) => node.kill()));
+    folder.release();
+    throw error;
+  }
+}
+
+async function plansFor({ portBase = PORT_BASE, members = MEMBERS_DEFAULT }: ConstellationOptions): Promise<readonly NodePlan[]> {
+  if (portBase === "free") return planFromPorts(await freePorts(portsOf(members)), members);
+  const plans = planFromBase(portBase, members);
+  const taken = await takenOf(plans.flatMap((plan) => [plan.address, plan.adminAddress, plan.httpAddress ?? []].flat()));
+  if (taken.length > 0) throw new Error(`somebody listens on ${taken.join(", ")} already; stop it or give another --port-base`);
+  return plans;
+}
+
+function processFor(plan: NodePlan, plans: readonly NodePlan[], folder: LockedFolder, options: ConstellationOptions): NodeProcess {
+  const nodeFolder = folder.nodeFolder(plan.name);
+  return new NodeProcess({
+    plan,
+    program: options.programs?.[plan.service] ?? PROGRAMS[plan.service],
+    folder: nodeFolder,
+    config: configOf(
+      plan,
+      { all: plans, tokens: folder.tokens, folder: nodeFolder, sharedFolder: folder.nodeFolder("objects") },
+      options.config?.[plan.service],
+    ),
+    onCrash: options.onCrash ?? (() => undefined),
+  });
+}
+
+class RunningConstellation implements Constellation {
+  readonly nodes: readonly NodePlan[];
+  readonly #processes: ReadonlyMap<string, NodeProcess>;
+  readonly #folder: LockedFolder;
+  #readyTimeoutMs = READY_TIMEOUT_MS;
+
+  constructor(nodes: readonly NodePlan[], processes: ReadonlyMap<string, NodeProcess>, folder: LockedFolder) {
+    this.nodes = nodes;
+    this.#processes = processes;
+    this.#folder = folder;
+  }
+
+  get tokens(): Tokens {
+    return this.#folder.tokens;
+  }
+
+  get coordinators(): readonly string[] {
+    return this.#addresses("txn-coordinator");
+  }
+
+  get storageProxies(): readonly string[] {
+    return this.#addresses("storage-proxy");
+  }
+
+  get dedupWorkers(): readonly string[] {
+    return this.#addresses("dedup-worker");
+  }
+
+  get s3Endpoints(): readonly string[] {
+    return this.nodes.flatMap((node) => (node.httpAddress === undefined ? [] : [`http://${node.httpAddress}`]));
+  }
+
+  async start({ environment = {}, nodeArguments = {}, onProgress = () => undefined, readyTimeoutMs }: ConstellationOptions): Promise<void> {
+    this.#readyTimeoutMs = readyTimeoutMs ?? READY_TIMEOUT_MS;
+    for (const node of this.#processes.values()) node.spawn(environment[node.plan.name], nodeArguments[node.plan.name]);
+    this.#remember();
+    await Promise.all(
+      [...this.#processes.values()].map(async (node) => {
+        await node.ready(this.#readyTimeoutMs);
+        onProgress(`${node.plan.name} is ready`);
+      }),
+    );
+  }
+
+  process(name: string): NodeProcess {
+    const node = this.#processes.get(name);
+    if (node === undefined) throw new Error(`there is no node ${name}; there are ${[...this.#processes.keys()].join(", ")}`);
+    return node;
+  }
+
+  async kill(name: string): Promise<void> {
+    await this.process(name).kill();
+  }
+
+  async restart(name: string, environment: Readonly<Record<string, string>> = {}): Promise<void> {
+    const node = this.process(name);
+    node.spawn(environment);
+    this.#remember();
+    await node.ready(this.#readyTimeoutMs);
+  }
+
+  async stop(): Promise<void> {
+    for (const service of SERVICES.toReversed()) {
+      await Promise.all([...this.#processes.values()].filter((node) => node.plan.service === service).map((node) => node.stop()));
+    }
+    this.#folder.release();
+  }
+
+  #addresses(service: Service): readonly string[] {
+    return this.nodes.filter((node) => node.service === service).map((node) => node.address);
+  }
+
+  #remember(): void {
+    this.#folder.rememberProcesses([...this.#processes.values()].flatMap((node) => node.pid ?? []));
+  }
+}

@@ -1,0 +1,17 @@
+// What programs that start the services, and clients of them, share.
+export { isInDoubt } from "./clients/in-doubt.ts";
+export { installClient, type Client, type Installed } from "./clients/installed-client.ts";
+export { plainGrpc, type PlainGrpc, type PlainService } from "./clients/plain-grpc.ts";
+export { s3Client } from "./clients/s3.ts";
+export {
+  startConstellation,
+  FolderInUseError,
+  type Constellation,
+  type ConstellationOptions,
+  type Exit,
+  type NodeProcess,
+} from "./constellation.ts";
+export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
+export { Latencies } from "./latencies.ts";
+export { EVERYTHING, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
+export { freePorts } from "./ports.ts";

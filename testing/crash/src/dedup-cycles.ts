@@ -1,0 +1,113 @@
+// Producers of a dedup worker that is killed again and again, and what its output must be afterwards.
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Constellation, isInDoubt, type PlainGrpc, type PlainService } from "@concord/constellation";
+import type { Subject, Tally } from "./subject.ts";
+
+export const WORKER = "dedup-worker-1";
+const PRODUCERS = 4;
+const PER_CALL = 40;
+/** Of the messages of a call so many are ones that were sent before. */
+const OLD_PER_CALL = 8;
+const PAGE = 10_000;
+const VALUE = Buffer.from("a message");
+/** Small, so that runs are sealed and dropped under the kills; what is sent again is younger than that. */
+export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId: "dead-letter" };
+
+interface Result {
+  readonly verdict: string;
+}
+
+interface Read {
+  readonly id: string;
+  readonly value: Uint8Array;
+}
+
+export class DedupSubject implements Subject {
+  readonly node = WORKER;
+  readonly projects = ["libs/dedup", "libs/adapter-embedded-log", "libs/journal", "apps/dedup-worker"];
+  readonly tally: Tally = { acknowledged: 0, inDoubt: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly notes: string[] = [];
+  readonly #address: string;
+  readonly #grpc: PlainGrpc;
+  /** Ids that were answered with accepted or duplicate. */
+  readonly #acknowledged = new Set<string>();
+  readonly #sent: string[] = [];
+  readonly #seen = new Set<string>();
+  readonly #next = new Map<string, bigint>();
+  /** Values of messages without an id that were answered: they must be in the dead letters, at least once. */
+  readonly #refused = new Set<string>();
+  readonly #deadLetters = new Set<string>();
+  #calls = 0;
+
+  constructor(constellation: Constellation, grpc: PlainGrpc) {
+    this.#address = constellation.dedupWorkers[0]!;
+    this.#grpc = grpc;
+  }
+
+  async prepare(): Promise<void> {}
+
+  async work(signal: AbortSignal): Promise<void> {
+    await Promise.all(Array.from({ length: PRODUCERS }, () => this.#produce(signal)));
+  }
+
+  /** Reads on where it stopped: an id that comes again, at whatever offset, was delivered twice. */
+  async judge(): Promise<void> {
+    const output = this.#grpc(this.#address, "concord.dedup.v1.OutputService");
+    const { partitions } = await output.call<{ partitions: number }>("GetBounds", {});
+    for (let partition = 0; partition < partitions; partition += 1) {
+      await this.#read(output, "TOPIC_OUTPUT", partition, ({ id }) => {
+        if (this.#seen.has(id)) this.tally.duplicated += 1;
+        this.#seen.add(id);
+      });
+      await this.#read(output, "TOPIC_DEAD_LETTERS", partition, ({ value }) => this.#deadLetters.add(Buffer.from(value).toString()));
+    }
+    output.close();
+    this.tally.lost += [...this.#acknowledged].filter((id) => !this.#seen.has(id)).length;
+    this.tally.lost += [...this.#refused].filter((value) => !this.#deadLetters.has(value)).length;
+  }
+
+  close(): void {}
+
+  async #produce(signal: AbortSignal): Promise<void> {
+    const ingest = this.#grpc(this.#address, "concord.dedup.v1.IngestService");
+    while (!signal.aborted) {
+      const ids = this.#ids();
+      this.#calls += 1;
+      const nameless = `nameless ${this.#calls}`;
+      const messages = [...ids.map((id) => ({ id, value: VALUE })), { value: Buffer.from(nameless) }];
+      try {
+        const { results } = await ingest.call<{ results: Result[] }>("Ingest", { messages });
+        this.tally.acknowledged += results.length;
+        for (const id of ids) this.#acknowledged.add(id);
+        if (results.at(-1)!.verdict === "VERDICT_DEAD_LETTERED") this.#refused.add(nameless);
+        else this.tally.lost += 1;
+      } catch (error) {
+        if (isInDoubt(error)) this.tally.inDoubt += ids.length;
+        await sleep(10);
+      }
+    }
+    ingest.close();
+  }
+
+  #ids(): string[] {
+    const fresh = Array.from({ length: PER_CALL - OLD_PER_CALL }, (_, n) => `crash-${this.#sent.length + n}`);
+    this.#sent.push(...fresh);
+    const recent = Array.from({ length: OLD_PER_CALL }, (_, n) => this.#sent[Math.max(0, this.#sent.length - 1 - n * n * 37)]!);
+    return [...fresh, ...recent];
+  }
+
+  async #read(output: PlainService, topic: string, partition: number, take: (message: Read) => void): Promise<void> {
+    const bounds = await output.call<{ startOffset: bigint; endOffset: bigint }>("GetBounds", { topic, partition });
+    const place = `${topic} ${partition}`;
+    let from = this.#next.get(place) ?? bounds.startOffset;
+    // An end that moved back has lost what was read before. It may move on while this reads: the input's backlog is worked off.
+    if (from > bounds.endOffset) this.tally.lost += Number(from - bounds.endOffset);
+    while (from < bounds.endOffset) {
+      const request = { topic, partition, fromOffset: from, maxMessages: PAGE };
+      const page = await output.call<{ messages: Read[]; nextOffset: bigint }>("Read", request);
+      page.messages.forEach(take);
+      from = page.nextOffset;
+    }
+    this.#next.set(place, from);
+  }
+}

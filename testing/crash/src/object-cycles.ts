@@ -1,0 +1,169 @@
+// Work on an object gateway that is killed again and again, and what must be true afterwards.
+import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  CompleteMultipartUploadCommand,
+  CreateBucketCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  NoSuchKey,
+  PutObjectCommand,
+  UploadPartCommand,
+  type S3Client,
+} from "@aws-sdk/client-s3";
+import { type Constellation, isInDoubt, type PlainGrpc, s3Client } from "@concord/constellation";
+import type { Subject, Tally } from "./subject.ts";
+
+export const GATEWAY = "object-gateway-1";
+const BUCKET = "crash";
+const KEYS = 24;
+const KIB = 1024;
+/** In the row, one block of a piece, several blocks. */
+const SIZES = [200, 16 * KIB, 16 * KIB + 1, 40 * KIB, 700 * KIB];
+const FIRST_PART = 5 * KIB * KIB;
+/** One upload in so many goes in parts. */
+const PARTS_EVERY = 60;
+const AHEAD_MS = 30 * 24 * 3_600_000;
+const RECOVERY_MS = 60_000;
+
+/** What a key may hold: hashes of contents, "" for none. More than one while an answer is missing. */
+type Possible = Set<string>;
+
+const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+export class ObjectSubject implements Subject {
+  readonly node = GATEWAY;
+  readonly projects = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
+  readonly tally: Tally = { acknowledged: 0, inDoubt: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly notes: string[] = [];
+  readonly #constellation: Constellation;
+  readonly #grpc: PlainGrpc;
+  readonly #s3: S3Client;
+  readonly #model: Possible[] = Array.from({ length: KEYS }, () => new Set([""]));
+  #operations = 0;
+
+  constructor(constellation: Constellation, grpc: PlainGrpc) {
+    this.#constellation = constellation;
+    this.#grpc = grpc;
+    this.#s3 = s3Client(constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!);
+  }
+
+  async prepare(): Promise<void> {
+    await this.#s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
+  }
+
+  /** One writer per key, until told to stop. Failures are doubts, told apart by what is read later. */
+  async work(signal: AbortSignal): Promise<void> {
+    const writer = async (at: number): Promise<void> => {
+      while (!signal.aborted) {
+        await this.#settle(at).catch(() => undefined);
+        await this.#change(at).catch(() => sleep(5));
+      }
+    };
+    await Promise.all(this.#model.map((_, at) => writer(at)));
+  }
+
+  /** Everything is what it may be, nothing leaks, nothing dangles. */
+  async judge(): Promise<void> {
+    for (let at = 0; at < KEYS; at += 1) await this.#settle(at);
+    const listed = await this.#s3.send(new ListObjectsV2Command({ Bucket: BUCKET }));
+    const names = new Set((listed.Contents ?? []).map(({ Key }) => Key!));
+    this.#model.forEach((possible, at) => {
+      if (names.has(keyOf(at)) !== possible.has("")) return;
+      this.tally.lost += 1;
+      this.notes.push(`${keyOf(at)} is ${names.has(keyOf(at)) ? "listed" : "not listed"}`);
+    });
+    await this.#consistency();
+  }
+
+  close(): void {
+    this.#s3.destroy();
+  }
+
+  async #change(at: number): Promise<void> {
+    const [possible, Key] = [this.#model[at]!, keyOf(at)];
+    this.#operations += 1;
+    if (this.#operations % 7 === 0) {
+      await this.#inDoubt(possible, "", () => this.#s3.send(new DeleteObjectCommand({ Bucket: BUCKET, Key })));
+      return;
+    }
+    if (this.#operations % PARTS_EVERY === 0) {
+      await this.#upload(possible, Key);
+      return;
+    }
+    const Body = randomBytes(SIZES[this.#operations % SIZES.length]!);
+    await this.#inDoubt(possible, hashOf(Body), () => this.#s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body })));
+  }
+
+  async #upload(possible: Possible, Key: string): Promise<void> {
+    const target = { Bucket: BUCKET, Key };
+    const { UploadId } = await this.#s3.send(new CreateMultipartUploadCommand(target));
+    const bodies = [randomBytes(FIRST_PART), randomBytes(1000)];
+    const Parts: { PartNumber: number; ETag: string }[] = [];
+    for (const [n, Body] of bodies.entries()) {
+      const { ETag } = await this.#s3.send(new UploadPartCommand({ ...target, UploadId, PartNumber: n + 1, Body }));
+      Parts.push({ PartNumber: n + 1, ETag: ETag! });
+    }
+    const complete = new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } });
+    await this.#inDoubt(possible, hashOf(Buffer.concat(bodies)), () => this.#s3.send(complete));
+  }
+
+  /** Until it is answered the key may hold the old or the new; answered, only the new. */
+  async #inDoubt(possible: Possible, next: string, send: () => Promise<unknown>): Promise<void> {
+    possible.add(next);
+    try {
+      await send();
+    } catch (error) {
+      if (isInDoubt(error)) this.tally.inDoubt += 1;
+      throw error;
+    }
+    this.tally.acknowledged += 1;
+    possible.clear();
+    possible.add(next);
+  }
+
+  /** What is there is one of the contents it may be, and from now on the only one: nobody else writes the key. */
+  async #settle(at: number): Promise<void> {
+    const possible = this.#model[at]!;
+    const found = await this.#read(keyOf(at));
+    if (!possible.has(found)) {
+      this.tally.lost += 1;
+      this.notes.push(
+        `${new Date().toISOString()} ${keyOf(at)} is ${found.slice(0, 8)}, may be ${[...possible].map((one) => one.slice(0, 8)).join(" ")}`,
+      );
+    }
+    possible.clear();
+    possible.add(found);
+  }
+
+  async #read(Key: string): Promise<string> {
+    try {
+      const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
+      return hashOf(await Body!.transformToByteArray());
+    } catch (error) {
+      if (error instanceof NoSuchKey) return "";
+      throw error;
+    }
+  }
+
+  async #consistency(): Promise<void> {
+    const admin = this.#grpc(this.#constellation.process(GATEWAY).plan.address, "concord.object.v1.ObjectAdminService");
+    const { operator } = this.#constellation.tokens;
+    const giveUpAt = performance.now() + RECOVERY_MS;
+    while (!(await admin.call<{ recovered: boolean }>("GetStatus", {}, operator)).recovered) {
+      if (performance.now() > giveUpAt) throw new Error(`recovery has not ended after ${RECOVERY_MS / 1000} s`);
+      await sleep(50);
+    }
+    await admin.call("CollectGarbage", { aheadMs: BigInt(AHEAD_MS) }, operator);
+    const found = await admin.call<{ leaked: string[]; danglingRefs: bigint }>("CheckConsistency", {}, operator);
+    this.tally.leaked += found.leaked.length;
+    this.tally.dangling += Number(found.danglingRefs);
+    admin.close();
+  }
+}
+
+function keyOf(at: number): string {
+  return `key/${at}`;
+}

@@ -1,0 +1,88 @@
+// npm run demo: a constellation in a temporary folder, used by real clients; exit 0 only if every scenario held.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Constellation, EVERYTHING, installClient, type PlainGrpc, plainGrpc, startConstellation } from "@concord/constellation";
+import { albumScenario } from "./album.ts";
+import { batchScenario } from "./batch.ts";
+import { dedupScenario } from "./dedup.ts";
+import type { Verdict } from "./figures.ts";
+import { objectScenario } from "./object.ts";
+import { readmeScenario } from "./readme.ts";
+
+const HELP = `npm run demo -- [--keep]
+
+Starts a constellation in a temporary folder on free ports, installs the packed client beside it and runs the scenarios "album",
+"batch", "object" and "dedup" with real clients. One line each; exit code 0 only if all held.
+
+  --keep    leave the folder with data and logs behind
+`;
+
+/** The services' write timeout in the demo: orphaned batches are replayed after twice as long. */
+const WRITE_TIMEOUT_MS = 1_000;
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({ options: { keep: { type: "boolean" }, help: { type: "boolean" } } });
+  if (values.help === true) {
+    console.log(HELP);
+    return 0;
+  }
+  const startedAt = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), "concord-demo-"));
+  const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
+  const installing = installClient(join(folder, "client"));
+  const constellation = await startConstellation({
+    dataFolder: join(folder, "data"),
+    portBase: "free",
+    members: EVERYTHING,
+    config: { "storage-proxy": { writeTimeoutMs: WRITE_TIMEOUT_MS, batchReplayIntervalMs: 500 } },
+    onCrash: (node, exit) => console.log(`(${node.plan.name} ended: ${exit.signal ?? `exit code ${exit.code}`})`),
+  });
+  console.log(`ready: ${constellation.nodes.length} processes in ${seconds()}`);
+  let held = false;
+  try {
+    const installed = await installing;
+    console.log(`client: packed, installed and imported by ${seconds()}`);
+    const grpc = plainGrpc(installed);
+    held = report(await readmeScenario(constellation, join(folder, "client"), join(folder, "data")));
+    held = report(await albumScenario(installed.client, constellation)) && held;
+    held = report(await plainScenario(constellation, grpc)) && held;
+    held = report(await batchScenario(installed.client, constellation, grpc)) && held;
+    held = report(await objectScenario(constellation, grpc)) && held;
+    held = report(await dedupScenario(constellation, grpc)) && held;
+  } finally {
+    await constellation.stop();
+    if (values.keep === true || !held) console.log(`data and logs: ${folder}`);
+    else rmSync(folder, { recursive: true, force: true });
+  }
+  console.log(`${held ? "all held" : "FAILED"} in ${seconds()}`);
+  return held ? 0 : 1;
+}
+
+function report({ held, line }: Verdict): boolean {
+  console.log(`${held ? "held  " : "FAILED"} ${line}`);
+  return held;
+}
+
+/** A program without our client sees the same: topology from a coordinator, the album from every storage-proxy. */
+async function plainScenario(constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
+  const topology = grpc(constellation.coordinators[0]!, "concord.txn.v1.TopologyService");
+  const { groups } = await topology.call<{ groups: unknown[] }>("GetTopology", {});
+  topology.close();
+  const counters = new Set<number | undefined>();
+  for (const address of constellation.storageProxies) {
+    const rows = grpc(address, "concord.storage.v1.RowsService");
+    const request = { statement: { text: "SELECT public_photos FROM shared_albums WHERE id = ?", binds: [{ bigintValue: 1n }] } };
+    const answer = await rows.call<{ rows: { columns: { value: { intValue: number } }[] }[] }>("Query", request);
+    counters.add(answer.rows[0]?.columns[0]?.value.intValue);
+    rows.close();
+  }
+  const held = groups.length > 0 && counters.size === 1 && !counters.has(undefined);
+  return {
+    held,
+    line: `plain grpc-js: ${groups.length} transaction groups; album 1 read at 3 storage-proxies: ${[...counters].join(" / ")} public photos`,
+  };
+}
+
+process.exitCode = await main();

@@ -1,0 +1,29 @@
+// The simulator's own promises on the real services: one seed of each scenario twice, and planted bugs that still fit the code. The
+// long runs are `npm run simulate`.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { staleReason } from "./planted-bugs.ts";
+import { PLANTED_BUGS } from "./planted/bugs.ts";
+import { runSeed, SCENARIO_NAMES } from "./run-seed.ts";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const SEED = 4;
+
+for (const scenario of SCENARIO_NAMES) {
+  test(`simulate: ${scenario}, one seed twice: no violation, byte-equal traces`, async () => {
+    const first = await runSeed(scenario, SEED, { keepTrace: true });
+    const second = await runSeed(scenario, SEED, { keepTrace: false });
+    assert.deepEqual(first.report.violations, []);
+    assert.ok(first.report.outcomes.ok > 5, JSON.stringify(first.report.outcomes));
+    assert.ok(first.trace.includes(" msg ") && first.trace.includes(" disk ") && first.trace.includes(" fault "));
+    assert.equal(first.report.digest, second.report.digest);
+  });
+}
+
+for (const bug of PLANTED_BUGS) {
+  test(`planted bugs: ${bug.name}: its patch still fits the code`, () => {
+    assert.ok(SCENARIO_NAMES.includes(bug.scenario));
+    for (const { file, search } of bug.edits) assert.equal(staleReason(join(ROOT, file), file, search), undefined);
+  });
+}

