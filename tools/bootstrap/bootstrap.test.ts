@@ -115,7 +115,7 @@ interface LockedPackage {
 }
 
 const packagesOf = (path: string): Record<string, LockedPackage> =>
-  (JSON.parse(readFileSync(join(import.meta.dirname, "..", path), "utf8")) as { packages: Record<string, LockedPackage> }).packages;
+  (JSON.parse(readFileSync(join(import.meta.dirname, "../..", path), "utf8")) as { packages: Record<string, LockedPackage> }).packages;
 const pinnedNodes = Object.entries(packagesOf("package-lock.json")).filter(([path]) =>
   /^node_modules\/node-(bin-)?(linux|darwin|win)-/.test(path),
 );
