@@ -129,9 +129,13 @@ const PLANTED: readonly Planted[] = [
   { name: "a built-in without node: in ports", rule: "pure", files: { "libs/ports/src/a.ts": imports("fs/promises") } },
   { name: "node:* in domain", rule: "pure", files: { "libs/locks/src/a.ts": imports("node:crypto") } },
   { name: "node:* in a domain test", rule: undefined, files: { "libs/locks/src/a.test.ts": imports("node:test", "node:assert/strict") } },
-  { name: "node:* in a file for domain tests", rule: undefined, files: { "libs/locks/src/test/room.ts": imports("node:assert/strict") } },
-  { name: "production code importing a file for tests", rule: "test", files: { "libs/locks/src/a.ts": imports("./test/room.ts") } },
-  { name: "a test importing a file for tests", rule: undefined, files: { "libs/locks/src/a.test.ts": imports("./test/room.ts") } },
+  {
+    name: "node:* in a file for domain tests",
+    rule: undefined,
+    files: { "libs/locks/src/test/fixture.ts": imports("node:assert/strict") },
+  },
+  { name: "production code importing a file for tests", rule: "test", files: { "libs/locks/src/a.ts": imports("./test/fixture.ts") } },
+  { name: "a test importing a file for tests", rule: undefined, files: { "libs/locks/src/a.test.ts": imports("./test/fixture.ts") } },
   {
     name: "a test importing a testing project declared for tests",
     rule: undefined,

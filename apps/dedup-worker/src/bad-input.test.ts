@@ -18,7 +18,7 @@ import {
   SEEN_IDS_MAX,
   TIMESTAMP_MS_MAX,
 } from "./limits.ts";
-import { fails, settle, WorkerRoom, type Client, type Form } from "./test/worker-room.ts";
+import { fails, settle, WorkerFixture, type Client, type Form } from "./test/worker-fixture.ts";
 
 interface Case {
   readonly method: "Ingest" | "Read" | "GetBounds" | "Seen";
@@ -102,20 +102,20 @@ const CASES: readonly Case[] = [
   { method: "Seen", what: "an id that is no text", code: "MALFORMED_REQUEST", request: () => ({ ids: ["\uFFFD"] }) },
 ];
 
-let room: WorkerRoom;
+let fixture: WorkerFixture;
 let client: Client;
 let contents: string;
 
 before(async () => {
-  room = await new WorkerRoom({ config: { clientToken: "secret-c" } }).start();
-  client = room.connect("secret-c");
+  fixture = await new WorkerFixture({ config: { clientToken: "secret-c" } }).start();
+  client = fixture.connect("secret-c");
   await client.ingest(many(5, (at) => ({ id: `m${at}`, value: Buffer.from("v") })));
-  contents = await room.folder.contents();
+  contents = await fixture.folder.contents();
 });
 
-after(() => room.service.stop());
+after(() => fixture.service.stop());
 
-const unchanged = async (): Promise<void> => assert.equal(await room.folder.contents(), contents);
+const unchanged = async (): Promise<void> => assert.equal(await fixture.folder.contents(), contents);
 const service = (method: string): string => (method === "Ingest" ? "IngestService" : method === "Seen" ? "WindowService" : "OutputService");
 const descriptor = (method: string): MethodDescriptor => loadService(`concord.dedup.v1.${service(method)}`)[method]!;
 
@@ -201,8 +201,8 @@ for (const one of STREAMS) {
 }
 
 async function consumed(token: string | undefined, send: readonly object[]): Promise<{ readonly error: ConcordError | undefined }> {
-  const stream = room.transport
-    .connect(room.address)
+  const stream = fixture.transport
+    .connect(fixture.address)
     .stream(loadService("concord.dedup.v1.OutputService")["Consume"]!, { metadata: bearer(token) });
   const ended = new Promise<ConcordError | undefined>((resolve) => {
     stream.onMessage(() => undefined);
@@ -217,7 +217,7 @@ for (const [what, token, code] of [
   ["credentials nobody knows", "wrong", "UNAUTHENTICATED"],
 ] as const) {
   test(`bad input: every method: ${what}: ${code}, nothing changes`, async () => {
-    const stranger = room.connect(token);
+    const stranger = fixture.connect(token);
     for (const form of ["unary", "session"] as const) {
       await fails(code, stranger.call(form, "Ingest", { messages: [GOOD] }));
       for (const method of ["Read", "GetBounds", "Seen", "GetStatistics"]) await fails(code, stranger.call(form, method, {}));
@@ -231,7 +231,7 @@ test("bad input: after all of it: messages go in and come out", async () => {
   await settle();
   const results = await client.ingest([{ id: "after", value: Buffer.from("all of it") }]);
   assert.equal(results[0]!.verdict, "VERDICT_ACCEPTED");
-  assert.equal(room.service.ready, true);
+  assert.equal(fixture.service.ready, true);
 });
 
 test("limits: below and at them: taken", async () => {

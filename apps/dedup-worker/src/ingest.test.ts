@@ -5,46 +5,56 @@ import { partitionOfId } from "@concord/dedup";
 import { ConcordError } from "@concord/runtime";
 import { guidFromText, partsOfGuid } from "@concord/snowflake";
 import { ID_MARK_KEY } from "./store/layout.ts";
-import { fails, Folder, settle, START_MS, WorkerRoom, type Client, type Form, type Result, type RoomOptions } from "./test/worker-room.ts";
+import {
+  fails,
+  Folder,
+  settle,
+  START_MS,
+  WorkerFixture,
+  type Client,
+  type Form,
+  type Result,
+  type FixtureOptions,
+} from "./test/worker-fixture.ts";
 
 const FORMS: readonly Form[] = ["unary", "session"];
 const value = (text: string): Buffer => Buffer.from(text);
 const verdicts = (results: readonly Result[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
 
-async function withRoom(options: RoomOptions, body: (room: WorkerRoom, client: Client) => Promise<void>): Promise<void> {
-  const room = await new WorkerRoom(options).start();
+async function withFixture(options: FixtureOptions, body: (fixture: WorkerFixture, client: Client) => Promise<void>): Promise<void> {
+  const fixture = await new WorkerFixture(options).start();
   try {
-    await body(room, room.connect());
+    await body(fixture, fixture.connect());
   } finally {
-    await room.service.stop();
+    await fixture.service.stop();
   }
 }
 
 describe("ingest", () => {
   for (const form of FORMS) {
     test(`[DD1] ingest (${form}): the first reply is lost, the same call again: duplicates, each once in the output`, () =>
-      withRoom({}, async (room, client) => {
+      withFixture({}, async (fixture, client) => {
         const messages = ["a", "b", "c"].map((id) => ({ id, value: value(id) }));
         const lost = client.call(form, "Ingest", { messages }, 50);
         lost.catch(() => undefined);
-        for (const worker of room.scripted) worker.isHeld = true;
+        for (const worker of fixture.scripted) worker.isHeld = true;
         await settle();
-        await room.clock.advance(100);
+        await fixture.clock.advance(100);
         await fails("DEADLINE_EXCEEDED", lost);
-        for (const worker of room.scripted) worker.release();
+        for (const worker of fixture.scripted) worker.release();
         const { results } = (await client.call(form, "Ingest", { messages })) as unknown as { results: Result[] };
         assert.deepEqual(verdicts(results), ["DUPLICATE", "DUPLICATE", "DUPLICATE"]);
         assert.deepEqual(
           results.map(({ offset }) => offset),
           [-1n, -1n, -1n],
         );
-        const output = [...(await room.folder.messages("output", 0)), ...(await room.folder.messages("output", 1))];
+        const output = [...(await fixture.folder.messages("output", 0)), ...(await fixture.folder.messages("output", 1))];
         assert.deepEqual(output.map((message) => Buffer.from(message.value).toString()).sort(), ["a", "b", "c"]);
       }));
   }
 
   test("[DD14] ingest: a call with many messages: one input record each, results in the order of the call", () =>
-    withRoom({}, async (room, client) => {
+    withFixture({}, async (fixture, client) => {
       const messages = Array.from({ length: 20 }, (_, at) => ({
         id: `m${at}`,
         value: value(`v${at}`),
@@ -69,30 +79,30 @@ describe("ingest", () => {
           ["h"],
         );
       }
-      assert.equal((await room.folder.messages("input", 0)).length + (await room.folder.messages("input", 1)).length, 20);
+      assert.equal((await fixture.folder.messages("input", 0)).length + (await fixture.folder.messages("input", 1)).length, 20);
     }));
 
   test("[DD3] ingest: all copies of an id, in any case of a UUID: one partition", () =>
-    withRoom({}, async (_, client) => {
+    withFixture({}, async (_, client) => {
       const id = "6f1ab5e2-0d6e-4b7f-9f43-aaaaaaaaaaaa";
       const results = await client.ingest([{ id }, { id: id.toUpperCase() }, { id }]);
       assert.equal(new Set(results.map(({ partition }) => partition)).size, 1);
     }));
 
   test("[DDD12] ingest: two sendings of one id in flight: one accepted, one duplicate", () =>
-    withRoom({}, async (room, client) => {
-      for (const worker of room.scripted) worker.isHeld = true;
+    withFixture({}, async (fixture, client) => {
+      for (const worker of fixture.scripted) worker.isHeld = true;
       const both = Promise.all([client.ingest([{ id: "a", value: value("1") }]), client.ingest([{ id: "a", value: value("2") }])]);
       await settle();
-      for (const worker of room.scripted) worker.release();
+      for (const worker of fixture.scripted) worker.release();
       const [[one], [two]] = (await both) as unknown as readonly [readonly Result[], readonly Result[]];
       assert.deepEqual(verdicts([one!, two!]).sort(), ["ACCEPTED", "DUPLICATE"]);
     }));
 
   test("[DDD12] ingest: acknowledged when it is in the input: queued with input offsets, before any verdict", () =>
-    withRoom({}, async (room, client) => {
-      for (const worker of room.scripted) worker.isHeld = true;
-      const id = room.idIn(1);
+    withFixture({}, async (fixture, client) => {
+      for (const worker of fixture.scripted) worker.isHeld = true;
+      const id = fixture.idIn(1);
       const results = await client.ingest([{ id }, { id }], { acknowledge: "ACKNOWLEDGE_INPUT" });
       assert.deepEqual(
         results.map(({ verdict, partition, offset }) => [verdict, partition, offset]),
@@ -101,30 +111,30 @@ describe("ingest", () => {
           ["VERDICT_QUEUED", 1, 1n],
         ],
       );
-      assert.equal((await room.folder.messages("input", 1)).length, 2);
+      assert.equal((await fixture.folder.messages("input", 1)).length, 2);
     }));
 
   test("ingest: no verdict in time: DEADLINE_EXCEEDED, applied unknown, the messages come out later", () =>
-    withRoom({}, async (room, client) => {
-      const id = room.idIn(0);
-      room.scripted[0]!.isHeld = true;
+    withFixture({}, async (fixture, client) => {
+      const id = fixture.idIn(0);
+      fixture.scripted[0]!.isHeld = true;
       const late = client.ingest([{ id }], {}, 200);
       late.catch(() => undefined);
       await settle();
-      await room.clock.advance(300);
+      await fixture.clock.advance(300);
       assert.equal((await fails("DEADLINE_EXCEEDED", late)).applied, "unknown");
-      room.scripted[0]!.release();
+      fixture.scripted[0]!.release();
       await settle();
-      assert.equal((await room.folder.messages("output", 0)).length, 1);
+      assert.equal((await fixture.folder.messages("output", 0)).length, 1);
     }));
 
   test("ingest: the partition stops while the verdict is awaited: PARTITION_STOPPED, applied unknown (I2)", () =>
-    withRoom({}, async (room, client) => {
-      room.scripted[0]!.isHeld = true;
-      const waiting = client.ingest([{ id: room.idIn(0) }]);
+    withFixture({}, async (fixture, client) => {
+      fixture.scripted[0]!.isHeld = true;
+      const waiting = client.ingest([{ id: fixture.idIn(0) }]);
       waiting.catch(() => undefined);
       await settle();
-      room.scripted[0]!.fail(new ConcordError("STORE_FAILED", "the disk is gone"));
+      fixture.scripted[0]!.fail(new ConcordError("STORE_FAILED", "the disk is gone"));
       assert.equal((await fails("PARTITION_STOPPED", waiting)).applied, "unknown");
     }));
 });
@@ -132,15 +142,15 @@ describe("ingest", () => {
 describe("ids", () => {
   test("[DD2] ids: messages without one: new ones that sort by time, kept apart over a restart with the clock behind", async () => {
     const folder = new Folder();
-    const room = await new WorkerRoom({}, folder).start();
-    const first = await room.connect().ingest([{ value: value("a") }, { value: value("b") }]);
+    const fixture = await new WorkerFixture({}, folder).start();
+    const first = await fixture.connect().ingest([{ value: value("a") }, { value: value("b") }]);
     const ids = first.map(({ id }) => guidFromText(id));
     assert.deepEqual(verdicts(first), ["ACCEPTED", "ACCEPTED"]);
     assert.ok(ids[0]! < ids[1]!);
     assert.equal(partsOfGuid(ids[0]!).timeMs, START_MS);
     assert.ok((await folder.stores.get("meta")!.get(ID_MARK_KEY)) !== undefined);
-    await room.service.stop();
-    const again = await new WorkerRoom({}, folder.restart()).start();
+    await fixture.service.stop();
+    const again = await new WorkerFixture({}, folder.restart()).start();
     const [third] = await again.connect().ingest([{ value: value("c") }]);
     assert.ok(guidFromText(third!.id) > ids[1]!);
     await again.service.stop();
@@ -148,7 +158,7 @@ describe("ids", () => {
 
   const found = async (config: object, message: object): Promise<Result> => {
     let result: Result | undefined;
-    await withRoom({ config }, async (_, client) => {
+    await withFixture({ config }, async (_, client) => {
       result = (await client.ingest([{ value: value("{}"), ...message }]))[0];
     });
     return result!;
@@ -177,14 +187,14 @@ describe("ids", () => {
 
 describe("partitions", () => {
   test("partitions: one stopped: its calls get PARTITION_STOPPED with nothing appended, the others go on (I3)", () =>
-    withRoom({}, async (room, client) => {
-      const [stopped, running] = [room.idIn(0), room.idIn(1)];
-      room.scripted[0]!.fail(new ConcordError("CORRUPT_DATA", "the window is damaged"));
-      const before = await room.folder.contents();
+    withFixture({}, async (fixture, client) => {
+      const [stopped, running] = [fixture.idIn(0), fixture.idIn(1)];
+      fixture.scripted[0]!.fail(new ConcordError("CORRUPT_DATA", "the window is damaged"));
+      const before = await fixture.folder.contents();
       const error = await fails("PARTITION_STOPPED", client.ingest([{ id: running }, { id: stopped }]));
       assert.deepEqual([error.applied, error.metadata["partition"], error.metadata["code"]], ["no", "0", "CORRUPT_DATA"]);
       await fails("PARTITION_STOPPED", client.call("unary", "Seen", { ids: [stopped, running] }));
-      assert.equal(await room.folder.contents(), before);
+      assert.equal(await fixture.folder.contents(), before);
       assert.deepEqual(verdicts(await client.ingest([{ id: running }])), ["ACCEPTED"]);
       assert.deepEqual(
         (await client.call("unary", "Seen", { ids: [running, `${running}-not`].filter((id) => partitionOfId(Buffer.from(id), 2) === 1) }))[
@@ -196,12 +206,12 @@ describe("partitions", () => {
     }));
 
   test("partitions: one stopped: in the statistics, the metrics and the readiness", () =>
-    withRoom({}, async (room, client) => {
-      assert.equal(room.service.ready, true);
-      room.scripted[1]!.fail(new ConcordError("CORRUPT_DATA", "the window is damaged"));
+    withFixture({}, async (fixture, client) => {
+      assert.equal(fixture.service.ready, true);
+      fixture.scripted[1]!.fail(new ConcordError("CORRUPT_DATA", "the window is damaged"));
       await settle();
-      assert.equal(room.service.ready, false);
-      assert.deepEqual([room.gauges.get("dedup_partition_running 0"), room.gauges.get("dedup_partition_running 1")], [1, 0]);
+      assert.equal(fixture.service.ready, false);
+      assert.deepEqual([fixture.gauges.get("dedup_partition_running 0"), fixture.gauges.get("dedup_partition_running 1")], [1, 0]);
       const { partitions } = (await client.call("session", "GetStatistics", {})) as unknown as { partitions: Record<string, unknown>[] };
       assert.deepEqual(
         partitions.map(({ state, reason }) => [state, reason]),
@@ -218,32 +228,32 @@ describe("partitions", () => {
     [[0, 1], "PARTITION_STOPPED"],
   ] as const) {
     test(`partitions: ${failing.length} of 2 do not start: ${code ?? "the other one serves"}`, async () => {
-      const room: WorkerRoom = new WorkerRoom({
+      const fixture: WorkerFixture = new WorkerFixture({
         prepare: (worker) => {
           if (failing.some((partition) => partition === worker.partition))
             worker.failsToStart = new ConcordError("CORRUPT_DATA", "damaged");
         },
       });
       if (code === undefined) {
-        await room.start();
-        assert.equal(room.service.ready, false);
-        assert.deepEqual(verdicts(await room.connect().ingest([{ id: room.idIn(0) }])), ["ACCEPTED"]);
-        await room.service.stop();
-      } else await fails(code, room.start());
+        await fixture.start();
+        assert.equal(fixture.service.ready, false);
+        assert.deepEqual(verdicts(await fixture.connect().ingest([{ id: fixture.idIn(0) }])), ["ACCEPTED"]);
+        await fixture.service.stop();
+      } else await fails(code, fixture.start());
     });
   }
 });
 
 describe("seen", () => {
-  let room: WorkerRoom;
+  let fixture: WorkerFixture;
   before(async () => {
-    room = await new WorkerRoom().start();
+    fixture = await new WorkerFixture().start();
   });
-  after(() => room.service.stop());
+  after(() => fixture.service.stop());
 
   for (const form of FORMS) {
     test(`[DDD12] seen (${form}): ids of all partitions: answers in the order of the call`, async () => {
-      const client = room.connect();
+      const client = fixture.connect();
       const ids = Array.from({ length: 10 }, (_, at) => `${form}-${at}`);
       await client.ingest(ids.filter((_, at) => at % 3 === 0).map((id) => ({ id })));
       const { seen } = (await client.call(form, "Seen", { ids })) as unknown as { seen: boolean[] };

@@ -11,7 +11,7 @@ import { nodeClock } from "@concord/adapter-node-runtime";
 import { loadService } from "@concord/protos";
 import { grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError } from "@concord/runtime";
-import type { Page, Result } from "./test/worker-room.ts";
+import type { Page, Result } from "./test/worker-fixture.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "concord-dedup-worker-"));
 const children: ChildProcess[] = [];

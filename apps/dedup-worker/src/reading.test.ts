@@ -6,23 +6,23 @@ import { loadService } from "@concord/protos";
 import { bearer } from "@concord/rpc";
 import { ConcordError, type MessageStream } from "@concord/runtime";
 import { READ_ANSWER_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
-import { fails, settle, WorkerRoom, type Client, type Page } from "./test/worker-room.ts";
+import { fails, settle, WorkerFixture, type Client, type Page } from "./test/worker-fixture.ts";
 
 const CONSUME = loadService("concord.dedup.v1.OutputService")["Consume"]!;
 const MIB = 1024 * 1024;
 
-async function withRoom(body: (room: WorkerRoom, client: Client) => Promise<void>): Promise<void> {
-  const room = await new WorkerRoom().start();
+async function withFixture(body: (fixture: WorkerFixture, client: Client) => Promise<void>): Promise<void> {
+  const fixture = await new WorkerFixture().start();
   try {
-    await body(room, room.connect());
+    await body(fixture, fixture.connect());
   } finally {
-    await room.service.stop();
+    await fixture.service.stop();
   }
 }
 
 /** So many messages in partition 0. */
-async function fill(room: WorkerRoom, client: Client, count: number, from = 0): Promise<void> {
-  for (let at = from; at < from + count; at += 1) await client.ingest([{ id: room.idIn(0, `m${at}`), value: Buffer.from(String(at)) }]);
+async function fill(fixture: WorkerFixture, client: Client, count: number, from = 0): Promise<void> {
+  for (let at = from; at < from + count; at += 1) await client.ingest([{ id: fixture.idIn(0, `m${at}`), value: Buffer.from(String(at)) }]);
 }
 
 class Consumer {
@@ -44,8 +44,8 @@ class Consumer {
 }
 
 test("read: any offset, as often as wanted: the messages from there on and where to read on", () =>
-  withRoom(async (room, client) => {
-    await fill(room, client, 5);
+  withFixture(async (fixture, client) => {
+    await fill(fixture, client, 5);
     const page = await client.read(0, 2n, { maxMessages: 2 });
     assert.deepEqual(
       page.messages.map(({ offset }) => offset),
@@ -58,10 +58,10 @@ test("read: any offset, as often as wanted: the messages from there on and where
   }));
 
 test("read: messages too large for one answer: a page ends before it is too large, none is left out", () =>
-  withRoom(async (room, client) => {
+  withFixture(async (fixture, client) => {
     const size = 1.2 * MIB;
-    for (let at = 0; at < 5; at += 1) await client.ingest([{ id: room.idIn(0, `big${at}`), value: Buffer.alloc(size, at) }]);
-    await client.ingest([{ id: room.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
+    for (let at = 0; at < 5; at += 1) await client.ingest([{ id: fixture.idIn(0, `big${at}`), value: Buffer.alloc(size, at) }]);
+    await client.ingest([{ id: fixture.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
     const seen: bigint[] = [];
     for (let next = 0n; next < 6n;) {
       const page = await client.read(0, next);
@@ -73,7 +73,7 @@ test("read: messages too large for one answer: a page ends before it is too larg
   }));
 
 test("read: many small messages with long ids: no answer is too large to be sent", () =>
-  withRoom(async (_, client) => {
+  withFixture(async (_, client) => {
     const ids = Array.from({ length: 12_000 }, (_, at) => `${"x".repeat(240)}${at}`);
     for (let at = 0; at < ids.length; at += 1_000) await client.ingest(ids.slice(at, at + 1_000).map((id) => ({ id })));
     let count = 0;
@@ -90,43 +90,43 @@ test("read: many small messages with long ids: no answer is too large to be sent
   }));
 
 test("read: a page of small messages with long ids and then the largest: two answers, both can be sent (I5)", () =>
-  withRoom(async (room, client) => {
+  withFixture(async (fixture, client) => {
     const ids: string[] = [];
     for (let at = 0; ids.length < 3_000; at += 1) {
       const id = `${"x".repeat(240)}${at}`;
       if (partitionOfId(Buffer.from(id), 2) === 0) ids.push(id);
     }
     for (let at = 0; at < ids.length; at += 1_000) await client.ingest(ids.slice(at, at + 1_000).map((id) => ({ id })));
-    await client.ingest([{ id: room.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
+    await client.ingest([{ id: fixture.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
     const first = await client.read(0, 0n, { maxMessages: 10_000 });
     assert.deepEqual([first.messages.length, first.nextOffset], [3_000, 3_000n]);
     assert.equal((await client.read(0, first.nextOffset)).messages[0]!.value.length, 3 * MIB - 300);
   }));
 
 test("read: nothing there yet and waiting: answers with the first message that comes", () =>
-  withRoom(async (room, client) => {
+  withFixture(async (fixture, client) => {
     const waiting = client.read(0, 0n, { waitMs: 5_000 });
     await settle();
-    await fill(room, client, 1);
+    await fill(fixture, client, 1);
     assert.equal((await waiting).messages.length, 1);
   }));
 
 test("read: nothing comes: an empty page after the wait, or before the caller's deadline", () =>
-  withRoom(async (room, client) => {
+  withFixture(async (fixture, client) => {
     for (const [waitMs, timeoutMs] of [
       [1_000, 10_000],
       [60_000, 2_000],
     ] as const) {
       const waiting = client.call("unary", "Read", { partition: 0, waitMs }, timeoutMs);
-      await room.clock.advance(2_000);
+      await fixture.clock.advance(2_000);
       assert.deepEqual({ ...(await waiting) }, { messages: [], nextOffset: 0n });
     }
   }));
 
 test("bounds: output and dead letters: beginnings, ends and the number of partitions", () =>
-  withRoom(async (room, client) => {
-    await fill(room, client, 3);
-    room.folder.log.trim("output", 0, 2n);
+  withFixture(async (fixture, client) => {
+    await fill(fixture, client, 3);
+    fixture.folder.log.trim("output", 0, 2n);
     assert.deepEqual(
       { ...(await client.call("session", "GetBounds", { partition: 0 })) },
       { startOffset: 2n, endOffset: 3n, partitions: 2 },
@@ -136,9 +136,9 @@ test("bounds: output and dead letters: beginnings, ends and the number of partit
   }));
 
 test("[DDD5] read: below what is kept and above the end: OFFSET_OUT_OF_RANGE, never a jump", () =>
-  withRoom(async (room, client) => {
-    await fill(room, client, 3);
-    room.folder.log.trim("output", 0, 2n);
+  withFixture(async (fixture, client) => {
+    await fill(fixture, client, 3);
+    fixture.folder.log.trim("output", 0, 2n);
     for (const offset of [-1n, 0n, 1n, 4n]) {
       await fails("OFFSET_OUT_OF_RANGE", client.read(0, offset));
       const consumer = new Consumer(client);
@@ -148,8 +148,8 @@ test("[DDD5] read: below what is kept and above the end: OFFSET_OUT_OF_RANGE, ne
   }));
 
 test("consume: credits: never more messages than granted, in order, as they come", () =>
-  withRoom(async (room, client) => {
-    await fill(room, client, 4);
+  withFixture(async (fixture, client) => {
+    await fill(fixture, client, 4);
     const consumer = new Consumer(client);
     consumer.stream.send({ start: { partition: 0, fromOffset: 1n, credits: 2 } });
     await settle();
@@ -157,10 +157,10 @@ test("consume: credits: never more messages than granted, in order, as they come
     consumer.stream.send({ credits: 5 });
     await settle();
     assert.deepEqual(consumer.values, ["1", "2", "3"]);
-    await fill(room, client, 3, 4);
+    await fill(fixture, client, 3, 4);
     await settle();
     assert.deepEqual(consumer.values, ["1", "2", "3", "4", "5", "6"]);
-    await fill(room, client, 3, 7);
+    await fill(fixture, client, 3, 7);
     await settle();
     assert.deepEqual(consumer.values.length, 7, "all credits are used up");
     assert.equal(consumer.nexts.at(-1), 8n);
@@ -169,8 +169,8 @@ test("consume: credits: never more messages than granted, in order, as they come
   }));
 
 test("consume: broken and begun again at the last next offset: no message twice, none left out", () =>
-  withRoom(async (room, client) => {
-    await fill(room, client, 6);
+  withFixture(async (fixture, client) => {
+    await fill(fixture, client, 6);
     const first = new Consumer(client);
     first.stream.send({ start: { partition: 0, fromOffset: 0n, credits: 3 } });
     await settle();
@@ -182,14 +182,14 @@ test("consume: broken and begun again at the last next offset: no message twice,
   }));
 
 test("consume: the server drains: the consumer hears DRAINING and what it got is whole", async () => {
-  const room = await new WorkerRoom().start();
-  const client = room.connect();
-  await fill(room, client, 2);
+  const fixture = await new WorkerFixture().start();
+  const client = fixture.connect();
+  await fill(fixture, client, 2);
   const consumer = new Consumer(client);
   consumer.stream.send({ start: { partition: 0, credits: 10 } });
   await settle();
-  const stopping = room.service.stop();
-  await room.clock.advance(1_000);
+  const stopping = fixture.service.stop();
+  await fixture.clock.advance(1_000);
   await stopping;
   assert.equal((await consumer.ended)?.code, "DRAINING");
   assert.deepEqual(consumer.values, ["0", "1"]);

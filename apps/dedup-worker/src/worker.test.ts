@@ -6,9 +6,9 @@ import { crc32 } from "node:zlib";
 import { GAUGE_INTERVAL_MS } from "./limits.ts";
 import { checkLayout, decodeLayout, encodeLayout, LAYOUT_KEY } from "./store/layout.ts";
 import { dedupWorkerSchema } from "./index.ts";
-import { fails, Folder, settle, WorkerRoom, type Result, type RoomOptions } from "./test/worker-room.ts";
+import { fails, Folder, settle, WorkerFixture, type Result, type FixtureOptions } from "./test/worker-fixture.ts";
 
-const REAL: RoomOptions = { scripted: false, config: { windowIdsMax: 4096 } };
+const REAL: FixtureOptions = { scripted: false, config: { windowIdsMax: 4096 } };
 const verdicts = (results: readonly Result[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
 const message = (id: string): object => ({ id, value: Buffer.from(`value of ${id}`) });
 const messages = (count: number, name = "m"): object[] => Array.from({ length: count }, (_, at) => message(`${name}${at}`));
@@ -20,12 +20,12 @@ async function outputIds(folder: Folder): Promise<string[]> {
 
 test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: each id once in the output", async () => {
   const folder = new Folder();
-  const room = await new WorkerRoom(REAL, folder).start();
-  const client = room.connect();
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  const client = fixture.connect();
   assert.deepEqual(verdicts(await client.ingest([message("a"), message("b"), message("a")])), ["ACCEPTED", "ACCEPTED", "DUPLICATE"]);
   assert.deepEqual(verdicts(await client.ingest([message("b"), message("c")])), ["DUPLICATE", "ACCEPTED"]);
-  await room.service.stop();
-  const again = await new WorkerRoom(REAL, folder.restart()).start();
+  await fixture.service.stop();
+  const again = await new WorkerFixture(REAL, folder.restart()).start();
   assert.deepEqual(verdicts(await again.connect().ingest([message("a"), message("c"), message("d")])), [
     "DUPLICATE",
     "DUPLICATE",
@@ -38,12 +38,12 @@ test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: e
 
 test("[DD9] worker: the stores are gone but the output is there: rebuilt from it before anybody is answered", async () => {
   const folder = new Folder();
-  const room = await new WorkerRoom(REAL, folder).start();
-  await room.connect().ingest(messages(300));
-  await room.service.stop();
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  await fixture.connect().ingest(messages(300));
+  await fixture.service.stop();
   const bare = new Folder();
   bare.log = folder.log.restart();
-  const again = new WorkerRoom(REAL, bare);
+  const again = new WorkerFixture(REAL, bare);
   await again.start();
   assert.deepEqual(new Set(verdicts(await again.connect().ingest(messages(300)))), new Set(["DUPLICATE"]));
   await again.service.stop();
@@ -51,12 +51,12 @@ test("[DD9] worker: the stores are gone but the output is there: rebuilt from it
 
 test("[DD10] worker: crashed with messages in the input and others published: none lost, none twice", async () => {
   const folder = new Folder();
-  const room = await new WorkerRoom(REAL, folder).start();
-  const client = room.connect();
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  const client = fixture.connect();
   await client.ingest(messages(50));
   await client.ingest(messages(100), { acknowledge: "ACKNOWLEDGE_INPUT" });
   // No stop: the process is gone, another one finds its log and what its stores had.
-  const again = await new WorkerRoom(REAL, folder.restart()).start();
+  const again = await new WorkerFixture(REAL, folder.restart()).start();
   await again.connect().ingest(messages(120));
   assert.deepEqual(
     await outputIds(folder),
@@ -70,26 +70,26 @@ test("[DD10] worker: crashed with messages in the input and others published: no
 test("[DDD5] worker: nobody knows whether a publish arrived: opened again, the waiting calls get true verdicts", async () => {
   for (const fault of ["unknown-applied", "unknown-not-applied", "unknown-applied-later"] as const) {
     const folder = new Folder();
-    const room = await new WorkerRoom(REAL, folder).start();
+    const fixture = await new WorkerFixture(REAL, folder).start();
     folder.log.failNext(0, fault);
     folder.log.failNext(1, fault);
-    const answer = room.connect().ingest(messages(20));
-    await room.clock.advance(1_000);
+    const answer = fixture.connect().ingest(messages(20));
+    await fixture.clock.advance(1_000);
     assert.deepEqual(new Set(verdicts(await answer)), new Set(["ACCEPTED"]), fault);
     assert.equal((await outputIds(folder)).length, 20);
-    await room.service.stop();
+    await fixture.service.stop();
   }
 });
 
 test("worker: stop with batches in flight: their calls are answered, later ones hear DRAINING, then all is closed", async () => {
   const folder = new Folder();
-  const room = await new WorkerRoom(REAL, folder).start();
-  const client = room.connect();
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  const client = fixture.connect();
   await client.ingest(messages(1));
   const inFlight = client.ingest(messages(500));
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise((resolve) => setImmediate(resolve));
-  const stopping = room.service.stop();
+  const stopping = fixture.service.stop();
   const late = client.ingest([message("late")]);
   assert.equal((await inFlight).length, 500);
   await late.then(
@@ -97,7 +97,7 @@ test("worker: stop with batches in flight: their calls are answered, later ones 
     (error: Failure) => assert.ok(["DRAINING", "CONNECTION_LOST"].includes(error.code) && error.applied === "no", error.code),
   );
   await stopping;
-  assert.equal(room.service.ready, false);
+  assert.equal(fixture.service.ready, false);
   assert.equal((await outputIds(folder)).length, 500);
   await assert.rejects(folder.stores.get("meta")!.get(LAYOUT_KEY));
 });
@@ -105,17 +105,17 @@ test("worker: stop with batches in flight: their calls are answered, later ones 
 test("worker: stopped while it starts: the start gives up, nothing stays open", async () => {
   const folder = new Folder();
   for (const turns of [0, 1, 3, 8]) {
-    const room = new WorkerRoom(REAL, folder.restart());
-    const starting = room.start();
+    const fixture = new WorkerFixture(REAL, folder.restart());
+    const starting = fixture.start();
     starting.catch(() => undefined);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
-    await Promise.all([room.service.stop(), room.service.stop()]);
+    await Promise.all([fixture.service.stop(), fixture.service.stop()]);
     for (const [name, store] of folder.stores) await assert.rejects(store.get(LAYOUT_KEY), `${name} is still open`);
     await starting.then(
       () => undefined,
       (error: Failure) => assert.equal(error.code, "DRAINING"),
     );
-    assert.equal(room.service.ready, false);
+    assert.equal(fixture.service.ready, false);
   }
 });
 
@@ -124,15 +124,18 @@ test("worker: before it serves: STARTING", async () => {
   const held = new Promise<void>((resolve) => (go = resolve));
   const folder = new Folder();
   const openMessages = (): Promise<Folder["log"]> => held.then(() => folder.log);
-  const room: WorkerRoom = new WorkerRoom({ ...REAL, config: { ...REAL.config, listenAddress: "w:7" }, host: { openMessages } }, folder);
-  const starting = room.start();
+  const fixture: WorkerFixture = new WorkerFixture(
+    { ...REAL, config: { ...REAL.config, listenAddress: "w:7" }, host: { openMessages } },
+    folder,
+  );
+  const starting = fixture.start();
   await settle();
-  room.address = "w:7";
-  const error = await fails("STARTING", room.connect().ingest([message("a")]));
+  fixture.address = "w:7";
+  const error = await fails("STARTING", fixture.connect().ingest([message("a")]));
   assert.equal(error.applied, "no");
   go();
   await starting;
-  await room.service.stop();
+  await fixture.service.stop();
 });
 
 test("worker: what fails while it opens: the start fails with it, nothing stays open", async () => {
@@ -142,10 +145,10 @@ test("worker: what fails while it opens: the start fails with it, nothing stays 
     const openKeyValue = (name: string): ReturnType<Folder["open"]> =>
       name.startsWith(failing) ? Promise.reject(broken) : folder.open(name);
     const openMessages = (): Promise<Folder["log"]> => (failing === "log" ? Promise.reject(broken) : Promise.resolve(folder.log));
-    const room = new WorkerRoom({ ...REAL, host: { openKeyValue, openMessages } }, folder);
-    const starting = room.start();
+    const fixture = new WorkerFixture({ ...REAL, host: { openKeyValue, openMessages } }, folder);
+    const starting = fixture.start();
     starting.catch(() => undefined);
-    await room.clock.advance(120_000);
+    await fixture.clock.advance(120_000);
     await fails(failing === "window" ? "PARTITION_STOPPED" : "STORE_FAILED", starting, failing);
     for (const [name, store] of folder.stores) await assert.rejects(store.get(LAYOUT_KEY), `${name} is still open`);
   }
@@ -153,10 +156,10 @@ test("worker: what fails while it opens: the start fails with it, nothing stays 
 
 test("[DDD3] worker: another number of partitions than the folder has: refuses to start and says what to do", async () => {
   const folder = new Folder();
-  const room = await new WorkerRoom(REAL, folder).start();
-  await room.service.stop();
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  await fixture.service.stop();
   folder.restart();
-  const other = new WorkerRoom({ ...REAL, config: { ...REAL.config, partitions: 3 } }, folder);
+  const other = new WorkerFixture({ ...REAL, config: { ...REAL.config, partitions: 3 } }, folder);
   const error = await fails("SCHEMA_INVALID", other.start());
   assert.match(error.message, /made with 2 partitions.*says 3: set partitions to 2, or use a new data folder/);
   await assert.rejects(folder.stores.get("meta")!.get(LAYOUT_KEY), "the lock is given back");
@@ -183,14 +186,14 @@ test("[DDD10] config: output kept for less time than the window: refused", () =>
 
 test("[DDD10] worker: output removed that the window is not rebuilt without: the metric says so", async () => {
   const folder = new Folder();
-  const room = await new WorkerRoom(REAL, folder).start();
-  await room.connect().ingest(messages(100));
-  await room.clock.advance(GAUGE_INTERVAL_MS);
-  assert.deepEqual([room.gauges.get("dedup_rebuildable 0"), room.gauges.get("dedup_rebuildable 1")], [1, 1]);
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  await fixture.connect().ingest(messages(100));
+  await fixture.clock.advance(GAUGE_INTERVAL_MS);
+  assert.deepEqual([fixture.gauges.get("dedup_rebuildable 0"), fixture.gauges.get("dedup_rebuildable 1")], [1, 1]);
   folder.log.trim("output", 1, 10n);
-  await room.clock.advance(GAUGE_INTERVAL_MS);
-  assert.deepEqual([room.gauges.get("dedup_rebuildable 0"), room.gauges.get("dedup_rebuildable 1")], [1, 0]);
-  await room.service.stop();
+  await fixture.clock.advance(GAUGE_INTERVAL_MS);
+  assert.deepEqual([fixture.gauges.get("dedup_rebuildable 0"), fixture.gauges.get("dedup_rebuildable 1")], [1, 0]);
+  await fixture.service.stop();
 });
 
 test("config: what a worker can be told: limits at and beyond, sources of ids", () => {

@@ -1,4 +1,4 @@
-// What operators are told, out of the rooms.
+// Admin RPC data.
 import { checkConsistency, listEpochs, scanBuckets } from "@concord/objects";
 import type { ObjectGatewayConfig } from "./config.ts";
 import type { GatewayStore } from "./gateway-parts.ts";

@@ -46,7 +46,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGa
     open: (httpAddress, signal) => openParts(config, host, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: (services) => startHost({ transport, address, services, clock, log, reflection }),
-    handler: (rooms) => s3Handler({ clock, random, log, metrics, killPoint, verifier, domain, rooms }),
+    handler: (context) => s3Handler({ clock, random, log, metrics, killPoint, verifier, domain, context }),
     serveHttp: (handler) => host.http.serve(config.httpAddress, handler),
   });
 }
@@ -71,7 +71,7 @@ async function openParts(
   const { region, partBytesMax, uploadsInFlightMax: uploadsMax, uploadBufferBytes: bytesMax } = config;
   const budget = new UploadBudget({ uploadsMax, bytesMax, metrics });
   return {
-    rooms: {
+    context: {
       store: gateway.store,
       log,
       metrics,

@@ -1,4 +1,4 @@
-// The gateway's rooms over stores in memory: what they do when the journal's disk fails.
+// the gateway over stores in memory: what they do when the journal's disk fails.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";

@@ -1,4 +1,4 @@
-// One gateway's rooms put together over its stores: worker id, journal and epoch, object store, and what runs behind them.
+// Composes one gateway over its stores: worker id, journal and epoch, object store, and what runs behind them.
 import { openJournal, type Journal } from "@concord/journal";
 import {
   CommitResolver,

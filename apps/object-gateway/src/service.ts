@@ -1,11 +1,11 @@
 import type { Service, ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } from "@concord/runtime";
-import type { Rooms } from "./http/call.ts";
+import type { Context } from "./http/call.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
 
 /** A gateway that holds an epoch: what its two fronts work with, and what runs behind them. */
 export interface GatewayParts {
-  readonly rooms: Rooms;
+  readonly context: Context;
   readonly admin: ObjectAdmin;
   /** Recovery of earlier epochs, commits in doubt, garbage, checkpoints (OG18, OGD13). */
   startBackground(): void;
@@ -21,7 +21,7 @@ export interface ObjectGatewayWiring {
   open(httpAddress: () => string, signal: AbortSignal): Promise<GatewayParts>;
   services(admin: () => ObjectAdmin): readonly Service[];
   host(services: readonly Service[]): Promise<ServiceHost>;
-  handler(rooms: () => Rooms): HttpHandler;
+  handler(context: () => Context): HttpHandler;
   serveHttp(handler: HttpHandler): Promise<HttpListener>;
 }
 
@@ -69,7 +69,7 @@ export class ObjectGatewayService {
       const parts = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""), this.#stopping.signal);
       this.#state = { kind: "starting", host, parts };
       this.#stopping.signal.throwIfAborted();
-      const http = await serveHttp(handler(() => this.#parts().rooms));
+      const http = await serveHttp(handler(() => this.#parts().context));
       this.#state = { kind: "starting", host, parts, http };
       this.#stopping.signal.throwIfAborted();
       this.#state = { kind: "serving", host, parts, http };

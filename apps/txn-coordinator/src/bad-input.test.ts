@@ -4,12 +4,12 @@ import { loadService } from "@concord/protos";
 import type { ErrorCode } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { albumKey, CoordinatorRoom, fails, photoKey, settle, write, type Client, type Service } from "./test/coordinator-room.ts";
+import { albumKey, CoordinatorFixture, fails, photoKey, settle, write, type Client, type Service } from "./test/coordinator-fixture.ts";
 
 interface Turn {
   /** The next operation of a transaction that is open on album 1. */
   readonly operation: { transactionId: Uint8Array; number: number };
-  readonly room: CoordinatorRoom;
+  readonly fixture: CoordinatorFixture;
 }
 
 interface Case {
@@ -20,7 +20,7 @@ interface Case {
   request(turn: Turn): object;
 }
 
-const id = (turn: Turn): Uint8Array => turn.room.id();
+const id = (turn: Turn): Uint8Array => turn.fixture.id();
 const start = (turn: Turn, rest: object): object => ({ operation: { transactionId: id(turn), number: 1 }, key: albumKey(1), ...rest });
 const inside =
   (rest: object) =>
@@ -123,13 +123,13 @@ const CASES: readonly Case[] = [
     method: "Start",
     what: "id older than outcomes are kept",
     code: "TRANSACTION_EXPIRED",
-    request: (turn) => start(turn, { operation: { transactionId: turn.room.id(-900_001), number: 1 } }),
+    request: (turn) => start(turn, { operation: { transactionId: turn.fixture.id(-900_001), number: 1 } }),
   },
   {
     method: "Start",
     what: "id from the future",
     code: "CLOCK_SKEW",
-    request: (turn) => start(turn, { operation: { transactionId: turn.room.id(5_001), number: 1 } }),
+    request: (turn) => start(turn, { operation: { transactionId: turn.fixture.id(5_001), number: 1 } }),
   },
   { method: "Start", what: "newer schema than there is", code: "SCHEMA_BEHIND", request: (turn) => start(turn, { schemaVersion: 99n }) },
   {
@@ -340,7 +340,7 @@ const CASES: readonly Case[] = [
     method: "Execute",
     what: "id from the past",
     code: "CLOCK_SKEW",
-    request: (turn) => ({ transactionId: turn.room.id(-5_001), writes: [write("INSERT", albumKey(3))] }),
+    request: (turn) => ({ transactionId: turn.fixture.id(-5_001), writes: [write("INSERT", albumKey(3))] }),
   },
   {
     method: "CreateTables",
@@ -414,23 +414,23 @@ const CASES: readonly Case[] = [
   },
 ];
 
-let room: CoordinatorRoom;
+let fixture: CoordinatorFixture;
 let client: Client;
 
 before(async () => {
-  room = await new CoordinatorRoom().start();
-  client = room.connect();
+  fixture = await new CoordinatorFixture().start();
+  client = fixture.connect();
   await client.createTables();
-  await client.unary("Execute", { transactionId: room.id(), writes: [write("INSERT", albumKey(1), { photos: { intValue: 0 } })] });
+  await client.unary("Execute", { transactionId: fixture.id(), writes: [write("INSERT", albumKey(1), { photos: { intValue: 0 } })] });
   farAlbum = await albumOfAnotherGroup();
   await settle();
 });
 
-after(() => room.stop());
+after(() => fixture.stop());
 
 async function albumOfAnotherGroup(): Promise<number> {
   const groupOf = async (album: number): Promise<unknown> => {
-    const operation = { transactionId: room.id(), number: 1 };
+    const operation = { transactionId: fixture.id(), number: 1 };
     const { group } = await client.unary("Start", { operation, key: albumKey(album) });
     await client.unary("Rollback", { operation });
     return group;
@@ -442,22 +442,22 @@ async function albumOfAnotherGroup(): Promise<number> {
 for (const one of CASES) {
   for (const form of one.service === undefined ? (["unary", "session"] as const) : (["unary"] as const)) {
     test(`bad input: ${one.method} (${form}): ${one.what}: ${one.code}, nothing changes`, async () => {
-      const transactionId = room.id();
+      const transactionId = fixture.id();
       await client.call("Start", { operation: { transactionId, number: 1 }, key: albumKey(1) });
-      const [rows, appends] = [await room.rows.snapshot(), room.log.appends.length];
-      const request = one.request({ operation: { transactionId, number: 2 }, room });
+      const [rows, appends] = [await fixture.rows.snapshot(), fixture.log.appends.length];
+      const request = one.request({ operation: { transactionId, number: 2 }, fixture });
       await fails(one.code, form === "unary" ? client.unary(one.method, request, one.service) : client.call(one.method, request), one.what);
       await client.call("Rollback", { operation: { transactionId, number: 3 } });
       await settle();
-      assert.equal(await room.rows.snapshot(), rows);
-      assert.equal(room.log.appends.length, appends);
+      assert.equal(await fixture.rows.snapshot(), rows);
+      assert.equal(fixture.log.appends.length, appends);
     });
   }
 }
 
 test("bad input: credentials nobody knows: UNAUTHENTICATED; another process's role: PERMISSION_DENIED", async () => {
-  await fails("UNAUTHENTICATED", room.connect(0, "wrong").unary("Start", {}));
-  await fails("UNAUTHENTICATED", room.connect(0, "wrong").call("Start", {}));
+  await fails("UNAUTHENTICATED", fixture.connect(0, "wrong").unary("Start", {}));
+  await fails("UNAUTHENTICATED", fixture.connect(0, "wrong").call("Start", {}));
   await client.unary("GetTopology", {}, "TopologyService");
 });
 
@@ -466,19 +466,19 @@ test("bad input: request above the message limit: LIMIT_EXCEEDED, the session go
   const method = loadService("concord.txn.v1.TransactionService")["Execute"]!;
   await fails(
     "LIMIT_EXCEEDED",
-    client.channel.unary(method, { transactionId: room.id(), writes }, { timeoutMs: 1_000, metadata: bearer(undefined) }),
+    client.channel.unary(method, { transactionId: fixture.id(), writes }, { timeoutMs: 1_000, metadata: bearer(undefined) }),
   );
-  await fails("LIMIT_EXCEEDED", client.call("Execute", { transactionId: room.id(), writes }));
-  await client.call("Execute", { transactionId: room.id(), writes: [write("INSERT", albumKey(3))] });
+  await fails("LIMIT_EXCEEDED", client.call("Execute", { transactionId: fixture.id(), writes }));
+  await client.call("Execute", { transactionId: fixture.id(), writes: [write("INSERT", albumKey(3))] });
 });
 
 test("bad input: commit that ended with other writes: IDEMPOTENCY_MISMATCH, the same ones: the first answer", async () => {
-  const transactionId = room.id();
+  const transactionId = fixture.id();
   await client.call("Start", { operation: { transactionId, number: 1 }, key: albumKey(5) });
   const commit = { operation: { transactionId, number: 2 }, writes: [write("INSERT", albumKey(5), { photos: { intValue: 1 } })] };
   const first = await client.call("Commit", commit);
-  const appends = room.log.appends.length;
+  const appends = fixture.log.appends.length;
   await fails("IDEMPOTENCY_MISMATCH", client.call("Commit", { ...commit, writes: [write("DELETE", albumKey(5))] }));
   assert.deepEqual((await client.call("Commit", commit))["token"], first["token"]);
-  assert.equal(room.log.appends.length, appends);
+  assert.equal(fixture.log.appends.length, appends);
 });

@@ -44,8 +44,8 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environmen
     groupLog,
     timeoutMs: config.storageTimeoutMs,
   });
-  const rooms = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
-  const services = defineServices({ config, environment, systemMaster, ...rooms }, tokenAuthenticator(tokensOf(config)));
+  const context = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
+  const services = defineServices({ config, environment, systemMaster, ...context }, tokenAuthenticator(tokensOf(config)));
   return new TxnCoordinatorService({
     log,
     groups,

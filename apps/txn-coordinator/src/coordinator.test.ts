@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { CELL_TYPES } from "@concord/ports";
 import {
   albumKey,
-  CoordinatorRoom,
+  CoordinatorFixture,
   fails,
   photoKey,
   settle,
@@ -11,7 +11,7 @@ import {
   write,
   type Answer,
   type Client,
-} from "./test/coordinator-room.ts";
+} from "./test/coordinator-fixture.ts";
 
 interface StoredDefinition {
   readonly formatVersion: 1;
@@ -40,7 +40,7 @@ async function opened(
   client: Client,
   album = 1,
 ): Promise<{ id: Uint8Array; next: () => { operation: { transactionId: Uint8Array; number: number } } }> {
-  const id = client.room.id();
+  const id = client.fixture.id();
   let number = 0;
   const next = (): { operation: { transactionId: Uint8Array; number: number } } => ({
     operation: { transactionId: id, number: (number += 1) },
@@ -49,8 +49,8 @@ async function opened(
   return { id, next };
 }
 
-async function withPhotos(room: CoordinatorRoom): Promise<Client> {
-  const client = room.connect();
+async function withPhotos(fixture: CoordinatorFixture): Promise<Client> {
+  const client = fixture.connect();
   await client.createTables();
   const writes = [0, 1, 2, 3, 4].map((at) =>
     write("INSERT", photoKey(1, at), {
@@ -59,15 +59,15 @@ async function withPhotos(room: CoordinatorRoom): Promise<Client> {
       modified: { timestampValue: BigInt(100 - at) },
     }),
   );
-  await client.unary("Execute", { transactionId: room.id(), writes });
+  await client.unary("Execute", { transactionId: fixture.id(), writes });
   await settle();
   return client;
 }
 
 test("[TX2] three coordinators: the map covers all tokens; a row's other coordinators name its master", async () => {
-  const room = await new CoordinatorRoom().start(3);
-  await room.connect(1).createTables();
-  const topology = await room.connect(2).unary("GetTopology", {}, "TopologyService");
+  const fixture = await new CoordinatorFixture().start(3);
+  await fixture.connect(1).createTables();
+  const topology = await fixture.connect(2).unary("GetTopology", {}, "TopologyService");
   const groups = topology["groups"] as unknown as WireGroup[];
   assert.deepEqual(
     groups.map(({ master }) => master),
@@ -76,7 +76,7 @@ test("[TX2] three coordinators: the map covers all tokens; a row's other coordin
   assert.equal(groups[0]!.fromToken, 0n);
   const codes = await Promise.all(
     [0, 1, 2].map(async (at) => {
-      const starting = room.connect(at).unary("Start", { operation: { transactionId: room.id(), number: 1 }, key: albumKey(1) });
+      const starting = fixture.connect(at).unary("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: albumKey(1) });
       return starting.then(
         ({ group }) => `${String(group)} at c${at}`,
         (error: { code: string; metadata: Record<string, string> }) => error,
@@ -90,40 +90,40 @@ test("[TX2] three coordinators: the map covers all tokens; a row's other coordin
     assert.equal(refused.code, "NOT_MASTER");
     assert.deepEqual([refused.metadata["master"], refused.metadata["address"]], [master, `${master}:1`]);
   }
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TX3] schema: created at any coordinator in one transaction, others catch up when asked", async () => {
-  const room = await new CoordinatorRoom().start(3);
-  const version = (await room.connect(1).createTables())["schemaVersion"];
+  const fixture = await new CoordinatorFixture().start(3);
+  const version = (await fixture.connect(1).createTables())["schemaVersion"];
   assert.equal(version, 1n as unknown);
-  const other = await room.connect(2).unary("GetSchema", { schemaVersion: version }, "SchemaService");
+  const other = await fixture.connect(2).unary("GetSchema", { schemaVersion: version }, "SchemaService");
   assert.equal((other["tables"] as unknown as string[]).length, 3);
-  const again = await room.connect(2).createTables(STATEMENTS.slice(0, 1));
+  const again = await fixture.connect(2).createTables(STATEMENTS.slice(0, 1));
   assert.equal(again["schemaVersion"], version, "the same definition again changes nothing");
-  await room.connect(0).createTables(["CREATE TABLE IF NOT EXISTS albums (id bigint PRIMARY KEY, title text, photos int)"]);
-  const next = await room.connect(0).createTables(["CREATE TABLE extra (id bigint PRIMARY KEY)"]);
+  await fixture.connect(0).createTables(["CREATE TABLE IF NOT EXISTS albums (id bigint PRIMARY KEY, title text, photos int)"]);
+  const next = await fixture.connect(0).createTables(["CREATE TABLE extra (id bigint PRIMARY KEY)"]);
   assert.equal(next["schemaVersion"], 2n as unknown);
   await fails(
     "TABLE_EXISTS",
-    room.connect(1).createTables(["CREATE TABLE good (id bigint PRIMARY KEY)", "CREATE TABLE extra (id text PRIMARY KEY)"]),
+    fixture.connect(1).createTables(["CREATE TABLE good (id bigint PRIMARY KEY)", "CREATE TABLE extra (id text PRIMARY KEY)"]),
   );
   await fails(
     "TABLE_UNKNOWN",
-    room
+    fixture
       .connect(0)
-      .unary("Start", { operation: { transactionId: room.id(), number: 1 }, key: { table: "good", partition: [{ bigintValue: 1n }] } }),
+      .unary("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: { table: "good", partition: [{ bigintValue: 1n }] } }),
   );
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TX3] schema: a table with a column of every type: its message says what its JSON text says", async () => {
-  const room = await new CoordinatorRoom().start();
+  const fixture = await new CoordinatorFixture().start();
   const columns = CELL_TYPES.map((type) => ({ name: `a_${type}`, type }));
   const listed = columns.map(({ name, type }) => `${name} ${type}`).join(", ");
   const plain = "CREATE TABLE log (day int, at timestamp, PRIMARY KEY (day, at)) WITH kind = 'plain'";
-  await room.connect().createTables([...STATEMENTS, `CREATE TABLE every_type (id bigint PRIMARY KEY, ${listed})`, plain]);
-  const schema = await room.connect().unary("GetSchema", {}, "SchemaService");
+  await fixture.connect().createTables([...STATEMENTS, `CREATE TABLE every_type (id bigint PRIMARY KEY, ${listed})`, plain]);
+  const schema = await fixture.connect().unary("GetSchema", {}, "SchemaService");
   const { tables, definitions } = schema as unknown as { tables: string[]; definitions: { name: string; columns: object[] }[] };
   const definedByText = tables.map((text) => {
     const { formatVersion: _, kind, version, ...shape } = JSON.parse(text) as StoredDefinition;
@@ -134,44 +134,46 @@ test("[TX3] schema: a table with a column of every type: its message says what i
   const everyType = definitions.find(({ name }) => name === "every_type")!;
   const expected = columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
   assert.deepEqual(everyType.columns, [{ name: "id", type: "CELL_TYPE_BIGINT" }, ...expected]);
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TX3] schema: two calls at once: serial, both tables are there", async () => {
-  const room = await new CoordinatorRoom().start(3);
-  const versions = await Promise.all([0, 1, 2].map((at) => room.connect(at).createTables([`CREATE TABLE t${at} (id bigint PRIMARY KEY)`])));
+  const fixture = await new CoordinatorFixture().start(3);
+  const versions = await Promise.all(
+    [0, 1, 2].map((at) => fixture.connect(at).createTables([`CREATE TABLE t${at} (id bigint PRIMARY KEY)`])),
+  );
   assert.deepEqual(
     versions.map((one) => Number(one["schemaVersion"])).sort((a, b) => a - b),
     [1, 2, 3],
   );
-  const { tables } = await room.connect(1).unary("GetSchema", { schemaVersion: 3n }, "SchemaService");
+  const { tables } = await fixture.connect(1).unary("GetSchema", { schemaVersion: 3n }, "SchemaService");
   assert.equal((tables as unknown as string[]).length, 3);
-  await room.stop();
+  await fixture.stop();
 });
 
 test("restart: a second life finds group map, schema and rows, and its epochs are above the first's", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = room.connect();
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
   await client.createTables();
-  await client.unary("Execute", { transactionId: room.id(), writes: [write("INSERT", albumKey(1), { photos: { intValue: 7 } })] });
-  const first = await client.unary("Start", { operation: { transactionId: room.id(), number: 1 }, key: albumKey(2) });
-  await room.stop();
-  const again = room.compose("c0", "again:1", []);
+  await client.unary("Execute", { transactionId: fixture.id(), writes: [write("INSERT", albumKey(1), { photos: { intValue: 7 } })] });
+  const first = await client.unary("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: albumKey(2) });
+  await fixture.stop();
+  const again = fixture.compose("c0", "again:1", []);
   const { address } = await again.start();
-  room.addresses[0] = address;
-  const second = await room.connect().unary("Start", { operation: { transactionId: room.id(), number: 1 }, key: albumKey(1) });
+  fixture.addresses[0] = address;
+  const second = await fixture.connect().unary("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: albumKey(1) });
   assert.equal(columnsOf(second["row"])["photos"], 7);
-  const other = await room.connect().unary("Start", { operation: { transactionId: room.id(), number: 1 }, key: albumKey(2) });
+  const other = await fixture.connect().unary("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: albumKey(2) });
   assert.ok((other["epoch"] as unknown as bigint) > (first["epoch"] as unknown as bigint));
   await again.stop();
 });
 
 test("[TX4] session: many transactions on one stream, operations of one sent without waiting", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = room.connect();
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
   await client.createTables();
   const commits = [1, 2, 3, 4].map(async (album) => {
-    const transactionId = room.id();
+    const transactionId = fixture.id();
     const answers = [
       client.call("Start", { operation: { transactionId, number: 1 }, key: albumKey(album) }),
       client.call("Write", {
@@ -185,15 +187,15 @@ test("[TX4] session: many transactions on one stream, operations of one sent wit
     return columnsOf((read!["rows"] as unknown as { row: unknown }[])[0]!.row)["title"];
   });
   assert.deepEqual(await Promise.all(commits), ["a1", "a2", "a3", "a4"]);
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TX3] session: the first use of a table is pipelined: nobody overtakes the Start that reads the schema", async () => {
-  const room = await new CoordinatorRoom().start(3);
-  await room.connect(0).createTables();
+  const fixture = await new CoordinatorFixture().start(3);
+  await fixture.connect(0).createTables();
   for (const at of [0, 1, 2]) {
-    const client = room.connect(at);
-    const transactionId = room.id();
+    const client = fixture.connect(at);
+    const transactionId = fixture.id();
     const results = await Promise.allSettled([
       client.call("Start", { operation: { transactionId, number: 1 }, key: albumKey(1) }),
       client.call("Write", { operation: { transactionId, number: 2 }, writes: [write("INSERT", albumKey(1))] }),
@@ -203,27 +205,27 @@ test("[TX3] session: the first use of a table is pipelined: nobody overtakes the
     const expected = codes[0] === "ok" ? ["ok", "ok", "ok"] : ["NOT_MASTER", "TRANSACTION_UNKNOWN", "TRANSACTION_UNKNOWN"];
     assert.deepEqual(codes, expected);
   }
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TX10] session: the stream breaks: its transaction is aborted after the grace and its locks are free", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = room.connect();
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
   await client.createTables();
   const { next } = await opened(client);
   client.session.close();
-  const other = room.connect();
-  const waiting = other.call("Start", { operation: { transactionId: room.id(), number: 1 }, key: albumKey(1) });
-  await room.clock.advance(1_040);
+  const other = fixture.connect();
+  const waiting = other.call("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: albumKey(1) });
+  await fixture.clock.advance(1_040);
   await waiting;
   await fails("TRANSACTION_ABORTED", other.unary("Commit", next()));
-  await room.stop();
+  await fixture.stop();
 });
 
 test("stop: asked again while it drains: the second waits for the first", async () => {
-  const room = await new CoordinatorRoom().start();
-  await room.connect().createTables();
-  const [service] = room.coordinators;
+  const fixture = await new CoordinatorFixture().start();
+  await fixture.connect().createTables();
+  const [service] = fixture.coordinators;
   const ended: string[] = [];
   const stops = ["first", "second"].map((name) => service!.stop().then(() => ended.push(name)));
   await Promise.all(stops);
@@ -231,11 +233,11 @@ test("stop: asked again while it drains: the second waits for the first", async 
 });
 
 test("[TX20] [TX22] queries: by key, range and index: RowStore is asked for keys and one partition only, a scan is refused", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = await withPhotos(room);
+  const fixture = await new CoordinatorFixture().start();
+  const client = await withPhotos(fixture);
   const { next } = await opened(client);
-  room.rows.ranges = [];
-  room.rows.reads = [];
+  fixture.rows.ranges = [];
+  fixture.rows.reads = [];
   const query = (text: string, ...binds: object[]): Promise<Answer> => client.call("Query", { ...next(), statement: { text, binds } });
   const byIndex = await query(
     "SELECT photo, status FROM photos WHERE album = ? AND modified > ? ORDER BY modified DESC",
@@ -245,28 +247,28 @@ test("[TX20] [TX22] queries: by key, range and index: RowStore is asked for keys
   assert.deepEqual(photosOf(byIndex), [0, 1, 2]);
   assert.deepEqual(columnsOf((byIndex["rows"] as unknown as unknown[])[0]), { status: "public" });
   assert.deepEqual(
-    room.rows.ranges.map(({ table, partition }) => [table, partition.length]),
+    fixture.rows.ranges.map(({ table, partition }) => [table, partition.length]),
     [["photos__by_modified", 1]],
   );
   const both = await query("SELECT * FROM photos WHERE album = 1 AND status = 'public' AND modified >= 98");
   assert.deepEqual(photosOf(both), [2, 0]);
-  assert.deepEqual([...new Set(room.rows.ranges.map(({ table }) => table))].sort(), ["photos__by_modified", "photos__by_status"]);
+  assert.deepEqual([...new Set(fixture.rows.ranges.map(({ table }) => table))].sort(), ["photos__by_modified", "photos__by_status"]);
   assert.deepEqual(photosOf(await query("SELECT * FROM photos WHERE album = 1 AND photo >= 3")), [3, 4]);
   assert.deepEqual(photosOf(await query("SELECT * FROM photos WHERE album = 1 AND photo = 2")), [2]);
-  assert.equal(room.rows.reads.length, 0, "by key: the row is in memory since it was written");
+  assert.equal(fixture.rows.reads.length, 0, "by key: the row is in memory since it was written");
   assert.ok(
-    room.rows.ranges.every(({ partition }) => partition.length === 1),
+    fixture.rows.ranges.every(({ partition }) => partition.length === 1),
     "every range is of one whole partition",
   );
-  const asked = room.rows.ranges.length;
+  const asked = fixture.rows.ranges.length;
   await fails("SCAN_REFUSED", query("SELECT * FROM photos WHERE status = 'public'"));
-  assert.equal(room.rows.ranges.length, asked);
-  await room.stop();
+  assert.equal(fixture.rows.ranges.length, asked);
+  await fixture.stop();
 });
 
 test("[TX28] queries: own changes are seen, page by page with a limit over all pages", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = await withPhotos(room);
+  const fixture = await new CoordinatorFixture().start();
+  const client = await withPhotos(fixture);
   const { next } = await opened(client);
   await client.call("Query", { ...next(), statement: { text: "INSERT INTO photos (album, photo, modified) VALUES (1, 9, 98)" } });
   await client.call("Query", { ...next(), statement: { text: "DELETE FROM photos WHERE album = 1 AND photo = 4" } });
@@ -283,16 +285,16 @@ test("[TX28] queries: own changes are seen, page by page with a limit over all p
   const rest = await client.call("Read", { ...next(), range, limit: 100, pageToken: page["nextPageToken"] });
   const photos = [...(page["rangeRows"] as unknown as unknown[]), ...(rest["rangeRows"] as unknown as unknown[])];
   assert.deepEqual(photosOf({ rows: photos } as unknown as Answer), [9, 3, 2, 1, 0]);
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TXD7] first reply dropped: Start, Write, Commit and Execute are repeated: done once, the same answers", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = room.connect();
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
   await client.createTables();
-  const transactionId = room.id();
+  const transactionId = fixture.id();
   const twice = async (method: string, request: object): Promise<Answer> => {
-    const [dropped, repeated] = [await client.call(method, request), await room.connect().unary(method, request)];
+    const [dropped, repeated] = [await client.call(method, request), await fixture.connect().unary(method, request)];
     assert.deepEqual(repeated, dropped, method);
     return repeated;
   };
@@ -301,29 +303,29 @@ test("[TXD7] first reply dropped: Start, Write, Commit and Execute are repeated:
   const commit = { operation: { transactionId, number: 3 }, writes: [write("UPDATE", albumKey(1), { title: { textValue: "x" } })] };
   const first = await client.call("Commit", commit);
   assert.deepEqual((await client.unary("Commit", commit))["token"], first["token"]);
-  await twice("Execute", { transactionId: room.id(), writes: [write("UPDATE", albumKey(2), { photos: { intValue: 1 } })] });
+  await twice("Execute", { transactionId: fixture.id(), writes: [write("UPDATE", albumKey(2), { photos: { intValue: 1 } })] });
   await twice("Rollback", { operation: { transactionId, number: 4 } });
   const resolved = await twice("ResolveOutcome", { transactionId, key: albumKey(1) });
   assert.deepEqual(resolved["committed"], first["token"]);
   await settle();
-  const versions = room.log.appends.filter((append) => append.group !== "system");
+  const versions = fixture.log.appends.filter((append) => append.group !== "system");
   assert.equal(versions.length, 2);
-  await room.stop();
+  await fixture.stop();
 });
 
 test("[TXD7] commit: repeated after a restart: the first outcome; one that never came: unknown here, then aborted for ever", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = room.connect();
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
   await client.createTables();
   const { next, id } = await opened(client);
   const commit = { ...next(), writes: [write("UPDATE", albumKey(1), { photos: { intValue: 1 } })] };
   const first = await client.call("Commit", commit);
   const open = await opened(client, 2);
   const late = { ...open.next(), writes: [write("INSERT", albumKey(2))] };
-  await room.stop();
-  const again = room.compose("c0", "again:1", []);
-  room.addresses[0] = (await again.start()).address;
-  const other = room.connect();
+  await fixture.stop();
+  const again = fixture.compose("c0", "again:1", []);
+  fixture.addresses[0] = (await again.start()).address;
+  const other = fixture.connect();
   assert.deepEqual((await other.call("Commit", commit))["token"], first["token"]);
   assert.deepEqual((await other.call("ResolveOutcome", { transactionId: id, key: albumKey(1) }))["committed"], first["token"]);
   const unknown = await fails("TRANSACTION_UNKNOWN", other.call("Commit", late));
@@ -335,9 +337,9 @@ test("[TXD7] commit: repeated after a restart: the first outcome; one that never
 });
 
 test("stop: while it starts: the start is given up, nothing goes on", async () => {
-  const room = new CoordinatorRoom();
+  const fixture = new CoordinatorFixture();
   const coordinators = [0, 1].map((at) => ({ name: `c${at}`, address: `c${at}:1`, datacenter: "d" }));
-  const waiting = room.compose("c1", "c1:1", coordinators);
+  const waiting = fixture.compose("c1", "c1:1", coordinators);
   const starting = waiting.start().then(
     () => "started",
     (error: { code: string }) => error.code,
@@ -349,16 +351,16 @@ test("stop: while it starts: the start is given up, nothing goes on", async () =
 });
 
 test("stop: open transactions hear DRAINING, commits in flight are answered, everything logged is applied", async () => {
-  const room = await new CoordinatorRoom().start();
-  const client = room.connect();
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
   await client.createTables();
   const { next } = await opened(client);
   const commits = [2, 3, 4].map((album) =>
-    client.call("Execute", { transactionId: room.id(), writes: [write("INSERT", albumKey(album))] }),
+    client.call("Execute", { transactionId: fixture.id(), writes: [write("INSERT", albumKey(album))] }),
   );
-  const waiting = client.call("Start", { operation: { transactionId: room.id(), number: 1 }, key: albumKey(1) });
+  const waiting = client.call("Start", { operation: { transactionId: fixture.id(), number: 1 }, key: albumKey(1) });
   await settle();
-  const stopped = room.stop();
+  const stopped = fixture.stop();
   await fails("DRAINING", waiting);
   await Promise.all(commits);
   await stopped;
@@ -367,5 +369,5 @@ test("stop: open transactions hear DRAINING, commits in flight are answered, eve
     (error: { code: string }) => error.code,
   );
   assert.ok(code === "DRAINING" || code === "CONNECTION_LOST", code);
-  assert.equal(room.coordinators[0]!.ready, false);
+  assert.equal(fixture.coordinators[0]!.ready, false);
 });

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { loadService } from "@concord/protos";
 import { bearer, SessionClient } from "@concord/rpc";
 import { partsOfGuid, TAKE_COUNT_MAX } from "@concord/snowflake";
-import { CoordinatorRoom, fails, START_MS } from "./test/coordinator-room.ts";
+import { CoordinatorFixture, fails, START_MS } from "./test/coordinator-fixture.ts";
 
 interface Generated {
   readonly ranges: readonly { readonly first: bigint; readonly count: number }[];
@@ -15,19 +15,19 @@ const SERVICE = loadService("concord.ids.v1.IdService");
 const FORMS = ["unary", "session"] as const;
 type Form = (typeof FORMS)[number];
 
-let room: CoordinatorRoom;
+let fixture: CoordinatorFixture;
 let sessions: SessionClient[];
 
 before(async () => {
-  room = await new CoordinatorRoom().start();
+  fixture = await new CoordinatorFixture().start();
   sessions = [undefined, "wrong"].map(
-    (token) => new SessionClient({ channel: channel(), method: SERVICE["Session"]!, clock: room.clock, metadata: bearer(token) }),
+    (token) => new SessionClient({ channel: channel(), method: SERVICE["Session"]!, clock: fixture.clock, metadata: bearer(token) }),
   );
 });
 
-after(() => room.stop());
+after(() => fixture.stop());
 
-const channel = () => room.transport.connect(room.addresses[0]!);
+const channel = () => fixture.transport.connect(fixture.addresses[0]!);
 
 function generate(form: Form, request: object, token?: string): Promise<Generated> {
   const options = { timeoutMs: 5_000 };
@@ -70,9 +70,9 @@ for (const form of FORMS) {
     ["the largest number", { count: 2 ** 32 - 1 }, "LIMIT_EXCEEDED"],
   ] as const) {
     test(`bad input: Generate (${form}): ${what}: ${code}, no id is used up`, async () => {
-      const appends = room.log.appends.length;
+      const appends = fixture.log.appends.length;
       await fails(code, generate(form, request));
-      assert.equal(room.log.appends.length, appends);
+      assert.equal(fixture.log.appends.length, appends);
     });
   }
 

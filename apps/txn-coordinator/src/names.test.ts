@@ -1,9 +1,9 @@
 // Names over gRPC fold as they do in CQL: a table made as Albums is Albums, ALBUMS and albums in every call.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { CoordinatorRoom, settle, type Answer, type Client } from "./test/coordinator-room.ts";
+import { CoordinatorFixture, settle, type Answer, type Client } from "./test/coordinator-fixture.ts";
 
-let room: CoordinatorRoom;
+let fixture: CoordinatorFixture;
 let client: Client;
 const key = (table: string): object => ({ table, partition: [{ bigintValue: 1n }], clustering: [] });
 const write = (kind: string, table: string, columns: Readonly<Record<string, object>>): object => ({
@@ -13,16 +13,16 @@ const write = (kind: string, table: string, columns: Readonly<Record<string, obj
 });
 
 before(async () => {
-  room = await new CoordinatorRoom().start();
-  client = room.connect();
+  fixture = await new CoordinatorFixture().start();
+  client = fixture.connect();
   await client.createTables(["CREATE TABLE Albums (Id bigint PRIMARY KEY, Public_Photos int)"]);
 });
-after(() => room.stop());
+after(() => fixture.stop());
 
 /** Start, Write, Read by key and by range, Lock, then Commit or Rollback: what was answered. */
 async function transaction(table: string, column: string, value: number): Promise<readonly unknown[]> {
   let number = 0;
-  const id = room.id();
+  const id = fixture.id();
   const next = (): object => ({ operation: { transactionId: id, number: (number += 1) } });
   const started = await client.call("Start", { ...next(), key: key(table) });
   await client.call("Write", { ...next(), writes: [write("UPDATE", table, { [column]: { intValue: value } })] });
@@ -40,7 +40,7 @@ async function transaction(table: string, column: string, value: number): Promis
 }
 
 test("names: every spelling of table and column: the same rows read, locked and written", async () => {
-  await client.unary("Execute", { transactionId: room.id(), writes: [write("INSERT", "ALBUMS", { PUBLIC_PHOTOS: { intValue: 0 } })] });
+  await client.unary("Execute", { transactionId: fixture.id(), writes: [write("INSERT", "ALBUMS", { PUBLIC_PHOTOS: { intValue: 0 } })] });
   await settle();
   const spellings = [
     ["albums", "public_photos"],
@@ -58,9 +58,9 @@ test("names: every spelling of table and column: the same rows read, locked and 
 });
 
 test("names: refused: the message names the folded table or column, nothing is logged or stored", async () => {
-  const [rows, appends] = [await room.rows.snapshot(), room.log.appends.length];
-  const operation = (): object => ({ operation: { transactionId: room.id(), number: 1 } });
-  const execute = (...writes: object[]): [string, object] => ["Execute", { transactionId: room.id(), writes }];
+  const [rows, appends] = [await fixture.rows.snapshot(), fixture.log.appends.length];
+  const operation = (): object => ({ operation: { transactionId: fixture.id(), number: 1 } });
+  const execute = (...writes: object[]): [string, object] => ["Execute", { transactionId: fixture.id(), writes }];
   const refusals: readonly (readonly [readonly [string, object], object])[] = [
     [
       ["Start", { ...operation(), key: key("Photos") }],
@@ -79,6 +79,6 @@ test("names: refused: the message names the folded table or column, nothing is l
   ];
   for (const [[method, request], expected] of refusals) await assert.rejects(client.unary(method, request), expected, method);
   await settle();
-  assert.equal(await room.rows.snapshot(), rows);
-  assert.equal(room.log.appends.length, appends);
+  assert.equal(await fixture.rows.snapshot(), rows);
+  assert.equal(fixture.log.appends.length, appends);
 });

@@ -213,8 +213,8 @@ test("damage: a piece under another's name: CORRUPT_DATA", async () => {
 
 test("limits: a key that makes the header longer than its limit: LIMIT_EXCEEDED", async () => {
   const data = dataOn(new MemoryDisk());
-  const room = HEADER_BYTES_MAX - 60;
-  await (await data.create(oidOf(1, 1), { ...DESCRIPTION, key: "k".repeat(room) })).abandon();
+  const fixture = HEADER_BYTES_MAX - 60;
+  await (await data.create(oidOf(1, 1), { ...DESCRIPTION, key: "k".repeat(fixture) })).abandon();
   await assert.rejects(data.create(oidOf(1, 2), { ...DESCRIPTION, key: "k".repeat(HEADER_BYTES_MAX) }), hasCode("LIMIT_EXCEEDED"));
 });
 

@@ -377,7 +377,7 @@ test("close: no file stays open; the store goes on in new files", async () => {
   assert.deepEqual(await packing(memory).list(1, 0, 10), [oidOf(1, 2), oidOf(1, 4)]);
 });
 
-test("limits: the buffer is full: the next bytes go to a file; what was sealed or abandoned makes room", async () => {
+test("limits: the buffer is full: the next bytes go to a file; what was sealed or abandoned makes fixture", async () => {
   const disk = new MemoryDisk();
   const data = packing(disk, { packBufferBytesMax: 1_000 });
   const [first, second] = [await data.create(oidOf(1, 1), DESCRIPTION), await data.create(oidOf(1, 2), DESCRIPTION)];

@@ -52,14 +52,14 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-interface Room extends Stores {
+interface Fixture extends Stores {
   readonly clock: ManualClock;
   readonly proxies: readonly MemoryProxy[];
   readonly channels: ProxyChannels;
 }
 
 /** Three proxies of one ring; the coordinator stands in d2. */
-async function room(): Promise<Room> {
+async function fixture(): Promise<Fixture> {
   const clock = new ManualClock();
   const transport = new MemoryTransport({ clock });
   const stores = { rows: new MemoryRowStore(), log: new MemoryGroupLog() };
@@ -70,33 +70,33 @@ async function room(): Promise<Room> {
 }
 
 const key = (id: number): RowKey => ({ table: "albums", partition: [{ kind: "bigint", value: BigInt(id) }], clustering: [] });
-const callsOf = ({ proxies }: Room): number[] => proxies.map((proxy) => proxy.calls.length);
+const callsOf = ({ proxies }: Fixture): number[] => proxies.map((proxy) => proxy.calls.length);
 const READ = { timeoutMs: 900 };
 
 describe("storage-proxy as RowStore", () => {
   rowStoreContract(
     (name, run) => (name.includes("applyIf") || name.includes("conditional") ? undefined : test(name, run)),
-    async () => new StorageProxyRows((await room()).channels),
+    async () => new StorageProxyRows((await fixture()).channels),
   );
 });
 
 describe("storage-proxy as GroupLog", () => {
   groupLogContract(test, async () => {
-    const { channels } = await room();
+    const { channels } = await fixture();
     const log = new StorageProxyGroupLog(channels);
     return { log, restart: () => Promise.resolve(new StorageProxyGroupLog(channels)) };
   });
 });
 
 test("proxies: the own datacenter's is asked, the others rest", async () => {
-  const here = await room();
+  const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   for (let at = 0; at < 3; at += 1) await rows.read([key(1)], READ);
   assert.deepEqual(callsOf(here), [0, 3, 0]);
 });
 
 test("proxies: own one starting, draining or gone: the identical call goes to the next, later calls stay there, home is looked after", async () => {
-  const here = await room();
+  const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   const home = here.proxies[1]!;
   home.before = () => Promise.reject(new ConcordError("STARTING", "not yet"));
@@ -116,7 +116,7 @@ test("proxies: own one starting, draining or gone: the identical call goes to th
 });
 
 test("proxies: one that hangs has its share of the time only", async () => {
-  const here = await room();
+  const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   here.proxies[1]!.before = () => new Promise(() => undefined);
   const reading = rows.read([key(1)], READ);
@@ -126,7 +126,7 @@ test("proxies: one that hangs has its share of the time only", async () => {
 });
 
 test("proxies: home still hangs when it is looked after: a copy of a call finds out, nobody waits for it", async () => {
-  const here = await room();
+  const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   here.proxies[1]!.before = () => new Promise(() => undefined);
   const first = rows.read([key(1)], READ);
@@ -141,7 +141,7 @@ test("proxies: home still hangs when it is looked after: a copy of a call finds 
 });
 
 test("proxies: none answers: the last one's error", async () => {
-  const here = await room();
+  const here = await fixture();
   const log = new StorageProxyGroupLog(here.channels);
   for (const proxy of here.proxies) proxy.before = () => Promise.reject(new ConcordError("DRAINING", "going"));
   await assert.rejects(log.status("g0", 900), { code: "DRAINING" });
@@ -149,7 +149,7 @@ test("proxies: none answers: the last one's error", async () => {
 });
 
 test("proxies: an error about the call itself: passed on at once", async () => {
-  const here = await room();
+  const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   here.proxies[1]!.before = () => Promise.reject(new ConcordError("WRITE_TIMEOUT", "one replica"));
   await assert.rejects(rows.apply([{ kind: "delete", key: key(1), timestampUs: 5n }], READ), { code: "WRITE_TIMEOUT", applied: "unknown" });

@@ -18,7 +18,7 @@ const clock: Clock = {
 };
 const OPTIONS = { timeoutMs: 900 };
 
-async function room(): Promise<{ readonly rows: MemoryRowStore; readonly remote: StorageProxyRows }> {
+async function fixture(): Promise<{ readonly rows: MemoryRowStore; readonly remote: StorageProxyRows }> {
   const transport = new MemoryTransport({ clock });
   const rows = new MemoryRowStore();
   const address = { name: "p1", address: "p1:1", datacenter: "d1" };
@@ -31,7 +31,7 @@ const text = (value: string): CellValue => ({ kind: "text", value });
 const key = (at: number): RowKey => ({ table: "photos", partition: [text("album")], clustering: [{ kind: "int", value: at }] });
 
 test("[TXD2] apply: a takeover's mutations are larger than one message: all of them arrive", async () => {
-  const { rows, remote } = await room();
+  const { rows, remote } = await fixture();
   const mutations = Array.from({ length: 6 }, (_, at): Mutation => {
     return { kind: "insert", key: key(at), columns: [{ column: "body", value: text("x".repeat(900_000)) }], timestampUs: 5n };
   });
@@ -44,7 +44,7 @@ test("[TXD2] apply: a takeover's mutations are larger than one message: all of t
 });
 
 test("[TX28] range: the proxy saw deleted rows only and says where it goes on: the rows behind them are found", async () => {
-  const { rows, remote } = await room();
+  const { rows, remote } = await fixture();
   await rows.apply([{ kind: "insert", key: key(7), columns: [], timestampUs: 5n }]);
   const readRange = rows.readRange.bind(rows);
   let pages = 0;

@@ -9,11 +9,11 @@ import { putRow } from "./commit-rows.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { headKey, shardOf, uploadKey } from "./row-keys.ts";
 import type { UploadRow } from "./rows.ts";
-import { bodyOf, get, manyBytes, NO_ATTRIBUTES, openPhotos, openRoom, put, referencesIn, rowsOf, type Room } from "./test/room.ts";
+import { bodyOf, get, manyBytes, NO_ATTRIBUTES, openPhotos, openFixture, put, referencesIn, rowsOf, type Fixture } from "./test/fixture.ts";
 
 const PHOTOS = { bucket: "photos", tenant: "t", region: "r" };
-const headersOf = (room: Room): string[] => rowsOf(room).flatMap((row) => (row.kind === "header" ? [row.state] : []));
-const stateOf = async (room: Room): Promise<string | undefined> => (await findBucket(room.context, "photos"))?.row.state;
+const headersOf = (fixture: Fixture): string[] => rowsOf(fixture).flatMap((row) => (row.kind === "header" ? [row.state] : []));
+const stateOf = async (fixture: Fixture): Promise<string | undefined> => (await findBucket(fixture.context, "photos"))?.row.state;
 
 function gate(): { readonly passed: Promise<void>; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -21,46 +21,46 @@ function gate(): { readonly passed: Promise<void>; open(): void } {
 }
 
 /** A gateway that dies at this point, the first time it gets there. */
-function dyingAt(point: string, beside?: Room, shards = 2): Room {
+function dyingAt(point: string, beside?: Fixture, shards = 2): Fixture {
   let alive = true;
   const killPoint = (name: string): void => {
     if (name !== point && alive) return;
     alive = false;
     throw new ConcordError("INTERNAL", `killed at ${point}`);
   };
-  return openRoom({ killPoint, shards, epoch: 7, ...(beside === undefined ? {} : { beside }) });
+  return openFixture({ killPoint, shards, epoch: 7, ...(beside === undefined ? {} : { beside }) });
 }
 
 test("buckets: made, seen, listed by tenant and name, tagged, removed", async () => {
-  const room = openRoom({ shards: 3 });
-  const createdMs = room.clock.nowMs();
-  await room.store.createBucket({ bucket: "photos", tenant: "t", region: "eu" });
-  await room.store.createBucket({ bucket: "abc", tenant: "t", region: "eu" });
-  await room.store.createBucket({ bucket: "other", tenant: "u", region: "eu" });
-  assert.deepEqual(await room.store.headBucket("photos"), { name: "photos", tenant: "t", region: "eu", createdMs });
+  const fixture = openFixture({ shards: 3 });
+  const createdMs = fixture.clock.nowMs();
+  await fixture.store.createBucket({ bucket: "photos", tenant: "t", region: "eu" });
+  await fixture.store.createBucket({ bucket: "abc", tenant: "t", region: "eu" });
+  await fixture.store.createBucket({ bucket: "other", tenant: "u", region: "eu" });
+  assert.deepEqual(await fixture.store.headBucket("photos"), { name: "photos", tenant: "t", region: "eu", createdMs });
   assert.deepEqual(
-    (await room.store.listBuckets("t")).map(({ name }) => name),
+    (await fixture.store.listBuckets("t")).map(({ name }) => name),
     ["abc", "photos"],
   );
-  await room.store.setBucketTags("photos", { a: "b" });
-  assert.deepEqual(await room.store.bucketTags("photos"), { a: "b" });
-  await room.store.deleteBucket("photos");
-  await assert.rejects(room.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
-  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_UNKNOWN" });
-  await assert.rejects(put(room, "a", "1"), { code: "BUCKET_UNKNOWN" });
-  await assert.rejects(get(room, "a"), { code: "BUCKET_UNKNOWN" });
-  assert.equal((await room.store.listBuckets("t")).length, 1);
+  await fixture.store.setBucketTags("photos", { a: "b" });
+  assert.deepEqual(await fixture.store.bucketTags("photos"), { a: "b" });
+  await fixture.store.deleteBucket("photos");
+  await assert.rejects(fixture.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(put(fixture, "a", "1"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(get(fixture, "a"), { code: "BUCKET_UNKNOWN" });
+  assert.equal((await fixture.store.listBuckets("t")).length, 1);
 });
 
 test("create bucket: again by its tenant fine, by another BUCKET_EXISTS; a name nobody can have MALFORMED_REQUEST", async () => {
-  const room = await openPhotos();
-  await room.store.createBucket(PHOTOS);
-  await assert.rejects(room.store.createBucket({ ...PHOTOS, tenant: "u" }), { code: "BUCKET_EXISTS" });
-  await assert.rejects(room.store.createBucket({ ...PHOTOS, bucket: "No" }), { code: "MALFORMED_REQUEST" });
+  const fixture = await openPhotos();
+  await fixture.store.createBucket(PHOTOS);
+  await assert.rejects(fixture.store.createBucket({ ...PHOTOS, tenant: "u" }), { code: "BUCKET_EXISTS" });
+  await assert.rejects(fixture.store.createBucket({ ...PHOTOS, bucket: "No" }), { code: "MALFORMED_REQUEST" });
 });
 
 test("[OGD17] delete bucket: an object or an open upload in any shard: BUCKET_NOT_EMPTY, and everything goes on", async () => {
-  const room = await openPhotos({ shards: 4 });
+  const fixture = await openPhotos({ shards: 4 });
   const upload = (state: UploadRow["state"]): UploadRow => ({
     kind: "upload",
     state,
@@ -68,41 +68,41 @@ test("[OGD17] delete bucket: an object or an open upload in any shard: BUCKET_NO
     attributes: NO_ATTRIBUTES,
     checksum: undefined,
   });
-  await put(room, "a", "1");
-  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
-  await put(room, "b", "2");
-  await room.store.deleteObject({ bucket: "photos", key: "a" });
-  await room.store.deleteObject({ bucket: "photos", key: "b" });
+  await put(fixture, "a", "1");
+  await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+  await put(fixture, "b", "2");
+  await fixture.store.deleteObject({ bucket: "photos", key: "a" });
+  await fixture.store.deleteObject({ bucket: "photos", key: "b" });
   const partition = `photos/${shardOf("c", 4)}`;
   const key = uploadKey("c", 5n);
   const write = (state: UploadRow["state"]): Promise<unknown> =>
-    room.metadata.commit({ partition, conditions: [], writes: [putRow(key, { commit: 1n, guid: 1n }, upload(state))] });
+    fixture.metadata.commit({ partition, conditions: [], writes: [putRow(key, { commit: 1n, guid: 1n }, upload(state))] });
   await write({ kind: "open" });
-  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+  await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
   await write({ kind: "completing", guid: 1n, sinceMs: 1, parts: [] });
-  await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
-  assert.deepEqual(headersOf(room), ["open", "open", "open", "open"]);
+  await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+  assert.deepEqual(headersOf(fixture), ["open", "open", "open", "open"]);
   await write({ kind: "done", guid: 1n, etag: "e", doneMs: 1, parts: [] });
-  await room.store.deleteBucket("photos");
+  await fixture.store.deleteBucket("photos");
 });
 
 test("[OGD17] delete bucket: a put that saw it open comes late: refused, its piece is garbage", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
   let raced = false;
-  room.metadata.before = async (operation, partition) => {
+  fixture.metadata.before = async (operation, partition) => {
     if (operation !== "commit" || partition !== "photos/0" || raced) return;
     raced = true;
     await other.store.deleteBucket("photos");
   };
-  await assert.rejects(put(room, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
-  assert.deepEqual(referencesIn(room), { live: [], garbage: room.journal.taken });
-  assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
+  await assert.rejects(put(fixture, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
+  assert.deepEqual(referencesIn(fixture), { live: [], garbage: fixture.journal.taken });
+  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
 });
 
 test("[OGD17] delete bucket: a put gives its piece up while the removed bucket is being forgotten: its row stays, so does its garbage", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
   const [reached, go] = [gate(), gate()];
   let forgetting: Promise<boolean> | undefined;
   const steps = [
@@ -118,81 +118,81 @@ test("[OGD17] delete bucket: a put gives its piece up while the removed bucket i
       await go.passed;
     },
   ];
-  room.metadata.before = async (operation, partition) => {
+  fixture.metadata.before = async (operation, partition) => {
     if (operation === "commit" && partition === "photos/0") await steps.shift()?.();
   };
-  await assert.rejects(put(room, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(put(fixture, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
   go.open();
   assert.equal(await forgetting, false);
-  assert.equal(await stateOf(room), "removed");
-  assert.deepEqual(referencesIn(room).garbage, room.journal.taken);
+  assert.equal(await stateOf(fixture), "removed");
+  assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
 });
 
 test("[OGD17] delete bucket: garbage outlives it, and tells collection where; forgotten only when nothing is left", async () => {
-  const room = await openPhotos({ shards: 2 });
-  await put(room, "a", manyBytes(20_000));
-  await room.store.deleteObject({ bucket: "photos", key: "a" });
-  await room.store.deleteBucket("photos");
-  const removed = (await findBucket(room.context, "photos"))!;
+  const fixture = await openPhotos({ shards: 2 });
+  await put(fixture, "a", manyBytes(20_000));
+  await fixture.store.deleteObject({ bucket: "photos", key: "a" });
+  await fixture.store.deleteBucket("photos");
+  const removed = (await findBucket(fixture.context, "photos"))!;
   assert.equal(removed.row.state, "removed");
-  assert.equal(await forgetBucket(room.context, removed), false);
-  const garbage = room.metadata.contents().filter((row) => row.key[0] === 0x30);
+  assert.equal(await forgetBucket(fixture.context, removed), false);
+  const garbage = fixture.metadata.contents().filter((row) => row.key[0] === 0x30);
   assert.equal(garbage.length, 1);
   const partition = `photos/${shardOf("a", 2)}`;
-  await room.metadata.commit({ partition, conditions: [], writes: [{ kind: "delete", key: garbage[0]!.key }] });
-  assert.equal(await forgetBucket(room.context, removed), true);
-  assert.deepEqual(rowsOf(room), []);
+  await fixture.metadata.commit({ partition, conditions: [], writes: [{ kind: "delete", key: garbage[0]!.key }] });
+  assert.equal(await forgetBucket(fixture.context, removed), true);
+  assert.deepEqual(rowsOf(fixture), []);
 });
 
 test("[OGD17] buckets: forgotten by what it was before it was made again: refused, the new one can be written to", async () => {
-  const room = await openPhotos({ shards: 2 });
-  await room.store.deleteBucket("photos");
-  const removed = (await findBucket(room.context, "photos"))!;
-  await room.store.createBucket(PHOTOS);
-  assert.equal(await forgetBucket(room.context, removed), false);
-  assert.deepEqual(headersOf(room), ["open", "open"]);
-  await put(room, "a", "1");
-  assert.equal(String(await get(room, "a")), "49");
+  const fixture = await openPhotos({ shards: 2 });
+  await fixture.store.deleteBucket("photos");
+  const removed = (await findBucket(fixture.context, "photos"))!;
+  await fixture.store.createBucket(PHOTOS);
+  assert.equal(await forgetBucket(fixture.context, removed), false);
+  assert.deepEqual(headersOf(fixture), ["open", "open"]);
+  await put(fixture, "a", "1");
+  assert.equal(String(await get(fixture, "a")), "49");
 });
 
 test("buckets: made again after its removal, by another tenant: empty, and the old shards stay known", async () => {
-  const room = await openPhotos({ shards: 2 });
-  const later = openRoom({ beside: room, shards: 5 });
-  await put(room, "a", manyBytes(20_000));
-  await room.store.deleteObject({ bucket: "photos", key: "a" });
-  await room.store.deleteBucket("photos");
+  const fixture = await openPhotos({ shards: 2 });
+  const later = openFixture({ beside: fixture, shards: 5 });
+  await put(fixture, "a", manyBytes(20_000));
+  await fixture.store.deleteObject({ bucket: "photos", key: "a" });
+  await fixture.store.deleteBucket("photos");
   await later.store.createBucket({ ...PHOTOS, tenant: "u" });
-  assert.equal((await findBucket(room.context, "photos"))?.row.shards, 2);
-  assert.equal((await room.store.headBucket("photos")).tenant, "u");
+  assert.equal((await findBucket(fixture.context, "photos"))?.row.shards, 2);
+  assert.equal((await fixture.store.headBucket("photos")).tenant, "u");
   assert.equal(await get(later, "a"), undefined);
-  await put(room, "b", "1");
+  await put(fixture, "b", "1");
   assert.deepEqual(await get(later, "b"), Uint8Array.of(49));
 });
 
 test("buckets: forgotten and made with other shards: a gateway that knew the old number finds its keys", async () => {
-  const room = await openPhotos({ shards: 2 });
-  const later = openRoom({ beside: room, shards: 7 });
-  await put(room, "warm", "1");
+  const fixture = await openPhotos({ shards: 2 });
+  const later = openFixture({ beside: fixture, shards: 7 });
+  await put(fixture, "warm", "1");
   await later.store.deleteObject({ bucket: "photos", key: "warm" });
   await later.store.deleteBucket("photos");
   assert.equal(await forgetBucket(later.context, (await findBucket(later.context, "photos"))!), true);
   await later.store.createBucket(PHOTOS);
   for (let at = 0; at < 20; at += 1) {
-    await put(room, `key-${at}`, `${at}`);
+    await put(fixture, `key-${at}`, `${at}`);
     assert.deepEqual(Buffer.from((await get(later, `key-${at}`))!).toString(), `${at}`);
   }
 });
 
 test("buckets: a gateway that remembers a removed one: BUCKET_UNKNOWN for reads and writes", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  await put(room, "a", "1");
-  await room.store.deleteObject({ bucket: "photos", key: "a" });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  await put(fixture, "a", "1");
+  await fixture.store.deleteObject({ bucket: "photos", key: "a" });
   await other.store.deleteBucket("photos");
-  await assert.rejects(get(room, "a"), { code: "BUCKET_UNKNOWN" });
-  await assert.rejects(put(room, "a", "1"), { code: "BUCKET_UNKNOWN" });
-  await assert.rejects(room.store.deleteObject({ bucket: "photos", key: "a" }), { code: "BUCKET_UNKNOWN" });
-  await assert.rejects(room.store.bucketUsage("photos"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(get(fixture, "a"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(put(fixture, "a", "1"), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(fixture.store.deleteObject({ bucket: "photos", key: "a" }), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(fixture.store.bucketUsage("photos"), { code: "BUCKET_UNKNOWN" });
 });
 
 for (const point of ["bucket:after-making", "bucket:after-headers"]) {
@@ -200,13 +200,13 @@ for (const point of ["bucket:after-making", "bucket:after-headers"]) {
     for (const next of ["create", "start"] as const) {
       const dying = dyingAt(point);
       await assert.rejects(dying.store.createBucket(PHOTOS), { code: "INTERNAL" });
-      const room = openRoom({ beside: dying });
-      await assert.rejects(room.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
-      await assert.rejects(put(room, "a", "1"), { code: "BUCKET_UNKNOWN" });
-      if (next === "create") await room.store.createBucket(PHOTOS);
-      else assert.equal(await settleBuckets(room.context), 1);
-      await put(room, "a", "1");
-      assert.equal(await settleBuckets(room.context), 0);
+      const fixture = openFixture({ beside: dying });
+      await assert.rejects(fixture.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
+      await assert.rejects(put(fixture, "a", "1"), { code: "BUCKET_UNKNOWN" });
+      if (next === "create") await fixture.store.createBucket(PHOTOS);
+      else assert.equal(await settleBuckets(fixture.context), 1);
+      await put(fixture, "a", "1");
+      assert.equal(await settleBuckets(fixture.context), 0);
     }
   });
 }
@@ -219,46 +219,47 @@ for (const point of ["bucket:after-removing", "bucket:after-close", "bucket:afte
         if (content === "full") await put(first, "a", "1");
         const dying = dyingAt(point, first);
         await assert.rejects(dying.store.deleteBucket("photos"), { code: "INTERNAL" });
-        const room = openRoom({ beside: first, epoch: 3 });
-        if (content === "full") assert.deepEqual(await get(room, "a"), Uint8Array.of(49));
-        if (next === "create") await room.store.createBucket(PHOTOS);
-        if (next === "start") assert.equal(await settleBuckets(room.context), 1);
-        if (next === "delete" && content === "empty") await room.store.deleteBucket("photos");
-        if (next === "delete" && content === "full") await assert.rejects(room.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
+        const fixture = openFixture({ beside: first, epoch: 3 });
+        if (content === "full") assert.deepEqual(await get(fixture, "a"), Uint8Array.of(49));
+        if (next === "create") await fixture.store.createBucket(PHOTOS);
+        if (next === "start") assert.equal(await settleBuckets(fixture.context), 1);
+        if (next === "delete" && content === "empty") await fixture.store.deleteBucket("photos");
+        if (next === "delete" && content === "full")
+          await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
         const open = content === "full" || next === "create";
-        assert.equal(await stateOf(room), open ? "open" : "removed");
-        assert.deepEqual(new Set(headersOf(room)), new Set([open ? "open" : "closed"]));
-        if (content === "full") await put(room, "a", "2");
+        assert.equal(await stateOf(fixture), open ? "open" : "removed");
+        assert.deepEqual(new Set(headersOf(fixture)), new Set([open ? "open" : "closed"]));
+        if (content === "full") await put(fixture, "a", "2");
       }
     });
   }
 }
 
 test("buckets: more than a page of them: all listed, by name; a start looks at all", async () => {
-  const room = openRoom();
+  const fixture = openFixture();
   const names = Array.from({ length: 230 }, (_, at) => `bucket-${String(at).padStart(3, "0")}`);
-  for (const bucket of names.toReversed()) await room.store.createBucket({ ...PHOTOS, bucket });
+  for (const bucket of names.toReversed()) await fixture.store.createBucket({ ...PHOTOS, bucket });
   assert.deepEqual(
-    (await room.store.listBuckets("t")).map(({ name }) => name),
+    (await fixture.store.listBuckets("t")).map(({ name }) => name),
     names,
   );
-  assert.equal(await settleBuckets(room.context), 0);
+  assert.equal(await settleBuckets(fixture.context), 0);
 });
 
 test("buckets: the store does not answer: OUTCOME_UNKNOWN, and the next attempt goes on", async () => {
   for (const answers of [0, 1, 2]) {
-    const room = openRoom();
+    const fixture = openFixture();
     let left = answers;
-    room.metadata.fate = () => ((left -= 1) >= 0 ? "answered" : "lost");
-    await assert.rejects(room.store.createBucket(PHOTOS), { code: "OUTCOME_UNKNOWN" });
-    room.metadata.fate = () => "answered";
-    await room.store.createBucket(PHOTOS);
+    fixture.metadata.fate = () => ((left -= 1) >= 0 ? "answered" : "lost");
+    await assert.rejects(fixture.store.createBucket(PHOTOS), { code: "OUTCOME_UNKNOWN" });
+    fixture.metadata.fate = () => "answered";
+    await fixture.store.createBucket(PHOTOS);
     left = answers;
-    room.metadata.fate = () => ((left -= 1) >= 0 ? "answered" : "lost");
-    await assert.rejects(room.store.deleteBucket("photos"), { code: "OUTCOME_UNKNOWN" });
-    room.metadata.fate = () => "answered";
-    await room.store.deleteBucket("photos");
-    assert.equal(await stateOf(room), "removed");
+    fixture.metadata.fate = () => ((left -= 1) >= 0 ? "answered" : "lost");
+    await assert.rejects(fixture.store.deleteBucket("photos"), { code: "OUTCOME_UNKNOWN" });
+    fixture.metadata.fate = () => "answered";
+    await fixture.store.deleteBucket("photos");
+    assert.equal(await stateOf(fixture), "removed");
   }
 });
 
@@ -276,27 +277,27 @@ test("buckets: a write while the bucket is being removed: WRITE_CONFLICT; a read
 
 for (const fate of ["applied", "lost", "late"] as const) {
   test(`buckets: every commit of a removal and a creation in doubt once, ${fate}: they succeed, or say that it is unknown`, async () => {
-    const room = await openPhotos({ shards: 2 });
+    const fixture = await openPhotos({ shards: 2 });
     for (const operation of ["delete", "create"] as const) {
       let odd = true;
-      room.metadata.fate = () => {
+      fixture.metadata.fate = () => {
         odd = !odd;
         return odd ? "answered" : fate;
       };
-      if (operation === "delete") await room.store.deleteBucket("photos");
-      else await room.store.createBucket(PHOTOS);
-      room.metadata.fate = () => "answered";
-      assert.equal(room.metadata.applyLate(), 0);
-      assert.equal(await stateOf(room), operation === "delete" ? "removed" : "open");
+      if (operation === "delete") await fixture.store.deleteBucket("photos");
+      else await fixture.store.createBucket(PHOTOS);
+      fixture.metadata.fate = () => "answered";
+      assert.equal(fixture.metadata.applyLate(), 0);
+      assert.equal(await stateOf(fixture), operation === "delete" ? "removed" : "open");
     }
-    await put(room, "a", "1");
+    await put(fixture, "a", "1");
   });
 }
 
 test("[OGD17] buckets: a creator that was overtaken wakes while the bucket is being removed: it opens nothing", async () => {
-  const slow = openRoom({ shards: 2 });
-  const other = openRoom({ beside: slow, epoch: 2 });
-  const writer = openRoom({ beside: slow, epoch: 3 });
+  const slow = openFixture({ shards: 2 });
+  const other = openFixture({ beside: slow, epoch: 2 });
+  const writer = openFixture({ beside: slow, epoch: 3 });
   const [paused, awake, written, removed] = [gate(), gate(), gate(), gate()];
   let stored = false;
   let systemCommits = -1;
@@ -344,11 +345,11 @@ test("[OGD17] buckets: removals, creations and puts of several gateways in any o
   await fc.assert(
     fc.asyncProperty(steps, fc.scheduler(), async (operations, scheduler) => {
       const first = await openPhotos({ shards: 2 });
-      const rooms = [first, openRoom({ beside: first, epoch: 2 }), openRoom({ beside: first, epoch: 3 })];
+      const fixtures = [first, openFixture({ beside: first, epoch: 2 }), openFixture({ beside: first, epoch: 3 })];
       first.metadata.before = () => scheduler.schedule(Promise.resolve());
       const stored = new Set<string>();
       const running = operations.map(async ([at, operation], index) => {
-        const { store, context } = rooms[at]!;
+        const { store, context } = fixtures[at]!;
         const key = `k${index}`;
         try {
           if (operation === "create") await store.createBucket(PHOTOS);

@@ -11,27 +11,27 @@ import {
   HurriedClock,
   manyBytes,
   openPhotos,
-  openRoom,
+  openFixture,
   put,
   referencesIn,
   rowsOf,
-  type Room,
-} from "./test/room.ts";
+  type Fixture,
+} from "./test/fixture.ts";
 
 const BIG = 20_000;
 const DOUBT = { code: "OUTCOME_UNKNOWN" };
 
 /** The next put's commit has this fate; `meanwhile` runs before its fence reads the rows. */
 async function putInDoubt(
-  room: Room,
+  fixture: Fixture,
   fate: "applied" | "lost" | "late",
   content: Uint8Array,
   meanwhile?: () => Promise<unknown>,
 ): Promise<string> {
-  room.metadata.nextFates(fate);
+  fixture.metadata.nextFates(fate);
   let waiting = meanwhile;
   let committed = false;
-  room.metadata.before = async (operation) => {
+  fixture.metadata.before = async (operation) => {
     const act = waiting;
     if (operation === "commit") committed = true;
     if (operation !== "read" || !committed || act === undefined) return;
@@ -39,13 +39,14 @@ async function putInDoubt(
     await act();
   };
   try {
-    return await put(room, "a", content);
+    return await put(fixture, "a", content);
   } finally {
-    room.metadata.before = () => undefined;
+    fixture.metadata.before = () => undefined;
   }
 }
 
-const versionOfHeader = (room: Room): bigint => room.metadata.contents("photos/0").find(({ key }) => key[0] === 0x01)!.version.commit;
+const versionOfHeader = (fixture: Fixture): bigint =>
+  fixture.metadata.contents("photos/0").find(({ key }) => key[0] === 0x01)!.version.commit;
 
 test("versions: grow by one or to the clock, whichever is more; a raise keeps the writer", () => {
   const clock = new HurriedClock(1000);
@@ -57,172 +58,172 @@ test("versions: grow by one or to the clock, whichever is more; a raise keeps th
 });
 
 test("[OGD2] doubt: the commit was applied: committed, nothing is fenced", async () => {
-  const room = await openPhotos();
-  const header = versionOfHeader(room);
-  await putInDoubt(room, "applied", manyBytes(BIG));
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG));
-  assert.equal(versionOfHeader(room), header);
-  assert.deepEqual([...room.journal.settled.values()], ["referenced"]);
-  assert.deepEqual(faultsOf(room), []);
+  const fixture = await openPhotos();
+  const header = versionOfHeader(fixture);
+  await putInDoubt(fixture, "applied", manyBytes(BIG));
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
+  assert.equal(versionOfHeader(fixture), header);
+  assert.deepEqual([...fixture.journal.settled.values()], ["referenced"]);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD1] doubt: applied, then its tags were set: committed, by what the row names", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  await putInDoubt(room, "applied", manyBytes(BIG), () => other.store.setObjectTags("photos", "a", { t: "1" }));
-  assert.deepEqual([...room.journal.settled.values()], ["referenced"]);
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG));
-  assert.deepEqual(faultsOf(room), []);
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  await putInDoubt(fixture, "applied", manyBytes(BIG), () => other.store.setObjectTags("photos", "a", { t: "1" }));
+  assert.deepEqual([...fixture.journal.settled.values()], ["referenced"]);
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: never applied, over an object: the old one stays, ours is garbage, certainly not stored", async () => {
-  const room = await openPhotos();
-  await put(room, "a", manyBytes(BIG, 1));
-  await assert.rejects(putInDoubt(room, "late", manyBytes(BIG, 2)), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
-  assert.equal(room.metadata.applyLate(), 0);
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG, 1));
-  assert.deepEqual(referencesIn(room).garbage, [room.journal.taken[1]]);
-  assert.deepEqual([...room.journal.settled.values()], ["referenced", "garbage"]);
-  assert.deepEqual(faultsOf(room), []);
+  const fixture = await openPhotos();
+  await put(fixture, "a", manyBytes(BIG, 1));
+  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG, 2)), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
+  assert.equal(fixture.metadata.applyLate(), 0);
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 1));
+  assert.deepEqual(referencesIn(fixture).garbage, [fixture.journal.taken[1]]);
+  assert.deepEqual([...fixture.journal.settled.values()], ["referenced", "garbage"]);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: never applied, no object: it never will be, not even after another object came and went", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  await assert.rejects(putInDoubt(room, "late", manyBytes(BIG, 1)), DOUBT);
-  assert.equal(await get(room, "a"), undefined);
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG, 1)), DOUBT);
+  assert.equal(await get(fixture, "a"), undefined);
   await put(other, "a", manyBytes(BIG, 2));
   await other.store.deleteObject({ bucket: "photos", key: "a" });
-  assert.equal(room.metadata.applyLate(), 0);
-  assert.equal(await get(room, "a"), undefined);
-  assert.deepEqual(faultsOf(room), []);
+  assert.equal(fixture.metadata.applyLate(), 0);
+  assert.equal(await get(fixture, "a"), undefined);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: nothing is there after a fence: neither listed nor in the way of If-None-Match", async () => {
-  const room = await openPhotos();
-  await assert.rejects(putInDoubt(room, "lost", manyBytes(BIG, 1)), DOUBT);
-  const listing = await room.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
+  const fixture = await openPhotos();
+  await assert.rejects(putInDoubt(fixture, "lost", manyBytes(BIG, 1)), DOUBT);
+  const listing = await fixture.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
   assert.deepEqual(listing.objects, []);
   assert.deepEqual(
-    rowsOf(room).filter((row) => row.kind === "object"),
+    rowsOf(fixture).filter((row) => row.kind === "object"),
     [],
   );
 });
 
 test("[OGD2] doubt: another's object is there: ours is garbage, and stays out when that one is gone", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
   await assert.rejects(
-    putInDoubt(room, "late", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
+    putInDoubt(fixture, "late", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
     DOUBT,
   );
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG, 2));
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
   await other.store.deleteObject({ bucket: "photos", key: "a" });
-  assert.equal(room.metadata.applyLate(), 0);
-  assert.equal(await get(room, "a"), undefined);
-  assert.deepEqual(faultsOf(room), []);
+  assert.equal(fixture.metadata.applyLate(), 0);
+  assert.equal(await get(fixture, "a"), undefined);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: applied and overwritten at once: unknown, our piece is garbage", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
   await assert.rejects(
-    putInDoubt(room, "applied", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
+    putInDoubt(fixture, "applied", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
     DOUBT,
   );
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG, 2));
-  assert.deepEqual(new Set(referencesIn(room).garbage), new Set(room.journal.taken));
-  assert.deepEqual(faultsOf(room), []);
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
+  assert.deepEqual(new Set(referencesIn(fixture).garbage), new Set(fixture.journal.taken));
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: it arrives between the fence's read and its commit: the fence fails, it is committed", async () => {
-  const room = await openPhotos();
-  room.metadata.nextFates("late");
+  const fixture = await openPhotos();
+  fixture.metadata.nextFates("late");
   let commits = 0;
-  room.metadata.before = (operation) => {
-    if (operation === "commit" && (commits += 1) === 2) assert.equal(room.metadata.applyLate(), 1);
+  fixture.metadata.before = (operation) => {
+    if (operation === "commit" && (commits += 1) === 2) assert.equal(fixture.metadata.applyLate(), 1);
   };
-  await put(room, "a", manyBytes(BIG));
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG));
-  assert.deepEqual([...room.journal.settled.values()], ["referenced"]);
-  assert.deepEqual(faultsOf(room), []);
+  await put(fixture, "a", manyBytes(BIG));
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
+  assert.deepEqual([...fixture.journal.settled.values()], ["referenced"]);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: somebody's fence has passed it: only garbage is written, the header stays", async () => {
-  const room = await openPhotos();
+  const fixture = await openPhotos();
   let raised = 0n;
   const raise = async (): Promise<void> => {
-    const view = await viewShard(room.context, "write", "photos", "a", []);
-    room.metadata.fate = () => "answered";
-    await room.metadata.commit({ partition: "photos/0", conditions: [], writes: [raiseHeader(room.context, view.header)] });
-    raised = versionOfHeader(room);
+    const view = await viewShard(fixture.context, "write", "photos", "a", []);
+    fixture.metadata.fate = () => "answered";
+    await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [raiseHeader(fixture.context, view.header)] });
+    raised = versionOfHeader(fixture);
   };
-  await assert.rejects(putInDoubt(room, "late", manyBytes(BIG), raise), DOUBT);
-  assert.equal(versionOfHeader(room), raised);
-  assert.equal(room.metadata.applyLate(), 0);
-  assert.deepEqual(faultsOf(room), []);
+  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG), raise), DOUBT);
+  assert.equal(versionOfHeader(fixture), raised);
+  assert.equal(fixture.metadata.applyLate(), 0);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: the fence itself is in doubt: repeated until it is decided", async () => {
   for (const fate of ["applied", "lost", "late"] as const) {
-    const room = await openPhotos();
-    room.metadata.nextFates("late", fate, fate);
-    await assert.rejects(put(room, "a", manyBytes(BIG)), DOUBT);
-    assert.equal(room.metadata.applyLate(), 0);
-    assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
-    assert.deepEqual(faultsOf(room), []);
+    const fixture = await openPhotos();
+    fixture.metadata.nextFates("late", fate, fate);
+    await assert.rejects(put(fixture, "a", manyBytes(BIG)), DOUBT);
+    assert.equal(fixture.metadata.applyLate(), 0);
+    assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+    assert.deepEqual(faultsOf(fixture), []);
   }
 });
 
 test("[OGD2] doubt: the store is away longer than the request waits: unknown, no piece is touched, the resolver decides later", async () => {
   for (const fate of ["applied", "late"] as const) {
-    const room = await openPhotos();
-    room.metadata.nextFates(fate);
+    const fixture = await openPhotos();
+    fixture.metadata.nextFates(fate);
     let committed = false;
-    room.metadata.before = (operation) => {
+    fixture.metadata.before = (operation) => {
       if (committed) throw new ConcordError("REPLICAS_UNAVAILABLE", "away");
       if (operation === "commit") committed = true;
     };
-    await assert.rejects(put(room, "a", manyBytes(BIG)), DOUBT);
-    assert.equal(room.data.contents().length, 1);
-    assert.equal(room.journal.settled.size, 0);
-    const [held] = room.unresolved;
-    assert.deepEqual([held?.bucket, held?.key, held?.oids], ["photos", "a", room.journal.taken]);
+    await assert.rejects(put(fixture, "a", manyBytes(BIG)), DOUBT);
+    assert.equal(fixture.data.contents().length, 1);
+    assert.equal(fixture.journal.settled.size, 0);
+    const [held] = fixture.unresolved;
+    assert.deepEqual([held?.bucket, held?.key, held?.oids], ["photos", "a", fixture.journal.taken]);
     await assert.rejects(held!.attempt());
-    room.metadata.before = () => undefined;
+    fixture.metadata.before = () => undefined;
     assert.equal(await held!.attempt(), true);
-    assert.equal(room.metadata.applyLate(), 0);
-    assert.deepEqual([...room.journal.settled.values()], [fate === "applied" ? "referenced" : "garbage"]);
-    assert.deepEqual(faultsOf(room), []);
+    assert.equal(fixture.metadata.applyLate(), 0);
+    assert.deepEqual([...fixture.journal.settled.values()], [fate === "applied" ? "referenced" : "garbage"]);
+    assert.deepEqual(faultsOf(fixture), []);
   }
 });
 
 test("[OGD2] doubt: a small object: the same, without pieces; over an object that is still there it is committed again", async () => {
-  const room = await openPhotos();
-  await assert.rejects(putInDoubt(room, "late", bytesOf("0")), DOUBT);
-  assert.equal(room.metadata.applyLate(), 0);
-  assert.equal(await get(room, "a"), undefined);
-  await putInDoubt(room, "applied", bytesOf("1"));
-  assert.deepEqual(await get(room, "a"), bytesOf("1"));
-  await putInDoubt(room, "late", bytesOf("2"));
-  assert.equal(room.metadata.applyLate(), 0);
-  assert.deepEqual(await get(room, "a"), bytesOf("2"));
-  assert.deepEqual(await room.store.bucketUsage("photos"), { objects: 1n, bytes: 1n });
+  const fixture = await openPhotos();
+  await assert.rejects(putInDoubt(fixture, "late", bytesOf("0")), DOUBT);
+  assert.equal(fixture.metadata.applyLate(), 0);
+  assert.equal(await get(fixture, "a"), undefined);
+  await putInDoubt(fixture, "applied", bytesOf("1"));
+  assert.deepEqual(await get(fixture, "a"), bytesOf("1"));
+  await putInDoubt(fixture, "late", bytesOf("2"));
+  assert.equal(fixture.metadata.applyLate(), 0);
+  assert.deepEqual(await get(fixture, "a"), bytesOf("2"));
+  assert.deepEqual(await fixture.store.bucketUsage("photos"), { objects: 1n, bytes: 1n });
 });
 
 test("[OGD2] doubt: after a fence others commit again without writing their data again", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
   let creates = 0;
-  room.data.before = (operation) => {
+  fixture.data.before = (operation) => {
     if (operation === "create") creates += 1;
   };
   let fenced = false;
   other.metadata.before = async (operation) => {
     if (operation !== "commit" || fenced) return;
     fenced = true;
-    const view = await viewShard(room.context, "write", "photos", "a", []);
-    await room.metadata.commit({ partition: "photos/0", conditions: [], writes: [raiseHeader(room.context, view.header)] });
+    const view = await viewShard(fixture.context, "write", "photos", "a", []);
+    await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [raiseHeader(fixture.context, view.header)] });
   };
   await put(other, "b", manyBytes(BIG));
   assert.equal(creates, 1);
@@ -230,48 +231,48 @@ test("[OGD2] doubt: after a fence others commit again without writing their data
 });
 
 test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is raised so that the bucket is not forgotten", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
   let closed = 0n;
   await assert.rejects(
-    putInDoubt(room, "late", manyBytes(BIG), async () => {
+    putInDoubt(fixture, "late", manyBytes(BIG), async () => {
       await other.store.deleteBucket("photos");
-      closed = versionOfHeader(room);
+      closed = versionOfHeader(fixture);
     }),
     DOUBT,
   );
-  assert.ok(versionOfHeader(room) > closed);
-  assert.deepEqual(referencesIn(room).garbage, room.journal.taken);
-  assert.equal(room.metadata.applyLate(), 0);
+  assert.ok(versionOfHeader(fixture) > closed);
+  assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
+  assert.equal(fixture.metadata.applyLate(), 0);
 });
 
 test("[OGD17] doubt: the bucket is forgotten: the piece is removed, no garbage row is left where nobody looks", async () => {
-  const room = await openPhotos();
+  const fixture = await openPhotos();
   const drop = async (): Promise<void> => {
-    await room.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: headerKey() }] });
+    await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: headerKey() }] });
   };
-  await assert.rejects(putInDoubt(room, "late", manyBytes(BIG), drop), DOUBT);
-  assert.deepEqual(room.data.contents(), []);
-  assert.deepEqual([...room.journal.settled.values()], ["absent"]);
-  assert.deepEqual(room.metadata.contents("photos/0"), []);
+  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG), drop), DOUBT);
+  assert.deepEqual(fixture.data.contents(), []);
+  assert.deepEqual([...fixture.journal.settled.values()], ["absent"]);
+  assert.deepEqual(fixture.metadata.contents("photos/0"), []);
 });
 
 test("repeatable commits: unknown until decided, or until time is up", async () => {
-  const room = await openPhotos();
-  await put(room, "a", "1");
-  const row = room.metadata.contents("photos/0").find(({ key }) => key[0] === 0x10)!;
+  const fixture = await openPhotos();
+  await put(fixture, "a", "1");
+  const row = fixture.metadata.contents("photos/0").find(({ key }) => key[0] === 0x10)!;
   const commit = {
     partition: "photos/0",
     conditions: [{ key: row.key, version: row.version }],
     writes: [{ kind: "delete", key: row.key }],
   } as const;
-  room.metadata.fate = () => "lost";
-  const before = room.clock.monotonicMs();
-  assert.equal((await commitRepeatable(room.context, commit)).kind, "unknown");
-  assert.ok(room.clock.monotonicMs() - before <= room.context.limits.doubtWaitMs);
-  room.metadata.nextFates("lost", "late");
-  assert.equal((await commitRepeatable(room.context, commit)).kind, "committed");
-  assert.deepEqual(await commitRepeatable(room.context, commit), { kind: "conflict", rows: [undefined], doubted: false });
-  room.metadata.nextFates("lost");
-  assert.deepEqual(await commitRepeatable(room.context, commit), { kind: "conflict", rows: [undefined], doubted: true });
+  fixture.metadata.fate = () => "lost";
+  const before = fixture.clock.monotonicMs();
+  assert.equal((await commitRepeatable(fixture.context, commit)).kind, "unknown");
+  assert.ok(fixture.clock.monotonicMs() - before <= fixture.context.limits.doubtWaitMs);
+  fixture.metadata.nextFates("lost", "late");
+  assert.equal((await commitRepeatable(fixture.context, commit)).kind, "committed");
+  assert.deepEqual(await commitRepeatable(fixture.context, commit), { kind: "conflict", rows: [undefined], doubted: false });
+  fixture.metadata.nextFates("lost");
+  assert.deepEqual(await commitRepeatable(fixture.context, commit), { kind: "conflict", rows: [undefined], doubted: true });
 });

@@ -2,7 +2,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Listing } from "./api.ts";
-import { openPhotos, put, type Room } from "./test/room.ts";
+import { openPhotos, put, type Fixture } from "./test/fixture.ts";
 
 interface Asked {
   readonly prefix?: string;
@@ -11,8 +11,8 @@ interface Asked {
   readonly limit?: number;
 }
 
-const list = (room: Room, { prefix = "", delimiter, after, limit = 1000 }: Asked): Promise<Listing> =>
-  room.store.listObjects({ bucket: "photos", prefix, delimiter, after, limit });
+const list = (fixture: Fixture, { prefix = "", delimiter, after, limit = 1000 }: Asked): Promise<Listing> =>
+  fixture.store.listObjects({ bucket: "photos", prefix, delimiter, after, limit });
 
 const keysOf = (listing: Listing): string[] => listing.objects.map(({ key }) => key);
 
@@ -56,13 +56,13 @@ for (const shards of [1, 3]) {
         question,
         fc.integer({ min: 1, max: 9 }),
         async (keys, asked, listPageRows) => {
-          const room = await openPhotos({ shards, limits: { listPageRows } });
-          await Promise.all(keys.map((key) => put(room, key, key)));
-          assert.deepEqual(shown(await list(room, asked)), listingOf(keys, asked));
+          const fixture = await openPhotos({ shards, limits: { listPageRows } });
+          await Promise.all(keys.map((key) => put(fixture, key, key)));
+          assert.deepEqual(shown(await list(fixture, asked)), listingOf(keys, asked));
           const seen: string[] = [];
           const limit = Math.max(1, asked.limit);
           for (let after = asked.after; ;) {
-            const page = await list(room, { ...asked, after, limit });
+            const page = await list(fixture, { ...asked, after, limit });
             seen.push(...keysOf(page), ...page.commonPrefixes);
             if (page.next === undefined) break;
             after = page.next;
@@ -77,71 +77,71 @@ for (const shards of [1, 3]) {
 }
 
 test("list: what an entry tells", async () => {
-  const room = await openPhotos();
-  const etag = await put(room, "a", "123", { checksum: { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" } });
-  const listing = await list(room, {});
+  const fixture = await openPhotos();
+  const etag = await put(fixture, "a", "123", { checksum: { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" } });
+  const listing = await list(fixture, {});
   const checksum = { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" };
-  assert.deepEqual(listing.objects, [{ key: "a", sizeBytes: 3, etag, modifiedMs: room.clock.nowMs(), checksum }]);
+  assert.deepEqual(listing.objects, [{ key: "a", sizeBytes: 3, etag, modifiedMs: fixture.clock.nowMs(), checksum }]);
 });
 
 test("list: a and a/b side by side, keys of 1024 bytes: as any others", async () => {
-  const room = await openPhotos();
+  const fixture = await openPhotos();
   const long = "ä".repeat(512);
-  for (const key of ["a", "a/b", "a/b/c", long]) await put(room, key, key);
-  assert.deepEqual(shown(await list(room, { delimiter: "/" })), { objects: ["a", long], commonPrefixes: ["a/"], next: undefined });
-  assert.deepEqual(keysOf(await list(room, { prefix: "a/" })), ["a/b", "a/b/c"]);
-  assert.deepEqual(keysOf(await list(room, { after: "a/b/c" })), [long]);
+  for (const key of ["a", "a/b", "a/b/c", long]) await put(fixture, key, key);
+  assert.deepEqual(shown(await list(fixture, { delimiter: "/" })), { objects: ["a", long], commonPrefixes: ["a/"], next: undefined });
+  assert.deepEqual(keysOf(await list(fixture, { prefix: "a/" })), ["a/b", "a/b/c"]);
+  assert.deepEqual(keysOf(await list(fixture, { after: "a/b/c" })), [long]);
 });
 
 test("list: common prefixes with thousands of keys below: jumped over, one small read each", async () => {
-  const room = await openPhotos({ limits: { listPageRows: 100 } });
+  const fixture = await openPhotos({ limits: { listPageRows: 100 } });
   const puts: Promise<unknown>[] = [];
-  for (const folder of ["a/", "b/", "c/"]) for (let at = 0; at < 1000; at += 1) puts.push(put(room, `${folder}${at}`, ""));
+  for (const folder of ["a/", "b/", "c/"]) for (let at = 0; at < 1000; at += 1) puts.push(put(fixture, `${folder}${at}`, ""));
   await Promise.all(puts);
   const pages: number[] = [];
-  const range = room.metadata.range.bind(room.metadata);
-  room.metadata.range = async (partition, wanted) => {
+  const range = fixture.metadata.range.bind(fixture.metadata);
+  fixture.metadata.range = async (partition, wanted) => {
     const rows = await range(partition, wanted);
     pages.push(rows.length);
     return rows;
   };
-  const listing = await list(room, { delimiter: "/" });
+  const listing = await list(fixture, { delimiter: "/" });
   assert.deepEqual(listing.commonPrefixes, ["a/", "b/", "c/"]);
   assert.deepEqual(pages, [8, 8, 8, 0]);
 });
 
 test("list: a long listing: pages grow, each row is read once", async () => {
-  const room = await openPhotos({ limits: { listPageRows: 200 } });
-  await Promise.all(Array.from({ length: 1000 }, (_, at) => put(room, `key-${at}`, "")));
+  const fixture = await openPhotos({ limits: { listPageRows: 200 } });
+  await Promise.all(Array.from({ length: 1000 }, (_, at) => put(fixture, `key-${at}`, "")));
   let ranges = 0;
-  room.metadata.before = (operation) => {
+  fixture.metadata.before = (operation) => {
     if (operation === "range") ranges += 1;
   };
-  assert.equal((await list(room, {})).objects.length, 1000);
+  assert.equal((await list(fixture, {})).objects.length, 1000);
   assert.ok(ranges <= 9, `${ranges} ranges for 1000 rows`);
 });
 
 test("list: uploads, parts, garbage and a fence: not objects", async () => {
-  const room = await openPhotos();
-  await put(room, "a", new Uint8Array(20_000));
-  await put(room, "a", new Uint8Array(20_000));
-  room.metadata.nextFates("lost");
-  await assert.rejects(put(room, "b", "1"), { code: "OUTCOME_UNKNOWN" });
-  assert.deepEqual(keysOf(await list(room, {})), ["a"]);
+  const fixture = await openPhotos();
+  await put(fixture, "a", new Uint8Array(20_000));
+  await put(fixture, "a", new Uint8Array(20_000));
+  fixture.metadata.nextFates("lost");
+  await assert.rejects(put(fixture, "b", "1"), { code: "OUTCOME_UNKNOWN" });
+  assert.deepEqual(keysOf(await list(fixture, {})), ["a"]);
 });
 
 test("list: limits and texts: at the limit fine, above LIMIT_EXCEEDED; no bucket BUCKET_UNKNOWN", async () => {
-  const room = await openPhotos();
-  await list(room, { limit: 1000 });
-  await assert.rejects(list(room, { limit: 1001 }), { code: "LIMIT_EXCEEDED" });
-  await assert.rejects(list(room, { limit: -1 }), { code: "LIMIT_EXCEEDED" });
-  await assert.rejects(list(room, { prefix: "\ud800" }), { code: "MALFORMED_REQUEST" });
+  const fixture = await openPhotos();
+  await list(fixture, { limit: 1000 });
+  await assert.rejects(list(fixture, { limit: 1001 }), { code: "LIMIT_EXCEEDED" });
+  await assert.rejects(list(fixture, { limit: -1 }), { code: "LIMIT_EXCEEDED" });
+  await assert.rejects(list(fixture, { prefix: "\ud800" }), { code: "MALFORMED_REQUEST" });
   const elsewhere = { bucket: "nothing", prefix: "", delimiter: undefined, after: undefined, limit: 1 };
-  await assert.rejects(room.store.listObjects(elsewhere), { code: "BUCKET_UNKNOWN" });
+  await assert.rejects(fixture.store.listObjects(elsewhere), { code: "BUCKET_UNKNOWN" });
 });
 
 test("list: nothing asked for: nothing, and no more", async () => {
-  const room = await openPhotos();
-  await put(room, "a", "1");
-  assert.deepEqual(await list(room, { limit: 0 }), { objects: [], commonPrefixes: [], next: undefined });
+  const fixture = await openPhotos();
+  await put(fixture, "a", "1");
+  assert.deepEqual(await list(fixture, { limit: 0 }), { objects: [], commonPrefixes: [], next: undefined });
 });

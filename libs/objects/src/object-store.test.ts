@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { BucketCache } from "./bucket-cache.ts";
 import { OBJECT_LIMITS, SHARDS_MAX } from "./limits.ts";
 import type { BucketRow } from "./rows.ts";
-import { bytesOf, get, openPhotos, openRoom, put } from "./test/room.ts";
+import { bytesOf, get, openPhotos, openFixture, put } from "./test/fixture.ts";
 
 const bucket = (name: string): BucketRow => ({
   kind: "bucket",
@@ -17,14 +17,14 @@ const bucket = (name: string): BucketRow => ({
 });
 
 test("[OGD10] limits: garbage waits as long as the longest request, or the store does not open", () => {
-  openRoom({ limits: { garbageGraceMs: 1000, longestRequestMs: 1000 } });
-  assert.throws(() => openRoom({ limits: { garbageGraceMs: 999, longestRequestMs: 1000 } }), { code: "INTERNAL" });
+  openFixture({ limits: { garbageGraceMs: 1000, longestRequestMs: 1000 } });
+  assert.throws(() => openFixture({ limits: { garbageGraceMs: 999, longestRequestMs: 1000 } }), { code: "INTERNAL" });
   assert.ok(OBJECT_LIMITS.garbageGraceMs >= OBJECT_LIMITS.longestRequestMs);
 });
 
 test("limits: shards: at the limits fine, outside them the store does not open", () => {
-  for (const shards of [1, SHARDS_MAX]) openRoom({ shards });
-  for (const shards of [0, SHARDS_MAX + 1]) assert.throws(() => openRoom({ shards }), { code: "INTERNAL" });
+  for (const shards of [1, SHARDS_MAX]) openFixture({ shards });
+  for (const shards of [0, SHARDS_MAX + 1]) assert.throws(() => openFixture({ shards }), { code: "INTERNAL" });
 });
 
 test("bucket cache: full: the oldest goes; a row seen again is young", () => {
@@ -39,25 +39,25 @@ test("bucket cache: full: the oldest goes; a row seen again is young", () => {
 });
 
 test("bucket cache: smaller than the buckets in use: everything works on", async () => {
-  const room = await openPhotos({ limits: { bucketsCachedMax: 1 }, shards: 3 });
-  await room.store.createBucket({ bucket: "other", tenant: "t", region: "r" });
+  const fixture = await openPhotos({ limits: { bucketsCachedMax: 1 }, shards: 3 });
+  await fixture.store.createBucket({ bucket: "other", tenant: "t", region: "r" });
   for (let round = 0; round < 3; round += 1) {
-    await put(room, "a", `${round}`);
-    await room.store.headBucket("other");
-    assert.deepEqual(await get(room, "a"), bytesOf(`${round}`));
+    await put(fixture, "a", `${round}`);
+    await fixture.store.headBucket("other");
+    assert.deepEqual(await get(fixture, "a"), bytesOf(`${round}`));
   }
 });
 
 test("usage: objects and bytes of all shards, by every change of an object", async () => {
-  const room = await openPhotos({ shards: 3 });
-  const usage = async (): Promise<readonly bigint[]> => Object.values(await room.store.bucketUsage("photos"));
+  const fixture = await openPhotos({ shards: 3 });
+  const usage = async (): Promise<readonly bigint[]> => Object.values(await fixture.store.bucketUsage("photos"));
   assert.deepEqual(await usage(), [0n, 0n]);
-  await Promise.all(["a", "b", "c", "d"].map((key) => put(room, key, "12345")));
+  await Promise.all(["a", "b", "c", "d"].map((key) => put(fixture, key, "12345")));
   assert.deepEqual(await usage(), [4n, 20n]);
-  await put(room, "a", new Uint8Array(30_000));
+  await put(fixture, "a", new Uint8Array(30_000));
   assert.deepEqual(await usage(), [4n, 30_015n]);
-  await put(room, "a", "1");
-  await room.store.deleteObject({ bucket: "photos", key: "b" });
-  await room.store.setObjectTags("photos", "c", { t: "1" });
+  await put(fixture, "a", "1");
+  await fixture.store.deleteObject({ bucket: "photos", key: "b" });
+  await fixture.store.setObjectTags("photos", "c", { t: "1" });
   assert.deepEqual(await usage(), [3n, 11n]);
 });

@@ -4,7 +4,7 @@ import { ConcordError } from "@concord/runtime";
 import type { Precondition } from "./api.ts";
 import { checkCopyCondition, checkReadCondition, checkWriteCondition } from "./preconditions.ts";
 import type { StoredObject } from "./rows.ts";
-import { NO_ATTRIBUTES } from "./test/room.ts";
+import { NO_ATTRIBUTES } from "./test/fixture.ts";
 
 const MODIFIED = 10_400;
 const object: StoredObject = {

@@ -11,21 +11,21 @@ import {
   manyBytes,
   NO_ATTRIBUTES,
   openPhotos,
-  openRoom,
+  openFixture,
   put,
   referencesIn,
-  type Room,
-} from "./test/room.ts";
+  type Fixture,
+} from "./test/fixture.ts";
 
 const BIG = 20_000;
 
-const putIf = (room: Room, content: Uint8Array | string, precondition: Precondition): Promise<{ readonly etag: string }> =>
-  room.store.putObject({ bucket: "photos", key: "a", body: bodyOf(content), attributes: NO_ATTRIBUTES, precondition });
+const putIf = (fixture: Fixture, content: Uint8Array | string, precondition: Precondition): Promise<{ readonly etag: string }> =>
+  fixture.store.putObject({ bucket: "photos", key: "a", body: bodyOf(content), attributes: NO_ATTRIBUTES, precondition });
 
 /** Before the next commit of anybody, once: `act`. */
-function beforeCommit(room: Room, act: () => Promise<unknown>, times = 1): void {
+function beforeCommit(fixture: Fixture, act: () => Promise<unknown>, times = 1): void {
   let left = times;
-  room.metadata.before = async (operation) => {
+  fixture.metadata.before = async (operation) => {
     if (operation !== "commit" || left === 0) return;
     left -= 1;
     const kept = left;
@@ -36,43 +36,43 @@ function beforeCommit(room: Room, act: () => Promise<unknown>, times = 1): void 
 }
 
 test("[OGD4] put: two writers race: the loser replaces the winner's object without writing its data again", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  await put(room, "a", manyBytes(BIG, 1));
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  await put(fixture, "a", manyBytes(BIG, 1));
   const writes: string[] = [];
-  room.data.before = (operation, oid) => {
+  fixture.data.before = (operation, oid) => {
     if (operation !== "read") writes.push(`${operation} ${oid}`);
   };
-  beforeCommit(room, () => put(other, "a", manyBytes(BIG, 2)));
-  await put(room, "a", manyBytes(BIG, 3));
-  const mine = room.journal.taken[1]!;
+  beforeCommit(fixture, () => put(other, "a", manyBytes(BIG, 2)));
+  await put(fixture, "a", manyBytes(BIG, 3));
+  const mine = fixture.journal.taken[1]!;
   assert.deepEqual(
     writes.filter((line) => line.endsWith(mine)),
     [`create ${mine}`, `write ${mine}`, `seal ${mine}`],
   );
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG, 3));
-  assert.deepEqual(referencesIn(room), { live: [mine], garbage: [room.journal.taken[0], other.journal.taken[0]] });
-  assert.deepEqual(faultsOf(room), []);
-  assert.equal(room.counts.get("objects_commit_conflicts_total"), 1);
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 3));
+  assert.deepEqual(referencesIn(fixture), { live: [mine], garbage: [fixture.journal.taken[0], other.journal.taken[0]] });
+  assert.deepEqual(faultsOf(fixture), []);
+  assert.equal(fixture.counts.get("objects_commit_conflicts_total"), 1);
 });
 
 test("[OGD4] put: If-None-Match, lost race: evaluated anew, PRECONDITION_FAILED, the loser's piece is garbage", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  beforeCommit(room, () => putIf(other, manyBytes(BIG, 2), { ifNoneMatch: ["*"] }));
-  await assert.rejects(putIf(room, manyBytes(BIG, 1), { ifNoneMatch: ["*"] }), { code: "PRECONDITION_FAILED" });
-  assert.deepEqual(await get(room, "a"), manyBytes(BIG, 2));
-  assert.deepEqual(referencesIn(room), { live: other.journal.taken, garbage: room.journal.taken });
-  assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  beforeCommit(fixture, () => putIf(other, manyBytes(BIG, 2), { ifNoneMatch: ["*"] }));
+  await assert.rejects(putIf(fixture, manyBytes(BIG, 1), { ifNoneMatch: ["*"] }), { code: "PRECONDITION_FAILED" });
+  assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
+  assert.deepEqual(referencesIn(fixture), { live: other.journal.taken, garbage: fixture.journal.taken });
+  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
 });
 
 test("[OGD4] put: If-Match, the object is deleted meanwhile: OBJECT_UNKNOWN, the piece is garbage", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  const etag = await put(room, "a", "1");
-  beforeCommit(room, () => other.store.deleteObject({ bucket: "photos", key: "a" }));
-  await assert.rejects(putIf(room, manyBytes(BIG, 1), { ifMatch: [etag] }), { code: "OBJECT_UNKNOWN" });
-  assert.deepEqual(referencesIn(room).garbage, room.journal.taken);
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  const etag = await put(fixture, "a", "1");
+  beforeCommit(fixture, () => other.store.deleteObject({ bucket: "photos", key: "a" }));
+  await assert.rejects(putIf(fixture, manyBytes(BIG, 1), { ifMatch: [etag] }), { code: "OBJECT_UNKNOWN" });
+  assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
 });
 
 test("[OGD4] put: it loses as often as it may: at the limit stored, above WRITE_CONFLICT and its piece is garbage", async () => {
@@ -80,79 +80,86 @@ test("[OGD4] put: it loses as often as it may: at the limit stored, above WRITE_
     [2, true],
     [3, false],
   ] as const) {
-    const room = await openPhotos({ limits: { commitAttemptsMax: 3 } });
-    const other = openRoom({ beside: room });
+    const fixture = await openPhotos({ limits: { commitAttemptsMax: 3 } });
+    const other = openFixture({ beside: fixture });
     let round = 0;
-    beforeCommit(room, () => put(other, "a", `${(round += 1)}`), losses);
-    const putting = put(room, "a", manyBytes(BIG));
+    beforeCommit(fixture, () => put(other, "a", `${(round += 1)}`), losses);
+    const putting = put(fixture, "a", manyBytes(BIG));
     if (stored) await putting;
     else await assert.rejects(putting, { code: "WRITE_CONFLICT" });
-    assert.deepEqual(referencesIn(room), stored ? { live: room.journal.taken, garbage: [] } : { live: [], garbage: room.journal.taken });
-    assert.deepEqual(faultsOf(room), []);
+    assert.deepEqual(
+      referencesIn(fixture),
+      stored ? { live: fixture.journal.taken, garbage: [] } : { live: [], garbage: fixture.journal.taken },
+    );
+    assert.deepEqual(faultsOf(fixture), []);
   }
 });
 
 test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothing is committed, the piece is recovery's", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  beforeCommit(room, async () => {
-    room.journal.live = false;
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  beforeCommit(fixture, async () => {
+    fixture.journal.live = false;
     await put(other, "a", "1");
   });
-  await assert.rejects(put(room, "a", manyBytes(BIG)), { code: "EPOCH_FENCED" });
+  await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "EPOCH_FENCED" });
   assert.deepEqual(await get(other, "a"), bytesOf("1"));
-  assert.deepEqual([room.journal.settled.size, room.journal.refused.length], [0, 1]);
-  assert.deepEqual(referencesIn(room), { live: [], garbage: [] });
+  assert.deepEqual([fixture.journal.settled.size, fixture.journal.refused.length], [0, 1]);
+  assert.deepEqual(referencesIn(fixture), { live: [], garbage: [] });
 });
 
 test("put: it lost a race and nobody says whether its epoch is open: the error, the piece is garbage, its name is settled", async () => {
-  const room = await openPhotos();
-  const other = openRoom({ beside: room });
-  beforeCommit(room, async () => {
-    room.journal.unsure = new ConcordError("STORE_FAILED", "no answer", { applied: "no" });
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  beforeCommit(fixture, async () => {
+    fixture.journal.unsure = new ConcordError("STORE_FAILED", "no answer", { applied: "no" });
     await put(other, "a", "1");
   });
-  await assert.rejects(put(room, "a", manyBytes(BIG)), { code: "STORE_FAILED" });
+  await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "STORE_FAILED" });
   assert.deepEqual(await get(other, "a"), bytesOf("1"));
-  assert.deepEqual([...room.journal.settled.values()], ["garbage"]);
-  assert.deepEqual(faultsOf(room), []);
+  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("put: the store refuses the commit: its error, the piece is garbage, the old object stays", async () => {
-  const room = await openPhotos();
-  await put(room, "a", "1");
+  const fixture = await openPhotos();
+  await put(fixture, "a", "1");
   let refusals = 1;
-  room.metadata.before = (operation) => {
+  fixture.metadata.before = (operation) => {
     if (operation === "commit" && (refusals -= 1) === 0) throw new ConcordError("OVERLOADED", "later");
   };
-  await assert.rejects(put(room, "a", manyBytes(BIG)), { code: "OVERLOADED" });
-  assert.deepEqual(referencesIn(room).garbage, room.journal.taken);
-  assert.deepEqual(await get(room, "a"), bytesOf("1"));
+  await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "OVERLOADED" });
+  assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
+  assert.deepEqual(await get(fixture, "a"), bytesOf("1"));
 });
 
 test("[OGD4] compare and swap by ETag: 24 increments of three gateways in any order: none is lost", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), async (scheduler) => {
       const first = await openPhotos({ limits: { inlineBytesMax: 0 } });
-      const rooms = [first, openRoom({ beside: first, epoch: 2 }), openRoom({ beside: first, epoch: 3, limits: { inlineBytesMax: 0 } })];
+      const fixtures = [
+        first,
+        openFixture({ beside: first, epoch: 2 }),
+        openFixture({ beside: first, epoch: 3, limits: { inlineBytesMax: 0 } }),
+      ];
       await put(first, "a", "0");
       first.metadata.before = () => scheduler.schedule(Promise.resolve());
-      const increment = async (room: Room): Promise<void> => {
+      const increment = async (fixture: Fixture): Promise<void> => {
         for (;;) {
-          const found = await room.store.getObject({ bucket: "photos", key: "a", range: undefined, precondition: {}, part: undefined });
+          const found = await fixture.store.getObject({ bucket: "photos", key: "a", range: undefined, precondition: {}, part: undefined });
           const parts: Uint8Array[] = [];
           for await (const chunk of found.bytes) parts.push(chunk);
           const next = String(Number(Buffer.concat(parts)) + 1);
           try {
-            await putIf(room, next, { ifMatch: [found.object.etag] });
+            await putIf(fixture, next, { ifMatch: [found.object.etag] });
             return;
           } catch (error) {
             assert.equal((error as ConcordError).code, "PRECONDITION_FAILED");
           }
         }
       };
-      const all = rooms.map(async (room) => {
-        for (let round = 0; round < 4; round += 1) await Promise.all([increment(room), increment(room)]);
+      const all = fixtures.map(async (fixture) => {
+        for (let round = 0; round < 4; round += 1) await Promise.all([increment(fixture), increment(fixture)]);
       });
       await scheduler.waitFor(Promise.all(all));
       first.metadata.before = () => undefined;
@@ -174,33 +181,33 @@ test("[OG13, OG20] readers and writers of three gateways in any order: old or ne
   await fc.assert(
     fc.asyncProperty(operations, fc.scheduler(), async (steps, scheduler) => {
       const first = await openPhotos({ limits: { inlineBytesMax: 100, writeBytes: 512 } });
-      const rooms = [first, openRoom({ beside: first, epoch: 2 }), openRoom({ beside: first, epoch: 3 })];
+      const fixtures = [first, openFixture({ beside: first, epoch: 2 }), openFixture({ beside: first, epoch: 3 })];
       const turn = (): Promise<void> => scheduler.schedule(Promise.resolve());
       first.metadata.before = turn;
       first.data.before = turn;
       const written = new Set<string>();
       const fingerprint = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1");
       const running = steps.map(async ({ at, key, seed, what }) => {
-        const room = rooms[at]!;
+        const fixture = fixtures[at]!;
         const name = `k${key}`;
         if (what === "put" || what === "small") {
           const bytes = manyBytes(what === "put" ? 1500 + seed : seed, seed);
           written.add(fingerprint(bytes));
-          await room.store.putObject({ bucket: "photos", key: name, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
-        } else if (what === "delete") await room.store.deleteObject({ bucket: "photos", key: name });
+          await fixture.store.putObject({ bucket: "photos", key: name, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
+        } else if (what === "delete") await fixture.store.deleteObject({ bucket: "photos", key: name });
         else if (what === "tags") {
-          await room.store
+          await fixture.store
             .setObjectTags("photos", name, { s: `${seed}` })
             .catch((error: ConcordError) => assert.equal(error.code, "OBJECT_UNKNOWN"));
         } else {
-          const bytes = await get(room, name);
+          const bytes = await get(fixture, name);
           assert.ok(bytes === undefined || written.has(fingerprint(bytes)), "bytes nobody wrote");
         }
       });
       await scheduler.waitFor(Promise.all(running));
       first.metadata.before = () => undefined;
       first.data.before = () => undefined;
-      await assertSettled(first, rooms);
+      await assertSettled(first, fixtures);
     }),
     { numRuns: 120 },
   );
@@ -219,23 +226,23 @@ test("[OGD2] random histories with lost answers and late commits: state is what 
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), async (steps) => {
       const first = await openPhotos({ limits: { inlineBytesMax: 100, doubtWaitMs: 50 } });
-      const hasty = openRoom({ beside: first, epoch: 2, limits: { inlineBytesMax: 100, doubtWaitMs: 0 } });
-      const rooms = [first, hasty];
+      const hasty = openFixture({ beside: first, epoch: 2, limits: { inlineBytesMax: 100, doubtWaitMs: 0 } });
+      const fixtures = [first, hasty];
       const model = new History();
       for (const { at, key, seed, what, fates, patient } of steps) {
-        const room = rooms[patient ? 0 : at]!;
+        const fixture = fixtures[patient ? 0 : at]!;
         first.metadata.nextFates(...fates);
         if (what === "late") first.metadata.applyLate();
-        else if (what === "resolve") await resolveAll(rooms, model);
-        else await model.run(room, key, what, seed);
+        else if (what === "resolve") await resolveAll(fixtures, model);
+        else await model.run(fixture, key, what, seed);
         first.metadata.fate = () => "answered";
         for (const name of ["k0", "k1"]) model.see(name, await get(first, name));
       }
       first.metadata.applyLate();
-      await resolveAll(rooms, model);
+      await resolveAll(fixtures, model);
       assert.equal(first.metadata.applyLate(), 0);
       for (const name of ["k0", "k1"]) model.see(name, await get(first, name));
-      await assertSettled(first, rooms);
+      await assertSettled(first, fixtures);
     }),
     { numRuns: 400 },
   );
@@ -254,14 +261,14 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
     fc.asyncProperty(histories, fc.scheduler(), async ({ steps, fates }, scheduler) => {
       const limits = { inlineBytesMax: 100, doubtWaitMs: 20 };
       const first = await openPhotos({ limits });
-      const rooms = [first, openRoom({ beside: first, epoch: 2, limits }), openRoom({ beside: first, epoch: 3, limits })];
+      const fixtures = [first, openFixture({ beside: first, epoch: 2, limits }), openFixture({ beside: first, epoch: 3, limits })];
       const turn = (): Promise<void> => scheduler.schedule(Promise.resolve());
       first.metadata.nextFates(...fates);
       first.metadata.before = turn;
       first.data.before = turn;
       const written = new Set<string>();
       const running = steps.map(async ({ at, key, seed, what }, index) => {
-        const { store } = rooms[at]!;
+        const { store } = fixtures[at]!;
         const name = `k${key}`;
         const bytes = manyBytes(1500 + seed, index);
         try {
@@ -272,7 +279,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
           else if (what === "tags") await store.setObjectTags("photos", name, { s: `${seed}` });
           else if (what === "late") await turn().then(() => first.metadata.applyLate());
           else {
-            const read = await get(rooms[at]!, name);
+            const read = await get(fixtures[at]!, name);
             assert.ok(read === undefined || written.has(text(read)), "bytes nobody wrote");
           }
         } catch (error) {
@@ -285,9 +292,9 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
       await scheduler.waitFor(Promise.all(running));
       first.metadata.before = () => undefined;
       first.data.before = () => undefined;
-      await resolveAll(rooms);
+      await resolveAll(fixtures);
       first.metadata.applyLate();
-      await assertSettled(first, rooms);
+      await assertSettled(first, fixtures);
     }),
     { numRuns: 200 },
   );
@@ -298,14 +305,14 @@ class History {
   readonly #possible = new Map<string, Set<string | undefined>>();
   readonly #doubted = new Set<string>();
 
-  async run(room: Room, key: string, what: "put" | "small" | "delete" | "tags", seed: number): Promise<void> {
+  async run(fixture: Fixture, key: string, what: "put" | "small" | "delete" | "tags", seed: number): Promise<void> {
     const bytes = manyBytes(what === "put" ? 1500 + seed : seed % 100, seed);
     const next = what === "delete" ? undefined : text(bytes);
     const before = this.#of(key);
     try {
-      if (what === "tags") await room.store.setObjectTags("photos", key, { s: `${seed}` });
-      else if (what === "delete") await room.store.deleteObject({ bucket: "photos", key });
-      else await room.store.putObject({ bucket: "photos", key, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
+      if (what === "tags") await fixture.store.setObjectTags("photos", key, { s: `${seed}` });
+      else if (what === "delete") await fixture.store.deleteObject({ bucket: "photos", key });
+      else await fixture.store.putObject({ bucket: "photos", key, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
       if (what !== "tags") this.#possible.set(key, new Set([next, ...(this.#doubted.has(key) ? before : [])]));
     } catch (error) {
       assert.ok(error instanceof ConcordError);
@@ -336,18 +343,18 @@ class History {
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1");
 
 /** Deletes that were given up may still arrive; everything else in doubt is decided. */
-async function resolveAll(rooms: readonly Room[], model?: History): Promise<void> {
-  for (const room of rooms) {
-    room.metadata.fate = () => "answered";
-    for (const commit of room.unresolved.splice(0)) assert.equal(await commit.attempt(), true);
+async function resolveAll(fixtures: readonly Fixture[], model?: History): Promise<void> {
+  for (const fixture of fixtures) {
+    fixture.metadata.fate = () => "answered";
+    for (const commit of fixture.unresolved.splice(0)) assert.equal(await commit.attempt(), true);
   }
-  if (rooms[0]!.metadata.lateCommits.length === 0) model?.settle();
+  if (fixtures[0]!.metadata.lateCommits.length === 0) model?.settle();
 }
 
 /** Pieces are exactly the references, names are settled, usage is what the listing sums up to. */
-async function assertSettled(first: Room, rooms: readonly Room[]): Promise<void> {
+async function assertSettled(first: Fixture, fixtures: readonly Fixture[]): Promise<void> {
   assert.deepEqual(faultsOf(first), []);
-  for (const room of rooms) assert.deepEqual(room.journal.unsettled, []);
+  for (const fixture of fixtures) assert.deepEqual(fixture.journal.unsettled, []);
   const { objects } = await first.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 1000 });
   const bytes = objects.reduce((sum, object) => sum + object.sizeBytes, 0);
   assert.deepEqual(await first.store.bucketUsage("photos"), { objects: BigInt(objects.length), bytes: BigInt(bytes) });

@@ -321,7 +321,7 @@ test("session: lost again after it had worked: reconnects at once, as the first 
   }
 });
 
-test("session: the queue is full: OVERLOADED; expired calls make room", async () => {
+test("session: the queue is full: OVERLOADED; expired calls make fixture", async () => {
   const { client, clock } = await world({ hold: true, limits: { sessionOutstandingMax: 1 }, clientLimits: { queueMax: 2 } });
   const calls = [client.call("echo", {}, { timeoutMs: 50 })];
   await clock.settle();

@@ -134,7 +134,7 @@ export interface ErrorOptions {
 
 export const RETRY_AFTER_MS_DEFAULT = 20;
 
-/** The only error that crosses a room's border. The message says what happened and what to do. */
+/** The only error that crosses a lib's border. The message says what happened and what to do. */
 export class ConcordError extends Error {
   readonly code: ErrorCode;
   readonly applied: Applied;

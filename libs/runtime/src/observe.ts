@@ -1,4 +1,4 @@
-/** What a room reports to its operators. Implemented by `telemetry`, by nothing in unit tests, by the trace in simulation. */
+/** Logs and metrics as the libs write them. Implemented by `telemetry`; silent in unit tests; the trace in simulation. */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -20,7 +20,7 @@ const nothing = (): void => undefined;
 export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 export const silentMetrics: Metrics = { count: nothing, gauge: nothing, observe: nothing };
 
-/** A metric a room reports. Each room exports its list; the process registers them all, and an unknown name is a failed assertion. */
+/** A metric of one lib. Each lib exports its list; the process registers them all, and an unknown name is a failed assertion. */
 export interface MetricDefinition {
   readonly name: string;
   readonly kind: "counter" | "gauge" | "histogram";

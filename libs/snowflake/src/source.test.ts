@@ -19,7 +19,7 @@ const T = 1_800_000_000_000;
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const lastOf = (ranges: readonly IdRange[]): bigint => ranges.at(-1)!.first + BigInt(ranges.at(-1)!.count) - 1n;
 
-function room(plan: RaisePlan = "works") {
+function fixture(plan: RaisePlan = "works") {
   const clock = new SettableClock(T);
   const mark = new TestMark();
   mark.plan = plan;
@@ -27,14 +27,14 @@ function room(plan: RaisePlan = "works") {
 }
 
 test("source: first id: the mark is durable above it before it leaves (I3)", async () => {
-  const { mark, open } = room();
+  const { mark, open } = fixture();
   const id = await open().next();
   assert.deepEqual(partsOfGuid(id), { timeMs: T, workerId: 3, sequence: 0 });
   assert.equal(mark.valueMs, T + 1 + MARK_AHEAD_MS);
 });
 
 test("source: many ids in one second: the mark is raised ahead of them, not for each", async () => {
-  const { clock, mark, open } = room();
+  const { clock, mark, open } = fixture();
   const source = open();
   for (let at = 0; at < 1_000; at += 1) {
     await source.next();
@@ -44,7 +44,7 @@ test("source: many ids in one second: the mark is raised ahead of them, not for 
 });
 
 test("source: half of the way to the mark used up: raised in the background while ids go out", async () => {
-  const { clock, mark, open } = room();
+  const { clock, mark, open } = fixture();
   const source = open();
   await source.next();
   clock.wallMs += Math.ceil(MARK_AHEAD_MS / 2) + 1;
@@ -55,7 +55,7 @@ test("source: half of the way to the mark used up: raised in the background whil
 });
 
 test("source: the mark can not be raised: ids of the millisecond before it leave, those of its own do not (I3)", async () => {
-  const { clock, mark } = room();
+  const { clock, mark } = fixture();
   const source = openGuidSource({ workerId: 3, clock, mark, markAheadMs: 1 });
   await source.next();
   assert.equal(mark.valueMs, T + 2);
@@ -68,7 +68,7 @@ test("source: the mark can not be raised: ids of the millisecond before it leave
 });
 
 test("[S5] source: restart at once: starts at the mark without waiting", async () => {
-  const { clock, mark, open } = room();
+  const { clock, mark, open } = fixture();
   const last = await open().next();
   const floorMs = mark.valueMs!;
   const first = await open().next();
@@ -78,7 +78,7 @@ test("[S5] source: restart at once: starts at the mark without waiting", async (
 });
 
 test("[S5] source: restart with a clock that stepped back: waits for it or refuses, never below the mark", async () => {
-  const { clock, mark, open } = room();
+  const { clock, mark, open } = fixture();
   await open().next();
   const floorMs = mark.valueMs!;
   clock.wallMs = floorMs - STEP_BACK_MS_MAX - 1;
@@ -90,7 +90,7 @@ test("[S5] source: restart with a clock that stepped back: waits for it or refus
 });
 
 test("[S4] source: the clock jumps far back while running: CLOCK_SKEW, and ids again when it is back", async () => {
-  const { clock, open } = room();
+  const { clock, open } = fixture();
   const source = open();
   const first = await source.next();
   clock.wallMs -= 60_000;
@@ -101,7 +101,7 @@ test("[S4] source: the clock jumps far back while running: CLOCK_SKEW, and ids a
 
 for (const plan of ["fails-before", "fails-after"] as const) {
   test(`source: raising the mark ${plan}: the call fails, no id leaves, the next one is good`, async () => {
-    const { mark, open } = room(plan);
+    const { mark, open } = fixture(plan);
     const source = open();
     await assert.rejects(source.next(), { code: "STORE_FAILED" });
     mark.plan = "works";
@@ -111,7 +111,7 @@ for (const plan of ["fails-before", "fails-after"] as const) {
 }
 
 test("[S7] source: the worker id belongs to somebody else: EPOCH_FENCED for good", async () => {
-  const { clock, mark, open } = room();
+  const { clock, mark, open } = fixture();
   const source = open();
   await source.next();
   mark.plan = "fenced";
@@ -122,14 +122,14 @@ test("[S7] source: the worker id belongs to somebody else: EPOCH_FENCED for good
 });
 
 test("source: callers at the same time: all different", async () => {
-  const { open } = room();
+  const { open } = fixture();
   const source = open();
   const ids = await Promise.all(Array.from({ length: 500 }, () => source.next()));
   assert.equal(new Set(ids).size, 500);
 });
 
 test("source: a caller that gives up while it waits: CANCELLED, nothing taken", async () => {
-  const { clock, open } = room();
+  const { clock, open } = fixture();
   const source = open();
   const first = await source.next();
   clock.wallMs -= STEP_BACK_MS_MAX;
@@ -141,7 +141,7 @@ test("source: a caller that gives up while it waits: CANCELLED, nothing taken", 
 });
 
 test("[S6] source: more than may be borrowed: the clock is waited for", async () => {
-  const { clock, open } = room();
+  const { clock, open } = fixture();
   const source = open();
   let last = -1n;
   for (let at = 0; at < 60; at += 1) {
@@ -166,7 +166,7 @@ test("[S1] [S3] [S5] [S8] source: strobing clock, failing mark, crashes: never a
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.integer({ min: 0, max: 1 }), event), { maxLength: 60 }), async (events) => {
       const workers = [10, 11].map((workerId) => {
-        const { clock, mark, open } = room();
+        const { clock, mark, open } = fixture();
         return { workerId, clock, mark, open, source: open(workerId), last: -1n, made: 0 };
       });
       for (const [index, one] of events) {

@@ -14,13 +14,13 @@ import {
   plain,
   remove,
   settle,
-  TestRoom,
+  TestFixture,
   text,
   timestamp,
   update,
   type Client,
   type Session,
-} from "./test/room.ts";
+} from "./test/fixture.ts";
 import type { TableWrite } from "./index.ts";
 
 function scan(index: string, album: number, rest: Partial<RowRange> = {}): IndexScan {
@@ -40,8 +40,8 @@ async function query(session: Session, scans: IndexScan[], limit = 100): Promise
 
 const photosOf = (rows: readonly Row[]): number[] => rows.map((row) => Number(row.key.clustering[0]!.value));
 
-async function withPhotos(room: TestRoom, count = 6): Promise<Client> {
-  const client = await room.open();
+async function withPhotos(fixture: TestFixture, count = 6): Promise<Client> {
+  const client = await fixture.open();
   const writes = Array.from({ length: count }, (_, at) =>
     insert(photoKey(1, at), {
       owner: text(`o${at % 2}`),
@@ -56,10 +56,10 @@ async function withPhotos(room: TestRoom, count = 6): Promise<Client> {
 }
 
 test("[TX20] [TX21] index: insert, change, delete of a row: its index rows follow in the same commit", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room, 1);
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture, 1);
   const tableOf = (name: string): Row[] =>
-    room.rows.table(
+    fixture.rows.table(
       indexTableOf(
         PHOTOS,
         PHOTOS.indexes.find((one) => one.name === name)!,
@@ -80,7 +80,7 @@ test("[TX20] [TX21] index: insert, change, delete of a row: its index rows follo
   await client.execute([remove(photoKey(1, 0))]);
   await settle();
   assert.equal(tableOf("by_modified").length + tableOf("by_status").length + tableOf("by_owner").length, 0);
-  const mutations = room.rows.applies.at(-1)!;
+  const mutations = fixture.rows.applies.at(-1)!;
   assert.equal(
     mutations.filter((mutation) => mutation.key.table !== "concord_outcomes").length,
     3,
@@ -89,19 +89,19 @@ test("[TX20] [TX21] index: insert, change, delete of a row: its index rows follo
 });
 
 test("[TX20] index query: range of one index partition in order, with pages; no table is scanned", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room);
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
-  room.rows.ranges = [];
-  room.rows.reads = [];
+  fixture.rows.ranges = [];
+  fixture.rows.reads = [];
   assert.deepEqual(
     photosOf(await query(session, [scan("by_modified", 1, { lower: { prefix: [timestamp(97)], inclusive: false } })])),
     [2, 1, 0],
   );
   assert.deepEqual(photosOf(await query(session, [scan("by_modified", 1, { reverse: true })], 2)), [0, 1]);
-  assert.deepEqual(new Set(room.rows.ranges.map((range) => range.table)), new Set(["photos__by_modified"]));
-  assert.equal(room.rows.reads.length, 0);
+  assert.deepEqual(new Set(fixture.rows.ranges.map((range) => range.table)), new Set(["photos__by_modified"]));
+  assert.equal(fixture.rows.reads.length, 0);
   const first = await session.operate((operations) => operations.queryIndex(PHOTOS, [scan("by_modified", 1)], 4));
   assert.deepEqual(photosOf(first.rows), [5, 4, 3, 2]);
   const second = await session.operate((operations) => operations.queryIndex(PHOTOS, [scan("by_modified", 1, { after: first.next! })], 4));
@@ -111,8 +111,8 @@ test("[TX20] index query: range of one index partition in order, with pages; no 
 });
 
 test("[TX28] index query: sees pending inserts, changes and deletes, in order and with limit and pages", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room);
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   await session.write(
@@ -133,8 +133,8 @@ test("[TX28] index query: sees pending inserts, changes and deletes, in order an
 });
 
 test("[TX28] several indexes: intersect by primary key, pending rows included", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room);
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   await session.write(update(photoKey(1, 1), { status: text("public") }));
@@ -147,17 +147,17 @@ test("[TX28] several indexes: intersect by primary key, pending rows included", 
 });
 
 test("[TXD6] index that spans groups: refused inside a transaction, yet maintained", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room);
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   await fails("INDEX_CROSS_GROUP", query(session, [scan("by_owner", 0)]));
-  assert.equal(room.rows.table("photos__by_owner").length, 6);
+  assert.equal(fixture.rows.table("photos__by_owner").length, 6);
 });
 
 test("[TXD6] index scan: holds writers of the partition off until it ends, and waits for them", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room);
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture);
   const [scanner, writer, other] = [client.begin(), client.begin(), client.begin()];
   await scanner.start(albumKey(5));
   assert.equal((await query(scanner, [scan("by_modified", 1)])).length, 6);
@@ -178,9 +178,9 @@ test("[TXD6] index scan: holds writers of the partition off until it ends, and w
 });
 
 test("[TX5] range: pending and unapplied rows of a partition in clustering order, with limit and pages, both directions", async () => {
-  const room = new TestRoom();
-  const client = await withPhotos(room);
-  room.rows.hold();
+  const fixture = new TestFixture();
+  const client = await withPhotos(fixture);
+  fixture.rows.hold();
   await client.execute([insert(photoKey(1, 10), { note: text("logged") }), remove(photoKey(1, 1))]);
   const session = client.begin();
   await session.start(albumKey(1));
@@ -192,7 +192,7 @@ test("[TX5] range: pending and unapplied rows of a partition in clustering order
   assert.deepEqual(photosOf(second.rows), [5, 7, 10]);
   const back = await session.operate((operations) => operations.readRange({ ...range, reverse: true, limit: 100 }));
   assert.deepEqual(photosOf(back.rows), [10, 7, 5, 3, 2, 0]);
-  room.rows.letGo();
+  fixture.rows.letGo();
 });
 
 const step = fc.record({
@@ -244,10 +244,10 @@ test("[TX21] [TX28] random transactions: indexes equal the table after each, que
       fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 6 }),
       fc.boolean(),
       async (transactions, hold) => {
-        const room = new TestRoom();
-        const client = await room.open();
+        const fixture = new TestFixture();
+        const client = await fixture.open();
         for (const [at, steps] of transactions.entries()) {
-          if (hold && at === 2) room.rows.hold();
+          if (hold && at === 2) fixture.rows.hold();
           const session = client.begin();
           await session.start(albumKey(1));
           for (const one of steps) await session.write(writeOf(one));
@@ -272,10 +272,10 @@ test("[TX21] [TX28] random transactions: indexes equal the table after each, que
           if (at % 3 === 2) session.rollback();
           else await session.commit();
         }
-        room.rows.letGo();
+        fixture.rows.letGo();
         await settle();
         for (const { name } of PHOTOS.indexes) {
-          assert.deepEqual(foundIndex(room.rows.table(`photos__${name}`), name), expectedIndex(room.rows.table("photos"), name));
+          assert.deepEqual(foundIndex(fixture.rows.table(`photos__${name}`), name), expectedIndex(fixture.rows.table("photos"), name));
         }
       },
     ),

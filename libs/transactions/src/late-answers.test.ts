@@ -1,10 +1,10 @@
 // What comes late: reads that outlive their transaction, ids of a time our clock has not reached.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { albumKey, fails, insert, int, photoKey, plain, settle, TestRoom, text, timestamp, update } from "./test/room.ts";
+import { albumKey, fails, insert, int, photoKey, plain, settle, TestFixture, text, timestamp, update } from "./test/fixture.ts";
 
 /** Holds the answer of the next read back until `letGo`: what it answers was read before. */
-function holdNextRead({ rows }: TestRoom): { letGo(): void } {
+function holdNextRead({ rows }: TestFixture): { letGo(): void } {
   const read = rows.read.bind(rows);
   let letGo = (): void => undefined;
   const held = new Promise<void>((resolve) => (letGo = resolve));
@@ -18,20 +18,20 @@ function holdNextRead({ rows }: TestRoom): { letGo(): void } {
 }
 
 test("[TX4] row cache: a read outlives its rolled back transaction: what others committed meanwhile is not hidden", async () => {
-  const room = new TestRoom();
-  await (await room.open()).execute([insert(albumKey(1), { public_photos: int(1) })]);
+  const fixture = new TestFixture();
+  await (await fixture.open()).execute([insert(albumKey(1), { public_photos: int(1) })]);
   await settle();
-  const client = await room.open();
+  const client = await fixture.open();
   // ids of now need no look at their outcome rows any more
-  await room.clock.advance(10_000);
-  const slow = holdNextRead(room);
+  await fixture.clock.advance(10_000);
+  const slow = holdNextRead(fixture);
   const gone = client.begin();
   const starting = gone.start(albumKey(1)).catch(() => undefined);
   await settle();
   gone.rollback();
   await client.execute([update(albumKey(1), { public_photos: int(2) })]);
   await settle();
-  assert.deepEqual(plain(room.rows.row(albumKey(1))), { public_photos: 2 }, "applied, so memory has forgotten it");
+  assert.deepEqual(plain(fixture.rows.row(albumKey(1))), { public_photos: 2 }, "applied, so memory has forgotten it");
   slow.letGo();
   await starting;
   const later = client.begin();
@@ -39,26 +39,26 @@ test("[TX4] row cache: a read outlives its rolled back transaction: what others 
 });
 
 test("[TXD7] takeover: the earlier master's clock was ahead: what it committed is not answered aborted", async () => {
-  const room = new TestRoom();
+  const fixture = new TestFixture();
   const aheadMs = 60_000;
-  room.clock.wallMs += aheadMs;
-  const first = await room.open();
-  const id = room.id();
+  fixture.clock.wallMs += aheadMs;
+  const first = await fixture.open();
+  const id = fixture.id();
   const token = await first.execute([insert(albumKey(1), { public_photos: int(1) })], id);
   await settle();
   await first.group.drain();
-  assert.deepEqual(room.log.entries, [], "trimmed, so only its outcome row knows");
-  room.clock.wallMs -= aheadMs;
-  const second = await room.open();
+  assert.deepEqual(fixture.log.entries, [], "trimmed, so only its outcome row knows");
+  fixture.clock.wallMs -= aheadMs;
+  const second = await fixture.open();
   const resolved = await second.group.resolveOutcome(id, second.deadline());
   assert.deepEqual(resolved, { kind: "committed", token: { ...token, flushSize: 0 } });
 });
 
 test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, not a failed assertion", async () => {
-  const room = new TestRoom();
-  const client = await room.open();
-  const slow = holdNextRead(room);
-  const asked = client.group.resolveOutcome(room.id(), client.deadline());
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  const slow = holdNextRead(fixture);
+  const asked = client.group.resolveOutcome(fixture.id(), client.deadline());
   await settle();
   client.group.stop();
   slow.letGo();
@@ -66,12 +66,12 @@ test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, no
 });
 
 test("[TX6] write: refused for its locks after its row was looked at: a later commit has nothing of it", async () => {
-  const room = new TestRoom({ lockLimits: { locksPerTransactionMax: 3 } });
-  const client = await room.open();
+  const fixture = new TestFixture({ lockLimits: { locksPerTransactionMax: 3 } });
+  const client = await fixture.open();
   const session = client.begin();
   await session.start(albumKey(1));
   await fails("LIMIT_EXCEEDED", session.write(insert(photoKey(1, 1), { status: text("public"), modified: timestamp(5) })));
   await session.commit([update(albumKey(1), { public_photos: int(1) })]);
   await settle();
-  assert.deepEqual(room.rows.table("photos"), []);
+  assert.deepEqual(fixture.rows.table("photos"), []);
 });

@@ -21,7 +21,7 @@ import { approximateBytes, withWrites, PENDING_US, type PendingRow, type TableWr
 import type { Transaction } from "./transaction.ts";
 
 /** What the operations of all transactions of a serving master share. */
-export interface OperationRoom {
+export interface OperationContext {
   readonly settings: GroupSettings;
   readonly clock: Clock;
   readonly committed: CommittedRows;
@@ -36,13 +36,13 @@ export interface RangeAnswer {
 
 /** The operations of one transaction, for one call of its client. Every one throws what ended the transaction. */
 export class TransactionOperations {
-  readonly #room: OperationRoom;
+  readonly #context: OperationContext;
   readonly #transaction: Transaction;
   /** Monotonic: no lock is waited for longer. */
   readonly #deadlineAtMs: number;
 
-  constructor(room: OperationRoom, transaction: Transaction, deadlineAtMs: number) {
-    this.#room = room;
+  constructor(context: OperationContext, transaction: Transaction, deadlineAtMs: number) {
+    this.#context = context;
     this.#transaction = transaction;
     this.#deadlineAtMs = deadlineAtMs;
   }
@@ -63,7 +63,7 @@ export class TransactionOperations {
     const transaction = this.#transaction;
     transaction.requireOpen();
     for (const key of keys) this.#requireOwn(key);
-    transaction.countRead(keys.length, this.#room.settings.limits);
+    transaction.countRead(keys.length, this.#context.settings.limits);
     const waits: Promise<RowImage>[] = [];
     const images = keys.map((key) => {
       const found = this.#committed(key, keyText(key));
@@ -123,7 +123,7 @@ export class TransactionOperations {
       this.#requireOwn(write.key);
       bytes += approximateBytes(write);
     }
-    transaction.countWrites(writes.length, bytes, this.#room.settings.limits);
+    transaction.countWrites(writes.length, bytes, this.#context.settings.limits);
     const texts = writes.map(({ write }) => keyText(write.key));
     for (const text of texts) {
       const wait = this.#acquire(text, "exclusive");
@@ -216,8 +216,8 @@ export class TransactionOperations {
 
   async #range(range: RowRange, pending: readonly RowImage[]): ReturnType<CommittedRows["range"]> {
     const transaction = this.#transaction;
-    const count = (rows: number): void => transaction.countRead(rows, this.#room.settings.limits);
-    const page = await this.#room.committed.range(range, pending, count);
+    const count = (rows: number): void => transaction.countRead(rows, this.#context.settings.limits);
+    const page = await this.#context.committed.range(range, pending, count);
     transaction.requireOpen();
     for (const image of page.rows) this.#noteRead(image);
     return page;
@@ -226,7 +226,7 @@ export class TransactionOperations {
   /** The committed image of a row; kept when we hold a lock on it. */
   #committed(key: RowKey, text: string): RowImage | Promise<RowImage> {
     const { held, id } = this.#transaction;
-    const { committed, locks } = this.#room;
+    const { committed, locks } = this.#context;
     const known = held.get(text);
     if (known !== undefined) return known;
     const locked = locks.holds(id, text, "shared");
@@ -261,14 +261,14 @@ export class TransactionOperations {
   }
 
   #acquire(text: string, mode: LockMode): Promise<void> | undefined {
-    const { clock, locks, settings } = this.#room;
+    const { clock, locks, settings } = this.#context;
     const nowMs = clock.monotonicMs();
     const deadlineMs = Math.min(this.#deadlineAtMs - ANSWER_MARGIN_MS, nowMs + settings.lockTimeoutMs);
     return locks.acquire(this.#transaction, text, mode, deadlineMs, nowMs);
   }
 
   #requireOwn(key: RowKey): void {
-    const { settings } = this.#room;
+    const { settings } = this.#context;
     if (settings.owns(key)) return;
     throw new ConcordError("GROUP_MISMATCH", `a row of ${key.table} is outside the transaction's group ${settings.group}`, {
       metadata: { table: key.table, group: settings.group },

@@ -3,7 +3,7 @@ import type { TimeId } from "@concord/runtime";
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { albumKey, isPending, plain, settle, TestRoom, text, update, type Client } from "./test/room.ts";
+import { albumKey, isPending, plain, settle, TestFixture, text, update, type Client } from "./test/fixture.ts";
 
 const RUNS = 60;
 const LISTS = 3;
@@ -76,56 +76,56 @@ async function append(client: Client, one: Append): Promise<void> {
 }
 
 /** A takeover repeats its steps until the planned faults are used up. */
-async function openedInTime(room: TestRoom): Promise<Client> {
-  const opening = room.open();
-  for (let waited = 0; waited < 100 && (await isPending(opening)); waited += 1) await room.clock.advance(200);
+async function openedInTime(fixture: TestFixture): Promise<Client> {
+  const opening = fixture.open();
+  for (let waited = 0; waited < 100 && (await isPending(opening)); waited += 1) await fixture.clock.advance(200);
   return opening;
 }
 
 async function play(steps: readonly Step[]): Promise<void> {
-  const room = new TestRoom({
+  const fixture = new TestFixture({
     settings: { lockTimeoutMs: 200 },
     limits: { pendingFlushesMax: 3, trimEveryFlushes: 2, recentOutcomesMax: 8, cachedRowsMax: 2 },
   });
-  const masters: Client[] = [await room.open()];
+  const masters: Client[] = [await fixture.open()];
   const appends: Append[] = [];
   const running: Promise<void>[] = [];
   for (const one of steps) {
     switch (one.kind) {
       case "append": {
-        const entry: Append = { number: appends.length + 1, lists: [one.from, one.to], id: room.id(), outcome: "running" };
+        const entry: Append = { number: appends.length + 1, lists: [one.from, one.to], id: fixture.id(), outcome: "running" };
         appends.push(entry);
         running.push(append(masters[Math.max(0, masters.length - 1 - one.master)]!, entry));
         if (!one.blind) await settle();
         break;
       }
       case "append-fault":
-        room.log.appendFaults.push(one.fault);
+        fixture.log.appendFaults.push(one.fault);
         break;
       case "apply-fault":
-        room.rows.applyFaults.push(one.fault);
+        fixture.rows.applyFaults.push(one.fault);
         break;
       case "takeover": {
-        masters.push(await openedInTime(room));
+        masters.push(await openedInTime(fixture));
         break;
       }
       case "stop":
         masters.at(-1)!.group.stop();
         break;
       case "wait":
-        await room.clock.advance(one.ms);
+        await fixture.clock.advance(one.ms);
         break;
     }
   }
-  room.log.appendFaults = [];
-  room.rows.applyFaults = [];
-  const last = await openedInTime(room);
-  await room.clock.advance(3_000);
+  fixture.log.appendFaults = [];
+  fixture.rows.applyFaults = [];
+  const last = await openedInTime(fixture);
+  await fixture.clock.advance(3_000);
   await Promise.all(running);
-  await check(last, room, appends);
+  await check(last, fixture, appends);
 }
 
-async function check(last: Client, room: TestRoom, appends: readonly Append[]): Promise<void> {
+async function check(last: Client, fixture: TestFixture, appends: readonly Append[]): Promise<void> {
   for (const one of appends) {
     assert.notEqual(one.outcome, "running");
     const resolving = last.group.resolveOutcome(one.id, last.deadline());
@@ -135,8 +135,8 @@ async function check(last: Client, room: TestRoom, appends: readonly Append[]): 
     if (one.outcome === "aborted") assert.equal(resolved.kind, "aborted", `${one.number} was refused with applied: no`);
     one.outcome = resolved.kind === "committed" ? "committed" : "aborted";
   }
-  await room.clock.advance(1_000);
-  const lists = Array.from({ length: LISTS }, (_, at) => itemsOf(plain(room.rows.row(albumKey(at)))));
+  await fixture.clock.advance(1_000);
+  const lists = Array.from({ length: LISTS }, (_, at) => itemsOf(plain(fixture.rows.row(albumKey(at)))));
   for (const [at, items] of lists.entries()) {
     const expected = appends.filter((one) => one.outcome === "committed" && one.lists.includes(at)).map((one) => String(one.number));
     assert.deepEqual(items.toSorted(), expected.toSorted(), `list ${at} holds what was committed, once`);

@@ -12,7 +12,7 @@ import type { GroupContext } from "./group-context.ts";
 import { GroupLocks } from "./group-locks.ts";
 import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
-import { TransactionOperations, type OperationRoom } from "./operations.ts";
+import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
 import { rowMutations, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
@@ -75,7 +75,7 @@ export class ServingMaster {
   readonly #open: OpenTransactions;
   readonly #epochCheck: EpochCheck;
   readonly #timestamps: Timestamps;
-  readonly #room: OperationRoom;
+  readonly #operationContext: OperationContext;
   readonly #executions = new Map<TimeId, Execution>();
   #draining = false;
 
@@ -102,7 +102,7 @@ export class ServingMaster {
     }
     const parts = { context, recent: this.#recent, committed: this.#committed, commit: this.#commit, timestamps: this.#timestamps };
     this.#outcomes = new Outcomes(parts);
-    this.#room = { settings, clock, committed: this.#committed, locks: this.#locks };
+    this.#operationContext = { settings, clock, committed: this.#committed, locks: this.#locks };
   }
 
   /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
@@ -245,7 +245,7 @@ export class ServingMaster {
   }
 
   #operations(transaction: Transaction, call: { readonly deadlineAtMs: number }): TransactionOperations {
-    return new TransactionOperations(this.#room, transaction, call.deadlineAtMs);
+    return new TransactionOperations(this.#operationContext, transaction, call.deadlineAtMs);
   }
 
   #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Promise<Answer>): Promise<Answer> {

@@ -13,47 +13,47 @@ import {
   remove,
   settle,
   START_MS,
-  TestRoom,
+  TestFixture,
   text,
   update,
   type Session,
-} from "./test/room.ts";
+} from "./test/fixture.ts";
 
-async function withAlbum(room: TestRoom): Promise<Awaited<ReturnType<TestRoom["open"]>>> {
-  const client = await room.open();
+async function withAlbum(fixture: TestFixture): Promise<Awaited<ReturnType<TestFixture["open"]>>> {
+  const client = await fixture.open();
   await client.execute([insert(albumKey(1), { title: text("sea"), public_photos: int(0) })]);
   return client;
 }
 
 test("[TX2] write: row of another group: GROUP_MISMATCH and the transaction goes on", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   await fails("GROUP_MISMATCH", session.write(update(albumKey(99), { title: text("x") })));
   await session.commit([update(albumKey(1), { title: text("y") })]);
   await settle();
-  assert.equal(plain(room.rows.row(albumKey(1)))?.["title"], "y");
+  assert.equal(plain(fixture.rows.row(albumKey(1)))?.["title"], "y");
 });
 
 test("[TX4] locks: held by an open transaction: the next one waits until after commit", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const [a, b] = [client.begin(), client.begin()];
   await a.start(albumKey(1));
   const waiting = b.start(albumKey(1));
   assert.ok(await isPending(waiting));
-  room.log.hold();
+  fixture.log.hold();
   const committed = a.commit([update(albumKey(1), { public_photos: int(1) })]);
   assert.ok(await isPending(waiting), "the lock is not released before the log has the commit");
-  room.log.letGo();
+  fixture.log.letGo();
   await committed;
   assert.equal(plain(await waiting)?.["public_photos"], 1);
 });
 
 test("[TX4] locks: shared by two readers: a writer waits for both", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const [a, b, c] = [client.begin(), client.begin(), client.begin()];
   await a.start(albumKey(1), { mode: "shared" });
   await b.start(albumKey(1), { mode: "shared" });
@@ -65,8 +65,8 @@ test("[TX4] locks: shared by two readers: a writer waits for both", async () => 
 });
 
 test("[TX5] reads: own writes: merged over held and stored rows, invisible to others", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const [a, b] = [client.begin(), client.begin()];
   await a.start(albumKey(1));
   await a.write(update(albumKey(1), { public_photos: int(5) }), insert(albumKey(2), { title: text("new") }));
@@ -82,28 +82,28 @@ test("[TX5] reads: own writes: merged over held and stored rows, invisible to ot
 });
 
 test("[TX6] commit: acknowledged when logged, rows answered from memory until applied", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   await settle();
-  room.rows.hold();
+  fixture.rows.hold();
   const a = client.begin();
   await a.start(albumKey(1));
   await a.commit([update(albumKey(1), { public_photos: int(7) })]);
-  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 0, "not applied yet");
+  assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 0, "not applied yet");
   const b = client.begin();
   assert.equal(plain(await b.start(albumKey(1)))?.["public_photos"], 7);
-  room.rows.letGo();
+  fixture.rows.letGo();
   await settle();
-  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 7);
+  assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 7);
 });
 
 test("[TX6] overlay: a row never read is logged and not applied: reads merge it with storage", async () => {
-  const room = new TestRoom();
-  const first = await withAlbum(room);
+  const fixture = new TestFixture();
+  const first = await withAlbum(fixture);
   await settle();
   first.group.stop();
-  const client = await room.open();
-  room.rows.hold();
+  const client = await fixture.open();
+  fixture.rows.hold();
   await client.execute([update(albumKey(1), { public_photos: int(3) })]);
   const session = client.begin();
   await session.start(albumKey(5));
@@ -111,10 +111,10 @@ test("[TX6] overlay: a row never read is logged and not applied: reads merge it 
 });
 
 test("[TX6] rollback: frees locks and memory, writes nothing, is idempotent", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   await settle();
-  const applies = room.rows.applies.length;
+  const applies = fixture.rows.applies.length;
   const a = client.begin();
   await a.start(albumKey(1));
   await a.write(update(albumKey(1), { public_photos: int(9) }));
@@ -123,16 +123,16 @@ test("[TX6] rollback: frees locks and memory, writes nothing, is idempotent", as
   a.rollback();
   assert.equal(plain(await waiting)?.["public_photos"], 0);
   await settle();
-  assert.equal(room.rows.applies.length, applies);
+  assert.equal(fixture.rows.applies.length, applies);
   await fails("TRANSACTION_ABORTED", a.commit());
 });
 
 test("[TX7] timestamps: clock behind what was read: the commit is above it by two ticks", async () => {
-  const room = new TestRoom();
+  const fixture = new TestFixture();
   const aheadUs = BigInt(START_MS + 60_000) * 1000n;
   const key = albumKey(1);
-  await room.rows.apply([{ kind: "insert", key, columns: [{ column: "title", value: text("future") }], timestampUs: aheadUs }]);
-  const client = await room.open();
+  await fixture.rows.apply([{ kind: "insert", key, columns: [{ column: "title", value: text("future") }], timestampUs: aheadUs }]);
+  const client = await fixture.open();
   const session = client.begin();
   await session.start(key);
   const token = await session.commit([update(key, { title: text("now") })]);
@@ -140,21 +140,21 @@ test("[TX7] timestamps: clock behind what was read: the commit is above it by tw
   const next = await client.execute([update(key, { title: text("later") })]);
   assert.ok(next.timestampUs >= token.timestampUs + 2n);
   await settle();
-  assert.equal(plain(room.rows.row(key))?.["title"], "later");
+  assert.equal(plain(fixture.rows.row(key))?.["title"], "later");
 });
 
 test("[TX7] timestamps: clock steps back: later transactions still have larger ones", async () => {
-  const room = new TestRoom();
-  const client = await room.open();
+  const fixture = new TestFixture();
+  const client = await fixture.open();
   const first = await client.execute([insert(albumKey(1))]);
-  room.clock.wallMs -= 3_000;
+  fixture.clock.wallMs -= 3_000;
   const second = await client.execute([insert(albumKey(1))]);
   assert.equal(second.timestampUs, first.timestampUs + 2n);
 });
 
 test("[TX8] execute: one statement from outside: locks like a transaction and maintains nothing else", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const holder = client.begin();
   await holder.start(albumKey(1));
   const executing = client.execute([update(albumKey(1), { public_photos: int(2) })]);
@@ -162,19 +162,19 @@ test("[TX8] execute: one statement from outside: locks like a transaction and ma
   await holder.commit([update(albumKey(1), { public_photos: int(1) })]);
   await executing;
   await settle();
-  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 2);
+  assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 2);
 });
 
 test("[TX8] write: plain table inside a transaction: USE_PLAIN_WRITE", async () => {
-  const client = await new TestRoom().open();
+  const client = await new TestFixture().open();
   const session = client.begin();
   await session.start(albumKey(1));
   await fails("USE_PLAIN_WRITE", session.write(insert({ table: "views", partition: [bigint(1)], clustering: [] })));
 });
 
 test("[TX9] rollback after reading: the client decides, nothing is seen", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   const row = await session.start(albumKey(1));
   await session.write(update(albumKey(1), { public_photos: int(-1) }));
@@ -185,60 +185,60 @@ test("[TX9] rollback after reading: the client decides, nothing is seen", async 
 });
 
 test("[TX10] idle: below, at the limit: aborted with IDLE_TIMEOUT and its locks are free", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
-  await room.clock.advance(4_980);
+  await fixture.clock.advance(4_980);
   await session.read(albumKey(1));
-  await room.clock.advance(5_000);
+  await fixture.clock.advance(5_000);
   const next = client.begin();
   await next.start(albumKey(1));
   await fails("IDLE_TIMEOUT", session.commit());
 });
 
 test("[TX10] lifetime: busy to the end: aborted with LIFETIME_EXCEEDED", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   for (let at = 0; at < 7; at += 1) {
-    await room.clock.advance(4_000);
+    await fixture.clock.advance(4_000);
     await session.read(albumKey(1));
   }
-  await room.clock.advance(2_000);
+  await fixture.clock.advance(2_000);
   const error = await fails("LIFETIME_EXCEEDED", session.read(albumKey(1)));
   assert.equal(error.applied, "no");
   assert.ok(error.retryAfterMs !== undefined);
 });
 
 test("[TX10] lifetime: shorter by the client's wish", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1), { lifetimeMs: 100 });
-  await room.clock.advance(120);
+  await fixture.clock.advance(120);
   await fails("LIFETIME_EXCEEDED", session.commit());
 });
 
 test("[TX10] session: lost and not back within the grace: aborted; back in time: goes on", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const lost = client.begin(undefined, 1);
   const back = client.begin(undefined, 1);
   await lost.start(albumKey(1));
   await back.start(albumKey(2));
   client.group.sessionEnded(1);
-  await room.clock.advance(500);
+  await fixture.clock.advance(500);
   await client.group.operate({ ...back.call(), sessionId: 2 }, (operations) => operations.read([albumKey(2)]));
-  await room.clock.advance(520);
+  await fixture.clock.advance(520);
   await fails("TRANSACTION_ABORTED", lost.commit());
   await back.commit([insert(albumKey(2))]);
 });
 
 test("[TX10] lock wait: longer than the limit or the call: LOCK_TIMEOUT, the transaction is gone", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const holder = client.begin();
   await holder.start(albumKey(1));
   const waiter = client.begin();
@@ -252,26 +252,26 @@ test("[TX10] lock wait: longer than the limit or the call: LOCK_TIMEOUT, the tra
     lifetimeMs: undefined,
   });
   const outcomes = Promise.all([fails("LOCK_TIMEOUT", waiting), fails("LOCK_TIMEOUT", hastyStart)]);
-  await room.clock.advance(120);
+  await fixture.clock.advance(120);
   assert.ok(await isPending(waiting));
-  await room.clock.advance(920);
+  await fixture.clock.advance(920);
   await outcomes;
   await fails("LOCK_TIMEOUT", waiter.commit());
 });
 
 test("[TX25] start: locks and reads the row: absent, present and unread", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   assert.equal(await client.begin().start(albumKey(8)), undefined);
   assert.deepEqual(plain(await client.begin().start(albumKey(1))), { title: "sea", public_photos: 0 });
-  room.rows.reads = [];
+  fixture.rows.reads = [];
   assert.equal(await client.begin().start(albumKey(9), { read: "skip" }), undefined);
-  assert.equal(room.rows.reads.flat().filter((key) => key.table === "albums").length, 0);
+  assert.equal(fixture.rows.reads.flat().filter((key) => key.table === "albums").length, 0);
 });
 
 test("[TX26] album: photos are added and un-published concurrently: the counter is the public photos", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const add = async (photo: number, isPublic: boolean): Promise<void> => {
     const session = client.begin();
     const album = await session.start(albumKey(1));
@@ -292,14 +292,14 @@ test("[TX26] album: photos are added and un-published concurrently: the counter 
   };
   await Promise.all(Array.from({ length: 40 }, (_, at) => add(at, at % 2 === 0)).concat(Array.from({ length: 20 }, (_, at) => hide(at))));
   await settle();
-  const shown = room.rows.table("photos").filter((row) => plain(row)!["status"] === "public").length;
-  assert.equal(plain(room.rows.row(albumKey(1)))!["public_photos"], shown);
-  assert.equal(room.rows.table("photos").length, 40);
+  const shown = fixture.rows.table("photos").filter((row) => plain(row)!["status"] === "public").length;
+  assert.equal(plain(fixture.rows.row(albumKey(1)))!["public_photos"], shown);
+  assert.equal(fixture.rows.table("photos").length, 40);
 });
 
 test("[TXD9] deadlock: two transactions in a cycle: the youngest is aborted, the other goes on", async () => {
-  const room = new TestRoom();
-  const client = await room.open();
+  const fixture = new TestFixture();
+  const client = await fixture.open();
   const [old, young] = [client.begin(), client.begin()];
   await old.start(albumKey(1), { firstStartMs: START_MS - 50 });
   await young.start(albumKey(2), { firstStartMs: START_MS });
@@ -312,7 +312,7 @@ test("[TXD9] deadlock: two transactions in a cycle: the youngest is aborted, the
 });
 
 test("[TXD9] deadlock: the older one closes the cycle: the younger, waiting one is aborted", async () => {
-  const client = await new TestRoom().open();
+  const client = await new TestFixture().open();
   const [old, young] = [client.begin(), client.begin()];
   await old.start(albumKey(1), { firstStartMs: START_MS - 50 });
   await young.start(albumKey(2), { firstStartMs: START_MS });
@@ -323,8 +323,8 @@ test("[TXD9] deadlock: the older one closes the cycle: the younger, waiting one 
 });
 
 test("operations: repeated number: the same answer without doing it again", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   const writing = { ...session.call() };
@@ -337,8 +337,8 @@ test("operations: repeated number: the same answer without doing it again", asyn
 });
 
 test("operations: number too far ahead, or an answer no longer kept: refused, nothing changes", async () => {
-  const room = new TestRoom({ limits: { answersKeptMax: 2 } });
-  const client = await withAlbum(room);
+  const fixture = new TestFixture({ limits: { answersKeptMax: 2 } });
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
   await fails(
@@ -357,8 +357,8 @@ test("operations: number too far ahead, or an answer no longer kept: refused, no
 });
 
 test("operations: pipelined without waiting: run in the order of their numbers", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   const started = session.start(albumKey(1));
   const written = session.write(update(albumKey(1), { public_photos: int(4) }));
@@ -371,7 +371,7 @@ test("operations: pipelined without waiting: run in the order of their numbers",
 });
 
 test("operations: unknown id: TRANSACTION_UNKNOWN, retry", async () => {
-  const client = await new TestRoom().open();
+  const client = await new TestFixture().open();
   const session = client.begin();
   const error = await fails("TRANSACTION_UNKNOWN", session.read(albumKey(1)));
   assert.equal(error.applied, "no");
@@ -379,28 +379,28 @@ test("operations: unknown id: TRANSACTION_UNKNOWN, retry", async () => {
 });
 
 test("operations: storage cannot be read: the transaction is aborted, the client learns why", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
-  room.rows.readFaults.push(new ConcordError("READ_TIMEOUT", "slow"));
+  fixture.rows.readFaults.push(new ConcordError("READ_TIMEOUT", "slow"));
   await fails("READ_TIMEOUT", session.read(albumKey(2)));
   await fails("READ_TIMEOUT", session.commit());
   await client.begin().start(albumKey(1));
 });
 
 test("reads of one turn: one call; too large together: each on its own", async () => {
-  const room = new TestRoom();
-  const client = await room.open();
-  await room.clock.advance(6_000);
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  await fixture.clock.advance(6_000);
   const start = (id: number): Promise<unknown> => client.begin().start(albumKey(id));
   await Promise.all([1, 2, 3].map(start));
   assert.deepEqual(
-    room.rows.reads.map((keys) => keys.length),
+    fixture.rows.reads.map((keys) => keys.length),
     [3],
   );
-  const read = room.rows.read.bind(room.rows);
-  room.rows.read = async (keys) => {
+  const read = fixture.rows.read.bind(fixture.rows);
+  fixture.rows.read = async (keys) => {
     if (keys.length > 1) throw new ConcordError("LIMIT_EXCEEDED", "the answer is too large");
     return read(keys);
   };
@@ -408,8 +408,8 @@ test("reads of one turn: one call; too large together: each on its own", async (
 });
 
 test("limits: open transactions: at the limit one more is OVERLOADED", async () => {
-  const room = new TestRoom({ limits: { openTransactionsMax: 2 } });
-  const client = await room.open();
+  const fixture = new TestFixture({ limits: { openTransactionsMax: 2 } });
+  const client = await fixture.open();
   const first = client.begin();
   await first.start(albumKey(1));
   await client.begin().start(albumKey(2));
@@ -419,11 +419,11 @@ test("limits: open transactions: at the limit one more is OVERLOADED", async () 
 });
 
 test("limits: writes, bytes, rows read, locks of one transaction: at the limit allowed, above LIMIT_EXCEEDED", async () => {
-  const room = new TestRoom({
+  const fixture = new TestFixture({
     limits: { writesPerTransactionMax: 3, bytesPerTransactionMax: 2_000, rowsReadPerTransactionMax: 3 },
     lockLimits: { locksPerTransactionMax: 4 },
   });
-  const client = await room.open();
+  const client = await fixture.open();
   const session = client.begin();
   await session.start(albumKey(1));
   await session.write(insert(albumKey(1)), insert(albumKey(1)), insert(albumKey(1)));
@@ -443,8 +443,8 @@ test("limits: writes, bytes, rows read, locks of one transaction: at the limit a
 });
 
 test("limits: operations of one transaction that wait: above the limit LIMIT_EXCEEDED", async () => {
-  const room = new TestRoom({ limits: { operationsQueuedMax: 2 } });
-  const client = await withAlbum(room);
+  const fixture = new TestFixture({ limits: { operationsQueuedMax: 2 } });
+  const client = await withAlbum(fixture);
   const holder = client.begin();
   await holder.start(albumKey(1));
   const session = client.begin();
@@ -460,11 +460,11 @@ test("limits: operations of one transaction that wait: above the limit LIMIT_EXC
 });
 
 test("drain: open transactions are told DRAINING, commits are finished and applied", async () => {
-  const room = new TestRoom();
-  const client = await withAlbum(room);
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
   const open = client.begin();
   await open.start(albumKey(2));
-  room.log.hold();
+  fixture.log.hold();
   const session: Session = client.begin();
   await session.start(albumKey(1));
   const committing = session.commit([update(albumKey(1), { public_photos: int(1) })]);
@@ -473,10 +473,10 @@ test("drain: open transactions are told DRAINING, commits are finished and appli
   await fails("DRAINING", open.commit());
   await fails("DRAINING", client.begin().start(albumKey(3)));
   assert.ok(await isPending(drained));
-  room.log.letGo();
+  fixture.log.letGo();
   await committing;
   await drained;
-  assert.equal(plain(room.rows.row(albumKey(1)))?.["public_photos"], 1);
+  assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 1);
   assert.equal(client.group.state.kind, "stopped");
-  assert.equal(room.log.entries.length, 0, "everything applied is trimmed");
+  assert.equal(fixture.log.entries.length, 0, "everything applied is trimmed");
 });

@@ -17,7 +17,7 @@ function message(partition: number, bytes = 10): CheckedMessage {
   return { id: Uint8Array.of(partition), key: none, value: none, headers: [], timestampMs: 1, bytes };
 }
 
-interface Room {
+interface Fixture {
   readonly ingest: Ingest;
   readonly appended: { readonly partition: number; readonly messages: readonly NewMessage[] }[];
   /** What the next verdict is; waits when undefined. */
@@ -27,11 +27,11 @@ interface Room {
   release(): void;
 }
 
-function room(): Room {
+function fixture(): Fixture {
   const memory = new MemoryMessageLog(2);
   let held: (() => void)[] = [];
   const fails = new Map<number, ConcordError>();
-  const appended: Room["appended"] = [];
+  const appended: Fixture["appended"] = [];
   const log: MessageLog = Object.assign(Object.create(memory) as MessageLog, {
     append: async (partition: number, messages: readonly NewMessage[]) => {
       const error = fails.get(partition);
@@ -54,7 +54,7 @@ function room(): Room {
   });
   const place = async (one: CheckedMessage) => ({ message: one, id: one.id, partition: one.id![0]! });
   const environment = { metrics: silentMetrics, killPoint: () => undefined };
-  const made: Room = {
+  const made: Fixture = {
     ingest: new Ingest({ log, partitions, place, environment }),
     appended,
     fails,
@@ -81,7 +81,7 @@ for (const [what, limit, count, bytes] of [
   ["bytes", "INGEST_IN_FLIGHT_BYTES_MAX", 4, INGEST_IN_FLIGHT_BYTES_MAX / 4],
 ] as const) {
   test(`ingest: as many ${what} as may wait for verdicts: taken; one more: OVERLOADED, nothing appended; room again when they are answered`, async () => {
-    const { ingest, appended, release } = room();
+    const { ingest, appended, release } = fixture();
     const waiting = ingest.ingest(
       Array.from({ length: count }, () => message(0, bytes)),
       "output",
@@ -101,7 +101,7 @@ for (const [what, limit, count, bytes] of [
 }
 
 test("ingest: a call fails: what it had in flight is given back", async () => {
-  const { ingest, fails } = room();
+  const { ingest, fails } = fixture();
   for (let at = 0; at < 3; at += 1) {
     fails.set(0, new ConcordError("STORE_FAILED", "the disk"));
     await refused(ingest.ingest([message(0, INGEST_IN_FLIGHT_BYTES_MAX)], "input", never));
@@ -118,7 +118,7 @@ for (const [what, first, second, applied] of [
   ["nobody knows about either", failure("unknown"), failure("unknown"), "unknown"],
 ] as const) {
   test(`ingest: ${what}: the call fails, applied ${applied} (I2)`, async () => {
-    const { ingest, fails } = room();
+    const { ingest, fails } = fixture();
     fails.set(0, first);
     if (second !== undefined) fails.set(1, second);
     const error = await refused(ingest.ingest([message(0), message(1)], "output", never));
@@ -128,7 +128,7 @@ for (const [what, first, second, applied] of [
 
 for (const code of ["DRAINING", "PARTITION_STOPPED", "OVERLOADED", "OUTCOME_UNKNOWN"] as const) {
   test(`ingest: appended, then ${code} instead of a verdict: applied unknown (I2)`, async () => {
-    const one = room();
+    const one = fixture();
     one.verdict = () => Promise.reject(new ConcordError(code, "no verdict"));
     const error = await refused(one.ingest.ingest([message(0), message(1)], "output", never));
     assert.deepEqual([error.code, error.applied], [code, "unknown"]);
@@ -136,14 +136,14 @@ for (const code of ["DRAINING", "PARTITION_STOPPED", "OVERLOADED", "OUTCOME_UNKN
 }
 
 test("[DDD3] ingest: a message that belongs elsewhere: queued there, no offset yet", async () => {
-  const one = room();
+  const one = fixture();
   one.verdict = () => Promise.resolve({ kind: "rerouted", partition: 1 });
   const [result] = await one.ingest.ingest([message(0)], "output", never);
   assert.deepEqual(result, { verdict: "queued", partition: 1, offset: undefined, id: "\u0000" });
 });
 
 test("ingest: the caller is gone before the verdict: DEADLINE_EXCEEDED, applied unknown, and a late verdict disturbs nobody", async () => {
-  const { ingest, release } = room();
+  const { ingest, release } = fixture();
   const controller = new AbortController();
   const waiting = ingest.ingest([message(0)], "output", controller.signal);
   await new Promise((resolve) => setImmediate(resolve));

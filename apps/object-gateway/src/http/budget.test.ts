@@ -14,35 +14,35 @@ const budget = (uploadsMax: number, bytesMax: number): UploadBudget => new Uploa
 const isSlowDown = (thrown: unknown): boolean => thrown instanceof S3Error && thrown.code === "SlowDown";
 
 /** Runs until it is let go. */
-function held(room: UploadBudget, bytes: number): { done: Promise<void>; release: () => void } {
+function held(uploads: UploadBudget, bytes: number): { done: Promise<void>; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
-  return { done: room.during(bytes, () => promise), release: resolve };
+  return { done: uploads.during(bytes, () => promise), release: resolve };
 }
 
 test("budget: uploads below and at the limit run, one above is told to slow down, and runs when another has ended", async () => {
-  const room = budget(2, 1e9);
-  const [one, two] = [held(room, 1), held(room, 1)];
-  await assert.rejects(held(room, 1).done, isSlowDown);
+  const uploads = budget(2, 1e9);
+  const [one, two] = [held(uploads, 1), held(uploads, 1)];
+  await assert.rejects(held(uploads, 1).done, isSlowDown);
   one.release();
   await one.done;
-  assert.equal(room.uploadsInFlight, 1);
-  assert.equal(await room.during(1, () => Promise.resolve("in")), "in");
+  assert.equal(uploads.uploadsInFlight, 1);
+  assert.equal(await uploads.during(1, () => Promise.resolve("in")), "in");
   two.release();
   await two.done;
 });
 
 test("budget: a long body counts as the share of one upload, a short one as what it is; a failure gives it back", async () => {
-  const room = budget(10, 2 * UPLOAD_SHARE_BYTES);
-  const long = held(room, 1e12);
-  const short = held(room, UPLOAD_SHARE_BYTES);
-  await assert.rejects(held(room, 1).done, isSlowDown);
+  const uploads = budget(10, 2 * UPLOAD_SHARE_BYTES);
+  const long = held(uploads, 1e12);
+  const short = held(uploads, UPLOAD_SHARE_BYTES);
+  await assert.rejects(held(uploads, 1).done, isSlowDown);
   short.release();
   await short.done;
   await assert.rejects(
-    room.during(UPLOAD_SHARE_BYTES, () => Promise.reject(new Error("broken off"))),
+    uploads.during(UPLOAD_SHARE_BYTES, () => Promise.reject(new Error("broken off"))),
     /broken off/,
   );
-  assert.equal(await room.during(UPLOAD_SHARE_BYTES, () => Promise.resolve(1)), 1);
+  assert.equal(await uploads.during(UPLOAD_SHARE_BYTES, () => Promise.resolve(1)), 1);
   long.release();
   await long.done;
 });
@@ -59,7 +59,7 @@ for (const [name, operation, query] of [
   ],
 ] as const) {
   test(`budget: used up: ${name} is told to slow down before a byte of its source is read`, async () => {
-    const room = budget(1, UPLOAD_SHARE_BYTES);
+    const uploads = budget(1, UPLOAD_SHARE_BYTES);
     const begun = (): never => assert.fail("the copy began");
     const store = {
       headBucket: () => Promise.resolve({ name: "photos", tenant: "ann", region: "r", createdMs: 0 }),
@@ -77,9 +77,17 @@ for (const [name, operation, query] of [
       headers,
       tenant: "ann",
     } as unknown as S3Call;
-    const rooms = { store, log: silentLog, metrics: silentMetrics, budget: room, region: "r", partBytesMax: 1, scheme: "http" } as const;
-    const { done, release } = held(room, 1);
-    await assert.rejects(operation(call, rooms), isSlowDown);
+    const context = {
+      store,
+      log: silentLog,
+      metrics: silentMetrics,
+      budget: uploads,
+      region: "r",
+      partBytesMax: 1,
+      scheme: "http",
+    } as const;
+    const { done, release } = held(uploads, 1);
+    await assert.rejects(operation(call, context), isSlowDown);
     release();
     await done;
   });

@@ -4,7 +4,7 @@ import type { Fields, Verified } from "@concord/s3";
 import type { UploadBudget } from "./budget.ts";
 
 /** What the operations work with. */
-export interface Rooms {
+export interface Context {
   readonly store: ObjectStore;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -28,4 +28,4 @@ export interface S3Call {
   readonly verified: Verified;
 }
 
-export type Operation = (call: S3Call, rooms: Rooms) => Promise<HttpResponse>;
+export type Operation = (call: S3Call, context: Context) => Promise<HttpResponse>;

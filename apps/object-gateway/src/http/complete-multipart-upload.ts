@@ -15,15 +15,15 @@ import { uploadIdOf } from "./parameters.ts";
 import { xml } from "./responses.ts";
 
 /** Makes the object of its parts; answered the same way when it is asked for again within a day (OGD11). */
-export const completeMultipartUpload: Operation = async (call, rooms) => {
+export const completeMultipartUpload: Operation = async (call, context) => {
   const { bucket, key, query, headers } = call;
   const uploadId = uploadIdOf(query);
   const checksum = readCompleteChecksum(headers);
   const precondition = readPrecondition(headers);
   const combine = combining(headers);
-  const parts = readCompleteMultipartUpload(await readDocument(call, rooms)).map((part) => ({ ...part, checksum: part.checksum?.value }));
-  const stored = await rooms.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
-  return xml(completeMultipartUploadXml({ location: `${rooms.scheme}://${locationOf(call)}`, bucket, key, ...stored }));
+  const parts = readCompleteMultipartUpload(await readDocument(call, context)).map((part) => ({ ...part, checksum: part.checksum?.value }));
+  const stored = await context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
+  return xml(completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored }));
 };
 
 /** Where the object is, in the words of the request. */

@@ -3,16 +3,16 @@ import type { CopySource } from "@concord/objects";
 import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
-import type { Rooms, S3Call } from "./call.ts";
+import type { Context, S3Call } from "./call.ts";
 import { checkBucketName } from "./names.ts";
 import { checkOwner } from "./owners.ts";
 
 /** AccessDenied when the source is another tenant's. */
-export async function copySourceOf(call: S3Call, rooms: Rooms): Promise<CopySource> {
+export async function copySourceOf(call: S3Call, context: Context): Promise<CopySource> {
   const source = readCopySource(call.headers);
   assert(source !== undefined, "a copy is picked by its source");
   checkBucketName(source.bucket);
-  await checkOwner(call, rooms, source.bucket, "x-amz-source-expected-bucket-owner");
+  await checkOwner(call, context, source.bucket, "x-amz-source-expected-bucket-owner");
   return source;
 }
 
@@ -20,7 +20,7 @@ export async function copySourceOf(call: S3Call, rooms: Rooms): Promise<CopySour
  * Runs a copy when there is room for another upload: it holds bytes as one does. It answers every condition of its source that does not hold
  * with 412, also the ones a GET answers with 304.
  */
-export async function copying<Result>({ budget }: Rooms, action: () => Promise<Result>): Promise<Result> {
+export async function copying<Result>({ budget }: Context, action: () => Promise<Result>): Promise<Result> {
   try {
     return await budget.during(UPLOAD_SHARE_BYTES, action);
   } catch (thrown) {

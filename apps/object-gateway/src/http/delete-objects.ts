@@ -5,17 +5,17 @@ import { readDocument } from "./documents.ts";
 import { xml } from "./responses.ts";
 
 /** Up to a thousand keys, each deleted by itself: some may fail, and the answer says which. */
-export const deleteObjects: Operation = async (call, rooms) => {
+export const deleteObjects: Operation = async (call, context) => {
   const { bucket } = call;
-  const { keys, quiet } = readDelete(await readDocument(call, rooms, { integrity: "required" }));
+  const { keys, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
   const deleted: string[] = [];
   const failed: { key: string; error: S3Error }[] = [];
   const deleteOne = (key: string): Promise<unknown> =>
-    rooms.store.deleteObject({ bucket, key }).then(
+    context.store.deleteObject({ bucket, key }).then(
       () => deleted.push(key),
       (thrown: unknown) => {
         const error = toS3Error(thrown);
-        if (error.status === 500) rooms.log.error("a delete of many failed", { requestId: call.requestId, reason: String(thrown) });
+        if (error.status === 500) context.log.error("a delete of many failed", { requestId: call.requestId, reason: String(thrown) });
         return failed.push({ key, error });
       },
     );

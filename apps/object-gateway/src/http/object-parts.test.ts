@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ObjectStore, StoredObject } from "@concord/objects";
 import { ConcordError, silentMetrics, type HttpResponse } from "@concord/runtime";
 import { fieldsOf, formatHttpDate } from "@concord/s3";
-import type { Rooms, S3Call } from "./call.ts";
+import type { Context, S3Call } from "./call.ts";
 import { getObject } from "./get-object.ts";
 import { headObject } from "./head-object.ts";
 import { partSpan } from "./object-parts.ts";
@@ -49,7 +49,7 @@ async function ask(operation: typeof getObject, ifRange: string, then: StoredObj
     ["if-range", ifRange],
   ]);
   const call = { bucket: "photos", key: "k", query: fieldsOf([]), headers } as unknown as S3Call;
-  return await operation(call, { store, metrics: silentMetrics } as unknown as Rooms);
+  return await operation(call, { store, metrics: silentMetrics } as unknown as Context);
 }
 
 const lengthOf = ({ status, headers }: HttpResponse): string => `${status} ${new Map(headers).get("content-length")}`;

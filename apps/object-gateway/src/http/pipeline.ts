@@ -12,7 +12,7 @@ import {
 } from "@concord/runtime";
 import { errorXml, fieldsOf, parseTarget, refuseBody, S3Error, type Fields, type Target, type Verifier } from "@concord/s3";
 
-import type { Rooms } from "./call.ts";
+import type { Context } from "./call.ts";
 import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures } from "./features.ts";
 import { checkBucketName } from "./names.ts";
@@ -32,7 +32,7 @@ export interface PipelineOptions {
   /** Buckets are also names below it. */
   readonly domain: string | undefined;
   /** Throws STARTING or DRAINING. */
-  readonly rooms: () => Rooms;
+  readonly context: () => Context;
 }
 
 interface Named {
@@ -81,7 +81,7 @@ function levelOf({ bucket, key }: Target): Level {
 }
 
 async function answer(request: HttpRequest, { target, route }: Named, requestId: string, options: PipelineOptions): Promise<HttpResponse> {
-  const { verifier, clock, rooms: roomsOf } = options;
+  const { verifier, clock, context: contextOf } = options;
   const verified = verifier.verify(request, target, clock.nowMs());
   if (route === undefined) throw unknownOperation(request.method, target);
   checkFeatures(route, target.query, verified.headers, verified.via === "query");
@@ -89,9 +89,9 @@ async function answer(request: HttpRequest, { target, route }: Named, requestId:
   const { bucket = "", key = "", query } = target;
   const call = { requestId, request, bucket, key, query, headers: verified.headers, tenant: verified.tenant, verified };
   if (route.level !== "service") checkBucketName(bucket);
-  const rooms = roomsOf();
-  if (route.level !== "service" && !route.makesBucket) await checkOwner(call, rooms, bucket, "x-amz-expected-bucket-owner");
-  const response = await route.handle(call, rooms);
+  const context = contextOf();
+  if (route.level !== "service" && !route.makesBucket) await checkOwner(call, context, bucket, "x-amz-expected-bucket-owner");
+  const response = await route.handle(call, context);
   if (route.method !== "GET" && route.method !== "HEAD") options.killPoint("gateway:before-answer");
   return response;
 }

@@ -4,8 +4,8 @@ import { readDocument } from "./documents.ts";
 import { empty } from "./responses.ts";
 
 /** Replaces all tags of the bucket. */
-export const putBucketTagging: Operation = async (call, rooms) => {
-  const tags = readTagging(await readDocument(call, rooms), TAGS_PER_BUCKET_MAX);
-  await rooms.store.setBucketTags(call.bucket, tags);
+export const putBucketTagging: Operation = async (call, context) => {
+  const tags = readTagging(await readDocument(call, context), TAGS_PER_BUCKET_MAX);
+  await context.store.setBucketTags(call.bucket, tags);
   return empty(204);
 };

@@ -4,8 +4,8 @@ import { readDocument } from "./documents.ts";
 import { empty } from "./responses.ts";
 
 /** Replaces all tags of the object. */
-export const putObjectTagging: Operation = async (call, rooms) => {
-  const tags = readTagging(await readDocument(call, rooms), TAGS_PER_OBJECT_MAX);
-  await rooms.store.setObjectTags(call.bucket, call.key, tags);
+export const putObjectTagging: Operation = async (call, context) => {
+  const tags = readTagging(await readDocument(call, context), TAGS_PER_OBJECT_MAX);
+  await context.store.setObjectTags(call.bucket, call.key, tags);
   return empty(200);
 };

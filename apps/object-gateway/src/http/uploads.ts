@@ -1,16 +1,16 @@
 // Bodies of uploads: how long they may be, how many at once, and how many bytes passed.
 import type { UploadBody } from "@concord/objects";
 import { checkedBody, type ChecksumAlgorithm } from "@concord/s3";
-import type { Rooms, S3Call } from "./call.ts";
+import type { Context, S3Call } from "./call.ts";
 
 /** Runs `action` with the request's checked body when there is room for another upload. */
 export function withUpload<Result>(
   call: S3Call,
-  rooms: Rooms,
+  context: Context,
   options: { readonly algorithm?: ChecksumAlgorithm | undefined },
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
-  const { partBytesMax, budget, metrics } = rooms;
+  const { partBytesMax, budget, metrics } = context;
   const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
   return budget.during(body.lengthBytes, () => action({ ...body, chunks: counted }));

@@ -16,7 +16,7 @@ import { POLL_MS, SCHEMA_SETTLE_POLLS } from "../limits.ts";
 import { newTables, plannedTables } from "./planned-tables.ts";
 import { tableRow, versionRow } from "./system-tables.ts";
 
-export interface CreateTablesRoom {
+export interface CreateTablesContext {
   readonly environment: Environment;
   readonly schema: SchemaCache;
 }
@@ -28,10 +28,10 @@ export interface CreateTablesRoom {
 export async function createTables(
   statements: readonly string[],
   group: TransactionGroup,
-  room: CreateTablesRoom,
+  context: CreateTablesContext,
   deadlineAtMs: number,
 ): Promise<bigint> {
-  const { environment, schema } = room;
+  const { environment, schema } = context;
   const planned = plannedTables(statements, environment);
   const id = newTimeId(environment.clock, environment.random);
   const call = (number: number): OperationCall => ({ id, number, sessionId: undefined, deadlineAtMs });
@@ -43,7 +43,7 @@ export async function createTables(
     lifetimeMs: undefined,
   });
   const version = await rollbackOnError(group, id, async () => {
-    const existing = await group.operate(call(2), (operations) => existingTables(operations, room));
+    const existing = await group.operate(call(2), (operations) => existingTables(operations, context));
     const created = newTables(planned, existing, environment);
     if (created.length === 0) {
       group.rollback(id);
@@ -73,7 +73,7 @@ async function rollbackOnError(group: TransactionGroup, id: TimeId, work: () => 
 }
 
 /** As the transaction sees them: the version row is locked, so nobody changes them meanwhile. */
-async function existingTables(operations: TransactionOperations, { environment }: CreateTablesRoom): Promise<SchemaCatalogue> {
+async function existingTables(operations: TransactionOperations, { environment }: CreateTablesContext): Promise<SchemaCatalogue> {
   const [row] = await operations.read([SCHEMA_VERSION_KEY]);
   const version = row?.columns.get("version");
   const definitions: TableDefinition[] = [];

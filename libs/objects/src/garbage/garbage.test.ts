@@ -25,7 +25,7 @@ import {
   World,
   type Gateway,
 } from "../test/gateway.ts";
-import { bodyOf, collect, NO_ATTRIBUTES } from "../test/room.ts";
+import { bodyOf, collect, NO_ATTRIBUTES } from "../test/fixture.ts";
 import { BUCKET_STUCK_AFTER_MS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, PARTS_PER_COMMIT_MAX } from "./limits.ts";
 
 const PARTITION = "photos/0";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError } from "@concord/runtime";
-import { bodyOf, collect, md5, NO_ATTRIBUTES } from "../test/room.ts";
+import { bodyOf, collect, md5, NO_ATTRIBUTES } from "../test/fixture.ts";
 import { abort, begin, bytes, codeOf, complete, faults, get, openWorld, part, put, quiesce, type PartName } from "../test/gateway.ts";
 import { PART_NUMBER_MAX } from "./limits.ts";
 

@@ -14,7 +14,7 @@ import { createObjectStore, objectStoreContext } from "../object-store.ts";
 import { Recovery } from "../recovery/recovery.ts";
 import { CommitResolver } from "../recovery/unresolved-commits.ts";
 import type { JournalMode } from "../upload-journal.ts";
-import { bodyOf, collect, md5, NO_ATTRIBUTES } from "./room.ts";
+import { bodyOf, collect, md5, NO_ATTRIBUTES } from "./fixture.ts";
 
 /** Time moves when the test says so, but nobody waits for short pauses: those end in the next turn. */
 export class TestClock implements Clock {

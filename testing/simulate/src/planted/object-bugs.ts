@@ -5,7 +5,7 @@ const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
 const EPOCH_FOLDERS = "libs/adapter-filesystem/src/epoch-folders.ts";
 const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
 
-/** Mistakes in the object gateway's rooms. */
+/** Mistakes in the object gateway. */
 export const OBJECT_BUGS: readonly PlantedBug[] = [
   {
     name: "unknown-commit-removed",

@@ -141,7 +141,7 @@ export const STATEMENTS = [
 ];
 
 /** Three coordinators, or one. */
-export class CoordinatorRoom {
+export class CoordinatorFixture {
   readonly clock = new ManualClock();
   readonly rows = new CountedRows();
   readonly log = new CountedLog();
@@ -221,17 +221,17 @@ export type Answer = Record<string, never> & Record<string, unknown>;
 
 /** Calls by method name, unary or over one session. */
 export class Client {
-  readonly room: CoordinatorRoom;
+  readonly fixture: CoordinatorFixture;
   readonly channel: Channel;
   readonly #token: string | undefined;
   readonly session: SessionClient;
 
-  constructor(room: CoordinatorRoom, channel: Channel, token?: string) {
-    this.room = room;
+  constructor(fixture: CoordinatorFixture, channel: Channel, token?: string) {
+    this.fixture = fixture;
     this.channel = channel;
     this.#token = token;
     const method = loadService("concord.txn.v1.TransactionService")["Session"]!;
-    this.session = new SessionClient({ channel, method, clock: room.clock, metadata: bearer(token) });
+    this.session = new SessionClient({ channel, method, clock: fixture.clock, metadata: bearer(token) });
   }
 
   unary(method: string, request: object, service: Service = "TransactionService"): Promise<Answer> {

@@ -322,23 +322,23 @@ export function indexTable(name: string): TableDefinition {
   );
 }
 
-export interface RoomOptions {
+export interface FixtureOptions {
   readonly limits?: Partial<TransactionLimits>;
   readonly lockLimits?: Partial<LockLimits>;
   readonly settings?: Partial<GroupSettings>;
 }
 
 /** Everything of a test: one log and one store, as many masters as it opens. */
-export class TestRoom {
+export class TestFixture {
   readonly clock = new ManualClock();
   readonly rows = new FakeRows();
   readonly log = new FakeLog();
   readonly killPoints: string[] = [];
-  readonly #options: RoomOptions;
+  readonly #options: FixtureOptions;
   #randomState = 7;
   #sequence = 0;
 
-  constructor(options: RoomOptions = {}) {
+  constructor(options: FixtureOptions = {}) {
     this.#options = options;
   }
 
@@ -405,23 +405,23 @@ export function checksum(bytes: Uint8Array): number {
 
 /** A client of one master. */
 export class Client {
-  readonly room: TestRoom;
+  readonly fixture: TestFixture;
   readonly group: TransactionGroup;
 
-  constructor(room: TestRoom, group: TransactionGroup) {
-    this.room = room;
+  constructor(fixture: TestFixture, group: TransactionGroup) {
+    this.fixture = fixture;
     this.group = group;
   }
 
-  begin(id: TimeId = this.room.id(), sessionId?: number): Session {
+  begin(id: TimeId = this.fixture.id(), sessionId?: number): Session {
     return new Session(this, id, sessionId);
   }
 
   deadline(ms = 10_000): number {
-    return this.room.clock.monotonicMs() + ms;
+    return this.fixture.clock.monotonicMs() + ms;
   }
 
-  execute(writes: readonly TableWrite[], id: TimeId = this.room.id()): Promise<CommitToken> {
+  execute(writes: readonly TableWrite[], id: TimeId = this.fixture.id()): Promise<CommitToken> {
     return this.group.execute(id, writes, this.deadline());
   }
 }

@@ -91,7 +91,7 @@ export interface Page {
   readonly nextOffset: bigint;
 }
 
-export interface RoomOptions {
+export interface FixtureOptions {
   /** Real workers when false. */
   readonly scripted?: boolean;
   readonly config?: object;
@@ -147,7 +147,7 @@ export class Folder {
   }
 }
 
-export class WorkerRoom {
+export class WorkerFixture {
   readonly clock = new ManualClock();
   readonly transport = new MemoryTransport({ clock: this.clock });
   readonly folder: Folder;
@@ -158,7 +158,7 @@ export class WorkerRoom {
   address = "";
   #randomState = 1;
 
-  constructor(options: RoomOptions = {}, folder = new Folder()) {
+  constructor(options: FixtureOptions = {}, folder = new Folder()) {
     this.folder = folder;
     const config = dedupWorkerSchema.parse({ operatorToken: "secret-o", partitions: folder.log.partitions, ...options.config });
     const openWorker = (...[{ partition }, { log }]: Parameters<NonNullable<DedupWorkerHost["openWorker"]>>): ScriptedWorker => {

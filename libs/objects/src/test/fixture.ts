@@ -103,7 +103,7 @@ export class MemoryUploadJournal implements UploadJournal {
   }
 }
 
-export interface Room {
+export interface Fixture {
   readonly context: ObjectStoreContext;
   readonly store: ObjectStore;
   readonly metadata: MemoryObjectMetadata;
@@ -114,9 +114,9 @@ export interface Room {
   readonly counts: Map<string, number>;
 }
 
-export interface RoomOptions {
+export interface FixtureOptions {
   /** Another gateway over the stores of this one. */
-  readonly beside?: Room;
+  readonly beside?: Fixture;
   readonly epoch?: number;
   readonly shards?: number;
   readonly limits?: Partial<ObjectLimits>;
@@ -124,7 +124,7 @@ export interface RoomOptions {
 }
 
 /** One gateway's store over memory. */
-export function openRoom(options: RoomOptions = {}): Room {
+export function openFixture(options: FixtureOptions = {}): Fixture {
   const epoch = options.epoch ?? (options.beside === undefined ? 1 : 2);
   const metadata = options.beside?.metadata ?? new MemoryObjectMetadata();
   const data = options.beside?.data ?? new MemoryObjectData();
@@ -149,11 +149,11 @@ export function openRoom(options: RoomOptions = {}): Room {
   return { context, store: createObjectStore(context), metadata, data, clock, journal, unresolved, counts };
 }
 
-/** A room with the bucket "photos" of tenant "t". */
-export async function openPhotos(options: RoomOptions = {}): Promise<Room> {
-  const room = openRoom(options);
-  await room.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
-  return room;
+/** A fixture with the bucket "photos" of tenant "t". */
+export async function openPhotos(options: FixtureOptions = {}): Promise<Fixture> {
+  const fixture = openFixture(options);
+  await fixture.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
+  return fixture;
 }
 
 export const NO_ATTRIBUTES = { headers: {}, metadata: {}, tags: {} };
@@ -197,16 +197,16 @@ export function bodyOf(content: Uint8Array | string, faults: BodyFaults = {}): U
   };
 }
 
-export async function put(room: Room, key: string, content: Uint8Array | string, faults: BodyFaults = {}): Promise<string> {
+export async function put(fixture: Fixture, key: string, content: Uint8Array | string, faults: BodyFaults = {}): Promise<string> {
   const body = bodyOf(content, faults);
-  const stored = await room.store.putObject({ bucket: "photos", key, body, attributes: NO_ATTRIBUTES, precondition: {} });
+  const stored = await fixture.store.putObject({ bucket: "photos", key, body, attributes: NO_ATTRIBUTES, precondition: {} });
   return stored.etag;
 }
 
 /** The object's bytes; undefined: there is none. */
-export async function get(room: Room, key: string): Promise<Uint8Array | undefined> {
+export async function get(fixture: Fixture, key: string): Promise<Uint8Array | undefined> {
   try {
-    const found = await room.store.getObject({ bucket: "photos", key, range: undefined, precondition: {}, part: undefined });
+    const found = await fixture.store.getObject({ bucket: "photos", key, range: undefined, precondition: {}, part: undefined });
     return await collect(found.bytes);
   } catch (error) {
     if (error instanceof ConcordError && error.code === "OBJECT_UNKNOWN") return undefined;
@@ -220,13 +220,13 @@ export async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8A
   return new Uint8Array(Buffer.concat(parts));
 }
 
-export function rowsOf(room: Room): readonly Row[] {
-  return room.metadata.contents().map((row) => decodeRow(row.value));
+export function rowsOf(fixture: Fixture): readonly Row[] {
+  return fixture.metadata.contents().map((row) => decodeRow(row.value));
 }
 
 /** Pieces that live rows name, and pieces that garbage rows name. */
-export function referencesIn(room: Room): { readonly live: readonly Oid[]; readonly garbage: readonly Oid[] } {
-  const rows = rowsOf(room);
+export function referencesIn(fixture: Fixture): { readonly live: readonly Oid[]; readonly garbage: readonly Oid[] } {
+  const rows = rowsOf(fixture);
   const named = (wanted: (row: Row) => boolean): Oid[] =>
     rows
       .filter(wanted)
@@ -236,9 +236,9 @@ export function referencesIn(room: Room): { readonly live: readonly Oid[]; reado
 }
 
 /** What is wrong with the stores when nothing runs and nothing is in doubt; empty: no leak, nothing dangling, nothing both live and garbage. */
-export function faultsOf(room: Room): readonly string[] {
-  const { live, garbage } = referencesIn(room);
-  const pieces = room.data.contents();
+export function faultsOf(fixture: Fixture): readonly string[] {
+  const { live, garbage } = referencesIn(fixture);
+  const pieces = fixture.data.contents();
   const stored = new Set(pieces.map(({ oid }) => oid));
   const named = new Set([...live, ...garbage]);
   return [
