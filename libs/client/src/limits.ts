@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Time budget of a call outside transactions. */
 export const CALL_TIMEOUT_MS = 5_000;
 /** Time budget of runTransaction with all its tries. */
@@ -6,9 +8,10 @@ export const TRANSACTION_DEADLINE_MS = 10_000;
 export const RESOLVE_GRACE_MS = 10_000;
 /** Tries of one transaction; its deadline usually ends it first. */
 export const TRANSACTION_TRIES_MAX = 1000;
-/** Pause before a repeated try: random below min * 2^try, and never below what the server asked for. */
-export const BACKOFF_MS_MIN = 4;
-export const BACKOFF_MS_MAX = 500;
+/** Pauses before a repeated transaction, message and question for an outcome; never below what the server asked for. */
+export const TRANSACTION_BACKOFF: BackoffLimits = { initialMs: 4, maxMs: 500 };
+export const MESSAGE_BACKOFF: BackoffLimits = { initialMs: 8, maxMs: 500 };
+export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 4, maxMs: 256 };
 /** Writes in one message of a transaction; a longer buffer is sent on before the commit. */
 export const WRITES_PER_MESSAGE_MAX = 1000;
 /** A read that has no answer after this long is asked of a second storage-proxy too (TXD13). */

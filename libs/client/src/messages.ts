@@ -1,4 +1,4 @@
-import { sleep, type Clock, type Random } from "@concord/runtime";
+import { backoff, type Backoff, type Clock, type Random } from "@concord/runtime";
 import type {
   CallOptions,
   FollowOptions,
@@ -12,16 +12,7 @@ import type {
 } from "./api.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
 import type { Connections, SessionService } from "./connections.ts";
-import type { ConcordClientError } from "./errors.ts";
-import {
-  BACKOFF_MS_MAX,
-  BACKOFF_MS_MIN,
-  FOLLOW_GRACE_MS,
-  FOLLOW_WAIT_MS,
-  INGEST_BYTES_MAX,
-  INGEST_MESSAGES_MAX,
-  MESSAGES_PER_PAGE,
-} from "./limits.ts";
+import { FOLLOW_GRACE_MS, FOLLOW_WAIT_MS, INGEST_BYTES_MAX, INGEST_MESSAGES_MAX, MESSAGE_BACKOFF, MESSAGES_PER_PAGE } from "./limits.ts";
 
 export interface WorkerMessagesOptions {
   readonly connections: Connections;
@@ -92,11 +83,12 @@ export class WorkerMessages implements Messages {
     const { clock } = this.#options;
     const { signal } = options;
     let next = options.from ?? 0n;
-    for (let failures = 0; signal?.aborted !== true;) {
+    const retry = this.#backoff(signal);
+    while (signal?.aborted !== true) {
       try {
         const deadlineAtMs = clock.monotonicMs() + FOLLOW_WAIT_MS + FOLLOW_GRACE_MS;
         const page = await this.#page(partition, { ...options, from: next }, MESSAGES_PER_PAGE, FOLLOW_WAIT_MS, deadlineAtMs, signal);
-        failures = 0;
+        retry.reset();
         for (const message of page.messages) {
           if (isAborted(signal)) return;
           next = message.offset + 1n;
@@ -107,8 +99,7 @@ export class WorkerMessages implements Messages {
         if (isAborted(signal)) return;
         const error = toClientError(thrown);
         if (!error.retryable) throw error;
-        failures += 1;
-        await sleep(clock, this.#pauseMs(error, failures), signal);
+        await retry.pause({ atLeastMs: error.retryAfterMs ?? 0 });
       }
     }
   }
@@ -143,19 +134,16 @@ export class WorkerMessages implements Messages {
 
   /** The same request again after every failure that a repetition can mend; what it, or a part before it, may have done is told with the last one. */
   async #untilDecided<Answer extends object>(request: object, deadlineAtMs: number, isPartApplied: boolean): Promise<Answer> {
-    const { clock } = this.#options;
     let mayBeApplied = isPartApplied;
-    for (let tries = 1; ; tries += 1) {
+    const retry = this.#backoff();
+    for (;;) {
       try {
         return await this.#call<Answer>(INGEST, "ingest", request, deadlineAtMs);
       } catch (thrown) {
         const error = toClientError(thrown);
         mayBeApplied ||= error.applied !== "no";
-        const pauseMs = this.#pauseMs(error, tries);
-        if (!error.retryable || clock.monotonicMs() + pauseMs >= deadlineAtMs) {
-          throw mayBeApplied ? withFacts(error, { applied: "unknown" }) : error;
-        }
-        await sleep(clock, pauseMs);
+        const again = error.retryable && (await retry.pause({ atLeastMs: error.retryAfterMs ?? 0, deadlineAtMs }));
+        if (!again) throw mayBeApplied ? withFacts(error, { applied: "unknown" }) : error;
       }
     }
   }
@@ -184,9 +172,9 @@ export class WorkerMessages implements Messages {
     return this.#options.clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
   }
 
-  /** Random, so that those who failed together do not come back together; never below what the server asked for. */
-  #pauseMs({ retryAfterMs = 0 }: ConcordClientError, tries: number): number {
-    return Math.max(retryAfterMs, this.#options.random.below(Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(tries, 20))));
+  #backoff(signal?: AbortSignal): Backoff {
+    const { clock, random } = this.#options;
+    return backoff(clock, { ...MESSAGE_BACKOFF, jitter: random }, signal);
   }
 
   #wireMessage({ id, value, key, headers = {}, timestamp }: OutgoingMessage): WireMessage {

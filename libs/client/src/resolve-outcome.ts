@@ -1,9 +1,9 @@
-import { fromHex, sleep, type Clock, type Random } from "@concord/runtime";
+import { backoff, fromHex, type Clock, type Random } from "@concord/runtime";
 import type { CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
-import { BACKOFF_MS_MIN, RESOLVE_TURN_MS } from "./limits.ts";
+import { RESOLVE_BACKOFF, RESOLVE_TURN_MS } from "./limits.ts";
 import type { KeyMessage } from "./tables.ts";
 
 export const TRANSACTIONS = "concord.txn.v1.TransactionService";
@@ -26,7 +26,8 @@ export async function resolveOutcome(
   const { connections, directory, clock } = parts;
   const request = { transactionId: fromHex(transactionId), key };
   let address = firstAddress;
-  for (let attempt = 0; ; attempt += 1) {
+  const retry = backoff(clock, RESOLVE_BACKOFF);
+  for (;;) {
     try {
       // One coordinator may be down for long: ask in short turns.
       const timeoutMs = Math.min(RESOLVE_TURN_MS, Math.max(1, deadlineAtMs - clock.monotonicMs()));
@@ -35,7 +36,7 @@ export async function resolveOutcome(
     } catch (thrown) {
       const error = toClientError(thrown);
       if (!error.retryable || clock.monotonicMs() >= deadlineAtMs) throw error;
-      await sleep(clock, Math.max(error.retryAfterMs ?? 0, BACKOFF_MS_MIN * 2 ** Math.min(attempt, 6)));
+      await retry.pause({ atLeastMs: error.retryAfterMs ?? 0 });
       address = error.metadata["address"] ?? firstAddress;
       if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
     }

@@ -1,8 +1,8 @@
-import { sleep } from "@concord/runtime";
+import { backoff, sleep } from "@concord/runtime";
 import type { Entity, Transaction, TransactionOptions } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import { ConcordClientError } from "./errors.ts";
-import { BACKOFF_MS_MAX, BACKOFF_MS_MIN, TRANSACTION_DEADLINE_MS, TRANSACTION_TRIES_MAX } from "./limits.ts";
+import { TRANSACTION_BACKOFF, TRANSACTION_DEADLINE_MS, TRANSACTION_TRIES_MAX } from "./limits.ts";
 import type { TransactionParts } from "./resolve-outcome.ts";
 import { SessionTransaction, type StartOptions } from "./transaction.ts";
 
@@ -31,13 +31,14 @@ export async function runTransaction<T>(
   options: TransactionOptions,
 ): Promise<T> {
   const start = startOptions(parts, options);
-  for (let attempt = 0; ; attempt += 1) {
+  const retry = backoff(parts.clock, { ...TRANSACTION_BACKOFF, jitter: parts.random });
+  for (let tries = 1; ; tries += 1) {
     const result = await tryOnce(parts, entity, work, start);
     if (result.kind === "committed") return result.value;
     if (result.kind === "failed") throw result.thrown;
-    const delayMs = backoffMs(parts, result.error, attempt);
+    const delayMs = (result.error.retryAfterMs ?? 0) + retry.nextMs();
     const isTooLate = parts.clock.monotonicMs() + delayMs >= start.deadlineAtMs;
-    if (isTooLate || attempt + 1 >= TRANSACTION_TRIES_MAX) throw result.error;
+    if (isTooLate || tries >= TRANSACTION_TRIES_MAX) throw result.error;
     await learnFrom(parts, result.error);
     await sleep(parts.clock, delayMs);
   }
@@ -88,10 +89,4 @@ async function hasLearntTable({ directory }: TransactionParts, thrown: unknown):
 async function learnFrom(parts: TransactionParts, error: ConcordClientError): Promise<void> {
   const { directory } = parts;
   if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
-}
-
-/** What the server asked for at least; random, growing with every try, so that those who collided do not meet again. */
-function backoffMs(parts: TransactionParts, error: ConcordClientError, attempt: number): number {
-  const spread = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(attempt, 10));
-  return (error.retryAfterMs ?? 0) + parts.random.float() * spread;
 }

@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Bytes of an id as a message gives it. */
 export const ID_BYTES_MAX = 256;
 /** Levels of a JSON path. */
@@ -27,9 +29,8 @@ export const VERDICTS_KEPT = 65_536;
 export const WAITERS_MAX = 100_000;
 /** Ids of one call of `seen`. */
 export const SEEN_IDS_MAX = 10_000;
-/** Tries in a row to open session and window before the partition stops, and the pause between them, which doubles. */
+/** Tries in a row to open session and window before the partition stops, and the pauses between them. */
 export const OPEN_ATTEMPTS_MAX = 10;
-export const OPEN_PAUSE_MS_MIN = 20;
-export const OPEN_PAUSE_MS_MAX = 5000;
+export const OPEN_BACKOFF: BackoffLimits = { initialMs: 20, maxMs: 5000 };
 /** Messages of a page while the output is read again. */
 export const REBUILD_PAGE = { messages: 4096, bytes: 8 * 1024 * 1024 } as const;

@@ -1,5 +1,5 @@
 import type { LogSession } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError, unreachable } from "@concord/runtime";
+import { assert, backoffMs, ConcordError, sleep, toConcordError, unreachable } from "@concord/runtime";
 import type {
   PartitionStatistics,
   PartitionWorker,
@@ -12,7 +12,7 @@ import type {
 import { GenerationWindow } from "./generation-window.ts";
 import type { IdTable } from "./id-table.ts";
 import { countKinds, judgePage, publishedIds, type JudgedPage } from "./judge-page.ts";
-import { ID_BYTES_MAX, OPEN_ATTEMPTS_MAX, OPEN_PAUSE_MS_MAX, OPEN_PAUSE_MS_MIN, SEEN_IDS_MAX } from "./limits.ts";
+import { ID_BYTES_MAX, OPEN_ATTEMPTS_MAX, OPEN_BACKOFF, SEEN_IDS_MAX } from "./limits.ts";
 import { seedOf } from "./load-window.ts";
 import { IdReader, readPage } from "./read-page.ts";
 import { rebuildWindow } from "./rebuild-window.ts";
@@ -131,8 +131,8 @@ class Worker implements PartitionWorker {
       }
       if (this.#stopping.signal.aborted) break;
       metrics.count("dedup_reopened_total");
-      const pauseMs = Math.min(OPEN_PAUSE_MS_MAX, OPEN_PAUSE_MS_MIN * 2 ** this.#attempts);
-      await sleep(this.#dependencies.environment.clock, pauseMs, this.#stopping.signal);
+      // A session that ended without a failure is a reason for the first pause too.
+      await sleep(this.#dependencies.environment.clock, backoffMs(OPEN_BACKOFF, this.#attempts + 1), this.#stopping.signal);
     }
     await this.#closeWindow();
   }

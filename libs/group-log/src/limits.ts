@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Content of one entry. One flush of a master. */
 export const ENTRY_BYTES_MAX = 1024 * 1024;
 /** Entries a replica keeps above what is applied; one more is refused with OVERLOADED until the owner trims. */
@@ -18,7 +20,6 @@ export const LINK_IN_FLIGHT_MAX = 256;
 /** Tries to make one replica accept one entry: raise it, catch it up, offer again. */
 export const OFFER_ATTEMPTS_MAX = 4;
 
-/** Tries of each step of a takeover, and the pause between them, which doubles. */
+/** Tries of each step of a takeover, and the pauses between them. */
 export const TAKE_OVER_ATTEMPTS_MAX = 20;
-export const TAKE_OVER_PAUSE_MS_MIN = 5;
-export const TAKE_OVER_PAUSE_MS_MAX = 250;
+export const TAKE_OVER_BACKOFF: BackoffLimits = { initialMs: 5, maxMs: 250 };

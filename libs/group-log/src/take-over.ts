@@ -1,6 +1,6 @@
 import type { AppendRequest, GroupLog, LogEntry, LogTail } from "@concord/ports";
-import { ConcordError, ERRORS, sleep, toConcordError, type Clock, type Epoch, type TimestampUs } from "@concord/runtime";
-import { TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_PAUSE_MS_MAX, TAKE_OVER_PAUSE_MS_MIN } from "./limits.ts";
+import { backoff, ConcordError, ERRORS, toConcordError, type Clock, type Epoch, type TimestampUs } from "@concord/runtime";
+import { TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_BACKOFF } from "./limits.ts";
 
 export interface TakeOverOptions {
   readonly group: string;
@@ -88,7 +88,7 @@ async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch,
 
 /** Tries again while the action is undecided (undefined) or fails with a retryable error; pauses in between. Undefined: gave up. */
 async function persist<Result>(options: TakeOverOptions, action: () => Promise<Result | undefined>): Promise<Result | undefined> {
-  let pauseMs = TAKE_OVER_PAUSE_MS_MIN;
+  const retry = backoff(options.clock, TAKE_OVER_BACKOFF, options.signal);
   for (let attempt = 0; attempt < TAKE_OVER_ATTEMPTS_MAX && options.signal?.aborted !== true; attempt += 1) {
     try {
       const result = await action();
@@ -98,8 +98,7 @@ async function persist<Result>(options: TakeOverOptions, action: () => Promise<R
       if (!ERRORS[error.code].retryable) throw error;
       options.onRepeat?.(error);
     }
-    await sleep(options.clock, pauseMs, options.signal);
-    pauseMs = Math.min(2 * pauseMs, TAKE_OVER_PAUSE_MS_MAX);
+    await retry.pause();
   }
   return undefined;
 }

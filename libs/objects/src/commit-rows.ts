@@ -7,7 +7,7 @@ import {
   type MetadataWrite,
   type RowVersion,
 } from "@concord/ports";
-import { sleep, toConcordError, type Clock } from "@concord/runtime";
+import { backoff, toConcordError, type Clock } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
@@ -171,15 +171,13 @@ export async function commitRepeatable(
   | { readonly kind: "unknown"; readonly cause: unknown }
 > {
   const { clock, limits } = context;
-  const giveUpAtMs = clock.monotonicMs() + limits.doubtWaitMs;
-  let pauseMs = limits.doubtPauseMs;
+  const deadlineAtMs = clock.monotonicMs() + limits.doubtWaitMs;
+  const retry = backoff(clock, limits.doubtBackoff);
   for (let doubted = false; ; doubted = true) {
     const outcome = await context.metadata.commit(commit);
     if (outcome.kind === "committed") return outcome;
     if (outcome.kind === "conflict") return { ...outcome, doubted };
-    if (clock.monotonicMs() + pauseMs >= giveUpAtMs) return outcome;
-    await sleep(clock, pauseMs);
-    pauseMs = Math.min(pauseMs * 2, limits.doubtPauseMsMax);
+    if (!(await retry.pause({ deadlineAtMs }))) return outcome;
   }
 }
 
@@ -239,17 +237,15 @@ async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttem
   const { clock, limits } = context;
   context.metrics.count("objects_in_doubt_total");
   const garbage = garbageOf(context, attempt);
-  const giveUpAtMs = clock.monotonicMs() + limits.doubtWaitMs;
-  let pauseMs = limits.doubtPauseMs;
+  const deadlineAtMs = clock.monotonicMs() + limits.doubtWaitMs;
+  const retry = backoff(clock, limits.doubtBackoff);
   for (;;) {
     const result = await decideCommit(context, attempt, garbage).catch((error: unknown) => {
       context.log.warn("a commit in doubt could not be decided yet", { error: toConcordError(error).message });
       return undefined;
     });
     if (result !== undefined) return result;
-    if (clock.monotonicMs() + pauseMs >= giveUpAtMs) break;
-    await sleep(clock, pauseMs);
-    pauseMs = Math.min(pauseMs * 2, limits.doubtPauseMsMax);
+    if (!(await retry.pause({ deadlineAtMs }))) break;
   }
   holdBack(context, attempt, async () => (await decideCommit(context, attempt, garbage)) !== undefined);
   return { kind: "in-doubt", cause };

@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Every limit of the store. A store is given its own copy, so that tests need no patience and operators can choose. */
 export interface ObjectLimits {
   /** Objects up to this size live in their row (OGD14). */
@@ -22,9 +24,8 @@ export interface ObjectLimits {
   readonly completeRememberedMs: number;
   /** How long a request waits for a commit in doubt to be decided before it answers OUTCOME_UNKNOWN (OGD2). */
   readonly doubtWaitMs: number;
-  /** Pauses between tries to decide: the first, and the longest after doubling. */
-  readonly doubtPauseMs: number;
-  readonly doubtPauseMsMax: number;
+  /** Pauses between tries to decide. */
+  readonly doubtBackoff: BackoffLimits;
   /** How often another piece name is taken when one is refused (OGD3, OGD5). */
   readonly pieceNamesMax: number;
   readonly listLimitMax: number;
@@ -47,8 +48,7 @@ export const OBJECT_LIMITS: ObjectLimits = {
   completeStaleMs: 60_000,
   completeRememberedMs: 86_400_000,
   doubtWaitMs: 5000,
-  doubtPauseMs: 10,
-  doubtPauseMsMax: 1000,
+  doubtBackoff: { initialMs: 10, maxMs: 1000 },
   pieceNamesMax: 4,
   listLimitMax: 1000,
   listPageRows: 200,

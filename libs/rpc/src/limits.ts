@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Largest message in either direction. A server answers more with LIMIT_EXCEEDED, a client refuses to send it. */
 export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -9,9 +11,8 @@ export const FRAME_CALLS_MAX = 256;
 export const FRAME_BYTES_TARGET = 1024 * 1024;
 /** Calls that wait in a client for credits or for the connection; one more fails with OVERLOADED. */
 export const CLIENT_QUEUE_MAX = 8192;
-/** Pause before a client opens a broken session again; doubles with every attempt that brought no frame. */
-export const RECONNECT_DELAY_MS_MIN = 20;
-export const RECONNECT_DELAY_MS_MAX = 1000;
+/** Pauses before a client opens a broken session again: none at first, then growing with every attempt that brought no frame. */
+export const RECONNECT_BACKOFF: BackoffLimits = { initialMs: 20, maxMs: 1000 };
 /** Deadlines of one session are looked at this often at most, so a deadline fires at most this late. */
 export const DEADLINE_TICK_MS = 10;
 

@@ -2,17 +2,19 @@
  * The client's end of a session stream: many calls on one stream, coalesced into frames, under the credits the server grants. Opens
  * the stream at the first call and again at the next call after it broke.
  */
-import { assert, ConcordError, type Channel, type Clock, type MessageStream, type Metadata, type MethodDescriptor } from "@concord/runtime";
+import {
+  assert,
+  backoffMs,
+  ConcordError,
+  type Channel,
+  type Clock,
+  type MessageStream,
+  type Metadata,
+  type MethodDescriptor,
+} from "@concord/runtime";
 import { Deadlines, type WithDeadline } from "./deadlines.ts";
 import { estimateBytes, frameLength, type CallMessage, type ReplyMessage, type ResponseFrame } from "./frames.ts";
-import {
-  CLIENT_QUEUE_MAX,
-  FRAME_BYTES_TARGET,
-  FRAME_CALLS_MAX,
-  MESSAGE_BYTES_MAX,
-  RECONNECT_DELAY_MS_MAX,
-  RECONNECT_DELAY_MS_MIN,
-} from "./limits.ts";
+import { CLIENT_QUEUE_MAX, FRAME_BYTES_TARGET, FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, RECONNECT_BACKOFF } from "./limits.ts";
 import { fromStatus, type StatusMessage } from "./status.ts";
 
 export interface SessionClientOptions {
@@ -80,7 +82,8 @@ export class SessionClient {
   #state: State = { kind: "idle" };
   #lastCallId = 0n;
   #flushScheduled = false;
-  #reconnectDelayMs = 0;
+  /** Connections lost since the last frame. */
+  #losses = 0;
   #reconnectAtMs = 0;
 
   constructor(options: SessionClientOptions) {
@@ -195,7 +198,7 @@ export class SessionClient {
   }
 
   #receive(connection: Connection, frame: ResponseFrame): void {
-    this.#reconnectDelayMs = 0;
+    this.#losses = 0;
     connection.credits += frame.credits;
     for (const reply of frame.replies) {
       const call = connection.sent.get(reply.callId);
@@ -284,8 +287,8 @@ export class SessionClient {
   #lose(connection: Connection, error: Error | undefined): void {
     if (this.#state.kind !== "connected" || this.#state.connection !== connection) return;
     this.#state = { kind: "idle" };
-    this.#reconnectAtMs = this.#clock.monotonicMs() + this.#reconnectDelayMs;
-    this.#reconnectDelayMs = Math.min(Math.max(RECONNECT_DELAY_MS_MIN, this.#reconnectDelayMs * 2), RECONNECT_DELAY_MS_MAX);
+    this.#reconnectAtMs = this.#clock.monotonicMs() + backoffMs(RECONNECT_BACKOFF, this.#losses);
+    this.#losses += 1;
     const lost = lostError(this.#options.channel.address, error);
     const neverSent = new ConcordError(lost.code, lost.message, { applied: "no", metadata: lost.metadata, cause: error });
     for (const call of connection.sent.values()) this.#settle(call, lost);

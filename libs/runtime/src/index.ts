@@ -1,4 +1,5 @@
 export { assert, unreachable } from "./assert.ts";
+export { backoff, backoffMs, type Backoff, type BackoffLimits, type PauseOptions } from "./backoff.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";
 export type { Disk, DiskEntry, DiskFile } from "./disk.ts";

@@ -1,9 +1,9 @@
 import type { AppendRequest, Mutation } from "@concord/ports";
 import {
   assert,
+  backoff,
   ConcordError,
   ERRORS,
-  sleep,
   toConcordError,
   unreachable,
   type Epoch,
@@ -12,7 +12,7 @@ import {
 } from "@concord/runtime";
 import { newFlushId, sealFlush, type FlushedTransaction } from "./flush-entry.ts";
 import type { GroupContext } from "./group-context.ts";
-import { REPEAT_DELAY_MS_MAX, REPEAT_DELAY_MS_MIN } from "./limits.ts";
+import { REPEAT_BACKOFF } from "./limits.ts";
 import { outcomeMutation } from "./outcome-rows.ts";
 
 /** Where a commit stands in its group's history. */
@@ -223,7 +223,7 @@ export class GroupCommit {
   async #append(flush: Flush): Promise<void> {
     const { groupLog, settings, clock, metrics } = this.#context;
     const { signal } = this.#stopped;
-    let delayMs = REPEAT_DELAY_MS_MIN;
+    const retry = backoff(clock, REPEAT_BACKOFF, signal);
     while (!signal.aborted) {
       const outcome = await appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs));
       if (signal.aborted) break;
@@ -239,8 +239,7 @@ export class GroupCommit {
           metrics.count("txn_append_repeats_total", 1, { group: settings.group });
           // The log may be full of what an earlier trim did not reach.
           if (this.unapplied === 0 && this.#lastEpoch === this.#epoch) this.#trim();
-          await sleep(clock, delayMs, signal);
-          delayMs = Math.min(2 * delayMs, REPEAT_DELAY_MS_MAX);
+          await retry.pause();
           break;
         default:
           return unreachable(outcome);
@@ -283,7 +282,7 @@ export class GroupCommit {
     const mutations = flushes.flatMap(mutationsOf);
     const all = [...mutations, ...flushes.flatMap((flush) => outcomesOf(settings.group, flush))];
     const { seq } = flushes.at(-1)!.request;
-    let delayMs = REPEAT_DELAY_MS_MIN;
+    const retry = backoff(clock, REPEAT_BACKOFF, signal);
     while (!signal.aborted) {
       const error = await applyAll(this.#context, all);
       if (signal.aborted) return;
@@ -295,8 +294,7 @@ export class GroupCommit {
       }
       log.warn("logged flushes could not be applied yet", { group: settings.group, seq, reason: error.message });
       metrics.count("txn_apply_repeats_total", 1, { group: settings.group });
-      await sleep(clock, delayMs, signal);
-      delayMs = Math.min(2 * delayMs, REPEAT_DELAY_MS_MAX);
+      await retry.pause();
     }
   }
 

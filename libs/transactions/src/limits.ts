@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Every limit of this lib. What one client exceeds is LIMIT_EXCEEDED, what all together exceed is OVERLOADED. */
 export interface TransactionLimits {
   /** Open transactions of one group; above it OVERLOADED. */
@@ -65,6 +67,5 @@ export const TICK_MS = 20;
 export const SESSION_GRACE_MS = 1_000;
 /** A commit or lock wait whose caller's deadline is this near is answered while the answer can still arrive. */
 export const ANSWER_MARGIN_MS = 50;
-/** Pause before an append, apply or verify with unknown outcome is repeated; doubles up to the maximum. */
-export const REPEAT_DELAY_MS_MIN = 10;
-export const REPEAT_DELAY_MS_MAX = 500;
+/** Pauses before an append, apply or verify with unknown outcome is repeated. */
+export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };

@@ -36,7 +36,7 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
     if (state.kind === "done") return repeated(context, found, state, request);
     if (state.kind === "completing" && !isStale(context, state)) {
       if (context.clock.monotonicMs() >= giveUpAtMs) throw beingCompleted();
-      await sleep(context.clock, context.limits.doubtPauseMs);
+      await sleep(context.clock, context.limits.doubtBackoff.initialMs);
       continue;
     }
     // Open, or claimed by somebody who stopped long ago: its claim names a version that ours replaces.

@@ -1,3 +1,5 @@
+import type { BackoffLimits } from "@concord/runtime";
+
 /** Pieces listed at a time, and decided in one commit per partition: each may take a garbage row of that commit. */
 export const RECOVERY_PAGE_PIECES = 100;
 /** Pieces inspected at the same time. */
@@ -11,9 +13,8 @@ export const GARBAGE_SCAN_PAGE = 1000;
 export const RECOVERY_INTERVAL_MS = 10_000;
 /** A foreign epoch whose row did not change for this long, by this gateway's own clock, is taken for dead. Three missed heartbeats are 30 s. */
 export const EPOCH_DEAD_AFTER_MS = 45_000;
-/** Pauses of the resolver between attempts at one commit: the first, and the longest after doubling. */
-export const RESOLVE_PAUSE_MS = 100;
-export const RESOLVE_PAUSE_MS_MAX = 10_000;
+/** Pauses of the resolver between attempts at one commit. */
+export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 100, maxMs: 10_000 };
 /** Rows of recovered epochs that stay; numbers of new epochs go on from the newest. */
 export const RECOVERED_EPOCHS_KEPT = 16;
 /** Rows of recovered epochs removed in one run. */

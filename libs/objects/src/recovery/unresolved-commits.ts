@@ -1,6 +1,6 @@
-import { sleep, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { backoff, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
 import type { UnresolvedCommit, UnresolvedCommits } from "../upload-journal.ts";
-import { RESOLVE_PAUSE_MS, RESOLVE_PAUSE_MS_MAX } from "./limits.ts";
+import { RESOLVE_BACKOFF } from "./limits.ts";
 
 export interface ResolverOptions {
   readonly clock: Clock;
@@ -49,12 +49,8 @@ export class CommitResolver implements UnresolvedCommits {
   }
 
   async #resolve(commit: UnresolvedCommit): Promise<void> {
-    let pauseMs = RESOLVE_PAUSE_MS;
-    while (this.#commits.has(commit) && !this.#stopping.signal.aborted) {
-      await sleep(this.#options.clock, pauseMs, this.#stopping.signal);
-      pauseMs = Math.min(pauseMs * 2, RESOLVE_PAUSE_MS_MAX);
-      if (!this.#stopping.signal.aborted) await this.#attempt(commit);
-    }
+    const retry = backoff(this.#options.clock, RESOLVE_BACKOFF, this.#stopping.signal);
+    while (this.#commits.has(commit) && (await retry.pause())) await this.#attempt(commit);
   }
 
   readonly #attempts = new Map<UnresolvedCommit, Promise<void>>();
