@@ -11,12 +11,13 @@ const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.
 const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^docs\/design\/.*\.md$/, "@concord/claims:test"],
   [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
+  [/^([^/]+\.md|(docs|docker|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
   [/^README\.md$/, "@concord/demo:test"],
   [/^LICENSE$/, "@concord/client-pack:test"],
   [/^[^/]+(\/[^/]+)?\/package\.json$/, "@concord/boundaries:boundaries"],
 ];
-const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|README\.md$|LICENSE$)/;
+const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;
 const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
 
 export class Expectation {

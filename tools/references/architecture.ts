@@ -1,0 +1,58 @@
+// ARCHITECTURE.md says what is: its lists of files and functions, their counts, and the layer of every project.
+import { lineOf, type Reference } from "./reference.ts";
+import type { Repository } from "./repository.ts";
+
+const FILE = "ARCHITECTURE.md";
+const DATA_PATH = /^### .*: (\d+) files to the durable line$([\s\S]*?)(?=^##)/gm;
+const STEP = /^\d+\. `([^`]+)` `([^`]+)`/gm;
+const LAYER_ROW = /^\| (\w+) \| [^|]* \| ([^|]*) \|$/gm;
+const PROJECT = /^(?:(?:apps|libs|testing|tools)\/[^/]+|protos|tools)\/package\.json$/;
+
+export function architectureReferences(repository: Repository): Reference[] {
+  if (!repository.has(FILE)) return [];
+  const document = repository.read(FILE);
+  return [...dataPaths(repository, document), ...layers(repository, document)];
+}
+
+function dataPaths(repository: Repository, document: string): Reference[] {
+  return [...document.matchAll(DATA_PATH)].flatMap((match) => {
+    const [heading, count, body] = match;
+    const steps = [...body!.matchAll(STEP)];
+    const line = lineOf(document, match.index);
+    const text = heading.split("\n")[0]!;
+    const marks = body!.split("**[durable]**").length - 1;
+    return [
+      reference("path", line, text, steps.length === Number(count) ? undefined : `lists ${steps.length}`),
+      reference("path", line, text, marks === 1 ? undefined : `marks ${marks} durable lines`),
+      ...steps.map(([, file, name]) => reference("path", line, `${file} ${name}`, stepProblem(repository, file!, name!))),
+    ];
+  });
+}
+
+function stepProblem(repository: Repository, file: string, name: string): string | undefined {
+  if (!repository.has(file)) return "no such file";
+  const words = new Set(repository.read(file).match(/#?\w+/g));
+  return words.has(name) ? undefined : "the file has no such function";
+}
+
+function layers(repository: Repository, document: string): Reference[] {
+  const rows = new Map([...document.matchAll(LAYER_ROW)].map(([, layer, projects]) => [layer!, new Set(projects!.split(", "))]));
+  return repository.files.filter(isProductProject).map((file) => {
+    const { nx } = JSON.parse(repository.read(file)) as { nx?: { tags?: string[] } };
+    const layer = nx?.tags?.[0]?.replace("layer:", "") ?? "none";
+    const project = file.split("/").at(-2)!;
+    const known = rows.get(layer)?.has(project) ?? false;
+    return reference("document", 1, file, known ? undefined : `the row of layer ${layer} does not list ${project}`);
+  });
+}
+
+/** The row of tools stands for all of them. */
+const isProductProject = (file: string): boolean => PROJECT.test(file) && !file.startsWith("tools/");
+
+const reference = (kind: Reference["kind"], line: number, text: string, problem: string | undefined): Reference => ({
+  kind,
+  file: FILE,
+  line,
+  text,
+  problem,
+});
