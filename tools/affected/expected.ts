@@ -2,7 +2,7 @@
 // Nx: the oracle compares this with what Nx does.
 import { readWorkspace, type Project } from "@concord/boundaries";
 
-const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "test"];
+const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "words", "test"];
 const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build"];
@@ -14,6 +14,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^([^/]+\.md|(docs|docker|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
   [/^README\.md$/, "@concord/demo:test"],
+  [/^([^/]+|docs\/.*)\.md$/, "@concord/words:words"],
   [/^LICENSE$/, "@concord/client-pack:test"],
   [/^[^/]+(\/[^/]+)?\/package\.json$/, "@concord/boundaries:boundaries"],
 ];
@@ -63,8 +64,8 @@ export class Expectation {
 
   #inside(project: Project, path: string): Set<string> {
     if (TEST_FILE.test(path)) return this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
-    if (path === "README.md") return new Set([`${project.name}:test`]);
-    if (path === "released.binpb") return new Set([`${project.name}:contracts`, `${project.name}:test`]);
+    if (path === "README.md") return new Set([`${project.name}:test`, `${project.name}:words`]);
+    if (path === "released.binpb") return new Set(["contracts", "test", "words"].map((target) => `${project.name}:${target}`));
     const production = this.#production(project);
     if (path.endsWith(".proto") || path === "buf.yaml")
       return union(
@@ -83,6 +84,7 @@ export class Expectation {
   #toolsReach(path: string): Set<string> {
     if (TEST_FILE.test(path)) return new Set();
     if (path.startsWith("tools/boundaries/")) return this.#everywhere("boundaries");
+    if (path.startsWith("tools/words/")) return this.#everywhere("words");
     if (path.startsWith("tools/lint-rules/")) return this.#everywhere("lint");
     const protos = this.#projects.find(({ root }) => root === "protos")!;
     if (path.startsWith("tools/protos/"))

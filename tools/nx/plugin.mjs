@@ -25,6 +25,7 @@ function commonTargets(root, name) {
     typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED_TYPES }),
     lint: target(lint, ["sources", "^production", ...lintRules], { dependsOn: GENERATED_TYPES }),
     "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["sources", ...formatRules]),
+    words: target(`node tools/words/main.ts --check ${root}`, ["default", ...toolFiles("words")]),
     test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile] }),
   };
 }
@@ -49,6 +50,7 @@ function inferTargets(root, { name, concord }) {
   }
   if (root === "protos") Object.assign(targets, protosTargets());
   if (root === "tools/boundaries") targets.boundaries = workspaceBoundaries(targets.boundaries);
+  if (root === "tools/words") targets.words.command += " .";
   for (const [name, inputs] of Object.entries(concord?.inputs ?? {})) targets[name].inputs.push(...inputs);
   return targets;
 }

@@ -8,7 +8,7 @@ import { readTestCounts, type TestCounts } from "./test-counts.ts";
 const NX = "node_modules/nx/dist/bin/nx.js";
 const RUN_REPORT = ".nx/cache/run.json";
 const LAST_GREEN = ".nx/last-green";
-const CHECK_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "contracts", "test", "build"];
+const CHECK_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "words", "contracts", "test", "build"];
 /** With the tests come the generated types: an editor wants them after the first command of a fresh clone. */
 const TEST_TARGETS = ["test", "generate"];
 
