@@ -11,6 +11,8 @@ const HUMPS = /(?<![\w->])#?(?:[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+|(?:[A-Z][a-z0-9
 const FOREIGN = new Set(["paxos_variant", "commitlog_sync"]);
 const METRIC_SHAPE = /_(?:total|seconds|ratio|info)$/;
 const VARIABLE = /\bCONCORD_([A-Z][A-Z0-9_]*)\b/g;
+/** A flag of a command: an option by its own name, or a configuration key in kebab case. */
+const FLAG = /(?<![\w-])--([a-z]+(?:-[a-z]+)*)\b/g;
 const NPM_COMMAND = /\bnpm (?:run ([\w:-]+)|(test|start)\b)/g;
 const FILE = /^(?!\*)[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\.(?:ts|mjs|js|json|md|proto|yaml|yml|binpb|sh)$/;
 const FOLDER = /^[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\/$/;
@@ -48,17 +50,34 @@ function referencesOf(world: World, file: string): Reference[] {
     ...linkTargets(document).flatMap((span) => link(world.repository, file, span)),
     ...all.flatMap((span) => paths(world.repository, file, span)),
     ...all.flatMap((span) => named(span, NPM_COMMAND, "command", (text) => commandProblem(world, text))),
+    ...all.flatMap((span) => named(span, FLAG, "command", (text) => flagProblem(world, text))),
     ...code.flatMap((span) => named(span, SNAKE, "metric", (text) => metricProblem(world, text))),
     ...code.flatMap((span) => named(span, HUMPS, "identifier", (text) => identifierProblem(world, text))),
   ];
   return found.map((reference) => ({ ...reference, file }));
 }
 
+function flagProblem({ words }: World, text: string): string | undefined {
+  const known =
+    words.has(camelCase(text.slice(2), "-")) ||
+    text
+      .slice(2)
+      .split("-")
+      .every((word) => words.has(word));
+  return known ? undefined : "no source has an option of this name";
+}
+
+const camelCase = (text: string, separator: string): string =>
+  text
+    .split(separator)
+    .map((word, at) => (at === 0 ? word : `${word.charAt(0).toUpperCase()}${word.slice(1)}`))
+    .join("");
+
 /** What containers set: CONCORD_DATA_FOLDER is the key dataFolder. */
 function variablesOf({ repository, words }: World, file: string): Reference[] {
   const source = repository.read(file);
   return [...source.matchAll(VARIABLE)].map((match) => {
-    const key = match[1]!.toLowerCase().replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+    const key = camelCase(match[1]!.toLowerCase(), "_");
     const problem = words.has(key) ? undefined : `no configuration has a key ${key}`;
     return { kind: "identifier", file, line: lineOf(source, match.index), text: match[0], problem };
   });

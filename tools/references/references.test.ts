@@ -27,6 +27,7 @@ const SEEDED: readonly (readonly [violation: string, folder: string, text: strin
     "CONCORD_DATA_FOLDERS: /data",
     /CONCORD_DATA_FOLDERS: no configuration has a key dataFolders/,
   ],
+  ["a flag no source has", "docs/N.md", "`npm run simulate -- --seedz 5`", /command --seedz: no source has an option/],
   ["a configuration key no source has", "docs/N.md", "`drainGraceHours`", /identifier drainGraceHours/],
 ];
 const RESOLVING = `
