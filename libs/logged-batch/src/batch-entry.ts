@@ -1,4 +1,5 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
+import type { DeadLetter, DeadLetterReason } from "@concord/ports";
 import { timeIdFromBytes, timeIdToBytes, TIME_ID_BYTES, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /** Version of batchlog entries and dead letters on disk and between nodes (LBD10). Golden bytes are tested. */
@@ -24,17 +25,7 @@ export interface BatchEntry {
   readonly mutations: readonly Uint8Array[];
 }
 
-/** LBD6. TABLE_DROPPED is reserved: tables can not be dropped yet. */
-export type DeadLetterReason = "UNDECODABLE" | "EXPIRED" | "TABLE_DROPPED";
 const REASONS: readonly DeadLetterReason[] = ["UNDECODABLE", "EXPIRED", "TABLE_DROPPED"];
-
-export interface DeadLetter {
-  readonly id: TimeId;
-  readonly reason: DeadLetterReason;
-  readonly setAsideMs: number;
-  /** As it was stored. */
-  readonly entry: Uint8Array;
-}
 
 export function entryKey(id: TimeId): Uint8Array {
   return Uint8Array.of(ENTRY_NAMESPACE, ...timeIdToBytes(id));

@@ -1,14 +1,10 @@
+import type { BatchOutcome, BatchWriteType } from "@concord/ports";
 import { ConcordError, type Applied, type ErrorCode, type TimeId } from "@concord/runtime";
-
-/** Which phase an error speaks of (LBD8). */
-export type WriteType = "BATCH_LOG" | "BATCH" | "UNLOGGED_BATCH";
-/** How far the batch came (LBD8). */
-export type BatchOutcome = "NOT_LOGGED" | "LOG_UNKNOWN" | "LOGGED_PENDING" | "APPLIED";
 
 export interface BatchFailure {
   readonly id: TimeId;
-  readonly writeType: WriteType;
-  /** Undefined: without a log nobody can tell. */
+  readonly writeType: BatchWriteType;
+  /** Undefined: no log can tell. */
   readonly outcome: BatchOutcome | undefined;
   readonly applied?: Applied;
   readonly cause?: unknown;

@@ -1,4 +1,4 @@
-import type { Mutation } from "@concord/ports";
+import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type BatchResult, type Mutation } from "@concord/ports";
 import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
 import {
   ConcordError,
@@ -15,19 +15,10 @@ import {
 import { digestOf, encodeEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchNode, BatchRing } from "./batch-node.ts";
-import { executeBatch, type BatchResult, type BatchSteps, type MutationsAt, type PreparedBatch } from "./execute-batch.ts";
-import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, EXECUTING_BATCHES_MAX } from "./limits.ts";
+import { executeBatch, type BatchSteps, type PreparedBatch } from "./execute-batch.ts";
+import { EXECUTING_BATCHES_MAX } from "./limits.ts";
 import { OutcomeWindow, type KnownBatch } from "./outcome-window.ts";
 import { RemovalQueue } from "./removal-queue.ts";
-
-export interface BatchRequest {
-  readonly id: TimeId;
-  /** Undefined: drawn here, once for all writes (LB1). */
-  readonly timestampUs: TimestampUs | undefined;
-  /** The batch's net image at a timestamp (LBD14): a function of nothing else. */
-  readonly mutationsAt: MutationsAt;
-  readonly unlogged: boolean;
-}
 
 export interface BatchExecutorOptions {
   readonly ring: BatchRing;

@@ -1,27 +1,11 @@
-import type { KeyValueOperation, StoreStep } from "@concord/ports";
-import { assert, ConcordError, timeIdMs, type Checksum, type Clock, type TimeId, type TimestampUs } from "@concord/runtime";
-import {
-  decodeEntry,
-  decodeLetter,
-  digestOf,
-  encodeEntry,
-  encodeLetter,
-  entryKey,
-  letterKey,
-  type BatchEntry,
-  type DeadLetter,
-  type DeadLetterReason,
-} from "./batch-entry.ts";
+import type { DeadLetter, DeadLetterReason, KeyValueOperation, PendingBatch, StoreStep } from "@concord/ports";
+import { assert, ConcordError, timeIdMs, type Checksum, type Clock, type TimeId } from "@concord/runtime";
+import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
 import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
 
 /** What a holder knows of one entry without reading it. */
-export interface PendingBatch {
-  readonly id: TimeId;
-  readonly coordinator: string;
-  readonly createdMs: number;
-  readonly timestampUs: TimestampUs;
+export interface HeldBatch extends PendingBatch {
   readonly holders: readonly string[];
-  readonly rowCount: number;
   readonly bytes: number;
   readonly digest: string;
   /** Monotonic; undefined: found in the store at start. */
@@ -43,7 +27,7 @@ export interface UnreadableBatch {
 export class BatchLog {
   readonly #checksum: Checksum;
   readonly #clock: Clock;
-  readonly #pending = new Map<TimeId, PendingBatch>();
+  readonly #pending = new Map<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
   #bytes = 0;
@@ -54,7 +38,7 @@ export class BatchLog {
   }
 
   /** Oldest first; the entry's own creation time counts. */
-  pending(): readonly PendingBatch[] {
+  pending(): readonly HeldBatch[] {
     return [...this.#pending.values()].sort(byAge);
   }
 
@@ -128,7 +112,7 @@ export class BatchLog {
   }
 
   /** Moves a dead letter back to the log, as held by this node alone and created now, in one write (I4). */
-  revive(entry: BatchEntry): StoreStep<PendingBatch> {
+  revive(entry: BatchEntry): StoreStep<HeldBatch> {
     const bytes = encodeEntry(entry, this.#checksum);
     const { summary } = this.#read(bytes);
     return {
@@ -160,7 +144,7 @@ export class BatchLog {
     this.#letters.add(id);
   }
 
-  #read(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly summary: PendingBatch } {
+  #read(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly summary: HeldBatch } {
     let entry: BatchEntry;
     try {
       entry = decodeEntry(bytes, this.#checksum);
@@ -168,7 +152,7 @@ export class BatchLog {
       throw malformed("a batchlog entry can not be read", thrown);
     }
     const { id, coordinator, createdMs, timestampUs, holders, rowCount, mutations } = entry;
-    const summary: PendingBatch = {
+    const summary: HeldBatch = {
       id,
       coordinator,
       createdMs,
@@ -183,7 +167,7 @@ export class BatchLog {
     return { bytes, summary };
   }
 
-  #add(summary: PendingBatch): void {
+  #add(summary: HeldBatch): void {
     this.#pending.set(summary.id, summary);
     this.#bytes += summary.bytes;
   }
@@ -195,7 +179,7 @@ export class BatchLog {
     return this.#pending.delete(id) || unreadable;
   }
 
-  #refuseOther(summary: PendingBatch): void {
+  #refuseOther(summary: HeldBatch): void {
     const held = this.#pending.get(summary.id);
     if (held === undefined || held.digest === summary.digest) return;
     throw new ConcordError("IDEMPOTENCY_MISMATCH", `batch ${summary.id} is logged with another payload or timestamp`, {
@@ -203,7 +187,7 @@ export class BatchLog {
     });
   }
 
-  #refuseOverload(summaries: readonly PendingBatch[]): void {
+  #refuseOverload(summaries: readonly HeldBatch[]): void {
     const bytes = summaries.reduce((sum, summary) => sum + summary.bytes, this.#bytes);
     if (this.size + summaries.length <= PENDING_ENTRIES_MAX && bytes <= PENDING_BYTES_MAX) return;
     const metadata = { limit: "PENDING_ENTRIES_MAX", entries: String(this.size), bytes: String(this.#bytes) };
@@ -211,7 +195,7 @@ export class BatchLog {
   }
 }
 
-function byAge(left: PendingBatch, right: PendingBatch): number {
+function byAge(left: HeldBatch, right: HeldBatch): number {
   return left.createdMs - right.createdMs || timeIdMs(left.id) - timeIdMs(right.id) || (left.id < right.id ? -1 : 1);
 }
 

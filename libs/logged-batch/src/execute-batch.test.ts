@@ -1,12 +1,11 @@
 // Executing batches in a ring in memory whose links and crashes each test controls; time moves by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Mutation } from "@concord/ports";
+import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type Mutation } from "@concord/ports";
 import { encodeMutation } from "@concord/rows";
 import { ConcordError } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
-import type { BatchRequest } from "./batch-executor.ts";
-import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, EXECUTING_BATCHES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
+import { EXECUTING_BATCHES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
 import { checksum, GRACE_MS, insert, inserts, MemoryRing, settle, valueAt, WRITE_TIMEOUT_MS } from "./test/memory-ring.ts";
 
 const PARTITIONS = ["p1", "p2", "p3"];

@@ -1,7 +1,7 @@
-import type { Mutation } from "@concord/ports";
+import type { BatchResult, BatchWriteType } from "@concord/ports";
 import { assert, type ConcordError, type TimeId, type TimestampUs } from "@concord/runtime";
 import { waitForAcks, type Acks } from "./acks.ts";
-import { batchError, type WriteType } from "./batch-error.ts";
+import { batchError } from "./batch-error.ts";
 import { chooseHolders, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
 
 /** A batch ready to run: one timestamp, the net image of each row, encoded once. */
@@ -14,13 +14,6 @@ export interface PreparedBatch {
   readonly logged: boolean;
 }
 
-export interface BatchResult {
-  readonly id: TimeId;
-  readonly timestampUs: TimestampUs;
-  /** Nodes whose batchlog held it; empty when no log was needed (LB3). */
-  readonly holders: readonly string[];
-}
-
 export interface BatchSteps {
   readonly ring: BatchRing;
   /** The entry for these holders as one sealed value (LB15). */
@@ -28,8 +21,6 @@ export interface BatchSteps {
   /** Every replica has every mutation: the holders may forget the batch (LB7, LBD1). */
   readonly remove: (id: TimeId, holders: readonly BatchNode[]) => void;
 }
-
-export type MutationsAt = (timestampUs: TimestampUs) => readonly Mutation[];
 
 /**
  * Executes one batch in the steps of LB2 to LB7. Resolves when every write has its quorum (outcome APPLIED). Errors say how far it
@@ -112,7 +103,7 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
 }
 
 /** LB5: to all replicas, done when a quorum has it. `everywhere` tells whether all of them came to have it (LBD1). */
-async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch, writeType: WriteType): Promise<{ everywhere: Promise<boolean> }> {
+async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch, writeType: BatchWriteType): Promise<{ everywhere: Promise<boolean> }> {
   let first = true;
   const applies = ring.nodes.map(async (node) => {
     await node.rows.applyRows(batch.mutations, ring.writeTimeoutMs);
@@ -138,7 +129,7 @@ function neverTaken(acks: Acks): boolean {
   return acks.acked === 0 && acks.outstanding === 0 && acks.failures.every((failure) => failure.applied === "no");
 }
 
-function unavailable(batch: PreparedBatch, message: string, writeType: WriteType, cause?: ConcordError): ConcordError {
+function unavailable(batch: PreparedBatch, message: string, writeType: BatchWriteType, cause?: ConcordError): ConcordError {
   const code = cause?.code === "OVERLOADED" ? "OVERLOADED" : "REPLICAS_UNAVAILABLE";
   return batchError(code, message, { id: batch.id, writeType, outcome: "NOT_LOGGED", applied: "no", cause });
 }

@@ -1,7 +1,3 @@
-/** Rows of one batch (LBD11); each may need a delete and an insert (LBD14). */
-export const BATCH_ROWS_MAX = 1000;
-/** Encoded bytes of one batch's mutations (LBD11): an entry and an apply each fit one message. */
-export const BATCH_BYTES_MAX = 1024 * 1024;
 /** Batches a node executes at the same time; one more is OVERLOADED. */
 export const EXECUTING_BATCHES_MAX = 1024;
 
@@ -21,8 +17,5 @@ export const REMOVALS_WAITING_MAX = 10_000;
 /** Bounds of one replay run (LBD5); the next interval takes the next ones. */
 export const REPLAY_ENTRIES_MAX = 1000;
 export const REPLAY_CONCURRENCY = 8;
-/** Entries of a page of lists. */
-export const LIST_PAGE_DEFAULT = 100;
-export const LIST_PAGE_MAX = 1000;
 /** Ten days, as Cassandra's default: an older batch could bring deleted rows back. */
 export const GC_GRACE_MS = 10 * 24 * 3600 * 1000;

@@ -1,5 +1,5 @@
+import type { BatchResult } from "@concord/ports";
 import type { Clock, TimeId, TimestampUs } from "@concord/runtime";
-import type { BatchResult } from "./execute-batch.ts";
 import { IDEMPOTENCY_ENTRIES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
 
 export interface KnownBatch {

@@ -1,4 +1,4 @@
-import type { RowKey, StepRunner } from "@concord/ports";
+import type { DeadLetter, DeadLetterReason, ReplayCount, RowKey, StepRunner } from "@concord/ports";
 import { decodeMutation } from "@concord/rows";
 import {
   ConcordError,
@@ -12,9 +12,9 @@ import {
   type Timer,
 } from "@concord/runtime";
 import { waitForAcks } from "./acks.ts";
-import { decodeEntry, type BatchEntry, type DeadLetter, type DeadLetterReason } from "./batch-entry.ts";
+import { decodeEntry, type BatchEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
-import type { BatchLog, PendingBatch } from "./batch-log.ts";
+import type { BatchLog, HeldBatch } from "./batch-log.ts";
 import { quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
 import { GC_GRACE_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX } from "./limits.ts";
 
@@ -31,12 +31,6 @@ export interface BatchReplayOptions {
   readonly gcGraceMs?: number;
   readonly log?: Log;
   readonly metrics?: Metrics;
-}
-
-export interface ReplayCount {
-  readonly completed: number;
-  readonly kept: number;
-  readonly deadLettered: number;
 }
 
 type ReplayResult = "completed" | "kept" | "dead_lettered" | "gone";
@@ -130,18 +124,18 @@ export class BatchReplay {
     await this.#run?.catch(() => undefined);
   }
 
-  #replay(selects: (pending: PendingBatch) => boolean): Promise<ReplayCount> {
+  #replay(selects: (pending: HeldBatch) => boolean): Promise<ReplayCount> {
     const run = this.#replayAll(selects).finally(() => (this.#run = undefined));
     this.#run = run;
     return run;
   }
 
-  async #replayAll(selects: (pending: PendingBatch) => boolean): Promise<ReplayCount> {
+  async #replayAll(selects: (pending: HeldBatch) => boolean): Promise<ReplayCount> {
     const { batchLog } = this.#options;
     const results: ReplayResult[] = [];
     for (const { id } of batchLog.unreadable()) results.push(await this.#setAside(id, "UNDECODABLE"));
-    const able: PendingBatch[] = [];
-    const waiting: PendingBatch[] = [];
+    const able: HeldBatch[] = [];
+    const waiting: HeldBatch[] = [];
     // Those that only wait for a node that is away come last: they must not stand before a batch that others still lack (LB11).
     for (const one of batchLog.pending()) if (selects(one)) (this.#canGoOn(one) ? able : waiting).push(one);
     const queue = able.concat(waiting).slice(0, REPLAY_ENTRIES_MAX);
@@ -154,7 +148,7 @@ export class BatchReplay {
     return { completed: count("completed"), kept: count("kept"), deadLettered: count("dead_lettered") };
   }
 
-  async #replayOne(pending: PendingBatch): Promise<ReplayResult> {
+  async #replayOne(pending: HeldBatch): Promise<ReplayResult> {
     const { batchLog, runner, checksum } = this.#options;
     if (this.#isExpired(pending.createdMs)) return this.#setAside(pending.id, "EXPIRED");
     const bytes = await runner.submit(batchLog.read(pending.id));
@@ -169,7 +163,7 @@ export class BatchReplay {
   }
 
   /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
-  async #complete(pending: PendingBatch, entry: BatchEntry): Promise<ReplayResult> {
+  async #complete(pending: HeldBatch, entry: BatchEntry): Promise<ReplayResult> {
     const { nodes } = this.#ring;
     const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && node.rows.reachable);
     await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));
@@ -182,7 +176,7 @@ export class BatchReplay {
     return "completed";
   }
 
-  async #applyTo(node: BatchNode, pending: PendingBatch, entry: BatchEntry): Promise<void> {
+  async #applyTo(node: BatchNode, pending: HeldBatch, entry: BatchEntry): Promise<void> {
     try {
       await node.rows.applyRows(entry.mutations, this.#ring.writeTimeoutMs);
       pending.confirmed.add(node.name);
@@ -216,14 +210,14 @@ export class BatchReplay {
    * Received longer ago than the grace period, by this node's own clock; each rank waits one more (LBD4). What this node itself
    * coordinated before its restart waits for nothing.
    */
-  #isOrphan(pending: PendingBatch): boolean {
+  #isOrphan(pending: HeldBatch): boolean {
     const rank = Math.max(0, pending.holders.indexOf(this.#ring.self));
     if (pending.receivedAtMs === undefined && pending.coordinator === this.#ring.self) return true;
     const ageMs = this.#ring.clock.monotonicMs() - (pending.receivedAtMs ?? this.#openedAtMs);
     return ageMs >= this.#options.graceMs * (1 + rank);
   }
 
-  #canGoOn(pending: PendingBatch): boolean {
+  #canGoOn(pending: HeldBatch): boolean {
     const missing = this.#ring.nodes.filter((node) => !pending.confirmed.has(node.name));
     return missing.length === 0 || missing.some((node) => node.rows.reachable) || this.#isExpired(pending.createdMs);
   }

@@ -1,4 +1,19 @@
 export {
+  BATCH_BYTES_MAX,
+  BATCH_ROWS_MAX,
+  type Batches,
+  type BatchOutcome,
+  type BatchRequest,
+  type BatchResult,
+  type BatchWriteType,
+  type DeadLetter,
+  type DeadLetterReason,
+  type MutationsAt,
+  type PendingBatch,
+  type PendingBatches,
+  type ReplayCount,
+} from "./batches.ts";
+export {
   CELL_TYPES,
   type CellImage,
   type CellType,
@@ -46,5 +61,6 @@ export {
   type ObjectMetadata,
   type RowVersion,
 } from "./object-metadata.ts";
-export type { Condition, ConditionalOutcome, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
+export type { Condition, ConditionalOutcome, ReadConsistency, ReadOptions, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
+export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
 export type { StepRunner, StoreEffects, StoreStep } from "./store-step.ts";

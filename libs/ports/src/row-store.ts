@@ -21,8 +21,23 @@ export interface RowPage {
   readonly next: readonly CellValue[] | undefined;
 }
 
+/**
+ * What a read promises.
+ * `quorum`: it sees every apply that resolved before it began, and every applyIf that answered `applied`. An applyIf whose outcome is
+ * unknown may be missed now and seen later.
+ * `serial`: it also decides what is unknown: every applyIf on the partitions read that began before the read is seen by it, or will never
+ * take effect. A store without applyIf leaves nothing unknown of that kind, so it serves serial reads as quorum reads.
+ */
+export type ReadConsistency = "quorum" | "serial";
+
 export interface RowOptions {
+  /** Milliseconds until the call fails; above 0. */
   readonly timeoutMs: number;
+}
+
+export interface ReadOptions extends RowOptions {
+  /** "quorum" when absent. */
+  readonly consistency?: ReadConsistency;
 }
 
 export type Condition =
@@ -35,15 +50,29 @@ export type ConditionalOutcome =
   | { readonly kind: "unknown" };
 
 /**
- * Replicated rows with quorum reads and writes. `apply` resolves when a quorum holds every mutation on synced disk. Any read that
- * starts afterwards sees them. An apply that fails is REPLICAS_UNAVAILABLE (applied: no) or WRITE_TIMEOUT (applied: unknown); repeating
- * it is harmless. `applyIf` exists where the backend has it (`supportsApplyIf`); elsewhere it is refused with USE_TRANSACTION.
+ * Replicated rows with quorum reads and writes. An `apply` that fails says what is known of it; repeating it is harmless, as the
+ * mutations carry their timestamps. Keys, values and names are checked by the caller; the store takes what fits its messages.
  */
 export interface RowStore {
+  /** False: `applyIf` is refused with USE_TRANSACTION. */
   readonly supportsApplyIf: boolean;
-  /** Answers in the order of `keys`; `undefined` = never written. Images may be dead rows: see `liveRow`. */
-  read(keys: readonly RowKey[], options: RowOptions): Promise<(RowImage | undefined)[]>;
-  readRange(range: RowRange, options: RowOptions): Promise<RowPage>;
+  /**
+   * Answers in the order of `keys`; `undefined` = never written. Images may be dead rows: see `liveRow`. REPLICAS_UNAVAILABLE and
+   * READ_TIMEOUT: ask again; CORRUPT_DATA: a replica holds a damaged row. A serial read may take effect: it completes what it decides.
+   */
+  read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]>;
+  /** One page of live rows in clustering order. Errors as `read`. A page may be shorter than its limit and still name a `next`. */
+  readRange(range: RowRange, options: ReadOptions): Promise<RowPage>;
+  /**
+   * Resolves when a quorum holds every mutation on synced disk; any read that starts afterwards sees them. No isolation between rows.
+   * REPLICAS_UNAVAILABLE (applied: no), WRITE_TIMEOUT (applied: unknown).
+   */
   apply(mutations: readonly Mutation[], options: RowOptions): Promise<void>;
+  /**
+   * Applies the mutations of one partition if all conditions on rows of it hold, judged and applied as one step among all calls of
+   * applyIf on the partition. `not-applied` carries the rows that were judged, in the order of the conditions; `unknown`: it is applied,
+   * will be, or never is, and a serial read decides it. BATCH_INVALID: more than one partition (LB13). Conditional rows need it where
+   * the engine has lightweight transactions (Cassandra, HBase's CheckAndMutate); ours, on the ring, are transactions.
+   */
   applyIf(conditions: readonly Condition[], mutations: readonly Mutation[], options: RowOptions): Promise<ConditionalOutcome>;
 }

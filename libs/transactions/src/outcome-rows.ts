@@ -1,11 +1,7 @@
-import type { Mutation, RowImage, RowKey } from "@concord/ports";
+import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import { ConcordError, timeIdMs, type TimeId, type TimestampUs } from "@concord/runtime";
 import type { FlushedTransaction } from "./flush-entry.ts";
-
-/** Rows that say what became of each transaction (TXD7): partition (group, minute of the id), clustering id. */
-export const OUTCOMES_TABLE = "concord_outcomes";
-const BUCKET_MS = 60_000;
 
 /** What is written down about a decided transaction. */
 export interface StoredOutcome {
@@ -20,7 +16,7 @@ export function outcomeKey(group: string, id: TimeId): RowKey {
     table: OUTCOMES_TABLE,
     partition: [
       { kind: "text", value: group },
-      { kind: "bigint", value: BigInt(Math.floor(timeIdMs(id) / BUCKET_MS)) },
+      { kind: "bigint", value: BigInt(Math.floor(timeIdMs(id) / OUTCOME_BUCKET_MS)) },
     ],
     clustering: [{ kind: "uuid", value: id }],
   };

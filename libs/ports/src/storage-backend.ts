@@ -1,0 +1,40 @@
+import type { Batches } from "./batches.ts";
+import type { GroupLog } from "./group-log.ts";
+import type { RowStore } from "./row-store.ts";
+
+/**
+ * Rows that say what became of each transaction (TXD7). Partition (text: group, bigint: bucket), clustering key (uuid: the transaction's
+ * id); a bucket is the number of OUTCOME_BUCKET_MS that had passed since the Unix epoch when the id was made.
+ */
+export const OUTCOMES_TABLE = "concord_outcomes";
+export const OUTCOME_BUCKET_MS = 60_000;
+
+/**
+ * Where storage-proxy keeps its data: an engine behind the ports. A backend is opened by a function of its own, which binds its
+ * resources and answers nothing yet; it lives once: start, serve, stop. The gRPC services that nodes of one backend call on each other
+ * are no part of the port: whatever opens a backend gives them to the program beside it.
+ *
+ * Every method of `rows`, `groupLog` and `batches`, and `purge`, is refused with STARTING before `start` has resolved and with DRAINING
+ * once `stop` was called (applied: no); reading the three properties themselves may throw the same.
+ */
+export interface StorageBackend {
+  readonly rows: RowStore;
+  readonly groupLog: GroupLog;
+  readonly batches: Batches;
+  /** Calls can be expected to succeed: part of the program's readiness. False before `start` has resolved and once `stop` was called. */
+  readonly ready: boolean;
+  /**
+   * Makes what is stored safe to serve, then resolves and begins the work in the background (replay of batches). Everything that was
+   * acknowledged in an earlier life is there. Takes as long as it takes, for a ring until its peers answer. Rejects when the backend must not serve
+   * (INTERNAL and CORRUPT_DATA: an operator decides) and with the signal's reason or CANCELLED once the signal aborts. Called once.
+   */
+  start(signal: AbortSignal): Promise<void>;
+  /**
+   * Removes outcome rows of buckets that ended at or before `beforeMs` (wall clock, milliseconds since the Unix epoch) as far as this node
+   * is responsible for them; answers how many rows it removed, 0 where the engine expires them by itself. Rows of younger buckets and
+   * of other tables stay. May stop early with a part removed: the next purge goes on. Repeating it is harmless.
+   */
+  purge(beforeMs: number): Promise<number>;
+  /** Ends the work in the background, waits for what is being written, closes every resource. Never rejects; a second call waits for the first. */
+  stop(): Promise<void>;
+}
