@@ -1,7 +1,9 @@
 // Bad input to group logs, batches and their replicas: a documented code, and no node's store changes by a byte.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { BATCH_BYTES_MAX, encodeEntry, LIST_PAGE_MAX } from "@concord/logged-batch";
+import { encodeEntry } from "@concord/logged-batch";
+import { BATCH_BYTES_MAX } from "@concord/ports";
+import { LIST_PAGE_MAX } from "./limits.ts";
 import { ENTRY_BYTES_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX } from "@concord/group-log";
 import { ConcordError, newTimeId, timeIdToBytes, type ErrorCode, type TimeId } from "@concord/runtime";
 import { crc32 } from "node:zlib";

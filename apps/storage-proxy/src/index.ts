@@ -1,4 +1,4 @@
-export { composeStorageProxy, type StorageProxyHost } from "./composition.ts";
+export { composeStorageProxy, type StorageProxyOptions } from "./composition.ts";
 export { storageProxySchema, type StorageProxyConfig } from "./config.ts";
 export { STORAGE_PROXY_METRICS } from "./metrics.ts";
 export type { StorageProxyService } from "./service.ts";

@@ -18,3 +18,17 @@ export const KEY_BYTES_MAX = 50 * 1024;
 export const INTERSECTION_ROWS_MAX = 10_000;
 /** Statements of one CreateTables. */
 export const CREATE_STATEMENTS_MAX = 64;
+/** Entries of a page of pending batches or dead letters when the caller names no size, and the largest size. */
+export const LIST_PAGE_DEFAULT = 100;
+export const LIST_PAGE_MAX = 1000;
+
+/**
+ * A client's write timestamp may be this far ahead of the server's clock. Wide, because a repeat brings the timestamp another server
+ * drew, whose clock may be wrong; it is to catch mistaken units, which would win over every later write for years.
+ */
+export const TIMESTAMP_AHEAD_MS_MAX = 3_600_000;
+
+/** Pause between purges of old outcomes. */
+export const PURGE_INTERVAL_MS = 30_000;
+/** Outcomes are kept this much longer than promised: clocks differ. */
+export const PURGE_MARGIN_MS = 120_000;

@@ -1,6 +1,10 @@
 import { RPC_METRICS } from "@concord/rpc";
 import type { MetricDefinition } from "@concord/runtime";
-import { RING_METRICS } from "./ring/metrics.ts";
+import { BACKENDS } from "./backends.ts";
 
-/** Every metric a storage-proxy reports. */
-export const STORAGE_PROXY_METRICS: readonly MetricDefinition[] = [...RPC_METRICS, ...RING_METRICS];
+/** Every metric a storage-proxy reports, whatever its backend. */
+export const STORAGE_PROXY_METRICS: readonly MetricDefinition[] = [
+  ...RPC_METRICS,
+  ...Object.values(BACKENDS).flatMap((backend) => backend.metrics),
+  { name: "storage_outcomes_purged_total", kind: "counter", help: "Rows of old transaction outcomes removed from this node.", labels: [] },
+];

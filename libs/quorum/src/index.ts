@@ -1,6 +1,6 @@
 export { gather, type Answer, type Gathered, type GatherOptions } from "./gather.ts";
 export { mutationsOf } from "./image-mutations.ts";
-export { RANGE_IMAGES_MAX, READ_CHUNK_KEYS_MAX, TIMESTAMP_AHEAD_MS_MAX } from "./limits.ts";
+export { RANGE_IMAGES_MAX, READ_CHUNK_KEYS_MAX } from "./limits.ts";
 export { LocalRowReplica, type LocalRowReplicaOptions } from "./local-replica.ts";
 export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./merge-answers.ts";
 export { QUORUM_METRICS } from "./metrics.ts";
@@ -15,4 +15,3 @@ export {
   storedRowKey,
   type ApplyRowsReply,
 } from "./row-steps.ts";
-export { WriteClock } from "./write-clock.ts";

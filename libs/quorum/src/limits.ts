@@ -13,10 +13,5 @@ export const RANGE_SLACK_IMAGES = 8;
 export const RANGE_SCAN_IMAGES_MAX = 100_000;
 /** Repairs of a third replica that run in the background; more are left to the next read. */
 export const BACKGROUND_REPAIRS_MAX = 64;
-/**
- * A client's write timestamp may be this far ahead of the server's clock. Wide, because a repeat brings the timestamp another server
- * drew, whose clock may be wrong; it is to catch mistaken units, which would win over every later write for years.
- */
-export const TIMESTAMP_AHEAD_MS_MAX = 3_600_000;
 /** A call that has failed already waits this much for the replicas still out: whether anybody acted decides what the caller is told. */
 export const LAST_WORD_MS = 50;

@@ -10,10 +10,7 @@ export const FORMATION_CALL_TIMEOUT_MS = 1000;
 export const FORMATION_LOG_INTERVAL_MS = 5000;
 export const COPY_CALL_TIMEOUT_MS = 10_000;
 
-/** Pause between purges of old outcomes; partitions and rows one run removes. */
-export const PURGE_INTERVAL_MS = 30_000;
+/** Partitions and rows of old outcomes one purge removes; rows one step removes. */
 export const PURGE_PARTITIONS_MAX = 1000;
 export const PURGE_ROWS_MAX = 20_000;
 export const PURGE_STEP_ROWS_MAX = 500;
-/** Outcomes are kept this much longer than promised: clocks differ. */
-export const PURGE_MARGIN_MS = 120_000;

@@ -4,11 +4,10 @@ import { LOGGED_BATCH_METRICS } from "@concord/logged-batch";
 import { QUORUM_METRICS } from "@concord/quorum";
 import type { MetricDefinition } from "@concord/runtime";
 
-/** What a ring reports besides the calls. */
+/** Every metric a ring reports. */
 export const RING_METRICS: readonly MetricDefinition[] = [
   ...ADAPTER_RING_METRICS,
   ...ENGINE_METRICS,
   ...QUORUM_METRICS,
   ...LOGGED_BATCH_METRICS,
-  { name: "storage_outcomes_purged_total", kind: "counter", help: "Rows of old transaction outcomes removed from this node.", labels: [] },
 ];

@@ -1,21 +1,21 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { APPLY_MUTATIONS_MAX } from "../limits.ts";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkCount, checkKeyShape, checkMutationBytes } from "./checks.ts";
 import { mutationFromWire, type WireMutation } from "@concord/rows-wire";
 
 /** Mutations of decided commits at their fixed timestamps, any table. Role coordinator. */
-export function applyHandler(parts: Parts): UnaryHandler {
+export function applyHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly mutations: readonly WireMutation[] }, context) => {
-    const { rows, config, sources } = parts();
+    const { rows, config, clock } = serving();
     checkCount(request.mutations.length, APPLY_MUTATIONS_MAX, "APPLY_MUTATIONS_MAX", "mutations");
     const mutations = request.mutations.map(mutationFromWire);
     for (const mutation of mutations) {
       checkKeyShape(mutation.key);
       checkMutationBytes(mutation);
     }
-    await rows.apply(mutations, { timeoutMs: budgetMs(context, sources.clock, config.writeTimeoutMs) });
+    await rows.apply(mutations, { timeoutMs: budgetMs(context, clock, config.writeTimeoutMs) });
     return {};
   };
 }

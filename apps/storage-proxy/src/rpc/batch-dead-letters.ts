@@ -1,13 +1,13 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { timeIdFromBytes, timeIdToBytes } from "@concord/runtime";
-import type { Batches } from "../ring/batches.ts";
+import type { Serving } from "../context.ts";
 import { listSize } from "./batch-list-pending.ts";
 import { keyToWire } from "@concord/rows-wire";
 
 /** Entries that could not be replayed, with reasons, oldest first (LBD6). */
-export function listDeadLettersHandler(batches: () => Batches): UnaryHandler {
+export function listDeadLettersHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly pageSize: number }) => {
-    const letters = await batches().replay.deadLetters(listSize(request.pageSize));
+    const letters = await serving().batches.deadLetters(listSize(request.pageSize));
     return {
       letters: letters.map(({ id, reason, setAsideMs, entry }) => {
         return { batchId: timeIdToBytes(id), reason, setAsideMs: BigInt(setAsideMs), entry };
@@ -17,9 +17,9 @@ export function listDeadLettersHandler(batches: () => Batches): UnaryHandler {
 }
 
 /** Executes a dead letter again (LBD6). */
-export function redriveDeadLetterHandler(batches: () => Batches): UnaryHandler {
+export function redriveDeadLetterHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly batchId: Uint8Array; readonly force: boolean }) => {
-    const rows = await batches().replay.redrive(timeIdFromBytes(request.batchId), request.force);
+    const rows = await serving().batches.redrive(timeIdFromBytes(request.batchId), request.force);
     return { rows: rows.map(keyToWire) };
   };
 }

@@ -1,9 +1,8 @@
-import type { BatchResult } from "@concord/logged-batch";
+import type { BatchResult } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
 import { assert, ConcordError, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
 import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, TIMESTAMP_US_MIN, type RowWrite } from "@concord/schema";
-import type { Batches } from "../ring/batches.ts";
-import type { NodeParts, Parts } from "../node-parts.ts";
+import type { Context, Serving } from "../context.ts";
 import { limitExceeded } from "./checks.ts";
 import { writeFromWire, type WireRowWrite } from "@concord/rows-wire";
 import { refuseTransactional } from "./write.ts";
@@ -17,9 +16,9 @@ interface ExecuteBatchRequest {
 }
 
 /** A batch of plain-table writes, atomic unless unlogged (LB11, LB14). */
-export function executeBatchHandler(parts: Parts, batches: () => Batches): UnaryHandler {
+export function executeBatchHandler(serving: Serving): UnaryHandler {
   return async (request: ExecuteBatchRequest) => {
-    const { schema } = parts();
+    const { schema } = serving();
     const { batchStatementsMax } = SCHEMA_LIMITS;
     if (request.writes.length > batchStatementsMax) {
       throw limitExceeded("batchStatementsMax", batchStatementsMax, `${request.writes.length} writes in one batch`);
@@ -32,7 +31,7 @@ export function executeBatchHandler(parts: Parts, batches: () => Batches): Unary
     assert(planned.kind === "batch", "a batch is planned as a batch");
     refuseTransactional(planned.tableKind, tables.join(", "));
     const { batchId, timestampUs, unlogged } = request;
-    const result = await runBatch(parts(), batches(), { batchId, writes: planned.writes, timestampUs, unlogged });
+    const result = await runBatch(serving(), { batchId, writes: planned.writes, timestampUs, unlogged });
     return {
       batchId: timeIdToBytes(result.id),
       timestampUs: result.timestampUs,
@@ -53,15 +52,15 @@ export interface CheckedBatch {
 }
 
 /** Executes writes that were checked against the schema: of ExecuteBatch or of a CQL batch (LB14). */
-export async function runBatch(parts: NodeParts, batches: Batches, batch: CheckedBatch): Promise<BatchResult> {
-  const { clock, random } = parts.sources;
+export async function runBatch(proxy: Context, batch: CheckedBatch): Promise<BatchResult> {
+  const { batches, clock, random } = proxy;
   const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);
-  const timestampUs = batch.timestampUs === 0n ? undefined : checkTimestamp(parts, batch.timestampUs);
-  return batches.executor.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(batch.writes, atUs), unlogged: batch.unlogged });
+  const timestampUs = batch.timestampUs === 0n ? undefined : checkTimestamp(proxy, batch.timestampUs);
+  return batches.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(batch.writes, atUs), unlogged: batch.unlogged });
 }
 
 /** The net image of a row may need the tick before (LBD14). */
-function checkTimestamp(parts: NodeParts, timestampUs: TimestampUs): TimestampUs {
-  if (timestampUs >= TIMESTAMP_US_MIN) return parts.writeClock.check(timestampUs);
+function checkTimestamp(proxy: Context, timestampUs: TimestampUs): TimestampUs {
+  if (timestampUs >= TIMESTAMP_US_MIN) return proxy.writeClock.check(timestampUs);
   throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `a batch's timestamp is at least ${TIMESTAMP_US_MIN}`);
 }

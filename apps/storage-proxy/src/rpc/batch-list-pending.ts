@@ -1,19 +1,18 @@
-import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "@concord/logged-batch";
 import type { UnaryHandler } from "@concord/rpc";
 import { timeIdToBytes } from "@concord/runtime";
-import type { Batches } from "../ring/batches.ts";
+import type { Serving } from "../context.ts";
+import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "../limits.ts";
 import { limitExceeded } from "./checks.ts";
 
 /** Entries of the batchlog this node holds, oldest first (LBD12). */
-export function listPendingBatchesHandler(batches: () => Batches): UnaryHandler {
+export function listPendingBatchesHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly pageSize: number }) => {
-    const { batchLog } = batches();
-    const page = batchLog.pending().slice(0, listSize(request.pageSize));
+    const page = await serving().batches.pending(listSize(request.pageSize));
     return {
-      batches: page.map(({ id, coordinator, createdMs, timestampUs, rowCount }) => {
+      batches: page.batches.map(({ id, coordinator, createdMs, timestampUs, rowCount }) => {
         return { batchId: timeIdToBytes(id), coordinator, createdMs: BigInt(createdMs), timestampUs, rowCount };
       }),
-      total: BigInt(batchLog.size),
+      total: BigInt(page.total),
     };
   };
 }

@@ -1,11 +1,11 @@
 import { schemaToWire } from "@concord/rows-wire";
 import type { UnaryHandler } from "@concord/rpc";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 
 /** The table definitions, read again at quorum. */
-export function getSchemaHandler(parts: Parts): UnaryHandler {
+export function getSchemaHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly schemaVersion: bigint }) => {
-    const { schema } = parts();
+    const { schema } = serving();
     await schema.reload();
     return schemaToWire(await schema.having([], request.schemaVersion));
   };

@@ -1,6 +1,6 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { unreachable, type Epoch, type TimestampUs } from "@concord/runtime";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
 interface AppendMessage {
@@ -14,10 +14,10 @@ interface AppendMessage {
 }
 
 /** Appends one flush under the promised epoch (TXR2); logged means two replicas synced it (TX27). */
-export function appendHandler(parts: Parts): UnaryHandler {
+export function appendHandler(serving: Serving): UnaryHandler {
   return async ({ content, ...request }: AppendMessage, context) => {
-    const { groupLog, config, sources } = parts();
-    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    const { groupLog, config, clock } = serving();
+    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
     // a copy: a view would keep the whole frame in memory for as long as the entry lives
     const outcome = await groupLog.append({ ...request, bytes: Uint8Array.from(content) }, timeoutMs);
     switch (outcome.kind) {

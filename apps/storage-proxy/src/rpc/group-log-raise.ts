@@ -1,14 +1,14 @@
 import type { LogEntry } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
 import { unreachable, type Epoch } from "@concord/runtime";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
 /** Raises a group's epoch (TXD1, TXR3); the tail is what the new owner must finish. */
-export function raiseHandler(parts: Parts): UnaryHandler {
+export function raiseHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly group: string; readonly epoch: Epoch; readonly owner: string }, context) => {
-    const { groupLog, config, sources } = parts();
-    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    const { groupLog, config, clock } = serving();
+    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
     const outcome = await groupLog.raise(request.group, request.epoch, request.owner, timeoutMs);
     switch (outcome.kind) {
       case "raised":

@@ -1,6 +1,6 @@
 import type { UnaryHandler } from "@concord/rpc";
 import type { Epoch } from "@concord/runtime";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
 interface TrimMessage {
@@ -12,10 +12,10 @@ interface TrimMessage {
 }
 
 /** Tells the replicas what is applied at quorum; best effort, repeated by the next trim. */
-export function trimHandler(parts: Parts): UnaryHandler {
+export function trimHandler(serving: Serving): UnaryHandler {
   return async ({ group, epoch, owner, appliedSeq, appliedEpoch }: TrimMessage, context) => {
-    const { groupLog, config, sources } = parts();
-    await groupLog.trim(group, epoch, owner, appliedSeq, appliedEpoch, budgetMs(context, sources.clock, config.writeTimeoutMs));
+    const { groupLog, config, clock } = serving();
+    await groupLog.trim(group, epoch, owner, appliedSeq, appliedEpoch, budgetMs(context, clock, config.writeTimeoutMs));
     return {};
   };
 }

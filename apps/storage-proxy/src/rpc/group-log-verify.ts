@@ -1,13 +1,13 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { unreachable, type Epoch } from "@concord/runtime";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
 /** Is this epoch still the promised one at a quorum (TXD1)? */
-export function verifyHandler(parts: Parts): UnaryHandler {
+export function verifyHandler(serving: Serving): UnaryHandler {
   return async (request: { readonly group: string; readonly epoch: Epoch; readonly owner: string }, context) => {
-    const { groupLog, config, sources } = parts();
-    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    const { groupLog, config, clock } = serving();
+    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
     const outcome = await groupLog.verify(request.group, request.epoch, request.owner, timeoutMs);
     switch (outcome) {
       case "current":

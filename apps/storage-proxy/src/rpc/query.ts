@@ -1,7 +1,7 @@
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { runRead } from "../rows/run-query.ts";
 import { runBatch } from "./batch-execute.ts";
 import { budgetMs } from "./budget.ts";
@@ -22,20 +22,20 @@ interface QueryRequest {
 const BINDS_MAX = 4096;
 
 /** One CQL statement: plain tables, or a SELECT on any (TX24). It compiles to the same plan as a structured request. */
-export function queryHandler(parts: Parts): UnaryHandler {
+export function queryHandler(serving: Serving): UnaryHandler {
   return async (request: QueryRequest, context) => {
     const { text, binds } = required(request.statement, "statement");
     if (binds.length > BINDS_MAX) throw limitExceeded("BINDS_MAX", BINDS_MAX, `${binds.length} bind values`);
     const pageSize = checkedPageSize(request.pageSize);
     const statement = parse(text);
-    const { config, sources, schema } = parts();
+    const { config, clock, schema } = serving();
     if (isCreate(statement)) {
-      const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
-      return { schemaVersion: await runCreate(parts(), [text], timeoutMs) };
+      const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
+      return { schemaVersion: await runCreate(serving(), [text], timeoutMs) };
     }
     const catalogue = await schema.having(tablesOf(statement), request.schemaVersion);
-    const planned = plan(statement, catalogue, binds.map(cellFromWire), sources);
-    return execute(parts, { request, pageSize, planned, catalogue, context });
+    const planned = plan(statement, catalogue, binds.map(cellFromWire), serving());
+    return execute(serving, { request, pageSize, planned, catalogue, context });
   };
 }
 
@@ -47,17 +47,17 @@ interface Execution {
   readonly context: HandlerContext;
 }
 
-async function execute(parts: Parts, execution: Execution): Promise<object> {
+async function execute(serving: Serving, execution: Execution): Promise<object> {
   const { planned } = execution;
   switch (planned.kind) {
     case "read-rows":
     case "read-range":
     case "read-index":
-      return select(parts, execution, planned);
+      return select(serving, execution, planned);
     case "write":
-      return write(parts, execution, planned);
+      return write(serving, execution, planned);
     case "batch":
-      return batch(parts, execution, planned);
+      return batch(serving, execution, planned);
     case "create-table":
     case "create-index":
       throw malformed("a CREATE has no bind values");
@@ -66,27 +66,26 @@ async function execute(parts: Parts, execution: Execution): Promise<object> {
   }
 }
 
-async function select(parts: Parts, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<object> {
-  const { rows, pageTokens, config, sources } = parts();
-  const timeoutMs = budgetMs(context, sources.clock, config.readTimeoutMs);
+async function select(serving: Serving, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<object> {
+  const { rows, pageTokens, config, clock } = serving();
+  const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
   const page = await runRead(planned, { rows, catalogue, tokens: pageTokens, pageSize, pageToken: request.pageToken, timeoutMs });
   const columns = new Set(planned.columns);
   return { rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
 }
 
-async function write(parts: Parts, { request, context }: Execution, planned: Extract<WritePlan, { kind: "write" }>): Promise<object> {
-  const { config, sources } = parts();
+async function write(serving: Serving, { request, context }: Execution, planned: Extract<WritePlan, { kind: "write" }>): Promise<object> {
+  const { config, clock } = serving();
   refuseTransactional(planned.tableKind, planned.write.table);
-  const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
-  return { timestampUs: await applyWrite(parts(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
+  const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
+  return { timestampUs: await applyWrite(serving(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
 }
 
-async function batch(parts: Parts, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<object> {
+async function batch(serving: Serving, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<object> {
   refuseTransactional(planned.tableKind, planned.writes[0]!.table);
   const { batchId } = request;
   const timestampUs = planned.timestampUs ?? request.timestampUs;
-  const { batches } = parts();
-  const result = await runBatch(parts(), batches, { batchId, writes: planned.writes, timestampUs, unlogged: !planned.logged });
+  const result = await runBatch(serving(), { batchId, writes: planned.writes, timestampUs, unlogged: !planned.logged });
   return { timestampUs: result.timestampUs };
 }
 

@@ -2,7 +2,7 @@ import type { RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
 import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkedPageSize, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
 import { imageToWire, rangeFromWire, rowToWire, type WireRowRange } from "@concord/rows-wire";
@@ -17,15 +17,15 @@ interface ReadRangeRequest {
 }
 
 /** One page of one partition in clustering order at quorum. */
-export function readRangeHandler(parts: Parts): UnaryHandler {
+export function readRangeHandler(serving: Serving): UnaryHandler {
   return async (request: ReadRangeRequest, context) => {
-    const { rows, config, sources, pageTokens } = parts();
+    const { rows, config, clock, pageTokens } = serving();
     checkReadMode(request.mode);
     checkImagesRole(request.images, context);
-    const range = await checkedRange(parts, request, context);
+    const range = await checkedRange(serving, request, context);
     const query = queryFingerprint([range]);
     const position = pageTokens.read(query, request.pageToken);
-    const timeoutMs = budgetMs(context, sources.clock, config.readTimeoutMs);
+    const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
     const page = await rows.readRange(position === undefined ? range : { ...range, after: position.after }, { timeoutMs });
     const token = pageTokens.issue(query, page.next === undefined ? undefined : { after: page.next, remaining: undefined });
     if (request.images) return { rows: [], images: page.rows.map(imageToWire), nextPageToken: token };
@@ -33,12 +33,12 @@ export function readRangeHandler(parts: Parts): UnaryHandler {
   };
 }
 
-async function checkedRange(parts: Parts, request: ReadRangeRequest, context: HandlerContext): Promise<RowRange> {
+async function checkedRange(serving: Serving, request: ReadRangeRequest, context: HandlerContext): Promise<RowRange> {
   const range = rangeFromWire(request.range, checkedPageSize(request.pageSize));
   if (isCoordinator(context)) {
     for (const prefix of [range.lower?.prefix, range.upper?.prefix]) checkKeyShape({ ...range, clustering: prefix ?? [] });
     return range;
   }
-  const catalogue = await parts().schema.having([range.table], request.schemaVersion);
+  const catalogue = await serving().schema.having([range.table], request.schemaVersion);
   return validateRange(tableOf(catalogue, range.table), range);
 }

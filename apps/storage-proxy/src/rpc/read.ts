@@ -3,7 +3,7 @@ import { liveRow } from "@concord/rows";
 import type { HandlerContext, UnaryHandler } from "@concord/rpc";
 import { tableOf, validateKey } from "@concord/schema";
 import { READ_KEYS_MAX } from "../limits.ts";
-import type { Parts } from "../node-parts.ts";
+import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkCount, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
 import { imageToWire, keyFromWire, rowToWire, type WireRowKey } from "@concord/rows-wire";
@@ -16,14 +16,14 @@ interface ReadRequest {
 }
 
 /** Rows by full primary key at quorum. */
-export function readHandler(parts: Parts): UnaryHandler {
+export function readHandler(serving: Serving): UnaryHandler {
   return async (request: ReadRequest, context) => {
-    const { rows, config, sources } = parts();
+    const { rows, config, clock } = serving();
     checkCount(request.keys.length, READ_KEYS_MAX, "READ_KEYS_MAX", "keys");
     checkReadMode(request.mode);
     checkImagesRole(request.images, context);
-    const keys = await checkedKeys(parts, request, context);
-    const images = await rows.read(keys, { timeoutMs: budgetMs(context, sources.clock, config.readTimeoutMs) });
+    const keys = await checkedKeys(serving, request, context);
+    const images = await rows.read(keys, { timeoutMs: budgetMs(context, clock, config.readTimeoutMs) });
     return {
       results: images.map((image) => {
         if (request.images) return image === undefined ? {} : { image: imageToWire(image) };
@@ -35,9 +35,9 @@ export function readHandler(parts: Parts): UnaryHandler {
 }
 
 /** Coordinators read any table; what others ask for is checked against the schema. */
-async function checkedKeys(parts: Parts, request: ReadRequest, context: HandlerContext): Promise<readonly RowKey[]> {
+async function checkedKeys(serving: Serving, request: ReadRequest, context: HandlerContext): Promise<readonly RowKey[]> {
   const keys = request.keys.map(keyFromWire);
   if (isCoordinator(context)) return keys.map(checkKeyShape);
-  const catalogue = await parts().schema.having([...new Set(keys.map((key) => key.table))], request.schemaVersion);
+  const catalogue = await serving().schema.having([...new Set(keys.map((key) => key.table))], request.schemaVersion);
   return keys.map((key) => validateKey(tableOf(catalogue, key.table), key));
 }

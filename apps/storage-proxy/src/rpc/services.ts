@@ -1,13 +1,12 @@
 import type { Role, Service } from "@concord/rpc";
-import type { Batches } from "../ring/batches.ts";
-import { replicaService, type ReplicaServiceOptions } from "../ring/rpc/replica-service.ts";
+import type { Serving } from "../context.ts";
 import { applyHandler } from "./apply.ts";
 import { listDeadLettersHandler, redriveDeadLetterHandler } from "./batch-dead-letters.ts";
 import { executeBatchHandler } from "./batch-execute.ts";
 import { listPendingBatchesHandler } from "./batch-list-pending.ts";
 import { replayBatchesHandler } from "./batch-replay.ts";
 import { createTablesHandler } from "./create-tables.ts";
-import { define } from "./define.ts";
+import { define, type DefineOptions } from "./define.ts";
 import { getSchemaHandler } from "./get-schema.ts";
 import { appendHandler } from "./group-log-append.ts";
 import { raiseHandler } from "./group-log-raise.ts";
@@ -19,57 +18,57 @@ import { readHandler } from "./read.ts";
 import { readRangeHandler } from "./read-range.ts";
 import { writeHandler } from "./write.ts";
 
-export type ServicesOptions = ReplicaServiceOptions;
+export interface ServicesOptions extends DefineOptions {
+  readonly serving: Serving;
+}
 
 const EVERYBODY: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 const OPERATORS: readonly Role[] = ["coordinator", "peer", "operator"];
 const COORDINATOR: readonly Role[] = ["coordinator"];
 
-/** Every service of a storage-proxy: who may call what. */
-export function defineServices(options: ServicesOptions): { readonly replica: Service; readonly all: readonly Service[] } {
-  const replica = replicaService(options);
-  return { replica, all: [rowsService(options), schemaService(options), groupLogService(options), batchService(options), replica] };
+/** The services that a storage-proxy offers whatever its backend: who may call what. */
+export function defineServices(options: ServicesOptions): readonly Service[] {
+  return [rowsService(options), schemaService(options), groupLogService(options), batchService(options)];
 }
 
 function rowsService(options: ServicesOptions): Service {
-  const { parts } = options;
+  const { serving } = options;
   return define(options, "concord.storage.v1.RowsService", {
-    Read: { roles: CALLERS, handler: readHandler(parts) },
-    ReadRange: { roles: CALLERS, handler: readRangeHandler(parts) },
-    Write: { roles: CALLERS, handler: writeHandler(parts) },
-    Apply: { roles: COORDINATOR, handler: applyHandler(parts) },
-    Query: { roles: CALLERS, handler: queryHandler(parts) },
+    Read: { roles: CALLERS, handler: readHandler(serving) },
+    ReadRange: { roles: CALLERS, handler: readRangeHandler(serving) },
+    Write: { roles: CALLERS, handler: writeHandler(serving) },
+    Apply: { roles: COORDINATOR, handler: applyHandler(serving) },
+    Query: { roles: CALLERS, handler: queryHandler(serving) },
   });
 }
 
 function schemaService(options: ServicesOptions): Service {
-  const { parts } = options;
+  const { serving } = options;
   return define(options, "concord.storage.v1.SchemaService", {
-    CreateTables: { roles: CALLERS, handler: createTablesHandler(parts) },
-    GetSchema: { roles: EVERYBODY, handler: getSchemaHandler(parts) },
+    CreateTables: { roles: CALLERS, handler: createTablesHandler(serving) },
+    GetSchema: { roles: EVERYBODY, handler: getSchemaHandler(serving) },
   });
 }
 
 function groupLogService(options: ServicesOptions): Service {
-  const { parts } = options;
+  const { serving } = options;
   return define(options, "concord.storage.v1.GroupLogService", {
-    Status: { roles: COORDINATOR, handler: statusHandler(parts) },
-    Raise: { roles: COORDINATOR, handler: raiseHandler(parts) },
-    Append: { roles: COORDINATOR, handler: appendHandler(parts) },
-    Verify: { roles: COORDINATOR, handler: verifyHandler(parts) },
-    Trim: { roles: COORDINATOR, handler: trimHandler(parts) },
+    Status: { roles: COORDINATOR, handler: statusHandler(serving) },
+    Raise: { roles: COORDINATOR, handler: raiseHandler(serving) },
+    Append: { roles: COORDINATOR, handler: appendHandler(serving) },
+    Verify: { roles: COORDINATOR, handler: verifyHandler(serving) },
+    Trim: { roles: COORDINATOR, handler: trimHandler(serving) },
   });
 }
 
 function batchService(options: ServicesOptions): Service {
-  const { parts } = options;
-  const batches = (): Batches => parts().batches;
+  const { serving } = options;
   return define(options, "concord.storage.v1.BatchService", {
-    ExecuteBatch: { roles: CALLERS, handler: executeBatchHandler(parts, batches) },
-    ListPendingBatches: { roles: EVERYBODY, handler: listPendingBatchesHandler(batches) },
-    ReplayBatches: { roles: OPERATORS, handler: replayBatchesHandler(batches) },
-    ListDeadLetters: { roles: EVERYBODY, handler: listDeadLettersHandler(batches) },
-    RedriveDeadLetter: { roles: OPERATORS, handler: redriveDeadLetterHandler(batches) },
+    ExecuteBatch: { roles: CALLERS, handler: executeBatchHandler(serving) },
+    ListPendingBatches: { roles: EVERYBODY, handler: listPendingBatchesHandler(serving) },
+    ReplayBatches: { roles: OPERATORS, handler: replayBatchesHandler(serving) },
+    ListDeadLetters: { roles: EVERYBODY, handler: listDeadLettersHandler(serving) },
+    RedriveDeadLetter: { roles: OPERATORS, handler: redriveDeadLetterHandler(serving) },
   });
 }

@@ -1,7 +1,7 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { ConcordError, type TimestampUs } from "@concord/runtime";
 import { planWrite, refuseSystemTable, type RowWrite, type TableKind } from "@concord/schema";
-import type { NodeParts, Parts } from "../node-parts.ts";
+import type { Context, Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkMutationBytes } from "./checks.ts";
 import { mutationOf, writeFromWire, type WireRowWrite } from "@concord/rows-wire";
@@ -13,26 +13,26 @@ interface WriteRequest {
 }
 
 /** One row of a plain table at quorum. */
-export function writeHandler(parts: Parts): UnaryHandler {
+export function writeHandler(serving: Serving): UnaryHandler {
   return async (request: WriteRequest, context) => {
-    const { schema, config, sources } = parts();
+    const { schema, config, clock } = serving();
     const write = writeFromWire(request.write);
     refuseSystemTable(write.table);
     const catalogue = await schema.having([write.table], request.schemaVersion);
     const planned = planWrite(catalogue, write);
     refuseTransactional(planned.kind === "write" ? planned.tableKind : "plain", write.table);
-    const timeoutMs = budgetMs(context, sources.clock, config.writeTimeoutMs);
+    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
     const checked = planned.kind === "write" ? planned.write : write;
-    return { timestampUs: await applyWrite(parts(), checked, request.timestampUs, timeoutMs) };
+    return { timestampUs: await applyWrite(serving(), checked, request.timestampUs, timeoutMs) };
   };
 }
 
 /** `timestampUs` 0 = drawn here. Answers the timestamp the row has. */
-export async function applyWrite(parts: NodeParts, write: RowWrite, timestampUs: TimestampUs, timeoutMs: number): Promise<TimestampUs> {
-  const drawnUs = timestampUs === 0n ? parts.writeClock.draw() : parts.writeClock.check(timestampUs);
+export async function applyWrite(proxy: Context, write: RowWrite, timestampUs: TimestampUs, timeoutMs: number): Promise<TimestampUs> {
+  const drawnUs = timestampUs === 0n ? proxy.writeClock.draw() : proxy.writeClock.check(timestampUs);
   const mutation = mutationOf(write, drawnUs);
   checkMutationBytes(mutation);
-  await parts.rows.apply([mutation], { timeoutMs });
+  await proxy.rows.apply([mutation], { timeoutMs });
   return drawnUs;
 }
 

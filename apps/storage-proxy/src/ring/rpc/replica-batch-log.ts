@@ -1,19 +1,20 @@
 import type { UnaryHandler } from "@concord/rpc";
 import { timeIdFromBytes } from "@concord/runtime";
-import type { Batches } from "../batches.ts";
-import type { Parts } from "../../node-parts.ts";
+import type { RingNode } from "../ring-node.ts";
 
 /** Peers' calls on this node's batchlog (LB3, LB7). The steps refuse what is malformed. */
-export function batchLogPutHandler(parts: Parts, batches: () => Batches): UnaryHandler {
+export function batchLogPutHandler(node: () => RingNode): UnaryHandler {
   return async (request: { readonly entries: readonly Uint8Array[] }) => {
-    await parts().engine.submit(batches().batchLog.put(request.entries));
+    const { engine, batchLog } = node();
+    await engine.submit(batchLog.put(request.entries));
     return {};
   };
 }
 
-export function batchLogRemoveHandler(parts: Parts, batches: () => Batches): UnaryHandler {
+export function batchLogRemoveHandler(node: () => RingNode): UnaryHandler {
   return async (request: { readonly batchIds: readonly Uint8Array[] }) => {
-    await parts().engine.submit(batches().batchLog.remove(request.batchIds.map(timeIdFromBytes)));
+    const { engine, batchLog } = node();
+    await engine.submit(batchLog.remove(request.batchIds.map(timeIdFromBytes)));
     return {};
   };
 }

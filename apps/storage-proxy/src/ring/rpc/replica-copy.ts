@@ -2,13 +2,13 @@ import type { KeyValue, KeyValueEntry } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
 import { COPIED_NAMESPACES } from "../formation/copy-store.ts";
 import { COPY_PAGE_BYTES_TARGET, REPLICA_ITEMS_MAX } from "../limits.ts";
-import type { Parts } from "../../node-parts.ts";
+import type { RingNode } from "../ring-node.ts";
 import { checkCount } from "../../rpc/checks.ts";
 
 /** One page of this node's store for a peer that lost its own (TXR4). */
-export function copyHandler(parts: Parts, store: KeyValue): UnaryHandler {
+export function copyHandler(node: () => RingNode, store: KeyValue): UnaryHandler {
   return async (request: { readonly afterKey: Uint8Array; readonly limit: number }) => {
-    parts();
+    node();
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
     const entries: KeyValueEntry[] = [];
     let bytes = 0;

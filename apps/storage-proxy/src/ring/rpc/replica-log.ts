@@ -2,7 +2,7 @@ import { logStateToWire } from "@concord/adapter-ring";
 import type { LogAppendReply, LogAppendRequest, LogRaiseRequest, LogReadRequest, LogTrimRequest } from "@concord/group-log";
 import type { UnaryHandler } from "@concord/rpc";
 import type { Epoch } from "@concord/runtime";
-import type { Parts } from "../../node-parts.ts";
+import type { RingNode } from "../ring-node.ts";
 import { budgetMs } from "../../rpc/budget.ts";
 
 interface LogAppendMessage extends Omit<LogAppendRequest, "entries"> {
@@ -16,42 +16,42 @@ const RESULTS: Readonly<Record<LogAppendReply["result"], string>> = {
 };
 
 /** Peers' calls on this node's group logs (TXR1, TXR2). The steps refuse what is malformed. */
-export function logRaiseHandler(parts: Parts): UnaryHandler {
+export function logRaiseHandler(node: () => RingNode): UnaryHandler {
   return async (request: LogRaiseRequest, context) => {
-    const reply = await parts().localLog.logRaise(request, remainingMs(parts, context));
+    const reply = await node().localLog.logRaise(request, remainingMs(node, context));
     return { promised: reply.promised, state: logStateToWire(reply.state) };
   };
 }
 
-export function logAppendHandler(parts: Parts): UnaryHandler {
+export function logAppendHandler(node: () => RingNode): UnaryHandler {
   return async (request: LogAppendMessage, context) => {
     // copies: views would keep the whole frame in memory for as long as the entries live
     const entries = request.entries.map(({ seq, epoch, content }) => ({ seq, epoch, bytes: Uint8Array.from(content) }));
-    const reply = await parts().localLog.logAppend({ ...request, entries }, remainingMs(parts, context));
+    const reply = await node().localLog.logAppend({ ...request, entries }, remainingMs(node, context));
     return { result: RESULTS[reply.result], state: logStateToWire(reply.state) };
   };
 }
 
-export function logStateHandler(parts: Parts): UnaryHandler {
+export function logStateHandler(node: () => RingNode): UnaryHandler {
   return async (request: { readonly group: string }, context) => {
-    return { state: logStateToWire(await parts().localLog.logState(request.group, remainingMs(parts, context))) };
+    return { state: logStateToWire(await node().localLog.logState(request.group, remainingMs(node, context))) };
   };
 }
 
-export function logReadHandler(parts: Parts): UnaryHandler {
+export function logReadHandler(node: () => RingNode): UnaryHandler {
   return async (request: LogReadRequest, context) => {
-    return { state: logStateToWire(await parts().localLog.logRead(request, remainingMs(parts, context))) };
+    return { state: logStateToWire(await node().localLog.logRead(request, remainingMs(node, context))) };
   };
 }
 
-export function logTrimHandler(parts: Parts): UnaryHandler {
+export function logTrimHandler(node: () => RingNode): UnaryHandler {
   return async (request: LogTrimRequest, context) => {
-    await parts().localLog.logTrim(request, remainingMs(parts, context));
+    await node().localLog.logTrim(request, remainingMs(node, context));
     return {};
   };
 }
 
-function remainingMs(parts: Parts, context: Parameters<UnaryHandler>[1]): number {
-  const { config, sources } = parts();
-  return budgetMs(context, sources.clock, config.writeTimeoutMs);
+function remainingMs(node: () => RingNode, context: Parameters<UnaryHandler>[1]): number {
+  const { clock, writeTimeoutMs } = node();
+  return budgetMs(context, clock, writeTimeoutMs);
 }

@@ -1,10 +1,8 @@
 import type { KeyValue } from "@concord/ports";
 import type { Role, Service } from "@concord/rpc";
-import { ConcordError } from "@concord/runtime";
-import type { StorageProxyConfig } from "../../config.ts";
-import type { Parts } from "../../node-parts.ts";
 import { define, type DefineOptions } from "../../rpc/define.ts";
-import type { Batches } from "../batches.ts";
+import type { RingBackend } from "../ring-backend.ts";
+import type { RingNode } from "../ring-node.ts";
 import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.ts";
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
@@ -12,38 +10,30 @@ import { logAppendHandler, logRaiseHandler, logReadHandler, logStateHandler, log
 import { applyRowsHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
 export interface ReplicaServiceOptions extends DefineOptions {
-  readonly config: StorageProxyConfig;
+  readonly name: string;
   readonly members: readonly string[];
   readonly store: KeyValue;
-  readonly parts: Parts;
+  readonly backend: RingBackend;
 }
 
 const PEER: readonly Role[] = ["peer"];
 
-/** Serves while the node starts: peers need Hello to form the ring. Every other handler asks for the parts first. */
+/** Serves while the node starts: peers need Hello to form the ring. Every other call is STARTING until it is part of the ring (I1). */
 export function replicaService(options: ReplicaServiceOptions): Service {
-  const { config, members, store, parts } = options;
-  const batches = (): Batches => parts().batches;
-  const formed = (): boolean => {
-    try {
-      return parts().config === config;
-    } catch (thrown) {
-      if (thrown instanceof ConcordError) return false;
-      throw thrown;
-    }
-  };
+  const { name, members, store, backend } = options;
+  const node = (): RingNode => backend.node();
   return define(options, "concord.storage.v1.ReplicaService", {
-    Hello: { roles: PEER, handler: helloHandler({ node: config.nodeName, members, store, formed }) },
-    Copy: { roles: PEER, handler: copyHandler(parts, store) },
-    ApplyRows: { roles: PEER, handler: applyRowsHandler(parts) },
-    ReadRows: { roles: PEER, handler: readRowsHandler(parts) },
-    ReadRowRange: { roles: PEER, handler: readRowRangeHandler(parts) },
-    LogRaise: { roles: PEER, handler: logRaiseHandler(parts) },
-    LogAppend: { roles: PEER, handler: logAppendHandler(parts) },
-    LogState: { roles: PEER, handler: logStateHandler(parts) },
-    LogRead: { roles: PEER, handler: logReadHandler(parts) },
-    LogTrim: { roles: PEER, handler: logTrimHandler(parts) },
-    BatchLogPut: { roles: PEER, handler: batchLogPutHandler(parts, batches) },
-    BatchLogRemove: { roles: PEER, handler: batchLogRemoveHandler(parts, batches) },
+    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready }) },
+    Copy: { roles: PEER, handler: copyHandler(node, store) },
+    ApplyRows: { roles: PEER, handler: applyRowsHandler(node) },
+    ReadRows: { roles: PEER, handler: readRowsHandler(node) },
+    ReadRowRange: { roles: PEER, handler: readRowRangeHandler(node) },
+    LogRaise: { roles: PEER, handler: logRaiseHandler(node) },
+    LogAppend: { roles: PEER, handler: logAppendHandler(node) },
+    LogState: { roles: PEER, handler: logStateHandler(node) },
+    LogRead: { roles: PEER, handler: logReadHandler(node) },
+    LogTrim: { roles: PEER, handler: logTrimHandler(node) },
+    BatchLogPut: { roles: PEER, handler: batchLogPutHandler(node) },
+    BatchLogRemove: { roles: PEER, handler: batchLogRemoveHandler(node) },
   });
 }

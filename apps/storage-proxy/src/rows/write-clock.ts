@@ -1,12 +1,12 @@
 import { ConcordError, type Clock, type TimestampUs } from "@concord/runtime";
-import { TIMESTAMP_AHEAD_MS_MAX } from "./limits.ts";
+import { TIMESTAMP_AHEAD_MS_MAX } from "../limits.ts";
 
 /** Timestamps of plain writes: the wall clock, made strictly increasing within this node. */
 export class WriteClock {
-  readonly #clock: Clock;
+  readonly #clock: Pick<Clock, "nowUs">;
   #lastUs: TimestampUs = 0n;
 
-  constructor(clock: Clock) {
+  constructor(clock: Pick<Clock, "nowUs">) {
     this.#clock = clock;
   }
 

@@ -1,68 +1,20 @@
-import type { Engine } from "@concord/engine";
-import type { KeyValue, KeyValueEntry, StepRunner, StoreStep } from "@concord/ports";
+import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type KeyValue, type KeyValueEntry, type StepRunner, type StoreStep } from "@concord/ports";
 import { decodeRowKey, encodePartition } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
-import { toConcordError, type Environment, type Timer } from "@concord/runtime";
-import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS, PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "./limits.ts";
-
-export const OUTCOMES_TABLE = "concord_outcomes";
-export const OUTCOME_BUCKET_MS = 60_000;
-
-export interface OutcomePurgeOptions {
-  readonly engine: Engine;
-  readonly environment: Environment;
-  readonly outcomeRetentionMs: number;
-}
-
-/** Purges at an interval, in the background. */
-export class OutcomePurge {
-  readonly #options: OutcomePurgeOptions;
-  #state: { readonly kind: "stopped" } | { readonly kind: "waiting"; readonly timer: Timer } | { readonly kind: "running" } = {
-    kind: "stopped",
-  };
-
-  constructor(options: OutcomePurgeOptions) {
-    this.#options = options;
-  }
-
-  start(): void {
-    const timer = this.#options.environment.clock.setTimer(PURGE_INTERVAL_MS, () => void this.#run());
-    this.#state = { kind: "waiting", timer };
-  }
-
-  /** No further run begins. */
-  stop(): void {
-    if (this.#state.kind === "waiting") this.#state.timer.cancel();
-    this.#state = { kind: "stopped" };
-  }
-
-  async #run(): Promise<void> {
-    const { engine, environment, outcomeRetentionMs } = this.#options;
-    this.#state = { kind: "running" };
-    try {
-      const rows = await purgeOutcomes({ reader: engine, runner: engine, nowMs: environment.clock.nowMs(), outcomeRetentionMs });
-      environment.metrics.count("storage_outcomes_purged_total", rows);
-    } catch (thrown) {
-      environment.log.warn("purging old outcomes failed", { reason: toConcordError(thrown).message });
-    }
-    if (this.#state.kind === "running") this.start();
-  }
-}
+import { PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "./limits.ts";
 
 export interface PurgeOptions {
   readonly reader: { range: KeyValue["range"] };
   readonly runner: StepRunner;
-  readonly nowMs: number;
-  readonly outcomeRetentionMs: number;
+  readonly beforeMs: number;
 }
 
 /**
- * Removes outcomes nobody may ask for any more (TXD7) from this node's store, physically: partitions of concord_outcomes whose bucket
- * is older than the retention and a margin. Each node does it for itself; a repair that brings one back brings it back until the next
- * run. Answers how many rows went; bounded per run.
+ * Removes outcome rows from this node's store physically: partitions of OUTCOMES_TABLE whose bucket ended at or before `beforeMs`.
+ * Answers how many rows it removed; bounded per call.
  */
 export async function purgeOutcomes(options: PurgeOptions): Promise<number> {
-  const oldestKept = BigInt(Math.floor((options.nowMs - options.outcomeRetentionMs - PURGE_MARGIN_MS) / OUTCOME_BUCKET_MS));
+  const oldestKept = BigInt(Math.floor(options.beforeMs / OUTCOME_BUCKET_MS));
   const table = tableBounds();
   let from = table.from;
   let purged = 0;

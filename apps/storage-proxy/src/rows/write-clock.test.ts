@@ -1,10 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TIMESTAMP_AHEAD_MS_MAX, WriteClock } from "./index.ts";
-import { ManualClock } from "./test/ring.ts";
+import { TIMESTAMP_AHEAD_MS_MAX } from "../limits.ts";
+import { WriteClock } from "./write-clock.ts";
+
+const manualClock = (): { ms: number; nowUs(): bigint } => ({
+  ms: 1_000_000,
+  nowUs() {
+    return BigInt(this.ms) * 1000n;
+  },
+});
 
 test("draw: clock stands still or steps back: strictly larger timestamps", () => {
-  const clock = new ManualClock();
+  const clock = manualClock();
   const writes = new WriteClock(clock);
   const first = writes.draw();
   assert.equal(first, clock.nowUs());
@@ -16,7 +23,7 @@ test("draw: clock stands still or steps back: strictly larger timestamps", () =>
 });
 
 test("check: below, at and above the range: refused with TIMESTAMP_OUT_OF_RANGE outside", () => {
-  const clock = new ManualClock();
+  const clock = manualClock();
   const writes = new WriteClock(clock);
   const largest = clock.nowUs() + BigInt(TIMESTAMP_AHEAD_MS_MAX) * 1000n;
   assert.equal(writes.check(1n), 1n);

@@ -1,0 +1,31 @@
+import type { KeyValue, StorageBackend } from "@concord/ports";
+import type { Authenticator, Service } from "@concord/rpc";
+import type { ConcordError, Environment, MetricDefinition, TimestampUs } from "@concord/runtime";
+
+export interface BackendOptions<Config> {
+  readonly config: Config;
+  readonly environment: Environment;
+  readonly authenticator: Authenticator;
+  /** Timestamps of batches that come without one: the clock of this node's plain writes. */
+  readonly drawTimestampUs: () => TimestampUs;
+  /** What is stored cannot be relied on any more: the process must end and start again. */
+  readonly onFailed: (cause: ConcordError) => void;
+  /** A local store by name, for a backend that keeps one; its own choice when not given. */
+  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+}
+
+/** A backend whose resources are bound, and the services its nodes call on each other: the program mounts them beside its own. */
+export interface OpenedBackend {
+  readonly backend: StorageBackend;
+  readonly services: readonly Service[];
+}
+
+export type OpenBackend<Config> = (options: BackendOptions<Config>) => Promise<OpenedBackend>;
+
+/** An engine as the program knows it. */
+export interface BackendDefinition<Config> {
+  readonly open: OpenBackend<Config>;
+  /** Mistakes that the types of single keys cannot show. */
+  readonly problems: (config: Config) => readonly { readonly key: string; readonly message: string }[];
+  readonly metrics: readonly MetricDefinition[];
+}

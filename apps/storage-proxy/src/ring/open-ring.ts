@@ -1,0 +1,25 @@
+import { join } from "node:path";
+import { openLevel } from "@concord/adapter-level";
+import { PeerSession, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
+import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
+import type { RingConfig } from "./config.ts";
+import { RingBackend } from "./ring-backend.ts";
+import { replicaService } from "./rpc/replica-service.ts";
+
+/** Opens this node's store. Its peers are answered Hello from the moment the services are mounted (I1). */
+export async function openRing(options: BackendOptions<RingConfig>): Promise<OpenedBackend> {
+  const { config, environment, authenticator, drawTimestampUs, onFailed } = options;
+  const { clock, log, metrics, transport } = environment;
+  const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
+  const others = config.ring.filter((node) => node.name !== config.nodeName);
+  const store = await (options.openKeyValue === undefined
+    ? openLevel(join(config.dataFolder, "store"))
+    : options.openKeyValue(config.nodeName));
+  const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members };
+  const sessions = others.map(({ name, address }) => new PeerSession({ ...shared, name, address }));
+  const peers = sessions.map((session) => ({ session, rows: new RemoteRowReplica(session), log: new RemoteLogReplica(session) }));
+  const backend = new RingBackend({ config, environment, store, sessions, peers, members, drawTimestampUs, onFailed });
+  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend });
+  service.setState("serving");
+  return { backend, services: [service] };
+}

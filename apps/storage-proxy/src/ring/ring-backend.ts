@@ -1,0 +1,87 @@
+import type { PeerSession } from "@concord/adapter-ring";
+import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
+import { assert, ConcordError } from "@concord/runtime";
+import { formRing } from "./formation/form-ring.ts";
+import { purgeOutcomes } from "./purge-outcomes.ts";
+import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
+
+export interface RingBackendOptions extends RingNodeOptions {
+  readonly sessions: readonly PeerSession[];
+  /** Names of all nodes of the ring, sorted. */
+  readonly members: readonly string[];
+}
+
+type State =
+  /** The store is open; peers are answered Hello and nothing else. */
+  | { readonly kind: "opened" }
+  | { readonly kind: "starting" }
+  | { readonly kind: "serving"; readonly node: RingNode }
+  | { readonly kind: "stopped" };
+
+/** This node's part of a ring of 1 or 3 nodes, on a store of its own. */
+export class RingBackend implements StorageBackend {
+  readonly #options: RingBackendOptions;
+  #state: State = { kind: "opened" };
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: RingBackendOptions) {
+    this.#options = options;
+  }
+
+  get rows(): RowStore {
+    return this.node().rows;
+  }
+
+  get groupLog(): GroupLog {
+    return this.node().groupLog;
+  }
+
+  get batches(): Batches {
+    return this.node().batches;
+  }
+
+  get ready(): boolean {
+    return this.#state.kind === "serving";
+  }
+
+  /** What peers' calls work on. STARTING until the store is part of its ring, DRAINING once it is stopped. */
+  node(): RingNode {
+    if (this.#state.kind === "serving") return this.#state.node;
+    if (this.#state.kind === "stopped") throw new ConcordError("DRAINING", "this node has left its ring");
+    throw new ConcordError("STARTING", "this node is not part of its ring yet");
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    assert(this.#state.kind === "opened", "a backend starts once");
+    this.#state = { kind: "starting" };
+    const { sessions, config, store, members, environment } = this.#options;
+    const { clock, checksum, log } = environment;
+    await formRing({ store, peers: sessions, members, clock, checksum, log, settleMs: config.writeTimeoutMs, signal });
+    const node = await openRingNode(this.#options);
+    signal.throwIfAborted();
+    // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
+    this.#state = { kind: "serving", node };
+    node.replay.start();
+  }
+
+  /** Every node removes its own replicas' rows; a repair that brings one back brings it back until the next purge. */
+  async purge(beforeMs: number): Promise<number> {
+    const { engine } = this.node();
+    return purgeOutcomes({ reader: engine, runner: engine, beforeMs });
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    const state = this.#state;
+    this.#state = { kind: "stopped" };
+    if (state.kind === "serving") {
+      await state.node.replay.stop();
+      await state.node.engine.whenIdle();
+    }
+    for (const session of this.#options.sessions) session.close();
+    await this.#options.store.close().catch(() => this.#options.environment.log.warn("the store did not close well"));
+  }
+}
