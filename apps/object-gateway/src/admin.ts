@@ -42,9 +42,9 @@ async function usageOf({ context, store }: GatewayStore, bucket: string | undefi
 }
 
 async function consistencyOf({ context }: GatewayStore): Promise<Consistency> {
-  const { pieces, referenced, inGarbage, leaked, leakedBytes, dangling } = await checkConsistency(context);
+  const { blobs, referenced, inGarbage, leaked, leakedBytes, dangling } = await checkConsistency(context);
   return {
-    pieces,
+    blobs,
     referenced,
     garbage: inGarbage,
     leaked: leaked.map(({ oid }) => oid),

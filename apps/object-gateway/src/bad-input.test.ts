@@ -1,4 +1,4 @@
-// What must be refused: exactly how, without a trace in rows or pieces, and with the server alive behind it.
+// What must be refused: exactly how, without a trace in rows or blobs, and with the server alive behind it.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";

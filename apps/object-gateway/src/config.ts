@@ -77,7 +77,7 @@ export const objectGatewaySchema = z
       .min(0)
       .max(PACK_BYTES_MAX)
       .default(PACK_BYTES_MAX)
-      .describe("objects' data up to this length is packed into segment files; 0: each piece is a file of its own"),
+      .describe("objects' data up to this length is packed into segment files; 0: each blob is a file of its own"),
     uploadBufferBytes: count("memory for bodies of uploads on their way", UPLOAD_BUFFER_BYTES_DEFAULT),
   })
   .superRefine((config, context) => {

@@ -78,7 +78,7 @@ interface Crash {
   readonly run: (program: Program) => Promise<Answer>;
   /** "" stands for no object. */
   readonly after: readonly string[];
-  /** Pieces that nobody will ever look at again. */
+  /** Blobs that nobody will ever look at again. */
   readonly leaks?: number;
 }
 
@@ -122,7 +122,7 @@ interface Report {
 
 describe("crash", { concurrency: 3 }, () => {
   for (const { point, hit, journal = "reservation", run, after: expected, leaks = 0 } of CRASHES) {
-    test(`${leaks === 0 ? "[OG4]" : "[OG21]"} crash: killed at ${point}, journal ${journal}: started again: whole, ${leaks} pieces leaked`, async () => {
+    test(`${leaks === 0 ? "[OG4]" : "[OG21]"} crash: killed at ${point}, journal ${journal}: started again: whole, ${leaks} blobs leaked`, async () => {
       const folder = await mkdtemp(join(tmpdir(), "concord-crash-"));
       folders.push(folder);
       const killed = await start(folder, journal, `${point}:${hit}`);

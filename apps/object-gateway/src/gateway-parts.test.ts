@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
-import type { PieceName } from "@concord/objects";
+import type { BlobName } from "@concord/objects";
 import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import { silentLog, silentMetrics, type Clock, type ConcordError, type Timer } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
@@ -42,12 +42,12 @@ class Stores {
   }
 }
 
-const piece = (key: string) => ({ bucket: "photos", key, part: undefined, guid: 1n, replaces: undefined });
+const blob = (key: string) => ({ bucket: "photos", key, part: undefined, guid: 1n, replaces: undefined });
 
 /** Takes names until one fails or there were so many. */
-async function take({ journal }: GatewayStore, count: number): Promise<PieceName[]> {
-  const names: PieceName[] = [];
-  for (let i = 0; i < count; i += 1) names.push(await journal.begin(piece("k")));
+async function take({ journal }: GatewayStore, count: number): Promise<BlobName[]> {
+  const names: BlobName[] = [];
+  for (let i = 0; i < count; i += 1) names.push(await journal.begin(blob("k")));
   return names;
 }
 
@@ -64,12 +64,12 @@ for (const mode of ["per-transaction", "per-transaction-basic"] as const) {
   test(`[OGD8] a sync of the journal fails: ${mode}: that upload is refused, others go on; a crash leaves nothing behind`, async () => {
     const stores = new Stores();
     const gateway = await stores.open(mode);
-    const left = await gateway.journal.begin(piece("left"));
-    const writer = await stores.data.create(left.oid, piece("left"));
+    const left = await gateway.journal.begin(blob("left"));
+    const writer = await stores.data.create(left.oid, blob("left"));
     await writer.seal();
     stores.disk.files.failNextSync();
-    await assert.rejects(gateway.journal.begin(piece("refused")), { code: "STORE_FAILED", applied: "no" });
-    await (await gateway.journal.begin(piece("next"))).settle("absent");
+    await assert.rejects(gateway.journal.begin(blob("refused")), { code: "STORE_FAILED", applied: "no" });
+    await (await gateway.journal.begin(blob("next"))).settle("absent");
     assert.deepEqual(stores.failures, []);
     stores.disk.crash();
     const again = await stores.open(mode);
@@ -84,8 +84,8 @@ test("[OGD8] the journal's disk fails for good: the gateway says so, once", asyn
   const gateway = await stores.open("per-transaction");
   stores.disk.files.failNextSync();
   stores.disk.files.failNextSync();
-  await assert.rejects(gateway.journal.begin(piece("k")), { code: "STORE_FAILED" });
-  await assert.rejects(gateway.journal.begin(piece("k")), { code: "STORE_FAILED" });
+  await assert.rejects(gateway.journal.begin(blob("k")), { code: "STORE_FAILED" });
+  await assert.rejects(gateway.journal.begin(blob("k")), { code: "STORE_FAILED" });
   assert.equal(stores.failures.length, 1);
   await gateway.stop();
 });
@@ -96,8 +96,8 @@ test("the journal is switched to another mode, or off, after a crash: what it le
     for (const after of modes) {
       const stores = new Stores();
       const gateway = await stores.open(before);
-      const left = await gateway.journal.begin(piece("left"));
-      await (await stores.data.create(left.oid, piece("left"))).seal();
+      const left = await gateway.journal.begin(blob("left"));
+      await (await stores.data.create(left.oid, blob("left"))).seal();
       stores.disk.crash();
       const again = await stores.open(after);
       const { epochs, transactions } = await again.recovery.runOnce();

@@ -123,7 +123,7 @@ test("[OGD11] complete: its first answer is lost: the client's repetition gets t
   assert.deepEqual([report.pieces, report.referenced, report.leaked], [1n, 1n, []]);
 });
 
-test("[OGD4] put: its first answer is lost: the client's repetition replaces it, the first piece is garbage and then gone", async () => {
+test("[OGD4] put: its first answer is lost: the client's repetition replaces it, the first blob is garbage and then gone", async () => {
   const { lost, wrap } = losing(({ method, target }) => method === "PUT" && target.startsWith("/bucket/k"));
   const gateway = await start({ http: wrap });
   const s3 = gateway.client(ANN, { maxAttempts: 3 });
@@ -159,9 +159,9 @@ test("[OG3] put: the client breaks off in the middle: nothing is left", async ()
   assert.deepEqual([report.pieces, report.leaked], [0n, []]);
 });
 
-test("[OG13] two gateways over the same rows and pieces: parts sent to both, read from both, each with its own epoch", async () => {
+test("[OG13] two gateways over the same rows and blobs: parts sent to both, read from both, each with its own epoch", async () => {
   const metadata = new MemoryObjectMetadata();
-  const shared = await mkdtemp(join(tmpdir(), "concord-pieces-"));
+  const shared = await mkdtemp(join(tmpdir(), "concord-blobs-"));
   const both = { metadata, dataDisk: nodeDisk(shared) };
   const [one, two] = [await start({ ...both, config: { nodeName: "one" } }), await start({ ...both, config: { nodeName: "two" } })];
   const [first, second] = [one.client(), two.client()];

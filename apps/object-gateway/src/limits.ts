@@ -19,5 +19,5 @@ export const COORDINATORS_LOG_MS = 5000;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */
 export const LEASE_ATTEMPTS_MAX = 20;
-/** The longest piece that can be packed into a segment: what the data store takes at most. */
+/** The longest blob that can be packed into a segment: what the data store takes at most. */
 export const PACK_BYTES_MAX = 1024 * 1024;

@@ -17,7 +17,7 @@ export interface GatewayParts {
 export interface ObjectGatewayWiring {
   readonly log: Log;
   readonly drainGraceMs: number;
-  /** Opens the stores and takes an epoch: from then on no piece can be made that nobody would find (OGD6). */
+  /** Opens the stores and takes an epoch: from then on no blob can be made that nobody would find (OGD6). */
   open(httpAddress: () => string, signal: AbortSignal): Promise<GatewayParts>;
   services(admin: () => ObjectAdmin): readonly Service[];
   host(services: readonly Service[]): Promise<ServiceHost>;

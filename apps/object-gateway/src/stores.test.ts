@@ -23,7 +23,7 @@ async function folder(): Promise<string> {
   return made;
 }
 
-/** Pieces as files: a killed process leaves what the system has. */
+/** Blobs as files: a killed process leaves what the system has. */
 objectDataContract(test, async () => {
   const disk = nodeDisk(await folder());
   const open = (): FilesystemObjectData => new FilesystemObjectData({ disk, checksum: nodeChecksum, killPoint: () => undefined });

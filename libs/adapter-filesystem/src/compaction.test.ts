@@ -101,7 +101,7 @@ test("compaction, closed epoch: whoever removes claims the folder and compacts, 
   for (const data of [owner, other, packing(disk)]) await expectThere(data, []);
 });
 
-test("compaction, a piece is not whole: the segment stays and that is said", async () => {
+test("compaction, a blob is not whole: the segment stays and that is said", async () => {
   const disk = new MemoryDisk();
   await filled(disk);
   const path = [...disk.files.contents().keys()].find((name) => name.endsWith("seg-00000000"))!;
@@ -116,7 +116,7 @@ test("compaction, a piece is not whole: the segment stays and that is said", asy
   assert.equal((await data.inspect(oidOf(1, 0))).kind, "sealed");
 });
 
-test("compaction, a copy that a crash left torn: the lower segment's is the piece, the copy is taken away", async () => {
+test("compaction, a copy that a crash left torn: the lower segment's is the blob, the copy is taken away", async () => {
   const disk = new MemoryDisk();
   await filled(disk, 4);
   const [path] = [...disk.files.contents().keys()];

@@ -5,7 +5,7 @@ import { SEGMENTS_MAX } from "./limits.ts";
 import { encodePrefix, NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import type { NeedlePlace } from "./needle-index.ts";
 import type { PackedView } from "./packed-view.ts";
-import { inspectPiece, readPiece } from "./piece-reader.ts";
+import { inspectBlob, readBlob } from "./blob-reader.ts";
 import { bytesFile, segmentName } from "./segment-file.ts";
 
 export interface CompactionParts {
@@ -122,7 +122,7 @@ export class Compaction {
       const copies: Copy[] = [];
       let sizeBytes = 0;
       for (const [sequence, from] of live) {
-        const bytes = await this.#wholePiece(source, sequence, from);
+        const bytes = await this.#wholeBlob(source, sequence, from);
         if (bytes === undefined) return await this.#keep(place, segment, target.number);
         await this.#write(target.file, sizeBytes, sequence, bytes);
         copies.push([sequence, from, { segment: target.number, offset: sizeBytes + NEEDLE_PREFIX_BYTES, lengthBytes: bytes.length }]);
@@ -142,7 +142,7 @@ export class Compaction {
   async #keep(place: PackedPlace, segment: number, target: number): Promise<"kept"> {
     const { disk, log } = this.#parts;
     this.#kept.add(segment);
-    log.warn("a segment stays: a piece in it is not whole", { path: `${place.path}/${segmentName(segment)}` });
+    log.warn("a segment stays: a blob in it is not whole", { path: `${place.path}/${segmentName(segment)}` });
     await disk.remove(`${place.path}/${segmentName(target)}`);
     return "kept";
   }
@@ -165,15 +165,15 @@ export class Compaction {
   }
 
   /** Undefined: it is torn or damaged; a copy would hide that. */
-  async #wholePiece(source: DiskFile, sequence: number, { offset, lengthBytes }: NeedlePlace): Promise<Uint8Array | undefined> {
+  async #wholeBlob(source: DiskFile, sequence: number, { offset, lengthBytes }: NeedlePlace): Promise<Uint8Array | undefined> {
     const { epoch, checksum } = this.#parts;
     const oid = oidOf(epoch, sequence);
     const bytes = await source.read(offset, lengthBytes);
     try {
-      const state = await inspectPiece(bytesFile(bytes), oid, checksum);
+      const state = await inspectBlob(bytesFile(bytes), oid, checksum);
       if (state.kind !== "sealed") return undefined;
       const range = { offset: 0, lengthBytes: state.sealed.lengthBytes };
-      for await (const _ of readPiece(bytesFile(bytes), oid, range, checksum));
+      for await (const _ of readBlob(bytesFile(bytes), oid, range, checksum));
       return bytes;
     } catch (thrown) {
       if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return undefined;

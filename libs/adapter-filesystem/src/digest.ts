@@ -1,4 +1,4 @@
-import type { SealedPiece } from "@concord/ports";
+import type { SealedBlob } from "@concord/ports";
 import type { Checksum } from "@concord/runtime";
 import { BLOCK_BYTES } from "./limits.ts";
 
@@ -27,7 +27,7 @@ export class Digest {
     }
   }
 
-  finish(): SealedPiece {
+  finish(): SealedBlob {
     if (this.#blockBytes > 0) this.#endBlock();
     const checksum = this.lengthBytes === 0 ? this.#checksum(new Uint8Array()) : this.#whole;
     return { lengthBytes: this.lengthBytes, checksum: checksum >>> 0 };

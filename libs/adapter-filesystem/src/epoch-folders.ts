@@ -30,7 +30,7 @@ export function packedPlace(epoch: number, closed: boolean, generation: number):
 }
 
 /**
- * Where pieces lie, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
+ * Where blobs lie, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
  * is found, what is made in the old path fails, since folders are made only by `ready`, which looks for the closed one afterwards.
  */
 export class EpochFolders {
@@ -48,7 +48,7 @@ export class EpochFolders {
     this.#disk = disk;
   }
 
-  /** The path for a new piece; its folder exists durably. EPOCH_FENCED. */
+  /** The path for a new blob; its folder exists durably. EPOCH_FENCED. */
   async ready(oid: Oid): Promise<string> {
     const folder = openFolder(oid);
     await this.#readyFolder(parseOid(oid).epoch, folder);
@@ -86,7 +86,7 @@ export class EpochFolders {
     throw thrown;
   }
 
-  /** The piece's name is durable, and its epoch was open when all its bytes were there to be found (I3). EPOCH_FENCED. */
+  /** The blob's name is durable, and its epoch was open when all its bytes were there to be found (I3). EPOCH_FENCED. */
   async settle(oid: Oid): Promise<void> {
     const { epoch } = parseOid(oid);
     try {
@@ -105,13 +105,13 @@ export class EpochFolders {
     await check.join();
   }
 
-  /** Where the piece may lie, in the order in which to look: it moves only from the first to the second. */
+  /** Where the blob may lie, in the order in which to look: it moves only from the first to the second. */
   places(oid: Oid): readonly string[] {
     const [open, closed] = [`${openFolder(oid)}/${oid}`, `${closedFolder(oid)}/${oid}`];
     return this.#closed.has(parseOid(oid).epoch) ? [closed, open] : [open, closed];
   }
 
-  /** Removals in the piece's folder, also those of a process before us, are durable. */
+  /** Removals in the blob's folder, also those of a process before us, are durable. */
   async settleRemoval(oid: Oid): Promise<void> {
     const { epoch, sequence } = parseOid(oid);
     const name = folderName(sequence);
@@ -157,7 +157,7 @@ export class EpochFolders {
     return [...new Set(named)].sort((left, right) => left - right);
   }
 
-  /** Names that are not ours (a system's own) are none of the epoch's pieces. */
+  /** Names that are not ours (a system's own) are none of the epoch's blobs. */
   async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
     const first = oidOf(epoch, fromSequence);
     const listed: Oid[] = [];

@@ -10,12 +10,12 @@ import {
   type CrashChooser,
   type ObjectDataSubject,
 } from "@concord/port-contracts";
-import { oidOf, type Oid, type PieceDescription } from "@concord/ports";
+import { oidOf, type Oid, type BlobDescription } from "@concord/ports";
 import { ConcordError, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";
 
-const DESCRIPTION: PieceDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
+const DESCRIPTION: BlobDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const points: string[] = [];
 const dataOn = (disk: Disk): FilesystemObjectData =>
   new FilesystemObjectData({ disk, checksum, killPoint: (name) => void points.push(name) });
@@ -108,7 +108,7 @@ async function readAll(data: FilesystemObjectData, oid: Oid, offset: number, len
 
 const hasCode = (code: string) => (thrown: unknown) => thrown instanceof ConcordError && thrown.code === code;
 
-test("format 1: a piece with a part: exactly these bytes", async () => {
+test("format 1: a blob with a part: exactly these bytes", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   const writer = await data.create(oidOf(0x2a, 0xf), { bucket: "photos", key: "a/b", part: { uploadId: 5n, number: 3 }, guid: 9n });
@@ -126,7 +126,7 @@ test("format 1: a piece with a part: exactly these bytes", async () => {
   );
 });
 
-test("format: a newer version, also of an unsealed piece: CORRUPT_DATA, not taken for an unfinished one", async () => {
+test("format: a newer version, also of an unsealed blob: CORRUPT_DATA, not taken for an unfinished one", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   await store(data, oidOf(1, 1), Uint8Array.of(1));
@@ -141,8 +141,8 @@ test("format: a newer version, also of an unsealed piece: CORRUPT_DATA, not take
   await assert.rejects(data.inspect(oidOf(1, 1)), hasCode("CORRUPT_DATA"));
 });
 
-/** Any page may be missing after a power cut, also the first one of a piece whose last one is there. */
-test("[OGD6] power cut: pages of an unsealed piece in any combination: never without a description while it looks sealed", async () => {
+/** Any page may be missing after a power cut, also the first one of a blob whose last one is there. */
+test("[OGD6] power cut: pages of an unsealed blob in any combination: never without a description while it looks sealed", async () => {
   for (let lost = 0; lost < 64; lost += 1) {
     const disk = new MemoryDisk();
     const writer = await dataOn(disk).create(oidOf(1, 1), DESCRIPTION);
@@ -189,7 +189,7 @@ test("damage: every bit of a small file: never sealed with other bytes", async (
   assert.equal(await readAll(data, oid, 0, 3), 3);
 });
 
-test("damage: a piece cut short at any place: CORRUPT_DATA, found as unfinished", async () => {
+test("damage: a blob cut short at any place: CORRUPT_DATA, found as unfinished", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   const oid = oidOf(1, 1);
@@ -202,7 +202,7 @@ test("damage: a piece cut short at any place: CORRUPT_DATA, found as unfinished"
   }
 });
 
-test("damage: a piece under another's name: CORRUPT_DATA", async () => {
+test("damage: a blob under another's name: CORRUPT_DATA", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   await store(data, oidOf(1, 1), Uint8Array.of(1));
@@ -218,7 +218,7 @@ test("limits: a key that makes the header longer than its limit: LIMIT_EXCEEDED"
   await assert.rejects(data.create(oidOf(1, 2), { ...DESCRIPTION, key: "k".repeat(HEADER_BYTES_MAX) }), hasCode("LIMIT_EXCEEDED"));
 });
 
-test("calls: a short piece: one write, one sync; a range reads its blocks only", async () => {
+test("calls: a short blob: one write, one sync; a range reads its blocks only", async () => {
   const memory = new MemoryDisk();
   const calls: string[] = [];
   const disk = changed(memory, {
@@ -272,7 +272,7 @@ test("[OGD8] seal: the folder's sync fails: refused, and so is all that follows 
   await assert.rejects(store(second, oidOf(1, 3), Uint8Array.of(1)), hasCode("STORE_FAILED"));
 });
 
-test("[OGD8] seal: the file's sync fails: refused, the piece cannot be sealed again", async () => {
+test("[OGD8] seal: the file's sync fails: refused, the blob cannot be sealed again", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   const writer = await data.create(oidOf(1, 1), DESCRIPTION);
@@ -281,7 +281,7 @@ test("[OGD8] seal: the file's sync fails: refused, the piece cannot be sealed ag
   await assert.rejects(writer.seal());
 });
 
-test("full disk: STORAGE_FULL, the piece is not sealed and can be removed", async () => {
+test("full disk: STORAGE_FULL, the blob is not sealed and can be removed", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   const writer = await data.create(oidOf(1, 1), DESCRIPTION);
@@ -293,7 +293,7 @@ test("full disk: STORAGE_FULL, the piece is not sealed and can be removed", asyn
   assert.equal(await data.remove(oidOf(1, 1)), true);
 });
 
-test("kill points: a piece's life: in order", async () => {
+test("kill points: a blob's life: in order", async () => {
   points.length = 0;
   const data = dataOn(new MemoryDisk());
   await store(data, oidOf(1, 1), Uint8Array.of(1));
@@ -311,7 +311,7 @@ test("remove: done by a process that was killed before its sync: the next remove
 });
 
 /** The rename can come between any two calls of a gateway that was paused there (OGD3): after each, one pause is tried. */
-test("[OGD3] close between any two calls of a zombie: no piece appears afterwards, none is sealed unseen", async () => {
+test("[OGD3] close between any two calls of a zombie: no blob appears afterwards, none is sealed unseen", async () => {
   const oid = oidOf(3, 1);
   for (let pauseAt = 0; ; pauseAt += 1) {
     const memory = new MemoryDisk();
@@ -360,7 +360,7 @@ test("[OGD3] close between any two calls of a zombie: no piece appears afterward
       return;
     }
     const listed = await adopter.list(3, 0, 10);
-    if (found === "none") assert.deepEqual(listed, [], `pause ${pauseAt}: a piece appeared after the close`);
+    if (found === "none") assert.deepEqual(listed, [], `pause ${pauseAt}: a blob appeared after the close`);
     if (found !== "described") assert.equal(answer, "EPOCH_FENCED", `pause ${pauseAt}: sealed, and seen as ${found}`);
     assert.ok(answer === "sealed" || answer === "EPOCH_FENCED", `pause ${pauseAt}: ${answer}`);
     await assert.rejects(dataOn(memory).create(oidOf(3, 2), DESCRIPTION), hasCode("EPOCH_FENCED"));

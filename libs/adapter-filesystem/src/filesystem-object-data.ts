@@ -1,21 +1,21 @@
 import { corrupt } from "@concord/codec";
-import { parseOid, type ObjectData, type Oid, type PieceDescription, type PieceState, type PieceWriter } from "@concord/ports";
+import { parseOid, type ObjectData, type Oid, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
 import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
 import { EpochFolders } from "./epoch-folders.ts";
 import { PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
 import { PackedEpoch } from "./packed-epoch.ts";
 import { PackBudget, PackingWriter } from "./packing-writer.ts";
-import { inspectPiece, readPiece } from "./piece-reader.ts";
-import { FilePieceWriter } from "./piece-writer.ts";
+import { inspectBlob, readBlob } from "./blob-reader.ts";
+import { FileBlobWriter } from "./blob-writer.ts";
 
 export interface FilesystemOptions {
-  /** Pieces lie in its folder "pieces". Several gateways may share it. */
+  /** Blobs lie in its folder "pieces". Several gateways may share it. */
   readonly disk: Disk;
   readonly checksum: Checksum;
   readonly killPoint: (name: string) => void;
   /** Damage and failed compactions are said here. */
   readonly log?: Log;
-  /** Pieces up to this length are packed into segments (OGD14); at most PACK_BYTES_MAX. 0, as when absent: each is a file of its own. */
+  /** Blobs up to this length are packed into segments (OGD14); at most PACK_BYTES_MAX. 0, as when absent: each is a file of its own. */
   readonly packBytesMax?: number;
   /** PACK_BUFFER_BYTES_MAX if absent. */
   readonly packBufferBytesMax?: number;
@@ -23,7 +23,7 @@ export interface FilesystemOptions {
   readonly segmentBytes?: number;
 }
 
-/** Long pieces as files, one each; short ones packed into segments. What is there is read either way, whatever `packBytesMax` is now. */
+/** Long blobs as files, one each; short ones packed into segments. What is there is read either way, whatever `packBytesMax` is now. */
 export class FilesystemObjectData implements ObjectData {
   readonly #options: FilesystemOptions;
   readonly #folders: EpochFolders;
@@ -39,7 +39,7 @@ export class FilesystemObjectData implements ObjectData {
     this.#budget = new PackBudget(options.packBufferBytesMax ?? PACK_BUFFER_BYTES_MAX);
   }
 
-  async create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  async create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     const { epoch: number, sequence } = parseOid(oid);
     const epoch = this.#epoch(number);
     const begun = await epoch.begin(sequence, description);
@@ -48,7 +48,7 @@ export class FilesystemObjectData implements ObjectData {
       if (this.#packBytesMax > 0 && !this.#budget.isSpent) {
         await this.#assertFree(oid);
         const { checksum, killPoint } = this.#options;
-        const spill = (): Promise<PieceWriter> => this.#createFile(oid, description);
+        const spill = (): Promise<BlobWriter> => this.#createFile(oid, description);
         const [packBytesMax, budget] = [this.#packBytesMax, this.#budget];
         return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, killPoint, spill });
       }
@@ -63,15 +63,15 @@ export class FilesystemObjectData implements ObjectData {
 
   async *read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array> {
     const file = await this.#open(oid);
-    if (file === undefined) throw corrupt(`piece ${oid} is absent`);
+    if (file === undefined) throw corrupt(`blob ${oid} is absent`);
     try {
-      yield* readPiece(file, oid, { offset, lengthBytes }, this.#options.checksum);
+      yield* readBlob(file, oid, { offset, lengthBytes }, this.#options.checksum);
     } finally {
       await file.close();
     }
   }
 
-  async inspect(oid: Oid): Promise<PieceState> {
+  async inspect(oid: Oid): Promise<BlobState> {
     const { epoch: number, sequence } = parseOid(oid);
     const epoch = this.#epoch(number);
     const begun = epoch.begun(sequence);
@@ -81,7 +81,7 @@ export class FilesystemObjectData implements ObjectData {
     const file = await this.#open(oid);
     if (file === undefined) return { kind: "absent" };
     try {
-      return await inspectPiece(file, oid, this.#options.checksum);
+      return await inspectBlob(file, oid, this.#options.checksum);
     } finally {
       await file.close();
     }
@@ -126,13 +126,13 @@ export class FilesystemObjectData implements ObjectData {
     await Promise.all([...this.#packed.values()].map((epoch) => epoch.close()));
   }
 
-  async #createFile(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  async #createFile(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     const path = await this.#folders.ready(oid);
     const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));
     if (file === "exists") throw exists(oid);
     this.#options.killPoint("piece:created");
     const { checksum, killPoint } = this.#options;
-    return new FilePieceWriter({ oid, description, file, checksum, killPoint, settle: () => this.#folders.settle(oid) });
+    return new FileBlobWriter({ oid, description, file, checksum, killPoint, settle: () => this.#folders.settle(oid) });
   }
 
   /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */
@@ -144,7 +144,7 @@ export class FilesystemObjectData implements ObjectData {
     if (file !== undefined) throw exists(oid);
   }
 
-  /** Pieces that were begun in memory have no folder yet. */
+  /** Blobs that were begun in memory have no folder yet. */
   async #allEpochs(): Promise<readonly number[]> {
     return [...new Set([...(await this.#folders.epochs()), ...this.#packed.keys()])].sort((left, right) => left - right);
   }
@@ -181,5 +181,5 @@ export class FilesystemObjectData implements ObjectData {
 }
 
 function exists(oid: Oid): ConcordError {
-  return new ConcordError("PIECE_EXISTS", `data piece ${oid} exists already`);
+  return new ConcordError("PIECE_EXISTS", `data blob ${oid} exists already`);
 }

@@ -1,4 +1,4 @@
-/** Bytes under one checksum: what a range read reads and verifies at least. Written into every piece. */
+/** Bytes under one checksum: what a range read reads and verifies at least. Written into every blob. */
 export const BLOCK_BYTES = 256 * 1024;
 /** Writes are gathered to this size. */
 export const WRITE_BYTES = 1024 * 1024;
@@ -6,19 +6,19 @@ export const WRITE_BYTES = 1024 * 1024;
 export const READ_BLOCKS = 4;
 /** Bytes read from the end first: any trailer, and the checksums of 1000 blocks. */
 export const TAIL_BYTES = 8192;
-/** A piece up to this size is read whole in one call. */
+/** A blob up to this size is read whole in one call. */
 export const SMALL_FILE_BYTES = 320 * 1024;
 /** A header is read in one call: bucket and key have at most 1024 bytes each (LIMIT_EXCEEDED). */
 export const HEADER_BYTES_MAX = 4096;
-/** The longest piece: one part of a multipart upload (LIMIT_EXCEEDED). */
-export const PIECE_BYTES_MAX = 5 * 1024 ** 3;
+/** The longest blob: one part of a multipart upload (LIMIT_EXCEEDED). */
+export const BLOB_BYTES_MAX = 5 * 1024 ** 3;
 /** Sequences that share a folder: their seals share its syncs. */
 export const PIECES_PER_FOLDER = 4096;
 /** Folders whose existence is remembered. */
 export const KNOWN_FOLDERS_MAX = 64;
-/** The longest piece that is packed into a segment: `packBytesMax` may be less, not more. */
+/** The longest blob that is packed into a segment: `packBytesMax` may be less, not more. */
 export const PACK_BYTES_MAX = 1024 * 1024;
-/** Bytes of pieces that wait in memory to be packed, of all uploads together; beyond it new pieces are files of their own. */
+/** Bytes of blobs that wait in memory to be packed, of all uploads together; beyond it new blobs are files of their own. */
 export const PACK_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 /** A segment that has grown to it gets no further needle. */
 export const SEGMENT_BYTES = 256 * 1024 * 1024;

@@ -1,7 +1,7 @@
 // Version 1 of what lies in an epoch's folder of segments: needles, removals, the bounds of a closed epoch.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import type { Checksum } from "@concord/runtime";
-import { withChecksum, withoutChecksum } from "./piece-format.ts";
+import { withChecksum, withoutChecksum } from "./blob-format.ts";
 
 const NEEDLE_MAGIC = 0x434e444c;
 const REMOVAL_MAGIC = 0x434e524d;
@@ -13,7 +13,7 @@ export const REMOVAL_BYTES = 21;
 /** The first byte of every prefix: what a search looks for. */
 export const NEEDLE_FIRST_BYTE = NEEDLE_MAGIC >>> 24;
 
-/** Stands before the piece, whose bytes are those of a file of its own. */
+/** Stands before the blob, whose bytes are those of a file of its own. */
 export interface NeedlePrefix {
   readonly epoch: number;
   readonly sequence: number;
@@ -21,7 +21,7 @@ export interface NeedlePrefix {
   readonly offset: number;
   /** Where its group begins: what was written and synced with it. */
   readonly groupOffset: number;
-  /** Of the piece behind it. */
+  /** Of the blob behind it. */
   readonly lengthBytes: number;
 }
 

@@ -4,9 +4,9 @@ import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 
 export interface NeedlePlace {
   readonly segment: number;
-  /** Where the piece begins, behind the needle's prefix. */
+  /** Where the blob begins, behind the needle's prefix. */
   readonly offset: number;
-  /** Of the piece; less than it says of itself when it is torn. */
+  /** Of the blob; less than it says of itself when it is torn. */
   readonly lengthBytes: number;
 }
 

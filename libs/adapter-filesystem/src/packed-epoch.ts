@@ -1,4 +1,4 @@
-import { oidOf, type Oid, type PieceDescription } from "@concord/ports";
+import { oidOf, type Oid, type BlobDescription } from "@concord/ports";
 import { ConcordError, toConcordError, unreachable, type DiskFile } from "@concord/runtime";
 import { Compaction } from "./compaction.ts";
 import { REFRESH_ATTEMPTS_MAX } from "./limits.ts";
@@ -11,14 +11,14 @@ export interface PackedEpochParts extends PackedViewParts {
   readonly segmentBytes: number;
 }
 
-/** A piece that this process has begun and that is no needle yet. */
+/** A blob that this process has begun and that is no needle yet. */
 export interface Begun {
-  readonly description: PieceDescription;
+  readonly description: BlobDescription;
   /** Buffered: nothing of it is on the disk. Failed: a needle of it may be. */
   state: { readonly kind: "buffered" } | { readonly kind: "appending"; readonly settled: Promise<unknown> } | { readonly kind: "failed" };
 }
 
-/** The packed pieces of one epoch. */
+/** The packed blobs of one epoch. */
 export class PackedEpoch {
   readonly #parts: PackedEpochParts;
   readonly #view: PackedView;
@@ -37,7 +37,7 @@ export class PackedEpoch {
   }
 
   /** Takes the name, so that of two who want it one gets it; false: it is taken. `giveUp` gives it back. */
-  async begin(sequence: number, description: PieceDescription): Promise<Begun | undefined> {
+  async begin(sequence: number, description: BlobDescription): Promise<Begun | undefined> {
     if (!this.#isLoaded) await this.refresh();
     if (this.#begun.has(sequence) || this.#view.index.get(sequence) !== undefined || this.#view.removed.has(sequence)) return undefined;
     const begun: Begun = { description, state: { kind: "buffered" } };
@@ -54,7 +54,7 @@ export class PackedEpoch {
   async append(begun: Begun, needle: Needle): Promise<void> {
     const { sequence } = needle;
     if (this.#begun.get(sequence) !== begun)
-      throw new ConcordError("EPOCH_FENCED", `data piece ${oidOf(this.#parts.epoch, sequence)} was removed`, { applied: "no" });
+      throw new ConcordError("EPOCH_FENCED", `data blob ${oidOf(this.#parts.epoch, sequence)} was removed`, { applied: "no" });
     const appended = this.#appender.append(needle);
     begun.state = { kind: "appending", settled: appended.catch(() => undefined) };
     try {

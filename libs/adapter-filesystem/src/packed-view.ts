@@ -149,7 +149,7 @@ export class PackedView {
       for (let at = 0; at < whole; at += REMOVAL_BYTES) {
         const sequence = decodeRemoval(bytes.subarray(at, at + REMOVAL_BYTES), epoch, checksum);
         if (sequence === undefined) continue;
-        if (last < at) log.error("removals of packed pieces are damaged", { file: `${place.path}/${name}`, offset: from + last });
+        if (last < at) log.error("removals of packed blobs are damaged", { file: `${place.path}/${name}`, offset: from + last });
         last = at + REMOVAL_BYTES;
         view.removed.add(sequence);
         view.index.delete(sequence);
@@ -173,7 +173,7 @@ export class PackedView {
       const bound = segment < SEGMENTS_MAX ? (this.#bounds?.get(segment) ?? 0) : Number.POSITIVE_INFINITY;
       const end = place.closed ? Math.min(file.size, bound) : file.size;
       const found = await scanSegment({ file, epoch, from: known?.next ?? 0, end, checksum });
-      if (found.damagedBytes > 0) log.error("a segment of packed pieces is damaged", { path, bytes: found.damagedBytes });
+      if (found.damagedBytes > 0) log.error("a segment of packed blobs is damaged", { path, bytes: found.damagedBytes });
       for (const { sequence, ...place } of found.needles) note(view, sequence, { segment, ...place });
       view.segments.set(segment, { sizeBytes: end, next: found.next, damagedBytes: (known?.damagedBytes ?? 0) + found.damagedBytes });
       if (!place.closed) this.#nextSegment = Math.max(this.#nextSegment, segment + 1);

@@ -112,11 +112,11 @@ const life: fc.Arbitrary<Life> = fc.record({
   survive: fc.array(fc.nat(3), { minLength: 5, maxLength: 40 }),
 });
 
-/** What the answers so far say of a piece. Doubt: an answer is missing. */
+/** What the answers so far say of a blob. Doubt: an answer is missing. */
 type Known = "sealed" | "removed" | "put-doubt" | "remove-doubt";
 
 class Model {
-  readonly pieces = new Map<Oid, Known>();
+  readonly blobs = new Map<Oid, Known>();
   readonly reached = new Set<string>();
   #sequence = 0;
 
@@ -126,7 +126,7 @@ class Model {
         await Promise.allSettled(Array.from({ length: step.count }, () => this.#put(data, oidOf(epoch, (this.#sequence += 1)))));
         return;
       case "remove": {
-        const oids = [...this.pieces.keys()];
+        const oids = [...this.blobs.keys()];
         const chosen = new Set(step.which.flatMap((at) => (oids.length === 0 ? [] : [oids[at % oids.length]!])));
         await Promise.allSettled([...chosen].map((oid) => this.#remove(data, oid)));
         return;
@@ -140,24 +140,24 @@ class Model {
   }
 
   async #put(data: FilesystemObjectData, oid: Oid): Promise<void> {
-    this.pieces.set(oid, "put-doubt");
+    this.blobs.set(oid, "put-doubt");
     const writer = await data.create(oid, { bucket: "b", key: `k${oid}`, part: undefined, guid: 7n });
     await writer.write(bytesFor(oid));
     await writer.seal();
-    this.pieces.set(oid, "sealed");
+    this.blobs.set(oid, "sealed");
   }
 
   async #remove(data: FilesystemObjectData, oid: Oid): Promise<void> {
-    if (this.pieces.get(oid) !== "removed") this.pieces.set(oid, "remove-doubt");
+    if (this.blobs.get(oid) !== "removed") this.blobs.set(oid, "remove-doubt");
     await data.remove(oid);
-    this.pieces.set(oid, "removed");
+    this.blobs.set(oid, "removed");
   }
 
   async check(data: FilesystemObjectData): Promise<void> {
     const listed = new Set<Oid>();
     for (const epoch of await data.epochs()) for (const oid of await data.list(epoch, 0, 10_000)) listed.add(oid);
-    for (const oid of listed) assert.ok(this.pieces.has(oid), `${oid} appeared`);
-    for (const [oid, known] of this.pieces) {
+    for (const oid of listed) assert.ok(this.blobs.has(oid), `${oid} appeared`);
+    for (const [oid, known] of this.blobs) {
       const state = await data.inspect(oid);
       assert.equal(state.kind !== "absent", listed.has(oid), `${oid}: listed as inspected`);
       if (known === "sealed") assert.equal(state.kind, "sealed", `${oid} is lost`);
@@ -171,7 +171,7 @@ class Model {
 
   /** What is in doubt is decided as a recovery does it: away with it. */
   async settle(data: FilesystemObjectData): Promise<void> {
-    for (const [oid, known] of this.pieces) if (known.endsWith("doubt")) await this.#remove(data, oid);
+    for (const [oid, known] of this.blobs) if (known.endsWith("doubt")) await this.#remove(data, oid);
   }
 }
 
@@ -226,7 +226,7 @@ async function recover(data: FilesystemObjectData, model: Model, epoch: number):
 
 const RUNS = 150;
 
-test("[OGD14] packed pieces: kills and power cuts at every point: sealed is readable, removed stays removed, nothing else appears", async () => {
+test("[OGD14] packed blobs: kills and power cuts at every point: sealed is readable, removed stays removed, nothing else appears", async () => {
   await fc.assert(fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), run), {
     numRuns: RUNS,
     interruptAfterTimeLimit: 60_000,

@@ -1,11 +1,11 @@
-import type { Oid, PieceDescription, PieceWriter, SealedPiece } from "@concord/ports";
+import type { Oid, BlobDescription, BlobWriter, SealedBlob } from "@concord/ports";
 import { parseOid } from "@concord/ports";
 import { assert, ConcordError, toConcordError, unreachable, type Checksum } from "@concord/runtime";
 import { Digest } from "./digest.ts";
 import type { Begun, PackedEpoch } from "./packed-epoch.ts";
-import { encodeEnd, encodeHeader } from "./piece-format.ts";
+import { encodeEnd, encodeHeader } from "./blob-format.ts";
 
-/** Bytes in memory of all pieces that wait to be packed. */
+/** Bytes in memory of all blobs that wait to be packed. */
 export class PackBudget {
   readonly #maxBytes: number;
   #usedBytes = 0;
@@ -32,7 +32,7 @@ export class PackBudget {
 
 export interface PackingWriterParts {
   readonly oid: Oid;
-  readonly description: PieceDescription;
+  readonly description: BlobDescription;
   readonly epoch: PackedEpoch;
   readonly begun: Begun;
   readonly packBytesMax: number;
@@ -40,17 +40,17 @@ export interface PackingWriterParts {
   readonly checksum: Checksum;
   readonly killPoint: (name: string) => void;
   /** A file of its own for what gets too long. */
-  readonly spill: () => Promise<PieceWriter>;
+  readonly spill: () => Promise<BlobWriter>;
 }
 
 type State =
   | { readonly kind: "buffering"; readonly chunks: Uint8Array[]; bytes: number }
-  | { readonly kind: "file"; readonly writer: PieceWriter }
+  | { readonly kind: "file"; readonly writer: BlobWriter }
   | { readonly kind: "failed" }
   | { readonly kind: "ended" };
 
-/** Keeps a piece in memory until it is known to be short, then it becomes a needle; a longer one becomes a file. */
-export class PackingWriter implements PieceWriter {
+/** Keeps a blob in memory until it is known to be short, then it becomes a needle; a longer one becomes a file. */
+export class PackingWriter implements BlobWriter {
   readonly #parts: PackingWriterParts;
   readonly #header: Uint8Array;
   #state: State = { kind: "buffering", chunks: [], bytes: 0 };
@@ -75,13 +75,13 @@ export class PackingWriter implements PieceWriter {
       case "failed":
         throw this.#failedBefore();
       case "ended":
-        return assert(false, "an ended piece is written");
+        return assert(false, "an ended blob is written");
       default:
         return unreachable(state);
     }
   }
 
-  async seal(): Promise<SealedPiece> {
+  async seal(): Promise<SealedBlob> {
     const state = this.#state;
     switch (state.kind) {
       case "buffering":
@@ -92,7 +92,7 @@ export class PackingWriter implements PieceWriter {
       case "failed":
         throw this.#failedBefore();
       case "ended":
-        assert(false, "an ended piece is sealed");
+        assert(false, "an ended blob is sealed");
         break;
       default:
         return unreachable(state);
@@ -107,7 +107,7 @@ export class PackingWriter implements PieceWriter {
     this.#state = { kind: "ended" };
   }
 
-  async #append(chunks: readonly Uint8Array[], bytes: number): Promise<SealedPiece> {
+  async #append(chunks: readonly Uint8Array[], bytes: number): Promise<SealedBlob> {
     const { oid, epoch, begun, budget, checksum, killPoint } = this.#parts;
     const digest = new Digest(checksum);
     for (const chunk of chunks) digest.update(chunk);
@@ -128,7 +128,7 @@ export class PackingWriter implements PieceWriter {
     this.#state = { kind: "failed" };
     try {
       if (epoch.begun(parseOid(oid).sequence) !== begun)
-        throw new ConcordError("EPOCH_FENCED", `data piece ${oid} was removed`, { applied: "no" });
+        throw new ConcordError("EPOCH_FENCED", `data blob ${oid} was removed`, { applied: "no" });
       const writer = await spill();
       this.#state = { kind: "file", writer };
       epoch.giveUp(parseOid(oid).sequence);
@@ -144,6 +144,6 @@ export class PackingWriter implements PieceWriter {
   }
 
   #failedBefore(): ConcordError {
-    return new ConcordError("STORE_FAILED", `data piece ${this.#parts.oid} failed before`, { applied: "no" });
+    return new ConcordError("STORE_FAILED", `data blob ${this.#parts.oid} failed before`, { applied: "no" });
   }
 }

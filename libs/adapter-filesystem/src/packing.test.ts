@@ -8,18 +8,18 @@ import {
   type CrashChooser,
   type ObjectDataSubject,
 } from "@concord/port-contracts";
-import { oidOf, parseOid, type Oid, type PieceDescription } from "@concord/ports";
+import { oidOf, parseOid, type Oid, type BlobDescription } from "@concord/ports";
 import { ConcordError, silentLog, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 import { PACK_BYTES_MAX } from "./limits.ts";
 import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 
-const DESCRIPTION: PieceDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
+const DESCRIPTION: BlobDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const points: string[] = [];
 const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData =>
   new FilesystemObjectData({ disk, checksum, killPoint: (name) => void points.push(name), packBytesMax: PACK_BYTES_MAX, ...options });
 
-/** The segment that holds a needle of the piece, and where its data begins. */
+/** The segment that holds a needle of the blob, and where its data begins. */
 async function findData(disk: MemoryDisk, oid: Oid): Promise<{ path: string; at: number }> {
   const { epoch, sequence } = parseOid(oid);
   for (const [path, bytes] of disk.files.contents()) {
@@ -91,7 +91,7 @@ const hasCode = (code: string) => (thrown: unknown) => thrown instanceof Concord
 const segments = (disk: MemoryDisk): string[] => [...disk.files.contents().keys()].filter((path) => path.includes("/seg-"));
 const filled = (length: number, seed: number): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * 7 + (at >> 8) + seed * 13) & 255);
 
-test("[OGD14] medium pieces: many uploads at once: one write and one sync of one segment, longer ones files of their own", async () => {
+test("[OGD14] medium blobs: many uploads at once: one write and one sync of one segment, longer ones files of their own", async () => {
   const memory = new MemoryDisk();
   const calls: string[] = [];
   const disk: Disk = {
@@ -251,7 +251,7 @@ test("full disk: STORAGE_FULL, what is sealed stays; with room again the segment
   assert.deepEqual([await packing(disk).list(1, 0, 10)], [[oidOf(1, 0), oidOf(1, 2)]]);
 });
 
-test("damage: every bit of a segment: no wrong byte is ever given out, nothing is taken for another piece", async () => {
+test("damage: every bit of a segment: no wrong byte is ever given out, nothing is taken for another blob", async () => {
   const disk = new MemoryDisk();
   for (const at of [0, 1, 2]) await store(packing(disk), oidOf(1, at), filled(10, at)).catch(() => undefined);
   const one = packing(disk);
@@ -268,16 +268,16 @@ test("damage: every bit of a segment: no wrong byte is ever given out, nothing i
     );
     for (const sequence of [0, 1, 2, 4, 5, 6]) {
       const outcome = await bytesOf(data, oidOf(1, sequence), 10).catch((thrown: unknown) => (thrown as ConcordError).code);
-      if (outcome !== "CORRUPT_DATA") assert.deepEqual(outcome, filled(10, sequence), `byte ${at}, piece ${sequence}`);
-      else assert.ok(sequence > 3, `byte ${at}: a piece of another segment`);
+      if (outcome !== "CORRUPT_DATA") assert.deepEqual(outcome, filled(10, sequence), `byte ${at}, blob ${sequence}`);
+      else assert.ok(sequence > 3, `byte ${at}: a blob of another segment`);
       if (outcome !== "CORRUPT_DATA") readable += 1;
     }
     await flip(disk, path, at);
   }
-  assert.ok(readable >= size * 5, `${readable} reads of ${size * 6}: at most one piece is hurt by one bit`);
+  assert.ok(readable >= size * 5, `${readable} reads of ${size * 6}: at most one blob is hurt by one bit`);
 });
 
-test("damage: a prefix in the middle: reported, its piece is found by its end, the segment is never taken away", async () => {
+test("damage: a prefix in the middle: reported, its blob is found by its end, the segment is never taken away", async () => {
   const disk = new MemoryDisk();
   const writer = packing(disk);
   for (const at of [0, 1, 2]) await store(writer, oidOf(1, at), filled(10, at));

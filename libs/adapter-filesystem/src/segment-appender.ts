@@ -5,7 +5,7 @@ import type { PackedView } from "./packed-view.ts";
 import { Rounds } from "./rounds.ts";
 import { segmentName } from "./segment-file.ts";
 
-/** A whole piece on its way into a segment. */
+/** A whole blob on its way into a segment. */
 export interface Needle {
   readonly sequence: number;
   readonly parts: readonly Uint8Array[];

@@ -15,7 +15,7 @@ const REMOVALS_NAME = /^removed-\d+$/;
 export const removalsName = (ordinal: number): string => `removed-${ordinal}`;
 export const isRemovals = (name: string): boolean => REMOVALS_NAME.test(name);
 
-/** A piece in its segment, read as if it were a file of its own. Closing it closes the segment's. */
+/** A blob in its segment, read as if it were a file of its own. Closing it closes the segment's. */
 export function needleFile(segment: DiskFile, offset: number, lengthBytes: number): DiskFile {
   return {
     size: lengthBytes,
@@ -25,7 +25,7 @@ export function needleFile(segment: DiskFile, offset: number, lengthBytes: numbe
   };
 }
 
-/** A piece that is in memory. */
+/** A blob that is in memory. */
 export function bytesFile(bytes: Uint8Array): DiskFile {
   return {
     size: bytes.length,
@@ -38,5 +38,5 @@ export function bytesFile(bytes: Uint8Array): DiskFile {
 const READ_ONLY = { write: notChanged, sync: notChanged, truncate: notChanged };
 
 async function notChanged(): Promise<never> {
-  assert(false, "a piece in a segment is not changed");
+  assert(false, "a blob in a segment is not changed");
 }

@@ -2,7 +2,7 @@ import { parseOid } from "@concord/ports";
 import type { Checksum, DiskFile } from "@concord/runtime";
 import { SEARCH_BYTES } from "./limits.ts";
 import { decodePrefix, NEEDLE_FIRST_BYTE, NEEDLE_PREFIX_BYTES, type NeedlePrefix } from "./needle-format.ts";
-import { decodeEnd, pieceBytesOf, TRAILER_BYTES_MAX } from "./piece-format.ts";
+import { decodeEnd, blobBytesOf, TRAILER_BYTES_MAX } from "./blob-format.ts";
 
 export interface FoundNeedle {
   readonly sequence: number;
@@ -63,14 +63,14 @@ async function nextPrefix({ file, epoch, end, checksum }: ScanRequest, from: num
   return undefined;
 }
 
-/** Pieces whose prefix is damaged: each is found by its trailer, from behind. Their bytes are verified when they are read. */
+/** Blobs whose prefix is damaged: each is found by its trailer, from behind. Their bytes are verified when they are read. */
 async function endedNeedles({ file, epoch, checksum }: ScanRequest, from: number, to: number): Promise<readonly FoundNeedle[]> {
   const needles: FoundNeedle[] = [];
   for (let end = to; end > from;) {
     const tailBytes = Math.min(end - from, TRAILER_BYTES_MAX);
     const trailer = decodeEnd(await file.read(end - tailBytes, tailBytes), checksum);
     if (trailer === undefined || parseOid(trailer.oid).epoch !== epoch) break;
-    const [lengthBytes, offset] = [pieceBytesOf(trailer), end - pieceBytesOf(trailer)];
+    const [lengthBytes, offset] = [blobBytesOf(trailer), end - blobBytesOf(trailer)];
     if (offset - NEEDLE_PREFIX_BYTES < from) break;
     needles.push({ sequence: parseOid(trailer.oid).sequence, offset, lengthBytes });
     end = offset - NEEDLE_PREFIX_BYTES;

@@ -17,10 +17,10 @@ export async function discardRest(incoming: IncomingMessage, clock: Clock, limit
   });
   try {
     for (let leftBytes = limits.discardBytesMax; leftBytes >= 0 && !isLate;) {
-      const piece = input.take();
-      if (piece === "end" || piece === "broken") return piece === "end";
-      if (piece === "empty") await Promise.race([input.changed(), new Promise<void>((resolve) => (late = resolve))]);
-      else leftBytes -= piece.length;
+      const blob = input.take();
+      if (blob === "end" || blob === "broken") return blob === "end";
+      if (blob === "empty") await Promise.race([input.changed(), new Promise<void>((resolve) => (late = resolve))]);
+      else leftBytes -= blob.length;
     }
     return false;
   } finally {

@@ -18,8 +18,8 @@ export function inputOf(incoming: IncomingMessage): Input {
   for (const event of EVENTS) incoming.on(event, changed);
   return {
     take() {
-      const piece = incoming.destroyed ? null : (incoming.read() as Buffer | null);
-      if (piece !== null) return piece;
+      const blob = incoming.destroyed ? null : (incoming.read() as Buffer | null);
+      if (blob !== null) return blob;
       if (incoming.complete && incoming.readableLength === 0) return "end";
       return incoming.destroyed || incoming.errored !== null ? "broken" : "empty";
     },

@@ -27,7 +27,7 @@ export function toHttpRequest(options: IncomingOptions): Incoming {
     [Symbol.asyncIterator]() {
       assert(!isTaken, "a request's body is read at most once");
       isTaken = true;
-      return pieces(incoming, pace, () => {
+      return blobs(incoming, pace, () => {
         if (expectsContinue && !outgoing.headersSent && !outgoing.destroyed) outgoing.writeContinue();
       });
     },
@@ -65,18 +65,18 @@ export function refusedHeaders(raw: readonly string[], headersMax: number): 400 
   return coding.toLowerCase() === "chunked" ? undefined : 501;
 }
 
-async function* pieces(incoming: IncomingMessage, pace: Pace, start: () => void): AsyncGenerator<Uint8Array, void, void> {
+async function* blobs(incoming: IncomingMessage, pace: Pace, start: () => void): AsyncGenerator<Uint8Array, void, void> {
   start();
   const input: Input = inputOf(incoming);
   try {
     for (;;) {
-      const piece = input.take();
-      if (piece === "end") return;
-      if (piece === "broken") throw brokenOff(incoming.errored);
-      if (piece === "empty") await pace.wait(input.changed());
+      const blob = input.take();
+      if (blob === "end") return;
+      if (blob === "broken") throw brokenOff(incoming.errored);
+      if (blob === "empty") await pace.wait(input.changed());
       else {
-        pace.moved(piece.length);
-        yield piece;
+        pace.moved(blob.length);
+        yield blob;
       }
     }
   } finally {

@@ -36,7 +36,7 @@ export async function release({ body }: HttpResponse): Promise<void> {
   if (body !== undefined && !(body instanceof Uint8Array)) await body[Symbol.asyncIterator]().return?.();
 }
 
-/** node writes header values as latin1. A body in one piece says its length. */
+/** node writes header values as latin1. A body in one blob says its length. */
 function flatHeaders({ headers, body }: HttpResponse, hasBody: boolean): string[] {
   const flat = headers.flatMap(([name, value]) => [name, value]);
   const saysLength = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name));
@@ -45,10 +45,10 @@ function flatHeaders({ headers, body }: HttpResponse, hasBody: boolean): string[
 }
 
 async function writeStream(body: AsyncIterable<Uint8Array>, outgoing: ServerResponse, pace: Pace): Promise<void> {
-  for await (const piece of body) {
+  for await (const blob of body) {
     if (outgoing.destroyed) return;
-    pace.moved(piece.length);
-    if (!outgoing.write(piece)) await pace.wait(drained(outgoing));
+    pace.moved(blob.length);
+    if (!outgoing.write(blob)) await pace.wait(drained(outgoing));
   }
 }
 

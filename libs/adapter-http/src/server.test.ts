@@ -12,9 +12,9 @@ const ok = (text: string): HttpResponse => ({ status: 200, headers: [["x-a", "1"
 const hello: HttpHandler = async () => ok("hello");
 
 async function readAll(request: HttpRequest): Promise<Buffer> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of request.body) pieces.push(piece);
-  return Buffer.concat(pieces);
+  const blobs: Uint8Array[] = [];
+  for await (const blob of request.body) blobs.push(blob);
+  return Buffer.concat(blobs);
 }
 
 /** Lets the event loop look at its sockets once. */
@@ -206,8 +206,8 @@ test("body: not read for a while: the client is stopped, memory stays bounded", 
   );
   const client = fixture.client();
   client.send(head("PUT /k", "content-length: 50000000", "connection: close"));
-  const piece = Buffer.alloc(1_000_000);
-  for (let i = 0; i < 50; i += 1) client.send(piece);
+  const blob = Buffer.alloc(1_000_000);
+  for (let i = 0; i < 50; i += 1) client.send(blob);
   let before = -1;
   while (client.socket.bytesWritten === 0 || client.socket.writableLength !== before) {
     before = client.socket.writableLength;
@@ -341,7 +341,7 @@ test("pace: a body of one byte now and then: broken off; the handler sees CANCEL
   await using fixture = await serving(
     async (request) => {
       try {
-        for await (const piece of request.body) bytes += piece.length;
+        for await (const blob of request.body) bytes += blob.length;
       } catch (error) {
         code = (error as { code: unknown }).code;
       }

@@ -10,7 +10,7 @@ const handlerOf =
     calls.push(`${request.method} ${request.target}`);
     let bytes = 0;
     try {
-      for await (const piece of request.body) bytes += piece.length;
+      for await (const blob of request.body) bytes += blob.length;
     } catch {
       calls.push("broken");
     }

@@ -41,14 +41,14 @@ const bytes = fc.uint8Array({ maxLength: 40_000, size: "max" });
 for (const algorithm of ["CRC32", "CRC32C", "CRC64NVME"] as CrcAlgorithm[]) {
   test(`${algorithm}: bytes in pieces: as in one, also when streams take turns`, () => {
     fc.assert(
-      fc.property(fc.array(bytes, { maxLength: 5 }), (pieces) => {
+      fc.property(fc.array(bytes, { maxLength: 5 }), (blobs) => {
         const stream = crcStream(algorithm);
         const other = crcStream(algorithm);
-        for (const piece of pieces) {
-          stream.update(piece);
+        for (const blob of blobs) {
+          stream.update(blob);
           other.update(Uint8Array.of(1, 2, 3));
         }
-        const expected = ONE_SHOT[algorithm](Buffer.concat(pieces)).toString(16);
+        const expected = ONE_SHOT[algorithm](Buffer.concat(blobs)).toString(16);
         assert.equal(BigInt(`0x${Buffer.from(stream.digest()).toString("hex")}`).toString(16), expected);
       }),
       { numRuns: 50 },

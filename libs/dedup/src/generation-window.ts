@@ -28,7 +28,7 @@ interface OpenRun {
 }
 
 /** Ids of one run that one batch adds. */
-interface Piece {
+interface Blob {
   readonly from: bigint;
   readonly next: bigint;
   readonly ids: Uint32Array;
@@ -139,16 +139,16 @@ export class GenerationWindow implements Window {
   async apply(output: OutputIds): Promise<void> {
     this.#check();
     assert(this.#next !== undefined && output.next >= this.#next, "the output is applied in order");
-    const pieces = this.#split(output);
-    if (pieces.length === 0) return;
+    const blobs = this.#split(output);
+    if (blobs.length === 0) return;
     const { checksum, killPoint } = this.#environment;
-    const operations = pieces.map((piece): KeyValueOperation => {
-      return { kind: "put", key: journalKey(piece.from), value: encodeJournalEntry(piece, checksum) };
+    const operations = blobs.map((blob): KeyValueOperation => {
+      return { kind: "put", key: journalKey(blob.from), value: encodeJournalEntry(blob, checksum) };
     });
     // Ids and the offset to go on from in one batch (I3).
     await this.#store.batch(operations, { sync: false });
     killPoint("dedup:journaled");
-    await this.#add(pieces);
+    await this.#add(blobs);
   }
 
   async age(nowMs: number): Promise<void> {
@@ -206,8 +206,8 @@ export class GenerationWindow implements Window {
   }
 
   /** What is applied, cut at the run boundaries. */
-  #split(output: OutputIds): Piece[] {
-    const pieces: Piece[] = [];
+  #split(output: OutputIds): Blob[] {
+    const blobs: Blob[] = [];
     let from = this.#next!;
     let first = 0;
     while (from < output.next) {
@@ -217,12 +217,12 @@ export class GenerationWindow implements Window {
       while (end < output.offsets.length && output.offsets[end]! < next) end += 1;
       const times = output.publishedMs.slice(first, end);
       const ids = output.ids.subarray(first * ID_WORDS, end * ID_WORDS);
-      pieces.push({ from, next, ids, oldestMs: minimum(times), newestMs: maximum(times) });
+      blobs.push({ from, next, ids, oldestMs: minimum(times), newestMs: maximum(times) });
       from = next;
       first = end;
     }
     assert(first === output.offsets.length, "ids come in output order");
-    return pieces;
+    return blobs;
   }
 
   #boundaryAbove(offset: bigint): bigint {
@@ -231,16 +231,16 @@ export class GenerationWindow implements Window {
   }
 
   /** Adds what is in the journal to the set in memory; seals the run that a boundary ends. */
-  async #add(pieces: readonly Piece[]): Promise<void> {
-    for (const piece of pieces) {
+  async #add(blobs: readonly Blob[]): Promise<void> {
+    for (const blob of blobs) {
       const active = this.#active!;
-      if (piece.from !== this.#next) throw corrupt("the window's journal has a gap");
-      for (let at = 0; at < piece.ids.length; at += ID_WORDS) active.table.add(piece.ids, at);
-      active.journalKeys.push(journalKey(piece.from));
-      active.oldestMs = Math.min(active.oldestMs, piece.ids.length === 0 ? Infinity : piece.oldestMs);
-      active.newestMs = Math.max(active.newestMs, piece.newestMs);
-      this.#next = piece.next;
-      if (piece.next >= this.#boundaryAbove(piece.from)) await this.#freeze(active, piece.next);
+      if (blob.from !== this.#next) throw corrupt("the window's journal has a gap");
+      for (let at = 0; at < blob.ids.length; at += ID_WORDS) active.table.add(blob.ids, at);
+      active.journalKeys.push(journalKey(blob.from));
+      active.oldestMs = Math.min(active.oldestMs, blob.ids.length === 0 ? Infinity : blob.oldestMs);
+      active.newestMs = Math.max(active.newestMs, blob.newestMs);
+      this.#next = blob.next;
+      if (blob.next >= this.#boundaryAbove(blob.from)) await this.#freeze(active, blob.next);
     }
   }
 

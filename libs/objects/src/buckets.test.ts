@@ -86,7 +86,7 @@ test("[OGD17] delete bucket: an object or an open upload in any shard: BUCKET_NO
   await fixture.store.deleteBucket("photos");
 });
 
-test("[OGD17] delete bucket: a put that saw it open comes late: refused, its piece is garbage", async () => {
+test("[OGD17] delete bucket: a put that saw it open comes late: refused, its blob is garbage", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   let raced = false;
@@ -100,7 +100,7 @@ test("[OGD17] delete bucket: a put that saw it open comes late: refused, its pie
   assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
 });
 
-test("[OGD17] delete bucket: a put gives its piece up while the removed bucket is being forgotten: its row stays, so does its garbage", async () => {
+test("[OGD17] delete bucket: a put gives its blob up while the removed bucket is being forgotten: its row stays, so does its garbage", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   const [reached, go] = [gate(), gate()];

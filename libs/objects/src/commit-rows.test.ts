@@ -124,7 +124,7 @@ test("[OGD2] doubt: another's object is there: ours is garbage, and stays out wh
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: applied and overwritten at once: unknown, our piece is garbage", async () => {
+test("[OGD2] doubt: applied and overwritten at once: unknown, our blob is garbage", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await assert.rejects(
@@ -175,7 +175,7 @@ test("[OGD2] doubt: the fence itself is in doubt: repeated until it is decided",
   }
 });
 
-test("[OGD2] doubt: the store is away longer than the request waits: unknown, no piece is touched, the resolver decides later", async () => {
+test("[OGD2] doubt: the store is away longer than the request waits: unknown, no blob is touched, the resolver decides later", async () => {
   for (const fate of ["applied", "late"] as const) {
     const fixture = await openPhotos();
     fixture.metadata.nextFates(fate);
@@ -198,7 +198,7 @@ test("[OGD2] doubt: the store is away longer than the request waits: unknown, no
   }
 });
 
-test("[OGD2] doubt: a small object: the same, without pieces; over an object that is still there it is committed again", async () => {
+test("[OGD2] doubt: a small object: the same, without blobs; over an object that is still there it is committed again", async () => {
   const fixture = await openPhotos();
   await assert.rejects(putInDoubt(fixture, "late", bytesOf("0")), DOUBT);
   assert.equal(fixture.metadata.applyLate(), 0);
@@ -246,7 +246,7 @@ test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is
   assert.equal(fixture.metadata.applyLate(), 0);
 });
 
-test("[OGD17] doubt: the bucket is forgotten: the piece is removed, no garbage row is left where nobody looks", async () => {
+test("[OGD17] doubt: the bucket is forgotten: the blob is removed, no garbage row is left where nobody looks", async () => {
   const fixture = await openPhotos();
   const drop = async (): Promise<void> => {
     await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: headerKey() }] });

@@ -13,7 +13,7 @@ import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
 import type { GarbageRow, ShardHeader } from "./rows.ts";
 import { headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
-import type { PieceName, Settlement } from "./upload-journal.ts";
+import type { BlobName, Settlement } from "./upload-journal.ts";
 
 /** One attempt to change rows of a key. */
 export interface CommitAttempt {
@@ -25,8 +25,8 @@ export interface CommitAttempt {
   /** Besides the header and the deciding row. */
   readonly conditions: readonly MetadataCondition[];
   readonly writes: readonly MetadataWrite[];
-  /** Pieces that no row named before. */
-  readonly names: readonly PieceName[];
+  /** Blobs that no row named before. */
+  readonly names: readonly BlobName[];
 }
 
 export type CommitResult =
@@ -72,7 +72,7 @@ export function raiseHeader(context: ObjectStoreContext, header: Versioned<Shard
 
 /**
  * Commits, and decides when the store can not say (OGD2). Names are settled unless it is a conflict or in doubt. While it is in doubt no
- * piece is touched (I2).
+ * blob is touched (I2).
  */
 export async function commitOrResolve(context: ObjectStoreContext, attempt: CommitAttempt): Promise<CommitResult> {
   const outcome = await commitAttempt(context, attempt);
@@ -88,7 +88,7 @@ export async function commitOrResolve(context: ObjectStoreContext, attempt: Comm
 }
 
 /**
- * One bounded attempt to decide a commit in doubt: a serial read, then, unless it is there, one commit that fences it and puts its pieces
+ * One bounded attempt to decide a commit in doubt: a serial read, then, unless it is there, one commit that fences it and puts its blobs
  * to garbage. Undefined: not decided.
  */
 export async function decideCommit(
@@ -114,7 +114,7 @@ async function fence(
   garbage: MetadataWrite,
 ): Promise<"garbage" | "absent" | undefined> {
   context.killPoint("object:before-fence");
-  if (header === undefined) return await removePieces(context, attempt.names);
+  if (header === undefined) return await removeBlobs(context, attempt.names);
   // Somebody's fence may have passed it already: it fails whenever it arrives, no second one is needed.
   const passed = !sameVersion(header.version, attempt.view.header.version);
   const needed = !passed || header.row.state === "closed" || attempt.names.length === 0;
@@ -132,18 +132,18 @@ async function fence(
 }
 
 /**
- * Puts pieces to garbage that no row names and no commit in doubt can name. In a closed shard the header is raised with it, so that the
+ * Puts blobs to garbage that no row names and no commit in doubt can name. In a closed shard the header is raised with it, so that the
  * bucket is not forgotten meanwhile (I9). Undefined: not now.
  */
-async function collectPieces(
+async function collectBlobs(
   context: ObjectStoreContext,
   partition: string,
-  names: readonly PieceName[],
+  names: readonly BlobName[],
   garbage: MetadataWrite,
 ): Promise<"garbage" | "absent" | undefined> {
   const [headerRow] = await context.metadata.read(partition, [headerKey()]);
   const header = headerOf(headerRow);
-  if (header === undefined) return await removePieces(context, names);
+  if (header === undefined) return await removeBlobs(context, names);
   const outcome = await context.metadata.commit({
     partition,
     conditions: [{ key: headerKey(), version: header.version }],
@@ -153,7 +153,7 @@ async function collectPieces(
 }
 
 /** Of a bucket that is forgotten: no row can name them, nobody reads them, and no collection would find their garbage row. */
-async function removePieces(context: ObjectStoreContext, names: readonly PieceName[]): Promise<"absent"> {
+async function removeBlobs(context: ObjectStoreContext, names: readonly BlobName[]): Promise<"absent"> {
   for (const { oid } of names) await context.data.remove(oid);
   return "absent";
 }
@@ -181,13 +181,13 @@ export async function commitRepeatable(
   }
 }
 
-/** The garbage row of an attempt's own pieces; made once, so that writing it twice is writing it once. */
+/** The garbage row of an attempt's own blobs; made once, so that writing it twice is writing it once. */
 export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): MetadataWrite {
   const { bucket, key } = attempt.view;
   return putGarbage(
     context,
     attempt.guid,
-    { bucket, key, what: { kind: "pieces", oids: attempt.names.map((name) => name.oid) } },
+    { bucket, key, what: { kind: "blobs", oids: attempt.names.map((name) => name.oid) } },
     OWN_PIECES,
   );
 }
@@ -196,13 +196,13 @@ export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttem
 const OWN_PIECES = 255;
 
 /**
- * Pieces that were written and that no commit in doubt names: to garbage. When the store can not take it now, the resolver tries on.
+ * Blobs that were written and that no commit in doubt names: to garbage. When the store can not take it now, the resolver tries on.
  */
-export async function giveUpPieces(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
+export async function giveUpBlobs(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
   if (attempt.names.length === 0) return;
   const garbage = garbageOf(context, attempt);
   const put = async (): Promise<boolean> => {
-    const how = await collectPieces(context, attempt.view.partition, attempt.names, garbage);
+    const how = await collectBlobs(context, attempt.view.partition, attempt.names, garbage);
     if (how === undefined) return false;
     for (const name of attempt.names) await name.settle(how);
     return true;
@@ -212,8 +212,8 @@ export async function giveUpPieces(context: ObjectStoreContext, attempt: Pick<Co
 }
 
 /**
- * After rows were read again: a piece of a closed epoch may be garbage by now, and is recovery's (OGD3, I5). When nobody can say whether it is,
- * the piece is given up: garbage twice is garbage.
+ * After rows were read again: a blob of a closed epoch may be garbage by now, and is recovery's (OGD3, I5). When nobody can say whether it is,
+ * the blob is given up: garbage twice is garbage.
  */
 export async function confirmNames(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
   for (const name of attempt.names) {
@@ -221,7 +221,7 @@ export async function confirmNames(context: ObjectStoreContext, attempt: Pick<Co
       await name.confirmLive();
     } catch (error) {
       if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(name.oid);
-      else await giveUpPieces(context, attempt);
+      else await giveUpBlobs(context, attempt);
       throw error;
     }
   }

@@ -15,7 +15,7 @@ export interface ObjectStoreContext {
   readonly metrics: Metrics;
   readonly killPoint: (name: string) => void;
   readonly limits: ObjectLimits;
-  /** Names of pieces, and what is written down before their first byte. */
+  /** Names of blobs, and what is written down before their first byte. */
   readonly journal: UploadJournal;
   /** Commits in doubt whose request has ended. */
   readonly unresolved: UnresolvedCommits;

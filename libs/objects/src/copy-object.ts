@@ -4,7 +4,7 @@ import { getObject } from "./get-object.ts";
 import { checkCopyCondition } from "./preconditions.ts";
 import { putObject } from "./put-object.ts";
 
-/** A copy has pieces of its own: no two objects share one (OGD12). */
+/** A copy has blobs of its own: no two objects share one (OGD12). */
 export async function copyObject(context: ObjectStoreContext, request: Parameters<ObjectStore["copyObject"]>[0]): Promise<Stored> {
   const found = await openCopySource(context, request.source);
   const { attributes } = found.object;

@@ -6,7 +6,7 @@ import { faultsOf, get, manyBytes, openPhotos, openFixture, put, referencesIn, r
 const BIG = 20_000;
 const A = { bucket: "photos", key: "a" };
 
-test("[OGD4] delete: row away, exactly its piece in garbage, usage down: one commit", async () => {
+test("[OGD4] delete: row away, exactly its blob in garbage, usage down: one commit", async () => {
   const fixture = await openPhotos();
   await put(fixture, "a", manyBytes(BIG));
   await put(fixture, "b", manyBytes(BIG));
@@ -42,7 +42,7 @@ test("delete: a small object: no garbage row", async () => {
   );
 });
 
-test("[OGD4] delete: somebody overwrites it first: the new object's piece is what becomes garbage, both once", async () => {
+test("[OGD4] delete: somebody overwrites it first: the new object's blob is what becomes garbage, both once", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await put(fixture, "a", manyBytes(BIG, 1));

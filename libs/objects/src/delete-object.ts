@@ -11,7 +11,7 @@ import { headerCondition, viewShard, type ShardView, type Versioned } from "./sh
 type Deletion = "deleted" | "changed";
 
 /**
- * Removes the object, if there is one. One batch: the head row goes, exactly its pieces are garbage (I4), the usage falls.
+ * Removes the object, if there is one. One batch: the head row goes, exactly its blobs are garbage (I4), the usage falls.
  * BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN.
  */
 export async function deleteObject(

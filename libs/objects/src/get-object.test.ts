@@ -58,8 +58,8 @@ async function putParts(fixture: Fixture): Promise<Uint8Array> {
 test("get: ranges of every kind of content: exactly those bytes", async () => {
   const fixture = await openPhotos({ limits: { partPageRows: 2 } });
   await put(fixture, "inline", manyBytes(1000));
-  await put(fixture, "piece", manyBytes(BIG));
-  const whole = { inline: manyBytes(1000), piece: manyBytes(BIG), parts: await putParts(fixture) };
+  await put(fixture, "blob", manyBytes(BIG));
+  const whole = { inline: manyBytes(1000), blob: manyBytes(BIG), parts: await putParts(fixture) };
   const end = 2 ** 40;
   for (const [key, bytes] of Object.entries(whole)) {
     assert.deepEqual(await read(fixture, key, undefined), bytes);
@@ -211,7 +211,7 @@ test("get, head: conditions: checked against the object as it is now", async () 
   await assert.rejects(fixture.store.headObject({ ...request, precondition: { ifMatch: [etag] } }), { code: "PRECONDITION_FAILED" });
 });
 
-test("copy: another object with pieces of its own, attributes and tags of the source or new ones", async () => {
+test("copy: another object with blobs of its own, attributes and tags of the source or new ones", async () => {
   const fixture = await openPhotos();
   const digest = () => {
     const hash = createHash("md5");
@@ -236,7 +236,7 @@ test("copy: another object with pieces of its own, attributes and tags of the so
   await assert.rejects(fixture.store.copyObject(changed), { code: "PRECONDITION_FAILED" });
 });
 
-test("copy: the new piece can not be written: the source is let go of, no reader stays open", async () => {
+test("copy: the new blob can not be written: the source is let go of, no reader stays open", async () => {
   const fixture = await openPhotos({ limits: { inlineBytesMax: 10, writeBytes: 64 } });
   await put(fixture, "a", manyBytes(BIG));
   let readers = 0;

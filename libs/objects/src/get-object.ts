@@ -88,7 +88,7 @@ function contentBytes(context: ObjectStoreContext, view: ShardView, content: Con
   switch (content.kind) {
     case "inline":
       return once(content.bytes.subarray(span.offset, span.offset + span.lengthBytes));
-    case "piece":
+    case "blob":
       return context.data.read(content.oid, span.offset, span.lengthBytes);
     case "parts":
       return partBytes(context, view, content, span);
@@ -101,7 +101,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefi
   if (bytes.length > 0) yield bytes;
 }
 
-/** Part rows are read as the stream gets to them; a done upload's never change, and stay as long as its pieces (OGD11). */
+/** Part rows are read as the stream gets to them; a done upload's never change, and stay as long as its blobs (OGD11). */
 async function* partBytes(
   context: ObjectStoreContext,
   view: ShardView,

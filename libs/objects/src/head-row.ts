@@ -26,8 +26,8 @@ export function leftBy(object: StoredObject | undefined): GarbageRow["what"] | u
   switch (content.kind) {
     case "inline":
       return undefined;
-    case "piece":
-      return { kind: "pieces", oids: [content.oid] };
+    case "blob":
+      return { kind: "blobs", oids: [content.oid] };
     case "parts":
       return { kind: "upload", uploadId: content.uploadId };
     default:

@@ -7,7 +7,7 @@ export { createObjectStore, objectStoreContext } from "./object-store.ts";
 export { OBJECT_LIMITS, type ObjectLimits } from "./limits.ts";
 export { checkBucketName, checkKey } from "./names.ts";
 export { scanBuckets } from "./bucket-row.ts";
-export { checkConsistency, type ConsistencyReport, type DanglingReference, type LeakedPiece } from "./consistency/check.ts";
+export { checkConsistency, type ConsistencyReport, type DanglingReference, type LeakedBlob } from "./consistency/check.ts";
 export { GarbageCollector, type GarbageReport } from "./garbage/garbage-collector.ts";
 export { openUploadJournal, type GatewayJournal, type UploadJournalOptions } from "./journal-modes/open-upload-journal.ts";
 export type { TransactionsReport } from "./journal-modes/recover-transactions.ts";

@@ -5,7 +5,7 @@ export interface ObjectLimits {
   /** Objects up to this size live in their row (OGD14). */
   readonly inlineBytesMax: number;
   /** One upload or part. */
-  readonly pieceBytesMax: number;
+  readonly blobBytesMax: number;
   /** A completed upload. */
   readonly objectBytesMax: number;
   /** Bodies are gathered to chunks of this size before they are written: fewer, larger writes. */
@@ -26,8 +26,8 @@ export interface ObjectLimits {
   readonly doubtWaitMs: number;
   /** Pauses between tries to decide. */
   readonly doubtBackoff: BackoffLimits;
-  /** How often another piece name is taken when one is refused (OGD3, OGD5). */
-  readonly pieceNamesMax: number;
+  /** How often another blob name is taken when one is refused (OGD3, OGD5). */
+  readonly blobNamesMax: number;
   readonly listLimitMax: number;
   /** Rows asked for at once while listing. */
   readonly listPageRows: number;
@@ -38,7 +38,7 @@ export interface ObjectLimits {
 
 export const OBJECT_LIMITS: ObjectLimits = {
   inlineBytesMax: 16 * 1024,
-  pieceBytesMax: 5 * 1024 ** 3,
+  blobBytesMax: 5 * 1024 ** 3,
   objectBytesMax: 5 * 1024 ** 4,
   writeBytes: 1024 * 1024,
   longestRequestMs: 3_600_000,
@@ -49,7 +49,7 @@ export const OBJECT_LIMITS: ObjectLimits = {
   completeRememberedMs: 86_400_000,
   doubtWaitMs: 5000,
   doubtBackoff: { initialMs: 10, maxMs: 1000 },
-  pieceNamesMax: 4,
+  blobNamesMax: 4,
   listLimitMax: 1000,
   listPageRows: 200,
   partPageRows: 100,

@@ -10,7 +10,7 @@ export const OBJECTS_METRICS = [
   {
     name: "objects_names_unresolved",
     kind: "gauge",
-    help: "Pieces whose fate is open: uploads in flight and in doubt (OGD7).",
+    help: "Blobs whose fate is open: uploads in flight and in doubt (OGD7).",
     labels: [],
   },
   { name: "objects_epochs_fenced_total", kind: "counter", help: "Epochs of this gateway that others closed (OGD3).", labels: [] },
@@ -20,7 +20,7 @@ export const OBJECTS_METRICS = [
     help: "Names that recovery decided: referenced, collected, absent, undecided.",
     labels: ["fate"],
   },
-  { name: "objects_garbage_removed_total", kind: "counter", help: "Pieces that garbage collection removed.", labels: [] },
-  { name: "objects_garbage_removed_bytes", kind: "counter", help: "Bytes of the pieces that garbage collection removed.", labels: [] },
+  { name: "objects_garbage_removed_total", kind: "counter", help: "Blobs that garbage collection removed.", labels: [] },
+  { name: "objects_garbage_removed_bytes", kind: "counter", help: "Bytes of the blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_kept", kind: "gauge", help: "Garbage rows that the last run could not deal with.", labels: [] },
 ] as const satisfies readonly MetricDefinition[];

@@ -35,10 +35,10 @@ test("put: a small object: in its row, with its attributes and checksum", async 
   assert.equal(Buffer.from((await get(fixture, "a"))!).toString(), "hello");
 });
 
-test("[OGD14] put: below, at and above the inline limit: no piece, no piece, one piece", async () => {
+test("[OGD14] put: below, at and above the inline limit: no blob, no blob, one blob", async () => {
   const fixture = await openPhotos();
   const max = OBJECT_LIMITS.inlineBytesMax;
-  for (const [bytes, pieces] of [
+  for (const [bytes, blobs] of [
     [0, 0],
     [max - 1, 0],
     [max, 0],
@@ -47,7 +47,7 @@ test("[OGD14] put: below, at and above the inline limit: no piece, no piece, one
     for (const unannounced of [false, true]) {
       const before = fixture.data.contents().length;
       await put(fixture, `${bytes}${unannounced}`, manyBytes(bytes), { unannounced });
-      assert.equal(fixture.data.contents().length - before, pieces);
+      assert.equal(fixture.data.contents().length - before, blobs);
       assert.deepEqual(await get(fixture, `${bytes}${unannounced}`), manyBytes(bytes));
     }
   }
@@ -75,7 +75,7 @@ test("put: a body in chunks of any size: written in large ones, whole", async ()
 });
 
 test("put: larger than the limit, announced or not: LIMIT_EXCEEDED, nothing is left", async () => {
-  const fixture = await openPhotos({ limits: { pieceBytesMax: BIG, writeBytes: 8192 } });
+  const fixture = await openPhotos({ limits: { blobBytesMax: BIG, writeBytes: 8192 } });
   await put(fixture, "at", manyBytes(BIG));
   for (const unannounced of [false, true]) {
     await assert.rejects(put(fixture, "above", manyBytes(BIG + 1), { unannounced }), { code: "LIMIT_EXCEEDED" });
@@ -85,7 +85,7 @@ test("put: larger than the limit, announced or not: LIMIT_EXCEEDED, nothing is l
   assert.deepEqual(fixture.journal.unsettled, []);
 });
 
-test("[OG2] put: the row comes after the seal: one read, one piece, one commit", async () => {
+test("[OG2] put: the row comes after the seal: one read, one blob, one commit", async () => {
   const fixture = await openPhotos();
   await fixture.store.headBucket("photos");
   const order: string[] = [];
@@ -112,7 +112,7 @@ for (const size of [100, BIG]) {
   });
 }
 
-test("[OG3] put: its digest is another: the piece is never sealed", async () => {
+test("[OG3] put: its digest is another: the blob is never sealed", async () => {
   const fixture = await openPhotos();
   const operations: string[] = [];
   fixture.data.before = (operation) => void operations.push(operation);
@@ -128,7 +128,7 @@ test("[OG3] put: a broken upload over an object: the old one stays", async () =>
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OG3] put: the broken upload's piece can not be removed: it is garbage", async () => {
+test("[OG3] put: the broken upload's blob can not be removed: it is garbage", async () => {
   const fixture = await openPhotos();
   fixture.data.before = (operation) => {
     if (operation === "remove") throw new ConcordError("STORE_FAILED", "no");
@@ -151,7 +151,7 @@ test("put: neither removed nor put to garbage: the resolver goes on", async () =
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD4] put: over an object: its piece is garbage in the same commit, due after the grace", async () => {
+test("[OGD4] put: over an object: its blob is garbage in the same commit, due after the grace", async () => {
   const fixture = await openPhotos();
   await put(fixture, "a", manyBytes(BIG, 1));
   const commits: number[] = [];
@@ -167,7 +167,7 @@ test("[OGD4] put: over an object: its piece is garbage in the same commit, due a
     bucket: "photos",
     key: "a",
     dueMs: fixture.clock.nowMs() + OBJECT_LIMITS.garbageGraceMs,
-    what: { kind: "pieces", oids: [fixture.journal.taken[0]] },
+    what: { kind: "blobs", oids: [fixture.journal.taken[0]] },
   });
   assert.deepEqual(referencesIn(fixture).live, [fixture.journal.taken[1]]);
 });
@@ -198,7 +198,7 @@ test("[OGD5] put: a refused name: another is taken, the refused one is not touch
 });
 
 test("put: every name is refused: PIECE_EXISTS after the limit", async () => {
-  const fixture = await openPhotos({ limits: { pieceNamesMax: 2 } });
+  const fixture = await openPhotos({ limits: { blobNamesMax: 2 } });
   fixture.data.before = (operation) => {
     if (operation === "create") throw new ConcordError("PIECE_EXISTS", "taken");
   };
@@ -206,7 +206,7 @@ test("put: every name is refused: PIECE_EXISTS after the limit", async () => {
   assert.equal(fixture.journal.refused.length, 2);
 });
 
-test("put: the piece can not be made or written: the store's error, nothing is left", async () => {
+test("put: the blob can not be made or written: the store's error, nothing is left", async () => {
   for (const failing of ["create", "write", "seal"] as const) {
     const fixture = await openPhotos();
     fixture.data.before = (operation) => {
@@ -218,7 +218,7 @@ test("put: the piece can not be made or written: the store's error, nothing is l
   }
 });
 
-test("[OGD3] put: the epoch is closed before the seal: EPOCH_FENCED, the piece is recovery's", async () => {
+test("[OGD3] put: the epoch is closed before the seal: EPOCH_FENCED, the blob is recovery's", async () => {
   const fixture = await openPhotos();
   fixture.data.before = (operation) => {
     if (operation === "seal") throw new ConcordError("EPOCH_FENCED", "closed", { applied: "no" });

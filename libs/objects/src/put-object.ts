@@ -1,6 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
-import { commitOrResolve, confirmNames, giveUpPieces, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
+import { commitOrResolve, confirmNames, giveUpBlobs, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkAttributes, checkKey } from "./names.ts";
@@ -35,13 +35,13 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   checkKey(key);
   checkAttributes(attributes);
   // 1. What is there now. An upload that must be refused is refused before its body; and the version that the first commit names is read
-  //    before the piece exists, so a commit of ours after our epoch was recovered finds its fence (OGD3).
+  //    before the blob exists, so a commit of ours after our epoch was recovered finds its fence (OGD3).
   const guid = await context.guids.next();
   const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
   checkWriteCondition(precondition, headOf(view)?.row);
-  // 2. The bytes: small ones stay in memory, others go to a sealed piece (I1).
-  const piece = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
-  const body = await storeBody(context, request.body, { view, piece, inlineBytesMax: context.limits.inlineBytesMax });
+  // 2. The bytes: small ones stay in memory, others go to a sealed blob (I1).
+  const blob = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
+  const body = await storeBody(context, request.body, { view, blob, inlineBytesMax: context.limits.inlineBytesMax });
   // 3. The row: one commit, visible and durable at once.
   return await commitUpload(context, view, { guid, body, attributes, precondition });
 }
@@ -67,7 +67,7 @@ async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload
         throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was stored", { cause: result.cause });
     }
   }
-  await giveUpPieces(context, { view, guid: upload.guid, names: upload.body.names });
+  await giveUpBlobs(context, { view, guid: upload.guid, names: upload.body.names });
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
 }
 
@@ -92,7 +92,7 @@ async function commitHead(context: ObjectStoreContext, view: ShardView, upload: 
     });
   } catch (error) {
     // The store rejects only what it did not do.
-    await giveUpPieces(context, { view, guid, names: body.names });
+    await giveUpBlobs(context, { view, guid, names: body.names });
     throw error;
   }
 }
@@ -106,7 +106,7 @@ async function lookAgain(context: ObjectStoreContext, current: ShardView, upload
     if (current.header.row.state !== "open") view = await viewShard(context, "write", current.bucket, current.key, [headKey(current.key)]);
     checkWriteCondition(upload.precondition, headOf(view)?.row);
   } catch (error) {
-    await giveUpPieces(context, { view: current, guid, names: body.names });
+    await giveUpBlobs(context, { view: current, guid, names: body.names });
     throw error;
   }
   await confirmNames(context, { view, guid, names: body.names });

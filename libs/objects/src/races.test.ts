@@ -56,7 +56,7 @@ test("[OGD4] put: two writers race: the loser replaces the winner's object witho
   assert.equal(fixture.counts.get("objects_commit_conflicts_total"), 1);
 });
 
-test("[OGD4] put: If-None-Match, lost race: evaluated anew, PRECONDITION_FAILED, the loser's piece is garbage", async () => {
+test("[OGD4] put: If-None-Match, lost race: evaluated anew, PRECONDITION_FAILED, the loser's blob is garbage", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   beforeCommit(fixture, () => putIf(other, manyBytes(BIG, 2), { ifNoneMatch: ["*"] }));
@@ -66,7 +66,7 @@ test("[OGD4] put: If-None-Match, lost race: evaluated anew, PRECONDITION_FAILED,
   assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
 });
 
-test("[OGD4] put: If-Match, the object is deleted meanwhile: OBJECT_UNKNOWN, the piece is garbage", async () => {
+test("[OGD4] put: If-Match, the object is deleted meanwhile: OBJECT_UNKNOWN, the blob is garbage", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   const etag = await put(fixture, "a", "1");
@@ -75,7 +75,7 @@ test("[OGD4] put: If-Match, the object is deleted meanwhile: OBJECT_UNKNOWN, the
   assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
 });
 
-test("[OGD4] put: it loses as often as it may: at the limit stored, above WRITE_CONFLICT and its piece is garbage", async () => {
+test("[OGD4] put: it loses as often as it may: at the limit stored, above WRITE_CONFLICT and its blob is garbage", async () => {
   for (const [losses, stored] of [
     [2, true],
     [3, false],
@@ -95,7 +95,7 @@ test("[OGD4] put: it loses as often as it may: at the limit stored, above WRITE_
   }
 });
 
-test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothing is committed, the piece is recovery's", async () => {
+test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothing is committed, the blob is recovery's", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   beforeCommit(fixture, async () => {
@@ -108,7 +108,7 @@ test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothi
   assert.deepEqual(referencesIn(fixture), { live: [], garbage: [] });
 });
 
-test("put: it lost a race and nobody says whether its epoch is open: the error, the piece is garbage, its name is settled", async () => {
+test("put: it lost a race and nobody says whether its epoch is open: the error, the blob is garbage, its name is settled", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   beforeCommit(fixture, async () => {
@@ -121,7 +121,7 @@ test("put: it lost a race and nobody says whether its epoch is open: the error, 
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("put: the store refuses the commit: its error, the piece is garbage, the old object stays", async () => {
+test("put: the store refuses the commit: its error, the blob is garbage, the old object stays", async () => {
   const fixture = await openPhotos();
   await put(fixture, "a", "1");
   let refusals = 1;
@@ -248,7 +248,7 @@ test("[OGD2] random histories with lost answers and late commits: state is what 
   );
 });
 
-test("[OGD2] gateways in any order, with lost answers and late commits: every read is something written; pieces are the references", async () => {
+test("[OGD2] gateways in any order, with lost answers and late commits: every read is something written; blobs are the references", async () => {
   const fate = fc.constantFrom("answered", "answered", "applied", "lost", "late");
   const operation = fc.record({
     at: fc.nat(2),
@@ -351,7 +351,7 @@ async function resolveAll(fixtures: readonly Fixture[], model?: History): Promis
   if (fixtures[0]!.metadata.lateCommits.length === 0) model?.settle();
 }
 
-/** Pieces are exactly the references, names are settled, usage is what the listing sums up to. */
+/** Blobs are exactly the references, names are settled, usage is what the listing sums up to. */
 async function assertSettled(first: Fixture, fixtures: readonly Fixture[]): Promise<void> {
   assert.deepEqual(faultsOf(first), []);
   for (const fixture of fixtures) assert.deepEqual(fixture.journal.unsettled, []);

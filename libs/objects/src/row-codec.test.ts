@@ -18,8 +18,8 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     "0101000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740001010003783d3d0103010203",
   ],
   [
-    "object in a piece",
-    { kind: "object", ...stored, checksum: undefined, content: { kind: "piece", oid, lengthBytes: 3 } },
+    "object in a blob",
+    { kind: "object", ...stored, checksum: undefined, content: { kind: "blob", oid, lengthBytes: 3 } },
     "0101000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740000020000002a000000000000000f0000000000000003",
   ],
   [
@@ -71,8 +71,8 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     "01030000002a000000000000000f00000000000000030165000000000000000501010003783d3d",
   ],
   [
-    "garbage pieces",
-    { kind: "garbage", bucket: "b", key: "k", dueMs: 12, what: { kind: "pieces", oids: [oid] } },
+    "garbage blobs",
+    { kind: "garbage", bucket: "b", key: "k", dueMs: 12, what: { kind: "blobs", oids: [oid] } },
     "01040162016b000000000000000c01010000002a000000000000000f",
   ],
   [
@@ -138,20 +138,20 @@ test("row codec: names like __proto__: kept as they are", () => {
     ["__proto__", "x"],
     ["constructor", "y"],
   ]);
-  const row: Row = { kind: "object", ...stored, attributes: { ...attributes, metadata }, content: { kind: "piece", oid, lengthBytes: 3 } };
+  const row: Row = { kind: "object", ...stored, attributes: { ...attributes, metadata }, content: { kind: "blob", oid, lengthBytes: 3 } };
   const read = decodeRowAs("object", encodeRow(row));
   assert.deepEqual(Object.entries(read.attributes.metadata), Object.entries(metadata));
 });
 
-test("row codec: references: pieces and uploads that a row names", () => {
+test("row codec: references: blobs and uploads that a row names", () => {
   const named = GOLDEN.map(([name, row]) => [name, referencesOf(row)] as const).filter(
     ([, { oids, uploadId }]) => oids.length > 0 || uploadId !== undefined,
   );
   assert.deepEqual(named, [
-    ["object in a piece", { oids: [oid], uploadId: undefined }],
+    ["object in a blob", { oids: [oid], uploadId: undefined }],
     ["object in parts", { oids: [], uploadId: 7n }],
     ["part", { oids: [oid], uploadId: undefined }],
-    ["garbage pieces", { oids: [oid], uploadId: undefined }],
+    ["garbage blobs", { oids: [oid], uploadId: undefined }],
     ["garbage upload", { oids: [], uploadId: 7n }],
   ]);
 });

@@ -19,15 +19,15 @@ import type {
 
 /** Rows on disk, version 1: version byte, kind byte, fields. Golden bytes are tested. */
 const VERSION = 1;
-/** Sequences of pieces have 48 bits. */
+/** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
 export type Row = StoredObject | UploadRow | PartRow | GarbageRow | ShardHeader | BucketRow | EpochRow;
 
 const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7 } as const;
-const CONTENT_TAGS = { inline: 1, piece: 2, parts: 3 } as const;
+const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3 } as const;
-const GARBAGE_TAGS = { pieces: 1, upload: 2 } as const;
+const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
 // Append only: the position is what is stored.
 const ALGORITHMS: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
 const CHECKSUM_TYPES = ["FULL_OBJECT", "COMPOSITE"] as const;
@@ -89,16 +89,16 @@ export function decodeRowAs<Kind extends Row["kind"]>(kind: Kind, bytes: Uint8Ar
   return row as Extract<Row, { readonly kind: Kind }>;
 }
 
-/** Pieces that the row names, and the upload whose parts it names (OGD1: recovery and fences decide by reference). */
+/** Blobs that the row names, and the upload whose parts it names (OGD1: recovery and fences decide by reference). */
 export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonly uploadId: bigint | undefined } {
   switch (row.kind) {
     case "object":
-      if (row.content.kind === "piece") return { oids: [row.content.oid], uploadId: undefined };
+      if (row.content.kind === "blob") return { oids: [row.content.oid], uploadId: undefined };
       return { oids: [], uploadId: row.content.kind === "parts" ? row.content.uploadId : undefined };
     case "part":
       return { oids: [row.oid], uploadId: undefined };
     case "garbage":
-      return row.what.kind === "pieces" ? { oids: row.what.oids, uploadId: undefined } : { oids: [], uploadId: row.what.uploadId };
+      return row.what.kind === "blobs" ? { oids: row.what.oids, uploadId: undefined } : { oids: [], uploadId: row.what.uploadId };
     case "upload":
     case "header":
     case "bucket":
@@ -168,7 +168,7 @@ function writeContent(writer: ByteWriter, content: Content): void {
     case "inline":
       writer.bytes(content.bytes);
       return;
-    case "piece":
+    case "blob":
       writeOid(writer, content.oid);
       writeNumber(writer, content.lengthBytes);
       return;
@@ -189,8 +189,8 @@ function readContent(reader: ByteReader): Content {
   switch (tag) {
     case CONTENT_TAGS.inline:
       return { kind: "inline", bytes: reader.bytes() };
-    case CONTENT_TAGS.piece:
-      return { kind: "piece", oid: readOid(reader), lengthBytes: readNumber(reader) };
+    case CONTENT_TAGS.blob:
+      return { kind: "blob", oid: readOid(reader), lengthBytes: readNumber(reader) };
     case CONTENT_TAGS.parts: {
       const uploadId = reader.u64();
       return { kind: "parts", uploadId, parts: readList(reader, () => ({ number: reader.varint(), lengthBytes: readNumber(reader) })) };
@@ -265,8 +265,8 @@ function readGarbage(reader: ByteReader): GarbageRow {
   const dueMs = readNumber(reader);
   const tag = reader.u8();
   if (tag === GARBAGE_TAGS.upload) return { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId: reader.u64() } };
-  if (tag !== GARBAGE_TAGS.pieces) throw corrupt(`garbage of unknown kind ${tag}`);
-  return { kind: "garbage", bucket, key, dueMs, what: { kind: "pieces", oids: readList(reader, () => readOid(reader)) } };
+  if (tag !== GARBAGE_TAGS.blobs) throw corrupt(`garbage of unknown kind ${tag}`);
+  return { kind: "garbage", bucket, key, dueMs, what: { kind: "blobs", oids: readList(reader, () => readOid(reader)) } };
 }
 
 function writeBucket(writer: ByteWriter, row: BucketRow): void {
@@ -335,7 +335,7 @@ function writeOid(writer: ByteWriter, oid: Oid): void {
 function readOid(reader: ByteReader): Oid {
   const epoch = reader.u32();
   const sequence = readNumber(reader);
-  if (epoch === 0 || sequence >= SEQUENCE_END) throw corrupt("a name no piece can have");
+  if (epoch === 0 || sequence >= SEQUENCE_END) throw corrupt("a name no blob can have");
   return oidOf(epoch, sequence);
 }
 

@@ -23,7 +23,7 @@ export interface ObjectAttributes {
 export type Content =
   /** At most INLINE_BYTES_MAX, in the row itself (OGD14). */
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
-  | { readonly kind: "piece"; readonly oid: Oid; readonly lengthBytes: number }
+  | { readonly kind: "blob"; readonly oid: Oid; readonly lengthBytes: number }
   /** The parts stay rows of the upload (OGD11): numbers and lengths in order, so that a range needs only the parts it touches. */
   | {
       readonly kind: "parts";
@@ -65,7 +65,7 @@ export interface UploadRow {
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
 }
 
-/** A part that arrived. Parts are pieces whatever their size. */
+/** A part that arrived. Parts are blobs whatever their size. */
 export interface PartRow {
   readonly kind: "part";
   readonly oid: Oid;
@@ -82,7 +82,7 @@ export interface GarbageRow {
   readonly key: string;
   readonly dueMs: number;
   readonly what:
-    | { readonly kind: "pieces"; readonly oids: readonly Oid[] }
+    | { readonly kind: "blobs"; readonly oids: readonly Oid[] }
     /** All parts of an upload, then the upload row itself. */
     | { readonly kind: "upload"; readonly uploadId: bigint };
 }

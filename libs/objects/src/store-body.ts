@@ -1,38 +1,38 @@
 import { assert, ConcordError, toConcordError } from "@concord/runtime";
-import type { PieceWriter } from "@concord/ports";
+import type { BlobWriter } from "@concord/ports";
 import type { UploadBody } from "./api.ts";
-import { giveUpPieces } from "./commit-rows.ts";
+import { giveUpBlobs } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import type { Content, StoredChecksum } from "./rows.ts";
 import type { ShardView } from "./shard-view.ts";
-import type { NewPiece, PieceName } from "./upload-journal.ts";
+import type { NewBlob, BlobName } from "./upload-journal.ts";
 
 export interface StoredBody {
-  readonly content: Extract<Content, { readonly kind: "inline" | "piece" }>;
-  /** The piece's name, to be settled by whoever commits it; none for inline bytes. */
-  readonly names: readonly PieceName[];
+  readonly content: Extract<Content, { readonly kind: "inline" | "blob" }>;
+  /** The blob's name, to be settled by whoever commits it; none for inline bytes. */
+  readonly names: readonly BlobName[];
   readonly sizeBytes: number;
   readonly md5Hex: string;
   readonly checksum: StoredChecksum | undefined;
 }
 
-interface OpenPiece {
-  readonly name: PieceName;
-  readonly writer: PieceWriter;
+interface OpenBlob {
+  readonly name: BlobName;
+  readonly writer: BlobWriter;
 }
 
 export interface BodyTarget {
-  /** Read before the piece is made; where its garbage row goes when it can not be removed. */
+  /** Read before the blob is made; where its garbage row goes when it can not be removed. */
   readonly view: ShardView;
-  readonly piece: NewPiece;
-  /** Bodies up to this size come back as bytes; below 0: always a piece. */
+  readonly blob: NewBlob;
+  /** Bodies up to this size come back as bytes; below 0: always a blob. */
   readonly inlineBytesMax: number;
 }
 
 const FIRST_BUFFER_BYTES = 64 * 1024;
 
 /**
- * Takes a body in: bytes in memory or one sealed piece (I1). A body that breaks off or fails its checks leaves nothing (OG3), and rejects
+ * Takes a body in: bytes in memory or one sealed blob (I1). A body that breaks off or fails its checks leaves nothing (OG3), and rejects
  * with the body's own error.
  */
 export async function storeBody(context: ObjectStoreContext, body: UploadBody, target: BodyTarget): Promise<StoredBody> {
@@ -41,7 +41,7 @@ export async function storeBody(context: ObjectStoreContext, body: UploadBody, t
   try {
     return await storeGathered(context, body, gathered, target);
   } finally {
-    // Also when it was not asked for its end: a body that comes from a piece holds a file open.
+    // Also when it was not asked for its end: a body that comes from a blob holds a file open.
     await gathered.return().catch(() => undefined);
   }
 }
@@ -59,18 +59,18 @@ async function storeGathered(
     const { md5Hex, checksum } = body.finish();
     return { content: { kind: "inline", bytes: small }, names: [], sizeBytes: small.length, md5Hex, checksum };
   }
-  const open = await createPiece(context, target);
+  const open = await createBlob(context, target);
   try {
-    return await fillPiece(context, open, body, small, gathered);
+    return await fillBlob(context, open, body, small, gathered);
   } catch (error) {
-    await removePiece(context, target, open, error);
+    await removeBlob(context, target, open, error);
     throw error;
   }
 }
 
-async function fillPiece(
+async function fillBlob(
   context: ObjectStoreContext,
-  { name, writer }: OpenPiece,
+  { name, writer }: OpenBlob,
   body: UploadBody,
   first: Uint8Array,
   rest: AsyncIterable<Gathered>,
@@ -82,23 +82,23 @@ async function fillPiece(
     await writer.write(bytes);
     lengthBytes += bytes.length;
   }
-  // The client's promises are checked before the piece is sealed: what is sealed is whole (OG3).
+  // The client's promises are checked before the blob is sealed: what is sealed is whole (OG3).
   const { md5Hex, checksum } = body.finish();
   context.killPoint("object:before-seal");
   const sealed = await writer.seal();
-  assert(sealed.lengthBytes === lengthBytes, "a sealed piece has the bytes that were written");
+  assert(sealed.lengthBytes === lengthBytes, "a sealed blob has the bytes that were written");
   context.killPoint("object:after-seal");
-  return { content: { kind: "piece", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, md5Hex, checksum };
+  return { content: { kind: "blob", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, md5Hex, checksum };
 }
 
 /** A name that is refused is never tried again: another one (OGD3, OGD5). */
-async function createPiece(context: ObjectStoreContext, target: BodyTarget): Promise<OpenPiece> {
-  const { piece } = target;
+async function createBlob(context: ObjectStoreContext, target: BodyTarget): Promise<OpenBlob> {
+  const { blob } = target;
   for (let attempt = 1; ; attempt += 1) {
-    const name = await context.journal.begin(piece);
+    const name = await context.journal.begin(blob);
     context.killPoint("object:before-create");
     try {
-      const writer = await context.data.create(name.oid, piece);
+      const writer = await context.data.create(name.oid, blob);
       context.killPoint("object:after-create");
       return { name, writer };
     } catch (error) {
@@ -107,15 +107,15 @@ async function createPiece(context: ObjectStoreContext, target: BodyTarget): Pro
         await letGo(context, target, name);
         throw error;
       }
-      // The name is not ours to remove or settle: somebody else's recovery, or another gateway's piece.
+      // The name is not ours to remove or settle: somebody else's recovery, or another gateway's blob.
       context.journal.fenced(name.oid);
-      context.log.warn("a piece name was refused; taking another", { oid: name.oid, code });
-      if (attempt >= context.limits.pieceNamesMax) throw error;
+      context.log.warn("a blob name was refused; taking another", { oid: name.oid, code });
+      if (attempt >= context.limits.blobNamesMax) throw error;
     }
   }
 }
 
-async function removePiece(context: ObjectStoreContext, target: BodyTarget, { name, writer }: OpenPiece, cause: unknown): Promise<void> {
+async function removeBlob(context: ObjectStoreContext, target: BodyTarget, { name, writer }: OpenBlob, cause: unknown): Promise<void> {
   await writer.abandon().catch(() => undefined);
   context.killPoint("object:before-remove");
   if (toConcordError(cause).code === "EPOCH_FENCED") {
@@ -125,13 +125,13 @@ async function removePiece(context: ObjectStoreContext, target: BodyTarget, { na
   await letGo(context, target, name);
 }
 
-/** Removes a piece that no commit was sent for; what can not be removed now is garbage. */
-async function letGo(context: ObjectStoreContext, target: BodyTarget, name: PieceName): Promise<void> {
+/** Removes a blob that no commit was sent for; what can not be removed now is garbage. */
+async function letGo(context: ObjectStoreContext, target: BodyTarget, name: BlobName): Promise<void> {
   try {
     await context.data.remove(name.oid);
   } catch (error) {
-    context.log.warn("a piece of a failed upload could not be removed", { oid: name.oid, error: toConcordError(error).message });
-    await giveUpPieces(context, { view: target.view, guid: target.piece.guid, names: [name] });
+    context.log.warn("a blob of a failed upload could not be removed", { oid: name.oid, error: toConcordError(error).message });
+    await giveUpBlobs(context, { view: target.view, guid: target.blob.guid, names: [name] });
     return;
   }
   await name.settle("absent");
@@ -176,8 +176,8 @@ function grown(buffer: Uint8Array<ArrayBuffer>, bytesMax: number): Uint8Array<Ar
 }
 
 function refuseLarge(context: ObjectStoreContext, lengthBytes: number): void {
-  if (lengthBytes <= context.limits.pieceBytesMax) return;
-  throw new ConcordError("LIMIT_EXCEEDED", `one upload has at most ${context.limits.pieceBytesMax} bytes`, {
+  if (lengthBytes <= context.limits.blobBytesMax) return;
+  throw new ConcordError("LIMIT_EXCEEDED", `one upload has at most ${context.limits.blobBytesMax} bytes`, {
     metadata: { limit: "pieceBytes" },
   });
 }

@@ -1,16 +1,16 @@
-// How pieces get their names and what is written down before their first byte (OGD6, OG6, OG7): one interface for every journal mode,
+// How blobs get their names and what is written down before their first byte (OGD6, OG6, OG7): one interface for every journal mode,
 // so that uploads and deletes read the same in all of them. Implemented in reservation/ and journal-modes/.
-import type { MetadataRow, Oid, PieceDescription, RowVersion } from "@concord/ports";
+import type { MetadataRow, Oid, BlobDescription, RowVersion } from "@concord/ports";
 
 /**
  * `reservation`: names come from blocks that are durable before their first use; an upload writes no record (OGD6).
- * `per-transaction`: a synced start-and-create record for each piece, an abort record on failure (OG7), redo records of deletes (OG11).
+ * `per-transaction`: a synced start-and-create record for each blob, an abort record on failure (OG7), redo records of deletes (OG11).
  * `per-transaction-basic`: the old row too, and a synced commit record before the answer (OG6, OG19).
  * `off`: nothing is written down; a crash may leak (OG21).
  */
 export type JournalMode = "reservation" | "per-transaction" | "per-transaction-basic" | "off";
 
-/** What becomes of a piece; nothing else takes its name off the unresolved list (OGD7). */
+/** What becomes of a blob; nothing else takes its name off the unresolved list (OGD7). */
 export type Settlement =
   /** A row names it, by a commit that was answered or that a serial read found. */
   | "referenced"
@@ -19,24 +19,24 @@ export type Settlement =
   /** It was never created, or was removed before any commit that names it was sent, and nobody will create it now. */
   | "absent";
 
-/** A name for one piece that will be created exactly once. */
-export interface PieceName {
+/** A name for one blob that will be created exactly once. */
+export interface BlobName {
   readonly oid: Oid;
   /**
-   * Call it exactly once, when the piece's fate is certain; never while a commit that names it is in doubt (OGD2). Rejects only in
+   * Call it exactly once, when the blob's fate is certain; never while a commit that names it is in doubt (OGD2). Rejects only in
    * `per-transaction-basic` and only for "referenced": the commit record may be lost, so the upload must be answered as unknown.
    */
   settle(how: Settlement): Promise<void>;
   /**
    * Rejects with EPOCH_FENCED when the name's epoch was closed. The first commit needs no such call if the version it conditions on was
-   * read before the piece was created. Every later one does, after the row was read again and before the commit is sent: recovery closes
+   * read before the blob was created. Every later one does, after the row was read again and before the commit is sent: recovery closes
    * the epoch before it reads the rows, so a commit whose row was read while the epoch was open can not name what recovery hands to gc
-   * (OGD3). After EPOCH_FENCED the piece is recovery's: neither remove nor settle it.
+   * (OGD3). After EPOCH_FENCED the blob is recovery's: neither remove nor settle it.
    */
   confirmLive(): Promise<void>;
 }
 
-export interface NewPiece extends PieceDescription {
+export interface NewBlob extends BlobDescription {
   /** The head (or part) row that the upload is going to replace, as last read. */
   readonly replaces: MetadataRow | undefined;
 }
@@ -55,7 +55,7 @@ export interface UploadJournal {
    * A name, written down as the mode wants before this resolves: call it before `ObjectData.create`. Rejects with EPOCH_FENCED when the
    * gateway's epoch is closed, OVERLOADED when no block is reserved in time, STORE_FAILED (applied: no) when the journal fails.
    */
-  begin(piece: NewPiece): Promise<PieceName>;
+  begin(blob: NewBlob): Promise<BlobName>;
   /** To be called when `ObjectData.create` or `seal` rejects with EPOCH_FENCED: the gateway takes a new epoch. */
   fenced(oid: Oid): void;
   /** Before the commit that deletes an object. Call `settle` when that commit is decided either way; not while it is in doubt. */

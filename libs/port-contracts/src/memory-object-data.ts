@@ -4,27 +4,27 @@ import {
   parseOid,
   type ObjectData,
   type Oid,
-  type PieceDescription,
-  type PieceState,
-  type PieceWriter,
-  type SealedPiece,
+  type BlobDescription,
+  type BlobState,
+  type BlobWriter,
+  type SealedBlob,
 } from "@concord/ports";
 
 export type DataOperation = "create" | "write" | "seal" | "read" | "inspect" | "remove" | "list" | "closeEpoch";
 
-/** What a crash leaves of a piece that was begun: nothing, a file without a whole description, or all but its seal. */
+/** What a crash leaves of a blob that was begun: nothing, a file without a whole description, or all but its seal. */
 export type Remains = "nothing" | "bare" | "described";
 
-interface Piece {
-  readonly description: PieceDescription;
+interface Blob {
+  readonly description: BlobDescription;
   described: boolean;
   bytes: Uint8Array;
-  sealed: SealedPiece | undefined;
+  sealed: SealedBlob | undefined;
   damaged: boolean;
 }
 
 export interface MemoryDataOptions {
-  /** When a piece can be found by its description: at once, or not before its seal, as a store that gathers writes does. */
+  /** When a blob can be found by its description: at once, or not before its seal, as a store that gathers writes does. */
   readonly describedAt?: "create" | "seal";
   readonly chunkBytes?: number;
   /** CRC32C if absent. */
@@ -36,87 +36,87 @@ export class MemoryObjectData implements ObjectData {
   /** Awaited before every operation: a test may hold it, or throw. `name` is the oid, the epoch for `list` and `closeEpoch`. */
   before: (operation: DataOperation, name: Oid | number) => Promise<void> | void = () => undefined;
   readonly #options: MemoryDataOptions;
-  readonly #pieces = new Map<Oid, Piece>();
+  readonly #blobs = new Map<Oid, Blob>();
   readonly #closed = new Set<number>();
-  /** After a crash: nothing of this instance's callers reaches the pieces any more. */
+  /** After a crash: nothing of this instance's callers reaches the blobs any more. */
   #open = true;
 
   constructor(options: MemoryDataOptions = {}) {
     this.#options = options;
   }
 
-  /** The store as a power cut now would leave it: sealed pieces, closed epochs, and `remains` of the others. */
+  /** The store as a power cut now would leave it: sealed blobs, closed epochs, and `remains` of the others. */
   crash(remains: (oid: Oid) => Remains = () => "described"): MemoryObjectData {
     this.#open = false;
     const next = new MemoryObjectData(this.#options);
     for (const epoch of this.#closed) next.#closed.add(epoch);
-    for (const [oid, piece] of this.#pieces) {
-      const left = piece.sealed !== undefined ? "described" : remains(oid);
-      if (left !== "nothing") next.#pieces.set(oid, { ...piece, described: left === "described" });
+    for (const [oid, blob] of this.#blobs) {
+      const left = blob.sealed !== undefined ? "described" : remains(oid);
+      if (left !== "nothing") next.#blobs.set(oid, { ...blob, described: left === "described" });
     }
     return next;
   }
 
-  /** All pieces in order: what tests compare with the references. */
-  contents(): readonly { readonly oid: Oid; readonly state: PieceState; readonly bytes: Uint8Array }[] {
-    return [...this.#pieces.keys()].sort().map((oid) => ({ oid, state: this.#stateOf(oid), bytes: this.#pieces.get(oid)!.bytes.slice() }));
+  /** All blobs in order: what tests compare with the references. */
+  contents(): readonly { readonly oid: Oid; readonly state: BlobState; readonly bytes: Uint8Array }[] {
+    return [...this.#blobs.keys()].sort().map((oid) => ({ oid, state: this.#stateOf(oid), bytes: this.#blobs.get(oid)!.bytes.slice() }));
   }
 
-  /** Flips one bit of a sealed piece's bytes. */
+  /** Flips one bit of a sealed blob's bytes. */
   damage(oid: Oid, at = 0): void {
-    const piece = this.#pieces.get(oid);
-    assert(piece?.sealed !== undefined && at < piece.bytes.length, "a sealed piece with this byte");
-    piece.bytes[at]! ^= 1;
-    piece.damaged = true;
+    const blob = this.#blobs.get(oid);
+    assert(blob?.sealed !== undefined && at < blob.bytes.length, "a sealed blob with this byte");
+    blob.bytes[at]! ^= 1;
+    blob.damaged = true;
   }
 
-  async create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  async create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     await this.#begin("create", oid);
     if (this.#closed.has(parseOid(oid).epoch)) throw fenced(oid);
-    if (this.#pieces.has(oid)) throw new ConcordError("PIECE_EXISTS", `data piece ${oid} exists already`);
-    const piece: Piece = {
+    if (this.#blobs.has(oid)) throw new ConcordError("PIECE_EXISTS", `data blob ${oid} exists already`);
+    const blob: Blob = {
       description: { ...description },
       described: this.#options.describedAt !== "seal",
       bytes: new Uint8Array(),
       sealed: undefined,
       damaged: false,
     };
-    this.#pieces.set(oid, piece);
-    return this.#writerOf(oid, piece);
+    this.#blobs.set(oid, blob);
+    return this.#writerOf(oid, blob);
   }
 
   async *read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array> {
     await this.#begin("read", oid);
-    const piece = this.#pieces.get(oid);
-    if (piece?.sealed === undefined) throw new ConcordError("CORRUPT_DATA", `data piece ${oid} is not there or not whole`);
-    if (offset + lengthBytes > piece.bytes.length) throw new ConcordError("CORRUPT_DATA", `data piece ${oid} is shorter than asked for`);
-    if (piece.damaged) throw new ConcordError("CORRUPT_DATA", `data piece ${oid} fails its checksum`);
+    const blob = this.#blobs.get(oid);
+    if (blob?.sealed === undefined) throw new ConcordError("CORRUPT_DATA", `data blob ${oid} is not there or not whole`);
+    if (offset + lengthBytes > blob.bytes.length) throw new ConcordError("CORRUPT_DATA", `data blob ${oid} is shorter than asked for`);
+    if (blob.damaged) throw new ConcordError("CORRUPT_DATA", `data blob ${oid} fails its checksum`);
     const chunkBytes = this.#options.chunkBytes ?? 65_536;
     for (let at = offset; at < offset + lengthBytes; at += chunkBytes)
-      yield piece.bytes.slice(at, Math.min(at + chunkBytes, offset + lengthBytes));
+      yield blob.bytes.slice(at, Math.min(at + chunkBytes, offset + lengthBytes));
   }
 
-  async inspect(oid: Oid): Promise<PieceState> {
+  async inspect(oid: Oid): Promise<BlobState> {
     await this.#begin("inspect", oid);
     return this.#stateOf(oid);
   }
 
   async remove(oid: Oid): Promise<boolean> {
     await this.#begin("remove", oid);
-    return this.#pieces.delete(oid);
+    return this.#blobs.delete(oid);
   }
 
   async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
     await this.#begin("list", epoch);
     const first = oidOf(epoch, fromSequence);
-    return [...this.#pieces.keys()]
+    return [...this.#blobs.keys()]
       .filter((oid) => parseOid(oid).epoch === epoch && oid >= first)
       .sort()
       .slice(0, limit);
   }
 
   epochs(): Promise<readonly number[]> {
-    const epochs = new Set([...this.#pieces.keys()].map((oid) => parseOid(oid).epoch));
+    const epochs = new Set([...this.#blobs.keys()].map((oid) => parseOid(oid).epoch));
     return Promise.resolve([...epochs].sort((left, right) => left - right));
   }
 
@@ -125,25 +125,25 @@ export class MemoryObjectData implements ObjectData {
     this.#closed.add(epoch);
   }
 
-  #writerOf(oid: Oid, piece: Piece): PieceWriter {
+  #writerOf(oid: Oid, blob: Blob): BlobWriter {
     let state: "writing" | "ended" = "writing";
     const checksum = this.#options.checksum ?? crc32c;
     return {
       write: async (bytes) => {
         const own = Uint8Array.from(bytes);
         await this.#begin("write", oid);
-        assert(state === "writing", "a piece is written before it is sealed or abandoned");
-        piece.bytes = joined(piece.bytes, own);
+        assert(state === "writing", "a blob is written before it is sealed or abandoned");
+        blob.bytes = joined(blob.bytes, own);
       },
       seal: async () => {
         await this.#begin("seal", oid);
-        assert(state === "writing", "a piece is sealed once");
+        assert(state === "writing", "a blob is sealed once");
         state = "ended";
-        const closed = this.#closed.has(parseOid(oid).epoch) && !piece.described;
-        if (closed || this.#pieces.get(oid) !== piece) throw fenced(oid);
-        piece.described = true;
-        piece.sealed = { lengthBytes: piece.bytes.length, checksum: checksum(piece.bytes) };
-        return piece.sealed;
+        const closed = this.#closed.has(parseOid(oid).epoch) && !blob.described;
+        if (closed || this.#blobs.get(oid) !== blob) throw fenced(oid);
+        blob.described = true;
+        blob.sealed = { lengthBytes: blob.bytes.length, checksum: checksum(blob.bytes) };
+        return blob.sealed;
       },
       abandon: () => {
         state = "ended";
@@ -152,11 +152,11 @@ export class MemoryObjectData implements ObjectData {
     };
   }
 
-  #stateOf(oid: Oid): PieceState {
-    const piece = this.#pieces.get(oid);
-    if (piece === undefined) return { kind: "absent" };
-    if (piece.sealed !== undefined) return { kind: "sealed", description: piece.description, sealed: piece.sealed };
-    return { kind: "open", description: piece.described ? piece.description : undefined };
+  #stateOf(oid: Oid): BlobState {
+    const blob = this.#blobs.get(oid);
+    if (blob === undefined) return { kind: "absent" };
+    if (blob.sealed !== undefined) return { kind: "sealed", description: blob.description, sealed: blob.sealed };
+    return { kind: "open", description: blob.described ? blob.description : undefined };
   }
 
   async #begin(operation: DataOperation, name: Oid | number): Promise<void> {
@@ -165,7 +165,7 @@ export class MemoryObjectData implements ObjectData {
   }
 }
 
-const fenced = (oid: Oid): ConcordError => new ConcordError("EPOCH_FENCED", `the epoch of data piece ${oid} is closed`, { applied: "no" });
+const fenced = (oid: Oid): ConcordError => new ConcordError("EPOCH_FENCED", `the epoch of data blob ${oid} is closed`, { applied: "no" });
 
 function joined(left: Uint8Array, right: Uint8Array): Uint8Array {
   const whole = new Uint8Array(left.length + right.length);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32c, MemoryObjectData, type MemoryDataOptions } from "./memory-object-data.ts";
-import { oidOf, parseOid, type ObjectData, type Oid, type PieceDescription, type PieceState, type PieceWriter } from "@concord/ports";
+import { oidOf, parseOid, type ObjectData, type Oid, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
 import { failedCases } from "./contract.ts";
 import { OBJECT_DATA_CASES, objectDataContract, type ObjectDataSubject } from "./object-data-contract.ts";
 
@@ -26,7 +26,7 @@ class Delegate implements ObjectData {
     this.memory = memory;
   }
 
-  create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     return this.memory.create(oid, description);
   }
 
@@ -34,7 +34,7 @@ class Delegate implements ObjectData {
     return this.memory.read(oid, offset, lengthBytes);
   }
 
-  inspect(oid: Oid): Promise<PieceState> {
+  inspect(oid: Oid): Promise<BlobState> {
     return this.memory.inspect(oid);
   }
 
@@ -56,7 +56,7 @@ class Delegate implements ObjectData {
 }
 
 class Overwrites extends Delegate {
-  override async create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  override async create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     await this.memory.remove(oid);
     return this.memory.create(oid, description);
   }
@@ -64,14 +64,14 @@ class Overwrites extends Delegate {
 
 class ReadsUnsealedOnes extends Delegate {
   override async *read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array> {
-    const found = this.memory.contents().find((piece) => piece.oid === oid);
+    const found = this.memory.contents().find((blob) => blob.oid === oid);
     if (found !== undefined) yield found.bytes.slice(offset, offset + lengthBytes);
   }
 }
 
 class DoesNotVerify extends Delegate {
   override async *read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array> {
-    const found = this.memory.contents().find((piece) => piece.oid === oid);
+    const found = this.memory.contents().find((blob) => blob.oid === oid);
     if (found?.state.kind !== "sealed" || offset + lengthBytes > found.bytes.length) yield* this.memory.read(oid, offset, lengthBytes);
     else yield found.bytes.slice(offset, offset + lengthBytes);
   }
@@ -104,7 +104,7 @@ class ClosesNothing extends Delegate {
   }
 }
 
-class ClosesOnlyEpochsWithPieces extends Delegate {
+class ClosesOnlyEpochsWithBlobs extends Delegate {
   override async closeEpoch(epoch: number): Promise<void> {
     if ((await this.memory.list(epoch, 0, 1)).length > 0) await this.memory.closeEpoch(epoch);
   }
@@ -141,15 +141,15 @@ class ListsBehindFrom extends Delegate {
 
 /** A fault of the writer: everything else is the reference's. */
 abstract class WriterFault extends Delegate {
-  override async create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  override async create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     return this.writer(await this.memory.create(oid, description), oid);
   }
 
-  protected abstract writer(correct: PieceWriter, oid: Oid): PieceWriter;
+  protected abstract writer(correct: BlobWriter, oid: Oid): BlobWriter;
 }
 
 class KeepsTheCallersBuffers extends WriterFault {
-  protected override writer(correct: PieceWriter): PieceWriter {
+  protected override writer(correct: BlobWriter): BlobWriter {
     const parts: Uint8Array[] = [];
     return {
       write: async (bytes) => void parts.push(bytes),
@@ -163,19 +163,19 @@ class KeepsTheCallersBuffers extends WriterFault {
 }
 
 class AbandonRemovesNothingButSeals extends WriterFault {
-  protected override writer(correct: PieceWriter): PieceWriter {
+  protected override writer(correct: BlobWriter): BlobWriter {
     return { write: (bytes) => correct.write(bytes), seal: () => correct.seal(), abandon: async () => void (await correct.seal()) };
   }
 }
 
 class SealsWhatIsClosed extends WriterFault {
-  protected override writer(correct: PieceWriter, oid: Oid): PieceWriter {
+  protected override writer(correct: BlobWriter, oid: Oid): BlobWriter {
     return {
       write: (bytes) => correct.write(bytes),
       abandon: () => correct.abandon(),
       seal: () =>
         correct.seal().catch(() => {
-          const found = this.memory.contents().find((piece) => piece.oid === oid);
+          const found = this.memory.contents().find((blob) => blob.oid === oid);
           return { lengthBytes: found?.bytes.length ?? 0, checksum: crc32c(found?.bytes ?? new Uint8Array()) };
         }),
     };
@@ -183,13 +183,13 @@ class SealsWhatIsClosed extends WriterFault {
 }
 
 class ForgetsParts extends Delegate {
-  override create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  override create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     return this.memory.create(oid, { ...description, part: undefined });
   }
 }
 
 class MixesEpochs extends Delegate {
-  override create(oid: Oid, description: PieceDescription): Promise<PieceWriter> {
+  override create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     return this.memory.create(oidOf(1, parseOid(oid).sequence), description);
   }
 }
@@ -213,7 +213,7 @@ const FAULTS = [
   RangesAreOffByOne,
   AbsentRemoveFails,
   ClosesNothing,
-  ClosesOnlyEpochsWithPieces,
+  ClosesOnlyEpochsWithBlobs,
   ClosesByEmptying,
   ListsOnlySealedOnes,
   ListsByLowestByte,
@@ -252,7 +252,7 @@ const CRASH_FAULTS: Readonly<Record<string, (memory: MemoryObjectData) => Promis
     }
     return left;
   },
-  "a torn piece counts as sealed": async (memory) => {
+  "a torn blob counts as sealed": async (memory) => {
     for (const { oid, state, bytes } of memory.contents()) {
       if (state.kind !== "open") continue;
       await memory.remove(oid);

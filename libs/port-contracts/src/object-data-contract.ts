@@ -4,30 +4,30 @@ import {
   parseOid,
   type ObjectData,
   type Oid,
-  type PieceDescription,
-  type PieceState,
-  type PieceWriter,
-  type SealedPiece,
+  type BlobDescription,
+  type BlobState,
+  type BlobWriter,
+  type SealedBlob,
 } from "@concord/ports";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
-/** An empty store of pieces, and what tests can do to it. */
+/** An empty store of blobs, and what tests can do to it. */
 export interface ObjectDataSubject {
   readonly data: ObjectData;
-  /** What `SealedPiece.checksum` is computed with. */
+  /** What `SealedBlob.checksum` is computed with. */
   readonly checksum: Checksum;
   /** Opens what a crash at this moment would leave. */
   crash(): Promise<ObjectData>;
-  /** Flips a bit of byte `at` of a sealed piece, behind the store's back. */
+  /** Flips a bit of byte `at` of a sealed blob, behind the store's back. */
   damage(oid: Oid, at: number): Promise<void>;
 }
 
 type Case = ContractCase<ObjectDataSubject>;
 
 const EPOCH = 42;
-const piece = (sequence: number, epoch = EPOCH): Oid => oidOf(epoch, sequence);
-const DESCRIPTION: PieceDescription = { bucket: "photos", key: "a/b \u00e4\u{1f600}", part: undefined, guid: 2n ** 63n - 1n };
-const PART: PieceDescription = { bucket: "b", key: "\u0000", part: { uploadId: 2n ** 62n + 1n, number: 10_000 }, guid: 0n };
+const blob = (sequence: number, epoch = EPOCH): Oid => oidOf(epoch, sequence);
+const DESCRIPTION: BlobDescription = { bucket: "photos", key: "a/b \u00e4\u{1f600}", part: undefined, guid: 2n ** 63n - 1n };
+const PART: BlobDescription = { bucket: "b", key: "\u0000", part: { uploadId: 2n ** 62n + 1n, number: 10_000 }, guid: 0n };
 
 function pattern(length: number, seed = 1): Uint8Array {
   return Uint8Array.from({ length }, (_, at) => (at * 31 + (at >> 8) * 7 + seed) & 255);
@@ -43,7 +43,7 @@ function simple(name: string, run: (data: ObjectData, subject: ObjectDataSubject
   };
 }
 
-async function store(data: ObjectData, oid: Oid, bytes: Uint8Array, description = DESCRIPTION): Promise<SealedPiece> {
+async function store(data: ObjectData, oid: Oid, bytes: Uint8Array, description = DESCRIPTION): Promise<SealedBlob> {
   const writer = await data.create(oid, description);
   if (bytes.length > 0) await writer.write(bytes);
   return writer.seal();
@@ -80,65 +80,65 @@ async function expectCorrupt(data: ObjectData, oid: Oid, offset: number, expecte
 }
 
 const CREATE_CASES: readonly Case[] = [
-  simple("create: an oid whose piece is sealed: PIECE_EXISTS, its bytes stay (OGD5)", async (data) => {
-    await store(data, piece(1), pattern(1000));
-    await expectCode(() => data.create(piece(1), PART), "PIECE_EXISTS", "create");
-    expectBytes(await bytesOf(data, piece(1), 0, 1000), pattern(1000), "bytes");
-    expectEqual((await data.inspect(piece(1))).kind, "sealed", "state");
+  simple("create: an oid whose blob is sealed: PIECE_EXISTS, its bytes stay (OGD5)", async (data) => {
+    await store(data, blob(1), pattern(1000));
+    await expectCode(() => data.create(blob(1), PART), "PIECE_EXISTS", "create");
+    expectBytes(await bytesOf(data, blob(1), 0, 1000), pattern(1000), "bytes");
+    expectEqual((await data.inspect(blob(1))).kind, "sealed", "state");
   }),
   simple("create: an oid that somebody writes: PIECE_EXISTS, the writer goes on", async (data) => {
-    const writer = await data.create(piece(1), DESCRIPTION);
+    const writer = await data.create(blob(1), DESCRIPTION);
     await writer.write(pattern(10));
-    await expectCode(() => data.create(piece(1), DESCRIPTION), "PIECE_EXISTS", "create");
+    await expectCode(() => data.create(blob(1), DESCRIPTION), "PIECE_EXISTS", "create");
     await writer.seal();
-    expectBytes(await bytesOf(data, piece(1), 0, 10), pattern(10), "bytes");
+    expectBytes(await bytesOf(data, blob(1), 0, 10), pattern(10), "bytes");
   }),
   simple("create: ten at once of one oid: one writer", async (data) => {
-    const racers = await Promise.allSettled(Array.from({ length: 10 }, () => data.create(piece(1), DESCRIPTION)));
+    const racers = await Promise.allSettled(Array.from({ length: 10 }, () => data.create(blob(1), DESCRIPTION)));
     const winners = racers.flatMap((racer) => (racer.status === "fulfilled" ? [racer.value] : []));
     expectEqual(winners.length, 1, "winners");
     for (const racer of racers) if (racer.status === "rejected") expectEqual((racer.reason as ConcordError).code, "PIECE_EXISTS", "losers");
     await winners[0]!.abandon();
   }),
-  simple("create: the same sequence in two epochs: two pieces", async (data) => {
-    await store(data, piece(1, 1), pattern(10, 1));
-    await store(data, piece(1, 2), pattern(10, 2));
-    expectBytes(await bytesOf(data, piece(1, 1), 0, 10), pattern(10, 1), "first");
-    expectBytes(await bytesOf(data, piece(1, 2), 0, 10), pattern(10, 2), "second");
+  simple("create: the same sequence in two epochs: two blobs", async (data) => {
+    await store(data, blob(1, 1), pattern(10, 1));
+    await store(data, blob(1, 2), pattern(10, 2));
+    expectBytes(await bytesOf(data, blob(1, 1), 0, 10), pattern(10, 1), "first");
+    expectBytes(await bytesOf(data, blob(1, 2), 0, 10), pattern(10, 2), "second");
   }),
 ];
 
 const SEAL_CASES: readonly Case[] = [
   simple("seal: length and checksum: those of the bytes", async (data, { checksum }) => {
     for (const [at, length] of [0, 1, 20_000, 300_000].entries()) {
-      const sealed = await store(data, piece(at), pattern(length));
+      const sealed = await store(data, blob(at), pattern(length));
       expectEqual(sealed, { lengthBytes: length, checksum: checksum(pattern(length)) }, `sealed ${length}`);
     }
   }),
   simple("seal: description with and without a part: round trip", async (data, { checksum }) => {
-    await store(data, piece(1), pattern(5));
-    await store(data, piece(2), pattern(5), PART);
+    await store(data, blob(1), pattern(5));
+    await store(data, blob(2), pattern(5), PART);
     const sealed = { lengthBytes: 5, checksum: checksum(pattern(5)) };
-    expectEqual(await data.inspect(piece(1)), { kind: "sealed", description: DESCRIPTION, sealed }, "object");
-    expectEqual(await data.inspect(piece(2)), { kind: "sealed", description: PART, sealed }, "part");
+    expectEqual(await data.inspect(blob(1)), { kind: "sealed", description: DESCRIPTION, sealed }, "object");
+    expectEqual(await data.inspect(blob(2)), { kind: "sealed", description: PART, sealed }, "part");
   }),
-  simple("seal: an empty piece: readable, nothing in it", async (data) => {
-    await store(data, piece(1), new Uint8Array());
-    expectBytes(await bytesOf(data, piece(1), 0, 0), new Uint8Array(), "bytes");
+  simple("seal: an empty blob: readable, nothing in it", async (data) => {
+    await store(data, blob(1), new Uint8Array());
+    expectBytes(await bytesOf(data, blob(1), 0, 0), new Uint8Array(), "bytes");
   }),
-  simple("write: many pieces of different sizes: one behind the other", async (data) => {
+  simple("write: many blobs of different sizes: one behind the other", async (data) => {
     const whole = pattern(700_000);
-    const writer = await data.create(piece(1), DESCRIPTION);
+    const writer = await data.create(blob(1), DESCRIPTION);
     let at = 0;
     for (const size of [1, 7, 65_536, 0, 100_000, 262_144, 3, 200_000, 72_309]) {
       await writer.write(whole.subarray(at, at + size));
       at += size;
     }
     expectEqual((await writer.seal()).lengthBytes, whole.length, "length");
-    expectBytes(await bytesOf(data, piece(1), 0, whole.length), whole, "bytes");
+    expectBytes(await bytesOf(data, blob(1), 0, whole.length), whole, "bytes");
   }),
-  simple("write: the caller reuses its buffer: the piece keeps what it was given", async (data) => {
-    const writer = await data.create(piece(1), DESCRIPTION);
+  simple("write: the caller reuses its buffer: the blob keeps what it was given", async (data) => {
+    const writer = await data.create(blob(1), DESCRIPTION);
     const buffer = new Uint8Array(1000);
     for (let turn = 1; turn <= 5; turn += 1) {
       buffer.fill(turn);
@@ -147,27 +147,27 @@ const SEAL_CASES: readonly Case[] = [
     buffer.fill(99);
     await writer.seal();
     const expected = Uint8Array.from({ length: 5000 }, (_, at) => Math.floor(at / 1000) + 1);
-    expectBytes(await bytesOf(data, piece(1), 0, 5000), expected, "bytes");
+    expectBytes(await bytesOf(data, blob(1), 0, 5000), expected, "bytes");
   }),
-  simple("write: several pieces at a time: not mixed", async (data) => {
-    const writers = await Promise.all([0, 1, 2, 3].map((sequence) => data.create(piece(sequence), DESCRIPTION)));
+  simple("write: several blobs at a time: not mixed", async (data) => {
+    const writers = await Promise.all([0, 1, 2, 3].map((sequence) => data.create(blob(sequence), DESCRIPTION)));
     for (let turn = 0; turn < 5; turn += 1) await Promise.all(writers.map((writer, at) => writer.write(pattern(10_000, at * 10 + turn))));
     await Promise.all(writers.map((writer) => writer.seal()));
     for (let at = 0; at < 4; at += 1)
-      expectBytes(await bytesOf(data, piece(at), 20_000, 10_000), pattern(10_000, at * 10 + 2), `piece ${at}`);
+      expectBytes(await bytesOf(data, blob(at), 20_000, 10_000), pattern(10_000, at * 10 + 2), `blob ${at}`);
   }),
   simple("unsealed: open, not readable, described as given or not at all", async (data) => {
-    const writer = await data.create(piece(1), DESCRIPTION);
+    const writer = await data.create(blob(1), DESCRIPTION);
     await writer.write(pattern(100));
-    expectOpen(await data.inspect(piece(1)));
-    await expectCode(() => bytesOf(data, piece(1), 0, 1), "CORRUPT_DATA", "read");
+    expectOpen(await data.inspect(blob(1)));
+    await expectCode(() => bytesOf(data, blob(1), 0, 1), "CORRUPT_DATA", "read");
     await writer.abandon();
-    expectOpen(await data.inspect(piece(1)));
-    expectEqual(await data.remove(piece(1)), true, "remove");
+    expectOpen(await data.inspect(blob(1)));
+    expectEqual(await data.remove(blob(1)), true, "remove");
   }),
 ];
 
-function expectOpen(state: PieceState): void {
+function expectOpen(state: BlobState): void {
   expectEqual(state.kind, "open", "state");
   if (state.kind === "open" && state.description !== undefined) expectEqual(state.description, DESCRIPTION, "description");
 }
@@ -177,45 +177,45 @@ const BOUNDS = [0, 1, 4095, 4096, 65_535, 65_536, 65_537, 262_143, 262_144, 262_
 const READ_CASES: readonly Case[] = [
   simple("read: ranges at every boundary: their bytes", async (data) => {
     const whole = pattern(600_000);
-    await store(data, piece(1), whole);
+    await store(data, blob(1), whole);
     for (const from of BOUNDS)
       for (const to of BOUNDS)
-        if (from <= to) expectBytes(await bytesOf(data, piece(1), from, to - from), whole.subarray(from, to), `${from} to ${to}`);
+        if (from <= to) expectBytes(await bytesOf(data, blob(1), from, to - from), whole.subarray(from, to), `${from} to ${to}`);
   }),
   simple("read: beyond the end: CORRUPT_DATA", async (data) => {
-    await store(data, piece(1), pattern(1000));
-    await expectCode(() => bytesOf(data, piece(1), 0, 1001), "CORRUPT_DATA", "one more");
-    await expectCode(() => bytesOf(data, piece(1), 1001, 1), "CORRUPT_DATA", "behind");
+    await store(data, blob(1), pattern(1000));
+    await expectCode(() => bytesOf(data, blob(1), 0, 1001), "CORRUPT_DATA", "one more");
+    await expectCode(() => bytesOf(data, blob(1), 1001, 1), "CORRUPT_DATA", "behind");
   }),
-  simple("read: an absent piece: CORRUPT_DATA", async (data) => {
-    await expectCode(() => bytesOf(data, piece(1), 0, 1), "CORRUPT_DATA", "read");
-    expectEqual(await data.inspect(piece(1)), { kind: "absent" }, "inspect");
+  simple("read: an absent blob: CORRUPT_DATA", async (data) => {
+    await expectCode(() => bytesOf(data, blob(1), 0, 1), "CORRUPT_DATA", "read");
+    expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
   }),
-  simple("read: the caller changes what it got: the piece does not", async (data) => {
-    await store(data, piece(1), pattern(1000));
-    for await (const chunk of data.read(piece(1), 0, 1000)) chunk.fill(0);
-    expectBytes(await bytesOf(data, piece(1), 0, 1000), pattern(1000), "bytes");
+  simple("read: the caller changes what it got: the blob does not", async (data) => {
+    await store(data, blob(1), pattern(1000));
+    for await (const chunk of data.read(blob(1), 0, 1000)) chunk.fill(0);
+    expectBytes(await bytesOf(data, blob(1), 0, 1000), pattern(1000), "bytes");
   }),
   simple("read: ended early by the reader: others go on", async (data) => {
-    await store(data, piece(1), pattern(600_000));
-    for await (const _ of data.read(piece(1), 0, 600_000)) break;
-    expectBytes(await bytesOf(data, piece(1), 0, 600_000), pattern(600_000), "bytes");
+    await store(data, blob(1), pattern(600_000));
+    for await (const _ of data.read(blob(1), 0, 600_000)) break;
+    expectBytes(await bytesOf(data, blob(1), 0, 600_000), pattern(600_000), "bytes");
   }),
   simple("damage: a flipped bit, first to last byte: CORRUPT_DATA, never wrong bytes", async (data, { damage }) => {
     const whole = pattern(300_000);
     for (const [at, position] of [0, 1, 262_143, 262_144, 299_999].entries()) {
-      await store(data, piece(at), whole);
-      await damage(piece(at), position);
-      await expectCorrupt(data, piece(at), 0, whole);
-      await expectCorrupt(data, piece(at), position, whole.subarray(position, position + 1));
+      await store(data, blob(at), whole);
+      await damage(blob(at), position);
+      await expectCorrupt(data, blob(at), 0, whole);
+      await expectCorrupt(data, blob(at), position, whole.subarray(position, position + 1));
     }
   }),
   simple("damage: a range without the flipped bit: right bytes or CORRUPT_DATA", async (data, { damage }) => {
     const whole = pattern(600_000);
-    await store(data, piece(1), whole);
-    await damage(piece(1), 300_000);
+    await store(data, blob(1), whole);
+    await damage(blob(1), 300_000);
     try {
-      expectBytes(await bytesOf(data, piece(1), 0, 1000), whole.subarray(0, 1000), "bytes");
+      expectBytes(await bytesOf(data, blob(1), 0, 1000), whole.subarray(0, 1000), "bytes");
     } catch (thrown) {
       expectEqual(thrown instanceof ConcordError && thrown.code, "CORRUPT_DATA", "refusal");
     }
@@ -223,22 +223,22 @@ const READ_CASES: readonly Case[] = [
 ];
 
 const LIST_CASES: readonly Case[] = [
-  simple("list: no pieces: none", async (data) => {
+  simple("list: no blobs: none", async (data) => {
     expectEqual([...(await data.list(EPOCH, 0, 10))], [], "list");
     expectEqual([...(await data.epochs())], [], "epochs");
   }),
   simple("list: sealed and open ones: in order of their sequence, the epoch's only", async (data) => {
     const sequences = [70_000, 3, 255, 256, 1, 2 ** 47, 65_536, 17];
-    for (const sequence of sequences) await store(data, piece(sequence), pattern(1));
-    const open = await data.create(piece(2), DESCRIPTION);
-    await store(data, piece(5, EPOCH + 1), pattern(1));
-    const expected = [...sequences, 2].sort((left, right) => left - right).map((sequence) => piece(sequence));
+    for (const sequence of sequences) await store(data, blob(sequence), pattern(1));
+    const open = await data.create(blob(2), DESCRIPTION);
+    await store(data, blob(5, EPOCH + 1), pattern(1));
+    const expected = [...sequences, 2].sort((left, right) => left - right).map((sequence) => blob(sequence));
     expectEqual([...(await data.list(EPOCH, 0, 100))], expected, "list");
     await open.abandon();
     expectEqual([...(await data.list(EPOCH, 0, 100))], expected, "after abandon");
   }),
   simple("list: from a sequence, with a limit: pages give all", async (data) => {
-    const oids = Array.from({ length: 40 }, (_, at) => piece(at * 37));
+    const oids = Array.from({ length: 40 }, (_, at) => blob(at * 37));
     for (const oid of oids) await store(data, oid, pattern(1));
     expectEqual([...(await data.list(EPOCH, 37, 3))], oids.slice(1, 4), "inclusive");
     expectEqual([...(await data.list(EPOCH, 38, 3))], oids.slice(2, 5), "between");
@@ -250,43 +250,43 @@ const LIST_CASES: readonly Case[] = [
     }
     expectEqual(seen, oids, "pages");
   }),
-  simple("epochs: those with pieces, ascending", async (data) => {
-    for (const epoch of [300, 2, 1_000_000]) await store(data, piece(0, epoch), pattern(1));
+  simple("epochs: those with blobs, ascending", async (data) => {
+    for (const epoch of [300, 2, 1_000_000]) await store(data, blob(0, epoch), pattern(1));
     expectEqual([...(await data.epochs())], [2, 300, 1_000_000], "epochs");
     await data.closeEpoch(300);
     await data.closeEpoch(7);
-    await data.remove(piece(0, 2));
+    await data.remove(blob(0, 2));
     expectEqual([...(await data.epochs())], [300, 1_000_000], "after close and remove");
   }),
 ];
 
 const REMOVE_CASES: readonly Case[] = [
-  simple("remove: a sealed piece: true, then false; absent and not listed", async (data) => {
-    await store(data, piece(1), pattern(10));
-    expectEqual(await data.remove(piece(1)), true, "first");
-    expectEqual(await data.remove(piece(1)), false, "second");
-    expectEqual(await data.inspect(piece(1)), { kind: "absent" }, "inspect");
+  simple("remove: a sealed blob: true, then false; absent and not listed", async (data) => {
+    await store(data, blob(1), pattern(10));
+    expectEqual(await data.remove(blob(1)), true, "first");
+    expectEqual(await data.remove(blob(1)), false, "second");
+    expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
     expectEqual([...(await data.list(EPOCH, 0, 10))], [], "list");
-    await expectCode(() => bytesOf(data, piece(1), 0, 1), "CORRUPT_DATA", "read");
+    await expectCode(() => bytesOf(data, blob(1), 0, 1), "CORRUPT_DATA", "read");
   }),
-  simple("remove: never created: false", async (data) => expectEqual(await data.remove(piece(1)), false, "remove")),
+  simple("remove: never created: false", async (data) => expectEqual(await data.remove(blob(1)), false, "remove")),
   simple("remove: one of two: the other stays", async (data) => {
-    await store(data, piece(1), pattern(10));
-    await store(data, piece(257), pattern(10, 2));
-    await data.remove(piece(1));
-    expectBytes(await bytesOf(data, piece(257), 0, 10), pattern(10, 2), "bytes");
+    await store(data, blob(1), pattern(10));
+    await store(data, blob(257), pattern(10, 2));
+    await data.remove(blob(1));
+    expectBytes(await bytesOf(data, blob(257), 0, 10), pattern(10, 2), "bytes");
   }),
   simple("remove: while it is written: it does not come back", async (data) => {
-    const writer = await data.create(piece(1), DESCRIPTION);
+    const writer = await data.create(blob(1), DESCRIPTION);
     await writer.write(pattern(10));
-    expectEqual(await data.remove(piece(1)), true, "remove");
+    expectEqual(await data.remove(blob(1)), true, "remove");
     await sealAnyhow(writer);
-    expectEqual(await data.inspect(piece(1)), { kind: "absent" }, "inspect");
+    expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
   }),
 ];
 
 /** EPOCH_FENCED is an answer, too. */
-async function sealAnyhow(writer: PieceWriter): Promise<"sealed" | "fenced"> {
+async function sealAnyhow(writer: BlobWriter): Promise<"sealed" | "fenced"> {
   try {
     await writer.seal();
     return "sealed";
@@ -298,61 +298,61 @@ async function sealAnyhow(writer: PieceWriter): Promise<"sealed" | "fenced"> {
 }
 
 const CLOSE_CASES: readonly Case[] = [
-  simple("close: create afterwards: EPOCH_FENCED; also with no piece before, also closed twice (OGD3)", async (data) => {
-    await store(data, piece(1), pattern(10));
+  simple("close: create afterwards: EPOCH_FENCED; also with no blob before, also closed twice (OGD3)", async (data) => {
+    await store(data, blob(1), pattern(10));
     for (const epoch of [EPOCH, 7]) {
       await data.closeEpoch(epoch);
-      await expectCode(() => data.create(piece(2, epoch), DESCRIPTION), "EPOCH_FENCED", "create");
+      await expectCode(() => data.create(blob(2, epoch), DESCRIPTION), "EPOCH_FENCED", "create");
       await data.closeEpoch(epoch);
-      await expectCode(() => data.create(piece(1000, epoch), DESCRIPTION), "EPOCH_FENCED", "create after two");
+      await expectCode(() => data.create(blob(1000, epoch), DESCRIPTION), "EPOCH_FENCED", "create after two");
     }
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [piece(1)], "list");
+    expectEqual([...(await data.list(EPOCH, 0, 10))], [blob(1)], "list");
   }),
   simple("close: another epoch: works on", async (data) => {
     await data.closeEpoch(EPOCH);
-    await store(data, piece(1, EPOCH + 1), pattern(10));
-    expectBytes(await bytesOf(data, piece(1, EPOCH + 1), 0, 10), pattern(10), "bytes");
+    await store(data, blob(1, EPOCH + 1), pattern(10));
+    expectBytes(await bytesOf(data, blob(1, EPOCH + 1), 0, 10), pattern(10), "bytes");
   }),
-  simple("close: sealed pieces: read, listed, inspected and removed as before", async (data) => {
-    await store(data, piece(1), pattern(1000));
-    await store(data, piece(300), pattern(10));
+  simple("close: sealed blobs: read, listed, inspected and removed as before", async (data) => {
+    await store(data, blob(1), pattern(1000));
+    await store(data, blob(300), pattern(10));
     await data.closeEpoch(EPOCH);
-    expectBytes(await bytesOf(data, piece(1), 5, 100), pattern(1000).subarray(5, 105), "bytes");
-    expectEqual((await data.inspect(piece(1))).kind, "sealed", "inspect");
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [piece(1), piece(300)], "list");
+    expectBytes(await bytesOf(data, blob(1), 5, 100), pattern(1000).subarray(5, 105), "bytes");
+    expectEqual((await data.inspect(blob(1))).kind, "sealed", "inspect");
+    expectEqual([...(await data.list(EPOCH, 0, 10))], [blob(1), blob(300)], "list");
     expectEqual([...(await data.epochs())], [EPOCH], "epochs");
-    expectEqual(await data.remove(piece(1)), true, "remove");
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [piece(300)], "list after remove");
+    expectEqual(await data.remove(blob(1)), true, "remove");
+    expectEqual([...(await data.list(EPOCH, 0, 10))], [blob(300)], "list after remove");
   }),
-  simple("close: while a piece is written: it was found with its description, or its seal is refused (OGD3)", async (data) => {
+  simple("close: while a blob is written: it was found with its description, or its seal is refused (OGD3)", async (data) => {
     for (const [at, bytes] of [0, 100, 300_000, 2_500_000].entries()) {
       const epoch = EPOCH + at;
-      const writer = await data.create(piece(1, epoch), DESCRIPTION);
+      const writer = await data.create(blob(1, epoch), DESCRIPTION);
       if (bytes > 0) await writer.write(pattern(bytes));
       await data.closeEpoch(epoch);
-      const found = (await data.list(epoch, 0, 10)).length === 1 ? await data.inspect(piece(1, epoch)) : undefined;
+      const found = (await data.list(epoch, 0, 10)).length === 1 ? await data.inspect(blob(1, epoch)) : undefined;
       const described = found?.kind === "open" && found.description !== undefined;
       const answer = await sealAnyhow(writer);
-      if (!described) expectEqual(answer, "fenced", `seal of a piece without a description, ${bytes} bytes`);
-      if (answer === "sealed") expectEqual((await data.inspect(piece(1, epoch))).kind, "sealed", "state after seal");
+      if (!described) expectEqual(answer, "fenced", `seal of a blob without a description, ${bytes} bytes`);
+      if (answer === "sealed") expectEqual((await data.inspect(blob(1, epoch))).kind, "sealed", "state after seal");
     }
   }),
-  simple("close: a piece removed after it, then sealed: it does not come back", async (data) => {
-    const writer = await data.create(piece(1), DESCRIPTION);
+  simple("close: a blob removed after it, then sealed: it does not come back", async (data) => {
+    const writer = await data.create(blob(1), DESCRIPTION);
     await writer.write(pattern(10));
     await data.closeEpoch(EPOCH);
-    await data.remove(piece(1));
+    await data.remove(blob(1));
     await sealAnyhow(writer);
-    expectEqual(await data.inspect(piece(1)), { kind: "absent" }, "inspect");
+    expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
   }),
   simple("close: at once with ten creates: each was made before it and is listed, or is refused", async (data) => {
-    const creating = Array.from({ length: 10 }, (_, at) => data.create(piece(at), DESCRIPTION));
+    const creating = Array.from({ length: 10 }, (_, at) => data.create(blob(at), DESCRIPTION));
     const closing = data.closeEpoch(EPOCH);
     const made = await Promise.allSettled(creating);
     await closing;
     const listed = await data.list(EPOCH, 0, 100);
     for (const [at, outcome] of made.entries()) {
-      if (outcome.status === "fulfilled") expectEqual(listed.includes(piece(at)), true, `piece ${at} is listed`);
+      if (outcome.status === "fulfilled") expectEqual(listed.includes(blob(at)), true, `blob ${at} is listed`);
       else expectEqual((outcome.reason as ConcordError).code, "EPOCH_FENCED", "refusal");
       if (outcome.status === "fulfilled") await outcome.value.abandon();
     }
@@ -361,53 +361,53 @@ const CLOSE_CASES: readonly Case[] = [
 
 const CRASH_CASES: readonly Case[] = [
   simple("crash: after seal: sealed, listed, every byte there", async (data, subject) => {
-    await store(data, piece(1), pattern(20_000));
-    await store(data, piece(2), pattern(700_000));
+    await store(data, blob(1), pattern(20_000));
+    await store(data, blob(2), pattern(700_000));
     const left = await subject.crash();
-    expectBytes(await bytesOf(left, piece(1), 0, 20_000), pattern(20_000), "small");
-    expectBytes(await bytesOf(left, piece(2), 0, 700_000), pattern(700_000), "large");
-    expectEqual([...(await left.list(EPOCH, 0, 10))], [piece(1), piece(2)], "list");
+    expectBytes(await bytesOf(left, blob(1), 0, 20_000), pattern(20_000), "small");
+    expectBytes(await bytesOf(left, blob(2), 0, 700_000), pattern(700_000), "large");
+    expectEqual([...(await left.list(EPOCH, 0, 10))], [blob(1), blob(2)], "list");
   }),
   simple("crash: after several seals at once: all are there", async (data, subject) => {
-    await Promise.all(Array.from({ length: 12 }, (_, at) => store(data, piece(at), pattern(20_000, at))));
+    await Promise.all(Array.from({ length: 12 }, (_, at) => store(data, blob(at), pattern(20_000, at))));
     const left = await subject.crash();
-    for (let at = 0; at < 12; at += 1) expectBytes(await bytesOf(left, piece(at), 0, 20_000), pattern(20_000, at), `piece ${at}`);
+    for (let at = 0; at < 12; at += 1) expectBytes(await bytesOf(left, blob(at), 0, 20_000), pattern(20_000, at), `blob ${at}`);
   }),
   simple("crash: before seal: absent or open, never sealed; can be removed", async (data, subject) => {
-    const writer = await data.create(piece(1), DESCRIPTION);
+    const writer = await data.create(blob(1), DESCRIPTION);
     await writer.write(pattern(1_500_000));
     const left = await subject.crash();
-    const state = await left.inspect(piece(1));
+    const state = await left.inspect(blob(1));
     if (state.kind !== "absent") expectOpen(state);
-    expectEqual(await left.remove(piece(1)), state.kind === "open", "remove");
+    expectEqual(await left.remove(blob(1)), state.kind === "open", "remove");
     await writer.abandon();
   }),
   simple("crash: after remove: absent", async (data, subject) => {
-    await store(data, piece(1), pattern(10));
-    await data.remove(piece(1));
-    expectEqual(await (await subject.crash()).inspect(piece(1)), { kind: "absent" }, "inspect");
+    await store(data, blob(1), pattern(10));
+    await data.remove(blob(1));
+    expectEqual(await (await subject.crash()).inspect(blob(1)), { kind: "absent" }, "inspect");
   }),
   simple("crash: after several removes at once: those are absent, the others whole", async (data, subject) => {
-    await Promise.all(Array.from({ length: 12 }, (_, at) => store(data, piece(at), pattern(20_000, at))));
-    const removed = await Promise.all([1, 4, 5, 9].map((at) => data.remove(piece(at))));
+    await Promise.all(Array.from({ length: 12 }, (_, at) => store(data, blob(at), pattern(20_000, at))));
+    const removed = await Promise.all([1, 4, 5, 9].map((at) => data.remove(blob(at))));
     expectEqual(removed, [true, true, true, true], "removed");
     const left = await subject.crash();
     const others = [0, 2, 3, 6, 7, 8, 10, 11];
     expectEqual(
       [...(await left.list(EPOCH, 0, 100))],
-      others.map((at) => piece(at)),
+      others.map((at) => blob(at)),
       "list",
     );
-    for (const at of others) expectBytes(await bytesOf(left, piece(at), 0, 20_000), pattern(20_000, at), `piece ${at}`);
+    for (const at of others) expectBytes(await bytesOf(left, blob(at), 0, 20_000), pattern(20_000, at), `blob ${at}`);
   }),
-  simple("crash: after close: closed, its pieces there (OGD3)", async (data, subject) => {
-    await store(data, piece(1), pattern(10));
+  simple("crash: after close: closed, its blobs there (OGD3)", async (data, subject) => {
+    await store(data, blob(1), pattern(10));
     await data.closeEpoch(EPOCH);
     await data.closeEpoch(9);
     const left = await subject.crash();
-    await expectCode(() => left.create(piece(2), DESCRIPTION), "EPOCH_FENCED", "create");
-    await expectCode(() => left.create(piece(2, 9), DESCRIPTION), "EPOCH_FENCED", "create in the empty one");
-    expectBytes(await bytesOf(left, piece(1), 0, 10), pattern(10), "bytes");
+    await expectCode(() => left.create(blob(2), DESCRIPTION), "EPOCH_FENCED", "create");
+    await expectCode(() => left.create(blob(2, 9), DESCRIPTION), "EPOCH_FENCED", "create in the empty one");
+    expectBytes(await bytesOf(left, blob(1), 0, 10), pattern(10), "bytes");
   }),
 ];
 

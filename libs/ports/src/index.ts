@@ -44,10 +44,10 @@ export {
   parseOid,
   type ObjectData,
   type Oid,
-  type PieceDescription,
-  type PieceState,
-  type PieceWriter,
-  type SealedPiece,
+  type BlobDescription,
+  type BlobState,
+  type BlobWriter,
+  type SealedBlob,
 } from "./object-data.ts";
 export {
   addCounters,

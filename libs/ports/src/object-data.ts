@@ -1,7 +1,7 @@
 import { assert, ConcordError } from "@concord/runtime";
 
 declare const oidBrand: unique symbol;
-/** The name of one stored piece: gateway epoch and sequence in it, "0000002a-00000000000f". Never used twice (OG2, OGD5). */
+/** The name of one stored blob: gateway epoch and sequence in it, "0000002a-00000000000f". Never used twice (OG2, OGD5). */
 export type Oid = string & { readonly [oidBrand]: true };
 
 const EPOCH_DIGITS = 8;
@@ -15,12 +15,12 @@ export function oidOf(epoch: number, sequence: number): Oid {
 
 /** CORRUPT_DATA when the text is no oid. */
 export function parseOid(text: string): { readonly epoch: number; readonly sequence: number } {
-  if (!/^[0-9a-f]{8}-[0-9a-f]{12}$/.test(text)) throw new ConcordError("CORRUPT_DATA", `${JSON.stringify(text)} names no data piece`);
+  if (!/^[0-9a-f]{8}-[0-9a-f]{12}$/.test(text)) throw new ConcordError("CORRUPT_DATA", `${JSON.stringify(text)} names no data blob`);
   return { epoch: Number.parseInt(text.slice(0, EPOCH_DIGITS), 16), sequence: Number.parseInt(text.slice(EPOCH_DIGITS + 1), 16) };
 }
 
-/** What a piece says of itself, so that recovery can find the rows that might name it (OGD6). */
-export interface PieceDescription {
+/** What a blob says of itself, so that recovery can find the rows that might name it (OGD6). */
+export interface BlobDescription {
   readonly bucket: string;
   readonly key: string;
   /** The upload and part it was written for; undefined for a simple upload. */
@@ -29,46 +29,46 @@ export interface PieceDescription {
   readonly guid: bigint;
 }
 
-export interface SealedPiece {
+export interface SealedBlob {
   readonly lengthBytes: number;
   /** CRC32C of all its bytes. */
   readonly checksum: number;
 }
 
-export type PieceState =
+export type BlobState =
   | { readonly kind: "absent" }
   /** Begun, not sealed; the description is undefined when not even that is whole. */
-  | { readonly kind: "open"; readonly description: PieceDescription | undefined }
-  | { readonly kind: "sealed"; readonly description: PieceDescription; readonly sealed: SealedPiece };
+  | { readonly kind: "open"; readonly description: BlobDescription | undefined }
+  | { readonly kind: "sealed"; readonly description: BlobDescription; readonly sealed: SealedBlob };
 
-export interface PieceWriter {
+export interface BlobWriter {
   /** Appends; the bytes are the caller's again when it resolves. */
   write(bytes: Uint8Array): Promise<void>;
   /**
-   * All bytes, the description and the piece's name are durable and readable. EPOCH_FENCED (applied: no) when the epoch was closed
-   * before the piece could be found by its description: nobody may refer to it (OGD3).
+   * All bytes, the description and the blob's name are durable and readable. EPOCH_FENCED (applied: no) when the epoch was closed
+   * before the blob could be found by its description: nobody may refer to it (OGD3).
    */
-  seal(): Promise<SealedPiece>;
+  seal(): Promise<SealedBlob>;
   /** Lets go of it unsealed; removing it is the caller's. */
   abandon(): Promise<void>;
 }
 
-/** Pieces of objects, written once. */
+/** Blobs of objects, written once. */
 export interface ObjectData {
   /** PIECE_EXISTS when the oid is taken, EPOCH_FENCED when its epoch is closed: never an overwrite (OGD5). */
-  create(oid: Oid, description: PieceDescription): Promise<PieceWriter>;
+  create(oid: Oid, description: BlobDescription): Promise<BlobWriter>;
   /**
    * The bytes from `offset` on, `lengthBytes` of them, in chunks. Every byte given out passed its checksum; CORRUPT_DATA otherwise, and
-   * when the piece is absent, not sealed or shorter.
+   * when the blob is absent, not sealed or shorter.
    */
   read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array>;
-  inspect(oid: Oid): Promise<PieceState>;
+  inspect(oid: Oid): Promise<BlobState>;
   /** False when there was none. Durable. */
   remove(oid: Oid): Promise<boolean>;
-  /** Pieces of an epoch, sealed or not, in order, from `fromSequence` on. */
+  /** Blobs of an epoch, sealed or not, in order, from `fromSequence` on. */
   list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]>;
-  /** Epochs that have pieces, ascending. */
+  /** Epochs that have blobs, ascending. */
   epochs(): Promise<readonly number[]>;
-  /** After it no piece of the epoch can be created or sealed-but-unlisted; durable and idempotent (OGD3). Pieces can be read and removed on. */
+  /** After it no blob of the epoch can be created or sealed-but-unlisted; durable and idempotent (OGD3). Blobs can be read and removed on. */
   closeEpoch(epoch: number): Promise<void>;
 }

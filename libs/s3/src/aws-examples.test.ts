@@ -105,7 +105,7 @@ for (const size of [7, 1000, 100_000]) {
     const body = checkedBody({ body: socket(CHUNKED_BODY, size) }, verified);
     assert.equal(CHUNKED_BODY.length, 66824);
     let bytes = 0;
-    for await (const piece of body.chunks) bytes += piece.length;
+    for await (const blob of body.chunks) bytes += blob.length;
     assert.equal(bytes, 66560);
     assert.equal(body.finish().md5Hex, createHash("md5").update(a(66560)).digest("hex"));
   });
@@ -134,7 +134,7 @@ test("checkedBody: AWS example of signed chunks with a signed trailer: its check
   );
   const body = checkedBody({ body: socket(bytes, 10_000) }, verify("PUT", "/examplebucket/chunkObject.txt", headers));
   let length = 0;
-  for await (const piece of body.chunks) length += piece.length;
+  for await (const blob of body.chunks) length += blob.length;
   assert.equal(length, 66560);
   assert.deepEqual(body.finish().checksum, { algorithm: "CRC32C", type: "FULL_OBJECT", value: "sOO8/Q==" });
 });

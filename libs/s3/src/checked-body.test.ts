@@ -22,7 +22,7 @@ interface Upload {
   readonly body: Uint8Array;
   readonly options?: BodyOptions;
   /** Bytes per chunk of the socket. */
-  readonly pieceBytes?: number;
+  readonly blobBytes?: number;
 }
 
 interface Outcome {
@@ -33,17 +33,17 @@ interface Outcome {
   readonly digests: Digests | undefined;
 }
 
-async function upload({ plan, body, options, pieceBytes = 1 << 16 }: Upload): Promise<Outcome> {
+async function upload({ plan, body, options, blobBytes = 1 << 16 }: Upload): Promise<Outcome> {
   let wasRead = false;
   async function* socket(): AsyncGenerator<Uint8Array> {
     wasRead = true;
-    for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes);
+    for (let at = 0; at < body.length; at += blobBytes) yield body.subarray(at, at + blobBytes);
   }
-  const pieces: Uint8Array[] = [];
-  const result = (code: Outcome["code"], digests?: Digests): Outcome => ({ code, wasRead, content: Buffer.concat(pieces), digests });
+  const blobs: Uint8Array[] = [];
+  const result = (code: Outcome["code"], digests?: Digests): Outcome => ({ code, wasRead, content: Buffer.concat(blobs), digests });
   try {
     const checked = checkedBody({ body: socket() }, verify(signed({ method: "PUT", ...plan })), options);
-    for await (const piece of checked.chunks) pieces.push(piece);
+    for await (const blob of checked.chunks) blobs.push(blob);
     return result("accepted", checked.finish());
   } catch (error) {
     if (!(error instanceof S3Error)) throw error;
@@ -386,10 +386,10 @@ for (const [kind, rows] of [
 ] as const) {
   for (const [what, sent, code] of rows) {
     test(`checkedBody: ${kind}, ${what}: ${code}`, async () => {
-      for (const pieceBytes of [1 << 20, 4099, 1]) {
+      for (const blobBytes of [1 << 20, 4099, 1]) {
         // A byte at a time is slow for large bodies and says the same.
-        if (pieceBytes === 1 && sent.body.length > 1000) continue;
-        assert.equal((await upload({ ...sent, pieceBytes })).code, code, `${pieceBytes} bytes at a time`);
+        if (blobBytes === 1 && sent.body.length > 1000) continue;
+        assert.equal((await upload({ ...sent, blobBytes })).code, code, `${blobBytes} bytes at a time`);
       }
     });
   }
@@ -466,18 +466,18 @@ test("readBody: none: empty, without a byte read", async () => {
   assert.equal(EMPTY_SHA256, sha256Hex(""));
 });
 
-test("checkedBody: any chunks in any pieces: the bytes that were sent", async () => {
+test("checkedBody: any chunks in any blobs: the bytes that were sent", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 8 }),
       fc.integer({ min: 1, max: 400 }),
-      async (chunks, pieceBytes) => {
+      async (chunks, blobBytes) => {
         const content = Buffer.concat(chunks);
         const crc = crcStream("CRC32");
         crc.update(content);
         const wire = chunks.map((chunk) => Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")]));
         const trailer = `0\r\nx-amz-checksum-crc32:${Buffer.from(crc.digest()).toString("base64")}\r\n\r\n`;
-        const sent = { ...open("", { length: String(content.length) }), body: Buffer.concat([...wire, Buffer.from(trailer)]), pieceBytes };
+        const sent = { ...open("", { length: String(content.length) }), body: Buffer.concat([...wire, Buffer.from(trailer)]), blobBytes };
         const outcome = await upload(sent);
         assert.equal(outcome.code, "accepted");
         assert.deepEqual(outcome.content, content);

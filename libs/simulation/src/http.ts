@@ -15,7 +15,7 @@ import {
   type Transport,
 } from "@concord/runtime";
 
-/** What travels: the head of a request or a response, then pieces of its body. The end of the stream is the body's. */
+/** What travels: the head of a request or a response, then blobs of its body. The end of the stream is the body's. */
 type Part = { readonly head: object; readonly bytes?: undefined } | { readonly head?: undefined; readonly bytes: Uint8Array };
 
 const HEAD = 0;

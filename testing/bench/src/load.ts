@@ -13,7 +13,7 @@ export interface LoadResult {
 }
 
 /**
- * A closed loop: each of `inFlight` workers does one piece of work after the other. `measured` runs while figures are taken: what it
+ * A closed loop: each of `inFlight` workers does one unit of work after the other. `measured` runs while figures are taken: what it
  * returns is called at their end.
  */
 export async function closedLoop(options: LoadOptions, work: () => Promise<unknown>, onMeasure: () => () => void): Promise<LoadResult> {

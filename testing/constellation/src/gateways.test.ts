@@ -1,4 +1,4 @@
-// Two gateways as `npm start -- --gateways 2` runs them: rows in transactions, pieces in one folder, every process a real one.
+// Two gateways as `npm start -- --gateways 2` runs them: rows in transactions, blobs in one folder, every process a real one.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -111,7 +111,7 @@ function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: Surrou
   }
 }
 
-/** One gateway keeps its metadata itself; several keep it in transactions and share the pieces. */
+/** One gateway keeps its metadata itself; several keep it in transactions and share the blobs. */
 function gatewayConfig(node: NodePlan, all: readonly NodePlan[], sharedFolder: string): object {
   const { httpAddress } = node;
   if (all.filter(({ service }) => service === "object-gateway").length === 1) return { httpAddress };

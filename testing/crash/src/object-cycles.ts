@@ -20,7 +20,7 @@ export const GATEWAY = "object-gateway-1";
 const BUCKET = "crash";
 const KEYS = 24;
 const KIB = 1024;
-/** In the row, one block of a piece, several blocks. */
+/** In the row, one block of a blob, several blocks. */
 const SIZES = [200, 16 * KIB, 16 * KIB + 1, 40 * KIB, 700 * KIB];
 const FIRST_PART = 5 * KIB * KIB;
 /** One upload in so many goes in parts. */

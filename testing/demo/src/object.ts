@@ -19,7 +19,7 @@ import type { Verdict } from "./figures.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 const GATEWAY = "object-gateway-1";
-/** The gateway dies when the piece of so many uploads is sealed and no row names it yet. */
+/** The gateway dies when the blob of so many uploads is sealed and no row names it yet. */
 export const OBJECT_KILL_POINT = "object:after-seal:25";
 const BUCKET = "tree";
 const WORKERS = 16;
@@ -186,8 +186,8 @@ async function leftovers(constellation: Constellation, grpc: PlainGrpc): Promise
       await sleep(RETRY_MS);
     }
     const found = await consistency(admin, operator);
-    if (found.leaked.length > 0 || found.garbage > 0n) return `${found.leaked.length} pieces leaked, ${found.garbage} not collected`;
-    if (found.danglingRefs > 0n) return `${found.danglingRefs} rows name pieces that are not there`;
+    if (found.leaked.length > 0 || found.garbage > 0n) return `${found.leaked.length} blobs leaked, ${found.garbage} not collected`;
+    if (found.danglingRefs > 0n) return `${found.danglingRefs} rows name blobs that are not there`;
     return undefined;
   } finally {
     admin.close();
@@ -201,7 +201,7 @@ async function gone(constellation: Constellation, grpc: PlainGrpc): Promise<stri
   const found = await consistency(admin, operator);
   admin.close();
   return (
-    `recovery kept ${recovery.referenced} and collected ${recovery.collected} pieces; after gc ${found.pieces} pieces, all named by rows, ` +
-    `${found.leaked.length} without an owner, ${found.danglingRefs} rows without a piece`
+    `recovery kept ${recovery.referenced} and collected ${recovery.collected} blobs; after gc ${found.pieces} blobs, all named by rows, ` +
+    `${found.leaked.length} without an owner, ${found.danglingRefs} rows without a blob`
   );
 }

@@ -32,7 +32,7 @@ export const getObject: Operation = async (call, { store, metrics }) => {
 
 type GetRequest = Parameters<ObjectStore["getObject"]>[0];
 
-/** The range for a client that has the beginning of this very object; for others the whole: never pieces of two objects (RFC 9110, 13.1.5). */
+/** The range for a client that has the beginning of this very object; for others the whole: never blobs of two objects (RFC 9110, 13.1.5). */
 async function ifUnchanged(
   headers: Fields,
   store: ObjectStore,

@@ -2,12 +2,12 @@ import type { UnaryHandler } from "@concord/rpc";
 import { CONSISTENCY_NAMES_MAX } from "../limits.ts";
 import type { ObjectAdmin } from "./object-admin.ts";
 
-/** Compares pieces and rows; changes nothing. */
+/** Compares blobs and rows; changes nothing. */
 export function checkConsistencyHandler(admin: () => ObjectAdmin): UnaryHandler {
   return async () => {
     const found = await admin().checkConsistency();
     return {
-      pieces: BigInt(found.pieces),
+      pieces: BigInt(found.blobs),
       referenced: BigInt(found.referenced),
       garbage: BigInt(found.garbage),
       leaked: found.leaked.slice(0, CONSISTENCY_NAMES_MAX),

@@ -10,7 +10,7 @@ export function collectGarbageHandler(admin: () => ObjectAdmin): UnaryHandler {
       const metadata = { limit: "COLLECT_AHEAD_MS_MAX", value: String(COLLECT_AHEAD_MS_MAX) };
       throw new ConcordError("LIMIT_EXCEEDED", `ahead_ms is ${aheadMs}; at most ${COLLECT_AHEAD_MS_MAX}`, { metadata });
     }
-    const { pieces, bytes, kept, pending } = await admin().collectGarbage(Number(aheadMs));
-    return { pieces: BigInt(pieces), bytes: BigInt(bytes), kept: BigInt(kept), pending: BigInt(pending) };
+    const { blobs, bytes, kept, pending } = await admin().collectGarbage(Number(aheadMs));
+    return { pieces: BigInt(blobs), bytes: BigInt(bytes), kept: BigInt(kept), pending: BigInt(pending) };
   };
 }

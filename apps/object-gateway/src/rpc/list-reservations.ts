@@ -1,7 +1,7 @@
 import type { UnaryHandler } from "@concord/rpc";
 import type { ObjectAdmin } from "./object-admin.ts";
 
-/** Epochs with their reserved piece names, newest first (OGD6). */
+/** Epochs with their reserved blob names, newest first (OGD6). */
 export function listReservationsHandler(admin: () => ObjectAdmin): UnaryHandler {
   return async () => {
     const reservations = await admin().reservations();

@@ -21,7 +21,7 @@ export interface GatewayStatus {
 }
 
 export interface Collected {
-  readonly pieces: number;
+  readonly blobs: number;
   readonly bytes: number;
   readonly kept: number;
   readonly pending: number;
@@ -42,7 +42,7 @@ export interface Usage {
 }
 
 export interface Consistency {
-  readonly pieces: number;
+  readonly blobs: number;
   readonly referenced: number;
   readonly garbage: number;
   readonly leaked: readonly string[];

@@ -124,7 +124,7 @@ export class TestGateway {
     }
   }
 
-  /** All rows but those that a gateway writes by itself (its epoch, its worker id), and all files of pieces with their bytes. */
+  /** All rows but those that a gateway writes by itself (its epoch, its worker id), and all files of blobs with their bytes. */
   async contents(): Promise<readonly string[]> {
     const entries = await this.#store!.range({ from: new Uint8Array(0), to: new Uint8Array(64).fill(0xff), limit: 1_000_000 });
     const rows = entries.filter(({ key }) => !isOfEpochs(key)).map(({ key, value }) => `${hex(key)} ${sha256(value)}`);

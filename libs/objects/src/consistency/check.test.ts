@@ -19,11 +19,11 @@ test("check: objects, parts of open uploads, garbage: all counted, nothing wrong
   await complete(gateway, "b", done, [{ number: 1, content: bytes("3") }]);
   const open = await begin(gateway, "c");
   await part(gateway, "c", open, 1, bytes("4"));
-  const { pieces, referenced, inGarbage, inFlight, leaked, dangling } = await checkConsistency(gateway.context);
-  assert.deepEqual([pieces, referenced, inGarbage, inFlight, leaked, dangling], [4, 3, 1, 0, [], []]);
+  const { blobs, referenced, inGarbage, inFlight, leaked, dangling } = await checkConsistency(gateway.context);
+  assert.deepEqual([blobs, referenced, inGarbage, inFlight, leaked, dangling], [4, 3, 1, 0, [], []]);
 });
 
-test("[OGD9] check: a piece that nothing names: in flight above low water of a live epoch; leaked below it, or when its epoch is recovered", async () => {
+test("[OGD9] check: a blob that nothing names: in flight above low water of a live epoch; leaked below it, or when its epoch is recovered", async () => {
   const { world, gateway } = await openWorld();
   const leave = async (sequence: number): Promise<void> => {
     const writer = await world.data.create(oidOf(1, sequence), { bucket: "photos", key: "k", part: undefined, guid: 1n });
@@ -53,14 +53,14 @@ test("[OGD9] check: rows whose data is absent, not sealed or shorter, an object 
     uploadId,
     [1, 2].map((number) => ({ number, content: bytes(`p${number}`) })),
   );
-  const pieces = world.data.contents();
-  await world.data.remove(pieces[0]!.oid);
-  await world.data.remove(pieces[1]!.oid);
-  const writer = await world.data.create(pieces[1]!.oid, { bucket: "photos", key: "short", part: undefined, guid: 1n });
+  const blobs = world.data.contents();
+  await world.data.remove(blobs[0]!.oid);
+  await world.data.remove(blobs[1]!.oid);
+  const writer = await world.data.create(blobs[1]!.oid, { bucket: "photos", key: "short", part: undefined, guid: 1n });
   await writer.write(new Uint8Array(3));
   const reasons = async (): Promise<string[]> => {
     const { dangling } = await checkConsistency(gateway.context);
-    return dangling.map(({ reason, oid }) => `${reason} ${pieces.findIndex((piece) => piece.oid === oid)}`);
+    return dangling.map(({ reason, oid }) => `${reason} ${blobs.findIndex((blob) => blob.oid === oid)}`);
   };
   assert.deepEqual(await reasons(), ["absent 0", "not sealed 1"]);
   await writer.seal();
@@ -70,7 +70,7 @@ test("[OGD9] check: rows whose data is absent, not sealed or shorter, an object 
   assert.deepEqual((await reasons()).includes("no part row -1"), true);
 });
 
-test("check: a row that can not be read: counted, and the piece it may name is not called leaked", async () => {
+test("check: a row that can not be read: counted, and the blob it may name is not called leaked", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("1"));
   const version = { commit: 9n, guid: 9n };
@@ -80,7 +80,7 @@ test("check: a row that can not be read: counted, and the piece it may name is n
   assert.deepEqual([report.corruptRows, report.leaked.length], [1, 0]);
 });
 
-test("[OGD9] check: damaged pieces, one with a row and one without: both reported, the check goes on", async () => {
+test("[OGD9] check: damaged blobs, one with a row and one without: both reported, the check goes on", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("1"));
   const [named] = world.data.contents();

@@ -1,9 +1,9 @@
-import type { MetadataRow, Oid, PieceState } from "@concord/ports";
+import type { MetadataRow, Oid, BlobState } from "@concord/ports";
 import { parseOid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { names, partitionOf, rowKeyOf } from "../recovery/decide-pieces.ts";
+import { names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
 import { listEpochs } from "../reservation/epoch-row.ts";
 import { decodeRow, type Row } from "../row-codec.ts";
 import {
@@ -18,7 +18,7 @@ import {
   garbageSpan,
 } from "../row-keys.ts";
 
-export interface LeakedPiece {
+export interface LeakedBlob {
   readonly oid: Oid;
   /** 0 when it was never sealed. */
   readonly lengthBytes: number;
@@ -33,13 +33,13 @@ export interface DanglingReference {
 }
 
 export interface ConsistencyReport {
-  readonly pieces: number;
+  readonly blobs: number;
   readonly referenced: number;
   readonly inGarbage: number;
   /** Not named, but above the low-water mark of an epoch that is open or not recovered: an upload in flight, or recovery's. */
   readonly inFlight: number;
   /** Named by nothing, and nobody will look at them again. Expected: none (OGD9). */
-  readonly leaked: readonly LeakedPiece[];
+  readonly leaked: readonly LeakedBlob[];
   readonly leakedBytes: number;
   /** Named by a row and not there whole. Expected: none. */
   readonly dangling: readonly DanglingReference[];
@@ -57,20 +57,20 @@ interface Named {
 }
 
 /**
- * Compares pieces with rows: data without a row (leaked), rows without data (dangling). Online: what looks wrong is looked at once more before
+ * Compares blobs with rows: data without a row (leaked), rows without data (dangling). Online: what looks wrong is looked at once more before
  * it is reported. Reads everything and keeps the oids in memory; changes nothing.
  */
 export async function checkConsistency(context: ObjectStoreContext): Promise<ConsistencyReport> {
-  // Pieces before rows: a piece that is named later than it was listed was in flight then.
-  const pieces = await listPieces(context);
+  // Blobs before rows: a blob that is named later than it was listed was in flight then.
+  const blobs = await listBlobs(context);
   const named: Named = { references: new Set(), garbage: new Set(), dangling: [], corruptRows: 0 };
   await scanPartition(context, SYSTEM_PARTITION, named);
   for await (const { row } of scanBuckets(context))
     for (let shard = 0; shard < row.shards; shard += 1) await scanPartition(context, bucketPartition(row.name, shard), named);
   const watched = await watchedFrom(context);
-  const leaked: LeakedPiece[] = [];
+  const leaked: LeakedBlob[] = [];
   let inFlight = 0;
-  for (const oid of pieces) {
+  for (const oid of blobs) {
     if (named.references.has(oid) || named.garbage.has(oid)) continue;
     const { epoch, sequence } = parseOid(oid);
     if (sequence >= (watched.get(epoch) ?? Number.POSITIVE_INFINITY)) inFlight += 1;
@@ -80,9 +80,9 @@ export async function checkConsistency(context: ObjectStoreContext): Promise<Con
     }
   }
   return {
-    pieces: pieces.length,
-    referenced: pieces.filter((oid) => named.references.has(oid)).length,
-    inGarbage: pieces.filter((oid) => named.garbage.has(oid)).length,
+    blobs: blobs.length,
+    referenced: blobs.filter((oid) => named.references.has(oid)).length,
+    inGarbage: blobs.filter((oid) => named.garbage.has(oid)).length,
     inFlight,
     leaked,
     leakedBytes: leaked.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
@@ -91,21 +91,21 @@ export async function checkConsistency(context: ObjectStoreContext): Promise<Con
   };
 }
 
-async function listPieces(context: ObjectStoreContext): Promise<readonly Oid[]> {
-  const pieces: Oid[] = [];
+async function listBlobs(context: ObjectStoreContext): Promise<readonly Oid[]> {
+  const blobs: Oid[] = [];
   for (const epoch of await context.data.epochs()) {
     let from = 0;
     for (;;) {
       const page = await context.data.list(epoch, from, PAGE);
-      pieces.push(...page);
+      blobs.push(...page);
       if (page.length < PAGE) break;
       from = parseOid(page.at(-1)!).sequence + 1;
     }
   }
-  return pieces;
+  return blobs;
 }
 
-/** From which sequence on an epoch's unnamed pieces are somebody's concern. */
+/** From which sequence on an epoch's unnamed blobs are somebody's concern. */
 async function watchedFrom(context: ObjectStoreContext): Promise<ReadonlyMap<number, number>> {
   const epochs = await listEpochs(context.metadata);
   return new Map(epochs.flatMap(({ row }) => (row.closed && row.lowWater >= row.reservedTo ? [] : [[row.epoch, row.lowWater] as const])));
@@ -125,15 +125,15 @@ async function scanPartition(context: ObjectStoreContext, partition: string, nam
 async function takeRow(context: ObjectStoreContext, partition: string, found: MetadataRow, named: Named): Promise<void> {
   const row = readable(found, named);
   if (row === undefined) return;
-  if (row.kind === "garbage" && row.what.kind === "pieces") for (const oid of row.what.oids) named.garbage.add(oid);
+  if (row.kind === "garbage" && row.what.kind === "blobs") for (const oid of row.what.oids) named.garbage.add(oid);
   if (row.kind === "part") {
     named.references.add(row.oid);
-    await checkPiece(context, partition, found, row.oid, row.lengthBytes, named);
+    await checkBlob(context, partition, found, row.oid, row.lengthBytes, named);
   }
   if (row.kind !== "object") return;
-  if (row.content.kind === "piece") {
+  if (row.content.kind === "blob") {
     named.references.add(row.content.oid);
-    await checkPiece(context, partition, found, row.content.oid, row.content.lengthBytes, named);
+    await checkBlob(context, partition, found, row.content.oid, row.content.lengthBytes, named);
   }
   if (row.content.kind === "parts") await checkParts(context, partition, found, row.content, named);
 }
@@ -147,7 +147,7 @@ function readable(found: MetadataRow, named: Named): Row | undefined {
   }
 }
 
-async function checkPiece(
+async function checkBlob(
   context: ObjectStoreContext,
   partition: string,
   row: MetadataRow,
@@ -165,11 +165,11 @@ async function checkPiece(
 
 const WRONG = { absent: "absent", open: "not sealed", sealed: "another length", damaged: "damaged" } as const;
 
-/** One damaged piece is a finding, not the end of the check. */
+/** One damaged blob is a finding, not the end of the check. */
 async function inspect(
   context: ObjectStoreContext,
   oid: Oid,
-): Promise<PieceState | { readonly kind: "damaged"; readonly description: undefined }> {
+): Promise<BlobState | { readonly kind: "damaged"; readonly description: undefined }> {
   try {
     return await context.data.inspect(oid);
   } catch (thrown) {
@@ -178,7 +178,7 @@ async function inspect(
   }
 }
 
-/** Part rows of an upload that is garbage: their pieces go before they do. */
+/** Part rows of an upload that is garbage: their blobs go before they do. */
 async function garbageUploads(context: ObjectStoreContext, partition: string): Promise<readonly Uint8Array[]> {
   const spans: Uint8Array[] = [];
   let { from } = garbageSpan();
@@ -227,7 +227,7 @@ function isUnreadable(row: MetadataRow): boolean {
 }
 
 /** Collected since it was listed, or named by now, or by a row that can not be read: no leak. */
-async function confirmLeak(context: ObjectStoreContext, oid: Oid): Promise<LeakedPiece | undefined> {
+async function confirmLeak(context: ObjectStoreContext, oid: Oid): Promise<LeakedBlob | undefined> {
   const state = await inspect(context, oid);
   if (state.kind === "absent") return undefined;
   if (state.description !== undefined) {

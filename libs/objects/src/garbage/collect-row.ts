@@ -1,18 +1,18 @@
 // What becomes of one garbage row that is due. Data first, its row last: whatever ends in between is done again (OGD10).
-import type { MetadataWrite, Oid, PieceState } from "@concord/ports";
+import type { MetadataWrite, Oid, BlobState } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { objectOf } from "../head-row.ts";
-import { names, partitionOf, rowKeyOf } from "../recovery/decide-pieces.ts";
+import { names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, garbageKey, headKey, partSpan, uploadKey } from "../row-keys.ts";
 import type { GarbageRow } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
 export interface CollectedRow {
-  /** Pieces that were there and are gone now. */
-  readonly pieces: number;
+  /** Blobs that were there and are gone now. */
+  readonly blobs: number;
   /** What they held. */
   readonly bytes: number;
   /** A row names them although they are garbage: never removed, reported, and looked at again after another grace (our bug, or damage). */
@@ -30,8 +30,8 @@ export async function collectRow(
 ): Promise<CollectedRow> {
   const { what } = garbage;
   switch (what.kind) {
-    case "pieces":
-      return await collectPieces(context, garbage, what.oids);
+    case "blobs":
+      return await collectBlobs(context, garbage, what.oids);
     case "upload":
       return await collectUpload(context, partition, garbage, what.uploadId, asOfMs);
     default:
@@ -39,9 +39,9 @@ export async function collectRow(
   }
 }
 
-async function collectPieces(context: ObjectStoreContext, garbage: GarbageRow, oids: readonly Oid[]): Promise<CollectedRow> {
+async function collectBlobs(context: ObjectStoreContext, garbage: GarbageRow, oids: readonly Oid[]): Promise<CollectedRow> {
   const referenced: Oid[] = [];
-  const removed = { pieces: 0, bytes: 0 };
+  const removed = { blobs: 0, bytes: 0 };
   await eachOf(oids, async (oid) => {
     const state = await context.data.inspect(oid);
     if (await isNamed(context, oid, state, garbage)) {
@@ -49,12 +49,12 @@ async function collectPieces(context: ObjectStoreContext, garbage: GarbageRow, o
       return;
     }
     if (await context.data.remove(oid)) {
-      removed.pieces += 1;
+      removed.blobs += 1;
       removed.bytes += state.kind === "sealed" ? state.sealed.lengthBytes : 0;
     }
     context.killPoint("garbage:after-remove");
   });
-  const instead = referenced.length === 0 ? [] : await again(context, garbage, { kind: "pieces", oids: referenced });
+  const instead = referenced.length === 0 ? [] : await again(context, garbage, { kind: "blobs", oids: referenced });
   return { ...removed, referenced, instead };
 }
 
@@ -67,8 +67,8 @@ async function eachOf<Item>(items: readonly Item[], act: (item: Item) => Promise
   await Promise.all(Array.from({ length: Math.min(items.length, REMOVALS_CONCURRENT) }, worker));
 }
 
-/** By a serial read (I13) of the row that the piece was written for, and of the head of the garbage row's key. */
-async function isNamed(context: ObjectStoreContext, oid: Oid, state: PieceState, { bucket, key }: GarbageRow): Promise<boolean> {
+/** By a serial read (I13) of the row that the blob was written for, and of the head of the garbage row's key. */
+async function isNamed(context: ObjectStoreContext, oid: Oid, state: BlobState, { bucket, key }: GarbageRow): Promise<boolean> {
   if (state.kind === "absent") return false;
   const descriptions = state.description === undefined ? [] : [state.description];
   if (bucket !== "") descriptions.push({ bucket, key, part: undefined, guid: 0n });
@@ -95,7 +95,7 @@ async function collectUpload(
   const isCurrent = content?.kind === "parts" && content.uploadId === uploadId;
   if (isCurrent || (upload !== undefined && upload.row.state.kind !== "done")) {
     const parts = await partsOf(context, partition, key, uploadId);
-    return { pieces: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
+    return { blobs: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
   }
   const removed = await collectParts(context, partition, key, uploadId);
   context.killPoint("garbage:after-parts");
@@ -111,15 +111,15 @@ async function collectParts(
   partition: string,
   key: string,
   uploadId: bigint,
-): Promise<{ readonly pieces: number; readonly bytes: number }> {
-  const removed = { pieces: 0, bytes: 0 };
+): Promise<{ readonly blobs: number; readonly bytes: number }> {
+  const removed = { blobs: 0, bytes: 0 };
   for (;;) {
     const page = await context.metadata.range(partition, { ...partSpan(key, uploadId), limit: PARTS_PER_COMMIT_MAX });
     if (page.length === 0) return removed;
     await eachOf(page, async (row) => {
       const { oid, lengthBytes } = decodeRowAs("part", row.value);
       if (!(await context.data.remove(oid))) return;
-      removed.pieces += 1;
+      removed.blobs += 1;
       removed.bytes += lengthBytes;
     });
     context.killPoint("garbage:after-part-data");

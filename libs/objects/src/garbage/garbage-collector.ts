@@ -13,10 +13,10 @@ import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INT
 export interface GarbageReport {
   /** Garbage rows that were dealt with. */
   readonly rows: number;
-  /** Pieces that are gone, and what they held. */
-  readonly pieces: number;
+  /** Blobs that are gone, and what they held. */
+  readonly blobs: number;
   readonly bytes: number;
-  /** Pieces that are garbage and yet named by a row: kept, and an error in the log. Expected: 0. */
+  /** Blobs that are garbage and yet named by a row: kept, and an error in the log. Expected: 0. */
   readonly referenced: number;
   /** Rows that stay for the next run because something failed. */
   readonly kept: number;
@@ -91,7 +91,7 @@ export class GarbageCollector {
   }
 
   async #run(asOfMs: number): Promise<GarbageReport> {
-    const run: Run = { asOfMs, written: new Set(), rows: 0, pieces: 0, bytes: 0, referenced: 0, kept: 0, bucketsForgotten: 0 };
+    const run: Run = { asOfMs, written: new Set(), rows: 0, blobs: 0, bytes: 0, referenced: 0, kept: 0, bucketsForgotten: 0 };
     for await (const { partition, removed } of this.#partitions()) {
       if (this.#stopping.signal.aborted) break;
       await this.#collectPartition(partition, run);
@@ -99,7 +99,7 @@ export class GarbageCollector {
     }
     const { asOfMs: _, written: __, ...report } = run;
     const { metrics, log } = this.#context;
-    metrics.count("objects_garbage_removed_total", report.pieces);
+    metrics.count("objects_garbage_removed_total", report.blobs);
     metrics.count("objects_garbage_removed_bytes", report.bytes);
     metrics.gauge("objects_garbage_kept", report.kept);
     if (report.rows > 0 || report.kept > 0) log.info("garbage collected", { ...report });
@@ -168,7 +168,7 @@ export class GarbageCollector {
     try {
       const garbage = decodeRowAs("garbage", row.value);
       const collected = await collectRow(this.#context, partition, garbage, run.asOfMs);
-      run.pieces += collected.pieces;
+      run.blobs += collected.blobs;
       run.bytes += collected.bytes;
       run.referenced += collected.referenced.length;
       for (const write of collected.instead) if (write.kind === "put") run.written.add(write.row.version.guid);

@@ -35,14 +35,14 @@ const A_DAY_MS = 24 * 3600_000;
 const garbageRows = ({ world }: Gateway): number =>
   world.metadata.contents().filter((row) => decodeRow(row.value).kind === "garbage").length;
 
-async function putPieceGarbage(gateway: Gateway, key: string, oids: readonly Oid[], partition = PARTITION): Promise<void> {
+async function putBlobGarbage(gateway: Gateway, key: string, oids: readonly Oid[], partition = PARTITION): Promise<void> {
   const bucket = partition === SYSTEM_PARTITION ? "" : "photos";
   const guid = await gateway.context.guids.next();
-  const writes = [putGarbage(gateway.context, guid, { bucket, key, what: { kind: "pieces", oids } })];
+  const writes = [putGarbage(gateway.context, guid, { bucket, key, what: { kind: "blobs", oids } })];
   await gateway.world.metadata.commit({ partition, conditions: [], writes });
 }
 
-test("[OGD10] grace: before, at and after: kept, removed; the row goes with the piece", async () => {
+test("[OGD10] grace: before, at and after: kept, removed; the row goes with the blob", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("old"));
   await put(gateway, "k", bytes("new"));
@@ -51,7 +51,7 @@ test("[OGD10] grace: before, at and after: kept, removed; the row goes with the 
   assert.equal(world.data.contents().length, 2);
   await world.clock.advance(1);
   const report = await gateway.collector.runOnce();
-  assert.deepEqual([report.rows, report.pieces, report.bytes, report.kept], [1, 1, 24, 0]);
+  assert.deepEqual([report.rows, report.blobs, report.bytes, report.kept], [1, 1, 24, 0]);
   assert.equal(world.data.contents().length, 1);
   assert.equal(garbageRows(gateway), 0);
   assert.equal(await get(gateway, "k"), bytes("new"));
@@ -72,30 +72,30 @@ test("[OGD10] longest request: a grace below it: refused at start", async () => 
   await assert.rejects(openWorld({ limits: { garbageGraceMs: 1000, longestRequestMs: 1001 } }), /at least as long/);
 });
 
-test("[OGD10] a damaged piece that a row names and that says nothing of itself: never removed", async () => {
+test("[OGD10] a damaged blob that a row names and that says nothing of itself: never removed", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("live"));
   const [live] = world.data.contents();
-  await putPieceGarbage(gateway, "k", [live!.oid]);
+  await putBlobGarbage(gateway, "k", [live!.oid]);
   world.data.inspect = () => Promise.resolve({ kind: "open", description: undefined });
   await world.clock.advance(GRACE_MS);
   assert.equal((await gateway.collector.runOnce()).referenced, 1);
   assert.equal(await get(gateway, "k"), bytes("live"));
 });
 
-test("[OGD10] a piece that a row names: never removed, reported, looked at again after another grace", async () => {
+test("[OGD10] a blob that a row names: never removed, reported, looked at again after another grace", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("live"));
   const uploadId = await begin(gateway, "p");
   await part(gateway, "p", uploadId, 1, bytes("part"));
   const live = world.data.contents().map(({ oid }) => oid);
   const gone = oidOf(1, 900);
-  await putPieceGarbage(gateway, "k", [...live, gone]);
-  await putPieceGarbage(gateway, "", live, SYSTEM_PARTITION);
+  await putBlobGarbage(gateway, "k", [...live, gone]);
+  await putBlobGarbage(gateway, "", live, SYSTEM_PARTITION);
   for (let round = 0; round < 2; round += 1) {
     await world.clock.advance(GRACE_MS);
     const report = await gateway.collector.runOnce();
-    assert.deepEqual([report.referenced, report.pieces, report.kept], [4, 0, 0]);
+    assert.deepEqual([report.referenced, report.blobs, report.kept], [4, 0, 0]);
     assert.deepEqual(
       world.data.contents().map(({ oid }) => oid),
       live,
@@ -121,11 +121,11 @@ test("[OGD10] an upload that the head points at, or that is open: kept and repor
   }
   await world.clock.advance(GRACE_MS);
   const report = await gateway.collector.runOnce();
-  assert.deepEqual([report.referenced, report.pieces], [2, 0]);
+  assert.deepEqual([report.referenced, report.blobs], [2, 0]);
   assert.equal(await get(gateway, "done"), bytes("1"));
 });
 
-test("[OGD10] the data store fails for a piece: its row stays, the others go; later it is removed", async () => {
+test("[OGD10] the data store fails for a blob: its row stays, the others go; later it is removed", async () => {
   const { world, gateway } = await openWorld();
   for (const key of ["a", "b", "c"]) {
     await put(gateway, key, bytes(key));
@@ -137,10 +137,10 @@ test("[OGD10] the data store fails for a piece: its row stays, the others go; la
     if (operation === "remove" && name === failing!.oid) throw new ConcordError("STORE_FAILED", "timed out");
   };
   const report = await gateway.collector.runOnce();
-  assert.deepEqual([report.rows, report.pieces, report.kept], [2, 2, 1]);
+  assert.deepEqual([report.rows, report.blobs, report.kept], [2, 2, 1]);
   assert.deepEqual([world.data.contents().length, garbageRows(gateway)], [1, 1]);
   world.data.before = () => undefined;
-  assert.equal((await gateway.collector.runOnce()).pieces, 1);
+  assert.equal((await gateway.collector.runOnce()).blobs, 1);
   assert.equal(garbageRows(gateway), 0);
 });
 
@@ -167,7 +167,7 @@ test("a garbage row that can not be read: stays, the others go", async () => {
   await world.metadata.commit({ partition: PARTITION, conditions: [], writes: [{ kind: "put", row: broken }] });
   await world.clock.advance(GRACE_MS);
   const report = await gateway.collector.runOnce();
-  assert.deepEqual([report.pieces, report.kept], [1, 1]);
+  assert.deepEqual([report.blobs, report.kept], [1, 1]);
 });
 
 test("[OGD10] more rows than a batch, also when some stay: all the others in one run", async () => {
@@ -180,7 +180,7 @@ test("[OGD10] more rows than a batch, also when some stay: all the others in one
     if (operation === "remove" && name === first!.oid) throw new ConcordError("STORE_FAILED", "no");
   };
   const report = await gateway.collector.runOnce();
-  assert.deepEqual([report.pieces, report.kept], [count - 2, 1]);
+  assert.deepEqual([report.blobs, report.kept], [count - 2, 1]);
 });
 
 test("[OGD11] an upload with more parts than one commit takes, aborted: all go, data before rows", async () => {
@@ -198,10 +198,10 @@ test("[OGD11] an upload with more parts than one commit takes, aborted: all go, 
     const stored = new Set(world.data.contents().map(({ oid }) => oid));
     assert.ok(
       [...stored].every((oid) => references.includes(oid)),
-      "no piece without a row",
+      "no blob without a row",
     );
   };
-  assert.equal((await gateway.collector.runOnce()).pieces, count);
+  assert.equal((await gateway.collector.runOnce()).blobs, count);
   world.metadata.before = () => undefined;
   assert.deepEqual(world.data.contents(), []);
   assert.equal(world.metadata.contents(PARTITION).length, 1);
@@ -217,17 +217,17 @@ test("[OGD17] a removed bucket: its garbage is collected, then its last rows go"
   assert.equal((await gateway.collector.runOnce()).bucketsForgotten, 0, "garbage is left");
   await world.clock.advance(GRACE_MS);
   const report = await gateway.collector.runOnce();
-  assert.deepEqual([report.pieces, report.bucketsForgotten], [3, 1]);
+  assert.deepEqual([report.blobs, report.bucketsForgotten], [3, 1]);
   assert.deepEqual([world.data.contents(), world.metadata.contents("photos/0"), world.metadata.contents("photos/1")], [[], [], []]);
 });
 
-test("two collectors at once: every piece is removed once, no row is left", async () => {
+test("two collectors at once: every blob is removed once, no row is left", async () => {
   const { world, gateway } = await openWorld();
   const other = await openGateway(world, { instance: "two" });
   for (let at = 0; at < 150; at += 1) await put(gateway, `k${at % 3}`, bytes(`${at}`));
   await world.clock.advance(GRACE_MS);
   const reports = await Promise.all([gateway.collector.runOnce(), other.collector.runOnce()]);
-  assert.equal(reports[0].pieces + reports[1].pieces, 147);
+  assert.equal(reports[0].blobs + reports[1].blobs, 147);
   await gateway.collector.runOnce();
   assert.deepEqual([world.data.contents().length, garbageRows(gateway)], [3, 0]);
 });
@@ -284,9 +284,9 @@ test("run ahead: tells what is pending; 0 keeps to the grace", async () => {
   const { gateway } = await openWorld();
   await put(gateway, "k", bytes("v"));
   await remove(gateway, "k");
-  assert.deepEqual([(await gateway.collector.runAhead(0)).pieces, (await gateway.collector.runAhead(0)).pending], [0, 1]);
+  assert.deepEqual([(await gateway.collector.runAhead(0)).blobs, (await gateway.collector.runAhead(0)).pending], [0, 1]);
   const report = await gateway.collector.runAhead(GRACE_MS);
-  assert.deepEqual([report.pieces, report.bytes, report.pending], [1, 24, 0]);
+  assert.deepEqual([report.blobs, report.bytes, report.pending], [1, 24, 0]);
 });
 
 for (const [what, point, act] of [

@@ -1,6 +1,6 @@
 /** Garbage rows looked at together; their rows go in one commit. */
 export const GARBAGE_BATCH_ROWS = 100;
-/** Pieces removed at the same time. */
+/** Blobs removed at the same time. */
 export const REMOVALS_CONCURRENT = 8;
 /** Part rows of an upload removed in one commit. */
 export const PARTS_PER_COMMIT_MAX = 200;

@@ -175,7 +175,7 @@ const PUT_POINTS = [
 
 for (const mode of ["per-transaction", "per-transaction-basic"] as const) {
   for (const point of PUT_POINTS) {
-    test(`[OG7] ${mode}: dies at ${point}: the piece is collected, the old object stays`, async () => {
+    test(`[OG7] ${mode}: dies at ${point}: the blob is collected, the old object stays`, async () => {
       const prepare = (gateway: Gateway): Promise<unknown> => put(gateway, "k", bytes("old"));
       const { world, next } = await dieAt(mode, point, prepare, (gateway) => put(gateway, "k", bytes("new")));
       const report = await next.recovery.runOnce();
@@ -212,7 +212,7 @@ for (const [old, restored] of [
   ["small", true],
   [bytes("large"), false],
 ] as const) {
-  test(`[OG19] basic: dies between row and commit record over ${old?.trim() ?? "nothing"}: ${restored ? "the old row is back" : "it stays, since the old piece is garbage"}`, async () => {
+  test(`[OG19] basic: dies between row and commit record over ${old?.trim() ?? "nothing"}: ${restored ? "the old row is back" : "it stays, since the old blob is garbage"}`, async () => {
     const prepare = async (gateway: Gateway): Promise<unknown> => (old === undefined ? undefined : await put(gateway, "k", old));
     const { next } = await dieAt("per-transaction-basic", "object:after-commit", prepare, (gateway) => put(gateway, "k", bytes("new")));
     const report = (await next.recovery.runOnce()).transactions!;
@@ -370,7 +370,7 @@ for (const mode of ["per-transaction", "per-transaction-basic"] as const) {
 }
 
 for (const mode of ["reservation", "per-transaction", "per-transaction-basic"] as const) {
-  test(`[OG17] ${mode}: no byte of a piece is in the journal, only what undoes it`, async () => {
+  test(`[OG17] ${mode}: no byte of a blob is in the journal, only what undoes it`, async () => {
     const { world, gateway } = await openWorld({ mode });
     const content = "not for the journal ".repeat(40);
     await put(gateway, "k", content);
@@ -400,15 +400,15 @@ test("[OG21] off: works without a journal, writes no record and reserves nothing
 
 test("limits: unresolved transactions below, at and above: taken, taken, OVERLOADED; in bytes too", async () => {
   const { gateway } = await openWorld({ mode: "per-transaction" });
-  const piece = (key: string) => ({ ...description, key, replaces: undefined });
-  const begun = await Promise.all(Array.from({ length: TRANSACTIONS_UNRESOLVED_MAX }, () => gateway.journal.begin(piece("k"))));
-  assert.equal(await codeOf(gateway.journal.begin(piece("k"))), "OVERLOADED");
+  const blob = (key: string) => ({ ...description, key, replaces: undefined });
+  const begun = await Promise.all(Array.from({ length: TRANSACTIONS_UNRESOLVED_MAX }, () => gateway.journal.begin(blob("k"))));
+  assert.equal(await codeOf(gateway.journal.begin(blob("k"))), "OVERLOADED");
   await begun[0]!.settle("absent");
-  assert.equal(await codeOf(gateway.journal.begin(piece("k"))), "done");
+  assert.equal(await codeOf(gateway.journal.begin(blob("k"))), "done");
   const { gateway: large } = await openWorld({ mode: "per-transaction-basic" });
   const replaces = { key: new Uint8Array([1]), version: { commit: 1n, guid: 1n }, value: new Uint8Array(TRANSACTIONS_BYTES_MAX / 2) };
   const codes: string[] = [];
-  for (let at = 0; at < 3; at += 1) codes.push(await codeOf(large.journal.begin({ ...piece("k"), replaces })));
+  for (let at = 0; at < 3; at += 1) codes.push(await codeOf(large.journal.begin({ ...blob("k"), replaces })));
   assert.deepEqual(codes, ["done", "done", "OVERLOADED"]);
 });
 
@@ -435,13 +435,13 @@ test("modes: another one after a restart: what the one before left is recovered"
   assert.deepEqual(await faults(last), []);
 });
 
-test("[OG8] per-transaction: a piece is damaged: decided by what the journal says of it, and so are the others", async () => {
+test("[OG8] per-transaction: a blob is damaged: decided by what the journal says of it, and so are the others", async () => {
   const { world, gateway } = await openWorld({ mode: "per-transaction" });
   const left: Oid[] = [];
   for (const key of ["a", "b"]) {
-    const piece = { ...description, bucket: "photos", key, replaces: undefined };
-    const { oid } = await gateway.journal.begin(piece);
-    await (await world.data.create(oid, piece)).seal();
+    const blob = { ...description, bucket: "photos", key, replaces: undefined };
+    const { oid } = await gateway.journal.begin(blob);
+    await (await world.data.create(oid, blob)).seal();
     left.push(oid);
   }
   const next = await restart(gateway, { mode: "per-transaction" });

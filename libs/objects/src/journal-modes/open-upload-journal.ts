@@ -2,7 +2,7 @@ import type { Journal } from "@concord/journal";
 import type { Oid } from "@concord/ports";
 import { assert, ConcordError, toConcordError, type Timer } from "@concord/runtime";
 import type { GatewayEpoch, EpochOptions } from "../reservation/gateway-epoch.ts";
-import type { JournalMode, NewDelete, NewPiece, PieceName, Settlement, UploadJournal } from "../upload-journal.ts";
+import type { JournalMode, NewDelete, NewBlob, BlobName, Settlement, UploadJournal } from "../upload-journal.ts";
 import { EpochKeeper } from "./epoch-keeper.ts";
 import { CHECKPOINT_AT_BYTES, CHECKPOINT_INTERVAL_MS, TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
 import { encodeCheckpoint, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
@@ -60,10 +60,10 @@ export class GatewayJournal implements UploadJournal {
     return this.#epochs.isOwn(epoch);
   }
 
-  async begin(piece: NewPiece): Promise<PieceName> {
+  async begin(blob: NewBlob): Promise<BlobName> {
     this.#checkRoom();
     const { oid, epoch } = await this.#epochs.take();
-    const record = this.#recordOf(oid, piece);
+    const record = this.#recordOf(oid, blob);
     if (record !== undefined) {
       try {
         // Listed before it is appended (OGD7), durable before the first data byte (OGD6).
@@ -79,7 +79,7 @@ export class GatewayJournal implements UploadJournal {
     return {
       oid,
       settle: async (how) => {
-        assert(!settled, `piece ${oid} is settled once`);
+        assert(!settled, `blob ${oid} is settled once`);
         settled = true;
         await this.#settle(oid, epoch, how);
       },
@@ -154,7 +154,7 @@ export class GatewayJournal implements UploadJournal {
     if (this.mode === "per-transaction-basic") await this.#append(encodeRecord({ kind: "committed", oid }));
   }
 
-  #recordOf(oid: Oid, { replaces, bucket, key, part, guid }: NewPiece): BegunUpload | undefined {
+  #recordOf(oid: Oid, { replaces, bucket, key, part, guid }: NewBlob): BegunUpload | undefined {
     const description = { bucket, key, part, guid };
     if (this.mode === "per-transaction") return { kind: "begun", oid, description, form: { kind: "optimised" } };
     if (this.mode !== "per-transaction-basic") return undefined;

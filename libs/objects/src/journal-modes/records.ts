@@ -1,6 +1,6 @@
 // Records of the local journal, version 1: version byte, kind byte, fields. The journal's frames carry the checksum. Golden bytes are tested.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
-import { oidOf, parseOid, type Oid, type PieceDescription, type RowVersion } from "@concord/ports";
+import { oidOf, parseOid, type Oid, type BlobDescription, type RowVersion } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import type { NameBlock } from "../reservation/names.ts";
 
@@ -14,7 +14,7 @@ export type OldRow = { readonly version: RowVersion; readonly value: Uint8Array 
 export interface BegunUpload {
   readonly kind: "begun";
   readonly oid: Oid;
-  readonly description: PieceDescription;
+  readonly description: BlobDescription;
   readonly form: { readonly kind: "optimised" } | { readonly kind: "basic"; readonly old: OldRow };
 }
 

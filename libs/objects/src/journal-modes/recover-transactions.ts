@@ -5,7 +5,7 @@ import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts"
 import type { ObjectStoreContext } from "../context.ts";
 import { countUsage, leftBy, objectOf } from "../head-row.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
-import { decidePieces, GarbageIndex, partitionOf, type OpenPiece, type PieceFate } from "../recovery/decide-pieces.ts";
+import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
 import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_PIECES } from "../recovery/limits.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { headerKey, headKey } from "../row-keys.ts";
@@ -24,7 +24,7 @@ export interface TransactionsReport {
   readonly undecided: number;
 }
 
-type UploadFate = PieceFate | "absent" | "restored";
+type UploadFate = BlobFate | "absent" | "restored";
 type Redo = "redone" | "passed" | "undecided";
 
 export async function recoverTransactions(context: ObjectStoreContext, journal: GatewayJournal): Promise<TransactionsReport> {
@@ -56,15 +56,15 @@ async function decideUploads(
   uploads: readonly BegunUpload[],
   garbage: GarbageIndex,
 ): Promise<readonly (readonly [BegunUpload, UploadFate])[]> {
-  const present: OpenPiece[] = [];
+  const present: OpenBlob[] = [];
   for (const { oid, description } of uploads) {
-    // The journal knows what the piece was for, even when the piece itself does not, or can not be read.
+    // The journal knows what the blob was for, even when the blob itself does not, or can not be read.
     if (await isThere(context, oid)) present.push({ oid, description });
   }
-  const pieces = await decidePieces(context, present, garbage);
+  const blobs = await decideBlobs(context, present, garbage);
   const fates: [BegunUpload, UploadFate][] = [];
   for (const upload of uploads) {
-    const fate = pieces.get(upload.oid) ?? "absent";
+    const fate = blobs.get(upload.oid) ?? "absent";
     const restored = fate === "referenced" ? await restore(context, upload).catch(undecided(context)) : fate;
     fates.push([upload, restored]);
   }
@@ -96,7 +96,7 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
     const [header, head] = [headerOf(headerRow), objectOf(headRow)];
     // Another version by now: whoever wrote it saw this upload as done.
     if (header === undefined || head === undefined || head.version.guid !== description.guid) return "referenced";
-    if (head.row.content.kind !== "piece" || head.row.content.oid !== oid) return "referenced";
+    if (head.row.content.kind !== "blob" || head.row.content.oid !== oid) return "referenced";
     const guid = await context.guids.next();
     const { bucket, key: name } = description;
     const outcome = await context.metadata.commit({
@@ -107,7 +107,7 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
       ],
       writes: [
         old === undefined ? { kind: "delete", key } : putRow(key, nextVersion(head.version, context.clock, guid), old),
-        putGarbage(context, guid, { bucket, key: name, what: { kind: "pieces", oids: [oid] } }),
+        putGarbage(context, guid, { bucket, key: name, what: { kind: "blobs", oids: [oid] } }),
         ...countUsage(head.row, old),
         raiseHeader(context, header),
       ],

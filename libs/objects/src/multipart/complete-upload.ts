@@ -104,7 +104,7 @@ async function dropParts(context: ObjectStoreContext, { bucket, key, uploadId }:
   const oids = parts.map(({ row }) => row.oid);
   return [
     ...parts.map(({ number }) => ({ kind: "delete", key: partKey(key, uploadId, number) }) as const),
-    putGarbage(context, await context.guids.next(), { bucket, key, what: { kind: "pieces", oids } }),
+    putGarbage(context, await context.guids.next(), { bucket, key, what: { kind: "blobs", oids } }),
   ];
 }
 

@@ -51,12 +51,12 @@ test("[OG14] multipart: before complete: nothing is visible under the key; the o
   assert.equal(await get(gateway, "k"), A);
 });
 
-test("[OGD11] put part: again under the same number: the new one counts, the old piece is garbage by the same commit", async () => {
+test("[OGD11] put part: again under the same number: the new one counts, the old blob is garbage by the same commit", async () => {
   const { gateway, world } = await openWorld();
   const uploadId = await begin(gateway, "k");
   await part(gateway, "k", uploadId, 1, A);
   await part(gateway, "k", uploadId, 1, B);
-  assert.deepEqual(await faults(gateway), [], "both pieces are named");
+  assert.deepEqual(await faults(gateway), [], "both blobs are named");
   assert.equal(await codeOf(complete(gateway, "k", uploadId, [{ number: 1, content: A }])), "PART_INVALID");
   await complete(gateway, "k", uploadId, [{ number: 1, content: B }]);
   await quiesce(gateway);
@@ -210,7 +210,7 @@ test("abort: its parts are garbage at once; later parts, completes and aborts: U
   assert.equal(await codeOf(abort(gateway, "k", uploadId)), "UPLOAD_UNKNOWN");
   assert.deepEqual(await faults(gateway), []);
   const report = await gateway.collector.runOnce();
-  assert.equal(report.pieces, 3);
+  assert.equal(report.blobs, 3);
   assert.deepEqual(world.data.contents(), []);
   assert.equal(world.metadata.contents("photos/0").length, 1, "only the header");
 });
@@ -321,7 +321,7 @@ test("put part: the client breaks off: nothing is left, and the part before stay
   assert.equal(await get(gateway, "k"), A);
 });
 
-test("put part: it lost a race and nobody says whether its epoch is open: the error, its piece is garbage, no name stays unresolved", async () => {
+test("put part: it lost a race and nobody says whether its epoch is open: the error, its blob is garbage, no name stays unresolved", async () => {
   const { world, gateway } = await openWorld();
   const uploadId = await begin(gateway, "k");
   world.metadata.before = async (operation, partition) => {

@@ -1,6 +1,6 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
-import { commitOrResolve, confirmNames, giveUpPieces, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
+import { commitOrResolve, confirmNames, giveUpBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { copyBody, openCopySource } from "../copy-object.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -28,9 +28,9 @@ export async function putPart(
   checkNumber(number);
   const guid = await context.guids.next();
   const seen = await openUpload(context, name, [partKey(name.key, name.uploadId, number)]);
-  const piece = { bucket: name.bucket, key: name.key, part: { uploadId: name.uploadId, number }, guid, replaces: seen.rows[0] };
-  // Parts are pieces whatever their size: complete names them, and moves no bytes.
-  const stored = await storeBody(context, body, { view: seen.view, piece, inlineBytesMax: -1 });
+  const blob = { bucket: name.bucket, key: name.key, part: { uploadId: name.uploadId, number }, guid, replaces: seen.rows[0] };
+  // Parts are blobs whatever their size: complete names them, and moves no bytes.
+  const stored = await storeBody(context, body, { view: seen.view, blob, inlineBytesMax: -1 });
   context.killPoint("multipart:after-part-data");
   return await commitPart(context, seen, { name, number, guid, body: stored });
 }
@@ -68,17 +68,17 @@ async function commitPart(context: ObjectStoreContext, first: UploadView, part: 
         throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the part was stored", { cause: result.cause });
     }
   }
-  await giveUpPieces(context, { view: seen.view, guid, names: body.names });
+  await giveUpBlobs(context, { view: seen.view, guid, names: body.names });
   throw new ConcordError("WRITE_CONFLICT", "too many others write this part");
 }
 
-/** The part's row, and the piece of the one it replaces to garbage, in one commit, only while the upload is open as it was seen (OGD11). */
+/** The part's row, and the blob of the one it replaces to garbage, in one commit, only while the upload is open as it was seen (OGD11). */
 async function tryCommit(context: ObjectStoreContext, { view, upload, rows }: UploadView, part: ArrivedPart, row: PartRow) {
   const { name, number, guid, body } = part;
   const [old] = rows;
   const key = partKey(name.key, name.uploadId, number);
   const replaced = old === undefined ? [] : [decodeRowAs("part", old.value).oid];
-  const garbage = { bucket: name.bucket, key: name.key, what: { kind: "pieces", oids: replaced } } as const;
+  const garbage = { bucket: name.bucket, key: name.key, what: { kind: "blobs", oids: replaced } } as const;
   try {
     return await commitOrResolve(context, {
       view,
@@ -93,7 +93,7 @@ async function tryCommit(context: ObjectStoreContext, { view, upload, rows }: Up
     });
   } catch (error) {
     // The store rejects only what it did not do.
-    await giveUpPieces(context, { view, guid, names: body.names });
+    await giveUpBlobs(context, { view, guid, names: body.names });
     throw error;
   }
 }
@@ -107,7 +107,7 @@ async function lookAgain(
   try {
     seen = await openUpload(context, name, [partKey(name.key, name.uploadId, number)]);
   } catch (error) {
-    await giveUpPieces(context, { view, guid, names: body.names });
+    await giveUpBlobs(context, { view, guid, names: body.names });
     throw error;
   }
   await confirmNames(context, { view: seen.view, guid, names: body.names });
@@ -116,7 +116,7 @@ async function lookAgain(
 
 function partRowOf(context: ObjectStoreContext, { body }: ArrivedPart): PartRow {
   const { content, md5Hex, checksum } = body;
-  assert(content.kind === "piece", "a part is a piece");
+  assert(content.kind === "blob", "a part is a blob");
   const { oid, lengthBytes } = content;
   return { kind: "part", oid, lengthBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), checksum };
 }

@@ -80,7 +80,7 @@ test("[OGD11] abort commits before the claim of a complete: the complete finds n
   assert.equal(await get(other, "k"), undefined);
 });
 
-test("[OGD11] a late part: its bytes are there, the upload was completed meanwhile: refused, its piece is garbage", async () => {
+test("[OGD11] a late part: its bytes are there, the upload was completed meanwhile: refused, its blob is garbage", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 1);
   const late = codeOf(part(other, "k", uploadId, 2, bytes("late")));
@@ -128,7 +128,7 @@ test("[OGD11] two completes of different parts at once: one wins, the other find
   assert.equal(world.data.contents().length, value === A ? 1 : 2);
 });
 
-test("[OGD4] a put between a complete's look at the head and its commit: one after the other, the loser's pieces are garbage", async () => {
+test("[OGD4] a put between a complete's look at the head and its commit: one after the other, the loser's blobs are garbage", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 2);
   const completing = complete(gateway, "k", uploadId, BOTH);

@@ -42,7 +42,7 @@ async function multipart(by: Gateway, key: string, name: string, ends: boolean):
   else await abort(by, key, uploadId);
 }
 
-test("[OGD3] property: living gateways recover each other while both write and both collect: pieces are the references", async () => {
+test("[OGD3] property: living gateways recover each other while both write and both collect: blobs are the references", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(action, { minLength: 3, maxLength: 12 }),

@@ -1,5 +1,5 @@
 // Random operations of one gateway after another over the same stores: lost and late answers, kills at random kill points, also inside
-// recovery and collection, power cuts. In the end pieces are exactly the references, and what was acknowledged is readable (G1-G3, G5, G9).
+// recovery and collection, power cuts. In the end blobs are exactly the references, and what was acknowledged is readable (G1-G3, G5, G9).
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -34,7 +34,7 @@ interface Step {
   readonly fates: readonly CommitFate[];
   /** The process dies at the so-many-th kill point from here; undefined: it lives. */
   readonly killAt: number | undefined;
-  /** The machine with it: what a power cut leaves of pieces that were not sealed. */
+  /** The machine with it: what a power cut leaves of blobs that were not sealed. */
   readonly powerCut: Remains | undefined;
 }
 
@@ -237,7 +237,7 @@ for (const mode of ["reservation", "per-transaction", "per-transaction-basic"] a
         assert.deepEqual(await faults(run.gateway), []);
         await run.gateway.recovery.recoverAll();
         const twice = await run.gateway.collector.runAhead(A_YEAR_MS);
-        assert.deepEqual([twice.pieces, twice.referenced, twice.kept], [0, 0, 0], "recovery and collection again change nothing");
+        assert.deepEqual([twice.blobs, twice.referenced, twice.kept], [0, 0, 0], "recovery and collection again change nothing");
       }),
       { numRuns: 150 },
     );

@@ -3,19 +3,19 @@ import { ConcordError, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { isRecovered, putEpoch, readEpoch, type HeldEpoch } from "../reservation/epoch-row.ts";
 import { parseOid } from "@concord/ports";
-import { decidePieces, GarbageIndex, type OpenPiece } from "./decide-pieces.ts";
+import { decideBlobs, GarbageIndex, type OpenBlob } from "./decide-blobs.ts";
 import { RECOVERY_INSPECTIONS, RECOVERY_PAGE_PIECES } from "./limits.ts";
 
 /** What became of the names of an epoch that were not settled. */
 export interface EpochReport {
   readonly epoch: number;
-  /** Pieces that a row names. */
+  /** Blobs that a row names. */
   readonly referenced: number;
-  /** Pieces that are garbage now. */
+  /** Blobs that are garbage now. */
   readonly collected: number;
-  /** Reserved names without a piece. */
+  /** Reserved names without a blob. */
   readonly absent: number;
-  /** Pieces left to the next run. */
+  /** Blobs left to the next run. */
   readonly undecided: number;
   /** Nobody needs to look at this epoch again. */
   readonly finished: boolean;
@@ -24,7 +24,7 @@ export interface EpochReport {
 const COUNTED = { referenced: 0, collected: 0, undecided: 0 };
 
 /**
- * Recovers one epoch (OGD6), online and without a lock (OG9): closes it in its row, then at the data store, decides every piece at or above
+ * Recovers one epoch (OGD6), online and without a lock (OG9): closes it in its row, then at the data store, decides every blob at or above
  * the low-water mark, and says in the row that it is done. Any number of gateways may do this at once, and after a crash at any point it is
  * done again; the result is the same. The epoch's gateway may be alive: it is fenced and goes on with another epoch (OGD3).
  */
@@ -38,8 +38,8 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
   for (;;) {
     if (signal?.aborted === true) return { ...counts, epoch, absent: 0, finished: false };
     const oids = await context.data.list(epoch, from, RECOVERY_PAGE_PIECES);
-    const { pieces, damaged } = await describe(context, oids);
-    const fates = await decidePieces(context, pieces, garbage);
+    const { blobs, damaged } = await describe(context, oids);
+    const fates = await decideBlobs(context, blobs, garbage);
     for (const fate of fates.values()) counts[fate] += 1;
     counts.undecided += damaged;
     context.killPoint("recovery:after-page");
@@ -79,26 +79,26 @@ async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Pr
 
 interface Described {
   /** Those that are still there, with what they say of themselves. */
-  readonly pieces: readonly OpenPiece[];
+  readonly blobs: readonly OpenBlob[];
   /** How many can not be read now: they stay, and so does their epoch. */
   readonly damaged: number;
 }
 
 async function describe(context: ObjectStoreContext, oids: readonly Oid[]): Promise<Described> {
   const waiting = [...oids];
-  const pieces: OpenPiece[] = [];
+  const blobs: OpenBlob[] = [];
   let damaged = 0;
   const worker = async (): Promise<void> => {
     for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) {
       try {
         const state = await context.data.inspect(oid);
-        if (state.kind !== "absent") pieces.push({ oid, description: state.description });
+        if (state.kind !== "absent") blobs.push({ oid, description: state.description });
       } catch (thrown) {
         damaged += 1;
-        context.log.error("a piece can not be read; it stays undecided", { oid, reason: toConcordError(thrown).message });
+        context.log.error("a blob can not be read; it stays undecided", { oid, reason: toConcordError(thrown).message });
       }
     }
   };
   await Promise.all(Array.from({ length: RECOVERY_INSPECTIONS }, worker));
-  return { pieces, damaged };
+  return { blobs, damaged };
 }

@@ -30,7 +30,7 @@ import { DECIDE_ATTEMPTS_MAX, EPOCH_DEAD_AFTER_MS, RECOVERED_EPOCHS_KEPT } from 
 const PARTITION = "photos/0";
 const A_DAY_MS = 24 * 3600_000;
 
-/** A piece that some upload left, sealed or not. */
+/** A blob that some upload left, sealed or not. */
 async function leave(
   world: World,
   oid: Oid,
@@ -61,7 +61,7 @@ const garbageIn = (world: World, partition: string): readonly Oid[] =>
 
 const headerVersion = async (world: World): Promise<bigint> => (await world.metadata.read(PARTITION, [headerKey()]))[0]!.version.commit;
 
-test("[OGD6] table, no piece: absent, whatever was reserved", async () => {
+test("[OGD6] table, no blob: absent, whatever was reserved", async () => {
   const { dead, epoch, by } = await afterDeath();
   dead.kill();
   const report = await recoverEpoch(by.context, epoch);
@@ -146,7 +146,7 @@ for (const how of ["sealed", "open"] as const) {
   });
 }
 
-test("[OG8, OG16] table, an older or newer row is there: it names another piece: garbage, the row stays", async () => {
+test("[OG8, OG16] table, an older or newer row is there: it names another blob: garbage, the row stays", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed", { uploadId: 9n, number: 1 });
   await leave(world, oidOf(epoch, NAME + 1), "k", "sealed");
@@ -166,7 +166,7 @@ test("table, the bucket is gone, or closed: garbage in the system partition, no 
   assert.equal((await recoverEpoch(by.context, epoch)).collected, 1);
   assert.deepEqual(garbageIn(world, SYSTEM_PARTITION), [oidOf(epoch, NAME)]);
   const report = await by.collector.runAhead(2 * A_DAY_MS);
-  assert.deepEqual([report.pieces, report.bucketsForgotten], [1, 1]);
+  assert.deepEqual([report.blobs, report.bucketsForgotten], [1, 1]);
   await by.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
   assert.deepEqual(await faults(by), []);
 });
@@ -221,7 +221,7 @@ test("table, the answer stays lost: undecided; the epoch stays for the next run,
   );
 });
 
-test("table, the row can not be read: undecided, reported, the piece stays; others of its partition are decided", async () => {
+test("table, the row can not be read: undecided, reported, the blob stays; others of its partition are decided", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed");
   dead.kill();
@@ -237,7 +237,7 @@ test("table, the row can not be read: undecided, reported, the piece stays; othe
   assert.equal(world.data.contents().length, 2);
 });
 
-test("table, a garbage row can not be read: pieces are decided all the same", async () => {
+test("table, a garbage row can not be read: blobs are decided all the same", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed");
   dead.kill();
@@ -248,7 +248,7 @@ test("table, a garbage row can not be read: pieces are decided all the same", as
   assert.deepEqual([report.undecided, report.collected, report.finished], [0, 1, true]);
 });
 
-test("table, a damaged piece: undecided, reported, it stays; the others of its epoch and other epochs are recovered", async () => {
+test("table, a damaged blob: undecided, reported, it stays; the others of its epoch and other epochs are recovered", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   const later = await openGateway(world, { instance: "three" });
   const damaged = oidOf(epoch, NAME);
@@ -367,7 +367,7 @@ test("[OGD3] zombie: paused before its commit, recovered and collected by anothe
   const zombie = codeOf(put(paused, "k", bytes("zombie")));
   await arrived;
   await quiesce(by);
-  assert.equal(world.data.contents().length, 1, "its piece is gone");
+  assert.equal(world.data.contents().length, 1, "its blob is gone");
   release();
   assert.equal(await zombie, "EPOCH_FENCED");
   assert.equal(await get(by, "k"), bytes("old"));
@@ -428,7 +428,7 @@ test("[OGD3] zombie: wakes after the row was read, before it is fenced: it is re
   assert.equal(await get(by, "k"), bytes("zombie"));
 });
 
-test("[OGD3] zombie: writing data while its epoch is closed: the piece is garbage, the upload refused", async () => {
+test("[OGD3] zombie: writing data while its epoch is closed: the blob is garbage, the upload refused", async () => {
   const { world, dead: paused, epoch, by } = await afterDeath();
   const gate = Promise.withResolvers<void>();
   const writing = Promise.withResolvers<void>();
@@ -446,7 +446,7 @@ test("[OGD3] zombie: writing data while its epoch is closed: the piece is garbag
   assert.deepEqual(world.data.contents(), []);
 });
 
-test("[OGD3] zombie: creates its piece after the recovery of its epoch: refused by the data store; it goes on under another name", async () => {
+test("[OGD3] zombie: creates its blob after the recovery of its epoch: refused by the data store; it goes on under another name", async () => {
   const { world, dead: paused, epoch, by } = await afterDeath();
   const gate = Promise.withResolvers<void>();
   const creating = Promise.withResolvers<void>();

@@ -30,7 +30,7 @@ export class CommitResolver implements UnresolvedCommits {
   add(commit: UnresolvedCommit): void {
     this.#commits.add(commit);
     this.#count();
-    this.#options.log.warn("a commit is in doubt", { bucket: commit.bucket, key: commit.key, pieces: commit.oids.length });
+    this.#options.log.warn("a commit is in doubt", { bucket: commit.bucket, key: commit.key, blobs: commit.oids.length });
     const running = this.#resolve(commit);
     this.#running.add(running);
     void running.finally(() => this.#running.delete(running));

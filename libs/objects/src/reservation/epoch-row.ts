@@ -30,13 +30,13 @@ export async function readEpoch(metadata: ObjectMetadata, epoch: number): Promis
   return found === undefined ? undefined : heldEpoch(found);
 }
 
-/** A closed epoch whose every piece was decided: what `lowWater` says of a finished recovery. */
+/** A closed epoch whose every blob was decided: what `lowWater` says of a finished recovery. */
 export function isRecovered(row: EpochRow): boolean {
   return row.closed && row.lowWater >= row.reservedTo;
 }
 
 /**
- * The first number that neither a row nor a piece has, with its row durable. A lost answer is no reason for another number: the same row is
+ * The first number that neither a row nor a blob has, with its row durable. A lost answer is no reason for another number: the same row is
  * offered again until it is there or somebody else's is. STORE_FAILED (applied: unknown) when the store answers nothing: the number is
  * never used then, by nobody.
  */
@@ -98,12 +98,12 @@ export async function listEpochs(metadata: ObjectMetadata): Promise<readonly Hel
 
 const EPOCH_PAGE = 1000;
 
-/** Of rows and of pieces: metadata that were lost must not bring a number back (OG2). */
+/** Of rows and of blobs: metadata that were lost must not bring a number back (OG2). */
 async function highestEpoch(stores: EpochStores): Promise<number> {
   const { from, to } = epochSpan();
   const [newest] = await stores.metadata.range(SYSTEM_PARTITION, { from, to, limit: 1, reverse: true });
-  const ofPieces = (await stores.data.epochs()).at(-1) ?? 0;
-  return Math.max(ofPieces, newest === undefined ? 0 : heldEpoch(newest).row.epoch);
+  const ofBlobs = (await stores.data.epochs()).at(-1) ?? 0;
+  return Math.max(ofBlobs, newest === undefined ? 0 : heldEpoch(newest).row.epoch);
 }
 
 const lostAnswer = (cause: unknown): ConcordError =>

@@ -96,7 +96,7 @@ export class GatewayEpoch {
 
   settle(oid: Oid): void {
     const { epoch, sequence } = parseOid(oid);
-    assert(epoch === this.epoch, `piece ${oid} is of epoch ${this.epoch}`);
+    assert(epoch === this.epoch, `blob ${oid} is of epoch ${this.epoch}`);
     this.#names.settle(sequence);
   }
 

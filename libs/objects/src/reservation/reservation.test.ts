@@ -144,7 +144,7 @@ test("open: the answer is lost: the same number when the row is there, another's
   }
 });
 
-test("open: two at once, and pieces whose rows are lost: every epoch has its own number", async () => {
+test("open: two at once, and blobs whose rows are lost: every epoch has its own number", async () => {
   const shared = newShared();
   await shared.data.create(oidOf(7, 0), { bucket: "b", key: "k", part: undefined, guid: 1n });
   const epochs = await Promise.all([1, 2, 3].map((at) => openEpoch(setUp(shared, { instance: `g${at}` }).options)));

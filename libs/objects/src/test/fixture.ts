@@ -8,7 +8,7 @@ import type { ObjectLimits } from "../limits.ts";
 import { createObjectStore, objectStoreContext } from "../object-store.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
 import type { StoredChecksum } from "../rows.ts";
-import type { NewPiece, PieceName, Settlement, UnresolvedCommit, UploadJournal } from "../upload-journal.ts";
+import type { NewBlob, BlobName, Settlement, UnresolvedCommit, UploadJournal } from "../upload-journal.ts";
 
 /** Nobody waits: a timer fires in the next turn, and the time it waited for has passed then. */
 export class HurriedClock implements Clock {
@@ -70,7 +70,7 @@ export class MemoryUploadJournal implements UploadJournal {
     return this.taken.filter((oid) => !this.settled.has(oid) && !this.refused.includes(oid));
   }
 
-  begin(_piece: NewPiece): Promise<PieceName> {
+  begin(_blob: NewBlob): Promise<BlobName> {
     const oid = oidOf(this.epoch, this.taken.length);
     this.taken.push(oid);
     return Promise.resolve({
@@ -224,7 +224,7 @@ export function rowsOf(fixture: Fixture): readonly Row[] {
   return fixture.metadata.contents().map((row) => decodeRow(row.value));
 }
 
-/** Pieces that live rows name, and pieces that garbage rows name. */
+/** Blobs that live rows name, and blobs that garbage rows name. */
 export function referencesIn(fixture: Fixture): { readonly live: readonly Oid[]; readonly garbage: readonly Oid[] } {
   const rows = rowsOf(fixture);
   const named = (wanted: (row: Row) => boolean): Oid[] =>
@@ -238,14 +238,14 @@ export function referencesIn(fixture: Fixture): { readonly live: readonly Oid[];
 /** What is wrong with the stores when nothing runs and nothing is in doubt; empty: no leak, nothing dangling, nothing both live and garbage. */
 export function faultsOf(fixture: Fixture): readonly string[] {
   const { live, garbage } = referencesIn(fixture);
-  const pieces = fixture.data.contents();
-  const stored = new Set(pieces.map(({ oid }) => oid));
+  const blobs = fixture.data.contents();
+  const stored = new Set(blobs.map(({ oid }) => oid));
   const named = new Set([...live, ...garbage]);
   return [
-    ...pieces.filter(({ oid }) => !named.has(oid)).map(({ oid }) => `leaked ${oid}`),
+    ...blobs.filter(({ oid }) => !named.has(oid)).map(({ oid }) => `leaked ${oid}`),
     ...live.filter((oid) => !stored.has(oid)).map((oid) => `dangling ${oid}`),
     ...live.filter((oid) => garbage.includes(oid)).map((oid) => `live and garbage ${oid}`),
     ...live.filter((oid, at) => live.indexOf(oid) !== at).map((oid) => `named twice ${oid}`),
-    ...pieces.filter(({ oid, state }) => live.includes(oid) && state.kind !== "sealed").map(({ oid }) => `not sealed ${oid}`),
+    ...blobs.filter(({ oid, state }) => live.includes(oid) && state.kind !== "sealed").map(({ oid }) => `not sealed ${oid}`),
   ];
 }

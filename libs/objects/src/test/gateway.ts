@@ -2,7 +2,7 @@
 import { crc32 } from "node:zlib";
 import { openJournal } from "@concord/journal";
 import { diskOver, MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
-import type { ObjectData, ObjectMetadata, PieceWriter } from "@concord/ports";
+import type { ObjectData, ObjectMetadata, BlobWriter } from "@concord/ports";
 import { silentLog, silentMetrics, type Clock, type Log, type Timer } from "@concord/runtime";
 import type { NewUpload, ObjectStore, Stored } from "../api.ts";
 import { checkConsistency } from "../consistency/check.ts";
@@ -211,7 +211,7 @@ function guardData(world: World, process: Process): ObjectData {
     ...guarded,
     create: async (oid, description) => {
       const writer = await guarded.create(oid, description);
-      return process.guard(() => writer, ["write", "seal", "abandon"]) as PieceWriter;
+      return process.guard(() => writer, ["write", "seal", "abandon"]) as BlobWriter;
     },
     read: (oid, offset, lengthBytes) => world.data.read(oid, offset, lengthBytes),
   };
@@ -293,7 +293,7 @@ export async function quiesce(gateway: Gateway): Promise<void> {
   await gateway.collector.runAhead(A_YEAR_MS);
 }
 
-/** What is wrong when nothing is in flight; empty: pieces are exactly the references. */
+/** What is wrong when nothing is in flight; empty: blobs are exactly the references. */
 export async function faults(gateway: Gateway): Promise<readonly string[]> {
   const report = await checkConsistency(gateway.context);
   return [

@@ -52,10 +52,10 @@ export async function* decodeChunks(
 async function* readChunk(reader: ByteReader, header: ChunkHeader, chain: Chain | undefined): AsyncGenerator<Uint8Array, void, void> {
   const hash = chain === undefined ? undefined : createHash("sha256");
   for (let left = header.sizeBytes; left > 0;) {
-    const piece = await reader.some(left);
-    hash?.update(piece);
-    left -= piece.length;
-    yield piece;
+    const blob = await reader.some(left);
+    hash?.update(blob);
+    left -= blob.length;
+    yield blob;
   }
   if ((await reader.line(0)) !== "") throw new S3Error("InvalidRequest", "A chunk is longer than it says.");
   if (chain !== undefined && hash !== undefined) checkSignature(chain, chunkText(chain, hash.digest("hex")), header.signature);

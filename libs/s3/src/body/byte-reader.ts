@@ -45,9 +45,9 @@ export function byteReader(source: AsyncIterator<Uint8Array>): ByteReader {
 
   const some = async (max: number): Promise<Uint8Array> => {
     if (!(await fill())) throw new S3Error("IncompleteBody");
-    const piece = offset === 0 && current.length <= max ? current : current.subarray(offset, Math.min(current.length, offset + max));
-    offset += piece.length;
-    return piece;
+    const blob = offset === 0 && current.length <= max ? current : current.subarray(offset, Math.min(current.length, offset + max));
+    offset += blob.length;
+    return blob;
   };
 
   const end = async (): Promise<void> => {

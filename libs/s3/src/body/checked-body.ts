@@ -65,9 +65,9 @@ export async function readBody(request: RequestBody, verified: Verified, options
     return new Uint8Array(0);
   }
   const body = checkedBody(request, verified, options);
-  const pieces: Uint8Array[] = [];
-  for await (const piece of body.chunks) pieces.push(piece);
-  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  const blobs: Uint8Array[] = [];
+  for await (const blob of body.chunks) blobs.push(blob);
+  return blobs.length === 1 ? blobs[0]! : Buffer.concat(blobs);
 }
 
 const EMPTY_SHA256 = createHash("sha256").digest("hex");
@@ -112,9 +112,9 @@ async function* decode(request: RequestBody, { payload }: Verified, lengthBytes:
     const reader = byteReader(source);
     if (payload.kind === "signed-chunks" || payload.kind === "unsigned-chunks") return yield* decodeChunks(reader, payload, lengthBytes);
     for (let left = lengthBytes; left > 0;) {
-      const piece = await reader.some(left);
-      left -= piece.length;
-      yield piece;
+      const blob = await reader.some(left);
+      left -= blob.length;
+      yield blob;
     }
     await reader.end();
     return NO_TRAILERS;

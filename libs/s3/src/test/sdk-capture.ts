@@ -78,7 +78,7 @@ async function bytesOf(body: unknown): Promise<Uint8Array> {
   if (typeof body === "string") return Buffer.from(body);
   if (body instanceof Uint8Array) return body;
   if (!(body instanceof Readable)) throw new Error("a body of an unknown kind");
-  const pieces: Buffer[] = [];
-  for await (const piece of body) pieces.push(Buffer.from(piece as Uint8Array));
-  return Buffer.concat(pieces);
+  const blobs: Buffer[] = [];
+  for await (const blob of body) blobs.push(Buffer.from(blob as Uint8Array));
+  return Buffer.concat(blobs);
 }

@@ -2,7 +2,7 @@
 import { percentEncode } from "../encoding.ts";
 import { S3_NAMESPACE } from "./reader.ts";
 
-/** A piece of finished XML. */
+/** A blob of finished XML. */
 export type Xml = string;
 
 /** How keys are written: as text, or percent-encoded (encoding-type=url), since XML has no way to say some control characters. */

@@ -42,7 +42,7 @@ export interface GatewayPlan {
   readonly names: readonly string[];
   readonly shards: number;
   readonly journal: ObjectGatewayConfig["journal"];
-  /** Pieces up to this length share files. */
+  /** Blobs up to this length share files. */
   readonly packBytesMax: number;
   /** Garbage is collected while clients work; then no clock may be far off (OGD10). */
   readonly collects: boolean;
@@ -103,7 +103,7 @@ export class Gateways {
     return this.plan.names.map(s3Address);
   }
 
-  /** The disk that holds the pieces. */
+  /** The disk that holds the blobs. */
   files(): Disk {
     return this.#cluster.world.filesOn(this.plan.rows === "local" ? this.plan.names[0]! : DATA);
   }

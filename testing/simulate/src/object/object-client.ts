@@ -7,7 +7,7 @@ import { S3Client, tagged, type S3Answer, type S3Request } from "./s3-client.ts"
 
 export const BUCKET = "simulated-bucket";
 export const KEYS: readonly string[] = ["a", "a/b", "dir/\u00fc \u{1f600}", "z"];
-/** In the row, at its limit, in a piece, in several writes of the network. */
+/** In the row, at its limit, in a blob, in several writes of the network. */
 const SIZES = [0, 300, 16_384, 16_385, 20_000, 40_000];
 const COMPLETE_TRIES = 3;
 const COMPLETE_AGAIN_MS = 150;

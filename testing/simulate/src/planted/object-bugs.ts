@@ -9,14 +9,14 @@ const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
 export const OBJECT_BUGS: readonly PlantedBug[] = [
   {
     name: "unknown-commit-removed",
-    about: "A commit with a lost answer is taken for failed: its piece is removed while the row may be there (OGD2).",
+    about: "A commit with a lost answer is taken for failed: its blob is removed while the row may be there (OGD2).",
     scenario: "object",
     edits: [
       {
         file: COMMIT_ROWS,
         search: "      return await waitForDecision(context, attempt, outcome.cause);",
         replace:
-          '      await removePieces(context, attempt.names);\n      return await decided(attempt, "absent", { kind: "fenced", applied: "unknown" });',
+          '      await removeBlobs(context, attempt.names);\n      return await decided(attempt, "absent", { kind: "fenced", applied: "unknown" });',
       },
     ],
   },
@@ -34,7 +34,7 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "garbage-in-a-commit-of-its-own",
-    about: "Delete removes the row in one commit and names its pieces as garbage in the next: a crash between them leaks (OGD4).",
+    about: "Delete removes the row in one commit and names its blobs as garbage in the next: a crash between them leaks (OGD4).",
     scenario: "object",
     edits: [
       {
@@ -55,7 +55,7 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "delete-whatever-is-there",
-    about: "Delete removes the row of the key also when it is not the one that was read: a newer object is lost, its piece leaks (OGD4).",
+    about: "Delete removes the row of the key also when it is not the one that was read: a newer object is lost, its blob leaks (OGD4).",
     scenario: "object",
     edits: [
       {
@@ -66,8 +66,8 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: "replaced-piece-forgotten",
-    about: "An overwrite names no garbage: the piece of the object it replaced leaks (OGD4).",
+    name: "replaced-blob-forgotten",
+    about: "An overwrite names no garbage: the blob of the object it replaced leaks (OGD4).",
     scenario: "object",
     edits: [
       {
@@ -79,7 +79,7 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "garbage-forgotten-after-an-error",
-    about: "A garbage row whose pieces could not be removed goes all the same: they leak (OGD10).",
+    about: "A garbage row whose blobs could not be removed goes all the same: they leak (OGD10).",
     scenario: "object",
     edits: [
       {
@@ -91,11 +91,11 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "seal-without-sync",
-    about: "A piece is sealed before its bytes are on disk (OGD6): a power cut leaves a row that names half a piece.",
+    about: "A blob is sealed before its bytes are on disk (OGD6): a power cut leaves a row that names half a blob.",
     scenario: "object",
     edits: [
       {
-        file: "libs/adapter-filesystem/src/piece-writer.ts",
+        file: "libs/adapter-filesystem/src/blob-writer.ts",
         search: 'file.sync().then(() => killPoint("piece:synced"))',
         replace: 'Promise.resolve().then(() => killPoint("piece:synced"))',
       },
@@ -103,7 +103,7 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "closed-epoch-still-seals",
-    about: "A seal does not look whether its epoch was closed meanwhile: recovery saw a piece without description (OGD3).",
+    about: "A seal does not look whether its epoch was closed meanwhile: recovery saw a blob without description (OGD3).",
     scenario: "object",
     edits: [
       { file: EPOCH_FOLDERS, search: "    await check.join();", replace: "    void check;" },

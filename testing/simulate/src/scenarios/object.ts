@@ -131,7 +131,7 @@ async function injectFaults({ cluster: { world, swarm }, gateways }: Run, client
   await world.advance(WORK_MS);
 }
 
-/** When all is quiet: everything can be written and read, every piece is somebody's, every row's piece is there. */
+/** When all is quiet: everything can be written and read, every blob is somebody's, every row's blob is there. */
 async function judge(run: Run): Promise<void> {
   const { world } = run.cluster;
   const quietly = async (what: string, work: () => Promise<boolean>): Promise<void> => {
@@ -216,19 +216,19 @@ async function compareData(run: Run): Promise<boolean> {
   const { world } = cluster;
   const found = await gateways.ask<ConsistencyAnswer>(admin, gateways.plan.names[0]!, "CheckConsistency");
   if (found.leaked.length > 0)
-    world.violation("leak", `${found.leaked.length} pieces that nobody names: ${found.leaked.slice(0, 3).join(", ")}`);
-  if (found.dangling.length > 0) world.violation("dangling", `rows without their piece: ${found.dangling.slice(0, 3).join(", ")}`);
-  if (found.garbage > 0n) world.violation("garbage stays", `${found.garbage} pieces`);
-  const pieces = await countPieces(run);
-  if (BigInt(pieces) !== found.pieces) world.violation("leak", `${pieces} pieces on the disk, the gateway sees ${found.pieces}`);
-  world.count("object:pieces-at-end", pieces);
+    world.violation("leak", `${found.leaked.length} blobs that nobody names: ${found.leaked.slice(0, 3).join(", ")}`);
+  if (found.dangling.length > 0) world.violation("dangling", `rows without their blob: ${found.dangling.slice(0, 3).join(", ")}`);
+  if (found.garbage > 0n) world.violation("garbage stays", `${found.garbage} blobs`);
+  const blobs = await countBlobs(run);
+  if (BigInt(blobs) !== found.pieces) world.violation("leak", `${blobs} blobs on the disk, the gateway sees ${found.pieces}`);
+  world.count("object:blobs-at-end", blobs);
   return true;
 }
 
 /** What a fresh look at the disk shows, without any gateway. */
-async function countPieces({ gateways, admin }: Run): Promise<number> {
+async function countBlobs({ gateways, admin }: Run): Promise<number> {
   const data = new FilesystemObjectData({ disk: gateways.files(), checksum: admin.checksum, killPoint: () => undefined });
-  let pieces = 0;
-  for (const epoch of await data.epochs()) pieces += (await data.list(epoch, 0, PIECES_MAX)).length;
-  return pieces;
+  let blobs = 0;
+  for (const epoch of await data.epochs()) blobs += (await data.list(epoch, 0, PIECES_MAX)).length;
+  return blobs;
 }

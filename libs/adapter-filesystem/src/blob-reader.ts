@@ -1,40 +1,32 @@
 import { corrupt } from "@concord/codec";
-import type { Oid, PieceState } from "@concord/ports";
+import type { Oid, BlobState } from "@concord/ports";
 import type { Checksum, DiskFile } from "@concord/runtime";
 import { HEADER_BYTES_MAX, READ_BLOCKS, SMALL_FILE_BYTES, TAIL_BYTES } from "./limits.ts";
-import {
-  decodeHeader,
-  decodeTable,
-  decodeTrailer,
-  endBytesOf,
-  tableBytesOf,
-  TRAILER_BYTES_MAX,
-  type PieceTrailer,
-} from "./piece-format.ts";
+import { decodeHeader, decodeTable, decodeTrailer, endBytesOf, tableBytesOf, TRAILER_BYTES_MAX, type BlobTrailer } from "./blob-format.ts";
 
 /**
  * What the file says of itself. Sealed: its end is whole; data and header may still have been lost in a power cut before its seal was
- * answered. CORRUPT_DATA when it is another piece's.
+ * answered. CORRUPT_DATA when it is another blob's.
  */
-export async function inspectPiece(file: DiskFile, oid: Oid, checksum: Checksum): Promise<PieceState> {
+export async function inspectBlob(file: DiskFile, oid: Oid, checksum: Checksum): Promise<BlobState> {
   const tailBytes = Math.min(file.size, TRAILER_BYTES_MAX);
   const trailer = decodeTrailer(await file.read(file.size - tailBytes, tailBytes), file.size, checksum);
   const header = trailer ?? decodeHeader(await file.read(0, Math.min(file.size, HEADER_BYTES_MAX)), checksum);
-  if (header !== undefined && header.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${header.oid}`);
+  if (header !== undefined && header.oid !== oid) throw corrupt(`the file of blob ${oid} holds ${header.oid}`);
   if (trailer === undefined) return { kind: "open", description: header?.description };
   return { kind: "sealed", description: trailer.description, sealed: trailer.sealed };
 }
 
-/** The end of a sealed piece, and the file's last bytes as they were read for it. */
-interface PieceEnd {
-  readonly trailer: PieceTrailer;
+/** The end of a sealed blob, and the file's last bytes as they were read for it. */
+interface BlobEnd {
+  readonly trailer: BlobTrailer;
   readonly table: readonly number[];
   readonly tail: Uint8Array;
   readonly tailAt: number;
 }
 
 /** Every byte given out was verified: a block at a time (I4). */
-export async function* readPiece(
+export async function* readBlob(
   file: DiskFile,
   oid: Oid,
   range: { readonly offset: number; readonly lengthBytes: number },
@@ -43,7 +35,7 @@ export async function* readPiece(
   const end = await readEnd(file, oid, checksum);
   const { blockBytes, sealed } = end.trailer;
   const to = range.offset + range.lengthBytes;
-  if (to > sealed.lengthBytes) throw corrupt(`piece ${oid} has ${sealed.lengthBytes} bytes, ${to} were expected`);
+  if (to > sealed.lengthBytes) throw corrupt(`blob ${oid} has ${sealed.lengthBytes} bytes, ${to} were expected`);
   if (range.lengthBytes === 0) return;
   const [first, behind] = [Math.floor(range.offset / blockBytes), Math.ceil(to / blockBytes)];
   let next: Promise<Uint8Array> | undefined = readBlocks(file, end, first, behind);
@@ -62,13 +54,13 @@ export async function* readPiece(
   }
 }
 
-async function readEnd(file: DiskFile, oid: Oid, checksum: Checksum): Promise<PieceEnd> {
+async function readEnd(file: DiskFile, oid: Oid, checksum: Checksum): Promise<BlobEnd> {
   const tailBytes = file.size <= SMALL_FILE_BYTES ? file.size : TAIL_BYTES;
   const tailAt = file.size - tailBytes;
   const tail = await file.read(tailAt, tailBytes);
   const trailer = decodeTrailer(tail, file.size, checksum);
-  if (trailer === undefined) throw corrupt(`piece ${oid} is not whole`);
-  if (trailer.oid !== oid) throw corrupt(`the file of piece ${oid} holds ${trailer.oid}`);
+  if (trailer === undefined) throw corrupt(`blob ${oid} is not whole`);
+  if (trailer.oid !== oid) throw corrupt(`the file of blob ${oid} holds ${trailer.oid}`);
   const tableBytes = tableBytesOf(trailer);
   const tableAt = file.size - endBytesOf(trailer);
   const table = tableAt >= tailAt ? tail.subarray(tableAt - tailAt, tableAt - tailAt + tableBytes) : await file.read(tableAt, tableBytes);
@@ -76,20 +68,20 @@ async function readEnd(file: DiskFile, oid: Oid, checksum: Checksum): Promise<Pi
 }
 
 /** Bytes of the blocks that are read together: those from `first` on, none from `behind` on. */
-function chunkBytes({ trailer: { blockBytes, sealed } }: PieceEnd, first: number, behind: number): number {
+function chunkBytes({ trailer: { blockBytes, sealed } }: BlobEnd, first: number, behind: number): number {
   return Math.min(Math.min(first + READ_BLOCKS, behind) * blockBytes, sealed.lengthBytes) - first * blockBytes;
 }
 
-async function readBlocks(file: DiskFile, end: PieceEnd, first: number, behind: number): Promise<Uint8Array> {
+async function readBlocks(file: DiskFile, end: BlobEnd, first: number, behind: number): Promise<Uint8Array> {
   const at = end.trailer.headerBytes + first * end.trailer.blockBytes;
   const length = chunkBytes(end, first, behind);
   return at >= end.tailAt ? end.tail.subarray(at - end.tailAt, at - end.tailAt + length) : await file.read(at, length);
 }
 
-function verifyBlocks(bytes: Uint8Array, expectedBytes: number, first: number, { trailer, table }: PieceEnd, checksum: Checksum): void {
+function verifyBlocks(bytes: Uint8Array, expectedBytes: number, first: number, { trailer, table }: BlobEnd, checksum: Checksum): void {
   const { blockBytes, oid } = trailer;
-  if (bytes.length !== expectedBytes) throw corrupt(`piece ${oid} ends early`);
+  if (bytes.length !== expectedBytes) throw corrupt(`blob ${oid} ends early`);
   for (let at = 0, block = first; at < bytes.length; at += blockBytes, block += 1)
     if (checksum(bytes.subarray(at, at + blockBytes)) >>> 0 !== table[block])
-      throw corrupt(`block ${block} of piece ${oid} fails its checksum`);
+      throw corrupt(`block ${block} of blob ${oid} fails its checksum`);
 }

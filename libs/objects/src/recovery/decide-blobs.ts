@@ -1,5 +1,5 @@
-// The decision table of recovery (README): what becomes of a piece of a closed epoch. By reference, never by age or order (OGD1, I6).
-import type { MetadataCommit, MetadataCondition, MetadataRow, MetadataWrite, Oid, PieceDescription } from "@concord/ports";
+// The decision table of recovery (README): what becomes of a blob of a closed epoch. By reference, never by age or order (OGD1, I6).
+import type { MetadataCommit, MetadataCondition, MetadataRow, MetadataWrite, Oid, BlobDescription } from "@concord/ports";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { putGarbage, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -9,14 +9,14 @@ import type { ShardHeader } from "../rows.ts";
 import { headerOf, type Versioned } from "../shard-view.ts";
 import { DECIDE_ATTEMPTS_MAX, GARBAGE_SCAN_PAGE, GARBAGE_SCAN_ROWS_MAX } from "./limits.ts";
 
-/** A piece that is there, of an epoch that is closed in its row and at the data store. */
-export interface OpenPiece {
+/** A blob that is there, of an epoch that is closed in its row and at the data store. */
+export interface OpenBlob {
   readonly oid: Oid;
   /** Undefined: not even that is whole, so it was never sealed and can not be any more. */
-  readonly description: PieceDescription | undefined;
+  readonly description: BlobDescription | undefined;
 }
 
-export type PieceFate =
+export type BlobFate =
   /** A row names it. */
   | "referenced"
   /** A garbage row names it: it did before, or does now, and no commit that names it can succeed any more. */
@@ -26,53 +26,53 @@ export type PieceFate =
 
 /**
  * Decides them all. The epoch of each must be closed in its row before this is called: a commit whose view was read before is fenced here by
- * the raised header, one whose view is read later is refused by `PieceName.confirmLive` (OGD3).
+ * the raised header, one whose view is read later is refused by `BlobName.confirmLive` (OGD3).
  */
-export async function decidePieces(
+export async function decideBlobs(
   context: ObjectStoreContext,
-  pieces: readonly OpenPiece[],
+  blobs: readonly OpenBlob[],
   garbage: GarbageIndex = new GarbageIndex(context),
-): Promise<ReadonlyMap<Oid, PieceFate>> {
-  const fates = new Map<Oid, PieceFate>();
-  const byPartition = new Map<string, OpenPiece[]>();
-  for (const piece of pieces) {
-    const partition = await partitionOf(context, piece.description);
+): Promise<ReadonlyMap<Oid, BlobFate>> {
+  const fates = new Map<Oid, BlobFate>();
+  const byPartition = new Map<string, OpenBlob[]>();
+  for (const blob of blobs) {
+    const partition = await partitionOf(context, blob.description);
     const together = byPartition.get(partition) ?? [];
-    together.push(piece);
+    together.push(blob);
     byPartition.set(partition, together);
   }
   for (const [partition, together] of byPartition) {
     const decided = await decideTogether(context, partition, together, garbage).catch(async (thrown: unknown) => {
-      // A row that can not be read holds up its own piece only.
+      // A row that can not be read holds up its own blob only.
       if (together.length > 1 && toConcordError(thrown).code === "CORRUPT_DATA") return await decideEach(context, together, garbage);
-      context.log.error("pieces could not be decided", { partition, pieces: together.length, reason: toConcordError(thrown).message });
-      return new Map<Oid, PieceFate>();
+      context.log.error("blobs could not be decided", { partition, blobs: together.length, reason: toConcordError(thrown).message });
+      return new Map<Oid, BlobFate>();
     });
     for (const { oid } of together) fates.set(oid, decided.get(oid) ?? "undecided");
   }
   return fates;
 }
 
-async function decideEach(context: ObjectStoreContext, pieces: readonly OpenPiece[], garbage: GarbageIndex): Promise<Map<Oid, PieceFate>> {
-  const fates = new Map<Oid, PieceFate>();
-  for (const piece of pieces) for (const [oid, fate] of await decidePieces(context, [piece], garbage)) fates.set(oid, fate);
+async function decideEach(context: ObjectStoreContext, blobs: readonly OpenBlob[], garbage: GarbageIndex): Promise<Map<Oid, BlobFate>> {
+  const fates = new Map<Oid, BlobFate>();
+  for (const blob of blobs) for (const [oid, fate] of await decideBlobs(context, [blob], garbage)) fates.set(oid, fate);
   return fates;
 }
 
-/** The row that names the piece, if any does. */
-export function rowKeyOf({ key, part }: PieceDescription): Uint8Array {
+/** The row that names the blob, if any does. */
+export function rowKeyOf({ key, part }: BlobDescription): Uint8Array {
   return part === undefined ? headKey(key) : partKey(key, part.uploadId, part.number);
 }
 
-/** Where a piece's rows are; the system partition when nothing can name it: no description, or a bucket that is gone with all its rows. */
-export async function partitionOf(context: ObjectStoreContext, description: PieceDescription | undefined): Promise<string> {
+/** Where a blob's rows are; the system partition when nothing can name it: no description, or a bucket that is gone with all its rows. */
+export async function partitionOf(context: ObjectStoreContext, description: BlobDescription | undefined): Promise<string> {
   if (description === undefined) return SYSTEM_PARTITION;
   const [found] = await context.metadata.read(SYSTEM_PARTITION, [bucketKey(description.bucket)]);
   if (found === undefined) return SYSTEM_PARTITION;
   return bucketPartition(description.bucket, shardOf(description.key, decodeRowAs("bucket", found.value).shards));
 }
 
-/** Does the row name the piece? CORRUPT_DATA for a row that can not be read: nothing is decided by it. */
+/** Does the row name the blob? CORRUPT_DATA for a row that can not be read: nothing is decided by it. */
 export function names(row: MetadataRow | undefined, oid: Oid): boolean {
   return row !== undefined && referencesOf(decodeRow(row.value)).oids.includes(oid);
 }
@@ -80,11 +80,11 @@ export function names(row: MetadataRow | undefined, oid: Oid): boolean {
 async function decideTogether(
   context: ObjectStoreContext,
   partition: string,
-  pieces: readonly OpenPiece[],
+  blobs: readonly OpenBlob[],
   garbage: GarbageIndex,
-): Promise<Map<Oid, PieceFate>> {
+): Promise<Map<Oid, BlobFate>> {
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
-    const fates = await decideOnce(context, partition, pieces, garbage);
+    const fates = await decideOnce(context, partition, blobs, garbage);
     if (fates !== undefined) return fates;
   }
   throw new ConcordError("WRITE_CONFLICT", `rows changed ${DECIDE_ATTEMPTS_MAX} times`);
@@ -94,20 +94,20 @@ async function decideTogether(
 async function decideOnce(
   context: ObjectStoreContext,
   partition: string,
-  pieces: readonly OpenPiece[],
+  blobs: readonly OpenBlob[],
   garbage: GarbageIndex,
-): Promise<Map<Oid, PieceFate> | undefined> {
-  const fates = new Map<Oid, PieceFate>();
-  const orphans: OpenPiece[] = [];
+): Promise<Map<Oid, BlobFate> | undefined> {
+  const fates = new Map<Oid, BlobFate>();
+  const orphans: OpenBlob[] = [];
   const conditions = new Map<string, MetadataCondition>();
-  const keys = partition === SYSTEM_PARTITION ? [] : pieces.map(({ description }) => rowKeyOf(description!));
+  const keys = partition === SYSTEM_PARTITION ? [] : blobs.map(({ description }) => rowKeyOf(description!));
   const [headerRow, ...rows] = await context.metadata.read(partition, [headerKey(), ...keys]);
-  for (const [at, piece] of pieces.entries()) {
+  for (const [at, blob] of blobs.entries()) {
     const [key, row] = [keys[at], rows[at]];
-    if (names(row, piece.oid)) fates.set(piece.oid, "referenced");
-    else if (await garbage.has(partition, piece.oid)) fates.set(piece.oid, "collected");
+    if (names(row, blob.oid)) fates.set(blob.oid, "referenced");
+    else if (await garbage.has(partition, blob.oid)) fates.set(blob.oid, "collected");
     else {
-      orphans.push(piece);
+      orphans.push(blob);
       if (key !== undefined) conditions.set(String(key), { key, version: row?.version });
     }
   }
@@ -129,7 +129,7 @@ async function fenceOf(
   context: ObjectStoreContext,
   partition: string,
   header: Versioned<ShardHeader> | undefined,
-  orphans: readonly OpenPiece[],
+  orphans: readonly OpenBlob[],
   rows: readonly MetadataCondition[],
 ): Promise<MetadataCommit> {
   const garbage = await garbageOf(context, orphans);
@@ -139,7 +139,7 @@ async function fenceOf(
 }
 
 /** One garbage row for each key. */
-async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenPiece[]): Promise<MetadataWrite[]> {
+async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenBlob[]): Promise<MetadataWrite[]> {
   const guid = await context.guids.next();
   const byKey = new Map<string, { bucket: string; key: string; oids: Oid[] }>();
   for (const { oid, description } of orphans) {
@@ -150,11 +150,11 @@ async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenPiec
     byKey.set(name, together);
   }
   return [...byKey.values()].map(({ bucket, key, oids }, ordinal) =>
-    putGarbage(context, guid, { bucket, key, what: { kind: "pieces", oids } }, ordinal),
+    putGarbage(context, guid, { bucket, key, what: { kind: "blobs", oids } }, ordinal),
   );
 }
 
-/** Pieces that garbage rows name, read once for each partition. What it misses is named twice, which is harmless. */
+/** Blobs that garbage rows name, read once for each partition. What it misses is named twice, which is harmless. */
 export class GarbageIndex {
   readonly #context: ObjectStoreContext;
   readonly #partitions = new Map<string, Promise<ReadonlySet<Oid>>>();
@@ -187,7 +187,7 @@ export class GarbageIndex {
     return oids;
   }
 
-  /** One that can not be read is taken to name nothing: at worst a piece is named twice. */
+  /** One that can not be read is taken to name nothing: at worst a blob is named twice. */
   #oidsOf(partition: string, row: MetadataRow): readonly Oid[] {
     try {
       return referencesOf(decodeRow(row.value)).oids;

@@ -1,7 +1,7 @@
-// Version 1: header, data, one checksum per block, the header again, trailer. A piece without a whole trailer at its end is not sealed.
-// After a power cut any of its pages may be missing: with the header in the trailer a sealed piece never lacks its description.
+// Version 1: header, data, one checksum per block, the header again, trailer. A blob without a whole trailer at its end is not sealed.
+// After a power cut any of its pages may be missing: with the header in the trailer a sealed blob never lacks its description.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
-import { oidOf, parseOid, type Oid, type PieceDescription, type SealedPiece } from "@concord/ports";
+import { oidOf, parseOid, type Oid, type BlobDescription, type SealedBlob } from "@concord/ports";
 import { ConcordError, type Checksum } from "@concord/runtime";
 import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";
 
@@ -17,23 +17,23 @@ const FIXED_BYTES = 45;
 /** What has to be read from the end to decode any trailer. */
 export const TRAILER_BYTES_MAX = HEADER_BYTES_MAX + FIXED_BYTES;
 
-export interface PieceHeader {
+export interface BlobHeader {
   readonly oid: Oid;
-  readonly description: PieceDescription;
+  readonly description: BlobDescription;
 }
 
-export interface PieceTrailer {
+export interface BlobTrailer {
   readonly oid: Oid;
-  readonly description: PieceDescription;
+  readonly description: BlobDescription;
   /** Where the data begins. */
   readonly headerBytes: number;
   readonly blockBytes: number;
-  readonly sealed: SealedPiece;
+  readonly sealed: SealedBlob;
   /** Checksum of the blocks' checksums. */
   readonly tableChecksum: number;
 }
 
-export function encodeHeader({ oid, description }: PieceHeader, checksum: Checksum): Uint8Array {
+export function encodeHeader({ oid, description }: BlobHeader, checksum: Checksum): Uint8Array {
   const { part } = description;
   const body = writeOid(new ByteWriter(), oid)
     .text(description.bucket)
@@ -44,12 +44,12 @@ export function encodeHeader({ oid, description }: PieceHeader, checksum: Checks
     .u64(description.guid)
     .finish();
   const bytes = withChecksum(new ByteWriter().u32(HEADER_MAGIC).u8(FORMAT_VERSION).u32(body.length).raw(body).finish(), checksum);
-  if (bytes.length > HEADER_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `bucket and key are too long for piece ${oid}`);
+  if (bytes.length > HEADER_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `bucket and key are too long for blob ${oid}`);
   return bytes;
 }
 
 /** Undefined: what is there is no whole header. CORRUPT_DATA: it is of a newer format. */
-export function decodeHeader(bytes: Uint8Array, checksum: Checksum): PieceHeader | undefined {
+export function decodeHeader(bytes: Uint8Array, checksum: Checksum): BlobHeader | undefined {
   if (bytes.length < HEADER_PREFIX_BYTES) return undefined;
   const prefix = new ByteReader(bytes);
   if (prefix.u32() !== HEADER_MAGIC) return undefined;
@@ -57,7 +57,7 @@ export function decodeHeader(bytes: Uint8Array, checksum: Checksum): PieceHeader
   const end = HEADER_PREFIX_BYTES + prefix.u32() + CHECKSUM_BYTES;
   const content = end <= bytes.length ? withoutChecksum(bytes.subarray(0, end), checksum) : undefined;
   if (content === undefined) return undefined;
-  if (version !== FORMAT_VERSION) throw corrupt(`a piece of format ${version}, known is ${FORMAT_VERSION}`);
+  if (version !== FORMAT_VERSION) throw corrupt(`a blob of format ${version}, known is ${FORMAT_VERSION}`);
   const reader = new ByteReader(content.subarray(HEADER_PREFIX_BYTES));
   const oid = readOid(reader);
   const [bucket, key, hasPart] = [reader.text(), reader.text(), reader.u8() === 1];
@@ -66,7 +66,7 @@ export function decodeHeader(bytes: Uint8Array, checksum: Checksum): PieceHeader
 }
 
 /** The blocks' checksums and the trailer behind them. `header`: as it was written at the beginning. */
-export function encodeEnd(oid: Oid, header: Uint8Array, sealed: SealedPiece, table: readonly number[], checksum: Checksum): Uint8Array {
+export function encodeEnd(oid: Oid, header: Uint8Array, sealed: SealedBlob, table: readonly number[], checksum: Checksum): Uint8Array {
   const blocks = new ByteWriter(table.length * CHECKSUM_BYTES);
   for (const block of table) blocks.u32(block);
   const tableBytes = blocks.finish();
@@ -81,13 +81,13 @@ export function encodeEnd(oid: Oid, header: Uint8Array, sealed: SealedPiece, tab
 }
 
 /** From the last bytes of a file of `fileBytes`, TRAILER_BYTES_MAX of them or all. Undefined: not sealed. CORRUPT_DATA: of a newer format. */
-export function decodeTrailer(tail: Uint8Array, fileBytes: number, checksum: Checksum): PieceTrailer | undefined {
+export function decodeTrailer(tail: Uint8Array, fileBytes: number, checksum: Checksum): BlobTrailer | undefined {
   const trailer = decodeEnd(tail, checksum);
-  return trailer !== undefined && pieceBytesOf(trailer) === fileBytes ? trailer : undefined;
+  return trailer !== undefined && blobBytesOf(trailer) === fileBytes ? trailer : undefined;
 }
 
-/** Of a piece that ends where `tail` does and begins where the trailer says. */
-export function decodeEnd(tail: Uint8Array, checksum: Checksum): PieceTrailer | undefined {
+/** Of a blob that ends where `tail` does and begins where the trailer says. */
+export function decodeEnd(tail: Uint8Array, checksum: Checksum): BlobTrailer | undefined {
   if (tail.length < FIXED_BYTES) return undefined;
   const reader = new ByteReader(tail.subarray(tail.length - FIXED_BYTES));
   if (reader.u32() !== TRAILER_MAGIC) return undefined;
@@ -97,7 +97,7 @@ export function decodeEnd(tail: Uint8Array, checksum: Checksum): PieceTrailer | 
   if (tail.length < headerBytes + FIXED_BYTES) return undefined;
   const content = withoutChecksum(tail.subarray(tail.length - FIXED_BYTES - headerBytes), checksum);
   if (content === undefined) return undefined;
-  if (version !== FORMAT_VERSION) throw corrupt(`a piece of format ${version}, known is ${FORMAT_VERSION}`);
+  if (version !== FORMAT_VERSION) throw corrupt(`a blob of format ${version}, known is ${FORMAT_VERSION}`);
   const description = decodeHeader(content, checksum)?.description;
   const [blockBytes, lengthBytes, whole, tableChecksum] = [reader.u32(), Number(reader.u64()), reader.u32(), reader.u32()];
   if (description === undefined) return undefined;
@@ -105,22 +105,22 @@ export function decodeEnd(tail: Uint8Array, checksum: Checksum): PieceTrailer | 
   return { oid: oidOf(oid.epoch, oid.sequence), description, headerBytes, blockBytes, sealed, tableChecksum };
 }
 
-export function pieceBytesOf(trailer: PieceTrailer): number {
+export function blobBytesOf(trailer: BlobTrailer): number {
   return trailer.headerBytes + trailer.sealed.lengthBytes + endBytesOf(trailer);
 }
 
-export function tableBytesOf({ sealed: { lengthBytes }, blockBytes }: PieceTrailer): number {
+export function tableBytesOf({ sealed: { lengthBytes }, blockBytes }: BlobTrailer): number {
   return Math.ceil(lengthBytes / blockBytes) * CHECKSUM_BYTES;
 }
 
 /** Everything behind the data. */
-export function endBytesOf(trailer: PieceTrailer): number {
+export function endBytesOf(trailer: BlobTrailer): number {
   return tableBytesOf(trailer) + trailer.headerBytes + FIXED_BYTES;
 }
 
 /** CORRUPT_DATA when the table is not the one that was written. */
-export function decodeTable(bytes: Uint8Array, trailer: PieceTrailer, checksum: Checksum): readonly number[] {
-  if (checksum(bytes) >>> 0 !== trailer.tableChecksum) throw corrupt(`the checksums of piece ${trailer.oid} fail their own`);
+export function decodeTable(bytes: Uint8Array, trailer: BlobTrailer, checksum: Checksum): readonly number[] {
+  if (checksum(bytes) >>> 0 !== trailer.tableChecksum) throw corrupt(`the checksums of blob ${trailer.oid} fail their own`);
   const reader = new ByteReader(bytes);
   return Array.from({ length: bytes.length / CHECKSUM_BYTES }, () => reader.u32());
 }

@@ -1,12 +1,12 @@
-import type { Oid, PieceDescription, PieceWriter, SealedPiece } from "@concord/ports";
+import type { Oid, BlobDescription, BlobWriter, SealedBlob } from "@concord/ports";
 import { assert, ConcordError, unreachable, type Checksum, type DiskFile } from "@concord/runtime";
 import { Digest } from "./digest.ts";
-import { PIECE_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
-import { encodeEnd, encodeHeader } from "./piece-format.ts";
+import { BLOB_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
+import { encodeEnd, encodeHeader } from "./blob-format.ts";
 
-export interface PieceWriterParts {
+export interface BlobWriterParts {
   readonly oid: Oid;
-  readonly description: PieceDescription;
+  readonly description: BlobDescription;
   readonly file: DiskFile;
   readonly checksum: Checksum;
   readonly killPoint: (name: string) => void;
@@ -16,9 +16,9 @@ export interface PieceWriterParts {
 
 type WriterState = "writing" | "failed" | "ended";
 
-/** Gathers bytes to few writes; a short piece is one write and one sync. */
-export class FilePieceWriter implements PieceWriter {
-  readonly #parts: PieceWriterParts;
+/** Gathers bytes to few writes; a short blob is one write and one sync. */
+export class FileBlobWriter implements BlobWriter {
+  readonly #parts: BlobWriterParts;
   readonly #digest: Digest;
   readonly #header: Uint8Array;
   #gathered: Uint8Array[];
@@ -26,7 +26,7 @@ export class FilePieceWriter implements PieceWriter {
   #writtenBytes = 0;
   #state: WriterState = "writing";
 
-  constructor(parts: PieceWriterParts) {
+  constructor(parts: BlobWriterParts) {
     const header = encodeHeader(parts, parts.checksum);
     this.#parts = parts;
     this.#digest = new Digest(parts.checksum);
@@ -37,9 +37,9 @@ export class FilePieceWriter implements PieceWriter {
 
   async write(bytes: Uint8Array): Promise<void> {
     this.#begin("is written");
-    if (this.#digest.lengthBytes + bytes.length > PIECE_BYTES_MAX) {
-      const metadata = { limit: "PIECE_BYTES_MAX", value: String(PIECE_BYTES_MAX) };
-      throw new ConcordError("LIMIT_EXCEEDED", `data piece ${this.#parts.oid} gets longer than ${PIECE_BYTES_MAX} bytes`, { metadata });
+    if (this.#digest.lengthBytes + bytes.length > BLOB_BYTES_MAX) {
+      const metadata = { limit: "BLOB_BYTES_MAX", value: String(BLOB_BYTES_MAX) };
+      throw new ConcordError("LIMIT_EXCEEDED", `data blob ${this.#parts.oid} gets longer than ${BLOB_BYTES_MAX} bytes`, { metadata });
     }
     if (bytes.length === 0) return;
     this.#digest.update(bytes);
@@ -48,7 +48,7 @@ export class FilePieceWriter implements PieceWriter {
     this.#gatheredBytes += bytes.length;
   }
 
-  async seal(): Promise<SealedPiece> {
+  async seal(): Promise<SealedBlob> {
     this.#begin("is sealed");
     const { oid, file, checksum, killPoint } = this.#parts;
     const sealed = this.#digest.finish();
@@ -71,7 +71,7 @@ export class FilePieceWriter implements PieceWriter {
     await this.#parts.file.close();
   }
 
-  /** One write for what was gathered and `bytes`. After a failed one the piece cannot be sealed. */
+  /** One write for what was gathered and `bytes`. After a failed one the blob cannot be sealed. */
   async #flush(bytes: Uint8Array): Promise<void> {
     const parts = [...this.#gathered, bytes];
     const length = this.#gatheredBytes + bytes.length;
@@ -92,9 +92,9 @@ export class FilePieceWriter implements PieceWriter {
       case "writing":
         return;
       case "failed":
-        throw new ConcordError("STORE_FAILED", `data piece ${this.#parts.oid} failed before`, { applied: "no" });
+        throw new ConcordError("STORE_FAILED", `data blob ${this.#parts.oid} failed before`, { applied: "no" });
       case "ended":
-        return assert(false, `an ended piece ${what}`);
+        return assert(false, `an ended blob ${what}`);
       default:
         unreachable(this.#state);
     }
