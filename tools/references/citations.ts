@@ -1,4 +1,5 @@
 // What code, contracts and documents cite by number or by name: claims, style rules, decisions, invariants, documents.
+import { GENERIC_IN_COMMENTS, pathProblem } from "./paths.ts";
 import { lineOf, type Reference } from "./reference.ts";
 import { foldersAbove, isSeeded, type Repository } from "./repository.ts";
 
@@ -10,8 +11,11 @@ const RULE_STATED = /^(\d+)\. /gm;
 const DECISION = /\bdecisions?[ /](\d{4})\b/gi;
 const INVARIANT = /\bI\d+\b(?: of the ([\w-]+) README)?/g;
 const INVARIANT_STATED = /^(?:[-*] |\| )\**(I\d+)\b/gm;
-/** A file of docs that a comment or a document names; elsewhere a path may be of a file that the code makes. */
-const DOCS_FILE = /(?<=(?:\/\/|\*) .*)\bdocs\/[\w/-]+\.md\b/g;
+/** A file that a comment names. */
+const FILE_NAMED = /(?<![\w@./:"-])[\w@-]+(?:\/[\w@.-]+)*\.(?:ts|mjs|md|proto)\b/g;
+const COMMENT = /^\s*(?:\/\/|\/?\*)/;
+/** A contract of others, which every language ships. */
+const FOREIGN_FILE = /^google\/protobuf\/|^descriptor\.proto$/;
 /** Documents that are cited by their first name. "The spec" has none: cite the claim. */
 const DOCUMENT = /\b(?:ARCHITECTURE|STYLE|CONTRIBUTING|SECURITY|CHANGELOG)\b(?:\.md)?(?!_)|\bthe\sspec\b|\((?:spec)\b/g;
 const DOCUMENTS: ReadonlyMap<string, string> = new Map([
@@ -34,12 +38,24 @@ export function citations(repository: Repository): Reference[] {
     ["rule", RULE, ([, rule]) => (rules.has(rule!) ? undefined : "docs/style.md has no such rule")],
     ["decision", DECISION, ([, number]) => decisionProblem(repository, number!)],
     ["document", DOCUMENT, ([name]) => documentProblem(repository, name)],
-    ["path", DOCS_FILE, ([path]) => (repository.has(path) ? undefined : "no such file")],
     ["invariant", INVARIANT, ([text, project], file) => invariantProblem(repository, file, text.split(" ")[0]!, project)],
   ];
   return repository.files
     .filter((file) => CITING.test(file) && !isSeeded(file))
-    .flatMap((file) => kinds.flatMap(([kind, pattern, resolve]) => cited(repository, file, kind, pattern, resolve)));
+    .flatMap((file) => [
+      ...kinds.flatMap(([kind, pattern, resolve]) => cited(repository, file, kind, pattern, resolve)),
+      ...filesInComments(repository, file),
+    ]);
+}
+
+function filesInComments(repository: Repository, file: string): Reference[] {
+  if (!/\.(?:ts|mjs)$/.test(file)) return [];
+  const comments = [...repository.read(file).split("\n").entries()].filter(([, line]) => COMMENT.test(line));
+  return comments.flatMap(([at, line]) =>
+    [...line.matchAll(FILE_NAMED)]
+      .filter(([text]) => !GENERIC_IN_COMMENTS.has(text) && !FOREIGN_FILE.test(text))
+      .map(([text]) => ({ kind: "path", file, line: at + 1, text, problem: pathProblem(repository, file, text) })),
+  );
 }
 
 function cited(repository: Repository, file: string, kind: Reference["kind"], pattern: RegExp, resolve: Resolve): Reference[] {

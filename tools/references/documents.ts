@@ -1,8 +1,9 @@
 // What documents name: files and folders, links and their anchors, metrics, npm commands, identifiers.
 import { posix } from "node:path";
 import { anchors, codeSpans, fencedBlocks, linkTargets } from "./markdown.ts";
+import { GENERIC_NAMES, pathProblem } from "./paths.ts";
 import { lineOf, type Reference, type Span } from "./reference.ts";
-import { foldersAbove, isSeeded, type Repository } from "./repository.ts";
+import { isSeeded, type Repository } from "./repository.ts";
 
 const METRIC_DEFINED = /\bname: "([a-z0-9]+(?:_[a-z0-9]+)+)"/g;
 const SNAKE = /\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b/g;
@@ -18,8 +19,6 @@ const FILE = /^(?!\*)[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\.(?:ts|mjs|js|json|md|proto
 const FOLDER = /^[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\/$/;
 /** Paths inside a longer text: a command line, a sample. */
 const PATH_WITHIN = /(?<![\w./@-])(?:apps|libs|protos|tools|testing|docs|docker)\/[\w./-]*[\w-]/g;
-/** Every project has these: a document that names one means the kind of file. */
-const GENERIC = new Set(["main.ts", "index.ts", "package.json", "README.md", "tsconfig.json"]);
 /** What programs make where they run. */
 const MADE_AT_RUN_TIME = /^(?:\.?\/?\.concord|\.nx|node_modules|dist)\b/;
 
@@ -101,33 +100,9 @@ function link(repository: Repository, file: string, { text, line }: Span): Found
 /** A span that is a path as a whole: it has an extension of ours or ends in a slash. Otherwise the paths from the root in it. */
 function paths(repository: Repository, file: string, span: Span): Found[] {
   const { text, line } = span;
-  if (MADE_AT_RUN_TIME.test(text) || GENERIC.has(text)) return [];
+  if (MADE_AT_RUN_TIME.test(text) || GENERIC_NAMES.has(text)) return [];
   if (FILE.test(text) || FOLDER.test(text)) return [{ kind: "path", line, text, problem: pathProblem(repository, file, text) }];
   return named(span, PATH_WITHIN, "path", (path) => pathProblem(repository, file, path));
-}
-
-/** From the document's folder, its project, their src, protos or the root. A bare name may lie deeper in its project. */
-function pathProblem(repository: Repository, file: string, text: string): string | undefined {
-  const missing = braces(text.replace(/\/$/, "")).filter((one) => !exists(repository, file, one));
-  return missing.length === 0 ? undefined : `no such file or folder: ${missing.join(", ")}`;
-}
-
-function exists(repository: Repository, file: string, path: string): boolean {
-  const bases = foldersAbove(file).flatMap((folder) => [folder, `${folder}/src`]);
-  const candidates = [...bases.map((base) => posix.normalize(`${base}/${path}`)), path, `protos/${path}`];
-  if (path.includes("*")) return candidates.some((candidate) => repository.files.some((one) => posix.matchesGlob(one, candidate)));
-  if (candidates.some((candidate) => repository.has(candidate))) return true;
-  const [project] = bases;
-  return (
-    !path.includes("/") && project !== undefined && repository.files.some((one) => one.startsWith(project) && one.endsWith(`/${path}`))
-  );
-}
-
-/** "a/{b,c}.ts" -> "a/b.ts", "a/c.ts". */
-function braces(text: string): string[] {
-  const match = /^(.*?)\{([^{}]*)\}(.*)$/.exec(text);
-  if (match === null) return [text];
-  return match[2]!.split(",").flatMap((one) => braces(`${match[1]}${one}${match[3]}`));
 }
 
 function commandProblem({ scripts }: World, text: string): string | undefined {

@@ -1,5 +1,5 @@
 // The words that docs/style.md replaces by the field's own. A pattern reads the line in plain words: identifiers are split at capitals, hyphens
-// and underscores, so `/kill points?/` finds killPoint, KILL_POINT and kill-points.ts.
+// and underscores, so `/kill points?/` finds killPoint, KILL_POINT and "kill-points.ts".
 
 export interface Word {
   readonly name: string;
