@@ -9,11 +9,17 @@ import { removeTestCounts, writeTestCounts, type TestCounts } from "./test-count
 const TEST_TIMEOUT_MS = 60_000;
 const FILES_AT_A_TIME = 2;
 
-async function runTests(root: string): Promise<TestCounts> {
+interface Manifest {
+  readonly name: string;
+  /** For the rare project whose first run downloads what it needs. */
+  readonly concord?: { readonly testTimeoutMs?: number };
+}
+
+async function runTests(root: string, timeoutMs: number): Promise<TestCounts> {
   const files = globSync(`${root}/**/*.test.ts`, { exclude: (name) => name === "node_modules" || name === "dist" }).sort();
   const counts: TestCounts = { passed: 0, failed: 0, skipped: 0 };
   if (files.length === 0) return counts;
-  const events = run({ files, concurrency: FILES_AT_A_TIME, timeout: TEST_TIMEOUT_MS });
+  const events = run({ files, concurrency: FILES_AT_A_TIME, timeout: timeoutMs });
   events.on("test:summary", (summary) => {
     if (summary.file !== undefined) return;
     counts.passed = summary.counts.passed;
@@ -26,8 +32,8 @@ async function runTests(root: string): Promise<TestCounts> {
 
 const root = process.argv[2];
 if (root === undefined) throw new Error("usage: node tools/nx/run-tests.ts PROJECT_FOLDER");
-const { name } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { name: string };
+const { name, concord } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest;
 removeTestCounts(name);
-const counts = await runTests(root);
+const counts = await runTests(root, concord?.testTimeoutMs ?? TEST_TIMEOUT_MS);
 writeTestCounts(name, counts);
 process.exitCode = counts.failed === 0 ? 0 : 1;
