@@ -31,8 +31,8 @@ interface Started {
 }
 
 /** Resolves with the process once it serves. */
-async function start(killPoint?: string): Promise<Started> {
-  const child = run([], killPoint === undefined ? {} : { CONCORD_KILL_POINT: killPoint });
+async function start(failpoint?: string): Promise<Started> {
+  const child = run([], failpoint === undefined ? {} : { CONCORD_KILL_POINT: failpoint });
   for await (const line of createInterface({ input: child.stdout! })) {
     const entry = JSON.parse(line) as { message: string; address: string };
     if (entry.message === "serving") return { child, address: entry.address };
@@ -78,8 +78,8 @@ const verdicts = (results: readonly Result[]): Set<string> => new Set(results.ma
 
 test("[DD10] process: killed at points of its cycle, everything sent again each time: each id once", async () => {
   const expected: string[] = [];
-  for (const [at, killPoint] of ["ingest:appended:2", "dedup:looked-up:2", "dedup:published:2", "dedup:applied:2"].entries()) {
-    const { child, address } = await start(killPoint);
+  for (const [at, failpoint] of ["ingest:appended:2", "dedup:looked-up:2", "dedup:published:2", "dedup:applied:2"].entries()) {
+    const { child, address } = await start(failpoint);
     const exited = once(child, "exit");
     const batch = ids(200, `k${at}`);
     expected.push(...batch);
@@ -91,10 +91,10 @@ test("[DD10] process: killed at points of its cycle, everything sent again each 
       });
     }
     const [, signal] = (await exited) as [number | null, string | null];
-    assert.equal(signal, "SIGKILL", killPoint);
+    assert.equal(signal, "SIGKILL", failpoint);
     const next = await start();
     for (let from = 0; from < expected.length; from += 100) await ingest(next.address, expected.slice(from, from + 100));
-    assert.deepEqual(await outputOf(next.address), expected, killPoint);
+    assert.deepEqual(await outputOf(next.address), expected, failpoint);
     assert.deepEqual(verdicts(await ingest(next.address, expected.slice(0, 100))), new Set(["VERDICT_DUPLICATE"]));
     next.child.kill("SIGTERM");
     assert.deepEqual(await once(next.child, "exit"), [0, null]);
@@ -133,7 +133,7 @@ test("process: a second one on the same data folder: refuses to start", async ()
   second.stdout!.on("data", (bytes: Buffer) => (output += bytes.toString()));
   const [code] = (await once(second, "exit")) as [number];
   assert.equal(code, 1);
-  assert.match(output, /can not open the store/);
+  assert.match(output, /cannot open the store/);
   assert.equal((await ingest(first.address, ["still-served"]))[0]!.verdict, "VERDICT_ACCEPTED");
   first.child.kill("SIGTERM");
   await once(first.child, "exit");

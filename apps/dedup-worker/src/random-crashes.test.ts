@@ -63,7 +63,7 @@ class Life {
   }
 
   async #open(stores: readonly MemoryWindowStores[], below: (limit: number) => number) {
-    const killPoint = (name: string): void => {
+    const failpoint = (name: string): void => {
       this.#left -= 1;
       if (this.#left > 0 && !this.isDead) return;
       this.kill();
@@ -85,7 +85,7 @@ class Life {
     };
     const random = { bytes: (length: number) => Uint8Array.from({ length }, () => below(256)), below, float: () => 0 };
     const checksum = (bytes: Uint8Array, previous?: number): number => crc32(bytes, previous);
-    const environment = { clock, random, checksum, log: silentLog, metrics: silentMetrics, killPoint };
+    const environment = { clock, random, checksum, log: silentLog, metrics: silentMetrics, failpoint };
     const folder = { disk: this.disk, folder: "log", partitions: PARTITIONS, limits: LIMITS, retention: RETENTION };
     const log = await openEmbeddedLog({ ...environment, ...folder });
     const workers = stores.map((held, partition) => {
@@ -136,7 +136,7 @@ class History {
   readonly #verdicts: (Sent & { readonly verdict: Verdict })[] = [];
   /** By topic and partition: what was read, by offset, and where to read on. */
   readonly #seen = new Map<string, { readonly messages: Map<bigint, Seen>; next: bigint }>();
-  /** Retention was faster than the reader: what it missed can not be judged. */
+  /** Retention was faster than the reader: what it missed cannot be judged. */
   #isMissing = false;
 
   constructor(seed: number) {

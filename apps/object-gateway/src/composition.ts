@@ -33,7 +33,7 @@ export interface ObjectGatewayHost {
 /** With metadata.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGatewayHost): ObjectGatewayService {
   const { environment } = host;
-  const { clock, random, log, metrics, transport, killPoint } = environment;
+  const { clock, random, log, metrics, transport, failpoint } = environment;
   const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
   const keys = new Map(
     config.accessKeys.map(({ accessKeyId, secretAccessKey, tenant }) => [accessKeyId, { secret: secretAccessKey, tenant }]),
@@ -46,7 +46,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGa
     open: (httpAddress, signal) => openParts(config, host, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: (services) => startHost({ transport, address, services, clock, log, reflection }),
-    handler: (context) => s3Handler({ clock, random, log, metrics, killPoint, verifier, domain, context }),
+    handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, verifier, domain, context }),
     serveHttp: (handler) => host.http.serve(config.httpAddress, handler),
   });
 }
@@ -58,9 +58,9 @@ async function openParts(
   signal: AbortSignal,
 ): Promise<GatewayParts> {
   const { environment, disk } = host;
-  const { log, metrics, checksum, killPoint } = environment;
+  const { log, metrics, checksum, failpoint } = environment;
   const opened = await openMetadata(config, host, signal);
-  const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, killPoint, log, packBytesMax: config.packBytesMax });
+  const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, failpoint, log, packBytesMax: config.packBytesMax });
   const { metadata } = opened;
   const tuning = host.tuning ?? {};
   const options = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(host) };

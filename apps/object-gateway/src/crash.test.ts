@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, describe, test } from "node:test";
-import { KILL_POINT_VARIABLE, nodeClock } from "@concord/adapter-node-runtime";
+import { FAILPOINT_VARIABLE, nodeClock } from "@concord/adapter-node-runtime";
 import { loadService } from "@concord/protos";
 import { bearer, grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics } from "@concord/runtime";
@@ -31,9 +31,9 @@ interface Program {
   readonly httpAddress: string;
 }
 
-async function start(folder: string, journal: string, killPoint = ""): Promise<Program> {
+async function start(folder: string, journal: string, failpoint = ""): Promise<Program> {
   const args = ["--data-folder", folder, "--journal", journal, "--operator-token", OPERATOR, "--access-keys", JSON.stringify([ANN])];
-  const env = { ...process.env, [KILL_POINT_VARIABLE]: killPoint };
+  const env = { ...process.env, [FAILPOINT_VARIABLE]: failpoint };
   const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"], env });
   children.add(child);
   for await (const line of createInterface({ input: child.stdout })) {

@@ -57,14 +57,14 @@ const JOURNAL_FOLDER = "journal";
 /** Resolves when uploads can begin: an epoch is claimed, its first names are reserved (OGD6). Nothing of earlier epochs was looked at yet. */
 export async function openGatewayStore(options: StoreOptions): Promise<GatewayStore> {
   const { config, environment, metadata, data, tuning = {} } = options;
-  const { clock, random, log, metrics, killPoint } = environment;
+  const { clock, random, log, metrics, failpoint } = environment;
   const instance = config.nodeName;
   const worker = await leaseWorker({ metadata, clock, random, instance });
   const guids = openGuidSource({ workerId: worker.workerId, clock, mark: worker.mark });
   let snapshot = notOpenYet;
   const records = await openRecords(options, () => snapshot());
   const { checkpointIntervalMs, journal: mode } = config;
-  const stores = { metadata, data, guids, clock, log, metrics, killPoint };
+  const stores = { metadata, data, guids, clock, log, metrics, failpoint };
   const heartbeat = tuning.epochHeartbeatMs === undefined ? {} : { heartbeatMs: tuning.epochHeartbeatMs };
   const journal = await openUploadJournal({ ...stores, ...heartbeat, mode, journal: records, instance, checkpointIntervalMs });
   snapshot = () => journal.snapshot();
@@ -119,10 +119,10 @@ async function openRecords(
 ): Promise<Journal | undefined> {
   // Switched off, it may still hold what an earlier process left.
   if (config.journal === "off" && (await disk.list(JOURNAL_FOLDER)).length === 0) return undefined;
-  const { checksum, random, log, metrics, killPoint } = environment;
+  const { checksum, random, log, metrics, failpoint } = environment;
   const onStopped = (cause: unknown): void => onFailed(toConcordError(cause));
   const failing = { onSyncFailed: snapshot, onStopped };
-  const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, killPoint, ...failing });
+  const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, failpoint, ...failing });
   for (const { name, reason } of findings.quarantined)
     log.error("a part of the journal was set aside; check the consistency", { file: name, reason });
   return journal;

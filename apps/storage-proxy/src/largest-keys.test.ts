@@ -1,4 +1,4 @@
-// What the schema allows must be applicable: a commit that is logged and can not be applied would stop its group for ever.
+// What the schema allows must be applicable: a commit that is logged and cannot be applied would stop its group for ever.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import type { CellValue, Row, RowKey } from "@concord/ports";

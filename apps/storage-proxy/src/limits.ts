@@ -9,7 +9,7 @@ export const APPLY_MUTATIONS_MAX = 10_000;
 export const ROW_WRITE_BYTES_MAX = 1024 * 1024;
 /**
  * Values in a partition or clustering key, bytes of a table's name, bytes of a key: for calls that no schema checks. Not below what the
- * schema allows an index key: a commit that is logged and can not be applied would stop its group for ever.
+ * schema allows an index key: a commit that is logged and cannot be applied would stop its group for ever.
  */
 export const KEY_VALUES_MAX = 24;
 export const TABLE_NAME_BYTES_MAX = 128;

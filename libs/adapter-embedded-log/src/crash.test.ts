@@ -50,10 +50,10 @@ for (const point of POINTS) {
         const own = processOn(disk);
         let passes = 0;
         let armed = false;
-        const killPoint = (name: string): void => {
+        const failpoint = (name: string): void => {
           if (armed && name === point && (passes += 1) === pass) own.die();
         };
-        const log = await openOn(own.disk, { killPoint });
+        const log = await openOn(own.disk, { failpoint });
         const { from } = await log.append(0, [message("x"), message("y")]);
         const session = await log.open(0, "owner");
         await session.publish(full("a", from + 1n));
@@ -80,7 +80,7 @@ test("crash while recovering: every pass of every point: nothing is written twic
   for (let pass = 1; pass <= 6; pass += 1) {
     const disk = new MemoryDisk();
     const own = processOn(disk);
-    const log = await openOn(own.disk, { killPoint: (name) => name === "log:output-written" && own.die() });
+    const log = await openOn(own.disk, { failpoint: (name) => name === "log:output-written" && own.die() });
     const session = await log.open(0, "owner");
     void session.publish(full("a", 0n));
     await settle();
@@ -90,7 +90,7 @@ test("crash while recovering: every pass of every point: nothing is written twic
     const counting = (name: string): void => {
       if (name.startsWith("log:") && (passes += 1) === pass) second.die();
     };
-    void openOn(second.disk, { killPoint: counting });
+    void openOn(second.disk, { failpoint: counting });
     await settle();
     disk.crash(KEEP_UNSYNCED);
     assert.deepEqual(await publicationsIn(await openOn(disk)), ["a"]);
@@ -109,7 +109,7 @@ for (const [what, syncs] of [
       let seen = 0;
       let armed = false;
       const log = await openOn(own.disk, {
-        killPoint: (name) => {
+        failpoint: (name) => {
           if (armed && name === "journal:group-written" && (seen += 1) === syncs + 1) disk.files.failNextSync();
         },
       });

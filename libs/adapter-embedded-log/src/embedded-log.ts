@@ -40,7 +40,7 @@ export interface EmbeddedLogOptions {
   readonly retention?: Partial<Retention>;
   readonly log?: Log;
   readonly metrics?: Metrics;
-  readonly killPoint?: (name: string) => void;
+  readonly failpoint?: (name: string) => void;
 }
 
 type Decode = (payload: Uint8Array, offset: bigint) => readonly LogMessage[];
@@ -114,13 +114,13 @@ class EmbeddedLog implements MessageLog {
 }
 
 async function openPartition(settings: Settings, number: number, partition: (number: number) => Partition): Promise<Partition> {
-  const { clock, limits, retention, log = silentLog, killPoint = () => undefined } = settings;
+  const { clock, limits, retention, log = silentLog, failpoint = () => undefined } = settings;
   const topics: Record<LogTopic, TopicLog> = {
     input: await openTopic(settings, number, "input", decodeInput),
     output: await openTopic(settings, number, "output", decodeOutput),
     "dead-letters": await openTopic(settings, number, "dead-letters", decodeInput),
   };
-  return new Partition({ number, topics, limits, retention, clock, log, killPoint, partition });
+  return new Partition({ number, topics, limits, retention, clock, log, failpoint, partition });
 }
 
 async function openTopic(settings: Settings, number: number, topic: LogTopic, decode: Decode): Promise<TopicLog> {
@@ -153,6 +153,6 @@ async function checkLayout(settings: Settings): Promise<void> {
 }
 
 function journalOptions(settings: Settings, folder: string): JournalOptions {
-  const { disk, checksum, random, log = silentLog, metrics = silentMetrics, killPoint = () => undefined } = settings;
-  return { disk, folder, checksum, random, log, metrics, killPoint, strict: true };
+  const { disk, checksum, random, log = silentLog, metrics = silentMetrics, failpoint = () => undefined } = settings;
+  return { disk, folder, checksum, random, log, metrics, failpoint, strict: true };
 }

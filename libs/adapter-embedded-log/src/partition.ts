@@ -11,7 +11,7 @@ export interface PartitionParts {
   readonly retention: Retention;
   readonly clock: Clock;
   readonly log: Log;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   /** Another partition's, by its number; PARTITION_UNKNOWN. */
   readonly partition: (number: number) => Partition;
 }
@@ -50,7 +50,7 @@ export class Partition {
     const { input } = this.topics;
     try {
       const from = await input.append(payload, count);
-      this.#parts.killPoint("log:input-appended");
+      this.#parts.failpoint("log:input-appended");
       return from;
     } catch (thrown) {
       // What a failed sync left is decided now: opening the journal again finds it or not.
@@ -149,11 +149,11 @@ export class Partition {
     this.#checkSize(payload);
     try {
       const outputFrom = await output.append(payload, publication.output.length);
-      this.#parts.killPoint("log:output-written");
+      this.#parts.failpoint("log:output-written");
       this.#newest(record, outputFrom);
       await this.#settle(record);
       output.show();
-      this.#parts.killPoint("log:published");
+      this.#parts.failpoint("log:published");
       this.#trimLater();
       return { kind: "published", outputFrom, deadLettersFrom };
     } catch (cause) {
@@ -190,7 +190,7 @@ export class Partition {
     const { "dead-letters": deadLetters } = this.topics;
     if (record.deadLetters.length > 0 && (await newestOrigin(deadLetters)) < record.publication) {
       await deadLetters.append(encodeMessages(record.deadLetters, origin), record.deadLetters.length);
-      this.#parts.killPoint("log:dead-letters-written");
+      this.#parts.failpoint("log:dead-letters-written");
     }
     for (const { partition, inputEnd, messages } of record.rerouted) {
       await this.#parts.partition(partition).#receive(
@@ -200,7 +200,7 @@ export class Partition {
         record,
         inputEnd,
       );
-      this.#parts.killPoint("log:rerouted-written");
+      this.#parts.failpoint("log:rerouted-written");
     }
     deadLetters.show();
   }

@@ -9,7 +9,7 @@ export interface BlobWriterParts {
   readonly description: BlobDescription;
   readonly file: DiskFile;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   /** Name durable, epoch open: joined after all bytes were written. */
   readonly settle: () => Promise<void>;
 }
@@ -50,18 +50,18 @@ export class FileBlobWriter implements BlobWriter {
 
   async seal(): Promise<SealedBlob> {
     this.#begin("is sealed");
-    const { oid, file, checksum, killPoint } = this.#parts;
+    const { oid, file, checksum, failpoint } = this.#parts;
     const sealed = this.#digest.finish();
     await this.#flush(encodeEnd(oid, this.#header, sealed, this.#digest.table, checksum));
-    killPoint("piece:written");
+    failpoint("piece:written");
     this.#state = "ended";
     try {
       // Durable before it is referred to (I1); bytes and name are synced at the same time.
-      await Promise.all([file.sync().then(() => killPoint("piece:synced")), this.#parts.settle()]);
+      await Promise.all([file.sync().then(() => failpoint("piece:synced")), this.#parts.settle()]);
     } finally {
       await file.close();
     }
-    killPoint("piece:sealed");
+    failpoint("piece:sealed");
     return sealed;
   }
 

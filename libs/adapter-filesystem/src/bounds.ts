@@ -26,13 +26,13 @@ export async function publishBounds(
   disk: Disk,
   place: PackedPlace,
   checksum: Checksum,
-  killPoint: (name: string) => void,
+  failpoint: (name: string) => void,
 ): Promise<Bounds> {
   // The close is durable before its bounds: an epoch that opens again after a power cut has none.
   await disk.syncFolder(ROOT);
   const bytes = encodeBounds(await sizesOf(disk, place), checksum);
   const draft = await writeDraft(disk, place, bytes);
-  killPoint("segment:bounds-written");
+  failpoint("segment:bounds-written");
   const published = await disk.rename(draft, `${place.parent}/${BOUNDS}`).catch(() => false);
   const bounds = await readBounds(disk, place.parent, checksum);
   if (bounds === undefined) throw new ConcordError("STORE_FAILED", `the bounds in ${place.parent} cannot be published`);

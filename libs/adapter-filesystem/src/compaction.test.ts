@@ -11,7 +11,7 @@ const LENGTH = 1_000;
 const oids = (count: number): Oid[] => Array.from({ length: count }, (_, at) => oidOf(1, at));
 
 const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData =>
-  new FilesystemObjectData({ disk, checksum, killPoint: () => undefined, packBytesMax: LENGTH, segmentBytes: SEGMENT_BYTES, ...options });
+  new FilesystemObjectData({ disk, checksum, failpoint: () => undefined, packBytesMax: LENGTH, segmentBytes: SEGMENT_BYTES, ...options });
 
 const bytesFor = (oid: Oid): Uint8Array =>
   Uint8Array.from({ length: LENGTH }, (_, at) => (at * 7 + Number.parseInt(oid.slice(-4), 16)) & 255);

@@ -14,7 +14,7 @@ export interface CompactionParts {
   readonly epoch: number;
   readonly view: PackedView;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   readonly log: Log;
   /** The segment that is being written; undefined: none. */
   readonly current: () => number | undefined;
@@ -77,19 +77,19 @@ export class Compaction {
    * held the right before finds none of its paths any more. Undefined: somebody else has it now.
    */
   async #claim(): Promise<PackedPlace | undefined> {
-    const { disk, view, epoch, killPoint } = this.#parts;
+    const { disk, view, epoch, failpoint } = this.#parts;
     const { place } = view;
     if (place === undefined || !place.closed) return place;
     if (place.generation + 1 >= SEGMENTS_MAX) return undefined;
     const next = packedPlace(epoch, true, place.generation + 1);
     if (!(await disk.rename(place.path, next.path))) return undefined;
-    killPoint("segment:claimed");
+    failpoint("segment:claimed");
     return next;
   }
 
   /** False: the right is lost. */
   async #compact(place: PackedPlace, segment: number): Promise<boolean> {
-    const { disk, view, killPoint } = this.#parts;
+    const { disk, view, failpoint } = this.#parts;
     const live = [...view.index.inSegment(segment)];
     const made = live.length === 0 ? undefined : await this.#copyAll(place, segment, live);
     if (made === "lost") return false;
@@ -104,7 +104,7 @@ export class Compaction {
         // Removed meanwhile: the copy is dead, too (I10).
         if (now?.segment === from.segment && now.offset === from.offset) view.index.set(sequence, to);
       }
-      killPoint("segment:dropped");
+      failpoint("segment:dropped");
       return true;
     });
   }
@@ -114,7 +114,7 @@ export class Compaction {
     segment: number,
     live: readonly (readonly [number, NeedlePlace])[],
   ): Promise<"lost" | "kept" | { target: number; sizeBytes: number; copies: readonly Copy[] }> {
-    const { disk, killPoint } = this.#parts;
+    const { disk, failpoint } = this.#parts;
     const source = await disk.open(`${place.path}/${segmentName(segment)}`);
     if (source === undefined) return "lost";
     const target = await this.#makeTarget(place);
@@ -128,10 +128,10 @@ export class Compaction {
         copies.push([sequence, from, { segment: target.number, offset: sizeBytes + NEEDLE_PREFIX_BYTES, lengthBytes: bytes.length }]);
         sizeBytes += NEEDLE_PREFIX_BYTES + bytes.length;
       }
-      killPoint("segment:compacted-copy-written");
+      failpoint("segment:compacted-copy-written");
       await target.file.sync();
       await disk.syncFolder(place.path);
-      killPoint("segment:compacted-copy-synced");
+      failpoint("segment:compacted-copy-synced");
       return { target: target.number, sizeBytes, copies };
     } finally {
       await source.close();

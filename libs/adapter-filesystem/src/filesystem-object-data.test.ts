@@ -18,7 +18,7 @@ import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";
 const DESCRIPTION: BlobDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const points: string[] = [];
 const dataOn = (disk: Disk): FilesystemObjectData =>
-  new FilesystemObjectData({ disk, checksum, killPoint: (name) => void points.push(name) });
+  new FilesystemObjectData({ disk, checksum, failpoint: (name) => void points.push(name) });
 
 async function findPath(disk: Disk, oid: Oid): Promise<string> {
   for (const folder of ["pieces"])
@@ -81,7 +81,7 @@ const UNSYNCED: Readonly<Record<string, (memory: MemoryDisk) => Disk>> = {
 };
 
 for (const [name, plant] of Object.entries(UNSYNCED)) {
-  test(`[OGD6] planted fault: ${name}: the contract finds it`, async () => {
+  test(`[OGD6] seeded fault: ${name}: the contract finds it`, async () => {
     const failed = await failedCases(OBJECT_DATA_CASES, async () => {
       const memory = new MemoryDisk();
       const crash = async (): Promise<FilesystemObjectData> => {
@@ -293,7 +293,7 @@ test("full disk: STORAGE_FULL, the blob is not sealed and can be removed", async
   assert.equal(await data.remove(oidOf(1, 1)), true);
 });
 
-test("kill points: a blob's life: in order", async () => {
+test("failpoints: a blob's life: in order", async () => {
   points.length = 0;
   const data = dataOn(new MemoryDisk());
   await store(data, oidOf(1, 1), Uint8Array.of(1));

@@ -12,7 +12,7 @@ export interface FilesystemOptions {
   /** Blobs lie in its folder "pieces". Several gateways may share it. */
   readonly disk: Disk;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   /** Damage and failed compactions are said here. */
   readonly log?: Log;
   /** Blobs up to this length are packed into segments (OGD14); at most PACK_BYTES_MAX. 0, as when absent: each is a file of its own. */
@@ -47,10 +47,10 @@ export class FilesystemObjectData implements ObjectData {
     try {
       if (this.#packBytesMax > 0 && !this.#budget.isSpent) {
         await this.#assertFree(oid);
-        const { checksum, killPoint } = this.#options;
+        const { checksum, failpoint } = this.#options;
         const spill = (): Promise<BlobWriter> => this.#createFile(oid, description);
         const [packBytesMax, budget] = [this.#packBytesMax, this.#budget];
-        return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, killPoint, spill });
+        return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, failpoint, spill });
       }
       const writer = await this.#createFile(oid, description);
       epoch.giveUp(sequence);
@@ -92,7 +92,7 @@ export class FilesystemObjectData implements ObjectData {
     if (await this.#epoch(epoch).remove(sequence)) return true;
     let removed = false;
     for (const place of this.#folders.places(oid)) removed ||= await this.#options.disk.remove(place);
-    this.#options.killPoint("piece:removed");
+    this.#options.failpoint("piece:removed");
     await this.#folders.settleRemoval(oid);
     return removed;
   }
@@ -130,9 +130,9 @@ export class FilesystemObjectData implements ObjectData {
     const path = await this.#folders.ready(oid);
     const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));
     if (file === "exists") throw exists(oid);
-    this.#options.killPoint("piece:created");
-    const { checksum, killPoint } = this.#options;
-    return new FileBlobWriter({ oid, description, file, checksum, killPoint, settle: () => this.#folders.settle(oid) });
+    this.#options.failpoint("piece:created");
+    const { checksum, failpoint } = this.#options;
+    return new FileBlobWriter({ oid, description, file, checksum, failpoint, settle: () => this.#folders.settle(oid) });
   }
 
   /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */
@@ -172,8 +172,8 @@ export class FilesystemObjectData implements ObjectData {
   #epoch(epoch: number): PackedEpoch {
     let packed = this.#packed.get(epoch);
     if (packed === undefined) {
-      const { disk, checksum, killPoint, log = silentLog, segmentBytes = SEGMENT_BYTES } = this.#options;
-      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, killPoint, log, segmentBytes });
+      const { disk, checksum, failpoint, log = silentLog, segmentBytes = SEGMENT_BYTES } = this.#options;
+      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, segmentBytes });
       this.#packed.set(epoch, packed);
     }
     return packed;

@@ -30,7 +30,7 @@ export interface PackedViewParts {
   readonly folders: EpochFolders;
   readonly epoch: number;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   readonly log: Log;
 }
 
@@ -129,8 +129,8 @@ export class PackedView {
   }
 
   async #readBounds(place: PackedPlace): Promise<Bounds> {
-    const { disk, checksum, killPoint } = this.#parts;
-    const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, place, checksum, killPoint));
+    const { disk, checksum, failpoint } = this.#parts;
+    const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, place, checksum, failpoint));
     // Durable before anybody decides by them, whoever wrote them.
     await disk.syncFolder(place.parent);
     return bounds;

@@ -33,7 +33,7 @@ class Process {
   #isDead = false;
 
   constructor(disk: Disk, kill: { readonly point: string; readonly at: number } | undefined) {
-    const killPoint = (name: string): void => {
+    const failpoint = (name: string): void => {
       const count = (this.#seen.get(name) ?? 0) + 1;
       this.#seen.set(name, count);
       if (kill?.point === name && kill.at === count) this.#isDead = true;
@@ -42,7 +42,7 @@ class Process {
     this.data = new FilesystemObjectData({
       disk: this.#mortal(disk),
       checksum,
-      killPoint,
+      failpoint,
       packBytesMax: 1_000,
       segmentBytes: SEGMENT_BYTES,
     });

@@ -38,7 +38,7 @@ export interface PackingWriterParts {
   readonly packBytesMax: number;
   readonly budget: PackBudget;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   /** A file of its own for what gets too long. */
   readonly spill: () => Promise<BlobWriter>;
 }
@@ -108,7 +108,7 @@ export class PackingWriter implements BlobWriter {
   }
 
   async #append(chunks: readonly Uint8Array[], bytes: number): Promise<SealedBlob> {
-    const { oid, epoch, begun, budget, checksum, killPoint } = this.#parts;
+    const { oid, epoch, begun, budget, checksum, failpoint } = this.#parts;
     const digest = new Digest(checksum);
     for (const chunk of chunks) digest.update(chunk);
     const sealed = digest.finish();
@@ -119,7 +119,7 @@ export class PackingWriter implements BlobWriter {
     } finally {
       budget.give(bytes);
     }
-    killPoint("segment:sealed");
+    failpoint("segment:sealed");
     return sealed;
   }
 

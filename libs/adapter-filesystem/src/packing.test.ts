@@ -17,7 +17,7 @@ import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 const DESCRIPTION: BlobDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const points: string[] = [];
 const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData =>
-  new FilesystemObjectData({ disk, checksum, killPoint: (name) => void points.push(name), packBytesMax: PACK_BYTES_MAX, ...options });
+  new FilesystemObjectData({ disk, checksum, failpoint: (name) => void points.push(name), packBytesMax: PACK_BYTES_MAX, ...options });
 
 /** The segment that holds a needle of the blob, and where its data begins. */
 async function findData(disk: MemoryDisk, oid: Oid): Promise<{ path: string; at: number }> {
@@ -327,7 +327,7 @@ test("remove: recorded by a process that was killed before its sync: the next re
   const killed = packing(
     stepped(disk, (act) => act()),
     {
-      killPoint: (name) => {
+      failpoint: (name) => {
         if (name === "segment:removal-appended") throw new Error("killed");
       },
     },

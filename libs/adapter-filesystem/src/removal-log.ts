@@ -10,7 +10,7 @@ export interface RemovalLogParts {
   readonly folders: EpochFolders;
   readonly epoch: number;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
 }
 
 /** Removals of one epoch's needles by this process: a file that nobody else writes, beside the segments. It moves with them. */
@@ -39,14 +39,14 @@ export class RemovalLog {
   }
 
   async #appendGroup(): Promise<void> {
-    const { epoch, checksum, killPoint } = this.#parts;
+    const { epoch, checksum, failpoint } = this.#parts;
     const group = this.#waiting;
     this.#waiting = [];
     const file = (this.#file ??= await this.#make());
     const records = group.map((sequence) => encodeRemoval(epoch, sequence, checksum));
     try {
       await file.write(this.#end, records);
-      killPoint("segment:removal-appended");
+      failpoint("segment:removal-appended");
       await file.sync();
     } catch (thrown) {
       // As for a segment: never written or synced again (I5).
@@ -55,7 +55,7 @@ export class RemovalLog {
       throw thrown;
     }
     this.#end += records.length * REMOVAL_BYTES;
-    killPoint("segment:removal-synced");
+    failpoint("segment:removal-synced");
   }
 
   /** Its name is durable before the first record. The folder may move meanwhile. */

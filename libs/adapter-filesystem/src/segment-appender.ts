@@ -18,7 +18,7 @@ export interface SegmentAppenderParts {
   readonly epoch: number;
   readonly view: PackedView;
   readonly checksum: Checksum;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   readonly segmentBytes: number;
 }
 
@@ -58,7 +58,7 @@ export class SegmentAppender {
   }
 
   async #appendGroup(): Promise<void> {
-    const { folders, epoch, view, killPoint } = this.#parts;
+    const { folders, epoch, view, failpoint } = this.#parts;
     const group = this.#waiting;
     this.#waiting = [];
     const isNew = this.#segment === undefined;
@@ -66,7 +66,7 @@ export class SegmentAppender {
     const at = segment.end;
     const { parts, places, bytes } = this.#encode(group, segment);
     await this.#write(segment, at, parts);
-    killPoint("segment:appended");
+    failpoint("segment:appended");
     try {
       // Durable before it is referred to (I1); a new segment's name with it.
       await Promise.all([segment.file.sync(), isNew ? folders.sync(segment.folder) : undefined]);
@@ -76,7 +76,7 @@ export class SegmentAppender {
       return await folders.explainFolder(epoch, segment.folder, thrown);
     }
     segment.end = at + bytes;
-    killPoint("segment:synced");
+    failpoint("segment:synced");
     if (segment.end >= this.#parts.segmentBytes) await this.#giveUp(segment);
     await folders.assertOpen(epoch);
     view.grown(segment.number, segment.end);

@@ -54,7 +54,7 @@ function subject(sync: boolean): () => Promise<ObjectMetadataSubject> {
 
 objectMetadataContract(test, subject(true));
 
-test("planted fault: batches that are not synced: the contract finds it", async () => {
+test("seeded fault: batches that are not synced: the contract finds it", async () => {
   const failed = await failedCases(OBJECT_METADATA_CASES, subject(false));
   assert.deepEqual(
     failed.map((name) => name.split(":")[0]),

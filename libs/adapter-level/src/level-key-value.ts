@@ -28,7 +28,7 @@ const KEYS_ON_THE_SPOT_MAX = 16;
 const FIRST_KEY = Uint8Array.of(0);
 
 /**
- * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it can not be opened: another process has
+ * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
  * it, the disk is full, files are damaged.
  */
 export async function openLevel(folder: string): Promise<KeyValue> {
@@ -36,14 +36,14 @@ export async function openLevel(folder: string): Promise<KeyValue> {
   try {
     await makeFolder(folder);
     await database.open();
-    // A power cut before the first synced write would leave a new database that can not be opened any more.
+    // A power cut before the first synced write would leave a new database that cannot be opened any more.
     const operations = [
       { type: "put", key: FIRST_KEY, value: FIRST_KEY },
       { type: "del", key: FIRST_KEY },
     ] as const;
     await database.batch([...operations], { sync: true });
   } catch (cause) {
-    throw storeFailed(`can not open the store in ${folder}`, cause, "no");
+    throw storeFailed(`cannot open the store in ${folder}`, cause, "no");
   }
   return new LevelKeyValue(database);
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
 import { newTimeId, timeIdMs } from "@concord/runtime";
-import { killPoint, nodeChecksum, nodeClock, nodeRandom, parseKillPoint } from "./index.ts";
+import { failpoint, nodeChecksum, nodeClock, nodeRandom, parseFailpoint } from "./index.ts";
 
 test("clock: wall time in both units: the same moment", () => {
   const beforeMs = nodeClock.nowMs();
@@ -51,27 +51,27 @@ test("checksum: the standard check value: CRC-32", () => {
   assert.equal(nodeChecksum(new TextEncoder().encode("123456789")), 0xcbf43926);
 });
 
-test("kill point: plans: name, hit and signal are read, nonsense is refused", () => {
-  assert.equal(parseKillPoint(undefined), undefined);
-  assert.deepEqual(parseKillPoint("batch:after-log"), { name: "batch:after-log", hit: 1, signal: "SIGKILL" });
-  assert.deepEqual(parseKillPoint("batch:after-log:3"), { name: "batch:after-log", hit: 3, signal: "SIGKILL" });
-  assert.deepEqual(parseKillPoint("append:2:pause"), { name: "append", hit: 2, signal: "SIGSTOP" });
-  assert.throws(() => parseKillPoint("append:0"));
-  assert.throws(() => parseKillPoint("7"));
+test("failpoint: plans: name, hit and signal are read, nonsense is refused", () => {
+  assert.equal(parseFailpoint(undefined), undefined);
+  assert.deepEqual(parseFailpoint("batch:after-log"), { name: "batch:after-log", hit: 1, signal: "SIGKILL" });
+  assert.deepEqual(parseFailpoint("batch:after-log:3"), { name: "batch:after-log", hit: 3, signal: "SIGKILL" });
+  assert.deepEqual(parseFailpoint("append:2:pause"), { name: "append", hit: 2, signal: "SIGSTOP" });
+  assert.throws(() => parseFailpoint("append:0"));
+  assert.throws(() => parseFailpoint("7"));
 });
 
-test("kill point: other names and other hits: nothing; the planned hit: one signal", () => {
+test("failpoint: other names and other hits: nothing; the planned hit: one signal", () => {
   const sent: string[] = [];
-  const point = killPoint(parseKillPoint("b:2"), (signal) => sent.push(signal));
+  const point = failpoint(parseFailpoint("b:2"), (signal) => sent.push(signal));
   for (const name of ["a", "b", "a", "b", "b"]) point(name);
   assert.deepEqual(sent, ["SIGKILL"]);
 });
 
-test("kill point: in a real process: killed at the second hit, nothing after it runs", async () => {
+test("failpoint: in a real process: killed at the second hit, nothing after it runs", async () => {
   const library = join(import.meta.dirname, "index.ts");
   const script = `
-    const { nodeKillPoint } = await import(${JSON.stringify(library)});
-    const point = nodeKillPoint(process.env);
+    const { nodeFailpoint } = await import(${JSON.stringify(library)});
+    const point = nodeFailpoint(process.env);
     for (const n of [1, 2, 3]) { process.stdout.write(String(n)); point("here"); }`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script], { env: { ...process.env, CONCORD_KILL_POINT: "here:2" } });
   let output = "";

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Checksum, Environment, Log, Metrics, Transport } from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
-import { nodeKillPoint } from "./kill-point.ts";
+import { nodeFailpoint } from "./failpoint.ts";
 import { nodeRandom } from "./random.ts";
 
 /** CRC-32 (IEEE), unsigned. */
@@ -11,12 +11,12 @@ export interface NodeEnvironmentParts {
   readonly transport: Transport;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** The process's environment variables: the kill point is read from them. */
+  /** The process's environment variables: the failpoint is read from them. */
   readonly env: NodeJS.ProcessEnv;
 }
 
 /** The real world for a service factory. */
 export function nodeEnvironment(parts: NodeEnvironmentParts): Environment {
   const { transport, log, metrics, env } = parts;
-  return { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, transport, log, metrics, killPoint: nodeKillPoint(env) };
+  return { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, transport, log, metrics, failpoint: nodeFailpoint(env) };
 }

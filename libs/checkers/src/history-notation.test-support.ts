@@ -11,7 +11,7 @@ export function history(text: string): Transaction[] {
 
 function transactionOf(line: string): Transaction {
   const match = /^(\S+) (ok|fail|info)(?: (\d+)-(\d+))?: (.*)$/.exec(line);
-  if (match === null) throw new Error(`can not read: ${line}`);
+  if (match === null) throw new Error(`cannot read: ${line}`);
   const [, name = "", outcome, start = "0", end = "1000", operations = ""] = match;
   return {
     name,

@@ -6,7 +6,7 @@
 /** A value as JavaScript has it; which one a column takes and gives is in the README. */
 export type Value = bigint | number | string | boolean | Uint8Array | Date | null;
 
-/** A value that says its own type: for bind markers whose column the client can not see. Made by `typed`. */
+/** A value that says its own type: for bind markers whose column the client cannot see. Made by `typed`. */
 export type TypedValue =
   | { readonly kind: "bigint"; readonly value: bigint }
   | { readonly kind: "int"; readonly value: number }

@@ -81,7 +81,7 @@ export class Storage {
     await this.#inTurn(ROWS, "write", request, timeoutMs, (error) => error.retryable);
   }
 
-  /** A CQL statement that is no SELECT: the caller can not know, so it is asked once per proxy and only while nothing happened. */
+  /** A CQL statement that is no SELECT: the caller cannot know, so it is asked once per proxy and only while nothing happened. */
   statement<Response extends object>(request: object, timeoutMs: number | undefined): Promise<Response> {
     const batchId = timeIdToBytes(newTimeId(this.#options.clock, this.#options.random));
     const complete = { ...request, timestampUs: this.#timestampUs(), batchId };

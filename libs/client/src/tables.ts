@@ -44,7 +44,7 @@ export function tableFromJson(text: string): Table {
   };
   const unknown = stored.columns.find((column) => !(CELL_TYPES as readonly string[]).includes(column.type));
   if (stored.formatVersion !== 1 || unknown !== undefined) {
-    throw clientError("UNIMPLEMENTED", `this client can not read the definition of table ${stored.name}; install a newer one`);
+    throw clientError("UNIMPLEMENTED", `this client cannot read the definition of table ${stored.name}; install a newer one`);
   }
   return {
     name: stored.name,

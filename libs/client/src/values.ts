@@ -12,7 +12,7 @@ const INT_LIMIT = 2 ** 31;
 const DATE_MS_MAX = 8_640_000_000_000_000n;
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-/** Makes values that say their type, for bind markers whose column the client can not see. */
+/** Makes values that say their type, for bind markers whose column the client cannot see. */
 export const typed = {
   bigint: (value: bigint | number): TypedValue => cellOf("bigint", value, "a bigint"),
   int: (value: number): TypedValue => cellOf("int", value, "an int"),

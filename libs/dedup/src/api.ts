@@ -19,7 +19,7 @@ export type MissingIdPolicy =
   /** It goes to the dead letters with its reason. */
   | "dead-letter";
 
-/** A keyed hash of 128 bits: who does not know the key can not make an id that collides with another's (DDD6). */
+/** A keyed hash of 128 bits: who does not know the key cannot make an id that collides with another's (DDD6). */
 export type IdHash = (key: Uint8Array, bytes: Uint8Array) => Uint8Array;
 
 /**
@@ -59,7 +59,7 @@ export interface WorkerDependencies {
   /** Of this partition alone. */
   readonly stores: WindowStores;
   readonly hash: IdHash;
-  readonly environment: Pick<Environment, "clock" | "random" | "checksum" | "log" | "metrics" | "killPoint">;
+  readonly environment: Pick<Environment, "clock" | "random" | "checksum" | "log" | "metrics" | "failpoint">;
 }
 
 /** What became of one input offset. Known when it is durable. */

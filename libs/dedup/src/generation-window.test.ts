@@ -25,10 +25,10 @@ const OPTIONS: WindowOptions = { layout: "generations", idsPerRun: 16, runsMax: 
 class KilledAt extends Error {}
 
 function environment(killAt?: string): WindowEnvironment {
-  const killPoint = (name: string): void => {
+  const failpoint = (name: string): void => {
     if (name === killAt) throw new KilledAt(name);
   };
-  return { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, killPoint };
+  return { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, failpoint };
 }
 
 /** Id number n: spread over the whole range, so that order of arrival is not order of ids. */

@@ -36,7 +36,7 @@ interface Blob {
   readonly newestMs: number;
 }
 
-export type WindowEnvironment = Pick<Environment, "clock" | "random" | "checksum" | "log" | "killPoint">;
+export type WindowEnvironment = Pick<Environment, "clock" | "random" | "checksum" | "log" | "failpoint">;
 
 /**
  * The window in generations (DDD6): an active run in memory with its journal, sealed runs of sorted ids on disk with a filter in memory.
@@ -116,7 +116,7 @@ export class GenerationWindow implements Window {
     await this.#change({ runs, nextStore: this.#manifest.nextStore + 1n }, []);
     this.#runs = [...this.#runs, run].sort((a, b) => (a.description.from < b.description.from ? -1 : 1));
     this.#missing = this.#missing.filter((each) => each !== missing);
-    this.#environment.killPoint("dedup:restored");
+    this.#environment.failpoint("dedup:restored");
   }
 
   async lookUp(ids: Uint32Array): Promise<Uint8Array> {
@@ -141,13 +141,13 @@ export class GenerationWindow implements Window {
     assert(this.#next !== undefined && output.next >= this.#next, "the output is applied in order");
     const blobs = this.#split(output);
     if (blobs.length === 0) return;
-    const { checksum, killPoint } = this.#environment;
+    const { checksum, failpoint } = this.#environment;
     const operations = blobs.map((blob): KeyValueOperation => {
       return { kind: "put", key: journalKey(blob.from), value: encodeJournalEntry(blob, checksum) };
     });
     // Ids and the offset to go on from in one batch (I3).
     await this.#store.batch(operations, { sync: false });
-    killPoint("dedup:journaled");
+    failpoint("dedup:journaled");
     await this.#add(blobs);
   }
 
@@ -256,13 +256,13 @@ export class GenerationWindow implements Window {
   }
 
   async #seal(run: OpenRun, to: bigint): Promise<void> {
-    const { killPoint } = this.#environment;
+    const { failpoint } = this.#environment;
     await this.#removals;
-    killPoint("dedup:sealing");
+    failpoint("dedup:sealing");
     const store = runStoreName(this.#manifest.nextStore);
     const { from, table, oldestMs, newestMs } = run;
     const sealed = table.count === 0 ? undefined : await this.#write({ store, from, to, ids: table.count, oldestMs, newestMs }, table);
-    killPoint("dedup:run-written");
+    failpoint("dedup:run-written");
     // Durable before listed (I4); listed, unlisted and out of the journal in one batch (I5).
     const runs = sealed === undefined ? this.#manifest.runs : [...this.#manifest.runs, sealed.description];
     const excess = Math.max(0, runs.length - this.#options.runsMax);
@@ -271,7 +271,7 @@ export class GenerationWindow implements Window {
     this.#sealing = undefined;
     this.#dropped.bySize += excess;
     this.#dropUnlisted();
-    killPoint("dedup:sealed");
+    failpoint("dedup:sealed");
   }
 
   async #write(description: RunDescription, table: IdTable): Promise<SealedRun> {
@@ -306,7 +306,7 @@ export class GenerationWindow implements Window {
   async #remove(run: SealedRun): Promise<void> {
     await run.close();
     await this.#stores.remove(run.description.store);
-    this.#environment.killPoint("dedup:run-dropped");
+    this.#environment.failpoint("dedup:run-dropped");
   }
 
   async #change(change: Partial<Manifest>, journalKeys: readonly Uint8Array[]): Promise<void> {

@@ -149,7 +149,7 @@ async function openRuns(
       await store?.close().catch(() => undefined);
       // A store that does not open may be whole: tried again, never given up by itself.
       if (error.code !== "CORRUPT_DATA") throw withAdvice(error, description.store);
-      environment.log.error("a run of the window can not be read: kept aside, restored from the output", {
+      environment.log.error("a run of the window cannot be read: kept aside, restored from the output", {
         store: description.store,
         reason: error.message,
       });
@@ -161,7 +161,7 @@ async function openRuns(
 
 function withAdvice(error: ConcordError, store: string): ConcordError {
   const advice = "if that does not end, move its folder away: the run is then restored from the output";
-  return new ConcordError(error.code, `${store} of the window can not be read: ${error.message}; ${advice}`, { cause: error });
+  return new ConcordError(error.code, `${store} of the window cannot be read: ${error.message}; ${advice}`, { cause: error });
 }
 
 /** Stores that a crash left: sealed but not listed yet, or dropped but not removed yet (I5). */

@@ -24,7 +24,7 @@ export interface StoredOrigin {
   readonly publishedMs: number;
 }
 
-/** The message as it goes to the output: headers of this pipeline that came in with it are replaced, a producer can not forge them. */
+/** The message as it goes to the output: headers of this pipeline that came in with it are replaced, a producer cannot forge them. */
 export function withOrigin(message: NewMessage, id: MessageId, inputOffset: bigint, publishedMs: number): NewMessage {
   const kind = id.kind === "dead-letter" ? "none" : id.kind;
   const value = new ByteWriter(ORIGIN_BYTES)

@@ -144,14 +144,14 @@ class Worker implements PartitionWorker {
     // Fence first, read afterwards (I2).
     const session = await log.open(this.partition, this.#options.owner);
     try {
-      environment.killPoint("dedup:fenced");
+      environment.failpoint("dedup:fenced");
       const opened = await this.#open();
       await rebuildWindow(
         opened.window,
         { log, partition: this.partition, output: session.output, reader: opened.reader },
         environment.log,
       );
-      environment.killPoint("dedup:rebuilt");
+      environment.failpoint("dedup:rebuilt");
       await this.#settleInDoubt(session);
       this.#verdicts.resumeAt(session.acknowledgedInput);
       this.#state = { kind: "running" };
@@ -193,7 +193,7 @@ class Worker implements PartitionWorker {
         if (page === undefined) return;
         // Looked up while this page is published: what this page adds is compared by hand (I6).
         coming = read(page.next);
-        environment.killPoint("dedup:looked-up");
+        environment.failpoint("dedup:looked-up");
         this.#publishedMs = Math.max(this.#publishedMs, environment.clock.nowMs());
         const judged = judgePage(page, before, this.#publishedMs, seedOf(window.idKey));
         if (!(await this.#publish(session, window, judged))) return;
@@ -208,7 +208,7 @@ class Worker implements PartitionWorker {
 
   /** Publish, then apply, then tell (I1). False: the session is lost, and what was published is in doubt until the next one opens. */
   async #publish(session: LogSession, window: Window, judged: JudgedPage): Promise<boolean> {
-    const { clock, killPoint, metrics, log } = this.#dependencies.environment;
+    const { clock, failpoint, metrics, log } = this.#dependencies.environment;
     const startMs = clock.monotonicMs();
     this.#inDoubt = judged;
     const outcome = await session.publish(judged.publication);
@@ -225,11 +225,11 @@ class Worker implements PartitionWorker {
       default:
         return unreachable(outcome);
     }
-    killPoint("dedup:published");
+    failpoint("dedup:published");
     const publishedMs = clock.monotonicMs();
     await window.apply(publishedIds(judged, outcome.outputFrom));
     await window.age(this.#publishedMs);
-    killPoint("dedup:applied");
+    failpoint("dedup:applied");
     metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
     metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);
     this.#settle(judged, outcome.outputFrom, outcome.deadLettersFrom);

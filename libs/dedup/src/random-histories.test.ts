@@ -1,5 +1,5 @@
 // Random histories of one partition and its neighbour: duplicates, missing and misrouted ids, publishes of unknown outcome, deaths at
-// every kill point, power cuts and lost stores. What is acknowledged is published, each id once within the window, verdicts are true.
+// every failpoint, power cuts and lost stores. What is acknowledged is published, each id once within the window, verdicts are true.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog, type PublishFault } from "@concord/port-contracts";
@@ -104,7 +104,7 @@ class History {
     }
   }
 
-  /** The next life dies after so many kill points, or when it has nothing to do any more. */
+  /** The next life dies after so many failpoints, or when it has nothing to do any more. */
   async #die(hits: number, cut: "power" | "process"): Promise<void> {
     this.#restart(cut, this.stores, hits);
     const { life, worker } = this.#now;
@@ -212,7 +212,7 @@ test("[DD10, DD15] random histories: deaths, power cuts, unknown publishes: each
   );
 });
 
-test("random histories: every kill point is passed", () => {
+test("random histories: every failpoint is passed", () => {
   const points = ["fenced", "rebuilt", "looked-up", "published", "journaled", "applied", "sealing", "run-written", "sealed", "run-dropped"];
   assert.deepEqual(
     points.filter((name) => !passed.has(`dedup:${name}`)),

@@ -46,7 +46,7 @@ async function restoreRun(window: Window, run: MissingRun, source: RebuildSource
   if (run.from < output.start || run.to > output.end) {
     throw new ConcordError(
       "PARTITION_STOPPED",
-      `${run.store} of partition ${partition} can not be read, and the output holds ${output.start} to ${output.end} of its ${run.from} to ` +
+      `${run.store} of partition ${partition} cannot be read, and the output holds ${output.start} to ${output.end} of its ${run.from} to ` +
         `${run.to}: restore the window's folder from a copy, or move it away to go on with the ids that the output still has`,
     );
   }

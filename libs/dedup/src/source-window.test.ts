@@ -11,7 +11,7 @@ import { checksum, countingRandom, FastClock } from "./test/fixture.ts";
 import type { OutputIds } from "./window.ts";
 
 const OPTIONS: WindowOptions = { layout: "source", idsPerRun: 16, runsMax: 1, windowMs: 0 };
-const ENVIRONMENT = { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, killPoint: () => undefined };
+const ENVIRONMENT = { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, failpoint: () => undefined };
 
 function idWords(first: number, count: number): Uint32Array {
   return Uint32Array.from({ length: count * 4 }, (_, at) => (at % 4 === 3 ? first + (at >> 2) : 9));

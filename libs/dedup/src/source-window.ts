@@ -92,7 +92,7 @@ export class SourceWindow implements Window {
     const isFirst = this.#head.count === 0 && output.offsets.length > 0;
     const added = { ...this.#head, next: output.next, count: this.#head.count + output.offsets.length };
     await this.#write(operations, isFirst ? { ...added, oldestMs: output.publishedMs[0]! } : added, false);
-    this.#environment.killPoint("dedup:journaled");
+    this.#environment.failpoint("dedup:journaled");
   }
 
   /** One pass: at most n oldest from the hint on; ids, sequence entries and the next hint in one batch (DD17). */

@@ -92,7 +92,7 @@ export class ReplicaLink {
     }
   }
 
-  /** Offers an entry until the replica has accepted it, is fenced or can not be helped. Never rejects. */
+  /** Offers an entry until the replica has accepted it, is fenced or cannot be helped. Never rejects. */
   async offer(round: OfferRound): Promise<Offer> {
     const attempt = await this.attempt(() => this.#offer(round));
     const offer = attempt.kind === "answer" ? attempt.answer : attempt;

@@ -131,7 +131,7 @@ export class RingGroupLog implements GroupLog {
     if (accepted >= this.#majority) return { kind: "logged" };
     if (accepted + pending >= this.#majority) return undefined;
     const promises = offers.filter((offer) => offer.kind === "fenced" || offer.kind === "behind");
-    // the same epoch promised to another owner by a minority is a raise that failed: it can not win any more (I2)
+    // the same epoch promised to another owner by a minority is a raise that failed: it cannot win any more (I2)
     if (promises.length >= this.#majority || promises.some((offer) => offer.promisedEpoch > epoch)) {
       return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
     }

@@ -139,7 +139,7 @@ test("takeover: an apply fails for a while: tried again, nothing is trimmed befo
 test("takeover: an apply fails for good: its error, nothing trimmed", async () => {
   const log = await abandoned();
   const apply: TakeOverOptions["apply"] = async () => {
-    throw new ConcordError("CORRUPT_DATA", "an entry can not be read");
+    throw new ConcordError("CORRUPT_DATA", "an entry cannot be read");
   };
   await assert.rejects(run(log, { apply }), { code: "CORRUPT_DATA" });
   assert.ok(!log.calls.some((call) => call.startsWith("trim")));

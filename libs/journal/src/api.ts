@@ -90,5 +90,5 @@ export interface JournalOptions {
   readonly onStopped?: (cause: unknown) => void;
   readonly log?: Log;
   readonly metrics?: Metrics;
-  readonly killPoint?: (name: string) => void;
+  readonly failpoint?: (name: string) => void;
 }

@@ -305,10 +305,10 @@ test("[OGD8] failed sync: no new segment can be made: the journal stops and says
   assert.equal(stops, 1);
 });
 
-test("kill points: each is passed", async () => {
+test("failpoints: each is passed", async () => {
   const passed = new Set<string>();
   const disk = new MemoryDisk();
-  const journal = await openOn(disk, { limits: SMALL, killPoint: (name) => passed.add(name), onSyncFailed: () => text("all") });
+  const journal = await openOn(disk, { limits: SMALL, failpoint: (name) => passed.add(name), onSyncFailed: () => text("all") });
   for (let n = 0; n < 20; n += 1) await journal.append(text(`r${n}`));
   await journal.trim(15n);
   disk.files.failNextSync();

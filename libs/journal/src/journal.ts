@@ -21,7 +21,7 @@ export class SegmentedJournal implements Journal {
   readonly #options: JournalOptions;
   readonly #limits: JournalLimits;
   readonly #metrics: Metrics;
-  readonly #killPoint: (name: string) => void;
+  readonly #failpoint: (name: string) => void;
   #segments: Segment[];
   #queue: Pending[] = [];
   #queuedBytes = 0;
@@ -44,7 +44,7 @@ export class SegmentedJournal implements Journal {
     this.#options = options;
     this.#limits = limits;
     this.#metrics = options.metrics ?? silentMetrics;
-    this.#killPoint = options.killPoint ?? nothing;
+    this.#failpoint = options.failpoint ?? nothing;
     this.#segments = recovered.segments;
     this.#durableSequence = recovered.nextSequence;
     this.#lastSequence = recovered.lastSequence;
@@ -187,9 +187,9 @@ export class SegmentedJournal implements Journal {
         this.#refuse(group, new ConcordError("STORAGE_FULL", "the disk is full"));
         return;
       }
-      this.#killPoint("journal:group-written");
+      this.#failpoint("journal:group-written");
       await file.sync();
-      this.#killPoint("journal:group-synced");
+      this.#failpoint("journal:group-synced");
       this.#publish(segment, group, encoded);
     } catch (thrown) {
       await this.#afterFailedWrite(group, thrown);
@@ -270,7 +270,7 @@ export class SegmentedJournal implements Journal {
     this.#writingUnits = 1n;
     const file = await segment.writable();
     await file.write(segment.end, encoded.parts);
-    this.#killPoint("journal:snapshot-written");
+    this.#failpoint("journal:snapshot-written");
     await file.sync();
     this.#publish(segment, group, encoded);
   }
@@ -315,14 +315,14 @@ export class SegmentedJournal implements Journal {
     try {
       await file.write(0, [encodeSegmentHeader(header, checksum)]);
       await file.sync();
-      this.#killPoint("journal:segment-written");
+      this.#failpoint("journal:segment-written");
       await disk.syncFolder(folder);
     } catch (thrown) {
       await file.close();
       await disk.remove(path).catch(nothing);
       throw thrown;
     }
-    this.#killPoint("journal:segment-made");
+    this.#failpoint("journal:segment-made");
     const segment = new Segment(disk, checksum, path, header, SEGMENT_HEADER_BYTES, file);
     segment.index = new SparseIndex();
     this.#segments.push(segment);
@@ -340,7 +340,7 @@ export class SegmentedJournal implements Journal {
       if (oldest === undefined || next === undefined || !isBefore(next.header, sequence)) return this.firstSequence;
       await disk.remove(oldest.path);
       await disk.syncFolder(folder);
-      this.#killPoint("journal:segment-dropped");
+      this.#failpoint("journal:segment-dropped");
       this.#segments.shift();
       this.#sizeBytes -= oldest.end;
       if (this.#place?.segment === oldest) this.#place = undefined;

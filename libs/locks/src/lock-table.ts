@@ -9,7 +9,7 @@ import { findCycle } from "./wait-for.ts";
 
 export interface LockOwner {
   readonly id: string;
-  /** When its first try began: a retry keeps it, so it ages until nobody is older and it can not be chosen as victim for ever (TXD9). */
+  /** When its first try began: a retry keeps it, so it ages until nobody is older and it cannot be chosen as victim for ever (TXD9). */
   readonly firstStartMs: number;
 }
 
@@ -127,7 +127,7 @@ export class LockTable {
   setCommitting(transactionId: string): void {
     const transaction = this.#transactions.get(transactionId);
     if (transaction === undefined) return;
-    assert(transaction.phase !== "doomed", `transaction ${transactionId} was aborted by a deadlock and can not commit`);
+    assert(transaction.phase !== "doomed", `transaction ${transactionId} was aborted by a deadlock and cannot commit`);
     transaction.phase = "committing";
   }
 

@@ -9,7 +9,7 @@ export interface Acks {
   readonly outstanding: number;
 }
 
-/** Waits for `needed` of the calls; settles early when they can not come any more, and at the time-out. Never rejects. */
+/** Waits for `needed` of the calls; settles early when they cannot come any more, and at the time-out. Never rejects. */
 export function waitForAcks(clock: Clock, timeoutMs: number, needed: number, calls: readonly Promise<void>[]): Promise<Acks> {
   return new Promise((resolve) => {
     const failures: ConcordError[] = [];

@@ -69,7 +69,7 @@ export function encodeLetter(letter: DeadLetter, checksum: Checksum): Uint8Array
   return sealRecord(BATCH_FORMAT_VERSION, body, checksum);
 }
 
-/** A letter that can not be read itself is shown as it is stored. */
+/** A letter that cannot be read itself is shown as it is stored. */
 export function decodeLetter(id: TimeId, bytes: Uint8Array, checksum: Checksum): DeadLetter {
   try {
     const reader = new ByteReader(openRecord(bytes, BATCH_FORMAT_VERSION, checksum).body);

@@ -55,7 +55,7 @@ export class BatchLog {
     return [...this.#letters].sort();
   }
 
-  /** Keeps entries. MALFORMED_REQUEST when one can not be read, IDEMPOTENCY_MISMATCH, OVERLOADED: then none is kept. */
+  /** Keeps entries. MALFORMED_REQUEST when one cannot be read, IDEMPOTENCY_MISMATCH, OVERLOADED: then none is kept. */
   put(entries: readonly Uint8Array[]): StoreStep<void> {
     if (entries.length === 0 || entries.length > LOG_CALL_ENTRIES_MAX) throw malformed(`1 to ${LOG_CALL_ENTRIES_MAX} entries in one put`);
     const decoded = entries.map((bytes) => this.#read(bytes));
@@ -149,7 +149,7 @@ export class BatchLog {
     try {
       entry = decodeEntry(bytes, this.#checksum);
     } catch (thrown) {
-      throw malformed("a batchlog entry can not be read", thrown);
+      throw malformed("a batchlog entry cannot be read", thrown);
     }
     const { id, coordinator, createdMs, timestampUs, holders, rowCount, mutations } = entry;
     const summary: HeldBatch = {

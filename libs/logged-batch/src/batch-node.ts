@@ -31,7 +31,7 @@ export interface BatchRing {
   readonly clock: Clock;
   /** Time budget of each phase: the log write, the apply, a replay. */
   readonly writeTimeoutMs: number;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
 }
 
 export function quorumOf(ring: BatchRing): number {

@@ -112,7 +112,7 @@ test("[LB3] batch: waits for both holders: one silent: not acknowledged, no row 
 
 test("[LB3] batch: a holder turns out to be gone: the own synced log takes its place", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:before-log") ring.links.set("node-0>node-2", "down");
   };
   const result = await ring.process(0).executor.execute(requestOf(ring));
@@ -122,7 +122,7 @@ test("[LB3] batch: a holder turns out to be gone: the own synced log takes its p
 
 test("[LB3] batch: both holders turn out to be gone: LOG_UNKNOWN, no row written", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:before-log") ring.links.set("node-0>node-1", "down").set("node-0>node-2", "down");
   };
   const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
@@ -146,7 +146,7 @@ test("[LB4] [LBD8] batch: log write lost: LOG_UNKNOWN; the same id again has the
 
 test("[LB5] batch: one replica silent: acknowledged at quorum, the entry stays", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") ring.links.set("node-0>node-2", "stuck");
   };
   await ring.process(0).executor.execute(requestOf(ring));
@@ -157,7 +157,7 @@ test("[LB5] batch: one replica silent: acknowledged at quorum, the entry stays",
 
 test("[LB6] batch: logged but no quorum in time: LOGGED_PENDING with write type BATCH; replay completes it", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
   };
   const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
@@ -177,7 +177,7 @@ test("[LB7] batch: every replica has it: the holders are told in the background"
 
 test("[LB7] batch: the removal is lost: replay removes it, the rows are unchanged", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:before-remove") ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
   };
   await ring.process(0).executor.execute(requestOf(ring));
@@ -204,7 +204,7 @@ test("[LBD1] batch: a replica lacks it: the holders keep the entry until it has 
 
 test("[LBD2] batch: a holder crashes right after it confirmed: the entry is on its disk", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") for (const node of ring.nodes) ring.crash(node);
   };
   void ring
@@ -245,7 +245,7 @@ test("[LB12] unlogged batch: no quorum in time: WRITE_TIMEOUT of write type UNLO
 
 test("[LB15] batch log: the whole batch is one value with resolved mutations under one checksum", async () => {
   const ring = await MemoryRing.open(3);
-  ring.onKillPoint = (name, point) => {
+  ring.onFailpoint = (name, point) => {
     if (point === "batch:after-log") ring.crash(ring.nodes.find((node) => node.name === name)!);
   };
   const request = requestOf(ring, { timestampUs: 99n });
@@ -302,7 +302,7 @@ test("[LBD8] batch: the id with another payload: IDEMPOTENCY_MISMATCH, nothing w
 test("[LBD8] batch: the id with another payload at another node while the first is held: IDEMPOTENCY_MISMATCH", async () => {
   const ring = await MemoryRing.open(3);
   const request = requestOf(ring, { timestampUs: 50n });
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") ring.crash(ring.node(0));
   };
   void ring
@@ -310,7 +310,7 @@ test("[LBD8] batch: the id with another payload at another node while the first 
     .executor.execute(request)
     .catch(() => undefined);
   await settle();
-  ring.onKillPoint = () => undefined;
+  ring.onFailpoint = () => undefined;
   await ring.start(ring.node(0));
   const error = await failure(ring, ring.process(1).executor.execute({ ...request, mutationsAt: inserts(PARTITIONS, "v2") }));
   assert.equal(error.code, "IDEMPOTENCY_MISMATCH");

@@ -37,15 +37,15 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
   }
   const holders = chooseHolders(ring);
   if (holders === undefined) throw unavailable(batch, "no other node can keep the batch", "BATCH_LOG");
-  ring.killPoint("batch:before-log");
+  ring.failpoint("batch:before-log");
   const log = await writeLog(steps, batch, holders);
   // logged at two before the first row is touched (I1)
-  ring.killPoint("batch:after-log");
+  ring.failpoint("batch:after-log");
   const { everywhere } = await applyAtQuorum(ring, batch, "BATCH");
   void everywhere.then((complete) => {
     if (!complete) return;
     // every replica has every mutation before the log forgets it (I2)
-    ring.killPoint("batch:before-remove");
+    ring.failpoint("batch:before-remove");
     steps.remove(id, log.asked);
   });
   return { id, timestampUs, holders: log.confirmed.map((holder) => holder.name) };
@@ -107,7 +107,7 @@ async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch, writeType: B
   let first = true;
   const applies = ring.nodes.map(async (node) => {
     await node.rows.applyRows(batch.mutations, ring.writeTimeoutMs);
-    if (first && batch.logged) ring.killPoint("batch:after-first-replica");
+    if (first && batch.logged) ring.failpoint("batch:after-first-replica");
     first = false;
   });
   const everywhere = Promise.all(applies).then(

@@ -32,7 +32,7 @@ async function disturbedRing(below: (limit: number) => number): Promise<MemoryRi
     countdown = 1 + below(30);
     ring.crash(ring.node(below(3)));
   };
-  ring.onKillPoint = (node) => {
+  ring.onFailpoint = (node) => {
     if (below(20) === 0) ring.crash(ring.nodes.find((candidate) => candidate.name === node)!);
   };
   return ring;
@@ -77,7 +77,7 @@ function isTorn(ring: MemoryRing, batch: Sent): boolean {
 
 async function heal(ring: MemoryRing): Promise<void> {
   ring.onStep = () => undefined;
-  ring.onKillPoint = () => undefined;
+  ring.onFailpoint = () => undefined;
   ring.links.clear();
   for (const node of ring.nodes) await ring.start(node);
   for (const node of ring.nodes) await node.process!.replay.replayNow();

@@ -1,4 +1,4 @@
-// Replay: kill points, crashes of coordinator and holders, dead letters. Time moves by hand.
+// Replay: failpoints, crashes of coordinator and holders, dead letters. Time moves by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
@@ -27,16 +27,16 @@ function run(ring: MemoryRing, at = 0): { id: TimeId; result: Promise<unknown> }
 
 /** Runs a batch at node 0, which dies at the point. */
 async function dieAt(ring: MemoryRing, point: string): Promise<TimeId> {
-  ring.onKillPoint = (node, name) => {
+  ring.onFailpoint = (node, name) => {
     if (name === point) ring.crash(ring.nodes.find((candidate) => candidate.name === node)!);
   };
   const { id } = run(ring);
   await settle();
-  ring.onKillPoint = () => undefined;
+  ring.onFailpoint = () => undefined;
   return id;
 }
 
-test("[LB11] kill point batch:before-log: nothing is visible, now or later", async () => {
+test("[LB11] failpoint batch:before-log: nothing is visible, now or later", async () => {
   const ring = await MemoryRing.open(3);
   await dieAt(ring, "batch:before-log");
   await ring.start(ring.node(0));
@@ -45,7 +45,7 @@ test("[LB11] kill point batch:before-log: nothing is visible, now or later", asy
 });
 
 for (const point of ["batch:after-log", "batch:after-first-replica", "batch:before-remove"]) {
-  test(`[LB8] [LB11] kill point ${point}: complete everywhere after the grace period`, async () => {
+  test(`[LB8] [LB11] failpoint ${point}: complete everywhere after the grace period`, async () => {
     const ring = await MemoryRing.open(3);
     await dieAt(ring, point);
     await ring.start(ring.node(0));
@@ -58,17 +58,17 @@ for (const point of ["batch:after-log", "batch:after-first-replica", "batch:befo
   });
 }
 
-test("[LB8] kill point replay:before-remove: the holder dies there: the next run changes nothing and removes", async () => {
+test("[LB8] failpoint replay:before-remove: the holder dies there: the next run changes nothing and removes", async () => {
   const ring = await MemoryRing.open(3);
   await dieAt(ring, "batch:after-log");
   await ring.start(ring.node(0));
   await ring.clock.advance(2 * GRACE_MS);
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "replay:before-remove") ring.crash(ring.node(1));
   };
   void ring.process(1).replay.runOnce();
   await settle();
-  ring.onKillPoint = () => undefined;
+  ring.onFailpoint = () => undefined;
   await ring.start(ring.node(1));
   assert.ok(ring.nodes.every(complete));
   const before = ring.node(0).contents();
@@ -105,7 +105,7 @@ test("[LB10] replay: two holders at once, and the coordinator: the rows are the 
   const id = ring.newId();
   const request = { id, timestampUs: 500n, mutationsAt: inserts(PARTITIONS, "v1"), unlogged: false };
   const replays: Promise<unknown>[] = [];
-  ring.onKillPoint = (_, name) => {
+  ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") replays.push(ring.process(1).replay.replayNow(), ring.process(2).replay.replayNow());
   };
   await ring.process(0).executor.execute(request);

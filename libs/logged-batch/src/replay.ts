@@ -87,7 +87,7 @@ export class BatchReplay {
   }
 
   /**
-   * Executes a dead letter again with its original timestamp; it is back in the log first, so it can not be lost (I4). NOT_FOUND,
+   * Executes a dead letter again with its original timestamp; it is back in the log first, so it cannot be lost (I4). NOT_FOUND,
    * CORRUPT_DATA, BATCH_INVALID when older than gc_grace and not forced (LBD6), BATCH_TIMEOUT: it will be completed.
    */
   async redrive(id: TimeId, force: boolean): Promise<readonly RowKey[]> {
@@ -168,7 +168,7 @@ export class BatchReplay {
     const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && node.rows.reachable);
     await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));
     if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";
-    this.#ring.killPoint("replay:before-remove");
+    this.#ring.failpoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
     const others = nodes.filter((node) => node.name !== this.#ring.self && pending.holders.includes(node.name));
     await this.#all(others.map((node) => this.#removeAt(node, pending.id)));

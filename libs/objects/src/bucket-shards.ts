@@ -26,7 +26,7 @@ export async function createShards(context: ObjectStoreContext, mine: Versioned<
 export async function removeShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<"empty" | "not-empty" | "overtaken"> {
   const closed = await writeHeaders(context, mine, "closed");
   if (closed === undefined) return "overtaken";
-  context.killPoint("bucket:after-close");
+  context.failpoint("bucket:after-close");
   if (await isEmpty(context, mine.row)) return "empty";
   return (await changeHeaders(context, mine.row, closed, "open")) === undefined ? "overtaken" : "not-empty";
 }

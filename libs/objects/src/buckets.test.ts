@@ -23,12 +23,12 @@ function gate(): { readonly passed: Promise<void>; open(): void } {
 /** A gateway that dies at this point, the first time it gets there. */
 function dyingAt(point: string, beside?: Fixture, shards = 2): Fixture {
   let alive = true;
-  const killPoint = (name: string): void => {
+  const failpoint = (name: string): void => {
     if (name !== point && alive) return;
     alive = false;
     throw new ConcordError("INTERNAL", `killed at ${point}`);
   };
-  return openFixture({ killPoint, shards, epoch: 7, ...(beside === undefined ? {} : { beside }) });
+  return openFixture({ failpoint, shards, epoch: 7, ...(beside === undefined ? {} : { beside }) });
 }
 
 test("buckets: made, seen, listed by tenant and name, tagged, removed", async () => {

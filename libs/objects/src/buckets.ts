@@ -133,20 +133,20 @@ async function makeBucket(
   const createdMs = context.clock.nowMs();
   const row: BucketRow = { kind: "bucket", name: bucket, tenant, region, createdMs, shards, state: "making", tags: {} };
   const mine = await commitBucket(context, found, row);
-  context.killPoint("bucket:after-making");
+  context.failpoint("bucket:after-making");
   if (mine === undefined) return false;
   if (!(await createShards(context, mine))) return false;
-  context.killPoint("bucket:after-headers");
+  context.failpoint("bucket:after-headers");
   return (await commitBucket(context, mine, { ...row, state: "open" })) !== undefined;
 }
 
 /** `overtaken`: somebody else goes on with it, or it is over. */
 async function removeBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<"removed" | "not-empty" | "overtaken"> {
   const mine = await commitBucket(context, found, { ...found.row, state: "removing" });
-  context.killPoint("bucket:after-removing");
+  context.failpoint("bucket:after-removing");
   if (mine === undefined) return "overtaken";
   const outcome = await removeShards(context, mine);
-  context.killPoint("bucket:after-shards");
+  context.failpoint("bucket:after-shards");
   if (outcome === "overtaken") return outcome;
   const state = outcome === "empty" ? "removed" : "open";
   if ((await commitBucket(context, mine, { ...mine.row, state })) === undefined) return "overtaken";

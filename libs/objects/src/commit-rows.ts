@@ -71,12 +71,12 @@ export function raiseHeader(context: ObjectStoreContext, header: Versioned<Shard
 }
 
 /**
- * Commits, and decides when the store can not say (OGD2). Names are settled unless it is a conflict or in doubt. While it is in doubt no
+ * Commits, and decides when the store cannot say (OGD2). Names are settled unless it is a conflict or in doubt. While it is in doubt no
  * blob is touched (I2).
  */
 export async function commitOrResolve(context: ObjectStoreContext, attempt: CommitAttempt): Promise<CommitResult> {
   const outcome = await commitAttempt(context, attempt);
-  context.killPoint("object:after-commit");
+  context.failpoint("object:after-commit");
   switch (outcome.kind) {
     case "committed":
       return await decided(attempt, "referenced", outcome);
@@ -113,7 +113,7 @@ async function fence(
   deciding: MetadataRow | undefined,
   garbage: MetadataWrite,
 ): Promise<"garbage" | "absent" | undefined> {
-  context.killPoint("object:before-fence");
+  context.failpoint("object:before-fence");
   if (header === undefined) return await removeBlobs(context, attempt.names);
   // Somebody's fence may have passed it already: it fails whenever it arrives, no second one is needed.
   const passed = !sameVersion(header.version, attempt.view.header.version);
@@ -127,7 +127,7 @@ async function fence(
     ],
     writes: [...(needed ? [raiseHeader(context, header)] : []), ...(attempt.names.length > 0 ? [garbage] : [])],
   });
-  context.killPoint("object:after-fence");
+  context.failpoint("object:after-fence");
   return outcome.kind === "committed" ? "garbage" : undefined;
 }
 
@@ -196,7 +196,7 @@ export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttem
 const OWN_PIECES = 255;
 
 /**
- * Blobs that were written and that no commit in doubt names: to garbage. When the store can not take it now, the resolver tries on.
+ * Blobs that were written and that no commit in doubt names: to garbage. When the store cannot take it now, the resolver tries on.
  */
 export async function giveUpBlobs(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
   if (attempt.names.length === 0) return;
@@ -275,7 +275,7 @@ function viewOf(attempt: CommitAttempt, rows: readonly (MetadataRow | undefined)
 /** A bucket whose rows are gone is closed. */
 const CLOSED: Versioned<ShardHeader> = { version: { commit: 0n, guid: 0n }, row: { kind: "header", state: "closed", shards: 1 } };
 
-/** Settles the names. A journal that can not take its record leaves the upload unknown to the client, though it is decided. */
+/** Settles the names. A journal that cannot take its record leaves the upload unknown to the client, though it is decided. */
 async function decided(attempt: CommitAttempt, how: Settlement, result: CommitResult): Promise<CommitResult> {
   try {
     for (const name of attempt.names) await name.settle(how);

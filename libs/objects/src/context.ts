@@ -13,7 +13,7 @@ export interface ObjectStoreContext {
   readonly guids: GuidSource;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   readonly limits: ObjectLimits;
   /** Names of blobs, and what is written down before their first byte. */
   readonly journal: UploadJournal;

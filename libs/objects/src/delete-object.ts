@@ -33,7 +33,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   const guid = await context.guids.next();
   const left = leftBy(found.row);
   const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version });
-  context.killPoint("object:before-delete");
+  context.failpoint("object:before-delete");
   const commit: MetadataCommit = {
     partition: view.partition,
     conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
@@ -48,7 +48,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
     await record.settle();
     throw error;
   });
-  context.killPoint("object:after-delete");
+  context.failpoint("object:after-delete");
   if (outcome.kind === "unknown") {
     // Its record is held back until it is decided, by sending it until the store answers.
     const attempt = async (): Promise<boolean> => {
@@ -64,7 +64,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   const now = outcome.rows[1];
   // Its own work, arrived after all; or somebody else's. Gone it is.
   if (now === undefined) return "deleted";
-  // Of a newer object it can not be told whether it replaced the old one or came after the delete; a second delete would be one too many.
+  // Of a newer object it cannot be told whether it replaced the old one or came after the delete; a second delete would be one too many.
   if (outcome.doubted && now.version.guid !== found.version.guid) {
     throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether it was deleted");
   }

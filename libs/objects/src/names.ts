@@ -22,7 +22,7 @@ export function checkBucketName(name: string): void {
   const address = /^\d+\.\d+\.\d+\.\d+$/.test(name);
   const reserved = RESERVED_STARTS.some((start) => name.startsWith(start)) || RESERVED_ENDS.some((end) => name.endsWith(end));
   if (!fits || !labels || address || reserved) {
-    throw new ConcordError("MALFORMED_REQUEST", `${JSON.stringify(name)} can not name a bucket`, { metadata: { field: "bucket" } });
+    throw new ConcordError("MALFORMED_REQUEST", `${JSON.stringify(name)} cannot name a bucket`, { metadata: { field: "bucket" } });
   }
 }
 
@@ -30,7 +30,7 @@ export function checkBucketName(name: string): void {
 export function checkKey(key: string): void {
   if (key === "" || !key.isWellFormed())
     throw new ConcordError("MALFORMED_REQUEST", "a key is some UTF-8 text", { metadata: { field: "key" } });
-  // A UTF-16 unit takes at least one byte: the encoder is not asked for what can not fit, nor for what must.
+  // A UTF-16 unit takes at least one byte: the encoder is not asked for what cannot fit, nor for what must.
   if (key.length * 3 <= KEY_BYTES_MAX) return;
   if (key.length <= KEY_BYTES_MAX && encoder.encode(key).length <= KEY_BYTES_MAX) return;
   throw new ConcordError("LIMIT_EXCEEDED", `a key has at most ${KEY_BYTES_MAX} bytes`, { metadata: { limit: "key" } });

@@ -128,7 +128,7 @@ test("[OG3] put: a broken upload over an object: the old one stays", async () =>
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OG3] put: the broken upload's blob can not be removed: it is garbage", async () => {
+test("[OG3] put: the broken upload's blob cannot be removed: it is garbage", async () => {
   const fixture = await openPhotos();
   fixture.data.before = (operation) => {
     if (operation === "remove") throw new ConcordError("STORE_FAILED", "no");
@@ -206,7 +206,7 @@ test("put: every name is refused: PIECE_EXISTS after the limit", async () => {
   assert.equal(fixture.journal.refused.length, 2);
 });
 
-test("put: the blob can not be made or written: the store's error, nothing is left", async () => {
+test("put: the blob cannot be made or written: the store's error, nothing is left", async () => {
   for (const failing of ["create", "write", "seal"] as const) {
     const fixture = await openPhotos();
     fixture.data.before = (operation) => {

@@ -331,7 +331,7 @@ class History {
 
   see(key: string, bytes: Uint8Array | undefined): void {
     const value = bytes === undefined ? undefined : text(bytes);
-    assert.ok(this.#of(key).has(value), `${key} holds what it can not hold`);
+    assert.ok(this.#of(key).has(value), `${key} holds what it cannot hold`);
     if (!this.#doubted.has(key)) this.#possible.set(key, new Set([value]));
   }
 

@@ -22,7 +22,7 @@ interface OpenBlob {
 }
 
 export interface BodyTarget {
-  /** Read before the blob is made; where its garbage row goes when it can not be removed. */
+  /** Read before the blob is made; where its garbage row goes when it cannot be removed. */
   readonly view: ShardView;
   readonly blob: NewBlob;
   /** Bodies up to this size come back as bytes; below 0: always a blob. */
@@ -77,17 +77,17 @@ async function fillBlob(
 ): Promise<StoredBody> {
   let lengthBytes = first.length;
   if (first.length > 0) await writer.write(first);
-  context.killPoint("object:after-first-write");
+  context.failpoint("object:after-first-write");
   for await (const { bytes } of rest) {
     await writer.write(bytes);
     lengthBytes += bytes.length;
   }
   // The client's promises are checked before the blob is sealed: what is sealed is whole (OG3).
   const { md5Hex, checksum } = body.finish();
-  context.killPoint("object:before-seal");
+  context.failpoint("object:before-seal");
   const sealed = await writer.seal();
   assert(sealed.lengthBytes === lengthBytes, "a sealed blob has the bytes that were written");
-  context.killPoint("object:after-seal");
+  context.failpoint("object:after-seal");
   return { content: { kind: "blob", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, md5Hex, checksum };
 }
 
@@ -96,10 +96,10 @@ async function createBlob(context: ObjectStoreContext, target: BodyTarget): Prom
   const { blob } = target;
   for (let attempt = 1; ; attempt += 1) {
     const name = await context.journal.begin(blob);
-    context.killPoint("object:before-create");
+    context.failpoint("object:before-create");
     try {
       const writer = await context.data.create(name.oid, blob);
-      context.killPoint("object:after-create");
+      context.failpoint("object:after-create");
       return { name, writer };
     } catch (error) {
       const { code } = toConcordError(error);
@@ -117,7 +117,7 @@ async function createBlob(context: ObjectStoreContext, target: BodyTarget): Prom
 
 async function removeBlob(context: ObjectStoreContext, target: BodyTarget, { name, writer }: OpenBlob, cause: unknown): Promise<void> {
   await writer.abandon().catch(() => undefined);
-  context.killPoint("object:before-remove");
+  context.failpoint("object:before-remove");
   if (toConcordError(cause).code === "EPOCH_FENCED") {
     context.journal.fenced(name.oid);
     return;
@@ -125,7 +125,7 @@ async function removeBlob(context: ObjectStoreContext, target: BodyTarget, { nam
   await letGo(context, target, name);
 }
 
-/** Removes a blob that no commit was sent for; what can not be removed now is garbage. */
+/** Removes a blob that no commit was sent for; what cannot be removed now is garbage. */
 async function letGo(context: ObjectStoreContext, target: BodyTarget, name: BlobName): Promise<void> {
   try {
     await context.data.remove(name.oid);

@@ -30,7 +30,7 @@ export interface BlobName {
   /**
    * Rejects with EPOCH_FENCED when the name's epoch was closed. The first commit needs no such call if the version it conditions on was
    * read before the blob was created. Every later one does, after the row was read again and before the commit is sent: recovery closes
-   * the epoch before it reads the rows, so a commit whose row was read while the epoch was open can not name what recovery hands to gc
+   * the epoch before it reads the rows, so a commit whose row was read while the epoch was open cannot name what recovery hands to gc
    * (OGD3). After EPOCH_FENCED the blob is recovery's: neither remove nor settle it.
    */
   confirmLive(): Promise<void>;

@@ -1,6 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 
-/** One promise of a port: throws when the implementation breaks it. Data, so that it runs on planted faulty implementations too. */
+/** One promise of a port: throws when the implementation breaks it. Data, so that it runs on seeded faulty implementations too. */
 export interface ContractCase<Subject> {
   readonly name: string;
   run(open: () => Promise<Subject>): Promise<void>;
@@ -18,7 +18,7 @@ export function registerContract<Subject>(
   for (const contractCase of cases) test(`${port} contract: ${contractCase.name}`, () => contractCase.run(open));
 }
 
-/** Names of the cases the implementation fails: how a suite's own test finds planted faults. */
+/** Names of the cases the implementation fails: how a suite's own test finds seeded faults. */
 export async function failedCases<Subject>(cases: readonly ContractCase<Subject>[], open: () => Promise<Subject>): Promise<string[]> {
   const failed: string[] = [];
   for (const contractCase of cases) {

@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Disk, DiskEntry, DiskFile } from "@concord/runtime";
@@ -221,13 +221,13 @@ async function isFound(make: (memory: MemoryDisk) => Disk): Promise<boolean> {
 }
 
 for (const Fault of FILE_FAULTS) {
-  test(`Disk contract: planted fault ${Fault.name}: found`, async () => {
+  test(`Disk contract: seeded fault ${Fault.name}: found`, async () => {
     assert.ok(await isFound((memory) => new DiskDelegate(memory, (file) => new Fault(file, memory))));
   });
 }
 
 for (const Fault of DISK_FAULTS) {
-  test(`Disk contract: planted fault ${Fault.name}: found`, async () => {
+  test(`Disk contract: seeded fault ${Fault.name}: found`, async () => {
     assert.ok(await isFound((memory) => new Fault(memory)));
   });
 }

@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Epoch } from "@concord/runtime";
@@ -78,7 +78,7 @@ groupLogContract(
 
 test("GroupLog contract: size: at least 20 cases", () => assert.ok(GROUP_LOG_CASES.length >= 20));
 
-test("GroupLog contract: planted fault loses its state at restart: found", async () => {
+test("GroupLog contract: seeded fault loses its state at restart: found", async () => {
   const open = async (): Promise<GroupLogSubject> => ({ log: new MemoryGroupLog(), restart: async () => new MemoryGroupLog() });
   assert.notDeepEqual(await failedCases(GROUP_LOG_CASES, open), []);
 });
@@ -95,7 +95,7 @@ const FAULTS = [
 ];
 
 for (const Fault of FAULTS) {
-  test(`GroupLog contract: planted fault ${Fault.name}: found`, async () => {
+  test(`GroupLog contract: seeded fault ${Fault.name}: found`, async () => {
     assert.notDeepEqual(
       await failedCases(
         GROUP_LOG_CASES,

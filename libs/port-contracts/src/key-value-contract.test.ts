@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "./memory-key-value.ts";
@@ -144,7 +144,7 @@ const FAULTS = [
 ];
 
 for (const Fault of FAULTS) {
-  test(`KeyValue contract: planted fault ${Fault.name}: found`, async () => {
+  test(`KeyValue contract: seeded fault ${Fault.name}: found`, async () => {
     assert.notDeepEqual(
       await failedCases(
         KEY_VALUE_CASES,

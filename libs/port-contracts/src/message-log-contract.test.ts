@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog } from "./memory-message-log.ts";
@@ -169,7 +169,7 @@ messageLogContract(test, async () => subjectOf(new MemoryMessageLog(2)));
 
 test("MessageLog contract: size: at least 25 cases", () => assert.ok(MESSAGE_LOG_CASES.length >= 25));
 
-test("MessageLog contract: planted fault loses its state at restart: found", async () => {
+test("MessageLog contract: seeded fault loses its state at restart: found", async () => {
   const open = async (): Promise<MessageLogSubject> => ({ log: new MemoryMessageLog(2), restart: async () => new MemoryMessageLog(2) });
   assert.notDeepEqual(await failedCases(MESSAGE_LOG_CASES, open), []);
 });
@@ -197,7 +197,7 @@ const FAULTS = [
 ];
 
 for (const Fault of FAULTS) {
-  test(`MessageLog contract: planted fault ${Fault.name}: found`, async () => {
+  test(`MessageLog contract: seeded fault ${Fault.name}: found`, async () => {
     assert.notDeepEqual(await failedCases(MESSAGE_LOG_CASES, async () => subjectOf(new Fault(2))), []);
   });
 }

@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32c, MemoryObjectData, type MemoryDataOptions } from "./memory-object-data.ts";
@@ -226,7 +226,7 @@ const FAULTS = [
 ];
 
 for (const Fault of FAULTS) {
-  test(`ObjectData contract: planted fault ${Fault.name}: found`, async () => {
+  test(`ObjectData contract: seeded fault ${Fault.name}: found`, async () => {
     const failed = await failedCases(
       OBJECT_DATA_CASES,
       subjectOf((memory) => new Fault(memory), { describedAt: "seal" }),
@@ -235,7 +235,7 @@ for (const Fault of FAULTS) {
   });
 }
 
-/** What a crash leaves, planted wrong: no class can say it. */
+/** What a crash leaves, seeded wrong: no class can say it. */
 const CRASH_FAULTS: Readonly<Record<string, (memory: MemoryObjectData) => Promise<ObjectData>>> = {
   "a seal is not durable": async (memory) => {
     const left = memory.crash();
@@ -265,7 +265,7 @@ const CRASH_FAULTS: Readonly<Record<string, (memory: MemoryObjectData) => Promis
 };
 
 for (const [name, crash] of Object.entries(CRASH_FAULTS)) {
-  test(`ObjectData contract: planted fault ${name}: found`, async () => {
+  test(`ObjectData contract: seeded fault ${name}: found`, async () => {
     const open = async (): Promise<ObjectDataSubject> => {
       const memory = new MemoryObjectData();
       return { data: memory, checksum: crc32c, crash: () => crash(memory), damage: async (oid, at) => memory.damage(oid, at) };

@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryObjectMetadata } from "./memory-object-metadata.ts";
@@ -225,7 +225,7 @@ const FAULTS = [
 ];
 
 for (const Fault of FAULTS) {
-  test(`ObjectMetadata contract: planted fault ${Fault.name}: found`, async () => {
+  test(`ObjectMetadata contract: seeded fault ${Fault.name}: found`, async () => {
     const failed = await failedCases(
       OBJECT_METADATA_CASES,
       subjectOf((memory) => new Fault(memory)),
@@ -235,7 +235,7 @@ for (const Fault of FAULTS) {
 }
 
 /** Forgets at a crash what it answered last. */
-test("ObjectMetadata contract: planted fault NotDurable: found", async () => {
+test("ObjectMetadata contract: seeded fault NotDurable: found", async () => {
   const failed = await failedCases(OBJECT_METADATA_CASES, async () => ({
     metadata: new MemoryObjectMetadata(),
     crash: async () => new MemoryObjectMetadata(),

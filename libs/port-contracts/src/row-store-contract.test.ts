@@ -1,4 +1,4 @@
-// The suite itself: the reference keeps every promise, each planted fault is found.
+// The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryRowStore } from "./memory-row-store.ts";
@@ -82,7 +82,7 @@ const FAULTS = [
 ];
 
 for (const Fault of FAULTS) {
-  test(`RowStore contract: planted fault ${Fault.name}: found`, async () => {
+  test(`RowStore contract: seeded fault ${Fault.name}: found`, async () => {
     assert.notDeepEqual(await failedCases(ROW_STORE_CASES, async () => new Fault()), []);
   });
 }

@@ -24,7 +24,7 @@ export type RaiseOutcome =
   | { readonly kind: "unknown" };
 
 export type AppendOutcome =
-  /** Two replicas synced it (one in single-node mode): it can not be lost any more (TX27). */
+  /** Two replicas synced it (one in single-node mode): it cannot be lost any more (TX27). */
   | { readonly kind: "logged" }
   /**
    * A newer epoch was promised: its owner must drop everything (TXD1). The entry itself may still survive, when a replica had

@@ -28,7 +28,7 @@ export interface GatherOptions<Value> {
 }
 
 /**
- * Waits for the first `needed` answers (TX12). Settles when all have answered or failed, soon after the needed ones can not come any
+ * Waits for the first `needed` answers (TX12). Settles when all have answered or failed, soon after the needed ones cannot come any
  * more, and at the time-out whatever the replicas do. Later answers go to `onLate`, later failures nowhere.
  */
 export function gather<Value>(calls: readonly Promise<Value>[], options: GatherOptions<Value>): Promise<Gathered<Value>> {

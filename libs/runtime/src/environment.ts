@@ -18,5 +18,5 @@ export interface Environment {
    * A named point where a test may kill or pause the process ("batch:after-log", ...). Does nothing in production unless the
    * operator's test configuration names the point.
    */
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
 }

@@ -76,7 +76,7 @@ function indexMistakes(definition: TableDefinition): string[] {
   const { indexes } = definition;
   const mistakes: string[] = [];
   if (indexes.length > 0 && definition.kind === "plain") {
-    mistakes.push("a plain table can not have indexes: only transactions keep them in step; make it transactional");
+    mistakes.push("a plain table cannot have indexes: only transactions keep them in step; make it transactional");
   }
   if (indexes.length > SCHEMA_LIMITS.indexesMax) mistakes.push(`${indexes.length} indexes, at most ${SCHEMA_LIMITS.indexesMax}`);
   mistakes.push(...repeated(indexes.map((index) => index.name)).map((name) => `index ${name} appears twice`));

@@ -114,7 +114,7 @@ function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrit
   let bytes = 0;
   const checked = writes.map(({ column: name, value }): ColumnWrite => {
     const { type } = columnOf(definition, name);
-    if (isKeyColumn(definition, name)) throw malformed(definition, `${name} is part of the key and can not be set`);
+    if (isKeyColumn(definition, name)) throw malformed(definition, `${name} is part of the key and cannot be set`);
     if (seen.has(name)) throw malformed(definition, `column ${name} is set twice`);
     seen.add(name);
     if (value === null) return { column: name, value };

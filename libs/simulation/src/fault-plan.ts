@@ -24,7 +24,7 @@ export type Fault =
   | { readonly kind: "crash"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly mode: CrashMode }
   /** Several machines lose power at the same moment. */
   | { readonly kind: "blackout"; readonly atMs: number; readonly forMs: number; readonly nodes: readonly string[] }
-  /** Crashes the node at the `skip + 1`th pass of a kill point after `atMs`; of any point when none is named. */
+  /** Crashes the node at the `skip + 1`th pass of a failpoint after `atMs`; of any point when none is named. */
   | {
       readonly kind: "crash-at-point";
       readonly atMs: number;
@@ -80,7 +80,7 @@ export interface FaultTargets {
   readonly disks: readonly string[];
   /** Servers that may be replaced while their old process lives on: those without a disk. */
   readonly replaceable: readonly string[];
-  /** Kill points by name, for aimed crashes. */
+  /** Failpoints by name, for aimed crashes. */
   readonly points: readonly string[];
   /** Those of them at which a process may stand still. */
   readonly pausePoints?: readonly string[];

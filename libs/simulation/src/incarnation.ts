@@ -134,7 +134,7 @@ export function simulatedEnvironment(parts: EnvironmentParts): Environment {
     checksum: (bytes, previous) => crc32(bytes, previous),
     log: simulatedLog(incarnation, witness),
     metrics: simulatedMetrics(incarnation, witness),
-    killPoint: (point) => {
+    failpoint: (point) => {
       if (!incarnation.isDead) witness.reachedPoint(incarnation, point);
     },
   };

@@ -30,10 +30,10 @@ export function injectFault(world: World, fault: Fault): void {
       later(fault.forMs, () => fault.nodes.forEach((node) => world.start(node)));
       return;
     case "crash-at-point":
-      world.armKillPoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
+      world.armFailpoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
       return;
     case "pause-at-point":
-      world.armKillPoint(fault.node, fault.point, "pause", fault.forMs, fault.skip);
+      world.armFailpoint(fault.node, fault.point, "pause", fault.forMs, fault.skip);
       return;
     case "pause":
       world.pause(fault.node);

@@ -180,7 +180,7 @@ export class SimNetwork {
       this.#parts.witness.violation("internal error", `${server.name} ${path}: ${describeError(error.cause ?? error)}`);
   }
 
-  /** A message that its own contract can not decode. */
+  /** A message that its own contract cannot decode. */
   undecodable(path: string, thrown: unknown): void {
     this.#parts.witness.violation("undecodable message", `${path}: ${describeError(thrown)}`);
   }

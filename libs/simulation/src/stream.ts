@@ -20,7 +20,7 @@ export interface StreamParts {
   readonly decode: (bytes: Uint8Array) => object;
   /** Called once when nothing more will happen on this end. */
   readonly closed: () => void;
-  /** A message that can not be decoded is our bug: it was encoded by the same contract. */
+  /** A message that cannot be decoded is our bug: it was encoded by the same contract. */
   readonly undecodable: (thrown: unknown) => void;
 }
 

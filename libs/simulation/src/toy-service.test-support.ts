@@ -31,9 +31,9 @@ export function toyStore(address: string): Boot {
       method: PUT,
       handle: async (request) => {
         const { key, value } = request as { key: string; value: string };
-        host.env.killPoint("toy:before-write");
+        host.env.failpoint("toy:before-write");
         await store.batch([{ kind: "put", key: bytesOf(key), value: bytesOf(value) }], { sync: true });
-        host.env.killPoint("toy:after-write");
+        host.env.failpoint("toy:after-write");
         return { ok: true };
       },
     };

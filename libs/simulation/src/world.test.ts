@@ -157,14 +157,14 @@ test("replace: the old process wakes: its messages still flow", async () => {
   assert.ok(!heard.includes("process 1") && heard.includes("process 2"));
 });
 
-test("kill point: armed by name: the node dies exactly there and comes back", async () => {
+test("failpoint: armed by name: the node dies exactly there and comes back", async () => {
   const world = new World(4);
   world.node("s1", toyStore("s1:1"));
   const { env } = await world.complete(clientOf(world, "c"), 100);
   const channel = env.transport.connect("s1:1");
   await world.advance(10);
   await world.complete(channel.unary(PUT, { key: "a", value: "1" }, { timeoutMs: 500 }), 1_000);
-  world.armKillPoint("s1", "toy:after-write", "power", 50);
+  world.armFailpoint("s1", "toy:after-write", "power", 50);
   await assert.rejects(world.complete(channel.unary(PUT, { key: "a", value: "2" }, { timeoutMs: 500 }), 1_000));
   assert.equal(world.counters.get("crashed-at:toy:after-write"), 1);
   await world.advance(200);
@@ -175,13 +175,13 @@ test("kill point: armed by name: the node dies exactly there and comes back", as
   assert.deepEqual(world.violations, []);
 });
 
-test("kill point: armed to pause: the node stands still there, what comes meanwhile waits, then it goes on", async () => {
+test("failpoint: armed to pause: the node stands still there, what comes meanwhile waits, then it goes on", async () => {
   const world = new World(4);
   world.node("s1", toyStore("s1:1"));
   const { env } = await world.complete(clientOf(world, "c"), 100);
   const channel = env.transport.connect("s1:1");
   await world.advance(10);
-  world.armKillPoint("s1", "toy:before-write", "pause", 300);
+  world.armFailpoint("s1", "toy:before-write", "pause", 300);
   const put = channel.unary(PUT, { key: "a", value: "1" }, { timeoutMs: 2_000 });
   await world.advance(100);
   const get = channel.unary(GET, { key: "a" }, { timeoutMs: 2_000 });

@@ -93,7 +93,7 @@ export class World {
   readonly seed: string;
   readonly trace: Trace;
   readonly network: SimNetwork;
-  /** What happened how often: kill points, faults, service counters. */
+  /** What happened how often: failpoints, faults, service counters. */
   readonly counters = new Map<string, number>();
   readonly violations: Violation[] = [];
   /** Client calls without an answer yet, kept by the workload: a crash meanwhile is a situation worth counting. */
@@ -311,7 +311,7 @@ export class World {
   }
 
   /** Crashes or pauses the node when its code passes the point for the `skip + 1`th time from now. */
-  armKillPoint(node: string, point: string | undefined, mode: CrashMode | "pause", forMs: number, skip = 0): void {
+  armFailpoint(node: string, point: string | undefined, mode: CrashMode | "pause", forMs: number, skip = 0): void {
     this.#armed.push({ node, point, mode, forMs, left: skip });
   }
 
@@ -473,7 +473,7 @@ export class World {
       this.#scheduler.after(armed.forMs * 1000, () => this.resume(armed.node));
       return;
     }
-    this.#note(`kill point ${point} takes ${incarnation.name}`);
+    this.#note(`failpoint ${point} takes ${incarnation.name}`);
     this.count(`crashed-at:${point}`);
     this.crash(armed.node, armed.mode);
     this.#scheduler.after(armed.forMs * 1000, () => this.start(armed.node));

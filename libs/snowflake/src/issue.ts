@@ -18,7 +18,7 @@ export type Issue =
   | { readonly kind: "wait"; readonly untilMs: number }
   /** The clock stands this far behind the ids already made. */
   | { readonly kind: "skew"; readonly behindMs: number }
-  /** The clock shows a time that ids can not have. */
+  /** The clock shows a time that ids cannot have. */
   | { readonly kind: "out-of-range" };
 
 /** A worker that gave out no id of `floorMs` or later: what its high-water mark says (I3). */

@@ -54,7 +54,7 @@ test("source: half of the way to the mark used up: raised in the background whil
   assert.equal(mark.raises, before + 1);
 });
 
-test("source: the mark can not be raised: ids of the millisecond before it leave, those of its own do not (I3)", async () => {
+test("source: the mark cannot be raised: ids of the millisecond before it leave, those of its own do not (I3)", async () => {
   const { clock, mark } = fixture();
   const source = openGuidSource({ workerId: 3, clock, mark, markAheadMs: 1 });
   await source.next();

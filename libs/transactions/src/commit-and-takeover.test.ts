@@ -28,7 +28,7 @@ test("[TX27] commit: acknowledged only after the log has it", async () => {
   fixture.log.letGo();
   const token = await committing;
   assert.equal(fixture.log.entries.at(-1)?.seq, token.seq);
-  assert.deepEqual(fixture.killPoints.slice(0, 1), ["txn:after-append"]);
+  assert.deepEqual(fixture.failpoints.slice(0, 1), ["txn:after-append"]);
 });
 
 test("[TX34] [TXD10] group commit: one append in flight, the next flush collects", async () => {
@@ -199,7 +199,7 @@ test("[TXD1] read-only commit: epoch verified; a zombie's reads are not committe
   assert.equal(zombie.group.state.kind, "fenced");
 });
 
-test("[TXD1] read-only commit: the epoch can not be verified: refused, repeat", async () => {
+test("[TXD1] read-only commit: the epoch cannot be verified: refused, repeat", async () => {
   const fixture = new TestFixture();
   const client = await fixture.open();
   const session = client.begin();
@@ -382,7 +382,7 @@ test("takeover: another owner keeps raising: gives up fenced, never serves", asy
   await fails("EPOCH_FENCED", fixture.open());
 });
 
-test("takeover: an entry that can not be read: CORRUPT_DATA, nothing is applied or skipped", async () => {
+test("takeover: an entry that cannot be read: CORRUPT_DATA, nothing is applied or skipped", async () => {
   const fixture = new TestFixture();
   const client = await fixture.open();
   await client.execute([insert(albumKey(1))]);

@@ -249,9 +249,9 @@ export class GroupCommit {
   }
 
   #onLogged(flush: Flush): void {
-    const { settings, metrics, killPoint } = this.#context;
+    const { settings, metrics, failpoint } = this.#context;
     const { request, items } = flush;
-    killPoint("txn:after-append");
+    failpoint("txn:after-append");
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
     this.#untrimmedBytes += request.bytes.length;
@@ -277,7 +277,7 @@ export class GroupCommit {
 
   /** Repeats until every mutation and outcome row is at a quorum: fixed timestamps make that harmless (TXD2 applied). */
   async #apply(flushes: readonly Flush[]): Promise<void> {
-    const { settings, clock, log, metrics, killPoint } = this.#context;
+    const { settings, clock, log, metrics, failpoint } = this.#context;
     const { signal } = this.#stopped;
     const mutations = flushes.flatMap(mutationsOf);
     const all = [...mutations, ...flushes.flatMap((flush) => outcomesOf(settings.group, flush))];
@@ -287,7 +287,7 @@ export class GroupCommit {
       const error = await applyAll(this.#context, all);
       if (signal.aborted) return;
       if (error === undefined) {
-        killPoint("txn:after-apply");
+        failpoint("txn:after-apply");
         this.#events.onApplied(mutations);
         this.#onApplied(seq, flushes.length);
         return;
@@ -343,7 +343,7 @@ type AppendDecision =
   | { readonly kind: "fenced"; readonly error: ConcordError }
   | { readonly kind: "unknown" };
 
-/** A failed call says nothing about the entry, except when it can never be accepted: then this master can not go on either. */
+/** A failed call says nothing about the entry, except when it can never be accepted: then this master cannot go on either. */
 async function appendOnce(append: ReturnType<GroupContext["groupLog"]["append"]>): Promise<AppendDecision> {
   try {
     const outcome = await append;

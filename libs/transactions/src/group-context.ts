@@ -36,5 +36,5 @@ export interface GroupContext {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
 }

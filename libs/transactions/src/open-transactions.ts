@@ -42,7 +42,7 @@ export class OpenTransactions {
     this.#end(transaction, error);
   }
 
-  /** Ends a transaction whose commit was decided against or can not be decided here. */
+  /** Ends a transaction whose commit was decided against or cannot be decided here. */
   lose(transaction: Transaction, error: ConcordError): void {
     const waiters = waitersOf(transaction);
     this.#end(transaction, error);

@@ -18,7 +18,7 @@ export interface TakenOver {
 
 /**
  * TXR3, TXD2: raise the epoch; append what is pending again under it; apply it at quorum; then, and only then, serve. Repeated until it is
- * decided or `signal` ends it (DRAINING). EPOCH_FENCED when another owner keeps winning, CORRUPT_DATA when an entry can not be read.
+ * decided or `signal` ends it (DRAINING). EPOCH_FENCED when another owner keeps winning, CORRUPT_DATA when an entry cannot be read.
  */
 export async function takeOver(context: GroupContext, owner: string, signal: AbortSignal): Promise<TakenOver> {
   const { clock, groupLog, settings } = context;

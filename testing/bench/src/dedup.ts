@@ -58,7 +58,7 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
     checksum: nodeChecksum,
     log: silentLog,
     metrics: silentMetrics,
-    killPoint: () => undefined,
+    failpoint: () => undefined,
   };
   const log = await openEmbeddedLog({
     ...environment,

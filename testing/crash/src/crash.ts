@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type Constellation, installClient, type Members, type NodeProcess, plainGrpc, startConstellation } from "@concord/constellation";
 import { DedupSubject, WORKER_CONFIG } from "./dedup-cycles.ts";
-import { killPointsIn } from "./kill-points.ts";
+import { failpointsIn } from "./failpoints.ts";
 import { ObjectSubject } from "./object-cycles.ts";
 import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
 import type { Subject, Tally } from "./subject.ts";
@@ -101,7 +101,7 @@ async function main(): Promise<number> {
     ];
     const loops = subjects.map((subject): Loop => {
       const power = supplies.get(subject.node);
-      return { subject, points: killPointsIn(subject.projects), power, kills: new Map(), cycles: 0, powerCuts: 0 };
+      return { subject, points: failpointsIn(subject.projects), power, kills: new Map(), cycles: 0, powerCuts: 0 };
     });
     const progress = setInterval(() => loops.forEach((loop) => console.log(describe(loop))), PROGRESS_MS);
     await Promise.all(loops.map((loop) => run(running, loop, flags))).finally(() => clearInterval(progress));

@@ -13,7 +13,7 @@ export interface Tally {
 export interface Subject {
   /** Name of its process in the constellation. */
   readonly node: string;
-  /** Projects whose kill points it passes. */
+  /** Projects whose failpoints it passes. */
   readonly projects: readonly string[];
   readonly tally: Tally;
   /** What was wrong, for whoever looks into it. */

@@ -8,7 +8,7 @@ import { settled, type Verdict } from "./figures.ts";
 
 const VICTIM = "storage-proxy-3";
 /** The victim dies when the log of so many batches is written and before any of their rows is. */
-const KILL_POINT = "batch:after-log:150";
+const FAILPOINT = "batch:after-log:150";
 const WORKERS = 24;
 const PARTS = 5;
 const PARTITIONS = 50;
@@ -38,7 +38,7 @@ export async function batchScenario(client: Client, constellation: Constellation
   const { coordinators, storageProxies } = constellation;
   const victim = constellation.nodes.find((node) => node.name === VICTIM)!;
   await constellation.process(VICTIM).stop();
-  await constellation.restart(VICTIM, { CONCORD_KILL_POINT: KILL_POINT });
+  await constellation.restart(VICTIM, { CONCORD_KILL_POINT: FAILPOINT });
   const [all, pinned] = [await client.connect({ coordinators }), await client.connect({ coordinators, storageProxies: [victim.address] })];
   try {
     await all.createTables([TABLE]);
@@ -67,7 +67,7 @@ export async function batchScenario(client: Client, constellation: Constellation
     if (!died)
       return {
         held: false,
-        line: `batch: the kill point ${KILL_POINT} was not reached in ${KILL_WITHIN_MS / 1000} s; ${String(run.lastError)}`,
+        line: `batch: the failpoint ${FAILPOINT} was not reached in ${KILL_WITHIN_MS / 1000} s; ${String(run.lastError)}`,
       };
     await constellation.restart(VICTIM);
     return await judge(run, { seconds, inDoubt, db: all, grpc, constellation });
@@ -130,7 +130,7 @@ async function judge(run: Run, trial: Trial): Promise<Verdict> {
   const unacknowledged = run.batches.length - acknowledged.length;
   const figures =
     `${acknowledged.length} batches of ${PARTS} partitions, ${Math.round(acknowledged.length / trial.seconds)} batches/s, ${run.latencies.text()}, ` +
-    `${trial.inDoubt} in doubt when ${VICTIM} was killed at ${KILL_POINT}, ${unacknowledged} unacknowledged`;
+    `${trial.inDoubt} in doubt when ${VICTIM} was killed at ${FAILPOINT}, ${unacknowledged} unacknowledged`;
   const problem = onReplicas ?? (trial.inDoubt === 0 ? "no batch was in doubt at the kill: the run does not count" : undefined);
   return {
     held: problem === undefined,

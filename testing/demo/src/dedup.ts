@@ -5,7 +5,7 @@ import type { Verdict } from "./figures.ts";
 
 const WORKER = "dedup-worker-1";
 /** The worker dies when so many batches are published and none of their ids is in the window yet. */
-export const DEDUP_KILL_POINT = "dedup:published:60";
+export const DEDUP_FAILPOINT = "dedup:published:60";
 const MESSAGES = 200_000;
 const DUPLICATES = 1_200;
 const PRODUCERS = 4;
@@ -32,7 +32,7 @@ interface Run {
 
 export async function dedupScenario(constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
   await constellation.process(WORKER).stop();
-  await constellation.restart(WORKER, { CONCORD_KILL_POINT: DEDUP_KILL_POINT });
+  await constellation.restart(WORKER, { CONCORD_KILL_POINT: DEDUP_FAILPOINT });
   const address = constellation.dedupWorkers[0]!;
   const run: Run = { latencies: new Latencies(), inDoubt: 0, repeated: 0, verdicts: new Map() };
   const messages = allMessages();
@@ -56,14 +56,14 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   const restarted = isDead ? constellation.restart(WORKER) : undefined;
   await Promise.all([producing, restarted]);
   const seconds = (performance.now() - startedAt) / 1000;
-  if (!isDead) return { held: false, line: `dedup: the kill point ${DEDUP_KILL_POINT} was not reached` };
+  if (!isDead) return { held: false, line: `dedup: the failpoint ${DEDUP_FAILPOINT} was not reached` };
   const problem = await judge(output, new Set(messages.map(({ id }) => id)), from);
   output.close();
   const verdicts = [...run.verdicts].map(([verdict, count]) => `${count} ${verdict.replace("VERDICT_", "").toLowerCase()}`).sort();
   const figures =
     `${messages.length} messages, ${DUPLICATES} of them duplicates, from ${PRODUCERS} producers in ${seconds.toFixed(1)} s, ` +
     `${Math.round(messages.length / seconds)} messages/s, per call of ${PER_CALL} ${run.latencies.text()}, ` +
-    `${run.inDoubt} in doubt when the worker was killed at ${DEDUP_KILL_POINT}, ${run.repeated} repeated; answers: ${verdicts.join(", ")}`;
+    `${run.inDoubt} in doubt when the worker was killed at ${DEDUP_FAILPOINT}, ${run.repeated} repeated; answers: ${verdicts.join(", ")}`;
   if (run.inDoubt === 0) return { held: false, line: `dedup: ${figures}; nothing was in doubt at the kill: the run does not count` };
   return { held: problem === undefined, line: `dedup: ${figures}; ${problem ?? "the output has each id exactly once"}` };
 }

@@ -20,7 +20,7 @@ import type { Verdict } from "./figures.ts";
 const ROOT = resolve(import.meta.dirname, "../../..");
 const GATEWAY = "object-gateway-1";
 /** The gateway dies when the blob of so many uploads is sealed and no row names it yet. */
-export const OBJECT_KILL_POINT = "object:after-seal:25";
+export const OBJECT_FAILPOINT = "object:after-seal:25";
 const BUCKET = "tree";
 const WORKERS = 16;
 const BIG_KEY = "big/13-mib";
@@ -42,7 +42,7 @@ interface Run {
 
 export async function objectScenario(constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
   await constellation.process(GATEWAY).stop();
-  await constellation.restart(GATEWAY, { CONCORD_KILL_POINT: OBJECT_KILL_POINT });
+  await constellation.restart(GATEWAY, { CONCORD_KILL_POINT: OBJECT_FAILPOINT });
   const [endpoint, key] = [constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!];
   const run: Run = { s3: s3Client(endpoint, key), latencies: new Latencies(), inDoubt: 0, repeated: 0 };
   try {
@@ -54,12 +54,12 @@ export async function objectScenario(constellation: Constellation, grpc: PlainGr
     const died = await restartAfterKill(constellation);
     await uploading;
     const seconds = (performance.now() - startedAt) / 1000;
-    if (!died) return { held: false, line: `object: the kill point ${OBJECT_KILL_POINT} was not reached` };
+    if (!died) return { held: false, line: `object: the failpoint ${OBJECT_FAILPOINT} was not reached` };
     const expected = new Map([...files, [BIG_KEY, big]]);
     const problem = (await differences(run.s3, expected)) ?? (await leftovers(constellation, grpc));
     const figures =
       `${files.size} files and ${big.length / MIB} MiB in parts in ${seconds.toFixed(1)} s, ${run.latencies.text()}, ` +
-      `${run.inDoubt} in doubt when the gateway was killed at ${OBJECT_KILL_POINT}, ${run.repeated} repeated`;
+      `${run.inDoubt} in doubt when the gateway was killed at ${OBJECT_FAILPOINT}, ${run.repeated} repeated`;
     if (run.inDoubt === 0) return { held: false, line: `object: ${figures}; nothing was in doubt at the kill: the run does not count` };
     return {
       held: problem === undefined,

@@ -9,7 +9,7 @@ export interface SeedReport {
   readonly digest: string;
   /** Transactions or batches by what their client was told. */
   readonly outcomes: { readonly ok: number; readonly fail: number; readonly info: number };
-  /** Faults injected, kill points passed, messages lost, ... */
+  /** Faults injected, failpoints passed, messages lost, ... */
   readonly counters: Readonly<Record<string, number>>;
   readonly violations: readonly { readonly atMs: number; readonly kind: string; readonly text: string }[];
 }
@@ -48,7 +48,7 @@ export function describeTotals(name: string, totals: ScenarioTotals): string {
     `  outcomes: ${totals.ok} acknowledged, ${totals.fail} failed, ${totals.info} in doubt`,
     `  faults: ${group(totals.counters, "fault:")}`,
     `  situations: ${group(totals.counters, "sim:")}`,
-    `  kill points passed: ${group(totals.counters, "point:")}`,
+    `  failpoints passed: ${group(totals.counters, "point:")}`,
     `  crashed at: ${group(totals.counters, "crashed-at:")}`,
   ];
   return lines.join("\n");

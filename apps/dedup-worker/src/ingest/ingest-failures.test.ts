@@ -53,7 +53,7 @@ function fixture(): Fixture {
     metrics: silentMetrics,
   });
   const place = async (one: CheckedMessage) => ({ message: one, id: one.id, partition: one.id![0]! });
-  const environment = { metrics: silentMetrics, killPoint: () => undefined };
+  const environment = { metrics: silentMetrics, failpoint: () => undefined };
   const made: Fixture = {
     ingest: new Ingest({ log, partitions, place, environment }),
     appended,

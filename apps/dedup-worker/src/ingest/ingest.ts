@@ -20,7 +20,7 @@ export interface IngestOptions {
   readonly log: MessageLog;
   readonly partitions: Partitions;
   readonly place: (message: CheckedMessage) => Promise<Placed>;
-  readonly environment: Pick<Environment, "metrics" | "killPoint">;
+  readonly environment: Pick<Environment, "metrics" | "failpoint">;
 }
 
 /** The messages of one call that go to one partition, with their places in the call. */
@@ -61,7 +61,7 @@ export class Ingest {
       const shares = sharesOf(placed);
       for (const { partition } of shares) this.#options.partitions.working(partition);
       const appended = await this.#append(shares);
-      this.#options.environment.killPoint("ingest:appended");
+      this.#options.environment.failpoint("ingest:appended");
       const results = acknowledge === "input" ? appended.map(queued) : await this.#verdicts(appended, signal);
       return this.#inOrder(messages.length, appended, results);
     } finally {

@@ -108,7 +108,7 @@ export class Partitions {
         metrics.gauge("dedup_window_memory_bytes", window.memoryBytes, labels);
       }
     } catch (thrown) {
-      log.warn("statistics can not be read", { reason: String(thrown) });
+      log.warn("statistics cannot be read", { reason: String(thrown) });
     }
     // Read while it was stopped: nobody would cancel a timer that is set now.
     if (!this.#isStopped) this.#timer = clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());

@@ -153,7 +153,7 @@ export class WorkerFixture {
   readonly folder: Folder;
   readonly scripted: ScriptedWorker[] = [];
   readonly gauges = new Map<string, number>();
-  readonly killPoints: string[] = [];
+  readonly failpoints: string[] = [];
   readonly service: DedupWorkerService;
   address = "";
   #randomState = 1;
@@ -192,8 +192,8 @@ export class WorkerFixture {
     const nothing = (): void => undefined;
     const gauge: Metrics["gauge"] = (name, value, labels = {}) => void this.gauges.set([name, ...Object.values(labels)].join(" "), value);
     const metrics: Metrics = { count: nothing, observe: nothing, gauge };
-    const killPoint = (name: string): void => void this.killPoints.push(name);
-    return { clock, random, transport, checksum: (bytes, previous) => crc32(bytes, previous), log: silentLog, metrics, killPoint };
+    const failpoint = (name: string): void => void this.failpoints.push(name);
+    return { clock, random, transport, checksum: (bytes, previous) => crc32(bytes, previous), log: silentLog, metrics, failpoint };
   }
 
   connect(token?: string): Client {

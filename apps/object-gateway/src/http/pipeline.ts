@@ -27,7 +27,7 @@ export interface PipelineOptions {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   readonly verifier: Verifier;
   /** Buckets are also names below it. */
   readonly domain: string | undefined;
@@ -92,7 +92,7 @@ async function answer(request: HttpRequest, { target, route }: Named, requestId:
   const context = contextOf();
   if (route.level !== "service" && !route.makesBucket) await checkOwner(call, context, bucket, "x-amz-expected-bucket-owner");
   const response = await route.handle(call, context);
-  if (route.method !== "GET" && route.method !== "HEAD") options.killPoint("gateway:before-answer");
+  if (route.method !== "GET" && route.method !== "HEAD") options.failpoint("gateway:before-answer");
   return response;
 }
 

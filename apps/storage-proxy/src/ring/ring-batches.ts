@@ -35,13 +35,13 @@ export interface RingBatchesOptions {
 /** Loads the batchlog; `replay.start()` once the node serves, `replay.stop()` before its store closes. */
 export async function openBatches(options: RingBatchesOptions): Promise<RingBatches> {
   const { config, environment, engine, drawTimestampUs } = options;
-  const { checksum, clock, log, metrics, killPoint } = environment;
+  const { checksum, clock, log, metrics, failpoint } = environment;
   const batchLog = await openBatchLog(options.store, checksum, clock);
   const own: BatchNode = { name: config.nodeName, batchLog: localBatchLog(batchLog, engine), rows: options.localRows };
   const others = options.peers.map((peer): BatchNode => {
     return { name: peer.name, batchLog: new RemoteBatchLog(peer), rows: new RemoteRowReplica(peer) };
   });
-  const ring: BatchRing = { self: config.nodeName, nodes: [own, ...others], clock, writeTimeoutMs: config.writeTimeoutMs, killPoint };
+  const ring: BatchRing = { self: config.nodeName, nodes: [own, ...others], clock, writeTimeoutMs: config.writeTimeoutMs, failpoint };
   const executor = new BatchExecutor({ ring, checksum, drawTimestampUs, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;

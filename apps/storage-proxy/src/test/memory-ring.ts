@@ -118,7 +118,7 @@ export class MemoryRing {
     };
     const checksum = (bytes: Uint8Array): number => crc32(bytes);
     const log = this.#options.log ?? silentLog;
-    return { clock: this.clock, random, transport: this.network, checksum, log, metrics: silentMetrics, killPoint: () => undefined };
+    return { clock: this.clock, random, transport: this.network, checksum, log, metrics: silentMetrics, failpoint: () => undefined };
   }
 }
 

@@ -162,7 +162,7 @@ export class Groups {
         if (answer !== undefined) return answer;
       } catch (thrown) {
         if (!(thrown instanceof ConcordError) || thrown.kind === "rejected" || thrown.kind === "corrupt") throw thrown;
-        log.debug("the group map can not be read yet", { reason: thrown.message });
+        log.debug("the group map cannot be read yet", { reason: thrown.message });
       }
       await sleep(clock, POLL_MS, signal);
     }

@@ -79,7 +79,7 @@ export function markMs(ceilingUs: TimestampUs): number {
   return Number((ceilingUs + US_PER_MS - 1n) / US_PER_MS);
 }
 
-/** A call that failed on the way says nothing about the entry: it stays undecided. One that was refused can not be ours any more. */
+/** A call that failed on the way says nothing about the entry: it stays undecided. One that was refused cannot be ours any more. */
 function refused(group: string, thrown: unknown): never {
   const error = toConcordError(thrown);
   throw error.kind === "rejected" ? fenced(group, error) : error;

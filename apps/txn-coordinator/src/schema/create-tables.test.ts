@@ -9,7 +9,7 @@ const clock = { nowMs: () => 5, nowUs: () => 5000n, monotonicMs: () => 0 } as un
 const random = { bytes: (length: number) => new Uint8Array(length), below: () => 0, float: () => 0 };
 const environment = { clock, random, log: silentLog, metrics: silentMetrics } as unknown as Environment;
 
-test("[TXD7] create tables: the commit's outcome is unknown: that is the answer, not that it can not be rolled back", async () => {
+test("[TXD7] create tables: the commit's outcome is unknown: that is the answer, not that it cannot be rolled back", async () => {
   const group = {
     state: { kind: "serving" },
     startTransaction: () => Promise.resolve({ row: undefined, group: "system", epoch: 1n }),

@@ -184,7 +184,7 @@ export class CoordinatorFixture {
       below: (limit: number) => this.#next() % limit,
       float: () => this.#next() / 2 ** 31,
     };
-    return { clock, random, transport, checksum, log: silentLog, metrics: silentMetrics, killPoint: () => undefined };
+    return { clock, random, transport, checksum, log: silentLog, metrics: silentMetrics, failpoint: () => undefined };
   }
 
   connect(at = 0, token?: string): Client {

@@ -58,7 +58,7 @@ export function message(id: string | undefined, value = `value of ${id}`): NewMe
   return { key: Uint8Array.of(), value: utf8(value), headers, timestampMs: 5 };
 }
 
-/** One life of a process: dies at a kill point, and nothing it started afterwards reaches its log or stores. */
+/** One life of a process: dies at a failpoint, and nothing it started afterwards reaches its log or stores. */
 export class Life {
   isDead = false;
   readonly died: Promise<void>;
@@ -71,7 +71,7 @@ export class Life {
     this.died = new Promise((resolve) => (this.#die = resolve));
   }
 
-  killPoint = (name: string): void => {
+  failpoint = (name: string): void => {
     if (this.isDead) throw new Error("dead already");
     this.passed.push(name);
     this.#hitsLeft -= 1;
@@ -130,7 +130,7 @@ export function fixture(parts: FixtureParts = {}): Fixture {
     checksum,
     log: silentLog,
     metrics: silentMetrics,
-    killPoint: life.killPoint,
+    failpoint: life.failpoint,
   };
   const seenLog = life.guard<MessageLog>(parts.seenLog === undefined ? log : parts.seenLog(log));
   const seenStores = life.guard<WindowStores>(parts.seenStores === undefined ? stores : parts.seenStores(stores));

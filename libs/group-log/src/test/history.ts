@@ -50,7 +50,7 @@ export class Observer {
 export interface HistoryOptions {
   readonly seed: number;
   readonly nodes: 1 | 3;
-  /** For finding planted bugs: the log as the owners see it. */
+  /** For finding seeded bugs: the log as the owners see it. */
   readonly wrap?: (log: GroupLog) => GroupLog;
 }
 

@@ -118,7 +118,7 @@ export class MemoryNode {
   }
 }
 
-/** A ring in memory whose links, crashes and kill points a test controls. */
+/** A ring in memory whose links, crashes and failpoints a test controls. */
 export class MemoryRing {
   readonly clock = new ManualClock();
   readonly nodes: MemoryNode[];
@@ -126,7 +126,7 @@ export class MemoryRing {
   readonly links = new Map<string, Link>();
   /** Every durable step, before it happens: a test may crash a node here. */
   onStep: (event: StepEvent) => void = () => undefined;
-  onKillPoint: (node: string, name: string) => void = () => undefined;
+  onFailpoint: (node: string, name: string) => void = () => undefined;
   readonly steps: StepEvent[] = [];
   gcGraceMs = 10 * 24 * 3600 * 1000;
   #lastUs: TimestampUs = 0n;
@@ -248,10 +248,10 @@ export class MemoryRing {
       }
     });
     const { links } = this;
-    const killPoint = (name: string): void => {
-      if (life.alive) this.onKillPoint(self.name, name);
+    const failpoint = (name: string): void => {
+      if (life.alive) this.onFailpoint(self.name, name);
     };
-    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, killPoint };
+    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint };
   }
 
   async #call(

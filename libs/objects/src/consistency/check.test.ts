@@ -1,4 +1,4 @@
-// The check finds what is planted, and nothing else.
+// The check finds what is seeded, and nothing else.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { oidOf } from "@concord/ports";
@@ -70,7 +70,7 @@ test("[OGD9] check: rows whose data is absent, not sealed or shorter, an object 
   assert.deepEqual((await reasons()).includes("no part row -1"), true);
 });
 
-test("check: a row that can not be read: counted, and the blob it may name is not called leaked", async () => {
+test("check: a row that cannot be read: counted, and the blob it may name is not called leaked", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("1"));
   const version = { commit: 9n, guid: 9n };

@@ -43,7 +43,7 @@ export interface ConsistencyReport {
   readonly leakedBytes: number;
   /** Named by a row and not there whole. Expected: none. */
   readonly dangling: readonly DanglingReference[];
-  /** Rows that can not be read. */
+  /** Rows that cannot be read. */
   readonly corruptRows: number;
 }
 
@@ -226,7 +226,7 @@ function isUnreadable(row: MetadataRow): boolean {
   }
 }
 
-/** Collected since it was listed, or named by now, or by a row that can not be read: no leak. */
+/** Collected since it was listed, or named by now, or by a row that cannot be read: no leak. */
 async function confirmLeak(context: ObjectStoreContext, oid: Oid): Promise<LeakedBlob | undefined> {
   const state = await inspect(context, oid);
   if (state.kind === "absent") return undefined;

@@ -52,7 +52,7 @@ async function collectBlobs(context: ObjectStoreContext, garbage: GarbageRow, oi
       removed.blobs += 1;
       removed.bytes += state.kind === "sealed" ? state.sealed.lengthBytes : 0;
     }
-    context.killPoint("garbage:after-remove");
+    context.failpoint("garbage:after-remove");
   });
   const instead = referenced.length === 0 ? [] : await again(context, garbage, { kind: "blobs", oids: referenced });
   return { ...removed, referenced, instead };
@@ -98,7 +98,7 @@ async function collectUpload(
     return { blobs: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
   }
   const removed = await collectParts(context, partition, key, uploadId);
-  context.killPoint("garbage:after-parts");
+  context.failpoint("garbage:after-parts");
   if (upload === undefined || upload.row.state.kind !== "done") return { ...removed, referenced: [], instead: [] };
   const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
   if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: uploadKey(key, uploadId) }] };
@@ -122,7 +122,7 @@ async function collectParts(
       removed.blobs += 1;
       removed.bytes += lengthBytes;
     });
-    context.killPoint("garbage:after-part-data");
+    context.failpoint("garbage:after-part-data");
     const outcome = await context.metadata.commit({
       partition,
       conditions: page.map((row) => ({ key: row.key, version: row.version })),

@@ -185,13 +185,13 @@ export class GarbageCollector {
   /** The rows go after their data (OGD10), all as they were read. Whatever the answer, what is still there is collected again. */
   async #forget(partition: string, done: readonly MetadataRow[], instead: readonly MetadataWrite[], run: Run): Promise<void> {
     if (done.length === 0) return;
-    this.#context.killPoint("garbage:before-forget");
+    this.#context.failpoint("garbage:before-forget");
     const outcome = await this.#context.metadata.commit({
       partition,
       conditions: done.map(({ key, version }) => ({ key, version })),
       writes: [...done.map(({ key }) => ({ kind: "delete", key }) as const), ...instead],
     });
-    this.#context.killPoint("garbage:after-forget");
+    this.#context.failpoint("garbage:after-forget");
     if (outcome.kind === "committed") run.rows += done.length;
     else if (outcome.kind === "unknown") run.kept += done.length;
   }

@@ -158,7 +158,7 @@ for (const fate of ["lost", "applied", "late"] as const) {
   });
 }
 
-test("a garbage row that can not be read: stays, the others go", async () => {
+test("a garbage row that cannot be read: stays, the others go", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("v"));
   await remove(gateway, "k");
@@ -237,7 +237,7 @@ const POINTS = ["garbage:after-remove", "garbage:after-part-data", "garbage:afte
 for (const point of POINTS) {
   test(`[OGD10] collection dies at ${point}: run again: the same result`, async () => {
     let armed = false;
-    const { world, gateway } = await openWorld({ killPoint: (name, { die }) => (armed && name === point ? die() : undefined) });
+    const { world, gateway } = await openWorld({ failpoint: (name, { die }) => (armed && name === point ? die() : undefined) });
     for (let at = 0; at < 10; at += 1) await put(gateway, "k", bytes(`${at}`));
     for (const key of ["done", "aborted"]) {
       const uploadId = await begin(gateway, key);
@@ -295,11 +295,11 @@ for (const [what, point, act] of [
 ] as const) {
   test(`collector: the ${what} of a bucket broke off in a gateway that lives: left alone below the time, gone on with at it`, async () => {
     let broken = true;
-    const killPoint = (name: string): void => {
+    const failpoint = (name: string): void => {
       if (broken && name === point) throw new ConcordError("STORE_FAILED", "no answer", { applied: "unknown" });
     };
     const world = new World();
-    const gateway = await openGateway(world, { killPoint });
+    const gateway = await openGateway(world, { failpoint });
     broken = false;
     await gateway.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
     await put(gateway, "k", "v");

@@ -154,7 +154,7 @@ async function dieAt(
   act: (gateway: Gateway) => Promise<unknown>,
 ) {
   let armed = false;
-  const { world, gateway } = await openWorld({ mode, killPoint: (name, { die }) => (armed && name === point ? die() : undefined) });
+  const { world, gateway } = await openWorld({ mode, failpoint: (name, { die }) => (armed && name === point ? die() : undefined) });
   await prepare(gateway);
   armed = true;
   await Promise.race([act(gateway).catch(() => undefined), gateway.killed]);
@@ -238,7 +238,7 @@ test("[OG6] basic: the commit record is durable before the answer: after a power
   assert.equal(await get(next, "k"), bytes("new"));
 });
 
-test("[OG6] basic: the commit record can not be written: answered as unknown, and the object is whole or gone", async () => {
+test("[OG6] basic: the commit record cannot be written: answered as unknown, and the object is whole or gone", async () => {
   const { world, gateway } = await openWorld({ mode: "per-transaction-basic" });
   world.metadata.before = (operation, partition) => {
     if (operation === "commit" && partition !== "") world.diskOf("one").files.failNextSync();
@@ -349,7 +349,7 @@ test("[OGD13] checkpoint: before its time when the journal has grown: it stays b
     guids: { next: () => Promise.resolve((guid += 1n)) },
     log: silentLog,
     metrics: silentMetrics,
-    killPoint: () => undefined,
+    failpoint: () => undefined,
   });
   for (let at = 0; at < 1000; at += 1) {
     const name = await uploads.begin({ ...description, replaces: undefined });
@@ -420,7 +420,7 @@ test("modes: another one after a restart: what the one before left is recovered"
     let armed = false;
     const options = {
       mode,
-      killPoint: (name: string, { die }: { die: () => never }) => (armed && name === "object:after-seal" ? die() : undefined),
+      failpoint: (name: string, { die }: { die: () => never }) => (armed && name === "object:after-seal" ? die() : undefined),
     };
     const gateway: Gateway = previous === undefined ? (await openWorld(options)).gateway : await restart(previous, options);
     world = gateway.world;

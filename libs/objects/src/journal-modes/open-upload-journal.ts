@@ -73,7 +73,7 @@ export class GatewayJournal implements UploadJournal {
         epoch.settle(oid);
         throw refused(thrown);
       }
-      this.#options.killPoint("object:after-begin-record");
+      this.#options.failpoint("object:after-begin-record");
     }
     let settled = false;
     return {
@@ -106,7 +106,7 @@ export class GatewayJournal implements UploadJournal {
       await settle();
       throw thrown;
     }
-    this.#options.killPoint("object:after-delete-record");
+    this.#options.failpoint("object:after-delete-record");
     return { settle };
   }
 
@@ -126,9 +126,9 @@ export class GatewayJournal implements UploadJournal {
   async #writeCheckpoint(): Promise<void> {
     if (this.#journal === undefined) return;
     const sequence = await this.#journal.checkpoint(() => this.snapshot());
-    this.#options.killPoint("object:after-checkpoint");
+    this.#options.failpoint("object:after-checkpoint");
     await this.#journal.trim(sequence);
-    this.#options.killPoint("object:after-trim");
+    this.#options.failpoint("object:after-trim");
   }
 
   /** What is unresolved, whole: how a new segment begins after a failed sync of the one before (OGD8). */

@@ -37,13 +37,13 @@ export async function recoverTransactions(context: ObjectStoreContext, journal: 
     for (const [upload, fate] of await decideUploads(context, uploads.slice(at, at + RECOVERY_PAGE_PIECES), garbage)) {
       fates[fate] += 1;
       if (fate !== "undecided") journal.recovered(upload);
-      context.killPoint("recovery:after-transaction");
+      context.failpoint("recovery:after-transaction");
     }
   }
   let deletesRedone = 0;
   for (const deletion of deletes) {
     const redo = await redoDelete(context, deletion).catch(undecided(context));
-    context.killPoint("recovery:after-redo");
+    context.failpoint("recovery:after-redo");
     if (redo === "undecided") fates.undecided += 1;
     else journal.recovered(deletion);
     if (redo === "redone") deletesRedone += 1;
@@ -58,7 +58,7 @@ async function decideUploads(
 ): Promise<readonly (readonly [BegunUpload, UploadFate])[]> {
   const present: OpenBlob[] = [];
   for (const { oid, description } of uploads) {
-    // The journal knows what the blob was for, even when the blob itself does not, or can not be read.
+    // The journal knows what the blob was for, even when the blob itself does not, or cannot be read.
     if (await isThere(context, oid)) present.push({ oid, description });
   }
   const blobs = await decideBlobs(context, present, garbage);

@@ -58,7 +58,7 @@ export class UnresolvedTransactions {
 
 /**
  * Backwards to the newest checkpoint, and its list (OG8, OG10): every upload without an abort or commit record, every delete without its
- * end (OG22), the newest block of every epoch. CORRUPT_DATA for a record that can not be read though its frame is whole: a newer version's.
+ * end (OG22), the newest block of every epoch. CORRUPT_DATA for a record that cannot be read though its frame is whole: a newer version's.
  */
 export async function scanJournal(journal: Journal): Promise<UploadCheckpoint> {
   const reserved = new Map<number, Reservation>();

@@ -17,7 +17,7 @@ export async function abortUpload(context: ObjectStoreContext, name: UploadName)
     const guid = await context.guids.next();
     const dueMs = context.clock.nowMs();
     const garbage: GarbageRow = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };
-    context.killPoint("multipart:before-abort");
+    context.failpoint("multipart:before-abort");
     const outcome = await commitRepeatable(context, {
       partition: view.partition,
       conditions: [headerCondition(view), uploadCondition(name, upload)],
@@ -26,7 +26,7 @@ export async function abortUpload(context: ObjectStoreContext, name: UploadName)
         putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),
       ],
     });
-    context.killPoint("multipart:after-abort");
+    context.failpoint("multipart:after-abort");
     if (outcome.kind === "committed") return;
     if (outcome.kind === "unknown") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was aborted", { cause: outcome.cause });

@@ -57,7 +57,7 @@ async function claimAndComplete(context: ObjectStoreContext, found: UploadView, 
   const parts = request.parts.map(({ number, etag }) => ({ number, etag }));
   const state: Completing = { kind: "completing", guid, sinceMs: context.clock.nowMs(), parts };
   const upload = await changeState(context, found, request, state);
-  context.killPoint("multipart:after-completing");
+  context.failpoint("multipart:after-completing");
   if (upload === undefined) return undefined;
   const claimed = { request, guid, state };
   try {
@@ -86,7 +86,7 @@ async function moveUnnamed(
     const writes = await dropParts(context, request, left.slice(0, UNNAMED_PER_COMMIT_MAX));
     // Also a sign that this completer lives.
     const upload = await changeState(context, seen, request, { ...state, sinceMs: context.clock.nowMs() }, writes);
-    context.killPoint("multipart:after-unnamed");
+    context.failpoint("multipart:after-unnamed");
     if (upload === undefined) {
       const now = await viewUpload(context, "write", request, []);
       if (!isClaimedBy(now.upload.row, state.guid)) return undefined;
@@ -123,9 +123,9 @@ async function commitObject(
     const old = objectOf(seen.rows[0]);
     checkWriteCondition(request.precondition, old?.row);
     const object = objectFrom(context, seen.upload.row, request, selected);
-    context.killPoint("multipart:before-complete-commit");
+    context.failpoint("multipart:before-complete-commit");
     const result = await tryCommit(context, seen, claimed, { old, object, selected });
-    context.killPoint("multipart:after-complete-commit");
+    context.failpoint("multipart:after-complete-commit");
     if (result.kind === "committed") return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
     if (result.kind === "in-doubt") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was completed; repeat it", {

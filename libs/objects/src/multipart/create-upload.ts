@@ -27,7 +27,7 @@ export async function createUpload(
       writes: [putRow(rowKey, nextVersion(undefined, context.clock, uploadId), row)],
       names: [],
     });
-    context.killPoint("multipart:after-create");
+    context.failpoint("multipart:after-create");
     if (result.kind === "committed") return uploadId;
     if (result.kind === "in-doubt") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was begun", { cause: result.cause });

@@ -31,7 +31,7 @@ export async function putPart(
   const blob = { bucket: name.bucket, key: name.key, part: { uploadId: name.uploadId, number }, guid, replaces: seen.rows[0] };
   // Parts are blobs whatever their size: complete names them, and moves no bytes.
   const stored = await storeBody(context, body, { view: seen.view, blob, inlineBytesMax: -1 });
-  context.killPoint("multipart:after-part-data");
+  context.failpoint("multipart:after-part-data");
   return await commitPart(context, seen, { name, number, guid, body: stored });
 }
 
@@ -42,7 +42,7 @@ export async function copyPart(
 ): Promise<Stored> {
   const { source, digest, ...name } = request;
   checkNumber(request.number);
-  // An upload that can not take the part is refused before bytes are read.
+  // An upload that cannot take the part is refused before bytes are read.
   await openUpload(context, name, []);
   return await putPart(context, { ...name, body: copyBody(await openCopySource(context, source), digest) });
 }
@@ -53,7 +53,7 @@ async function commitPart(context: ObjectStoreContext, first: UploadView, part: 
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const row = partRowOf(context, part);
     const result = await tryCommit(context, seen, part, row);
-    context.killPoint("multipart:after-part-commit");
+    context.failpoint("multipart:after-part-commit");
     switch (result.kind) {
       case "committed":
         return { etag: row.etag, checksum: row.checksum, modifiedMs: row.modifiedMs };

@@ -209,7 +209,7 @@ test("[OGD11] complete commits before an abort's commit: the abort finds it done
 test("[OGD11] claimed by a dead gateway: UPLOAD_STATE below the stale time, at it a part, an abort or a complete works", async () => {
   for (const next of ["part", "abort", "complete"] as const) {
     const { world, gateway } = await openWorld({
-      killPoint: (name, { die }) => (name === "multipart:after-completing" ? die() : undefined),
+      failpoint: (name, { die }) => (name === "multipart:after-completing" ? die() : undefined),
     });
     const other = await openGateway(world, { instance: "two" });
     const uploadId = await begin(gateway, "k");
@@ -248,7 +248,7 @@ const POINTS = [
 for (const point of POINTS) {
   test(`[OG15] the gateway dies at ${point}: parts that arrived are there, complete can be repeated, nothing leaks`, async () => {
     let armed = false;
-    const { world, gateway } = await openWorld({ killPoint: (name, { die }) => (armed && name === point ? die() : undefined) });
+    const { world, gateway } = await openWorld({ failpoint: (name, { die }) => (armed && name === point ? die() : undefined) });
     const uploadId = await begin(gateway, "k");
     for (const { number, content } of BOTH) await part(gateway, "k", uploadId, number, content);
     if (point === "multipart:after-unnamed")

@@ -12,7 +12,7 @@ import { DECIDE_ATTEMPTS_MAX, GARBAGE_SCAN_PAGE, GARBAGE_SCAN_ROWS_MAX } from ".
 /** A blob that is there, of an epoch that is closed in its row and at the data store. */
 export interface OpenBlob {
   readonly oid: Oid;
-  /** Undefined: not even that is whole, so it was never sealed and can not be any more. */
+  /** Undefined: not even that is whole, so it was never sealed and cannot be any more. */
   readonly description: BlobDescription | undefined;
 }
 
@@ -43,7 +43,7 @@ export async function decideBlobs(
   }
   for (const [partition, together] of byPartition) {
     const decided = await decideTogether(context, partition, together, garbage).catch(async (thrown: unknown) => {
-      // A row that can not be read holds up its own blob only.
+      // A row that cannot be read holds up its own blob only.
       if (together.length > 1 && toConcordError(thrown).code === "CORRUPT_DATA") return await decideEach(context, together, garbage);
       context.log.error("blobs could not be decided", { partition, blobs: together.length, reason: toConcordError(thrown).message });
       return new Map<Oid, BlobFate>();
@@ -72,7 +72,7 @@ export async function partitionOf(context: ObjectStoreContext, description: Blob
   return bucketPartition(description.bucket, shardOf(description.key, decodeRowAs("bucket", found.value).shards));
 }
 
-/** Does the row name the blob? CORRUPT_DATA for a row that can not be read: nothing is decided by it. */
+/** Does the row name the blob? CORRUPT_DATA for a row that cannot be read: nothing is decided by it. */
 export function names(row: MetadataRow | undefined, oid: Oid): boolean {
   return row !== undefined && referencesOf(decodeRow(row.value)).oids.includes(oid);
 }
@@ -112,16 +112,16 @@ async function decideOnce(
     }
   }
   if (orphans.length === 0) return fates;
-  context.killPoint("recovery:before-garbage");
+  context.failpoint("recovery:before-garbage");
   const outcome = await context.metadata.commit(await fenceOf(context, partition, headerOf(headerRow), orphans, [...conditions.values()]));
-  context.killPoint("recovery:after-garbage");
+  context.failpoint("recovery:after-garbage");
   if (outcome.kind !== "committed") return undefined;
   for (const { oid } of orphans) fates.set(oid, "collected");
   return fates;
 }
 
 /**
- * Fence and garbage in one commit, if all rows are exactly as read: whoever saw the header before can not commit any more (OGD2). A header
+ * Fence and garbage in one commit, if all rows are exactly as read: whoever saw the header before cannot commit any more (OGD2). A header
  * that is not open needs no fence: it was raised when it was closed, and is raised again before it opens. Its bucket's partitions may be
  * on their way out, so that garbage goes where it is always found.
  */
@@ -187,12 +187,12 @@ export class GarbageIndex {
     return oids;
   }
 
-  /** One that can not be read is taken to name nothing: at worst a blob is named twice. */
+  /** One that cannot be read is taken to name nothing: at worst a blob is named twice. */
   #oidsOf(partition: string, row: MetadataRow): readonly Oid[] {
     try {
       return referencesOf(decodeRow(row.value)).oids;
     } catch (thrown) {
-      this.#context.log.error("a garbage row can not be read", { partition, reason: toConcordError(thrown).message });
+      this.#context.log.error("a garbage row cannot be read", { partition, reason: toConcordError(thrown).message });
       return [];
     }
   }

@@ -1,4 +1,4 @@
-// Random operations of one gateway after another over the same stores: lost and late answers, kills at random kill points, also inside
+// Random operations of one gateway after another over the same stores: lost and late answers, kills at random failpoints, also inside
 // recovery and collection, power cuts. In the end blobs are exactly the references, and what was acknowledged is readable (G1-G3, G5, G9).
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -32,7 +32,7 @@ interface Step {
   readonly key: string;
   /** What becomes of the commits of this step, in order. */
   readonly fates: readonly CommitFate[];
-  /** The process dies at the so-many-th kill point from here; undefined: it lives. */
+  /** The process dies at the so-many-th failpoint from here; undefined: it lives. */
   readonly killAt: number | undefined;
   /** The machine with it: what a power cut leaves of blobs that were not sealed. */
   readonly powerCut: Remains | undefined;
@@ -99,7 +99,7 @@ class Run {
     for (;;) {
       const opening = openGateway(this.world, {
         mode: this.mode,
-        killPoint: (_, { die }) => {
+        failpoint: (_, { die }) => {
           if (this.#countdown === undefined) return;
           this.#countdown -= 1;
           if (this.#countdown >= 0) return;

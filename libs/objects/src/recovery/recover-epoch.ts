@@ -42,7 +42,7 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
     const fates = await decideBlobs(context, blobs, garbage);
     for (const fate of fates.values()) counts[fate] += 1;
     counts.undecided += damaged;
-    context.killPoint("recovery:after-page");
+    context.failpoint("recovery:after-page");
     if (oids.length < RECOVERY_PAGE_PIECES) break;
     from = parseOid(oids.at(-1)!).sequence + 1;
   }
@@ -63,16 +63,16 @@ export async function closeEpoch(context: ObjectStoreContext, epoch: number): Pr
     if (written.kind === "unknown") throw new ConcordError("STORE_FAILED", "the epoch may be closed or not", { cause: written.cause });
     held = written.held;
   }
-  context.killPoint("recovery:after-close-row");
+  context.failpoint("recovery:after-close-row");
   await context.data.closeEpoch(epoch);
-  context.killPoint("recovery:after-close-epoch");
+  context.failpoint("recovery:after-close-epoch");
   return held;
 }
 
 async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Promise<boolean> {
   const { row } = closed;
   const written = await putEpoch(context, closed, { ...row, lowWater: row.reservedTo });
-  context.killPoint("recovery:after-mark");
+  context.failpoint("recovery:after-mark");
   // Somebody else recovered it at the same time: only recoveries write the row of a closed epoch.
   return written.kind === "written" || (written.kind === "changed" && written.held !== undefined && isRecovered(written.held.row));
 }
@@ -80,7 +80,7 @@ async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Pr
 interface Described {
   /** Those that are still there, with what they say of themselves. */
   readonly blobs: readonly OpenBlob[];
-  /** How many can not be read now: they stay, and so does their epoch. */
+  /** How many cannot be read now: they stay, and so does their epoch. */
   readonly damaged: number;
 }
 
@@ -95,7 +95,7 @@ async function describe(context: ObjectStoreContext, oids: readonly Oid[]): Prom
         if (state.kind !== "absent") blobs.push({ oid, description: state.description });
       } catch (thrown) {
         damaged += 1;
-        context.log.error("a blob can not be read; it stays undecided", { oid, reason: toConcordError(thrown).message });
+        context.log.error("a blob cannot be read; it stays undecided", { oid, reason: toConcordError(thrown).message });
       }
     }
   };

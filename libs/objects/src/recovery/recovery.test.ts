@@ -221,7 +221,7 @@ test("table, the answer stays lost: undecided; the epoch stays for the next run,
   );
 });
 
-test("table, the row can not be read: undecided, reported, the blob stays; others of its partition are decided", async () => {
+test("table, the row cannot be read: undecided, reported, the blob stays; others of its partition are decided", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed");
   dead.kill();
@@ -237,7 +237,7 @@ test("table, the row can not be read: undecided, reported, the blob stays; other
   assert.equal(world.data.contents().length, 2);
 });
 
-test("table, a garbage row can not be read: blobs are decided all the same", async () => {
+test("table, a garbage row cannot be read: blobs are decided all the same", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed");
   dead.kill();
@@ -270,7 +270,7 @@ test("table, a damaged blob: undecided, reported, it stays; the others of its ep
   assert.ok(world.data.contents().some(({ oid }) => oid === damaged));
 });
 
-test("epochs: the data of one can not be listed: the others are recovered, and the run says that something is left", async () => {
+test("epochs: the data of one cannot be listed: the others are recovered, and the run says that something is left", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   const later = await openGateway(world, { instance: "three" });
   await leave(world, oidOf(later.journal.epoch, NAME), "k", "sealed");
@@ -498,7 +498,7 @@ for (const point of RECOVERY_POINTS) {
     await put(dead, "kept", bytes("kept"));
     for (let at = 0; at < 150; at += 1) await leave(world, oidOf(epoch, NAME + at), "k", at % 2 === 0 ? "sealed" : "open");
     dead.kill();
-    const dying = await openGateway(world, { killPoint: (name, { die }) => (name === point ? die() : undefined) });
+    const dying = await openGateway(world, { failpoint: (name, { die }) => (name === point ? die() : undefined) });
     await Promise.race([dying.recovery.runOnce().catch(() => undefined), dying.killed]);
     assert.ok(dying.isDead(), "the point is on the way");
     const next = await restart(dying);

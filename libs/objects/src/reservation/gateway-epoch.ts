@@ -25,7 +25,7 @@ export interface EpochOptions extends EpochStores {
   readonly heartbeatMs?: number;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly killPoint: (name: string) => void;
+  readonly failpoint: (name: string) => void;
   /** The epoch was closed by somebody else: no name comes out of it any more. Called once. */
   readonly onFenced: (epoch: number) => void;
 }
@@ -42,7 +42,7 @@ type EpochState = "open" | "fenced" | "stopped";
 export async function openEpoch(options: EpochOptions): Promise<GatewayEpoch> {
   const blocks = options.names.kind === "blocks";
   const held = await claimEpoch(options, options.instance, blocks ? BLOCK_NAMES : 0);
-  options.killPoint("object:after-epoch-claimed");
+  options.failpoint("object:after-epoch-claimed");
   if (options.names.kind === "blocks") await options.names.record(held.row.epoch, { from: 0, to: BLOCK_NAMES });
   return new GatewayEpoch(options, held);
 }
@@ -208,10 +208,10 @@ export class GatewayEpoch {
       return { ...row, reservedTo: from + BLOCK_NAMES, lowWater: this.#waterOf(row) };
     });
     if (held === undefined) return undefined;
-    this.#options.killPoint("object:after-block-mirrored");
+    this.#options.failpoint("object:after-block-mirrored");
     const block = { from, to: from + BLOCK_NAMES };
     await names.record(this.epoch, block);
-    this.#options.killPoint("object:after-block-recorded");
+    this.#options.failpoint("object:after-block-recorded");
     return block;
   }
 

@@ -39,7 +39,7 @@ function setUp(shared: Shared = newShared(), more: Partial<EpochOptions> = {}): 
     names: { kind: "blocks", record },
     log: silentLog,
     metrics: silentMetrics,
-    killPoint: () => undefined,
+    failpoint: () => undefined,
     onFenced: (epoch) => fenced.push(epoch),
     ...more,
   };

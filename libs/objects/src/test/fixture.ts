@@ -120,7 +120,7 @@ export interface FixtureOptions {
   readonly epoch?: number;
   readonly shards?: number;
   readonly limits?: Partial<ObjectLimits>;
-  readonly killPoint?: (name: string) => void;
+  readonly failpoint?: (name: string) => void;
 }
 
 /** One gateway's store over memory. */
@@ -140,7 +140,7 @@ export function openFixture(options: FixtureOptions = {}): Fixture {
     guids: { next: () => Promise.resolve((guid += 1n)) },
     log: silentLog,
     metrics: { ...silentMetrics, count: (name, value = 1) => counts.set(name, (counts.get(name) ?? 0) + value) },
-    killPoint: options.killPoint ?? (() => undefined),
+    failpoint: options.failpoint ?? (() => undefined),
     journal,
     unresolved: { add: (commit) => unresolved.push(commit) },
     shards: options.shards ?? 1,

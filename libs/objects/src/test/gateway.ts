@@ -88,8 +88,8 @@ export interface GatewayOptions {
   readonly mode?: JournalMode;
   readonly shards?: number;
   readonly limits?: Partial<ObjectLimits>;
-  /** Called at every kill point; `die` ends this process there. */
-  readonly killPoint?: (name: string, gateway: { readonly die: () => never }) => void;
+  /** Called at every failpoint; `die` ends this process there. */
+  readonly failpoint?: (name: string, gateway: { readonly die: () => never }) => void;
   readonly log?: Log;
 }
 
@@ -121,8 +121,8 @@ export async function openGateway(world: World, options: GatewayOptions = {}): P
     process.kill();
     throw new Killed("the process is gone");
   };
-  const killPoint = (name: string): void => {
-    if (!process.isDead()) options.killPoint?.(name, { die });
+  const failpoint = (name: string): void => {
+    if (!process.isDead()) options.failpoint?.(name, { die });
   };
   const metadata = process.guard(() => world.metadata, ["read", "range", "readCounters", "commit"]) as ObjectMetadata;
   const data = guardData(world, process);
@@ -141,7 +141,7 @@ export async function openGateway(world: World, options: GatewayOptions = {}): P
     guids: { next: () => Promise.resolve((guid += 1n)) },
     log,
     metrics: silentMetrics,
-    killPoint,
+    failpoint,
   };
   const journal = await openUploadJournal({ ...parts, mode: options.mode ?? "reservation", instance, journal: local });
   const resolver = new CommitResolver(parts);

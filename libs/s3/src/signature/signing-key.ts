@@ -13,7 +13,7 @@ export function signingKeys(): SigningKeys {
       const name = `${accessKey}/${date}/${region}`;
       const found = kept.get(name);
       if (found?.secret === secret) return found.key;
-      // The oldest goes; access keys are known ones, so strangers can not fill this.
+      // The oldest goes; access keys are known ones, so strangers cannot fill this.
       if (kept.size >= SIGNING_KEYS_MAX) kept.delete(kept.keys().next().value!);
       const key = deriveSigningKey(secret, date, region);
       kept.set(name, { secret, key });

@@ -333,7 +333,7 @@ export class TestFixture {
   readonly clock = new ManualClock();
   readonly rows = new FakeRows();
   readonly log = new FakeLog();
-  readonly killPoints: string[] = [];
+  readonly failpoints: string[] = [];
   readonly #options: FixtureOptions;
   #randomState = 7;
   #sequence = 0;
@@ -362,7 +362,7 @@ export class TestFixture {
       below: (limit: number) => this.#next() % limit,
       float: () => this.#next() / 2 ** 31,
     };
-    const killPoint = (name: string): void => void this.killPoints.push(name);
+    const failpoint = (name: string): void => void this.failpoints.push(name);
     return {
       settings,
       clock: this.clock,
@@ -372,7 +372,7 @@ export class TestFixture {
       metrics: silentMetrics,
       rows: this.rows,
       groupLog: this.log,
-      killPoint,
+      failpoint,
     };
   }
 

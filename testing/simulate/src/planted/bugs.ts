@@ -164,7 +164,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
         file: DEDUP_WINDOW,
         search: "    await this.#store.batch(operations, { sync: false });\n",
         replace:
-          '    const heads = blobs.map((blob) => ({ ...blob, ids: new Uint32Array() }));\n    const puts = heads.map((head) => ({ kind: "put" as const, key: journalKey(head.from), value: encodeJournalEntry(head, checksum) }));\n    await this.#store.batch(puts, { sync: false });\n    killPoint("dedup:journaled");\n    await this.#store.batch(operations, { sync: false });\n',
+          '    const heads = blobs.map((blob) => ({ ...blob, ids: new Uint32Array() }));\n    const puts = heads.map((head) => ({ kind: "put" as const, key: journalKey(head.from), value: encodeJournalEntry(head, checksum) }));\n    await this.#store.batch(puts, { sync: false });\n    failpoint("dedup:journaled");\n    await this.#store.batch(operations, { sync: false });\n',
       },
     ],
   },

@@ -96,8 +96,8 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
     edits: [
       {
         file: "libs/adapter-filesystem/src/blob-writer.ts",
-        search: 'file.sync().then(() => killPoint("piece:synced"))',
-        replace: 'Promise.resolve().then(() => killPoint("piece:synced"))',
+        search: 'file.sync().then(() => failpoint("piece:synced"))',
+        replace: 'Promise.resolve().then(() => failpoint("piece:synced"))',
       },
     ],
   },

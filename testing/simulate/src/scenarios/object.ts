@@ -227,7 +227,7 @@ async function compareData(run: Run): Promise<boolean> {
 
 /** What a fresh look at the disk shows, without any gateway. */
 async function countBlobs({ gateways, admin }: Run): Promise<number> {
-  const data = new FilesystemObjectData({ disk: gateways.files(), checksum: admin.checksum, killPoint: () => undefined });
+  const data = new FilesystemObjectData({ disk: gateways.files(), checksum: admin.checksum, failpoint: () => undefined });
   let blobs = 0;
   for (const epoch of await data.epochs()) blobs += (await data.list(epoch, 0, PIECES_MAX)).length;
   return blobs;

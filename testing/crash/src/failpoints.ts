@@ -3,10 +3,10 @@ import { globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
-const POINT = /killPoint\(\s*"([a-z-]+:[a-z0-9-]+)"\s*\)/g;
+const POINT = /failpoint\(\s*"([a-z-]+:[a-z0-9-]+)"\s*\)/g;
 
 /** Names in order, each once, of the given projects; tests aside. */
-export function killPointsIn(projects: readonly string[]): readonly string[] {
+export function failpointsIn(projects: readonly string[]): readonly string[] {
   const files = projects.flatMap((project) =>
     globSync("src/**/*.ts", { cwd: join(ROOT, project) }).map((file) => join(ROOT, project, file)),
   );
