@@ -6,7 +6,7 @@ const FILE = "ARCHITECTURE.md";
 const DATA_PATH = /^### .*: (\d+) files to the durable line$([\s\S]*?)(?=^##)/gm;
 const STEP = /^\d+\. `([^`]+)` `([^`]+)`/gm;
 const LAYER_ROW = /^\| (\w+) \| [^|]* \| ([^|]*) \|$/gm;
-const PROJECT = /^(?:(?:apps|libs|testing|tools)\/[^/]+|protos|tools)\/package\.json$/;
+const PROJECT = /^(?:(?:apps|libs|protos|testing|tools)\/[^/]+|protos)\/package\.json$/;
 
 export function architectureReferences(repository: Repository): Reference[] {
   if (!repository.has(FILE)) return [];
