@@ -38,7 +38,7 @@ const segments = (disk: MemoryDisk): string[] =>
   [...disk.files.contents().keys()].flatMap((path) => (path.includes("/seg-") ? [path.slice(path.lastIndexOf("-") + 1)] : []));
 
 async function expectThere(data: FilesystemObjectData, there: readonly Oid[]): Promise<void> {
-  assert.deepEqual(await data.list(1, 0, 100), there);
+  assert.deepEqual(await data.list({ epoch: 1, fromSequence: 0, limit: 100 }), there);
   for (const oid of there) {
     const found: Uint8Array[] = [];
     for await (const chunk of data.read(oid, 0, LENGTH)) found.push(chunk);
@@ -193,7 +193,7 @@ for (const [name, meanwhile] of Object.entries(MEANWHILE)) {
         const data = packing(withCalls(disk, before));
         for (const oid of oids(9)) await store(data, oid);
         if (closed) await data.closeEpoch(1);
-        await other.list(1, 0, 1);
+        await other.list({ epoch: 1, fromSequence: 0, limit: 1 });
         calls = 0;
         for (const sequence of [0, 1, 2, 4, 5, 6]) assert.equal(await data.remove(oidOf(1, sequence)), true);
         await data.compact(1);

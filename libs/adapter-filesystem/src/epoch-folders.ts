@@ -1,4 +1,4 @@
-import { oidOf, parseOid, type Oid } from "@concord/ports";
+import { oidOf, parseOid, type Oid, type OidRange } from "@concord/ports";
 import { ConcordError, type Disk } from "@concord/runtime";
 import { KNOWN_FOLDERS_MAX, PIECES_PER_FOLDER } from "./limits.ts";
 import { Rounds } from "./rounds.ts";
@@ -158,7 +158,7 @@ export class EpochFolders {
   }
 
   /** Names that are not ours (a system's own) are none of the epoch's blobs. */
-  async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
+  async list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
     const first = oidOf(epoch, fromSequence);
     const listed: Oid[] = [];
     for (const folder of await this.#foldersOf(epoch)) {

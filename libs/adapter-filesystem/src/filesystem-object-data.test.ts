@@ -321,7 +321,7 @@ test("[OGD3] close between any two calls of a zombie: no blob appears afterwards
     const step = async <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
       if (calls === pauseAt && found === undefined) {
         await adopter.closeEpoch(3);
-        const listed = await adopter.list(3, 0, 10);
+        const listed = await adopter.list({ epoch: 3, fromSequence: 0, limit: 10 });
         const state = await adopter.inspect(oid);
         found =
           listed.length === 0
@@ -359,7 +359,7 @@ test("[OGD3] close between any two calls of a zombie: no blob appears afterwards
       assert.equal(answer, "sealed");
       return;
     }
-    const listed = await adopter.list(3, 0, 10);
+    const listed = await adopter.list({ epoch: 3, fromSequence: 0, limit: 10 });
     if (found === "none") assert.deepEqual(listed, [], `pause ${pauseAt}: a blob appeared after the close`);
     if (found !== "described") assert.equal(answer, "EPOCH_FENCED", `pause ${pauseAt}: sealed, and seen as ${found}`);
     assert.ok(answer === "sealed" || answer === "EPOCH_FENCED", `pause ${pauseAt}: ${answer}`);
@@ -376,6 +376,6 @@ test("[OGD3] two closers and a creator at once: one closed folder, the creator r
   );
   await Promise.all([first.closeEpoch(3), second.closeEpoch(3)]);
   const made = await created;
-  assert.equal((await first.list(3, 0, 10)).length, made ? 1 : 0);
+  assert.equal((await first.list({ epoch: 3, fromSequence: 0, limit: 10 })).length, made ? 1 : 0);
   await assert.rejects(creator.create(oidOf(3, 2), DESCRIPTION), hasCode("EPOCH_FENCED"));
 });

@@ -1,5 +1,5 @@
 import { corrupt } from "@concord/codec";
-import { parseOid, type ObjectData, type Oid, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
+import { parseOid, type ObjectData, type Oid, type OidRange, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
 import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
 import { EpochFolders } from "./epoch-folders.ts";
 import { PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
@@ -97,8 +97,8 @@ export class FilesystemObjectData implements ObjectData {
     return removed;
   }
 
-  async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
-    const files = await this.#folders.list(epoch, fromSequence, limit);
+  async list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
+    const files = await this.#folders.list({ epoch, fromSequence, limit });
     const packed = this.#epoch(epoch);
     await packed.refresh();
     return [...new Set([...files, ...packed.list(fromSequence, limit)])].sort().slice(0, limit);
@@ -106,7 +106,7 @@ export class FilesystemObjectData implements ObjectData {
 
   async epochs(): Promise<readonly number[]> {
     const epochs: number[] = [];
-    for (const epoch of await this.#allEpochs()) if ((await this.list(epoch, 0, 1)).length > 0) epochs.push(epoch);
+    for (const epoch of await this.#allEpochs()) if ((await this.list({ epoch, fromSequence: 0, limit: 1 })).length > 0) epochs.push(epoch);
     return epochs;
   }
 

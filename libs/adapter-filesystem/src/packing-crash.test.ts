@@ -155,7 +155,7 @@ class Model {
 
   async check(data: FilesystemObjectData): Promise<void> {
     const listed = new Set<Oid>();
-    for (const epoch of await data.epochs()) for (const oid of await data.list(epoch, 0, 10_000)) listed.add(oid);
+    for (const epoch of await data.epochs()) for (const oid of await data.list({ epoch, fromSequence: 0, limit: 10_000 })) listed.add(oid);
     for (const oid of listed) assert.ok(this.blobs.has(oid), `${oid} appeared`);
     for (const [oid, known] of this.blobs) {
       const state = await data.inspect(oid);

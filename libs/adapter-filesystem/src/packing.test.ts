@@ -162,7 +162,7 @@ async function closeAnywhere(isNew: boolean): Promise<void> {
       if (calls === pauseAt && found === undefined) {
         found = "";
         await adopter.closeEpoch(3);
-        const listed = await adopter.list(3, 0, 10);
+        const listed = await adopter.list({ epoch: 3, fromSequence: 0, limit: 10 });
         const state = await adopter.inspect(oid);
         found = listed.length === before.length ? "none" : state.kind === "open" && state.description === undefined ? "bare" : "described";
       }
@@ -182,12 +182,16 @@ async function closeAnywhere(isNew: boolean): Promise<void> {
       return;
     }
     for (const observer of [adopter, packing(memory)]) {
-      const listed = await observer.list(3, 0, 10);
+      const listed = await observer.list({ epoch: 3, fromSequence: 0, limit: 10 });
       assert.deepEqual(listed, found === "none" ? before : [...before, oid], `pause ${pauseAt}: seen as ${found}, then ${listed.length}`);
     }
     if (found !== "described") assert.equal(answer, "EPOCH_FENCED", `pause ${pauseAt}: sealed, and seen as ${found}`);
     assert.ok(answer === "sealed" || answer === "EPOCH_FENCED", `pause ${pauseAt}: ${answer}`);
-    assert.deepEqual(await zombie.list(3, 0, 10), found === "none" ? before : [...before, oid], `pause ${pauseAt}: the zombie's own view`);
+    assert.deepEqual(
+      await zombie.list({ epoch: 3, fromSequence: 0, limit: 10 }),
+      found === "none" ? before : [...before, oid],
+      `pause ${pauseAt}: the zombie's own view`,
+    );
   }
 }
 
@@ -248,7 +252,7 @@ test("full disk: STORAGE_FULL, what is sealed stays; with room again the segment
   disk.files.clearFaults();
   await store(data, oidOf(1, 2), filled(100, 2));
   assert.equal(segments(disk).length, 1);
-  assert.deepEqual([await packing(disk).list(1, 0, 10)], [[oidOf(1, 0), oidOf(1, 2)]]);
+  assert.deepEqual([await packing(disk).list({ epoch: 1, fromSequence: 0, limit: 10 })], [[oidOf(1, 0), oidOf(1, 2)]]);
 });
 
 test("damage: every bit of a segment: no wrong byte is ever given out, nothing is taken for another blob", async () => {
@@ -263,7 +267,7 @@ test("damage: every bit of a segment: no wrong byte is ever given out, nothing i
     await flip(disk, path, at);
     const data = packing(disk);
     assert.deepEqual(
-      (await data.list(1, 0, 10)).filter((oid) => parseOid(oid).sequence > 6),
+      (await data.list({ epoch: 1, fromSequence: 0, limit: 10 })).filter((oid) => parseOid(oid).sequence > 6),
       [],
     );
     for (const sequence of [0, 1, 2, 4, 5, 6]) {
@@ -318,7 +322,7 @@ test("torn: a segment cut anywhere in its last needle: open or absent, never sea
   await file.write(begin, [whole.subarray(0, NEEDLE_PREFIX_BYTES + 1)]);
   const data = packing(disk);
   assert.equal(await data.remove(oidOf(1, 1)), true);
-  assert.deepEqual(await packing(disk).list(1, 0, 10), [oidOf(1, 0)]);
+  assert.deepEqual(await packing(disk).list({ epoch: 1, fromSequence: 0, limit: 10 }), [oidOf(1, 0)]);
 });
 
 test("remove: recorded by a process that was killed before its sync: the next remove makes it durable", async () => {
@@ -349,7 +353,7 @@ test("two gateways: what one seals and removes, the other one sees", async () =>
   assert.equal(await owner.remove(oidOf(1, 3)), true);
   for (const data of [owner, other]) {
     assert.deepEqual(
-      await data.list(1, 0, 10),
+      await data.list({ epoch: 1, fromSequence: 0, limit: 10 }),
       [0, 1, 4].map((at) => oidOf(1, at)),
     );
     for (const at of [2, 3]) assert.equal((await data.inspect(oidOf(1, at))).kind, "absent");
@@ -374,7 +378,7 @@ test("close: no file stays open; the store goes on in new files", async () => {
     await data.close();
     assert.equal(open, 0);
   }
-  assert.deepEqual(await packing(memory).list(1, 0, 10), [oidOf(1, 2), oidOf(1, 4)]);
+  assert.deepEqual(await packing(memory).list({ epoch: 1, fromSequence: 0, limit: 10 }), [oidOf(1, 2), oidOf(1, 4)]);
 });
 
 test("limits: the buffer is full: the next bytes go to a file; what was sealed or abandoned makes fixture", async () => {
@@ -403,5 +407,5 @@ test("packing is switched off and on: what is there is read, listed and removed 
   await assert.rejects(on.create(oidOf(1, 2), DESCRIPTION), hasCode("PIECE_EXISTS"));
   for (const data of [off, on]) for (const at of [1, 2]) assert.deepEqual(await bytesOf(data, oidOf(1, at), 100), filled(100, at));
   assert.equal(await off.remove(oidOf(1, 1)), true);
-  assert.deepEqual(await on.list(1, 0, 10), [oidOf(1, 2)]);
+  assert.deepEqual(await on.list({ epoch: 1, fromSequence: 0, limit: 10 }), [oidOf(1, 2)]);
 });

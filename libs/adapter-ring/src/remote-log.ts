@@ -1,14 +1,5 @@
-import type {
-  LogAppendReply,
-  LogAppendRequest,
-  LogRaiseReply,
-  LogRaiseRequest,
-  LogReadRequest,
-  LogReplica,
-  LogTrimRequest,
-  ReplicaLogState,
-} from "@concord/group-log";
-import type { LogEntry } from "@concord/ports";
+import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, LogReplica, ReplicaLogState } from "@concord/group-log";
+import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
 import { ConcordError, type Epoch } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
 
@@ -36,8 +27,8 @@ export class RemoteLogReplica implements LogReplica {
     this.#peer = peer;
   }
 
-  async logRaise(request: LogRaiseRequest, timeoutMs: number): Promise<LogRaiseReply> {
-    const response = await this.#peer.call<{ promised: boolean; state: WireLogState | null }>("logRaise", request, timeoutMs);
+  async logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply> {
+    const response = await this.#peer.call<{ promised: boolean; state: WireLogState | null }>("logRaise", owner, timeoutMs);
     return { promised: response.promised, state: logStateFromWire(response.state) };
   }
 
@@ -56,7 +47,7 @@ export class RemoteLogReplica implements LogReplica {
     return logStateFromWire((await this.#peer.call<{ state: WireLogState | null }>("logRead", request, timeoutMs)).state);
   }
 
-  async logTrim(request: LogTrimRequest, timeoutMs: number): Promise<void> {
+  async logTrim(request: TrimRequest, timeoutMs: number): Promise<void> {
     await this.#peer.call("logTrim", request, timeoutMs);
   }
 }

@@ -1,4 +1,4 @@
-import type { AppendOutcome, AppendRequest, GroupLog, LogTail, RaiseOutcome } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
 import { loadService } from "@concord/protos";
 import type { Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
@@ -31,7 +31,7 @@ export class StorageProxyGroupLog implements GroupLog {
     return this.#calls.call("status", { group }, timeoutMs);
   }
 
-  async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
+  async raise({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
     const response = await this.#calls.call<{ result?: string; raised?: WireTail; refused?: WirePromise }>(
       "raise",
       { group, epoch, owner },
@@ -64,13 +64,13 @@ export class StorageProxyGroupLog implements GroupLog {
     }
   }
 
-  async verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
+  async verify({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
     const { result } = await this.#calls.call<{ result?: string }>("verify", { group, epoch, owner }, timeoutMs);
     if (result === "current" || result === "fenced" || result === "unknown") return result;
     throw malformedAnswer("verify", "nothing");
   }
 
-  async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void> {
+  async trim({ group, epoch, owner, appliedSeq, appliedEpoch }: TrimRequest, timeoutMs: number): Promise<void> {
     await this.#calls.call("trim", { group, epoch, owner, appliedSeq, appliedEpoch }, timeoutMs);
   }
 

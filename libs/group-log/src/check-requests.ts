@@ -1,7 +1,7 @@
-import type { AppendRequest } from "@concord/ports";
-import { ConcordError, type Epoch } from "@concord/runtime";
+import type { AppendRequest, GroupOwner, TrimRequest } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
 import { ENTRY_BYTES_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
-import type { LogAppendRequest, LogReadRequest, LogTrimRequest } from "./replica.ts";
+import type { LogAppendRequest, LogReadRequest } from "./replica.ts";
 
 /** Refusals of what coordinators and peers send: nothing is changed, the message names the field. */
 const encoder = new TextEncoder();
@@ -12,7 +12,7 @@ export function encodedName(group: string): Uint8Array {
   return checkText("group", group, GROUP_BYTES_MAX);
 }
 
-export function checkOwned(request: { readonly group: string; readonly epoch: Epoch; readonly owner: string }): void {
+export function checkOwned(request: GroupOwner): void {
   encodedName(request.group);
   checkText("owner", request.owner, OWNER_BYTES_MAX);
   checkRange("epoch", request.epoch, 1n, U64_MAX);
@@ -52,7 +52,7 @@ export function checkRead(request: LogReadRequest): void {
   if (request.limit < 1 || request.limit > LOG_READ_ENTRIES_MAX) throw tooMuch("limit", LOG_READ_ENTRIES_MAX, request.limit);
 }
 
-export function checkTrim(request: LogTrimRequest): void {
+export function checkTrim(request: TrimRequest): void {
   checkOwned(request);
   checkRange("applied_seq", request.appliedSeq, 0n, U64_MAX);
   checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);

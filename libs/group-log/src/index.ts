@@ -11,16 +11,7 @@ export {
 export { localLogReplica } from "./local-replica.ts";
 export { openReplicaLog } from "./open-replica.ts";
 export type { ReplicaLog } from "./replica-steps.ts";
-export type {
-  LogAppendReply,
-  LogAppendRequest,
-  LogRaiseReply,
-  LogRaiseRequest,
-  LogReadRequest,
-  LogReplica,
-  LogTrimRequest,
-  ReplicaLogState,
-} from "./replica.ts";
+export type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, LogReplica, ReplicaLogState } from "./replica.ts";
 export { readHeaderKey } from "./log-format.ts";
 export { restoreGroup } from "./restore.ts";
 export { RingGroupLog, type RingGroupLogOptions } from "./ring-group-log.ts";

@@ -1,18 +1,10 @@
-import type { KeyValueOperation, LogEntry, StoreEffects, StoreStep } from "@concord/ports";
+import type { GroupOwner, KeyValueOperation, LogEntry, StoreEffects, StoreStep, TrimRequest } from "@concord/ports";
 import { ConcordError, type Checksum } from "@concord/runtime";
 import { checkAppend, checkOwned, checkRead, checkTrim, encodedName } from "./check-requests.ts";
 import { acceptEntries, canPromise, describeState, EMPTY_GROUP, isPromised, trimTo, type Change, type GroupState } from "./group-state.ts";
 import { GROUPS_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX } from "./limits.ts";
 import { encodeEntry, encodeHeader, entryKey, headerKey } from "./log-format.ts";
-import type {
-  LogAppendReply,
-  LogAppendRequest,
-  LogRaiseReply,
-  LogRaiseRequest,
-  LogReadRequest,
-  LogTrimRequest,
-  ReplicaLogState,
-} from "./replica.ts";
+import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, ReplicaLogState } from "./replica.ts";
 
 /**
  * One replica's group logs as steps over its store (TXR1). The state lives in memory, loaded by `openReplicaLog`, and changes only
@@ -20,11 +12,11 @@ import type {
  * loads again. Malformed requests are refused with MALFORMED_REQUEST or LIMIT_EXCEEDED when the step is made.
  */
 export interface ReplicaLog {
-  raise(request: LogRaiseRequest): StoreStep<LogRaiseReply>;
+  raise(request: GroupOwner): StoreStep<LogRaiseReply>;
   append(request: LogAppendRequest): StoreStep<LogAppendReply>;
   state(group: string): StoreStep<ReplicaLogState>;
   read(request: LogReadRequest): StoreStep<ReplicaLogState>;
-  trim(request: LogTrimRequest): StoreStep<void>;
+  trim(request: TrimRequest): StoreStep<void>;
 }
 
 export class ReplicaLogSteps implements ReplicaLog {
@@ -36,7 +28,7 @@ export class ReplicaLogSteps implements ReplicaLog {
     this.#checksum = checksum;
   }
 
-  raise(request: LogRaiseRequest): StoreStep<LogRaiseReply> {
+  raise(request: GroupOwner): StoreStep<LogRaiseReply> {
     checkOwned(request);
     return this.#step<LogRaiseReply>(() => {
       const before = this.#stateOf(request.group);
@@ -78,7 +70,7 @@ export class ReplicaLogSteps implements ReplicaLog {
     });
   }
 
-  trim(request: LogTrimRequest): StoreStep<void> {
+  trim(request: TrimRequest): StoreStep<void> {
     checkTrim(request);
     return this.#step(() => {
       const before = this.#stateOf(request.group);

@@ -1,4 +1,4 @@
-import type { LogEntry } from "@concord/ports";
+import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
 import type { Epoch, TimestampUs } from "@concord/runtime";
 
 /** What one replica knows of a group (TXR1). */
@@ -17,12 +17,6 @@ export interface ReplicaLogState {
   readonly entries: readonly LogEntry[];
 }
 
-export interface LogRaiseRequest {
-  readonly group: string;
-  readonly epoch: Epoch;
-  readonly owner: string;
-}
-
 export interface LogRaiseReply {
   /** False: a newer epoch, or the same of another owner, was promised before. */
   readonly promised: boolean;
@@ -30,10 +24,7 @@ export interface LogRaiseReply {
   readonly state: ReplicaLogState;
 }
 
-export interface LogAppendRequest {
-  readonly group: string;
-  readonly epoch: Epoch;
-  readonly owner: string;
+export interface LogAppendRequest extends GroupOwner {
   /** Epoch of the entry before the first one offered. */
   readonly previousEpoch: Epoch;
   /** Without gaps, none of a newer epoch than the request's. Empty only together with a base. */
@@ -60,14 +51,6 @@ export interface LogReadRequest {
   readonly limit: number;
 }
 
-export interface LogTrimRequest {
-  readonly group: string;
-  readonly epoch: Epoch;
-  readonly owner: string;
-  readonly appliedSeq: bigint;
-  readonly appliedEpoch: Epoch;
-}
-
 /**
  * One replica of the group logs, local or behind a connection. Every answer is given after what it says is on disk (I1). Calls
  * reject with a ConcordError (REPLICAS_UNAVAILABLE, CONNECTION_LOST, DEADLINE_EXCEEDED, OVERLOADED, STORE_FAILED ...) at the latest
@@ -76,12 +59,12 @@ export interface LogTrimRequest {
 export interface LogReplica {
   /** The node's name. */
   readonly name: string;
-  logRaise(request: LogRaiseRequest, timeoutMs: number): Promise<LogRaiseReply>;
+  logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply>;
   logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply>;
   /** State without entries. */
   logState(group: string, timeoutMs: number): Promise<ReplicaLogState>;
   /** State with the entries asked for. */
   logRead(request: LogReadRequest, timeoutMs: number): Promise<ReplicaLogState>;
   /** EPOCH_FENCED when (epoch, owner) is not the promised one. */
-  logTrim(request: LogTrimRequest, timeoutMs: number): Promise<void>;
+  logTrim(request: TrimRequest, timeoutMs: number): Promise<void>;
 }

@@ -86,7 +86,7 @@ const request = (seq: number, epoch: bigint, change: Partial<AppendRequest> = {}
 
 async function raised(ring: Ring, epoch: bigint): Promise<RingGroupLog> {
   const log = ring.log();
-  assert.equal((await ring.run(log.raise(GROUP, epoch, `owner-${epoch}`, TIMEOUT_MS))).kind, "raised");
+  assert.equal((await ring.run(log.raise({ group: GROUP, epoch: epoch, owner: `owner-${epoch}` }, TIMEOUT_MS))).kind, "raised");
   return log;
 }
 
@@ -124,7 +124,7 @@ test("[TX11] append, verify: a dead owner's raise to the same epoch reached one 
   ring.down.add(1);
   // nobody else can own this epoch: a majority has promised it to us
   assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "unknown" });
-  assert.equal(await ring.run(log.verify(GROUP, 1n, "owner-1", TIMEOUT_MS)), "unknown");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: 1n, owner: "owner-1" }, TIMEOUT_MS)), "unknown");
   ring.down.clear();
   assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "logged" });
 });
@@ -137,7 +137,7 @@ for (const lost of [0, 1, 2]) {
     assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
     ring.down.clear();
     ring.down.add(lost);
-    const outcome = await ring.run(ring.log().raise(GROUP, 2n, "heir", TIMEOUT_MS));
+    const outcome = await ring.run(ring.log().raise({ group: GROUP, epoch: 2n, owner: "heir" }, TIMEOUT_MS));
     assert.deepEqual(outcome.kind === "raised" && outcome.tail.entries.map((entry) => text(entry.bytes)), ["e1"]);
   });
 }
@@ -178,7 +178,7 @@ test("[TXR2] append: what a replica lacks was trimmed elsewhere: it is told the 
   const log = await raised(ring, 1n);
   ring.down.add(2);
   for (const seq of [1, 2, 3]) await append(ring, log, request(seq, 1n));
-  await ring.run(log.trim(GROUP, 1n, "owner-1", 3n, 1n, TIMEOUT_MS));
+  await ring.run(log.trim({ group: GROUP, epoch: 1n, owner: "owner-1", appliedSeq: 3n, appliedEpoch: 1n }, TIMEOUT_MS));
   ring.down.clear();
   ring.down.add(1);
   assert.deepEqual(await append(ring, log, request(4, 1n)), { kind: "logged" });
@@ -224,19 +224,19 @@ test("[TXD1] verify: only one replica answers: unknown; two: current", async () 
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   ring.down.add(1).add(2);
-  assert.equal(await ring.run(log.verify(GROUP, 1n, "owner-1", TIMEOUT_MS)), "unknown");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: 1n, owner: "owner-1" }, TIMEOUT_MS)), "unknown");
   ring.down.delete(1);
-  assert.equal(await ring.run(log.verify(GROUP, 1n, "owner-1", TIMEOUT_MS)), "current");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: 1n, owner: "owner-1" }, TIMEOUT_MS)), "current");
 });
 
 test("[TXR3] raise: only one replica answers: unknown; a newer promise: refused with it", async () => {
   const ring = await Ring.open();
   ring.down.add(1).add(2);
-  assert.deepEqual(await ring.run(ring.log().raise(GROUP, 1n, "a", TIMEOUT_MS)), { kind: "unknown" });
+  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: 1n, owner: "a" }, TIMEOUT_MS)), { kind: "unknown" });
   ring.down.clear();
   await raised(ring, 5n);
   const refused = { kind: "refused", promisedEpoch: 5n, owner: "owner-5" };
-  assert.deepEqual(await ring.run(ring.log().raise(GROUP, 4n, "a", TIMEOUT_MS)), refused);
+  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: 4n, owner: "a" }, TIMEOUT_MS)), refused);
 });
 
 test("[TXR3] raise: the mark one replica has is told to another, so that the first append connects without it", async () => {

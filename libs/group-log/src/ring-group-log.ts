@@ -1,10 +1,10 @@
-import type { AppendOutcome, AppendRequest, GroupLog, LogTail, RaiseOutcome } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
 import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log } from "@concord/runtime";
 import { checkAppendRequest, checkOwned, checkTrim, encodedName } from "./check-requests.ts";
 import { collect } from "./collect.ts";
 import { mergeTails } from "./merge-tails.ts";
 import { Acceptance, ReplicaLink, type Attempt, type Offer } from "./replica-link.ts";
-import type { LogRaiseReply, LogRaiseRequest, LogReplica, ReplicaLogState } from "./replica.ts";
+import type { LogRaiseReply, LogReplica, ReplicaLogState } from "./replica.ts";
 
 export interface RingGroupLogOptions {
   /** 1 or 3 (TXR4); any order. */
@@ -41,17 +41,17 @@ export class RingGroupLog implements GroupLog {
     return { promisedEpoch, owner };
   }
 
-  async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
-    checkOwned({ group, epoch, owner });
+  async raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
+    checkOwned(owner);
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const flows = this.#links.map(async (link): Promise<Attempt<PromiseOf>> => {
-      const attempt = await link.attempt((replica) => replica.logRaise({ group, epoch, owner }, timeoutMs));
+      const attempt = await link.attempt((replica) => replica.logRaise(owner, timeoutMs));
       return attempt.kind === "answer" ? { kind: "answer", answer: { link, ...attempt.answer } } : attempt;
     });
     const decision = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
     if (decision.kind !== "promised") return decision;
     const tail = mergeTails(decision.promises.map((promise) => promise.state));
-    const spread = await this.#spreadBase({ group, epoch, owner }, decision.promises, tail, deadlineAtMs);
+    const spread = await this.#spreadBase(owner, decision.promises, tail, deadlineAtMs);
     return spread ? { kind: "raised", tail } : { kind: "unknown" };
   }
 
@@ -62,7 +62,7 @@ export class RingGroupLog implements GroupLog {
     return collect(this.#clock, timeoutMs, offers, (answers, pending) => this.#appended(request.epoch, answers, pending));
   }
 
-  async verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
+  async verify({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
     checkOwned({ group, epoch, owner });
     const isOwn = (state: ReplicaLogState): boolean => state.promisedEpoch === epoch && state.owner === owner;
     const states = await this.#states(group, timeoutMs, (answers) => {
@@ -74,8 +74,7 @@ export class RingGroupLog implements GroupLog {
     return others.length >= this.#majority || others.some((state) => state.promisedEpoch > epoch) ? "fenced" : "unknown";
   }
 
-  async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void> {
-    const request = { group, epoch, owner, appliedSeq, appliedEpoch };
+  async trim(request: TrimRequest, timeoutMs: number): Promise<void> {
     checkTrim(request);
     const flows = this.#links.map((link) => link.attempt((replica) => replica.logTrim(request, timeoutMs)));
     await collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
@@ -111,12 +110,12 @@ export class RingGroupLog implements GroupLog {
    * The applied mark a raise found on one replica is told to the others that promised, so that the owner's first append connects at
    * a majority even when that one replica dies now.
    */
-  async #spreadBase(raise: LogRaiseRequest, promises: readonly PromiseOf[], tail: LogTail, deadlineAtMs: number): Promise<boolean> {
+  async #spreadBase(owner: GroupOwner, promises: readonly PromiseOf[], tail: LogTail, deadlineAtMs: number): Promise<boolean> {
     const { appliedSeq, appliedEpoch, timestampCeilingUs } = tail;
     const behind = promises.filter((promise) => promise.state.appliedSeq < appliedSeq);
     if (promises.length - behind.length >= this.#majority) return true;
     const timeoutMs = Math.max(1, deadlineAtMs - this.#clock.monotonicMs());
-    const base = { ...raise, previousEpoch: 0n, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
+    const base = { ...owner, previousEpoch: 0n, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
     const flows = behind.map(({ link }) => link.attempt((replica) => replica.logAppend(base, timeoutMs)));
     return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
       const told = answersOf(attempts).filter((reply) => reply.result === "accepted").length;

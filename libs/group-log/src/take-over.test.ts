@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "@concord/port-contracts";
-import type { AppendOutcome, AppendRequest, GroupLog, RaiseOutcome } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
 import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";
@@ -22,11 +22,11 @@ class Recorded implements GroupLog {
     return this.inner.status(group);
   }
 
-  async raise(group: string, epoch: bigint, owner: string): Promise<RaiseOutcome> {
-    this.calls.push(`raise ${epoch}`);
+  async raise(owner: GroupOwner): Promise<RaiseOutcome> {
+    this.calls.push(`raise ${owner.epoch}`);
     const fault = this.fault("raise");
     if (fault === "unknown") return { kind: "unknown" };
-    const outcome = await this.inner.raise(group, epoch, owner);
+    const outcome = await this.inner.raise(owner);
     return fault === "lost" ? { kind: "unknown" } : outcome;
   }
 
@@ -38,20 +38,20 @@ class Recorded implements GroupLog {
     return fault === "lost" ? { kind: "unknown" } : outcome;
   }
 
-  verify(group: string, epoch: bigint, owner: string): Promise<"current" | "fenced" | "unknown"> {
-    return this.inner.verify(group, epoch, owner);
+  verify(owner: GroupOwner): Promise<"current" | "fenced" | "unknown"> {
+    return this.inner.verify(owner);
   }
 
-  trim(group: string, epoch: bigint, owner: string, seq: bigint, appliedEpoch: bigint): Promise<void> {
-    this.calls.push(`trim ${seq}@${appliedEpoch}`);
-    return this.inner.trim(group, epoch, owner, seq, appliedEpoch);
+  trim(request: TrimRequest): Promise<void> {
+    this.calls.push(`trim ${request.appliedSeq}@${request.appliedEpoch}`);
+    return this.inner.trim(request);
   }
 }
 
 /** A log whose first owner logged two entries and died. */
 async function abandoned(): Promise<Recorded> {
   const log = new Recorded();
-  await log.raise(GROUP, 1n, "dead");
+  await log.raise({ group: GROUP, epoch: 1n, owner: "dead" });
   for (const seq of [1n, 2n]) {
     const request = {
       group: GROUP,
@@ -148,7 +148,7 @@ test("takeover: an apply fails for good: its error, nothing trimmed", async () =
 test("[TXD1] takeover: somebody raised between status and raise: refused", async () => {
   const log = await abandoned();
   log.status = async () => {
-    await log.inner.raise(GROUP, 9n, "other");
+    await log.inner.raise({ group: GROUP, epoch: 9n, owner: "other" });
     return { promisedEpoch: 1n, owner: "dead" };
   };
   assert.deepEqual(await run(log), { kind: "refused", promisedEpoch: 9n });

@@ -47,7 +47,10 @@ export async function takeOver(log: GroupLog, options: TakeOverOptions): Promise
     if (applied === undefined) return { kind: "unavailable" };
   }
   const last = tail.entries.at(-1);
-  if (last !== undefined) await log.trim(options.group, epoch, options.owner, last.seq, epoch, options.timeoutMs).catch(ignoreTrim);
+  if (last !== undefined) {
+    const { group, owner, timeoutMs } = options;
+    await log.trim({ group, epoch, owner, appliedSeq: last.seq, appliedEpoch: epoch }, timeoutMs).catch(ignoreTrim);
+  }
   const lastSeq = last?.seq ?? tail.appliedSeq;
   const lastEpoch = last === undefined ? tail.appliedEpoch : epoch;
   return { kind: "taken", epoch, lastSeq, lastEpoch, timestampFloorUs: tail.timestampCeilingUs };
@@ -61,7 +64,7 @@ async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Rais
   if (before === undefined) return { kind: "unavailable" };
   const epoch = before.promisedEpoch + 1n;
   const outcome = await persist(options, async () => {
-    const raise = await log.raise(group, epoch, owner, timeoutMs);
+    const raise = await log.raise({ group, epoch, owner }, timeoutMs);
     return raise.kind === "unknown" ? undefined : raise;
   });
   if (outcome === undefined) return { kind: "unavailable" };

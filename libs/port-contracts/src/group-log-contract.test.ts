@@ -1,9 +1,8 @@
 // The suite itself: the reference keeps every promise, each seeded fault is found.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Epoch } from "@concord/runtime";
 import { MemoryGroupLog } from "./memory-group-log.ts";
-import type { AppendOutcome, AppendRequest, RaiseOutcome } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
 import { failedCases } from "./contract.ts";
 import { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./group-log-contract.ts";
 
@@ -30,9 +29,9 @@ class AnyOwnerOfTheEpoch extends MemoryGroupLog {
 }
 
 class SharesAnEpoch extends MemoryGroupLog {
-  override async raise(group: string, epoch: Epoch, owner: string): Promise<RaiseOutcome> {
-    const outcome = await super.raise(group, epoch, owner);
-    return outcome.kind === "refused" && outcome.promisedEpoch === epoch ? super.raise(group, epoch, outcome.owner) : outcome;
+  override async raise(owner: GroupOwner): Promise<RaiseOutcome> {
+    const outcome = await super.raise(owner);
+    return outcome.kind === "refused" && outcome.promisedEpoch === owner.epoch ? super.raise({ ...owner, owner: outcome.owner }) : outcome;
   }
 }
 
@@ -59,14 +58,14 @@ class ForgetsTheCeiling extends MemoryGroupLog {
 }
 
 class TrimsForAnybody extends MemoryGroupLog {
-  override async trim(group: string, _epoch: Epoch, _owner: string, seq: bigint, appliedEpoch: Epoch): Promise<void> {
-    const { promisedEpoch, owner } = await this.status(group);
-    return super.trim(group, promisedEpoch, owner, seq, appliedEpoch);
+  override async trim(request: TrimRequest): Promise<void> {
+    const { promisedEpoch, owner } = await this.status(request.group);
+    return super.trim({ ...request, epoch: promisedEpoch, owner });
   }
 }
 
 class VerifiesByOwnerOnly extends MemoryGroupLog {
-  override async verify(group: string, epoch: Epoch): Promise<"current" | "fenced" | "unknown"> {
+  override async verify({ group, epoch }: GroupOwner): Promise<"current" | "fenced" | "unknown"> {
     return epoch === (await this.status(group)).promisedEpoch ? "current" : "fenced";
   }
 }

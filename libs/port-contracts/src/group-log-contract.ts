@@ -30,7 +30,7 @@ class Owner {
   }
 
   async raise(): Promise<LogTail> {
-    const outcome = await this.log.raise(GROUP, this.epoch, this.name, TIMEOUT_MS);
+    const outcome = await this.log.raise({ group: GROUP, epoch: this.epoch, owner: this.name }, TIMEOUT_MS);
     if (outcome.kind === "raised") return outcome.tail;
     expectEqual(outcome, "raised", `raise of epoch ${this.epoch} by ${this.name}`);
     throw new Error("not reached");
@@ -54,7 +54,7 @@ class Owner {
   }
 
   trim(seq: bigint, epoch: Epoch = this.epoch): Promise<void> {
-    return this.log.trim(GROUP, this.epoch, this.name, seq, epoch, TIMEOUT_MS);
+    return this.log.trim({ group: GROUP, epoch: this.epoch, owner: this.name, appliedSeq: seq, appliedEpoch: epoch }, TIMEOUT_MS);
   }
 }
 
@@ -95,15 +95,23 @@ const EPOCH_CASES: readonly Case[] = [
   }),
   simple("raise: same epoch of another owner: refused, the promise told", async (log) => {
     await new Owner(log, "a", 2n).raise();
-    expectEqual(await log.raise(GROUP, 2n, "b", TIMEOUT_MS), { kind: "refused", promisedEpoch: 2n, owner: "a" }, "raise");
+    expectEqual(
+      await log.raise({ group: GROUP, epoch: 2n, owner: "b" }, TIMEOUT_MS),
+      { kind: "refused", promisedEpoch: 2n, owner: "a" },
+      "raise",
+    );
   }),
   simple("raise: older epoch: refused", async (log) => {
     await new Owner(log, "a", 3n).raise();
-    expectEqual(await log.raise(GROUP, 2n, "b", TIMEOUT_MS), { kind: "refused", promisedEpoch: 3n, owner: "a" }, "raise");
+    expectEqual(
+      await log.raise({ group: GROUP, epoch: 2n, owner: "b" }, TIMEOUT_MS),
+      { kind: "refused", promisedEpoch: 3n, owner: "a" },
+      "raise",
+    );
   }),
   simple("raise: older epoch of the same owner: refused", async (log) => {
     await new Owner(log, "a", 3n).raise();
-    expectEqual((await log.raise(GROUP, 2n, "a", TIMEOUT_MS)).kind, "refused", "raise");
+    expectEqual((await log.raise({ group: GROUP, epoch: 2n, owner: "a" }, TIMEOUT_MS)).kind, "refused", "raise");
   }),
   simple("raise: newer epoch of another owner: raised", async (log) => {
     await new Owner(log, "a", 3n).raise();
@@ -112,16 +120,16 @@ const EPOCH_CASES: readonly Case[] = [
   }),
   simple("verify: the promised owner: current", async (log) => {
     await new Owner(log, "a", 1n).raise();
-    expectEqual(await log.verify(GROUP, 1n, "a", TIMEOUT_MS), "current", "verify");
+    expectEqual(await log.verify({ group: GROUP, epoch: 1n, owner: "a" }, TIMEOUT_MS), "current", "verify");
   }),
   simple("verify: after a newer raise: fenced", async (log) => {
     await new Owner(log, "a", 1n).raise();
     await new Owner(log, "b", 2n).raise();
-    expectEqual(await log.verify(GROUP, 1n, "a", TIMEOUT_MS), "fenced", "verify");
+    expectEqual(await log.verify({ group: GROUP, epoch: 1n, owner: "a" }, TIMEOUT_MS), "fenced", "verify");
   }),
   simple("verify: another owner of the epoch: fenced", async (log) => {
     await new Owner(log, "a", 1n).raise();
-    expectEqual(await log.verify(GROUP, 1n, "b", TIMEOUT_MS), "fenced", "verify");
+    expectEqual(await log.verify({ group: GROUP, epoch: 1n, owner: "b" }, TIMEOUT_MS), "fenced", "verify");
   }),
 ];
 
@@ -231,7 +239,7 @@ const APPEND_CASES: readonly Case[] = [
   simple("groups: independent of each other", async (log) => {
     await withEntries(log, 1);
     expectEqual(await log.status("albums-1", TIMEOUT_MS), { promisedEpoch: 0n, owner: "" }, "status");
-    const outcome = await log.raise("albums-1", 1n, "z", TIMEOUT_MS);
+    const outcome = await log.raise({ group: "albums-1", epoch: 1n, owner: "z" }, TIMEOUT_MS);
     expectEqual(outcome.kind === "raised" && outcome.tail.entries.length, 0, "entries");
   }),
 ];
@@ -303,9 +311,9 @@ const TRIM_CASES: readonly Case[] = [
 ];
 
 const MALFORMED: readonly (readonly [string, (owner: Owner) => Promise<unknown>])[] = [
-  ["raise: no group", ({ log }) => log.raise("", 2n, "a", TIMEOUT_MS)],
-  ["raise: no owner", ({ log }) => log.raise(GROUP, 2n, "", TIMEOUT_MS)],
-  ["raise: epoch 0", ({ log }) => log.raise(GROUP, 0n, "a", TIMEOUT_MS)],
+  ["raise: no group", ({ log }) => log.raise({ group: "", epoch: 2n, owner: "a" }, TIMEOUT_MS)],
+  ["raise: no owner", ({ log }) => log.raise({ group: GROUP, epoch: 2n, owner: "" }, TIMEOUT_MS)],
+  ["raise: epoch 0", ({ log }) => log.raise({ group: GROUP, epoch: 0n, owner: "a" }, TIMEOUT_MS)],
   ["append: seq 0", (owner) => owner.append(0n, bytes(1))],
   ["append: seq 1 on top of an epoch", (owner) => owner.append(1n, bytes(1), 1n)],
   ["append: no content", (owner) => owner.append(1n, bytes())],

@@ -1,6 +1,6 @@
 import { ConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
-import type { AppendOutcome, AppendRequest, GroupLog, LogEntry, RaiseOutcome } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, RaiseOutcome, TrimRequest } from "@concord/ports";
 
 const CONTENT_BYTES_MAX = 1024 * 1024;
 
@@ -24,8 +24,8 @@ export class MemoryGroupLog implements GroupLog {
     return { promisedEpoch, owner };
   }
 
-  async raise(group: string, epoch: Epoch, owner: string): Promise<RaiseOutcome> {
-    checkOwned(group, epoch, owner);
+  async raise({ group, epoch, owner }: GroupOwner): Promise<RaiseOutcome> {
+    checkOwned({ group, epoch, owner });
     const state = this.#group(group);
     const isOwn = epoch === state.promisedEpoch && owner === state.owner;
     if (epoch <= state.promisedEpoch && !isOwn) return { kind: "refused", promisedEpoch: state.promisedEpoch, owner: state.owner };
@@ -55,14 +55,14 @@ export class MemoryGroupLog implements GroupLog {
     return { kind: "logged" };
   }
 
-  async verify(group: string, epoch: Epoch, owner: string): Promise<"current" | "fenced" | "unknown"> {
-    checkOwned(group, epoch, owner);
+  async verify({ group, epoch, owner }: GroupOwner): Promise<"current" | "fenced" | "unknown"> {
+    checkOwned({ group, epoch, owner });
     const state = this.#group(group);
     return epoch === state.promisedEpoch && owner === state.owner ? "current" : "fenced";
   }
 
-  async trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch): Promise<void> {
-    checkOwned(group, epoch, owner);
+  async trim({ group, epoch, owner, appliedSeq, appliedEpoch }: TrimRequest): Promise<void> {
+    checkOwned({ group, epoch, owner });
     const state = this.#group(group);
     const isHeld = state.entries.some((entry) => entry.seq === appliedSeq && entry.epoch >= appliedEpoch);
     if (epoch !== state.promisedEpoch || owner !== state.owner || !isHeld) return;
@@ -85,13 +85,13 @@ function checkNames(group: string, owner: string): void {
   if (group === "" || owner === "") throw malformed("group and owner are named");
 }
 
-function checkOwned(group: string, epoch: Epoch, owner: string): void {
+function checkOwned({ group, epoch, owner }: GroupOwner): void {
   checkNames(group, owner);
   if (epoch <= 0n) throw malformed("an epoch is above 0");
 }
 
 function checkAppend(request: AppendRequest): void {
-  checkOwned(request.group, request.epoch, request.owner);
+  checkOwned(request);
   if (request.seq <= 0n || (request.seq === 1n) !== (request.previousEpoch === 0n)) throw malformed("seqs start at 1, on top of epoch 0");
   if (request.bytes.length === 0) throw malformed("an entry has content");
   if (request.bytes.length > CONTENT_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `an entry has at most ${CONTENT_BYTES_MAX} bytes`);

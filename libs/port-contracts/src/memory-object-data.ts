@@ -4,6 +4,7 @@ import {
   parseOid,
   type ObjectData,
   type Oid,
+  type OidRange,
   type BlobDescription,
   type BlobState,
   type BlobWriter,
@@ -106,7 +107,7 @@ export class MemoryObjectData implements ObjectData {
     return this.#blobs.delete(oid);
   }
 
-  async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
+  async list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
     await this.#begin("list", epoch);
     const first = oidOf(epoch, fromSequence);
     return [...this.#blobs.keys()]

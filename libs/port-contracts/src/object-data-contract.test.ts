@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32c, MemoryObjectData, type MemoryDataOptions } from "./memory-object-data.ts";
-import { oidOf, parseOid, type ObjectData, type Oid, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
+import {
+  oidOf,
+  parseOid,
+  type ObjectData,
+  type Oid,
+  type OidRange,
+  type BlobDescription,
+  type BlobState,
+  type BlobWriter,
+} from "@concord/ports";
 import { failedCases } from "./contract.ts";
 import { OBJECT_DATA_CASES, objectDataContract, type ObjectDataSubject } from "./object-data-contract.ts";
 
@@ -42,8 +51,8 @@ class Delegate implements ObjectData {
     return this.memory.remove(oid);
   }
 
-  list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
-    return this.memory.list(epoch, fromSequence, limit);
+  list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
+    return this.memory.list({ epoch, fromSequence, limit });
   }
 
   epochs(): Promise<readonly number[]> {
@@ -106,36 +115,36 @@ class ClosesNothing extends Delegate {
 
 class ClosesOnlyEpochsWithBlobs extends Delegate {
   override async closeEpoch(epoch: number): Promise<void> {
-    if ((await this.memory.list(epoch, 0, 1)).length > 0) await this.memory.closeEpoch(epoch);
+    if ((await this.memory.list({ epoch, fromSequence: 0, limit: 1 })).length > 0) await this.memory.closeEpoch(epoch);
   }
 }
 
 class ClosesByEmptying extends Delegate {
   override async closeEpoch(epoch: number): Promise<void> {
-    for (const oid of await this.memory.list(epoch, 0, 1000)) await this.memory.remove(oid);
+    for (const oid of await this.memory.list({ epoch, fromSequence: 0, limit: 1000 })) await this.memory.remove(oid);
     await this.memory.closeEpoch(epoch);
   }
 }
 
 class ListsOnlySealedOnes extends Delegate {
-  override async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
+  override async list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
     const listed: Oid[] = [];
-    for (const oid of await this.memory.list(epoch, fromSequence, limit))
+    for (const oid of await this.memory.list({ epoch, fromSequence, limit }))
       if ((await this.memory.inspect(oid)).kind === "sealed") listed.push(oid);
     return listed;
   }
 }
 
 class ListsByLowestByte extends Delegate {
-  override async list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
-    const listed = await this.memory.list(epoch, fromSequence, 1000);
+  override async list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
+    const listed = await this.memory.list({ epoch, fromSequence, limit: 1000 });
     return listed.toSorted((left, right) => (parseOid(left).sequence & 255) - (parseOid(right).sequence & 255)).slice(0, limit);
   }
 }
 
 class ListsBehindFrom extends Delegate {
-  override list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]> {
-    return this.memory.list(epoch, fromSequence === 0 ? 0 : fromSequence + 1, limit);
+  override list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
+    return this.memory.list({ epoch, fromSequence: fromSequence === 0 ? 0 : fromSequence + 1, limit });
   }
 }
 

@@ -224,7 +224,7 @@ const READ_CASES: readonly Case[] = [
 
 const LIST_CASES: readonly Case[] = [
   simple("list: no blobs: none", async (data) => {
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [], "list");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [], "list");
     expectEqual([...(await data.epochs())], [], "epochs");
   }),
   simple("list: sealed and open ones: in order of their sequence, the epoch's only", async (data) => {
@@ -233,20 +233,20 @@ const LIST_CASES: readonly Case[] = [
     const open = await data.create(blob(2), DESCRIPTION);
     await store(data, blob(5, EPOCH + 1), pattern(1));
     const expected = [...sequences, 2].sort((left, right) => left - right).map((sequence) => blob(sequence));
-    expectEqual([...(await data.list(EPOCH, 0, 100))], expected, "list");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 100 }))], expected, "list");
     await open.abandon();
-    expectEqual([...(await data.list(EPOCH, 0, 100))], expected, "after abandon");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 100 }))], expected, "after abandon");
   }),
   simple("list: from a sequence, with a limit: pages give all", async (data) => {
     const oids = Array.from({ length: 40 }, (_, at) => blob(at * 37));
     for (const oid of oids) await store(data, oid, pattern(1));
-    expectEqual([...(await data.list(EPOCH, 37, 3))], oids.slice(1, 4), "inclusive");
-    expectEqual([...(await data.list(EPOCH, 38, 3))], oids.slice(2, 5), "between");
-    expectEqual([...(await data.list(EPOCH, 40 * 37, 3))], [], "behind");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 37, limit: 3 }))], oids.slice(1, 4), "inclusive");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 38, limit: 3 }))], oids.slice(2, 5), "between");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 40 * 37, limit: 3 }))], [], "behind");
     const seen: Oid[] = [];
     for (let page = 0; page < 6; page += 1) {
       const last = seen.at(-1);
-      seen.push(...(await data.list(EPOCH, last === undefined ? 0 : parseOid(last).sequence + 1, 7)));
+      seen.push(...(await data.list({ epoch: EPOCH, fromSequence: last === undefined ? 0 : parseOid(last).sequence + 1, limit: 7 })));
     }
     expectEqual(seen, oids, "pages");
   }),
@@ -266,7 +266,7 @@ const REMOVE_CASES: readonly Case[] = [
     expectEqual(await data.remove(blob(1)), true, "first");
     expectEqual(await data.remove(blob(1)), false, "second");
     expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [], "list");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [], "list");
     await expectCode(() => bytesOf(data, blob(1), 0, 1), "CORRUPT_DATA", "read");
   }),
   simple("remove: never created: false", async (data) => expectEqual(await data.remove(blob(1)), false, "remove")),
@@ -306,7 +306,7 @@ const CLOSE_CASES: readonly Case[] = [
       await data.closeEpoch(epoch);
       await expectCode(() => data.create(blob(1000, epoch), DESCRIPTION), "EPOCH_FENCED", "create after two");
     }
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [blob(1)], "list");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [blob(1)], "list");
   }),
   simple("close: another epoch: works on", async (data) => {
     await data.closeEpoch(EPOCH);
@@ -319,10 +319,10 @@ const CLOSE_CASES: readonly Case[] = [
     await data.closeEpoch(EPOCH);
     expectBytes(await bytesOf(data, blob(1), 5, 100), pattern(1000).subarray(5, 105), "bytes");
     expectEqual((await data.inspect(blob(1))).kind, "sealed", "inspect");
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [blob(1), blob(300)], "list");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [blob(1), blob(300)], "list");
     expectEqual([...(await data.epochs())], [EPOCH], "epochs");
     expectEqual(await data.remove(blob(1)), true, "remove");
-    expectEqual([...(await data.list(EPOCH, 0, 10))], [blob(300)], "list after remove");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [blob(300)], "list after remove");
   }),
   simple("close: while a blob is written: it was found with its description, or its seal is refused (OGD3)", async (data) => {
     for (const [at, bytes] of [0, 100, 300_000, 2_500_000].entries()) {
@@ -330,7 +330,7 @@ const CLOSE_CASES: readonly Case[] = [
       const writer = await data.create(blob(1, epoch), DESCRIPTION);
       if (bytes > 0) await writer.write(pattern(bytes));
       await data.closeEpoch(epoch);
-      const found = (await data.list(epoch, 0, 10)).length === 1 ? await data.inspect(blob(1, epoch)) : undefined;
+      const found = (await data.list({ epoch, fromSequence: 0, limit: 10 })).length === 1 ? await data.inspect(blob(1, epoch)) : undefined;
       const described = found?.kind === "open" && found.description !== undefined;
       const answer = await sealAnyhow(writer);
       if (!described) expectEqual(answer, "fenced", `seal of a blob without a description, ${bytes} bytes`);
@@ -350,7 +350,7 @@ const CLOSE_CASES: readonly Case[] = [
     const closing = data.closeEpoch(EPOCH);
     const made = await Promise.allSettled(creating);
     await closing;
-    const listed = await data.list(EPOCH, 0, 100);
+    const listed = await data.list({ epoch: EPOCH, fromSequence: 0, limit: 100 });
     for (const [at, outcome] of made.entries()) {
       if (outcome.status === "fulfilled") expectEqual(listed.includes(blob(at)), true, `blob ${at} is listed`);
       else expectEqual((outcome.reason as ConcordError).code, "EPOCH_FENCED", "refusal");
@@ -366,7 +366,7 @@ const CRASH_CASES: readonly Case[] = [
     const left = await subject.crash();
     expectBytes(await bytesOf(left, blob(1), 0, 20_000), pattern(20_000), "small");
     expectBytes(await bytesOf(left, blob(2), 0, 700_000), pattern(700_000), "large");
-    expectEqual([...(await left.list(EPOCH, 0, 10))], [blob(1), blob(2)], "list");
+    expectEqual([...(await left.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [blob(1), blob(2)], "list");
   }),
   simple("crash: after several seals at once: all are there", async (data, subject) => {
     await Promise.all(Array.from({ length: 12 }, (_, at) => store(data, blob(at), pattern(20_000, at))));
@@ -394,7 +394,7 @@ const CRASH_CASES: readonly Case[] = [
     const left = await subject.crash();
     const others = [0, 2, 3, 6, 7, 8, 10, 11];
     expectEqual(
-      [...(await left.list(EPOCH, 0, 100))],
+      [...(await left.list({ epoch: EPOCH, fromSequence: 0, limit: 100 }))],
       others.map((at) => blob(at)),
       "list",
     );

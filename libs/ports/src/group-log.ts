@@ -34,15 +34,26 @@ export type AppendOutcome =
   /** Nobody knows; only the identical append may be sent again, and the epoch decides. */
   | { readonly kind: "unknown" };
 
-export interface AppendRequest {
+/** Who calls: an owner of a group's log under its epoch. */
+export interface GroupOwner {
   readonly group: string;
   readonly epoch: Epoch;
   readonly owner: string;
+}
+
+export interface AppendRequest extends GroupOwner {
   readonly seq: bigint;
   /** Epoch of the entry before (0 when seq = 1): a replica accepts only on top of the same history. */
   readonly previousEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
   readonly bytes: Uint8Array;
+}
+
+export interface TrimRequest extends GroupOwner {
+  /** Entries up to here are applied at quorum. */
+  readonly appliedSeq: bigint;
+  /** The epoch of the entry at `appliedSeq`. */
+  readonly appliedEpoch: Epoch;
 }
 
 /**
@@ -54,10 +65,10 @@ export interface AppendRequest {
 export interface GroupLog {
   /** Promised epoch of a group as a quorum knows it; 0 and "" when it was never raised. */
   status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }>;
-  raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome>;
+  raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome>;
   append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome>;
   /** Is (epoch, owner) still the promised one at a quorum? A read-only commit asks this (TXD1). */
-  verify(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<"current" | "fenced" | "unknown">;
-  /** Entries up to `appliedSeq` are applied at quorum: replicas may drop them. Best effort; repeated by the next trim. */
-  trim(group: string, epoch: Epoch, owner: string, appliedSeq: bigint, appliedEpoch: Epoch, timeoutMs: number): Promise<void>;
+  verify(owner: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown">;
+  /** Replicas may drop what is applied at quorum. Best effort; repeated by the next trim. */
+  trim(request: TrimRequest, timeoutMs: number): Promise<void>;
 }

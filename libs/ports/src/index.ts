@@ -24,7 +24,7 @@ export {
   type RowImage,
   type RowKey,
 } from "./cells.ts";
-export type { AppendOutcome, AppendRequest, GroupLog, LogEntry, LogTail, RaiseOutcome } from "./group-log.ts";
+export type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, LogTail, RaiseOutcome, TrimRequest } from "./group-log.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export type {
   LogBounds,
@@ -44,6 +44,7 @@ export {
   parseOid,
   type ObjectData,
   type Oid,
+  type OidRange,
   type BlobDescription,
   type BlobState,
   type BlobWriter,

@@ -53,6 +53,13 @@ export interface BlobWriter {
   abandon(): Promise<void>;
 }
 
+export interface OidRange {
+  readonly epoch: number;
+  /** Inclusive. */
+  readonly fromSequence: number;
+  readonly limit: number;
+}
+
 /** Blobs of objects, written once. */
 export interface ObjectData {
   /** PIECE_EXISTS when the oid is taken, EPOCH_FENCED when its epoch is closed: never an overwrite (OGD5). */
@@ -65,8 +72,8 @@ export interface ObjectData {
   inspect(oid: Oid): Promise<BlobState>;
   /** False when there was none. Durable. */
   remove(oid: Oid): Promise<boolean>;
-  /** Blobs of an epoch, sealed or not, in order, from `fromSequence` on. */
-  list(epoch: number, fromSequence: number, limit: number): Promise<readonly Oid[]>;
+  /** Blobs of an epoch, sealed or not, in order. */
+  list(range: OidRange): Promise<readonly Oid[]>;
   /** Epochs that have blobs, ascending. */
   epochs(): Promise<readonly number[]>;
   /** After it no blob of the epoch can be created or sealed-but-unlisted; durable and idempotent (OGD3). Blobs can be read and removed on. */

@@ -1,6 +1,6 @@
 import { assert } from "@concord/runtime";
 import type { IdRange } from "./api.ts";
-import { GUID_END_MS, makeGuid } from "./layout.ts";
+import { GUID_END_MS, makeGuid, type GuidParts } from "./layout.ts";
 import { BORROW_MS_MAX, GUID_EPOCH_MS, SEQUENCES_PER_MS, STEP_BACK_MS_MAX, TAKE_COUNT_MAX } from "./limits.ts";
 
 /** The first position that was not given out. Positions only grow, whatever the clock does (I2). */
@@ -40,7 +40,7 @@ export function issue(state: GuidState, nowMs: number, count: number): Issue {
   if (lastMs >= GUID_END_MS) return { kind: "out-of-range" };
   if (lastMs > nowMs + BORROW_MS_MAX) return { kind: "wait", untilMs: lastMs - BORROW_MS_MAX };
   const next = { workerId: state.workerId, nextMs: fromMs + Math.floor(end / SEQUENCES_PER_MS), nextSequence: end % SEQUENCES_PER_MS };
-  return { kind: "issued", ranges: rangesOf(state.workerId, fromMs, fromSequence, count), state: next };
+  return { kind: "issued", ranges: rangesOf({ workerId: state.workerId, timeMs: fromMs, sequence: fromSequence }, count), state: next };
 }
 
 /** The first millisecond that none of the ids given out so far has. */
@@ -49,10 +49,10 @@ export function endMs(state: GuidState): number {
 }
 
 /** Ids of one worker are consecutive only within a millisecond. */
-function rangesOf(workerId: number, fromMs: number, fromSequence: number, count: number): IdRange[] {
+function rangesOf({ workerId, ...from }: GuidParts, count: number): IdRange[] {
   const ranges: IdRange[] = [];
   let left = count;
-  for (let [timeMs, sequence] = [fromMs, fromSequence]; left > 0; timeMs += 1, sequence = 0) {
+  for (let { timeMs, sequence } = from; left > 0; timeMs += 1, sequence = 0) {
     const taken = Math.min(left, SEQUENCES_PER_MS - sequence);
     ranges.push({ first: makeGuid({ timeMs, workerId, sequence }), count: taken });
     left -= taken;

@@ -1,4 +1,5 @@
-import { ConcordError, toConcordError, type Epoch } from "@concord/runtime";
+import type { GroupOwner } from "@concord/ports";
+import { ConcordError, toConcordError } from "@concord/runtime";
 import type { GroupContext } from "./group-context.ts";
 import { epochFenced } from "./group-commit.ts";
 
@@ -8,15 +9,13 @@ import { epochFenced } from "./group-commit.ts";
  */
 export class EpochCheck {
   readonly #context: GroupContext;
-  readonly #epoch: Epoch;
-  readonly #owner: string;
+  readonly #owner: GroupOwner;
   readonly #onFenced: (error: ConcordError) => void;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
-  constructor(context: GroupContext, epoch: Epoch, owner: string, onFenced: (error: ConcordError) => void) {
+  constructor(context: GroupContext, owner: GroupOwner, onFenced: (error: ConcordError) => void) {
     this.#context = context;
-    this.#epoch = epoch;
     this.#owner = owner;
     this.#onFenced = onFenced;
   }
@@ -46,7 +45,7 @@ export class EpochCheck {
 
   async #ask(): Promise<void> {
     const { groupLog, settings } = this.#context;
-    const verified = await groupLog.verify(settings.group, this.#epoch, this.#owner, settings.storageTimeoutMs).catch((thrown: unknown) => {
+    const verified = await groupLog.verify(this.#owner, settings.storageTimeoutMs).catch((thrown: unknown) => {
       throw new ConcordError("REPLICAS_UNAVAILABLE", `the epoch could not be verified: ${toConcordError(thrown).message}`, {
         cause: thrown,
       });

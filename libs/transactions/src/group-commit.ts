@@ -312,10 +312,11 @@ export class GroupCommit {
   /** Best effort: the next trim repeats it. Only what is applied without a gap (I4). */
   #trim(): void {
     const { groupLog, settings, log } = this.#context;
-    const appliedSeq = this.appliedSeq;
+    const { group } = settings;
+    const request = { group, epoch: this.#epoch, owner: this.#owner, appliedSeq: this.#appliedSeq, appliedEpoch: this.#epoch };
     this.#flushesSinceTrim = 0;
     this.#untrimmedBytes = 0;
-    groupLog.trim(settings.group, this.#epoch, this.#owner, appliedSeq, this.#epoch, settings.storageTimeoutMs).catch((error: unknown) => {
+    groupLog.trim(request, settings.storageTimeoutMs).catch((error: unknown) => {
       log.debug("trim failed", { group: settings.group, reason: toConcordError(error).message });
     });
   }

@@ -91,7 +91,7 @@ export class ServingMaster {
     this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
     const reader = new RowReader(rows, clock, settings.storageTimeoutMs, settings.limits.readKeysMax);
     this.#committed = new CommittedRows(rows, reader, settings.storageTimeoutMs, settings.limits);
-    this.#epochCheck = new EpochCheck(context, taken.epoch, taken.owner, onFenced);
+    this.#epochCheck = new EpochCheck(context, { group: context.settings.group, epoch: taken.epoch, owner: taken.owner }, onFenced);
     this.#commit = new GroupCommit(context, taken, {
       onLogged: (mutations) => this.#committed.logged(mutations),
       onApplied: (mutations) => this.#committed.applied(mutations),

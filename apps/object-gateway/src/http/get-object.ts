@@ -23,7 +23,7 @@ export const getObject: Operation = async (call, { store, metrics }) => {
     headers: [
       ["content-length", String(found.lengthBytes)],
       ...objectHeaders(found.object, readOverrides(call.query)),
-      ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found.offset, found.lengthBytes, found.object.sizeBytes)]),
+      ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(found.object)),
     ],
     body: counting(found.bytes, (bytes) => metrics.count("s3_sent_bytes_total", bytes)),

@@ -18,7 +18,7 @@ export const headObject: Operation = async (call, { store }) => {
     headers: [
       ["content-length", String(span?.lengthBytes ?? object.sizeBytes)],
       ...objectHeaders(object, readOverrides(call.query)),
-      ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span.offset, span.lengthBytes, object.sizeBytes)]),
+      ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span, object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(object)),
     ],
   };

@@ -10,7 +10,7 @@ export function readPart({ query }: S3Call): number | undefined {
   return query.has("partNumber") ? partNumberOf(query) : undefined;
 }
 
-export function contentRange(offset: number, lengthBytes: number, sizeBytes: number): Header {
+export function contentRange({ offset, lengthBytes }: Span, sizeBytes: number): Header {
   return ["content-range", `bytes ${offset}-${offset + lengthBytes - 1}/${sizeBytes}`];
 }
 

@@ -1,15 +1,15 @@
-import type { LogEntry } from "@concord/ports";
+import type { GroupOwner, LogEntry } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
-import { unreachable, type Epoch } from "@concord/runtime";
+import { unreachable } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
 /** Raises a group's epoch (TXD1, TXR3); the tail is what the new owner must finish. */
 export function raiseHandler(serving: Serving): UnaryHandler {
-  return async (request: { readonly group: string; readonly epoch: Epoch; readonly owner: string }, context) => {
+  return async (request: GroupOwner, context) => {
     const { groupLog, config, clock } = serving();
     const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-    const outcome = await groupLog.raise(request.group, request.epoch, request.owner, timeoutMs);
+    const outcome = await groupLog.raise(request, timeoutMs);
     switch (outcome.kind) {
       case "raised":
         return { raised: { ...outcome.tail, entries: outcome.tail.entries.map(entryToWire) } };

@@ -1,5 +1,5 @@
 import { ByteWriter } from "@concord/codec";
-import type { AppendRequest, GroupLog } from "@concord/ports";
+import type { AppendRequest, GroupLog, GroupOwner } from "@concord/ports";
 import { assert, ConcordError, toConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
 import type { HighWaterMark } from "@concord/snowflake";
 import { ID_MARK_TRIM_EVERY } from "../limits.ts";
@@ -9,10 +9,7 @@ const MARK_FORMAT = 1;
 const US_PER_MS = 1_000n;
 
 /** A worker id's group under our epoch. */
-export interface OwnedMark {
-  readonly group: string;
-  readonly epoch: Epoch;
-  readonly owner: string;
+export interface OwnedMark extends GroupOwner {
   readonly lastSeq: bigint;
   readonly lastEpoch: Epoch;
   readonly ceilingUs: TimestampUs;
@@ -69,9 +66,9 @@ export class LogMark implements HighWaterMark {
   }
 
   /** Best effort: the next one repeats it. The ceiling stays. */
-  #trim(seq: bigint): void {
+  #trim(appliedSeq: bigint): void {
     const { group, epoch, owner } = this.#owned;
-    this.#log.trim(group, epoch, owner, seq, epoch, this.#timeoutMs).catch(toConcordError);
+    this.#log.trim({ group, epoch, owner, appliedSeq, appliedEpoch: epoch }, this.#timeoutMs).catch(toConcordError);
   }
 }
 

@@ -1,7 +1,7 @@
 // Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
 import { cellToWire } from "@concord/rows-wire";
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
-import type { AppendRequest, CellValue, GroupLog, Mutation, RowKey, RowRange, RowStore } from "@concord/ports";
+import type { AppendRequest, CellValue, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, TrimRequest } from "@concord/ports";
 import { encodeImage, encodeRowKey } from "@concord/rows";
 import { loadService } from "@concord/protos";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
@@ -113,8 +113,8 @@ export class CountedLog implements GroupLog {
     return this.#log.status(group);
   }
 
-  raise(...[group, epoch, owner]: Parameters<GroupLog["raise"]>): ReturnType<GroupLog["raise"]> {
-    return this.#log.raise(group, epoch, owner);
+  raise(owner: GroupOwner): ReturnType<GroupLog["raise"]> {
+    return this.#log.raise(owner);
   }
 
   append(request: AppendRequest): ReturnType<GroupLog["append"]> {
@@ -122,12 +122,12 @@ export class CountedLog implements GroupLog {
     return this.#log.append(request);
   }
 
-  verify(...[group, epoch, owner]: Parameters<GroupLog["verify"]>): ReturnType<GroupLog["verify"]> {
-    return this.#log.verify(group, epoch, owner);
+  verify(owner: GroupOwner): ReturnType<GroupLog["verify"]> {
+    return this.#log.verify(owner);
   }
 
-  trim(...[group, epoch, owner, seq, appliedEpoch]: Parameters<GroupLog["trim"]>): ReturnType<GroupLog["trim"]> {
-    return this.#log.trim(group, epoch, owner, seq, appliedEpoch);
+  trim(request: TrimRequest): ReturnType<GroupLog["trim"]> {
+    return this.#log.trim(request);
   }
 }
 

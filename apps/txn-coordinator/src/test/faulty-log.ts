@@ -1,6 +1,6 @@
 import { MemoryGroupLog } from "@concord/port-contracts";
-import type { AppendOutcome, AppendRequest, GroupLog, RaiseOutcome } from "@concord/ports";
-import { ConcordError, type Epoch } from "@concord/runtime";
+import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, RaiseOutcome } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
 
 /** What happens to the next calls: they work, or nobody knows, with the entry written or not, or the call is lost on the way. */
 export type LogFault = "works" | "unknown-written" | "unknown-lost" | "throws-written" | "throws-lost";
@@ -21,9 +21,9 @@ export class FaultyLog implements GroupLog {
     return this.memory.status(group, timeoutMs);
   }
 
-  async raise(group: string, epoch: Epoch, owner: string, timeoutMs: number): Promise<RaiseOutcome> {
-    await this.beforeRaise(group, owner);
-    return this.memory.raise(group, epoch, owner, timeoutMs);
+  async raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
+    await this.beforeRaise(owner.group, owner.owner);
+    return this.memory.raise(owner, timeoutMs);
   }
 
   async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {

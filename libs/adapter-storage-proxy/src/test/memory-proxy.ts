@@ -96,7 +96,7 @@ function logMethods({ log }: Stores): Readonly<Record<string, Method>> {
   return {
     Status: (request: { group: string }) => log.status(request.group),
     Raise: async ({ group, epoch, owner }: Owned) => {
-      const outcome = await log.raise(group, epoch, owner);
+      const outcome = await log.raise({ group, epoch, owner });
       if (outcome.kind === "refused") return { refused: { epoch: outcome.promisedEpoch, owner: outcome.owner } };
       if (outcome.kind === "unknown") return { unknown: {} };
       const entries = outcome.tail.entries.map(({ seq, epoch: at, bytes }) => ({ seq, epoch: at, content: bytes }));
@@ -106,9 +106,9 @@ function logMethods({ log }: Stores): Readonly<Record<string, Method>> {
       const outcome = await log.append({ ...request, bytes: request.content });
       return outcome.kind === "fenced" ? { fenced: { epoch: outcome.promisedEpoch } } : { [outcome.kind]: {} };
     },
-    Verify: async ({ group, epoch, owner }: Owned) => ({ [await log.verify(group, epoch, owner)]: {} }),
+    Verify: async ({ group, epoch, owner }: Owned) => ({ [await log.verify({ group, epoch, owner })]: {} }),
     Trim: async ({ group, epoch, owner, appliedSeq, appliedEpoch }: Owned & { appliedSeq: bigint; appliedEpoch: bigint }) => {
-      await log.trim(group, epoch, owner, appliedSeq, appliedEpoch);
+      await log.trim({ group, epoch, owner, appliedSeq, appliedEpoch });
       return {};
     },
   };

@@ -90,9 +90,9 @@ function observed(world: World, client: string): GroupLog {
   const log = world.options.wrap === undefined ? ringLog : world.options.wrap(ringLog);
   return {
     status: (group, timeoutMs) => log.status(group, timeoutMs),
-    async raise(group, epoch, owner, timeoutMs) {
-      const outcome = await log.raise(group, epoch, owner, timeoutMs);
-      world.observer.raised(epoch, owner, outcome);
+    async raise(owner, timeoutMs) {
+      const outcome = await log.raise(owner, timeoutMs);
+      world.observer.raised(owner.epoch, owner.owner, outcome);
       return outcome;
     },
     async append(request, timeoutMs) {
@@ -100,8 +100,8 @@ function observed(world: World, client: string): GroupLog {
       if (outcome.kind === "logged") world.observer.logged(request.seq, request.epoch, text(request.bytes), request.timestampCeilingUs);
       return outcome;
     },
-    verify: (group, epoch, owner, timeoutMs) => log.verify(group, epoch, owner, timeoutMs),
-    trim: (group, epoch, owner, seq, appliedEpoch, timeoutMs) => log.trim(group, epoch, owner, seq, appliedEpoch, timeoutMs),
+    verify: (owner, timeoutMs) => log.verify(owner, timeoutMs),
+    trim: (request, timeoutMs) => log.trim(request, timeoutMs),
   };
 }
 
@@ -141,7 +141,8 @@ async function serve(world: World, client: string, owner: string, appends: numbe
     if (outcome.kind !== "logged") return;
     [lastSeq, lastEpoch] = [seq, taken.epoch];
     await applyEntry(world, seq, content);
-    if (dice.chance(0.4)) await log.trim(GROUP, taken.epoch, owner, seq, taken.epoch, TIMEOUT_MS).catch(() => undefined);
+    const trim = { group: GROUP, epoch: taken.epoch, owner, appliedSeq: seq, appliedEpoch: taken.epoch };
+    if (dice.chance(0.4)) await log.trim(trim, TIMEOUT_MS).catch(() => undefined);
   }
 }
 

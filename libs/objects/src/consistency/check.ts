@@ -96,7 +96,7 @@ async function listBlobs(context: ObjectStoreContext): Promise<readonly Oid[]> {
   for (const epoch of await context.data.epochs()) {
     let from = 0;
     for (;;) {
-      const page = await context.data.list(epoch, from, PAGE);
+      const page = await context.data.list({ epoch, fromSequence: from, limit: PAGE });
       blobs.push(...page);
       if (page.length < PAGE) break;
       from = parseOid(page.at(-1)!).sequence + 1;

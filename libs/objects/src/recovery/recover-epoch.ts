@@ -37,7 +37,7 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
   let from = lowWater;
   for (;;) {
     if (signal?.aborted === true) return { ...counts, epoch, absent: 0, finished: false };
-    const oids = await context.data.list(epoch, from, RECOVERY_PAGE_PIECES);
+    const oids = await context.data.list({ epoch, fromSequence: from, limit: RECOVERY_PAGE_PIECES });
     const { blobs, damaged } = await describe(context, oids);
     const fates = await decideBlobs(context, blobs, garbage);
     for (const fate of fates.values()) counts[fate] += 1;

@@ -15,6 +15,8 @@ import type {
   RowPage,
   RowRange,
   RowStore,
+  GroupOwner,
+  TrimRequest,
 } from "@concord/ports";
 import { encodeRange, encodeRowKey, imageOf, liveRow, mergeImages } from "@concord/rows";
 import {
@@ -194,7 +196,7 @@ export class FakeLog implements GroupLog {
     return { promisedEpoch: this.promisedEpoch, owner: this.owner };
   }
 
-  async raise(_group: string, epoch: bigint, owner: string): Promise<RaiseOutcome> {
+  async raise({ epoch, owner }: GroupOwner): Promise<RaiseOutcome> {
     const again = epoch === this.promisedEpoch && owner === this.owner;
     if (epoch <= this.promisedEpoch && !again) return { kind: "refused", promisedEpoch: this.promisedEpoch, owner: this.owner };
     this.promisedEpoch = epoch;
@@ -213,14 +215,14 @@ export class FakeLog implements GroupLog {
     return fault === "accepted" ? { kind: "unknown" } : outcome;
   }
 
-  async verify(_group: string, epoch: bigint, owner: string): Promise<"current" | "fenced" | "unknown"> {
+  async verify({ epoch, owner }: GroupOwner): Promise<"current" | "fenced" | "unknown"> {
     this.verifies += 1;
     const fault = this.verifyFaults.shift();
     if (fault !== undefined) return fault;
     return epoch === this.promisedEpoch && owner === this.owner ? "current" : "fenced";
   }
 
-  async trim(_group: string, _epoch: bigint, _owner: string, appliedSeq: bigint, appliedEpoch: bigint): Promise<void> {
+  async trim({ appliedSeq, appliedEpoch }: TrimRequest): Promise<void> {
     this.trims.push(appliedSeq);
     if (appliedSeq <= this.appliedSeq) return;
     this.entries = this.entries.filter((entry) => entry.seq > appliedSeq);

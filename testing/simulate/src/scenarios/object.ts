@@ -229,6 +229,6 @@ async function compareData(run: Run): Promise<boolean> {
 async function countBlobs({ gateways, admin }: Run): Promise<number> {
   const data = new FilesystemObjectData({ disk: gateways.files(), checksum: admin.checksum, failpoint: () => undefined });
   let blobs = 0;
-  for (const epoch of await data.epochs()) blobs += (await data.list(epoch, 0, PIECES_MAX)).length;
+  for (const epoch of await data.epochs()) blobs += (await data.list({ epoch, fromSequence: 0, limit: PIECES_MAX })).length;
   return blobs;
 }

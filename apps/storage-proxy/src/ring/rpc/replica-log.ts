@@ -1,5 +1,6 @@
 import { logStateToWire } from "@concord/adapter-ring";
-import type { LogAppendReply, LogAppendRequest, LogRaiseRequest, LogReadRequest, LogTrimRequest } from "@concord/group-log";
+import type { LogAppendReply, LogAppendRequest, LogReadRequest } from "@concord/group-log";
+import type { GroupOwner, TrimRequest } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
 import type { Epoch } from "@concord/runtime";
 import type { RingNode } from "../ring-node.ts";
@@ -17,7 +18,7 @@ const RESULTS: Readonly<Record<LogAppendReply["result"], string>> = {
 
 /** Peers' calls on this node's group logs (TXR1, TXR2). The steps refuse what is malformed. */
 export function logRaiseHandler(node: () => RingNode): UnaryHandler {
-  return async (request: LogRaiseRequest, context) => {
+  return async (request: GroupOwner, context) => {
     const reply = await node().localLog.logRaise(request, remainingMs(node, context));
     return { promised: reply.promised, state: logStateToWire(reply.state) };
   };
@@ -45,7 +46,7 @@ export function logReadHandler(node: () => RingNode): UnaryHandler {
 }
 
 export function logTrimHandler(node: () => RingNode): UnaryHandler {
-  return async (request: LogTrimRequest, context) => {
+  return async (request: TrimRequest, context) => {
     await node().localLog.logTrim(request, remainingMs(node, context));
     return {};
   };
