@@ -1,3 +1,4 @@
+import { sameVersion } from "@concord/ports";
 import { ConcordError, sleep } from "@concord/runtime";
 import type { ObjectStore, Stored } from "../api.ts";
 import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } from "../commit-rows.ts";
@@ -50,7 +51,15 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
 /** Undefined: somebody else changed the upload. */
 async function claimAndComplete(context: ObjectStoreContext, found: UploadView, request: CompleteRequest): Promise<Stored | undefined> {
   // 1. What must be refused is refused while the upload is open, so that a mistake costs nothing.
-  selectParts(context, found.upload.row, await readParts(context, found.view, request), request);
+  const arrived = await readParts(context, found.view, request);
+  try {
+    selectParts(context, found.upload.row, arrived, request);
+  } catch (error) {
+    // Parts are read after the upload: an abort or another complete in between may have removed them, and then decides the answer.
+    const now = await viewUpload(context, "write", request, []);
+    if (!sameVersion(now.upload.version, found.upload.version)) return undefined;
+    throw error;
+  }
   checkWriteCondition(request.precondition, objectOf(found.rows[0])?.row);
   // 2. From here on no part comes in, and no other complete or abort: whoever writes names the upload as it was (OGD11).
   const guid = await context.guids.next();
@@ -62,8 +71,7 @@ async function claimAndComplete(context: ObjectStoreContext, found: UploadView, 
   const claimed = { request, guid, state };
   try {
     // 3. The parts as they stay: one may have come in between 1 and 2.
-    const arrived = await readParts(context, found.view, request);
-    const selected = selectParts(context, upload.row, arrived, request);
+    const selected = selectParts(context, upload.row, await readParts(context, found.view, request), request);
     const unnamed = await moveUnnamed(context, { ...found, upload }, claimed, selected);
     // 4. The object: visible and durable with one commit.
     return unnamed === undefined ? undefined : await commitObject(context, unnamed.seen, claimed, { ...selected, unnamed: unnamed.left });

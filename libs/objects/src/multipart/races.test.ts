@@ -53,6 +53,19 @@ function holdCommit(world: World, count: number): { readonly arrived: Promise<vo
   return { arrived: arrived.promise, release: gate.resolve };
 }
 
+test("[OGD11] complete: an abort and its collection between the look at the upload and at its parts: UPLOAD_UNKNOWN, not PART_INVALID", async () => {
+  const { world, gateway, other, uploadId } = await twoParts();
+  world.metadata.before = async (operation, partition) => {
+    if (operation !== "range" || partition !== PARTITION) return;
+    world.metadata.before = () => undefined;
+    await abort(other, "k", uploadId);
+    await other.collector.runAhead(0);
+  };
+  assert.equal(await codeOf(complete(gateway, "k", uploadId, BOTH)), "UPLOAD_UNKNOWN");
+  assert.deepEqual(world.data.contents(), []);
+  assert.deepEqual(await faults(gateway), []);
+});
+
 test("[OGD11] abort while somebody completes: refused; the object is whole", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 2);
