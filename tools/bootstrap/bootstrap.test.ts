@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
-const BOOTSTRAP = join(import.meta.dirname, "main.mjs");
 const LOCKED = {
   packages: { "": { version: "1" }, "libs/a": { version: "1" }, "node_modules/x": { version: "2", integrity: "sha512-x" } },
 };
@@ -34,7 +33,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "concord-bootstrap-"));
   children = [];
   mkdirSync(join(folder, "tools/bootstrap"), { recursive: true });
-  cpSync(BOOTSTRAP, join(folder, "tools/bootstrap/main.mjs"));
+  for (const file of ["main.mjs", "installed.mjs"]) cpSync(join(import.meta.dirname, file), join(folder, "tools/bootstrap", file));
   write("testing/constellation/src/start.ts", COMMAND);
   write("npm.cjs", NPM);
   write("package-lock.json", JSON.stringify(LOCKED));

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isInstalled } from "./installed.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const BIN = join(ROOT, "node_modules", ".bin");
@@ -48,21 +49,6 @@ function fail(message) {
 }
 
 const majorOf = (version) => Number(version.replace(/^v/, "").split(".")[0]);
-const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : {});
-
-/** Does node_modules hold what the lock file says? npm leaves the list of what it installed beside it, also when a user ran npm. */
-function isInstalled() {
-  const wanted = readLock(join(ROOT, "package-lock.json"));
-  const present = readLock(join(ROOT, "node_modules", ".package-lock.json"));
-  return Object.entries(wanted).every(([path, entry]) => {
-    const found = present[path];
-    if (found === undefined) return path === "" || isWorkspaceFolder(path) || entry.optional === true || entry.devOptional === true;
-    return found.version === entry.version && found.integrity === entry.integrity && found.resolved === entry.resolved;
-  });
-}
-
-/** The lock file lists a workspace project twice: as its folder and as the link in node_modules. The link is what counts. */
-const isWorkspaceFolder = (path) => !path.startsWith("node_modules/");
 
 function install() {
   console.error(
@@ -134,5 +120,5 @@ if (script === undefined) fail(`usage: node tools/bootstrap/main.mjs ${Object.ke
 if (majorOf(process.version) < OLDEST_BOOTSTRAP_MAJOR)
   fail(`Node ${OLDEST_BOOTSTRAP_MAJOR} or newer is needed, this is ${process.version}`);
 process.chdir(ROOT);
-if (!isInstalled()) install();
+if (!isInstalled(ROOT)) install();
 run(findRuntime(), [join(ROOT, script[0]), ...script.slice(1), ...given]);

@@ -1,6 +1,6 @@
 const FENCE = /^```(?:sh|bash|shell|console)\n([^]*?)^```/gm;
 
-/** The npm commands of a README's shell blocks, in order, without prompts and comments. */
+/** The commands of the workspace in a README's shell blocks, in order, without prompts and comments. What users install elsewhere is left out. */
 export function readmeCommands(readme: string): string[] {
   const lines = [...readme.matchAll(FENCE)].flatMap((match) => match[1]!.split("\n"));
   const commands = lines.map((line) =>
@@ -9,5 +9,5 @@ export function readmeCommands(readme: string): string[] {
       .replace(/\s+#.*$/, "")
       .trim(),
   );
-  return [...new Set(commands.filter((command) => command.startsWith("npm ")))];
+  return [...new Set(commands.filter((command) => /^npm (start|test|run)\b/.test(command)))];
 }

@@ -1,6 +1,6 @@
 // npm start: the constellation in the foreground.
 import { parseArgs } from "node:util";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import {
   FolderInUseError,
   PORT_BASE,
@@ -102,9 +102,10 @@ async function main(): Promise<void> {
   const startedAt = performance.now();
   const stop = firstSignal();
   const counts = Object.entries(flags.members).map(([service, count]) => `${count} ${service}`);
-  console.log(`starting ${counts.join(", ")}; data in ${flags.dataFolder}`);
+  console.log(`starting ${counts.join(", ")}; data in ${resolve(flags.dataFolder)}`);
   const constellation = await startConstellation({ ...flags, onProgress: (line) => console.log(`  ${line}`), onCrash: reportCrash });
-  console.log(`\n${table(constellation)}\n\nS3 credentials: AWS_SHARED_CREDENTIALS_FILE=${join(flags.dataFolder, CREDENTIALS_FILE)}`);
+  const credentials = resolve(flags.dataFolder, CREDENTIALS_FILE);
+  console.log(`\n${table(constellation)}\n\nfor S3 clients: export AWS_SHARED_CREDENTIALS_FILE=${credentials}`);
   console.log(`ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s; Ctrl-C drains`);
   await stop;
   console.log("\ndraining ...");

@@ -9,7 +9,6 @@ import { batchScenario } from "./batch.ts";
 import { dedupScenario } from "./dedup.ts";
 import type { Verdict } from "./figures.ts";
 import { objectScenario } from "./object.ts";
-import { readmeScenario } from "./readme.ts";
 
 const HELP = `npm run demo -- [--keep]
 
@@ -45,8 +44,7 @@ async function main(): Promise<number> {
     const installed = await installing;
     console.log(`client: packed, installed and imported by ${seconds()}`);
     const grpc = plainGrpc(installed);
-    held = report(await readmeScenario(constellation, join(folder, "client"), join(folder, "data")));
-    held = report(await albumScenario(installed.client, constellation)) && held;
+    held = report(await albumScenario(installed.client, constellation));
     held = report(await plainScenario(constellation, grpc)) && held;
     held = report(await batchScenario(installed.client, constellation, grpc)) && held;
     held = report(await objectScenario(constellation, grpc)) && held;

@@ -1,0 +1,67 @@
+// What README.md promises about its samples, without running them.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { test } from "node:test";
+import { EVERYTHING, planFromBase, PORT_BASE } from "@concord/constellation";
+import { patternOf, samplesIn } from "./sample.ts";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const TEXT = readFileSync(join(ROOT, "README.md"), "utf8");
+const { samples } = samplesIn(TEXT);
+
+test("README: samples: one for each way in; none shares a table or a bucket with another", () => {
+  const files = samples.map(({ file }) => file);
+  assert.deepEqual(files, ["album.mjs", "objects.mjs", "messages.mjs", "visits.mjs"]);
+  const names = samples.flatMap(({ source }) => [...source.matchAll(/CREATE TABLE (\w+)|\bCreateBucketCommand\(\{ Bucket: "(\w+)"/g)]);
+  const used = names.map((match) => match[1] ?? match[2]);
+  assert.ok(used.length >= 4);
+  assert.equal(new Set(used).size, used.length);
+});
+
+test("README: samples: no error is swallowed", () => {
+  for (const { source } of samples) {
+    assert.doesNotMatch(source, /\.catch\(/);
+    for (const [block] of source.matchAll(/catch \(error\) \{[^]*?\n\s*\}\n/g)) assert.match(block, /throw error;/);
+  }
+});
+
+test("README: addresses: npm start listens on all of them, and the table shows each node", () => {
+  const nodes = planFromBase(PORT_BASE, EVERYTHING);
+  const printed = nodes.flatMap(({ address, adminAddress, httpAddress }) => [address, adminAddress, httpAddress ?? []].flat());
+  const used = TEXT.match(/127\.0\.0\.1:\d+/g) ?? [];
+  assert.deepEqual(
+    used.filter((address) => !printed.includes(address)),
+    [],
+  );
+  for (const { name, datacenter, address } of nodes) assert.match(TEXT, new RegExp(`^${name} +${datacenter} +${address} `, "m"));
+});
+
+test("README: links: every file and folder it points to exists", () => {
+  const links = [...TEXT.matchAll(/\]\((?!http)([\w./-]+)\)/g)].map((match) => match[1]!);
+  assert.ok(links.length > 5);
+  assert.deepEqual(
+    links.filter((link) => !existsSync(join(ROOT, link))),
+    [],
+  );
+});
+
+test("a sample: a program without a name, without its command or without output: refused", () => {
+  const document = (...blocks: string[]): string => `## Use it\n\n### One\n\n${blocks.join("\n\n")}\n\n## Next\n`;
+  const program = "```js\n// a.mjs\nf();\n```";
+  const run = "```sh\nnode a.mjs\n```";
+  const output = "```\n1 (one)\n```";
+  assert.deepEqual(
+    samplesIn(document("```sh\nnpm install x\n```", program, run, output)).samples.map(({ setUp, file }) => [setUp, file]),
+    [["npm install x\n", "a.mjs"]],
+  );
+  for (const wrong of [document("```js\nf();\n```", run, output), document(program, output), document(program, run), "## Used\n"])
+    assert.throws(() => samplesIn(wrong));
+});
+
+test("a sample's output: numbers and hashes may differ, nothing else may", () => {
+  const pattern = patternOf(["entry 12 of group g2 (one)", 'ETag "4a4be40c"']);
+  assert.match('entry 7 of group g13 (one)\nETag "b026324c"\n', pattern);
+  assert.doesNotMatch('entry 7 of group g13 (two)\nETag "b026324c"\n', pattern);
+  assert.doesNotMatch('entry 7 of group g13 (one)\nETag "b026324c"\nmore\n', pattern);
+});
