@@ -7,12 +7,14 @@ import (
 
 // encoders give what is hashed of a value: the byte of its type, then its bytes. See "The token of a row" of protos/README.md.
 var encoders = map[string]func(value any) []byte{
-	"bigint":    func(value any) []byte { return binary.BigEndian.AppendUint64([]byte{1}, uint64(value.(int64))) },
-	"int":       func(value any) []byte { return binary.BigEndian.AppendUint32([]byte{2}, uint32(value.(int32))) },
-	"text":      func(value any) []byte { return append([]byte{3}, value.(string)...) },
-	"blob":      func(value any) []byte { return append([]byte{4}, value.([]byte)...) },
-	"boolean":   func(value any) []byte { return append([]byte{5}, map[bool]byte{false: 0, true: 1}[value.(bool)]) },
-	"double":    func(value any) []byte { return binary.BigEndian.AppendUint64([]byte{6}, math.Float64bits(value.(float64))) },
+	"bigint":  func(value any) []byte { return binary.BigEndian.AppendUint64([]byte{1}, uint64(value.(int64))) },
+	"int":     func(value any) []byte { return binary.BigEndian.AppendUint32([]byte{2}, uint32(value.(int32))) },
+	"text":    func(value any) []byte { return append([]byte{3}, value.(string)...) },
+	"blob":    func(value any) []byte { return append([]byte{4}, value.([]byte)...) },
+	"boolean": func(value any) []byte { return append([]byte{5}, map[bool]byte{false: 0, true: 1}[value.(bool)]) },
+	"double": func(value any) []byte {
+		return binary.BigEndian.AppendUint64([]byte{6}, math.Float64bits(value.(float64)))
+	},
 	"timestamp": func(value any) []byte { return binary.BigEndian.AppendUint64([]byte{7}, uint64(value.(int64))) },
 	"uuid":      func(value any) []byte { return append([]byte{8}, value.([]byte)...) },
 }

@@ -44,7 +44,7 @@ export async function pythonMissing(): Promise<string | undefined> {
 }
 
 const UNREACHABLE =
-  /dial tcp|no such host|i\/o timeout|connection refused|network is unreachable|TLS handshake timeout|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|name resolution/i;
+  /dial tcp|no such host|i\/o timeout|connection refused|network is unreachable|TLS handshake timeout|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|name resolution|from versions: none/i;
 
 /** Runs a download. Answers why it cannot be done when the registry is out of reach; any other failure rejects. */
 export async function download(registry: string, work: () => Promise<unknown>): Promise<string | undefined> {
