@@ -3,13 +3,15 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const CLIENT = join(ROOT, "libs/client");
 const ENTRY = join(CLIENT, "src/package-entry.ts");
 const EXTERNAL = ["@grpc/grpc-js", "@grpc/proto-loader"];
+/** Types of other packages that stand alone too: the installed package has a copy of them. */
+const CARRIED: Readonly<Record<string, string>> = { "@concord/values/model": "libs/values/src/model" };
 const NODE_FLOOR = ">=20";
 
 interface Manifest {
@@ -79,21 +81,26 @@ function emitTypes(stage: string): void {
     execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", config], {
       stdio: ["ignore", "inherit", "inherit"],
     });
-    copyDeclarations(join(out, "types/libs/client/src"), "package-entry", stage, "index");
+    copyDeclarations(join(out, "types"), "libs/client/src/package-entry", stage, "index");
   } finally {
     rmSync(out, { recursive: true, force: true });
   }
 }
 
-function copyDeclarations(from: string, name: string, stage: string, as: string = name): void {
+/** `path` and what it imports, from below `types` into one folder. */
+function copyDeclarations(types: string, path: string, stage: string, as: string = basename(path)): void {
   const target = join(stage, `${as}.d.ts`);
   if (existsSync(target)) return;
-  const text = readFileSync(join(from, `${name}.d.ts`), "utf8");
+  let text = readFileSync(join(types, `${path}.d.ts`), "utf8");
   const imports = [...text.matchAll(/\bfrom "([^"]+)"|\bimport\("([^"]+)"\)/g)].map((match) => (match[1] ?? match[2])!);
-  const stranger = imports.find((specifier) => !specifier.startsWith("./"));
-  if (stranger !== undefined) throw new Error(`the client's type ${name}.d.ts names ${stranger}: its public types must stand alone`);
-  writeFileSync(target, text.replaceAll(/(from "|import\(")(\.\/[^"]+)\.ts"/g, '$1$2.js"'));
-  for (const specifier of imports) copyDeclarations(from, specifier.slice(2).replace(/\.(ts|js)$/, ""), stage);
+  const paths = imports.map((specifier) => {
+    const imported = specifier.startsWith("./") ? join(dirname(path), specifier.replace(/\.(ts|js)$/, "")) : CARRIED[specifier];
+    if (imported === undefined) throw new Error(`the client's type ${path}.d.ts names ${specifier}: its public types must stand alone`);
+    text = text.replaceAll(`"${specifier}"`, `"./${basename(imported)}.js"`);
+    return imported;
+  });
+  writeFileSync(target, text);
+  for (const imported of paths) copyDeclarations(types, imported, stage);
 }
 
 function manifest(imported: ReadonlySet<string>): object {

@@ -1,9 +1,10 @@
 // What the schema allows must be applicable: a commit that is logged and cannot be applied would stop its group for ever.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import type { CellValue, Row, RowKey } from "@concord/ports";
+import type { Row, RowKey } from "@concord/ports";
 import { indexKeyOf, SCHEMA_LIMITS, validateDefinition, validateKey, type TableDefinition } from "@concord/schema";
 import { keyToWire } from "@concord/rows-wire";
+import type { CellValue } from "@concord/values";
 import { COORDINATOR, MemoryRing } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;

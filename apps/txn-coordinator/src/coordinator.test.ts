@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CELL_TYPES } from "@concord/ports";
+import { CELL_TYPES } from "@concord/values";
 import {
   albumKey,
   CoordinatorFixture,

@@ -1,10 +1,11 @@
 // What does not fit into one message or one page of a storage-proxy.
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
-import type { CellValue, Mutation, RowImage, RowKey, RowRange } from "@concord/ports";
+import type { Mutation, RowImage, RowKey, RowRange } from "@concord/ports";
 import { MemoryTransport } from "@concord/rpc";
 import type { Clock } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CellValue } from "@concord/values";
 import { ProxyChannels, StorageProxyRows } from "./index.ts";
 import { startMemoryProxy, TOKEN } from "./test/memory-proxy.ts";
 

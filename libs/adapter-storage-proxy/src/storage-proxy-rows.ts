@@ -1,7 +1,8 @@
 import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
 import { loadService } from "@concord/protos";
 import { ConcordError } from "@concord/runtime";
-import { cellToWire, imageFromWire, keyToWire, rangeToWire, type WireRowImage } from "@concord/rows-wire";
+import { imageFromWire, keyToWire, rangeToWire, type WireRowImage } from "@concord/rows-wire";
+import { cellToWire } from "@concord/values";
 import { PAGE_ROWS_MAX } from "./limits.ts";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 

@@ -1,21 +1,14 @@
 /**
- * The public shapes of the client, in plain TypeScript: nothing here names another package, so that the installed package's types
- * stand alone.
+ * The public shapes of the client, in plain TypeScript: nothing here names another package but the model of values, which the
+ * installed package carries, so that its types stand alone.
  */
+import type { CellValue, JavaScriptValue } from "@concord/values/model";
 
 /** A value as JavaScript has it; which one a column takes and gives is in the README. */
-export type Value = bigint | number | string | boolean | Uint8Array | Date | null;
+export type Value = JavaScriptValue | null;
 
 /** A value that says its own type: for bind markers whose column the client cannot see. Made by `typed`. */
-export type TypedValue =
-  | { readonly kind: "bigint"; readonly value: bigint }
-  | { readonly kind: "int"; readonly value: number }
-  | { readonly kind: "text"; readonly value: string }
-  | { readonly kind: "blob"; readonly value: Uint8Array }
-  | { readonly kind: "boolean"; readonly value: boolean }
-  | { readonly kind: "double"; readonly value: number }
-  | { readonly kind: "timestamp"; readonly value: bigint }
-  | { readonly kind: "uuid"; readonly value: string };
+export type TypedValue = CellValue;
 
 /** Columns by name. `undefined` = not given; `null` deletes the cell. */
 export type Fields = Readonly<Record<string, Value | TypedValue | undefined>>;

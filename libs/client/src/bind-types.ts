@@ -1,8 +1,9 @@
 import { foldName } from "@concord/codec";
+import { cellToWire, type CellMessage, type CellType } from "@concord/values";
 import type { TypedValue, Value } from "./api.ts";
 import { clientError } from "./client-error.ts";
 import type { Table } from "./tables.ts";
-import { cellMessage, cellOf, inferredCell, isTyped, type CellMessage, type CellType } from "./values.ts";
+import { cellOf, inferredCell, isTyped } from "./values.ts";
 
 /**
  * Bind values take the type of the column they stand for, so that `[7]` fits a bigint column as well as an int one. The statement is
@@ -19,10 +20,10 @@ export function bindMessages(
     throw clientError("MALFORMED_REQUEST", `the statement has ${types.length} bind markers, ${binds.length} values are given`);
   }
   return binds.map((value, at) => {
-    if (value === null) return cellMessage(null);
+    if (value === null) return cellToWire(null);
     const type = types[at];
     const place = `bind value ${at + 1}`;
-    return cellMessage(type === undefined || isTyped(value) ? inferredCell(value, place) : cellOf(type, value, place));
+    return cellToWire(type === undefined || isTyped(value) ? inferredCell(value, place) : cellOf(type, value, place));
   });
 }
 

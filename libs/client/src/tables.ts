@@ -1,7 +1,8 @@
-import { foldName, tokenOf } from "@concord/codec";
-import type { Fields, Range, Row, TypedValue, Value, Write } from "./api.ts";
+import { foldName } from "@concord/codec";
+import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
+import type { Fields, Range, Row, TypedValue, Write } from "./api.ts";
 import { clientError } from "./client-error.ts";
-import { CELL_TYPES, cellFromMessage, cellMessage, cellOf, valueOf, type CellMessage, type CellType } from "./values.ts";
+import { cellFromMessage, cellOf } from "./values.ts";
 
 /** What the client knows of a table. */
 export interface Table {
@@ -42,7 +43,7 @@ export function tableFromJson(text: string): Table {
     partitionKey: string[];
     clusteringKey: string[];
   };
-  const unknown = stored.columns.find((column) => !(CELL_TYPES as readonly string[]).includes(column.type));
+  const unknown = stored.columns.find((column) => !isCellType(column.type));
   if (stored.formatVersion !== 1 || unknown !== undefined) {
     throw clientError("UNIMPLEMENTED", `this client cannot read the definition of table ${stored.name}; install a newer one`);
   }
@@ -71,8 +72,8 @@ function foldedFields(given: object): Fields {
 
 /** The key columns of `fields`, others ignored; KEY_INCOMPLETE names what is missing. */
 function keyMessage(table: Table, fields: Fields): KeyMessage {
-  const partition = table.partitionKey.map((column) => cellMessage(keyCell(table, column, fields)));
-  const clustering = table.clusteringKey.map((column) => cellMessage(keyCell(table, column, fields)));
+  const partition = table.partitionKey.map((column) => cellToWire(keyCell(table, column, fields)));
+  const clustering = table.clusteringKey.map((column) => cellToWire(keyCell(table, column, fields)));
   return { table: table.name, partition, clustering };
 }
 
@@ -125,7 +126,7 @@ export function rangeMessage(table: Table, range: Range): object {
   const upper = boundMessage(table, range.to, range.before, "to and before");
   return {
     table: table.name,
-    partition: table.partitionKey.map((column) => cellMessage(keyCell(table, column, partition))),
+    partition: table.partitionKey.map((column) => cellToWire(keyCell(table, column, partition))),
     ...(lower === undefined ? {} : { lower }),
     ...(upper === undefined ? {} : { upper }),
     reverse: range.reverse === true,
@@ -153,7 +154,7 @@ function boundMessage(table: Table, inclusive: Fields | undefined, exclusive: Fi
       `a bound names the first clustering columns of ${table.name} (${clustering}), not ${given.join(", ")}`,
     );
   }
-  return { prefix: prefix.map((column) => cellMessage(keyCell(table, column, bound))), inclusive: inclusive !== undefined };
+  return { prefix: prefix.map((column) => cellToWire(keyCell(table, column, bound))), inclusive: inclusive !== undefined };
 }
 
 function columnMessages(table: Table, row: Fields): { name: string; value: CellMessage }[] {
@@ -167,7 +168,7 @@ function columnMessages(table: Table, row: Fields): { name: string; value: CellM
         metadata: { table: table.name },
       });
     }
-    columns.push({ name, value: cellMessage(value === null ? null : cellOf(type, value, `${table.name}.${name}`)) });
+    columns.push({ name, value: cellToWire(value === null ? null : cellOf(type, value, `${table.name}.${name}`)) });
   }
   return columns;
 }
@@ -195,5 +196,5 @@ function keyColumns(table: Table): readonly string[] {
 
 function setCell(row: Row, column: string, message: CellMessage | undefined): void {
   const cell = message === undefined ? null : cellFromMessage(message);
-  if (cell !== null) row[column] = valueOf(cell) as Value;
+  if (cell !== null) row[column] = toJavaScript(cell);
 }

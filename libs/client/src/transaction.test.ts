@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toHex } from "@concord/runtime";
-import { tokenOf } from "@concord/codec";
+import { tokenOf } from "@concord/values";
 import type { ConcordClient } from "./api.ts";
 import { ConcordClientError } from "./errors.ts";
 import { FakeCluster, PHOTOS } from "./testing/fake-cluster.ts";

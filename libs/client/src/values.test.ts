@@ -4,17 +4,18 @@ import { foldName } from "@concord/codec";
 import fc from "fast-check";
 import type { ErrorCode } from "@concord/runtime";
 import { loadMessage } from "@concord/protos";
+import { CELL_TYPES, cellToWire, toJavaScript, type CellType } from "@concord/values";
 import { bindMessages } from "./bind-types.ts";
 import { ConcordClientError, type ConcordErrorCode } from "./errors.ts";
 import { tableFromJson } from "./tables.ts";
 import { ALBUMS, NOTES, PHOTOS } from "./testing/fake-cluster.ts";
-import { CELL_TYPES, cellFromMessage, cellMessage, cellOf, typed, valueOf, type CellType } from "./values.ts";
+import { cellFromMessage, cellOf, typed } from "./values.ts";
 
 const codec = loadMessage("concord.common.v1.CellValue");
 const throughTheWire = (type: CellType, value: Parameters<typeof cellOf>[1]): unknown => {
-  const decoded = codec.decode(codec.encode(cellMessage(cellOf(type, value, "test")))) as Record<string, unknown>;
+  const decoded = codec.decode(codec.encode(cellToWire(cellOf(type, value, "test")))) as Record<string, unknown>;
   const cell = cellFromMessage(decoded);
-  return cell === null ? null : valueOf(cell);
+  return cell === null ? null : toJavaScript(cell);
 };
 const refused = (code: string) => (thrown: unknown) =>
   thrown instanceof ConcordClientError && thrown.code === code && thrown.applied === "no";

@@ -1,12 +1,14 @@
 export { ByteReader, corrupt } from "./byte-reader.ts";
 export { ByteWriter } from "./byte-writer.ts";
 export { compareBytes } from "./compare-bytes.ts";
+export { fnv1a64 } from "./fnv1a64.ts";
 export { foldName } from "./names.ts";
 export {
   readOrderedBytes,
   readOrderedF64,
   readOrderedI32,
   readOrderedI64,
+  readOrderedText,
   writeOrderedBytes,
   writeOrderedF64,
   writeOrderedI32,
@@ -14,4 +16,3 @@ export {
   writeOrderedText,
 } from "./ordered.ts";
 export { openRecord, sealRecord } from "./sealed.ts";
-export { fnv1a64, TOKEN_MAX, tokenOf, type TokenValue } from "./token.ts";

@@ -13,6 +13,7 @@ const TERMINATOR = 0x01;
 const ZERO = Uint8Array.of(0);
 const SHORT_TEXT_LENGTH = 64;
 const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function writeOrderedI64(writer: ByteWriter, value: bigint): void {
   writer.u64(BigInt.asUintN(64, value) ^ SIGN_64);
@@ -73,6 +74,15 @@ export function readOrderedBytes(reader: ByteReader): Uint8Array {
     if (mark === TERMINATOR) return joined(parts);
     if (mark !== ESCAPED_ZERO) throw corrupt("an escaped byte string");
     parts.push(ZERO);
+  }
+}
+
+export function readOrderedText(reader: ByteReader): string {
+  const bytes = readOrderedBytes(reader);
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw corrupt("text is not UTF-8");
   }
 }
 

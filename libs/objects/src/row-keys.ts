@@ -1,5 +1,6 @@
-import { ByteReader, ByteWriter, readOrderedBytes, tokenOf, writeOrderedText } from "@concord/codec";
+import { ByteReader, ByteWriter, readOrderedBytes, writeOrderedText } from "@concord/codec";
 import { assert } from "@concord/runtime";
+import { tokenOf } from "@concord/values";
 
 /**
  * Where rows are, version 1. Head, upload, part and garbage rows of one key share a partition (OGD15); keys sort bytewise as listings

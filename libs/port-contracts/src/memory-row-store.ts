@@ -1,7 +1,8 @@
 import { ConcordError } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
-import type { CellValue, Mutation, RowImage, RowKey, Condition, ConditionalOutcome, RowPage, RowRange, RowStore } from "@concord/ports";
-import { compareValues, imageOf, liveRow, mergeImages, encodeRange, encodeRowKey } from "@concord/rows";
+import type { Mutation, RowImage, RowKey, Condition, ConditionalOutcome, RowPage, RowRange, RowStore } from "@concord/ports";
+import { imageOf, liveRow, mergeImages, encodeRange, encodeRowKey } from "@concord/rows";
+import { type CellValue, compareValues } from "@concord/values";
 
 interface Stored {
   readonly key: Uint8Array;

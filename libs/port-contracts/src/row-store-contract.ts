@@ -1,5 +1,6 @@
-import type { CellValue, ColumnWrite, Mutation, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
+import type { ColumnWrite, Mutation, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
+import type { CellValue } from "@concord/values";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 type Case = ContractCase<RowStore>;

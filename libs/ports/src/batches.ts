@@ -1,5 +1,5 @@
 import type { TimeId, TimestampUs } from "@concord/runtime";
-import type { Mutation, RowKey } from "./cells.ts";
+import type { Mutation, RowKey } from "./rows.ts";
 
 /** Rows of one batch (LBD11); each may need a delete and an insert (LBD14). */
 export const BATCH_ROWS_MAX = 1000;

@@ -13,17 +13,6 @@ export {
   type PendingBatches,
   type ReplayCount,
 } from "./batches.ts";
-export {
-  CELL_TYPES,
-  type CellImage,
-  type CellType,
-  type CellValue,
-  type ColumnWrite,
-  type Mutation,
-  type Row,
-  type RowImage,
-  type RowKey,
-} from "./cells.ts";
 export type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, LogTail, RaiseOutcome, TrimRequest } from "./group-log.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export type {
@@ -63,5 +52,6 @@ export {
   type RowVersion,
 } from "./object-metadata.ts";
 export type { Condition, ConditionalOutcome, ReadConsistency, ReadOptions, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
+export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
 export type { StepRunner, StoreEffects, StoreStep } from "./store-step.ts";

@@ -1,4 +1,5 @@
-import type { CellValue, Mutation, RowImage, RowKey } from "./cells.ts";
+import type { CellValue } from "@concord/values";
+import type { Mutation, RowImage, RowKey } from "./rows.ts";
 
 export interface RowRange {
   readonly table: string;

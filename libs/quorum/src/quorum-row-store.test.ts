@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
-import type { CellValue, ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
+import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
 import { encodeMutation, encodeRowKey, liveRow } from "@concord/rows";
+import type { CellValue } from "@concord/values";
 import { storedRowKey, type RowReplica } from "./index.ts";
 import { testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 

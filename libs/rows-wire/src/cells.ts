@@ -1,40 +1,28 @@
-/** proto <-> domain for cells, keys, rows and images. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
+/** proto <-> domain for columns, keys, rows and images. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
 import { foldName } from "@concord/codec";
-import type { CellImage, CellValue, ColumnWrite, Row, RowImage, RowKey, RowRange } from "@concord/ports";
-import { ConcordError, fromHex, toHex, unreachable } from "@concord/runtime";
-
-export interface WireCellValue {
-  readonly kind?: string;
-  readonly bigintValue?: bigint;
-  readonly intValue?: number;
-  readonly textValue?: string;
-  readonly blobValue?: Uint8Array;
-  readonly booleanValue?: boolean;
-  readonly doubleValue?: number;
-  readonly timestampValue?: bigint;
-  readonly uuidValue?: Uint8Array;
-  readonly nullValue?: boolean;
-}
+import type { CellImage, ColumnWrite, Row, RowImage, RowKey, RowRange } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { keyProblem, cellFromWire, cellToWire, type CellMessage, type CellValue } from "@concord/values";
 
 export interface WireColumn {
   readonly name: string;
-  readonly value: WireCellValue | null;
+  readonly value: CellMessage | null;
 }
 
 export interface WireRowKey {
   readonly table: string;
-  readonly partition: readonly WireCellValue[];
-  readonly clustering: readonly WireCellValue[];
+  readonly partition: readonly CellMessage[];
+  readonly clustering: readonly CellMessage[];
 }
 
 export interface WireRangeBound {
-  readonly prefix: readonly WireCellValue[];
+  readonly prefix: readonly CellMessage[];
   readonly inclusive: boolean;
 }
 
 export interface WireRowRange {
   readonly table: string;
-  readonly partition: readonly WireCellValue[];
+  readonly partition: readonly CellMessage[];
   readonly lower: WireRangeBound | null;
   readonly upper: WireRangeBound | null;
   readonly reverse: boolean;
@@ -50,12 +38,8 @@ export interface WireRowImage {
   readonly key: WireRowKey | null;
   readonly deletedAtUs: bigint;
   readonly markerUs: bigint;
-  readonly cells: readonly { readonly name: string; readonly timestampUs: bigint; readonly value: WireCellValue | null }[];
+  readonly cells: readonly { readonly name: string; readonly timestampUs: bigint; readonly value: CellMessage | null }[];
 }
-
-const UUID_BYTES = 16;
-const INT_MIN = -(2 ** 31);
-const INT_MAX = 2 ** 31 - 1;
 
 export function malformed(what: string): ConcordError {
   return new ConcordError("MALFORMED_REQUEST", what);
@@ -65,57 +49,6 @@ export function malformed(what: string): ConcordError {
 export function required<Message>(message: Message | null | undefined, field: string): Message {
   if (message === null || message === undefined) throw malformed(`${field} is missing`);
   return message;
-}
-
-/** A value; null deletes a cell. */
-export function cellFromWire(cell: WireCellValue | null): CellValue | null {
-  switch (cell?.kind) {
-    case "bigintValue":
-      return { kind: "bigint", value: cell.bigintValue! };
-    case "intValue":
-      return { kind: "int", value: int32(cell.intValue!) };
-    case "textValue":
-      return { kind: "text", value: cell.textValue! };
-    case "blobValue":
-      // A copy: the decoder's bytes are a view of the whole frame.
-      return { kind: "blob", value: Uint8Array.from(cell.blobValue!) };
-    case "booleanValue":
-      return { kind: "boolean", value: cell.booleanValue! };
-    case "doubleValue":
-      return { kind: "double", value: cell.doubleValue! };
-    case "timestampValue":
-      return { kind: "timestamp", value: cell.timestampValue! };
-    case "uuidValue":
-      return { kind: "uuid", value: uuidFromWire(cell.uuidValue!) };
-    case "nullValue":
-      return null;
-    default:
-      throw malformed("a value has no kind");
-  }
-}
-
-export function cellToWire(value: CellValue | null): WireCellValue {
-  if (value === null) return { nullValue: true };
-  switch (value.kind) {
-    case "bigint":
-      return { bigintValue: value.value };
-    case "int":
-      return { intValue: value.value };
-    case "text":
-      return { textValue: value.value };
-    case "blob":
-      return { blobValue: value.value };
-    case "boolean":
-      return { booleanValue: value.value };
-    case "double":
-      return { doubleValue: value.value };
-    case "timestamp":
-      return { timestampValue: value.value };
-    case "uuid":
-      return { uuidValue: fromHex(value.value) };
-    default:
-      return unreachable(value);
-  }
 }
 
 export function keyFromWire(key: WireRowKey | null): RowKey {
@@ -192,23 +125,14 @@ export function imageToWire(image: RowImage): WireRowImage {
   return { key: keyToWire(image.key), deletedAtUs: image.deletedAtUs ?? 0n, markerUs: image.markerUs ?? 0n, cells };
 }
 
-function keyValuesFromWire(values: readonly WireCellValue[]): CellValue[] {
+function keyValuesFromWire(values: readonly CellMessage[]): CellValue[] {
   return values.map((value) => {
     const cell = cellFromWire(value);
     if (cell === null) throw malformed("a key value is null");
-    if (cell.kind === "double" && Number.isNaN(cell.value)) throw malformed("a key value is NaN");
+    const problem = keyProblem(cell);
+    if (problem !== undefined) throw malformed(`a key value ${problem}`);
     return cell;
   });
-}
-
-function int32(value: number): number {
-  if (!Number.isInteger(value) || value < INT_MIN || value > INT_MAX) throw malformed("an int value is outside 32 bits");
-  return value;
-}
-
-function uuidFromWire(bytes: Uint8Array): string {
-  if (bytes.length !== UUID_BYTES) throw malformed(`a uuid has ${UUID_BYTES} bytes, not ${bytes.length}`);
-  return toHex(bytes);
 }
 
 function byName([left]: readonly [string, unknown], [right]: readonly [string, unknown]): number {

@@ -1,6 +1,6 @@
 /** The answer of GetSchema. The names of its enum values follow from our own names of types and kinds. */
-import type { CellType } from "@concord/ports";
 import { definitionToJson, type SchemaCatalogue, type TableDefinition, type TableKind } from "@concord/schema";
+import type { CellType } from "@concord/values";
 
 export interface WireTableDefinition {
   readonly name: string;

@@ -1,6 +1,4 @@
 export {
-  cellFromWire,
-  cellToWire,
   columnFromWire,
   imageFromWire,
   imageToWire,
@@ -11,7 +9,6 @@ export {
   rangeToWire,
   required,
   rowToWire,
-  type WireCellValue,
   type WireColumn,
   type WireRow,
   type WireRowImage,

@@ -1,23 +1,15 @@
 // Messages of proto-loader there and back; what does not fit is refused.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CellValue, Mutation } from "@concord/ports";
+import type { Mutation } from "@concord/ports";
 import { imageOf } from "@concord/rows";
 import fc from "fast-check";
 import { catalogueOf, definitionFromJson } from "@concord/schema";
-import {
-  cellFromWire,
-  cellToWire,
-  imageFromWire,
-  imageToWire,
-  mutationFromWire,
-  schemaToWire,
-  writeFromWire,
-  type WireCellValue,
-} from "./index.ts";
+import { cellFromWire, cellToWire, type CellMessage, type CellValue } from "@concord/values";
+import { imageFromWire, imageToWire, mutationFromWire, schemaToWire, writeFromWire } from "./index.ts";
 
 /** As proto-loader decodes a oneof: `kind` names the field that is set. */
-const received = (wire: WireCellValue): WireCellValue => ({ ...wire, kind: Object.keys(wire)[0]! });
+const received = (wire: CellMessage): CellMessage => ({ ...wire, kind: Object.keys(wire)[0]! });
 
 test("cells: every value survives the way there and back; what has no kind is refused", () => {
   const value: fc.Arbitrary<CellValue | null> = fc.oneof(

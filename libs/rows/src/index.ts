@@ -1,11 +1,10 @@
-export { compareValues, emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
+export { emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
 export {
   decodeImage,
   decodeMutation,
   decodeRowKey,
   encodeImage,
   encodeMutation,
-  encodeOrderedValue,
   encodePartition,
   encodeRange,
   encodeRowKey,

@@ -1,6 +1,6 @@
-import { compareBytes } from "@concord/codec";
 import { unreachable, type TimestampUs } from "@concord/runtime";
-import type { CellImage, CellValue, Mutation, Row, RowImage, RowKey } from "@concord/ports";
+import type { CellImage, Mutation, Row, RowImage, RowKey } from "@concord/ports";
+import { compareValues, type CellValue } from "@concord/values";
 
 /**
  * Conflict resolution: the larger timestamp wins (TX7); on a tie a tombstone wins, then the larger value. Merging is commutative,
@@ -72,31 +72,6 @@ export function sameImage(left: RowImage | undefined, right: RowImage | undefine
 function newerCell(left: CellImage, right: CellImage): CellImage {
   if (left.timestampUs !== right.timestampUs) return left.timestampUs > right.timestampUs ? left : right;
   return compareValues(left.value, right.value) >= 0 ? left : right;
-}
-
-/** A total order over cell values, that of stored keys within a kind; null (tombstone) largest; kinds in alphabetical order. */
-export function compareValues(left: CellValue | null, right: CellValue | null): number {
-  if (left === null || right === null) return left === right ? 0 : left === null ? 1 : -1;
-  if (left.kind !== right.kind) return left.kind < right.kind ? -1 : 1;
-  if (left.kind === "blob" && right.kind === "blob") return compareBytes(left.value, right.value);
-  if (left.value === right.value) return 0;
-  if (left.kind === "text" && right.kind === "text") return compareTexts(left.value, right.value);
-  return left.value < right.value ? -1 : left.value > right.value ? 1 : 0;
-}
-
-/** By code points, as the UTF-8 of stored keys sorts; the plain comparison of texts puts surrogates before U+E000. */
-function compareTexts(left: string, right: string): number {
-  const length = Math.min(left.length, right.length);
-  for (let i = 0; i < length; i += 1) {
-    const a = left.charCodeAt(i);
-    const b = right.charCodeAt(i);
-    if (a !== b) return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
-  }
-  return left.length - right.length;
-}
-
-function isSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit < 0xe000;
 }
 
 function maxTimestamp(left: TimestampUs | undefined, right: TimestampUs | undefined): TimestampUs | undefined {

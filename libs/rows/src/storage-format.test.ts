@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConcordError } from "@concord/runtime";
-import type { CellValue, Mutation, RowImage, RowKey } from "@concord/ports";
-import { compareValues, imageOf, liveRow, mergeImages, sameImage } from "./row-image.ts";
+import type { Mutation, RowImage, RowKey } from "@concord/ports";
+import { compareValues, type CellValue } from "@concord/values";
+import { imageOf, liveRow, mergeImages, sameImage } from "./row-image.ts";
 import {
   decodeImage,
   decodeMutation,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CellValue, ColumnWrite } from "@concord/ports";
+import type { ColumnWrite } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import { planBatch, planCreateIndex, planCreateTable, planWrite, SCHEMA_LIMITS, sameDefinition, type RowWrite } from "./index.ts";
 import { ALBUMS, bigint, CATALOGUE, catalogueFrom, EVENTS, int, NOW_MS, photoKey, PHOTOS, planOf, text, timestamp } from "./test/albums.ts";
 
@@ -77,6 +78,7 @@ const mismatches: readonly string[] = [
   `UPDATE events SET seen = 'true' WHERE ${EVENT}`,
   `UPDATE events SET seen = now() WHERE ${EVENT}`,
   `UPDATE events SET level = uuid() WHERE ${EVENT}`,
+  `UPDATE events SET level = 1e999 WHERE ${EVENT}`,
   "INSERT INTO albums (id, photos) VALUES (1, 2147483648)",
   "INSERT INTO albums (id, photos) VALUES (1, 1000000000000000000000000000000)",
   "INSERT INTO albums (id, photos) VALUES (1, 1.0)",

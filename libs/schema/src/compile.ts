@@ -1,10 +1,10 @@
 import { ConcordError, newTimeId, toHex, unreachable, type Clock, type Random } from "@concord/runtime";
-import type { CellValue, ColumnWrite } from "@concord/ports";
+import type { ColumnWrite } from "@concord/ports";
+import { literalValue, type CellValue } from "@concord/values";
 import type { Assignment, Condition, Insert, Select, Statement, StatementBody, Term, Update, Write } from "./cql/ast.ts";
 import { syntaxError, unsupported } from "./cql/errors.ts";
 import { tableOf, type SchemaCatalogue } from "./catalogue.ts";
 import { columnOf, isKeyColumn, type TableDefinition } from "./definition.ts";
-import { literalValue } from "./literals.ts";
 import type { Constraint, Plan, ValueBound } from "./plan.ts";
 import { planRead } from "./plan-read.ts";
 import { planCreateIndex, planCreateTable } from "./plan-schema.ts";
@@ -165,7 +165,10 @@ function valueFor(context: Context, definition: TableDefinition, column: string,
   };
   if (term.kind === "bind") return context.binds[term.index] ?? null;
   if (term.kind === "call") return callValue(context, term.name, place);
-  return literalValue(term, place);
+  if (term.kind === "null") return null;
+  const outcome = literalValue(place.type, term);
+  if (outcome.kind === "refused") throw mismatch(place, outcome.problem);
+  return outcome.value;
 }
 
 function callValue(context: Context, name: "now" | "uuid", place: ValuePlace): CellValue {

@@ -1,7 +1,8 @@
 import { toConcordError } from "@concord/runtime";
+import { isCellType } from "@concord/values";
 import type { ColumnDefinition, IndexDefinition, TableDefinition, TableKind } from "./definition.ts";
 import { arrayOf, corrupt, countOf, objectOf, storedObject, textOf } from "./stored-json.ts";
-import { isCellType, validateDefinition } from "./validate-definition.ts";
+import { validateDefinition } from "./validate-definition.ts";
 
 const FIELDS = ["name", "kind", "columns", "partitionKey", "clusteringKey", "indexes", "version"] as const;
 

@@ -1,5 +1,6 @@
 import { assert, ConcordError } from "@concord/runtime";
-import type { CellType, CellValue, Row } from "@concord/ports";
+import type { Row } from "@concord/ports";
+import type { CellType, CellValue } from "@concord/values";
 import { SYSTEM_TABLE_PREFIX } from "./limits.ts";
 
 /** `transactional`: every write goes through a transaction; may have indexes. `plain`: written directly, last write wins. */

@@ -1,7 +1,7 @@
 import { SYSTEM_GROUP, type GroupMap } from "./group-map.ts";
 import { SCHEMA_LIMITS } from "./limits.ts";
 import { arrayOf, corrupt, countOf, objectOf, storedObject, textOf } from "./stored-json.ts";
-import { TOKEN_MAX } from "./token.ts";
+import { TOKEN_MAX } from "@concord/values";
 
 /** How a group map is stored and spread: JSON, `formatVersion` 1, bigints as decimal strings. */
 export function groupMapToJson(map: GroupMap): string {

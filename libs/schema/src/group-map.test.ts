@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { TOKEN_MAX } from "@concord/values";
 import fc from "fast-check";
-import {
-  evenGroupMap,
-  groupIdOf,
-  groupMapFromJson,
-  groupMapToJson,
-  groupOf,
-  masterOf,
-  SCHEMA_LIMITS,
-  SYSTEM_GROUP,
-  TOKEN_MAX,
-} from "./index.ts";
+import { evenGroupMap, groupIdOf, groupMapFromJson, groupMapToJson, groupOf, masterOf, SCHEMA_LIMITS, SYSTEM_GROUP } from "./index.ts";
 import { bigint } from "./test/albums.ts";
 
 const MAP = evenGroupMap(3, ["a", "b"]);

@@ -2,7 +2,8 @@ import { assert, ConcordError } from "@concord/runtime";
 import type { RowKey } from "@concord/ports";
 import { isSystemTable } from "./definition.ts";
 import { SCHEMA_LIMITS } from "./limits.ts";
-import { TOKEN_MAX, tokenOfKey } from "./token.ts";
+import { TOKEN_MAX } from "@concord/values";
+import { tokenOfKey } from "./token.ts";
 
 /** The group of all `concord_` tables: schema, group map. It has no tokens and always its own log. */
 export const SYSTEM_GROUP = "system";

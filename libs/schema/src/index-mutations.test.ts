@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { CellValue, ColumnWrite, Mutation, Row, RowImage } from "@concord/ports";
+import type { ColumnWrite, Mutation, Row, RowImage } from "@concord/ports";
 import { imageOf, liveRow, mergeImages } from "@concord/rows";
+import type { CellValue } from "@concord/values";
 import {
   baseKeyOf,
   baseRowOf,

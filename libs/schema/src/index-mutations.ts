@@ -1,6 +1,6 @@
 import type { ColumnWrite, Mutation, Row, RowKey } from "@concord/ports";
-import { compareValues } from "@concord/rows";
 import type { TimestampUs } from "@concord/runtime";
+import { compareValues } from "@concord/values";
 import type { IndexDefinition, TableDefinition } from "./definition.ts";
 import { indexColumnsOf, indexKeyOf } from "./index-table.ts";
 import { sameKey } from "./keys.ts";

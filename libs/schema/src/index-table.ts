@@ -1,5 +1,6 @@
 import { assert } from "@concord/runtime";
-import type { CellValue, ColumnWrite, Row, RowKey } from "@concord/ports";
+import type { ColumnWrite, Row, RowKey } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import { primaryKeyOf, valueOf, type IndexDefinition, type TableDefinition } from "./definition.ts";
 
 /** Storage name of an index. Table and index names never contain "__", so it collides with nothing. */

@@ -35,7 +35,7 @@ export {
   TABLES_RANGE,
   type SchemaCacheOptions,
 } from "./schema-cache.ts";
-export { TOKEN_MAX, tokenOf, tokenOfKey } from "./token.ts";
+export { tokenOfKey } from "./token.ts";
 export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
 export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";
 export { planRead, planReadRange, planReadRows } from "./plan-read.ts";

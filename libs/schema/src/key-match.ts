@@ -1,4 +1,5 @@
-import type { CellValue, RowRange } from "@concord/ports";
+import type { RowRange } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import type { TableDefinition } from "./definition.ts";
 import type { Constraint, ValueBound } from "./plan.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { CellValue, RowKey, RowRange } from "@concord/ports";
-import { compareValues } from "@concord/rows";
+import type { RowKey, RowRange } from "@concord/ports";
+import { type CellValue, compareValues } from "@concord/values";
 import { compareClustering, inRange, keyText, partitionText, sameKey } from "./index.ts";
 import { bigint, int, text } from "./test/albums.ts";
 

@@ -1,5 +1,5 @@
-import type { CellValue, RowKey, RowRange } from "@concord/ports";
-import { compareValues } from "@concord/rows";
+import type { RowKey, RowRange } from "@concord/ports";
+import { compareValues, valueText, type CellValue } from "@concord/values";
 
 /** Lexicographic over at most the shorter length: a prefix is equal to everything it begins. */
 function comparePrefix(left: readonly CellValue[], right: readonly CellValue[]): number {
@@ -54,16 +54,6 @@ export function partitionText(table: string, partition: readonly CellValue[]): s
 
 function joined(values: readonly CellValue[]): string {
   let text = "";
-  for (const value of values) {
-    const content = contentText(value);
-    text += `/${value.kind}:${content.length}:${content}`;
-  }
-  return text;
-}
-
-function contentText(value: CellValue): string {
-  if (value.kind !== "blob") return String(value.value);
-  let text = "";
-  for (const byte of value.value) text += String.fromCharCode(byte);
+  for (const value of values) text += `/${valueText(value)}`;
   return text;
 }

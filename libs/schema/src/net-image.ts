@@ -1,5 +1,6 @@
 import { assert, type TimestampUs } from "@concord/runtime";
-import type { CellValue, ColumnWrite, Mutation } from "@concord/ports";
+import type { ColumnWrite, Mutation } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import { keyText, sameKey } from "./keys.ts";
 import type { RowWrite } from "./row-write.ts";
 

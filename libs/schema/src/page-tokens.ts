@@ -1,7 +1,8 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
-import type { CellValue, RowRange } from "@concord/ports";
+import type { RowRange } from "@concord/ports";
 import { decodeRowKey, encodeRowKey } from "@concord/rows";
 import { ConcordError, type Checksum } from "@concord/runtime";
+import type { CellValue } from "@concord/values";
 
 /** Where a page ended, and how many rows of the caller's LIMIT are left. */
 export interface PagePosition {

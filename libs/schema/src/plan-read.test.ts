@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConcordError } from "@concord/runtime";
-import type { CellValue, Row, RowRange } from "@concord/ports";
-import { compareValues } from "@concord/rows";
+import type { Row, RowRange } from "@concord/ports";
+import { type CellValue, compareValues } from "@concord/values";
 import {
   baseRowOf,
   compareClustering,

@@ -1,5 +1,6 @@
 import { ConcordError } from "@concord/runtime";
-import type { CellValue, RowKey, RowRange } from "@concord/ports";
+import type { RowKey, RowRange } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import { tableOf, type SchemaCatalogue } from "./catalogue.ts";
 import { columnOf, type TableDefinition } from "./definition.ts";
 import { indexTableOf } from "./index-table.ts";

@@ -6,11 +6,10 @@ import type { WritePlan } from "./plan.ts";
 import type { RowWrite } from "./row-write.ts";
 import { refuseSystemTable } from "./validate-definition.ts";
 import { validateWrite } from "./validate-rows.ts";
-import { BIGINT_MAX } from "./values.ts";
 
 /** Smallest write timestamp: below it there is no tick for a preceding delete (TXD4). */
 export const TIMESTAMP_US_MIN = 2n;
-export const TIMESTAMP_US_MAX = BIGINT_MAX;
+export const TIMESTAMP_US_MAX = (1n << 63n) - 1n;
 
 /** One write from outside. As `validateWrite`, and SYSTEM_TABLE, TABLE_UNKNOWN, TIMESTAMP_OUT_OF_RANGE, MALFORMED_REQUEST. */
 export function planWrite(catalogue: SchemaCatalogue, write: RowWrite, timestampUs?: TimestampUs): WritePlan {

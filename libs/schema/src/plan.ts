@@ -1,5 +1,6 @@
 import type { TimestampUs } from "@concord/runtime";
-import type { CellValue, RowKey, RowRange } from "@concord/ports";
+import type { RowKey, RowRange } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import type { IndexDefinition, TableDefinition, TableKind } from "./definition.ts";
 import type { RowWrite } from "./row-write.ts";
 

@@ -1,6 +1,7 @@
-import type { CellValue, Row, RowKey, RowStore } from "@concord/ports";
+import type { Row, RowKey, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import { ConcordError, toConcordError, type Log } from "@concord/runtime";
+import type { CellValue } from "@concord/values";
 import { catalogueOf, type SchemaCatalogue } from "./catalogue.ts";
 import { definitionFromJson } from "./definition-json.ts";
 import type { TableDefinition } from "./definition.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TOKEN_MAX, tokenOf, tokenOfKey } from "./index.ts";
+import { TOKEN_MAX, tokenOf } from "@concord/values";
+import { tokenOfKey } from "./index.ts";
 import { bigint, int, photoKey, text, timestamp } from "./test/albums.ts";
 
 test("[TX2] tokenOf: one entity id in master and detail rows: the same token", () => {

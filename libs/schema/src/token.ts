@@ -1,8 +1,6 @@
-import { tokenOf } from "@concord/codec";
-import { assert } from "@concord/runtime";
 import type { RowKey } from "@concord/ports";
-
-export { TOKEN_MAX, tokenOf } from "@concord/codec";
+import { assert } from "@concord/runtime";
+import { tokenOf } from "@concord/values";
 
 /** The token of a row: that of its first partition key column. */
 export function tokenOfKey(key: RowKey): bigint {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CellType } from "@concord/ports";
+import type { CellType } from "@concord/values";
 import { refuseSystemTable, SCHEMA_LIMITS, validateDefinition, withIndex, type TableDefinition } from "./index.ts";
 import { EVENTS, PHOTOS } from "./test/albums.ts";
 

@@ -1,5 +1,5 @@
 import { ConcordError } from "@concord/runtime";
-import { CELL_TYPES, type CellType } from "@concord/ports";
+import { CELL_TYPES, isCellType } from "@concord/values";
 import { isSystemTable, primaryKeyOf, type IndexDefinition, type TableDefinition } from "./definition.ts";
 import { SCHEMA_LIMITS, SYSTEM_TABLE_PREFIX } from "./limits.ts";
 
@@ -101,10 +101,6 @@ function oneIndexMistakes(definition: TableDefinition, index: IndexDefinition): 
     mistakes.push(`index ${name} is the beginning of the primary key and finds nothing new`);
   }
   return mistakes;
-}
-
-export function isCellType(type: unknown): type is CellType {
-  return CELL_TYPES.some((known) => known === type);
 }
 
 function hasColumn(definition: TableDefinition, name: string): boolean {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CellValue, ColumnWrite, RowRange } from "@concord/ports";
+import type { ColumnWrite, RowRange } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import { keyFromColumns, SCHEMA_LIMITS, validateKey, validateRange, validateWrite, type RowWrite } from "./index.ts";
 import { bigint, EVENTS, int, photoKey, PHOTOS, text, timestamp } from "./test/albums.ts";
 

@@ -1,9 +1,10 @@
 import { ConcordError } from "@concord/runtime";
-import type { CellValue, ColumnWrite, RowKey, RowRange } from "@concord/ports";
+import type { ColumnWrite, RowKey, RowRange } from "@concord/ports";
+import { valueBytes, type CellValue } from "@concord/values";
 import { columnOf, isKeyColumn, type TableDefinition } from "./definition.ts";
 import { SCHEMA_LIMITS } from "./limits.ts";
 import type { RowWrite } from "./row-write.ts";
-import { checkedValue, valueBytes } from "./values.ts";
+import { checkedValue } from "./values.ts";
 
 /** A full primary key with every value checked and normalised. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST. */
 export function validateKey(definition: TableDefinition, key: RowKey): RowKey {

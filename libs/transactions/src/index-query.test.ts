@@ -1,8 +1,9 @@
-import type { CellValue, Row, RowRange } from "@concord/ports";
+import type { Row, RowRange } from "@concord/ports";
 import { baseRowOf, compareClustering, indexTableOf, keyText, type IndexScan } from "@concord/schema";
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CellValue } from "@concord/values";
 import {
   albumKey,
   bigint,

@@ -1,7 +1,8 @@
-import type { CellValue, RowImage, RowKey, RowRange } from "@concord/ports";
+import type { RowImage, RowKey, RowRange } from "@concord/ports";
 import { emptyImage, imageOf } from "@concord/rows";
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CellValue } from "@concord/values";
 import { readMergedRange } from "./merged-range.ts";
 
 const text = (value: string): CellValue => ({ kind: "text", value });

@@ -1,6 +1,7 @@
-import type { CellValue, RowImage, RowPage, RowRange } from "@concord/ports";
+import type { RowImage, RowPage, RowRange } from "@concord/ports";
 import { liveRow, mergeImages } from "@concord/rows";
 import { compareClustering, keyText } from "@concord/schema";
+import type { CellValue } from "@concord/values";
 
 export interface MergedPage {
   /** Images of live rows in reading direction; at most the range's limit. */

@@ -1,8 +1,9 @@
-import type { CellValue, Row } from "@concord/ports";
+import type { Row } from "@concord/ports";
 import { decodeImage, encodeRange, liveRow } from "@concord/rows";
 import { loadService } from "@concord/protos";
 import { bearer } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
+import type { CellValue } from "@concord/values";
 import { PEER_TOKEN } from "./cluster.ts";
 
 const ROWS_MAX = 1_000;

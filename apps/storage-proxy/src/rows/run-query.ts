@@ -1,5 +1,5 @@
 import { ByteWriter } from "@concord/codec";
-import type { CellValue, Row, RowRange, RowStore } from "@concord/ports";
+import type { Row, RowRange, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import { ConcordError, unreachable } from "@concord/runtime";
 import {
@@ -15,6 +15,7 @@ import {
   type SchemaCatalogue,
   tableOf,
 } from "@concord/schema";
+import type { CellValue } from "@concord/values";
 import { INTERSECTION_ROWS_MAX, PAGE_ROWS_MAX } from "../limits.ts";
 
 export interface ReadContext {

@@ -7,11 +7,12 @@ import { runBatch } from "./batch-execute.ts";
 import { budgetMs } from "./budget.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
 import { runCreate } from "./create-tables.ts";
-import { cellFromWire, malformed, required, rowToWire, type WireCellValue } from "@concord/rows-wire";
+import { malformed, required, rowToWire } from "@concord/rows-wire";
+import { cellFromWire, type CellMessage } from "@concord/values";
 import { applyWrite, refuseTransactional } from "./write.ts";
 
 interface QueryRequest {
-  readonly statement: { readonly text: string; readonly binds: readonly WireCellValue[] } | null;
+  readonly statement: { readonly text: string; readonly binds: readonly CellMessage[] } | null;
   readonly pageSize: number;
   readonly pageToken: Uint8Array;
   readonly timestampUs: bigint;

@@ -1,8 +1,9 @@
-import type { CellValue, Row, RowStore } from "@concord/ports";
+import type { Row, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import { ConcordError } from "@concord/runtime";
 import { TABLES_PAGE_ROWS, type GroupMap, type TransactionGroup } from "@concord/schema";
 import type { TableWrite } from "@concord/transactions";
+import type { CellValue } from "@concord/values";
 import { groupRow, GROUPS_RANGE, GROUPS_VERSION_KEY, versionRow } from "../schema/system-tables.ts";
 
 /** The group map as rows of the system group (TX3). */

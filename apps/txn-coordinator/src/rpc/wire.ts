@@ -1,22 +1,14 @@
 /** proto <-> domain of this service; cells, keys, rows and writes are rows-wire's. What does not fit is MALFORMED_REQUEST. */
 import { foldName } from "@concord/codec";
-import {
-  cellFromWire,
-  keyFromWire,
-  malformed,
-  required,
-  rowToWire,
-  writeFromWire,
-  type WireCellValue,
-  type WireRowKey,
-  type WireRowWrite,
-} from "@concord/rows-wire";
+import { keyFromWire, malformed, required, rowToWire, writeFromWire, type WireRowKey, type WireRowWrite } from "@concord/rows-wire";
 import type { LockMode } from "@concord/locks";
-import type { CellValue, Row, RowKey } from "@concord/ports";
+import type { Row, RowKey } from "@concord/ports";
 import type { HandlerContext } from "@concord/rpc";
 import { ConcordError, timeIdFromBytes, type TimeId } from "@concord/runtime";
 import { refuseSystemTable, tableOf, validateKey, validateWrite, type SchemaCatalogue } from "@concord/schema";
 import type { CommitToken, OperationCall, TableWrite } from "@concord/transactions";
+import type { CellValue } from "@concord/values";
+import { cellFromWire, type CellMessage } from "@concord/values";
 import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";
 
@@ -27,7 +19,7 @@ export interface WireOperation {
 
 export interface WireStatement {
   readonly text: string;
-  readonly binds: readonly WireCellValue[];
+  readonly binds: readonly CellMessage[];
 }
 
 export function idFromWire(bytes: Uint8Array): TimeId {

@@ -1,4 +1,3 @@
-import type { CellValue } from "@concord/ports";
 import { newTimeId, sleep, toConcordError, type Environment, type TimeId } from "@concord/runtime";
 import {
   catalogueOf,
@@ -12,6 +11,7 @@ import {
   TABLES_RANGE,
 } from "@concord/schema";
 import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
+import type { CellValue } from "@concord/values";
 import { POLL_MS, SCHEMA_SETTLE_POLLS } from "../limits.ts";
 import { newTables, plannedTables } from "./planned-tables.ts";
 import { tableRow, versionRow } from "./system-tables.ts";

@@ -1,6 +1,7 @@
-import type { CellValue, RowKey } from "@concord/ports";
+import type { RowKey } from "@concord/ports";
 import type { TableWrite } from "@concord/transactions";
 import { SCHEMA_VERSION_KEY, TABLES_RANGE, type ColumnDefinition, type TableDefinition } from "@concord/schema";
+import type { CellValue } from "@concord/values";
 
 /** Rows of the system group: the schema and the group map (TX3). They are changed by its transactions only. */
 const TABLES = systemTable(TABLES_RANGE.table, ["kind"], ["table_name"], [{ name: "definition", type: "text" }]);

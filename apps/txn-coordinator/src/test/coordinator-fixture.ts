@@ -1,7 +1,6 @@
 // Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
-import { cellToWire } from "@concord/rows-wire";
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
-import type { AppendRequest, CellValue, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, TrimRequest } from "@concord/ports";
+import type { AppendRequest, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, TrimRequest } from "@concord/ports";
 import { encodeImage, encodeRowKey } from "@concord/rows";
 import { loadService } from "@concord/protos";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
@@ -18,6 +17,7 @@ import {
   type ErrorCode,
   type Timer,
 } from "@concord/runtime";
+import { cellToWire, type CellValue } from "@concord/values";
 import assert from "node:assert/strict";
 import { composeTxnCoordinator, txnCoordinatorSchema, type TxnCoordinatorService } from "../index.ts";
 

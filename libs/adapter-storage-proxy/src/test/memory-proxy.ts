@@ -13,7 +13,6 @@ import {
 } from "@concord/rpc";
 import { silentLog, silentMetrics, type Clock, type Transport } from "@concord/runtime";
 import {
-  cellToWire,
   columnFromWire,
   keyFromWire,
   keyToWire,
@@ -22,6 +21,7 @@ import {
   type WireRowKey,
   type WireRowRange,
 } from "@concord/rows-wire";
+import { cellToWire } from "@concord/values";
 
 export const TOKEN = "coordinator-secret";
 

@@ -1,5 +1,5 @@
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { CellValue, Mutation, RowImage, StepRunner } from "@concord/ports";
+import type { Mutation, RowImage, StepRunner } from "@concord/ports";
 import { decodeMutation, encodeImage, encodeRowKey, imageOf, mergeImages } from "@concord/rows";
 import {
   assert,
@@ -12,6 +12,7 @@ import {
   type Timer,
   type TimestampUs,
 } from "@concord/runtime";
+import type { CellValue } from "@concord/values";
 import { BatchExecutor } from "../batch-executor.ts";
 import type { BatchLog } from "../batch-log.ts";
 import type { BatchNode, BatchRing } from "../batch-node.ts";

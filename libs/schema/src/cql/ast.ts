@@ -1,4 +1,4 @@
-import type { CellType } from "@concord/ports";
+import type { CellType, Literal } from "@concord/values";
 import type { TableKind } from "../definition.ts";
 
 /** Where in the text something begins; line and column count from 1, in UTF-16 units. */
@@ -10,12 +10,7 @@ export interface Position {
 
 /** A value as written. `bind` is the n-th `?`, from 0. */
 export type Term =
-  | { readonly kind: "integer"; readonly value: bigint; readonly at: Position }
-  | { readonly kind: "decimal"; readonly value: number; readonly at: Position }
-  | { readonly kind: "text"; readonly value: string; readonly at: Position }
-  | { readonly kind: "blob"; readonly value: Uint8Array; readonly at: Position }
-  | { readonly kind: "boolean"; readonly value: boolean; readonly at: Position }
-  | { readonly kind: "uuid"; readonly value: string; readonly at: Position }
+  | (Literal & { readonly at: Position })
   | { readonly kind: "null"; readonly at: Position }
   | { readonly kind: "bind"; readonly index: number; readonly at: Position }
   | { readonly kind: "call"; readonly name: "now" | "uuid"; readonly at: Position };

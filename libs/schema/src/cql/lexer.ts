@@ -1,5 +1,6 @@
 import { foldName } from "@concord/codec";
 import { ConcordError, fromHex } from "@concord/runtime";
+import type { Literal } from "@concord/values";
 import { SCHEMA_LIMITS } from "../limits.ts";
 import type { Position } from "./ast.ts";
 import { syntaxError } from "./errors.ts";
@@ -8,11 +9,7 @@ export type Token =
   /** `name` is lower-cased: unquoted words have no case. */
   | { readonly kind: "word"; readonly name: string; readonly at: Position }
   | { readonly kind: "quoted"; readonly name: string; readonly at: Position }
-  | { readonly kind: "integer"; readonly value: bigint; readonly at: Position }
-  | { readonly kind: "decimal"; readonly value: number; readonly at: Position }
-  | { readonly kind: "text"; readonly value: string; readonly at: Position }
-  | { readonly kind: "blob"; readonly value: Uint8Array; readonly at: Position }
-  | { readonly kind: "uuid"; readonly value: string; readonly at: Position }
+  | (Exclude<Literal, { kind: "boolean" }> & { readonly at: Position })
   | { readonly kind: "symbol"; readonly symbol: string; readonly at: Position }
   | { readonly kind: "end"; readonly at: Position };
 
@@ -67,10 +64,7 @@ function tokenAt(text: string, offset: number, at: Position): { token: Token; en
 
 function numberOf(matched: RegExpExecArray, at: Position): Token {
   const isInteger = matched[1] === undefined && matched[2] === undefined;
-  if (isInteger) return { kind: "integer", value: BigInt(matched[0]), at };
-  const value = Number(matched[0]);
-  if (!Number.isFinite(value)) throw syntaxError(at, "the number is too large for a double");
-  return { kind: "decimal", value, at };
+  return isInteger ? { kind: "integer", value: BigInt(matched[0]), at } : { kind: "decimal", text: matched[0], at };
 }
 
 function blobOf(digits: string, at: Position): Uint8Array {

@@ -1,4 +1,4 @@
-import { CELL_TYPES, type CellType } from "@concord/ports";
+import { CELL_TYPES, type CellType } from "@concord/values";
 import type { TableKind } from "../definition.ts";
 import type { ColumnSpec, CreateIndex, CreateTable } from "./ast.ts";
 import {

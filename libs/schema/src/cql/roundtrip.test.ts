@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConcordError, toHex } from "@concord/runtime";
-import { CELL_TYPES } from "@concord/ports";
+import { CELL_TYPES } from "@concord/values";
 import type { Batch, Condition, CreateIndex, CreateTable, NamedColumn, Position, Select, StatementBody, Term, Write } from "./ast.ts";
 import { parse } from "./parse.ts";
 
@@ -14,7 +14,7 @@ function shownTerm(term: Term): string {
     case "integer":
       return term.value.toString();
     case "decimal":
-      return term.value.toExponential();
+      return term.text;
     case "text":
       return `'${term.value.replaceAll("'", "''")}'`;
     case "blob":
@@ -83,7 +83,7 @@ const identifier = fc.oneof(fc.constantFrom("a", "b", "photos", "select", "modif
 const column: fc.Arbitrary<NamedColumn> = identifier.map((text) => ({ name: text, at }));
 const term: fc.Arbitrary<Term> = fc.oneof(
   fc.bigInt().map((value): Term => ({ kind: "integer", value, at })),
-  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value): Term => ({ kind: "decimal", value, at })),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value): Term => ({ kind: "decimal", text: value.toExponential(), at })),
   fc.string().map((value): Term => ({ kind: "text", value, at })),
   fc.uint8Array({ maxLength: 5 }).map((bytes): Term => ({ kind: "blob", value: Uint8Array.from(bytes), at })),
   fc.boolean().map((value): Term => ({ kind: "boolean", value, at })),

@@ -1,4 +1,5 @@
-import type { CellValue, Row, RowKey } from "@concord/ports";
+import type { Row, RowKey } from "@concord/ports";
+import type { CellValue } from "@concord/values";
 import { catalogueOf, parse, plan, withTable, type Plan, type SchemaCatalogue, type TableDefinition } from "../index.ts";
 
 /** The tables of the tests: albums and their photos, and a plain one. */

@@ -4,7 +4,6 @@ import { compareBytes } from "@concord/codec";
 import type {
   AppendOutcome,
   AppendRequest,
-  CellValue,
   GroupLog,
   LogEntry,
   Mutation,
@@ -31,6 +30,7 @@ import {
   type Timer,
 } from "@concord/runtime";
 import { indexTableOf, type RowWrite, type TableDefinition } from "@concord/schema";
+import type { CellValue } from "@concord/values";
 import assert from "node:assert/strict";
 import {
   TransactionGroup,

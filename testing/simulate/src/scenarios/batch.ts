@@ -1,8 +1,9 @@
 import { checkBatches, type BatchFact, type Sighting } from "@concord/checkers";
 import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
-import type { CellValue, Row } from "@concord/ports";
+import type { Row } from "@concord/ports";
 import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
 import { drawFaultPlan, type FaultPlanOptions } from "@concord/simulation";
+import type { CellValue } from "@concord/values";
 import { createPatiently, type Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
 import { readReplica } from "../replica-reads.ts";

@@ -1,18 +1,5 @@
+import type { CellValue } from "@concord/values";
 import type { TimestampUs } from "@concord/runtime";
-
-export const CELL_TYPES = ["bigint", "int", "text", "blob", "boolean", "double", "timestamp", "uuid"] as const;
-export type CellType = (typeof CELL_TYPES)[number];
-
-/** One typed value. `timestamp` is milliseconds since the Unix epoch; `uuid` is 32 lower-case hex digits; `int` is 32-bit. */
-export type CellValue =
-  | { readonly kind: "bigint"; readonly value: bigint }
-  | { readonly kind: "int"; readonly value: number }
-  | { readonly kind: "text"; readonly value: string }
-  | { readonly kind: "blob"; readonly value: Uint8Array }
-  | { readonly kind: "boolean"; readonly value: boolean }
-  | { readonly kind: "double"; readonly value: number }
-  | { readonly kind: "timestamp"; readonly value: bigint }
-  | { readonly kind: "uuid"; readonly value: string };
 
 /** A row's full address. `table` is the storage table's name (an index is a table of its own). */
 export interface RowKey {

@@ -1,0 +1,79 @@
+import type { CellModel, CellOf, CellType, CellValue } from "../model.ts";
+import { CELL_TYPES } from "../table.ts";
+
+export interface Sample<Kind extends CellType> {
+  readonly content: CellModel[Kind]["content"];
+  /** What JavaScript is given for it. */
+  readonly given: CellModel[Kind]["given"];
+  /** Golden: its bytes in a stored key, tag first, in hex. */
+  readonly key: string;
+  /** Golden: its token. */
+  readonly token: string;
+}
+
+/** Values of every type in ascending order, the edges among them. A type without samples does not compile; tests go through all. */
+export const SAMPLES: { readonly [Kind in CellType]: readonly [Sample<Kind>, ...Sample<Kind>[]] } = {
+  bigint: [
+    { content: -(1n << 63n), given: -(1n << 63n), key: "010000000000000000", token: "2367140522139129587" },
+    { content: -1n, given: -1n, key: "017fffffffffffffff", token: "11526982356897482483" },
+    { content: 42n, given: 42n, key: "01800000000000002a", token: "3681281524940339128" },
+    { content: (1n << 63n) - 1n, given: (1n << 63n) - 1n, key: "01ffffffffffffffff", token: "1342635462938071101" },
+  ],
+  int: [
+    { content: -(2 ** 31), given: -(2 ** 31), key: "0200000000", token: "9047732623926037072" },
+    { content: -7, given: -7, key: "027ffffff9", token: "15974708455629303352" },
+    { content: 2 ** 31 - 1, given: 2 ** 31 - 1, key: "02ffffffff", token: "7124986527015418229" },
+  ],
+  text: [
+    { content: "", given: "", key: "030001", token: "11392303742345289485" },
+    { content: "a\0b", given: "a\0b", key: "036100ff620001", token: "15722483406994881786" },
+    { content: "grüße\u0000😀", given: "grüße\u0000😀", key: "036772c3bcc39f6500fff09f98800001", token: "14106182623351139238" },
+    { content: "holiday", given: "holiday", key: "03686f6c696461790001", token: "15979559441874666762" },
+    { content: "！", given: "！", key: "03efbc810001", token: "6768291734081317508" },
+    { content: "😀", given: "😀", key: "03f09f98800001", token: "16777105969725182971" },
+  ],
+  blob: [
+    { content: Uint8Array.of(), given: Uint8Array.of(), key: "040001", token: "12068277932970688460" },
+    { content: Uint8Array.of(0, 255), given: Uint8Array.of(0, 255), key: "0400ffff0001", token: "114224292293660197" },
+    { content: Uint8Array.of(0, 255, 1, 0), given: Uint8Array.of(0, 255, 1, 0), key: "0400ffff0100ff0001", token: "6015928881111696032" },
+  ],
+  boolean: [
+    { content: false, given: false, key: "0500", token: "5011786938092151304" },
+    { content: true, given: true, key: "0501", token: "10959486950674504380" },
+  ],
+  double: [
+    { content: -Infinity, given: -Infinity, key: "06000fffffffffffff", token: "10697921500050136340" },
+    { content: -0.1, given: -0.1, key: "064046666666666665", token: "387517470601864594" },
+    { content: 0, given: 0, key: "068000000000000000", token: "12288432664293486219" },
+    { content: 1.5, given: 1.5, key: "06bff8000000000000", token: "10366637424683664921" },
+  ],
+  timestamp: [
+    { content: -(1n << 63n), given: -(1n << 63n), key: "070000000000000000", token: "5472542111092035388" },
+    { content: 0n, given: new Date(0), key: "078000000000000000", token: "15139625112543374227" },
+    { content: 1_767_225_600_000n, given: new Date(1_767_225_600_000), key: "078000019b76daa800", token: "8158484722744253607" },
+  ],
+  uuid: [
+    {
+      content: "00112233445566778899aabbccddeeff",
+      given: "00112233-4455-6677-8899-aabbccddeeff",
+      key: "0800112233445566778899aabbccddeeff",
+      token: "1154713267368565129",
+    },
+    {
+      content: "0192f0c1d2e37abc8def0123456789ab",
+      given: "0192f0c1-d2e3-7abc-8def-0123456789ab",
+      key: "080192f0c1d2e37abc8def0123456789ab",
+      token: "23196611778079427",
+    },
+  ],
+};
+
+/** The samples of one type as cells. */
+export function sampleCells(type: CellType): CellValue[] {
+  return SAMPLES[type].map(({ content }) => ({ kind: type, value: content }) as CellOf<CellType>);
+}
+
+/** One cell of every type, by column name: as what a row with a column of every type holds. */
+export function rowOfEveryType(): Record<string, CellValue> {
+  return Object.fromEntries(CELL_TYPES.map((type) => [`${type}_column`, sampleCells(type).at(-1)!]));
+}

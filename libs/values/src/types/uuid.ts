@@ -1,0 +1,39 @@
+import type { ByteReader, ByteWriter } from "@concord/codec";
+import { fromHex, toHex } from "@concord/runtime";
+import type { CellTypeOf } from "../cell-type.ts";
+import { asItIs, compareTexts, malformed, noProblem, otherLiteral } from "./shared.ts";
+
+const BYTES = 16;
+const CONTENT = /^[0-9a-f]{32}$/;
+const GIVEN = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+
+const write = (writer: ByteWriter, content: string): void => void writer.raw(fromHex(content));
+const read = (reader: ByteReader): string => toHex(reader.raw(BYTES));
+
+/** 32 lower-case hex digits. */
+export const uuid: CellTypeOf<"uuid"> = {
+  tag: 8,
+  takes: "a uuid as string or 16 bytes",
+  compare: compareTexts,
+  bytesOf: () => BYTES,
+  problemOf: (content) => (CONTENT.test(content) ? undefined : "is not 32 lower-case hex digits"),
+  keyProblemOf: noProblem,
+  canonical: asItIs,
+  keyText: asItIs,
+  writeKey: write,
+  readKey: read,
+  writeCell: write,
+  readCell: read,
+  tokenBytes: fromHex,
+  toWire: (content) => ({ uuidValue: fromHex(content) }),
+  fromWire: ({ uuidValue }) => {
+    if (uuidValue.length !== BYTES) throw malformed(`a uuid has ${BYTES} bytes, not ${uuidValue.length}`);
+    return toHex(uuidValue);
+  },
+  fromLiteral: (literal) => (literal.kind === "uuid" ? literal.value : otherLiteral(literal)),
+  fromJavaScript: (value) => {
+    if (value instanceof Uint8Array) return value.length === BYTES ? toHex(value) : undefined;
+    return typeof value === "string" && GIVEN.test(value) ? value.replaceAll("-", "").toLowerCase() : undefined;
+  },
+  toJavaScript: (content) => content.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"),
+};
