@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { PROTO_ROOT } from "@concord/protos";
 import { BEHIND, PHOTOS } from "./server.ts";
+import { PROTOS } from "./toolchain.ts";
 
-export const VECTORS_FILE = join(PROTO_ROOT, "test-vectors/token.json");
+export const VECTORS_FILE = join(PROTOS, "test-vectors/token.json");
 
 const { vectors } = JSON.parse(readFileSync(VECTORS_FILE, "utf8")) as {
   readonly vectors: readonly { readonly type: string; readonly value: string; readonly token: string }[];

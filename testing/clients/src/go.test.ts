@@ -4,10 +4,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { PROTO_ROOT } from "@concord/protos";
 import { expectedReport, VECTORS_FILE } from "./expected.ts";
 import { startServer } from "./server.ts";
-import { download, goMissing, pathWith, run } from "./toolchain.ts";
+import { download, goMissing, pathWith, PROTOS, run } from "./toolchain.ts";
 
 const SOURCE = join(import.meta.dirname, "../go");
 const BUF = join(import.meta.dirname, "../../../node_modules/.bin/buf");
@@ -27,7 +26,7 @@ test(
     const go = (...args: string[]): Promise<string> => run("go", args, { cwd: folder });
     const unreachable = await download("the Go module proxy", () => go("build", "-trimpath", "-o", bin, ...PLUGINS));
     if (unreachable !== undefined) return t.skip(unreachable);
-    await run(BUF, ["generate", "-o", folder], { cwd: PROTO_ROOT, env: { PATH: pathWith(bin) } });
+    await run(BUF, ["generate", "-o", folder], { cwd: PROTOS, env: { PATH: pathWith(bin) } });
     await go("build", "-trimpath", "./...");
     const client = join(bin, "client");
     await go("build", "-trimpath", "-o", client, ".");

@@ -5,10 +5,9 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { PROTO_ROOT } from "@concord/protos";
 import { expectedReport, VECTORS_FILE } from "./expected.ts";
 import { startServer } from "./server.ts";
-import { download, pythonMissing, run } from "./toolchain.ts";
+import { download, PROTOS, pythonMissing, run } from "./toolchain.ts";
 
 const SOURCE = join(import.meta.dirname, "../python");
 const REQUIREMENTS = join(SOURCE, "requirements.txt");
@@ -46,9 +45,9 @@ test(NAME, { skip: missing }, async (t) => {
   const standard = join(root, "standard");
   for (const folder of [generated, standard]) mkdirSync(folder);
   const env = { PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: "1" };
-  const python = (...args: string[]): Promise<string> => run("python3", args, { cwd: PROTO_ROOT, env });
+  const python = (...args: string[]): Promise<string> => run("python3", args, { cwd: PROTOS, env });
   const protoc = (...args: string[]): Promise<string> => python("-m", "grpc_tools.protoc", "-I", ".", ...args);
-  const contracts = globSync("concord/**/*.proto", { cwd: PROTO_ROOT });
+  const contracts = globSync("concord/**/*.proto", { cwd: PROTOS });
   await protoc(...["python_out", "pyi_out", "grpc_python_out"].map((option) => `--${option}=${generated}`), ...contracts);
   await protoc(`--python_out=${standard}`, "google/rpc/error_details.proto", "google/rpc/status.proto");
   const server = await startServer();

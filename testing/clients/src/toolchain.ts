@@ -1,8 +1,11 @@
 // The tools of other languages: found or not, and which version. Run by itself it prints the versions, so that a cached result of the
 // tests counts only where the same tools are.
 import { execFile } from "node:child_process";
-import { delimiter } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+
+/** The folder of the contracts: from there clients are generated. */
+export const PROTOS = join(import.meta.dirname, "../../../protos");
 
 export interface RunOptions {
   readonly cwd?: string;
