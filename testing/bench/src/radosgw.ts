@@ -3,7 +3,7 @@ import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { type AccessKey, freePorts } from "@concord/constellation";
+import { type AccessKey, reservePorts } from "@concord/constellation";
 
 const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, "../start-ceph.sh");
@@ -26,7 +26,8 @@ export interface Radosgw {
 export async function startRadosgw(onProgress: (line: string) => void): Promise<Radosgw | undefined> {
   if (!isThere() && !install(onProgress)) return undefined;
   const folder = mkdtempSync(join(PARENT, "cc-ceph-"));
-  const [monitor, gateway] = await freePorts(2);
+  const reserved = await reservePorts(2);
+  const [monitor, gateway] = reserved.ports;
   const env = { ...process.env, OSD_STORE: "bluestore", RGW: "1", BLOCK_MB, MON_PORT: String(monitor), RGW_PORT: String(gateway) };
   await run(SCRIPT, ["start", folder], { env });
   const key: AccessKey = { accessKeyId: "BENCH", secretAccessKey: "bench-secret", tenant: "main" };
@@ -37,7 +38,10 @@ export async function startRadosgw(onProgress: (line: string) => void): Promise<
     endpoint: `http://127.0.0.1:${gateway}`,
     key,
     pids: ["mon.a", "osd.0", "radosgw"].map((name) => Number(readFileSync(join(folder, "run", `${name}.pid`), "utf8"))),
-    stop: async () => void (await run(SCRIPT, ["clean", folder], { env })),
+    stop: async () => {
+      await run(SCRIPT, ["clean", folder], { env });
+      await reserved.release();
+    },
   };
 }
 

@@ -13,7 +13,7 @@ import {
   type Service,
 } from "./layout.ts";
 import { NodeProcess, type Exit } from "./node-process.ts";
-import { freePorts, takenOf } from "./ports.ts";
+import { reservePorts, takenOf, type ReservedPorts } from "./ports.ts";
 
 export { FolderInUseError, PORT_BASE, type Exit, type Members, type NodePlan, type NodeProcess, type Service, type Tokens };
 
@@ -33,7 +33,7 @@ export interface ConstellationOptions {
   readonly dataFolder: string;
   /** How many nodes of which service; three storage-proxies and three txn-coordinators when not given. */
   readonly members?: Members;
-  /** "free": ports nobody uses now. */
+  /** "free": ports of its own, reserved until it stops. */
   readonly portBase?: number | "free";
   /** More configuration for every node of a service. */
   readonly config?: Partial<Record<Service, object>>;
@@ -45,7 +45,7 @@ export interface ConstellationOptions {
   readonly programs?: Partial<Record<Service, string>>;
   readonly readyTimeoutMs?: number;
   readonly onProgress?: (line: string) => void;
-  /** A node ended without having been told to. */
+  /** A node ended that was not asked to. */
   readonly onCrash?: (node: NodeProcess, exit: Exit) => void;
 }
 
@@ -62,7 +62,7 @@ export interface Constellation {
   kill(name: string): Promise<void>;
   /** Starts a node that was killed or has ended, and waits until it is ready. */
   restart(name: string, environment?: Readonly<Record<string, string>>): Promise<void>;
-  /** Drains gateways and workers, then the coordinators, then the proxies, and lets go of the folder. */
+  /** Drains gateways and workers, then the coordinators, then the proxies; releases folder and ports. */
   stop(): Promise<void>;
 }
 
@@ -70,24 +70,32 @@ export interface Constellation {
 export async function startConstellation(options: ConstellationOptions): Promise<Constellation> {
   const folder = lockFolder(options.dataFolder);
   const processes = new Map<string, NodeProcess>();
+  let reserved: ReservedPorts | undefined;
+  const release = async (): Promise<void> => {
+    await reserved?.release();
+    folder.release();
+  };
   try {
-    const plans = await plansFor(options);
+    if (options.portBase === "free") reserved = await reservePorts(portsOf(options.members ?? MEMBERS_DEFAULT));
+    const plans = await plansFor(options, reserved);
     for (const plan of plans) processes.set(plan.name, processFor(plan, plans, folder, options));
-    const constellation = new RunningConstellation(plans, processes, folder);
+    const constellation = new RunningConstellation(plans, processes, folder, release);
     await constellation.start(options);
     return constellation;
   } catch (error) {
     await Promise.all([...processes.values()].map((node) => node.kill()));
-    folder.release();
+    await release();
     throw error;
   }
 }
 
-async function plansFor({ portBase = PORT_BASE, members = MEMBERS_DEFAULT }: ConstellationOptions): Promise<readonly NodePlan[]> {
-  if (portBase === "free") return planFromPorts(await freePorts(portsOf(members)), members);
+async function plansFor(options: ConstellationOptions, reserved: ReservedPorts | undefined): Promise<readonly NodePlan[]> {
+  const { members = MEMBERS_DEFAULT } = options;
+  if (reserved !== undefined) return planFromPorts(reserved.ports, members);
+  const portBase = typeof options.portBase === "number" ? options.portBase : PORT_BASE;
   const plans = planFromBase(portBase, members);
   const taken = await takenOf(plans.flatMap((plan) => [plan.address, plan.adminAddress, plan.httpAddress ?? []].flat()));
-  if (taken.length > 0) throw new Error(`somebody listens on ${taken.join(", ")} already; stop it or give another --port-base`);
+  if (taken.length > 0) throw new Error(`${taken.join(", ")} is in use; stop the program that listens there or give another --port-base`);
   return plans;
 }
 
@@ -110,12 +118,14 @@ class RunningConstellation implements Constellation {
   readonly nodes: readonly NodePlan[];
   readonly #processes: ReadonlyMap<string, NodeProcess>;
   readonly #folder: LockedFolder;
+  readonly #release: () => Promise<void>;
   #readyTimeoutMs = READY_TIMEOUT_MS;
 
-  constructor(nodes: readonly NodePlan[], processes: ReadonlyMap<string, NodeProcess>, folder: LockedFolder) {
+  constructor(nodes: readonly NodePlan[], processes: ReadonlyMap<string, NodeProcess>, folder: LockedFolder, release: () => Promise<void>) {
     this.nodes = nodes;
     this.#processes = processes;
     this.#folder = folder;
+    this.#release = release;
   }
 
   get tokens(): Tokens {
@@ -171,7 +181,7 @@ class RunningConstellation implements Constellation {
     for (const service of SERVICES.toReversed()) {
       await Promise.all([...this.#processes.values()].filter((node) => node.plan.service === service).map((node) => node.stop()));
     }
-    this.#folder.release();
+    await this.#release();
   }
 
   #addresses(service: Service): readonly string[] {

@@ -14,4 +14,4 @@ export {
 export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
 export { Latencies } from "./latencies.ts";
 export { EVERYTHING, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
-export { freePorts } from "./ports.ts";
+export { reservePorts, type ReservedPorts } from "./ports.ts";
