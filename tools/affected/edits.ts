@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import type { Expectation } from "./expected.ts";
 
 /** A failure an edit really brings: the target that must turn red, and the project whose task it is. */
-export interface Plant {
+export interface SeededFailure {
   readonly target: string;
   readonly project: string;
 }
@@ -14,16 +14,16 @@ export interface Edit {
   /** File contents by path after the edit; undefined: the file is gone. */
   readonly files: Readonly<Record<string, string | undefined>>;
   readonly expected: ReadonlySet<string>;
-  readonly plant?: Plant;
+  readonly failure?: SeededFailure;
 }
 
 /** Source text that breaks exactly one target when appended to a TypeScript file. */
 const FAILURES: readonly { readonly target: string; readonly text: string }[] = [
-  { target: "typecheck", text: 'export const planted: number = "text";\n' },
-  { target: "test", text: 'throw new Error("planted");\n' },
-  { target: "lint", text: "export const planted = (value: any): unknown => value;\n" },
+  { target: "typecheck", text: 'export const seeded: number = "text";\n' },
+  { target: "test", text: 'throw new Error("seeded");\n' },
+  { target: "lint", text: "export const seeded = (value: any): unknown => value;\n" },
   { target: "boundaries", text: 'import "no-such-package";\n' },
-  { target: "format-check", text: "export   const planted=1;\n" },
+  { target: "format-check", text: "export   const seeded=1;\n" },
 ];
 
 const SHARED_FILES = [
@@ -40,7 +40,7 @@ const OTHER_FILES = [
   "LICENSE",
   "docs/ci.md",
   ".ci/run",
-  "docs/decisions/planted.md",
+  "docs/decisions/seeded.md",
   "docs/operations.md",
   "docker/Dockerfile",
   ".github/workflows/ci.yml",
@@ -89,7 +89,7 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
     ...["protos/buf.yaml", "protos/released.binpb"].filter(existing).map(touch),
     ...SHARED_FILES.map(touch),
     ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
-    touch("docs/design/planted.md"),
+    touch("docs/design/seeded.md"),
     ...OTHER_FILES.map(touch),
     ...contractBreak(protoFiles, read, expectation),
     ...newAndGone(root, expectation),
@@ -105,7 +105,7 @@ function sourceEdit(root: string, folder: string, name: string, index: number, e
   const path = target === "test" ? tested : (sources.find((source) => basename(source) === "index.ts") ?? sources[0]);
   if (path === undefined) return [];
   const files = { [path]: `${readFileSync(join(root, path), "utf8")}${text}` };
-  return [{ name: `${target} failure in ${path}`, files, expected: expectation.of(path), plant: { target, project: name } }];
+  return [{ name: `${target} failure in ${path}`, files, expected: expectation.of(path), failure: { target, project: name } }];
 }
 
 function importedByItsTest(root: string, path: string): boolean {
@@ -122,17 +122,17 @@ function contractBreak(protoFiles: readonly string[], read: (path: string) => st
       name: `contract break in ${path}`,
       files,
       expected: expectation.of(path),
-      plant: { target: "contracts", project: "@concord/protos" },
+      failure: { target: "contracts", project: "@concord/protos" },
     },
   ];
 }
 
 function newAndGone(root: string, expectation: Expectation): Edit[] {
-  const manifest = { name: "@concord/planted", version: "0.1.0", private: true, type: "module", nx: { tags: ["layer:base"] } };
+  const manifest = { name: "@concord/seeded", version: "0.1.0", private: true, type: "module", nx: { tags: ["layer:base"] } };
   const newProject = {
-    "libs/planted/package.json": JSON.stringify(manifest),
-    "libs/planted/tsconfig.json": '{ "extends": "../../tsconfig.base.json", "include": ["src"] }\n',
-    "libs/planted/src/index.ts": "export {};\n",
+    "libs/seeded/package.json": JSON.stringify(manifest),
+    "libs/seeded/tsconfig.json": '{ "extends": "../../tsconfig.base.json", "include": ["src"] }\n',
+    "libs/seeded/src/index.ts": "export {};\n",
   };
   const gone = globSync("libs/codec/src/*.ts", { cwd: root }).sort();
   const goneSource = gone.find((path) => !path.endsWith(".test.ts"))!;
@@ -140,13 +140,13 @@ function newAndGone(root: string, expectation: Expectation): Edit[] {
   return [
     {
       name: "new source file",
-      files: { "libs/ports/src/planted.ts": "export {};\n" },
-      expected: expectation.of("libs/ports/src/planted.ts"),
+      files: { "libs/ports/src/seeded.ts": "export {};\n" },
+      expected: expectation.of("libs/ports/src/seeded.ts"),
     },
     {
       name: "new test file",
-      files: { "libs/ports/src/planted.test.ts": "export {};\n" },
-      expected: expectation.of("libs/ports/src/planted.test.ts"),
+      files: { "libs/ports/src/seeded.test.ts": "export {};\n" },
+      expected: expectation.of("libs/ports/src/seeded.test.ts"),
     },
     { name: "new project", files: newProject, expected: expectation.ofNewProject(manifest.name) },
     { name: `gone: ${goneSource}`, files: { [goneSource]: undefined }, expected: expectation.of(goneSource) },
@@ -160,6 +160,6 @@ function newAndGone(root: string, expectation: Expectation): Edit[] {
 function touched(path: string, text: string): string {
   if (path === "package-lock.json") return text.replace(/"integrity": "sha512-.{4}/, '"integrity": "sha512-AAAA');
   if (path.endsWith(".json")) return `${text}\n`;
-  if (path.endsWith(".ts") || path.endsWith(".mjs") || path.endsWith(".proto")) return `${text}// planted\n`;
-  return `${text}# planted\n`;
+  if (path.endsWith(".ts") || path.endsWith(".mjs") || path.endsWith(".proto")) return `${text}// seeded\n`;
+  return `${text}# seeded\n`;
 }

@@ -3,7 +3,7 @@
 // Prints `N edits, 0 missed, N superfluous`; exit code 1 when anything was missed.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { generateEdits, type Edit, type Plant } from "./edits.ts";
+import { generateEdits, type Edit, type SeededFailure } from "./edits.ts";
 import { Expectation } from "./expected.ts";
 import { WorkTree } from "./work-tree.ts";
 
@@ -36,22 +36,22 @@ function compare(edit: Edit, baseline: Readonly<Record<string, string>>, tree: W
 }
 
 /**
- * The affected run must be red for a planted failure that makes the full run red. Only the edited project's own task is run, which
+ * The affected run must be red for a seeded failure that makes the full run red. Only the edited project's own task is run, which
  * the whole affected run would run too.
  */
-function runPlant({ target, project }: Plant, edit: Edit, others: readonly string[], tree: WorkTree, tally: Tally): void {
+function runSeeded({ target, project }: SeededFailure, edit: Edit, others: readonly string[], tree: WorkTree, tally: Tally): void {
   const affected = tree.nx("affected", "-t", target, "--base=HEAD", `--exclude=${others.join(",")}`);
   if (!affected.isGreen) {
     tally.red += 1;
     return;
   }
   const full = tree.nx("run-many", "-t", target, "--skip-nx-cache");
-  const what = full.isGreen ? `the planted ${target} failure fails nowhere` : "the full run is red, the affected run is green";
+  const what = full.isGreen ? `the seeded ${target} failure fails nowhere` : "the full run is red, the affected run is green";
   tally.missed.push(`${edit.name}: ${project}: ${what}`);
 }
 
 /** The oracle itself must be seen to fail: without `^production` in the inputs it has to find that dependents are missed. */
-function findsPlantedHole(tree: WorkTree, edits: readonly Edit[]): boolean {
+function findsSeededHole(tree: WorkTree, edits: readonly Edit[]): boolean {
   const plugin = "tools/nx/plugin.mjs";
   tree.apply({ [plugin]: tree.read(plugin).replaceAll(', "^production"', "") });
   tree.commit();
@@ -59,7 +59,7 @@ function findsPlantedHole(tree: WorkTree, edits: readonly Edit[]): boolean {
   const edit = edits.find(({ name }) => name.endsWith("libs/runtime/src/index.ts"))!;
   tree.apply(edit.files);
   const tally: Tally = { missed: [], superfluous: 0, replayed: 0, red: 0 };
-  compare({ ...edit, name: `with a planted hole, ${edit.name}` }, hashes, tree, tally);
+  compare({ ...edit, name: `with a seeded hole, ${edit.name}` }, hashes, tree, tally);
   return tally.missed.length > 0;
 }
 
@@ -75,28 +75,28 @@ function main(): number {
     const baseline = tree.probe(TARGETS).hashes;
     const tally: Tally = { missed: [], superfluous: 0, replayed: 0, red: 0 };
     for (const task of Object.keys(baseline))
-      if (!expectation.allTasks().has(task)) tally.missed.push(`${task}: a task nobody expects anything of`);
+      if (!expectation.allTasks().has(task)) tally.missed.push(`${task}: a task without an expectation`);
     for (const edit of edits) {
       tree.apply(edit.files);
       compare(edit, baseline, tree, tally);
-      const { plant } = edit;
-      if (plant !== undefined && redBefore.has(`${plant.project}:${plant.target}`)) {
-        tally.missed.push(`${edit.name}: ${plant.target} of ${plant.project} is red without it, so nothing can be shown`);
-      } else if (plant !== undefined) {
-        runPlant(
-          plant,
+      const { failure } = edit;
+      if (failure !== undefined && redBefore.has(`${failure.project}:${failure.target}`)) {
+        tally.missed.push(`${edit.name}: ${failure.target} of ${failure.project} is red without it, so nothing can be shown`);
+      } else if (failure !== undefined) {
+        runSeeded(
+          failure,
           edit,
-          names.filter((name) => name !== plant.project),
+          names.filter((name) => name !== failure.project),
           tree,
           tally,
         );
       }
       tree.reset();
     }
-    if (!findsPlantedHole(tree, all)) tally.missed.push("a planted hole in the inputs was not found");
+    if (!findsSeededHole(tree, all)) tally.missed.push("a seeded hole in the inputs was not found");
     if (values.only === undefined && edits.length < LEAST_EDITS) tally.missed.push(`only ${edits.length} edits could be generated`);
     for (const line of tally.missed) console.error(`MISSED ${line}`);
-    console.log(`planted failures that turned the affected run red: ${tally.red}; selected but answered from the cache: ${tally.replayed}`);
+    console.log(`seeded failures that turned the affected run red: ${tally.red}; selected but answered from the cache: ${tally.replayed}`);
     console.log(`${edits.length} edits, ${tally.missed.length} missed, ${tally.superfluous} superfluous`);
     return tally.missed.length === 0 ? 0 : 1;
   } finally {

@@ -25,7 +25,7 @@ const FIRST_MODIFIED_SECONDS = 1_000_000_000;
 const RUN_REPORT = ".nx/cache/run.json";
 const WORKSPACE_LINKS = "@concord";
 
-/** A clone of the last commit in a temporary folder, with the installed packages linked in. Edits there harm nobody. */
+/** A clone of the last commit in a temporary folder, with the installed packages linked in. Edits there change nothing else. */
 export class WorkTree {
   readonly root: string;
   #applied: string[] = [];
@@ -77,7 +77,7 @@ export class WorkTree {
 
   commit(): void {
     this.#git("add", "--all");
-    this.#git("commit", "--quiet", "--no-verify", "--message", "planted");
+    this.#git("commit", "--quiet", "--no-verify", "--message", "seeded");
   }
 
   probe(targets: readonly string[]): Probe {

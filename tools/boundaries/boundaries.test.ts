@@ -1,4 +1,4 @@
-// Every kind of violation is planted once in a small workspace and must be caught; nothing here or in the checker reads the Nx graph.
+// Every kind of violation is seeded once in a small workspace and must be caught; nothing here or in the checker reads the Nx graph.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { readWorkspace } from "./workspace.ts";
 
 const WORKSPACE_ROOT = join(import.meta.dirname, "../..");
 
-interface Planted {
+interface Seeded {
   readonly name: string;
   readonly rule: string | undefined;
   /** package.json fields by project folder, merged over the sound ones. */
@@ -43,7 +43,7 @@ const depends = (...names: readonly string[]): object => ({ dependencies: Object
 const SUITES = { "libs/suites": { nx: { tags: ["layer:testing"] } } };
 
 /** One file of libs/engine imports what libs/locks gives to tests. */
-const testingEntry = (file: string): Pick<Planted, "manifests" | "files"> => ({
+const testingEntry = (file: string): Pick<Seeded, "manifests" | "files"> => ({
   manifests: { "libs/locks": { exports: { ".": "./src/index.ts", "./testing": "./src/test/fixture.ts" } } },
   files: { [`libs/engine/src/${file}`]: imports("@concord/locks/testing"), "libs/locks/src/test/fixture.ts": "export {};" },
 });
@@ -65,16 +65,16 @@ const layerCases: readonly (readonly [folder: string, dependency: string])[] = [
   ["libs/rpc", "@concord/demo"],
 ];
 
-const PLANTED: readonly Planted[] = [
+const SEEDED: readonly Seeded[] = [
   { name: "a sound workspace", rule: undefined },
   { name: "an untagged project", rule: "untagged", manifests: { "libs/locks": { nx: {} } } },
-  { name: "a layer nobody knows", rule: "untagged", manifests: { "libs/locks": { nx: { tags: ["layer:misc"] } } } },
+  { name: "a layer without rules", rule: "untagged", manifests: { "libs/locks": { nx: { tags: ["layer:misc"] } } } },
   { name: "two layers at once", rule: "untagged", manifests: { "libs/locks": { nx: { tags: ["layer:domain", "layer:app"] } } } },
-  ...layerCases.map(([folder, dependency]): Planted => ({
+  ...layerCases.map(([folder, dependency]): Seeded => ({
     name: `${folder} depends on ${dependency}`,
     rule: "layer",
     manifests: { [folder]: depends(...SOUND[folder]!.imports, dependency) },
-    files: { [`${folder}/src/planted.ts`]: imports(dependency) },
+    files: { [`${folder}/src/seeded.ts`]: imports(dependency) },
   })),
   { name: "an undeclared workspace import", rule: "undeclared", files: { "apps/proxy/src/a.ts": imports("@concord/locks") } },
   { name: "an undeclared type import", rule: "undeclared", files: { "apps/proxy/src/a.ts": 'import type { A } from "@concord/locks";' } },
@@ -208,7 +208,7 @@ function write(path: string, text: string): void {
   writeFileSync(join(folder, path), text);
 }
 
-function plant({ manifests = {}, files = {} }: Pick<Planted, "manifests" | "files">): void {
+function seed({ manifests = {}, files = {} }: Pick<Seeded, "manifests" | "files">): void {
   const top = {
     name: "sample",
     version: "1.0.0",
@@ -240,18 +240,18 @@ function rulesBroken(): string[] {
 }
 
 describe("boundaries", () => {
-  for (const planted of PLANTED) {
-    test(`boundaries: ${planted.name}: ${planted.rule === undefined ? "accepted" : `refused by ${planted.rule}`}`, () => {
-      plant(planted);
+  for (const seeded of SEEDED) {
+    test(`boundaries: ${seeded.name}: ${seeded.rule === undefined ? "accepted" : `refused by ${seeded.rule}`}`, () => {
+      seed(seeded);
       const broken = rulesBroken();
-      if (planted.rule === undefined) assert.deepEqual(broken, []);
-      else assert.ok(broken.includes(planted.rule), `rules broken: ${broken.join(", ") || "none"}`);
+      if (seeded.rule === undefined) assert.deepEqual(broken, []);
+      else assert.ok(broken.includes(seeded.rule), `rules broken: ${broken.join(", ") || "none"}`);
     });
   }
 
-  test("boundaries: run by Nx with an empty cache, then with a filled one: the planted violation is caught both times", () => {
+  test("boundaries: run by Nx with an empty cache, then with a filled one: the seeded violation is caught both times", () => {
     const undeclared = { files: { "apps/proxy/src/a.ts": imports("@concord/locks") } };
-    plant({});
+    seed({});
     for (const path of ["nx.json", "tools/nx", "tools/boundaries"]) {
       cpSync(join(WORKSPACE_ROOT, path), join(folder, path), { recursive: true, filter: (source) => !source.endsWith(".test.ts") });
     }
@@ -263,11 +263,11 @@ describe("boundaries", () => {
       return spawnSync(process.execPath, args, { cwd: folder, env }).status;
     };
     assert.equal(existsSync(join(folder, ".nx")), false);
-    plant(undeclared);
+    seed(undeclared);
     assert.equal(check(), 1, "with an empty cache");
     rmSync(join(folder, "apps/proxy/src/a.ts"));
     assert.equal(check(), 0, "repaired");
-    plant(undeclared);
+    seed(undeclared);
     assert.equal(check(), 1, "with the pass of a moment ago in the cache");
   });
 });

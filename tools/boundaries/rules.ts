@@ -1,4 +1,4 @@
-// The shape of the house as rules: who may import whom. Nothing here reads the Nx graph, so an empty or stale Nx cache hides nothing.
+// The layers as rules: who may import whom. Nothing here reads the Nx graph, so an empty or stale Nx cache hides nothing.
 import { builtinModules } from "node:module";
 import { posix } from "node:path";
 import { isTestPath, type Project, type SourceFile, type Workspace } from "./workspace.ts";
@@ -30,7 +30,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const PURE_LAYERS = new Set(["base", "ports", "domain"]);
 /** Layers outside the product, which may talk to a store or a server directly. */
 const OUTSIDE_LAYERS = new Set(["testing", "tools"]);
-/** Third-party clients; each belongs to one lib, everybody else goes through it. */
+/** Third-party clients; each belongs to one lib, all other projects go through it. */
 const CLIENTS = new Set([
   "level",
   "@grpc/grpc-js",

@@ -34,7 +34,7 @@ test("package: manifest: no workspace package, dependencies with versions", () =
 test("package: plain JavaScript: imports, and a dead address is an error of the client's own class", () => {
   const script = `
     import { connect, ConcordClientError, typed } from "@concord/client";
-    const error = await connect({ coordinators: ["127.0.0.1:1"], timeoutMs: 2000 }).catch((e) => e);
+    const error = await connect({ coordinators: ["127.0.0.1:1"], timeoutMs: 30_000 }).catch((e) => e);
     console.log(JSON.stringify([error instanceof ConcordClientError, error.code, error.applied, typed.uuid("0192f0c1d2e37abc8def0123456789ab").kind]));`;
   writeFileSync(join(folder, "use.js"), script);
   const [isOurs, code, applied, kind] = JSON.parse(

@@ -1,4 +1,4 @@
-// Every lint rule we rely on is seen to fail here, on a planted file in a small workspace with the real configuration.
+// Every lint rule we rely on is seen to fail here, on a seeded file in a small workspace with the real configuration.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const AMBIENT = "concord(no-ambient)";
 const lines = (count: number): string => "  void 0;\n".repeat(count);
 
 /** name of the situation, source text, rule that must complain (undefined: none may). */
-const PLANTED: readonly (readonly [name: string, source: string, rule: string | undefined])[] = [
+const SEEDED: readonly (readonly [name: string, source: string, rule: string | undefined])[] = [
   ["Date.now", "export const x = Date.now();", AMBIENT],
   ["Date.now as a value", "export const x = Date.now;", AMBIENT],
   ["new Date()", "export const x = new Date();", AMBIENT],
@@ -84,8 +84,8 @@ before(() => {
     cpSync(join(WORKSPACE_ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(WORKSPACE_ROOT, "node_modules"), join(folder, "node_modules"));
   write("tsconfig.json", '{ "extends": "./tsconfig.base.json", "include": ["**/*.ts"] }');
-  PLANTED.forEach(([, source], index) => write(caseFile(index), source));
-  const cycle = PLANTED.findIndex(([name]) => name.startsWith("two files"));
+  SEEDED.forEach(([, source], index) => write(caseFile(index), source));
+  const cycle = SEEDED.findIndex(([name]) => name.startsWith("two files"));
   write("libs/sample/src/cycle.ts", `import { x } from "./case-${cycle}.ts";\nexport const y = (): unknown => x;`);
   for (const path of [...AMBIENT_EXEMPT, ...AMBIENT_REFUSED]) write(path, "export const x = Date.now();");
   const result = spawnSync("node_modules/.bin/oxlint", ["--type-aware", "--deny-warnings", "-f", "json", "."], {
@@ -103,7 +103,7 @@ function write(path: string, text: string): void {
   writeFileSync(join(folder, path), text);
 }
 
-PLANTED.forEach(([name, , rule], index) => {
+SEEDED.forEach(([name, , rule], index) => {
   test(`lint: ${name}: ${rule === undefined ? "accepted" : `refused by ${rule}`}`, () => {
     const found = complaints.get(caseFile(index)) ?? [];
     if (rule === undefined) assert.deepEqual(found, []);

@@ -31,7 +31,7 @@ test("album: index row missing, left over, stale, twice: each named", () => {
 });
 
 test("album: final state: acknowledged photos are there, doubtful ones may be, others may not", () => {
-  const expected = { added: new Set(["p1"]), inDoubt: new Set(["p2"]) };
+  const expected = { added: new Set(["p1"]), indeterminate: new Set(["p2"]) };
   assert.deepEqual(checkFinalAlbum(album(1, "p1*"), expected), []);
   assert.deepEqual(checkFinalAlbum(album(2, "p1* p2*"), expected), []);
   assert.deepEqual(kinds(checkFinalAlbum(album(1, "p2*"), expected)), ["lost-photo"]);

@@ -17,7 +17,7 @@ export interface AlbumExpectation {
   /** Photos whose adding was acknowledged. */
   readonly added: ReadonlySet<string>;
   /** Photos whose adding has an unknown outcome: each may be there or not. */
-  readonly inDoubt: ReadonlySet<string>;
+  readonly indeterminate: ReadonlySet<string>;
 }
 
 export type AlbumAnomaly =
@@ -49,7 +49,7 @@ export function checkFinalAlbum(read: AlbumRead, expected: AlbumExpectation): Al
     if (!present.has(photo)) anomalies.push({ kind: "lost-photo", read: read.name, album: read.album, photo });
   }
   for (const photo of present) {
-    if (expected.added.has(photo) || expected.inDoubt.has(photo)) continue;
+    if (expected.added.has(photo) || expected.indeterminate.has(photo)) continue;
     anomalies.push({ kind: "unexplained-photo", read: read.name, album: read.album, photo });
   }
   return anomalies;

@@ -40,19 +40,19 @@ test("batch: equal timestamps: the larger token stands", () => {
   assert.deepEqual(kinds(checkBatches(batches, [], state({ a: "t1" }))), ["lost"]);
 });
 
-test("batch: in doubt: all or nothing is valid, a part is torn", () => {
+test("batch: indeterminate: all or nothing is valid, a part is torn", () => {
   const batches = [batch({ token: "t1", at: 1, puts: "a b", outcome: "info" })];
   assert.deepEqual(checkBatches(batches, [], state({})), []);
   assert.deepEqual(checkBatches(batches, [], state({ a: "t1", b: "t1" })), []);
   assert.deepEqual(kinds(checkBatches(batches, [], state({ a: "t1" }))), ["torn"]);
 });
 
-test("batch: in doubt, seen by a reader, gone at the end: torn", () => {
+test("batch: indeterminate, seen by a reader, gone at the end: torn", () => {
   const batches = [batch({ token: "t1", at: 1, puts: "a b", outcome: "info" })];
   assert.deepEqual(kinds(checkBatches(batches, [{ row: "a", token: "t1" }], state({}))), ["torn", "torn"]);
 });
 
-test("batch: in doubt with a promise to complete: nothing there: lost", () => {
+test("batch: indeterminate with a promise to complete: nothing there: lost", () => {
   const batches = [batch({ token: "t1", at: 1, puts: "a", outcome: "info", willComplete: true })];
   assert.deepEqual(kinds(checkBatches(batches, [], state({}))), ["lost"]);
 });

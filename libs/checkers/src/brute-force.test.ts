@@ -54,9 +54,9 @@ function randomHistory(draw: Draw): Transaction[] {
 
 function isStrictlySerializable(transactions: readonly Transaction[]): boolean {
   const committed = transactions.filter(({ outcome }) => outcome === "ok");
-  const inDoubt = transactions.filter(({ outcome }) => outcome === "info");
-  for (let subset = 0; subset < 1 << inDoubt.length; subset += 1) {
-    const chosen = [...committed, ...inDoubt.filter((_, bit) => (subset & (1 << bit)) !== 0)];
+  const indeterminate = transactions.filter(({ outcome }) => outcome === "info");
+  for (let subset = 0; subset < 1 << indeterminate.length; subset += 1) {
+    const chosen = [...committed, ...indeterminate.filter((_, bit) => (subset & (1 << bit)) !== 0)];
     if (hasOrder(chosen, new Map())) return true;
   }
   return false;

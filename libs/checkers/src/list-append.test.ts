@@ -44,7 +44,7 @@ const PAIRS: readonly Pair[] = [
             B ok: x=[]`,
   },
   {
-    about: "G1a: in doubt and seen counts as committed",
+    about: "G1a: indeterminate and seen counts as committed",
     kind: "G1a",
     invalid: `A fail: x+1
               B ok: x=[1]
@@ -109,7 +109,7 @@ const PAIRS: readonly Pair[] = [
             B ok: x=[] y=[]`,
   },
   {
-    about: "G-single: torn commit of a transaction in doubt",
+    about: "G-single: torn commit of an indeterminate transaction",
     kind: "G-single",
     invalid: `A info: x+1 y+1
               B ok 10-20: x=[1] y=[]`,
@@ -280,7 +280,7 @@ const PAIRS: readonly Pair[] = [
             R ok 20-30: x=[2]`,
   },
   {
-    about: "in doubt, seen on one key, missing on the other at the end",
+    about: "indeterminate, seen on one key, missing on the other at the end",
     kind: "G-single",
     invalid: `A info 0-10: x+1 y+1
               R ok 20-30: x=[1] y=[]`,

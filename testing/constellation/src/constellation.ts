@@ -45,7 +45,7 @@ export interface ConstellationOptions {
   readonly programs?: Partial<Record<Service, string>>;
   readonly readyTimeoutMs?: number;
   readonly onProgress?: (line: string) => void;
-  /** A node ended that was not asked to. */
+  /** A node ended though neither stop nor kill was called. */
   readonly onCrash?: (node: NodeProcess, exit: Exit) => void;
 }
 

@@ -79,7 +79,7 @@ function takeLock(path: string, lock: string): void {
       rmSync(lock, { force: true });
     }
   }
-  throw new FolderInUseError(`${path} can not be locked: others keep taking it`);
+  throw new FolderInUseError(`${path} cannot be locked: others keep taking it`);
 }
 
 /** Nodes of a start that was killed itself. */

@@ -64,7 +64,7 @@ function plan(members: Members, portOf: (service: Service, at: number, kind: Por
   );
 }
 
-export interface Surroundings {
+export interface LayoutContext {
   readonly all: readonly NodePlan[];
   readonly tokens: Tokens;
   /** The node's own folder. */
@@ -74,17 +74,17 @@ export interface Surroundings {
 }
 
 /** The configuration of a node as its config.ts reads it. */
-export function configOf(node: NodePlan, surroundings: Surroundings, overrides: object = {}): object {
+export function configOf(node: NodePlan, context: LayoutContext, overrides: object = {}): object {
   return {
     nodeName: node.name,
     listenAddress: node.address,
     adminAddress: node.adminAddress,
-    ...ownConfig(node, surroundings),
+    ...ownConfig(node, context),
     ...overrides,
   };
 }
 
-function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: Surroundings): object {
+function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: LayoutContext): object {
   const members = (service: Service): object[] =>
     all
       .filter((other) => other.service === service)

@@ -29,7 +29,7 @@ export interface NodeProcessOptions {
   readonly program: string;
   readonly folder: string;
   readonly config: object;
-  /** Called when it ends without having been told to. */
+  /** Called when it ends and neither stop nor kill was called. */
   readonly onCrash: (node: NodeProcess, exit: Exit) => void;
 }
 

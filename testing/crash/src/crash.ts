@@ -174,7 +174,7 @@ async function run(constellation: Constellation, loop: Loop, { cycles, untilMs }
   subject.close();
 }
 
-/** Resolves when the process has ended, or stands still at a point where it was told to pause. */
+/** Resolves when the process has ended, or stands still at the point where it pauses. */
 async function gone(node: NodeProcess): Promise<true> {
   for (;;) {
     const { pid } = node;
@@ -184,7 +184,7 @@ async function gone(node: NodeProcess): Promise<true> {
 }
 
 /**
- * When the power goes, nobody answers any more. A process that ran on over a dead file system could: an fdatasync that races with the
+ * After a power cut no answer leaves the machine. A process that ran on over a dead file system could: an fdatasync that races with the
  * shutdown of its journal may succeed.
  */
 async function standStill(node: NodeProcess): Promise<void> {
@@ -206,9 +206,9 @@ function problems(tally: Tally): number {
 }
 
 function describe({ subject, cycles, powerCuts }: Loop): string {
-  const { acknowledged, inDoubt, lost, leaked, dangling, duplicated } = subject.tally;
+  const { acknowledged, indeterminate, lost, leaked, dangling, duplicated } = subject.tally;
   return (
-    `${subject.node}: ${cycles} cycles (${powerCuts} power cuts), ${acknowledged} acknowledged, ${inDoubt} in doubt, ` +
+    `${subject.node}: ${cycles} cycles (${powerCuts} power cuts), ${acknowledged} acknowledged, ${indeterminate} indeterminate, ` +
     `${lost} lost, ${leaked} leaked, ${dangling} dangling, ${duplicated} duplicated`
   );
 }

@@ -1,6 +1,6 @@
 // Producers of a dedup worker that is killed again and again, and what its output must be afterwards.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Constellation, isInDoubt, type PlainGrpc, type PlainService } from "@concord/constellation";
+import { type Constellation, isIndeterminate, type PlainGrpc, type PlainService } from "@concord/constellation";
 import type { Subject, Tally } from "./subject.ts";
 
 export const WORKER = "dedup-worker-1";
@@ -25,7 +25,7 @@ interface Read {
 export class DedupSubject implements Subject {
   readonly node = WORKER;
   readonly projects = ["libs/dedup", "libs/adapter-embedded-log", "libs/journal", "apps/dedup-worker"];
-  readonly tally: Tally = { acknowledged: 0, inDoubt: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly tally: Tally = { acknowledged: 0, indeterminate: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
   readonly notes: string[] = [];
   readonly #address: string;
   readonly #grpc: PlainGrpc;
@@ -82,7 +82,7 @@ export class DedupSubject implements Subject {
         if (results.at(-1)!.verdict === "VERDICT_DEAD_LETTERED") this.#refused.add(nameless);
         else this.tally.lost += 1;
       } catch (error) {
-        if (isInDoubt(error)) this.tally.inDoubt += ids.length;
+        if (isIndeterminate(error)) this.tally.indeterminate += ids.length;
         await sleep(10);
       }
     }

@@ -13,7 +13,7 @@ import {
   UploadPartCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
-import { type Constellation, isInDoubt, type PlainGrpc, s3Client } from "@concord/constellation";
+import { type Constellation, isIndeterminate, type PlainGrpc, s3Client } from "@concord/constellation";
 import type { Subject, Tally } from "./subject.ts";
 
 export const GATEWAY = "object-gateway-1";
@@ -36,7 +36,7 @@ const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes)
 export class ObjectSubject implements Subject {
   readonly node = GATEWAY;
   readonly projects = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
-  readonly tally: Tally = { acknowledged: 0, inDoubt: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly tally: Tally = { acknowledged: 0, indeterminate: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
   readonly notes: string[] = [];
   readonly #constellation: Constellation;
   readonly #grpc: PlainGrpc;
@@ -86,7 +86,7 @@ export class ObjectSubject implements Subject {
     const [possible, Key] = [this.#model[at]!, keyOf(at)];
     this.#operations += 1;
     if (this.#operations % 7 === 0) {
-      await this.#inDoubt(possible, "", () => this.#s3.send(new DeleteObjectCommand({ Bucket: BUCKET, Key })));
+      await this.#indeterminate(possible, "", () => this.#s3.send(new DeleteObjectCommand({ Bucket: BUCKET, Key })));
       return;
     }
     if (this.#operations % PARTS_EVERY === 0) {
@@ -94,7 +94,7 @@ export class ObjectSubject implements Subject {
       return;
     }
     const Body = randomBytes(SIZES[this.#operations % SIZES.length]!);
-    await this.#inDoubt(possible, hashOf(Body), () => this.#s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body })));
+    await this.#indeterminate(possible, hashOf(Body), () => this.#s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body })));
   }
 
   async #upload(possible: Possible, Key: string): Promise<void> {
@@ -107,16 +107,16 @@ export class ObjectSubject implements Subject {
       Parts.push({ PartNumber: n + 1, ETag: ETag! });
     }
     const complete = new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } });
-    await this.#inDoubt(possible, hashOf(Buffer.concat(bodies)), () => this.#s3.send(complete));
+    await this.#indeterminate(possible, hashOf(Buffer.concat(bodies)), () => this.#s3.send(complete));
   }
 
   /** Until it is answered the key may hold the old or the new; answered, only the new. */
-  async #inDoubt(possible: Possible, next: string, send: () => Promise<unknown>): Promise<void> {
+  async #indeterminate(possible: Possible, next: string, send: () => Promise<unknown>): Promise<void> {
     possible.add(next);
     try {
       await send();
     } catch (error) {
-      if (isInDoubt(error)) this.tally.inDoubt += 1;
+      if (isIndeterminate(error)) this.tally.indeterminate += 1;
       throw error;
     }
     this.tally.acknowledged += 1;
@@ -124,7 +124,7 @@ export class ObjectSubject implements Subject {
     possible.add(next);
   }
 
-  /** What is there is one of the contents it may be, and from now on the only one: nobody else writes the key. */
+  /** What is there is one of the contents it may be, and from now on the only one: this loop is the key's only writer. */
   async #settle(at: number): Promise<void> {
     const possible = this.#model[at]!;
     const found = await this.#read(keyOf(at));

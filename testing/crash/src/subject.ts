@@ -2,7 +2,7 @@
 export interface Tally {
   acknowledged: number;
   /** Operations whose answer a kill took away. */
-  inDoubt: number;
+  indeterminate: number;
   lost: number;
   leaked: number;
   dangling: number;
@@ -16,12 +16,12 @@ export interface Subject {
   /** Projects whose failpoints it passes. */
   readonly projects: readonly string[];
   readonly tally: Tally;
-  /** What was wrong, for whoever looks into it. */
+  /** What was wrong, in words. */
   readonly notes: readonly string[];
   prepare(): Promise<void>;
   /** Works until the signal is aborted, whether the process lives or not. */
   work(signal: AbortSignal): Promise<void>;
-  /** Called while the process runs and nobody works. */
+  /** Called while the process runs and no work is under way. */
   judge(): Promise<void>;
   close(): void;
 }

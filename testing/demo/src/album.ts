@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConcordClient } from "@concord/client";
 import { type Client, type Constellation, Latencies } from "@concord/constellation";
-import { settled, type Verdict } from "./figures.ts";
+import { settled, type ScenarioResult } from "./figures.ts";
 
 const CLIENTS = 8;
 const ALBUMS = 20;
@@ -39,7 +39,7 @@ interface Run {
   readonly unexpected: string[];
 }
 
-export async function albumScenario(client: Client, constellation: Constellation): Promise<Verdict> {
+export async function albumScenario(client: Client, constellation: Constellation): Promise<ScenarioResult> {
   const { coordinators } = constellation;
   const clients = await Promise.all(Array.from({ length: CLIENTS + 1 }, () => client.connect({ coordinators })));
   try {
@@ -53,7 +53,7 @@ export async function albumScenario(client: Client, constellation: Constellation
   }
 }
 
-function verdict(run: Run, problem: string | undefined): Verdict {
+function verdict(run: Run, problem: string | undefined): ScenarioResult {
   const { latencies } = run;
   const perSecond = Math.round((latencies.count + run.flips) / (RUN_MS / 1000));
   const figures = `${latencies.count} photos, ${run.flips} flips, ${perSecond} transactions/s, ${latencies.text()}`;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ConcordClient } from "@concord/client";
 import { decodeImage, encodeRowKey, liveRow } from "@concord/rows";
 import { type Client, type Constellation, Latencies, type PlainGrpc } from "@concord/constellation";
-import { settled, type Verdict } from "./figures.ts";
+import { settled, type ScenarioResult } from "./figures.ts";
 
 const VICTIM = "storage-proxy-3";
 /** The victim dies when the log of so many batches is written and before any of their rows is. */
@@ -34,7 +34,7 @@ interface Run {
 
 const TABLE = "CREATE TABLE postings (account bigint, id uuid, part int, PRIMARY KEY (account, id)) WITH kind = 'plain'";
 
-export async function batchScenario(client: Client, constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
+export async function batchScenario(client: Client, constellation: Constellation, grpc: PlainGrpc): Promise<ScenarioResult> {
   const { coordinators, storageProxies } = constellation;
   const victim = constellation.nodes.find((node) => node.name === VICTIM)!;
   await constellation.process(VICTIM).stop();
@@ -53,7 +53,7 @@ export async function batchScenario(client: Client, constellation: Constellation
         .then(() => true),
       sleep(KILL_WITHIN_MS, false, { ref: false }),
     ]);
-    const inDoubt = died
+    const indeterminate = died
       ? await pendingOf(
           grpc,
           storageProxies.filter((address) => address !== victim.address),
@@ -70,7 +70,7 @@ export async function batchScenario(client: Client, constellation: Constellation
         line: `batch: the failpoint ${FAILPOINT} was not reached in ${KILL_WITHIN_MS / 1000} s; ${String(run.lastError)}`,
       };
     await constellation.restart(VICTIM);
-    return await judge(run, { seconds, inDoubt, db: all, grpc, constellation });
+    return await judge(run, { seconds, indeterminate, db: all, grpc, constellation });
   } finally {
     all.close();
     pinned.close();
@@ -92,7 +92,7 @@ async function write(run: Run, db: ConcordClient): Promise<void> {
       batch.acknowledged = true;
       run.latencies.add(performance.now() - startedAt);
     } catch (error) {
-      // Nobody promised anything: all or nothing of it must be there in the end.
+      // Not acknowledged: all or nothing of it must be there in the end.
       run.lastError = error;
       await sleep(20);
     }
@@ -115,13 +115,13 @@ async function pendingOf(grpc: PlainGrpc, addresses: readonly string[], coordina
 
 interface Trial {
   readonly seconds: number;
-  readonly inDoubt: number;
+  readonly indeterminate: number;
   readonly db: ConcordClient;
   readonly grpc: PlainGrpc;
   readonly constellation: Constellation;
 }
 
-async function judge(run: Run, trial: Trial): Promise<Verdict> {
+async function judge(run: Run, trial: Trial): Promise<ScenarioResult> {
   const acknowledged = run.batches.filter((batch) => batch.acknowledged);
   const complete = new Set<Batch>();
   // One full read pass at quorum; repeated only while a replay that is due has not run yet.
@@ -130,8 +130,8 @@ async function judge(run: Run, trial: Trial): Promise<Verdict> {
   const unacknowledged = run.batches.length - acknowledged.length;
   const figures =
     `${acknowledged.length} batches of ${PARTS} partitions, ${Math.round(acknowledged.length / trial.seconds)} batches/s, ${run.latencies.text()}, ` +
-    `${trial.inDoubt} in doubt when ${VICTIM} was killed at ${FAILPOINT}, ${unacknowledged} unacknowledged`;
-  const problem = onReplicas ?? (trial.inDoubt === 0 ? "no batch was in doubt at the kill: the run does not count" : undefined);
+    `${trial.indeterminate} indeterminate when ${VICTIM} was killed at ${FAILPOINT}, ${unacknowledged} unacknowledged`;
+  const problem = onReplicas ?? (trial.indeterminate === 0 ? "no batch was indeterminate at the kill: the run does not count" : undefined);
   return {
     held: problem === undefined,
     line: `batch: ${figures}; ${problem ?? "every acknowledged one complete at quorum and on all 3 replicas, none torn"}`,

@@ -1,7 +1,7 @@
 // Producers that send again what was not answered, and some of it twice for no reason; the worker dies meanwhile. Each id comes out once.
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Constellation, isInDoubt, Latencies, type PlainGrpc, type PlainService } from "@concord/constellation";
-import type { Verdict } from "./figures.ts";
+import { type Constellation, isIndeterminate, Latencies, type PlainGrpc, type PlainService } from "@concord/constellation";
+import type { ScenarioResult } from "./figures.ts";
 
 const WORKER = "dedup-worker-1";
 /** The worker dies when so many batches are published and none of their ids is in the window yet. */
@@ -25,16 +25,16 @@ interface Message {
 interface Run {
   readonly latencies: Latencies;
   /** Messages whose answer the worker's death took away. */
-  inDoubt: number;
+  indeterminate: number;
   repeated: number;
   readonly verdicts: Map<string, number>;
 }
 
-export async function dedupScenario(constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
+export async function dedupScenario(constellation: Constellation, grpc: PlainGrpc): Promise<ScenarioResult> {
   await constellation.process(WORKER).stop();
   await constellation.restart(WORKER, { CONCORD_KILL_POINT: DEDUP_FAILPOINT });
   const address = constellation.dedupWorkers[0]!;
-  const run: Run = { latencies: new Latencies(), inDoubt: 0, repeated: 0, verdicts: new Map() };
+  const run: Run = { latencies: new Latencies(), indeterminate: 0, repeated: 0, verdicts: new Map() };
   const messages = allMessages();
   const output = grpc(address, "concord.dedup.v1.OutputService");
   const from = await endsOf(output);
@@ -63,8 +63,9 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   const figures =
     `${messages.length} messages, ${DUPLICATES} of them duplicates, from ${PRODUCERS} producers in ${seconds.toFixed(1)} s, ` +
     `${Math.round(messages.length / seconds)} messages/s, per call of ${PER_CALL} ${run.latencies.text()}, ` +
-    `${run.inDoubt} in doubt when the worker was killed at ${DEDUP_FAILPOINT}, ${run.repeated} repeated; answers: ${verdicts.join(", ")}`;
-  if (run.inDoubt === 0) return { held: false, line: `dedup: ${figures}; nothing was in doubt at the kill: the run does not count` };
+    `${run.indeterminate} indeterminate when the worker was killed at ${DEDUP_FAILPOINT}, ${run.repeated} repeated; answers: ${verdicts.join(", ")}`;
+  if (run.indeterminate === 0)
+    return { held: false, line: `dedup: ${figures}; nothing was indeterminate at the kill: the run does not count` };
   return { held: problem === undefined, line: `dedup: ${figures}; ${problem ?? "the output has each id exactly once"}` };
 }
 
@@ -107,7 +108,7 @@ async function send(run: Run, ingest: PlainService, messages: readonly Message[]
     } catch (error) {
       if (attempt === TRIES_MAX) throw error;
       run.repeated += messages.length;
-      if (isInDoubt(error)) run.inDoubt += messages.length;
+      if (isIndeterminate(error)) run.indeterminate += messages.length;
     }
     await sleep(RETRY_MS);
   }

@@ -7,7 +7,7 @@ import { type Constellation, EVERYTHING, installClient, type PlainGrpc, plainGrp
 import { albumScenario } from "./album.ts";
 import { batchScenario } from "./batch.ts";
 import { dedupScenario } from "./dedup.ts";
-import type { Verdict } from "./figures.ts";
+import type { ScenarioResult } from "./figures.ts";
 import { objectScenario } from "./object.ts";
 
 const HELP = `npm run demo -- [--keep]
@@ -58,13 +58,13 @@ async function main(): Promise<number> {
   return held ? 0 : 1;
 }
 
-function report({ held, line }: Verdict): boolean {
+function report({ held, line }: ScenarioResult): boolean {
   console.log(`${held ? "held  " : "FAILED"} ${line}`);
   return held;
 }
 
 /** A program without our client sees the same: topology from a coordinator, the album from every storage-proxy. */
-async function plainScenario(constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
+async function plainScenario(constellation: Constellation, grpc: PlainGrpc): Promise<ScenarioResult> {
   const topology = grpc(constellation.coordinators[0]!, "concord.txn.v1.TopologyService");
   const { groups } = await topology.call<{ groups: unknown[] }>("GetTopology", {});
   topology.close();

@@ -1,5 +1,5 @@
 /** What a scenario found. */
-export interface Verdict {
+export interface ScenarioResult {
   readonly held: boolean;
   /** One line with figures; with the reason when it did not hold. */
   readonly line: string;

@@ -14,8 +14,8 @@ import {
   UploadPartCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
-import { type Constellation, isInDoubt, Latencies, type PlainGrpc, type PlainService, s3Client } from "@concord/constellation";
-import type { Verdict } from "./figures.ts";
+import { type Constellation, isIndeterminate, Latencies, type PlainGrpc, type PlainService, s3Client } from "@concord/constellation";
+import type { ScenarioResult } from "./figures.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 const GATEWAY = "object-gateway-1";
@@ -36,15 +36,15 @@ interface Run {
   readonly s3: S3Client;
   readonly latencies: Latencies;
   /** Requests that the gateway's death left without an answer. */
-  inDoubt: number;
+  indeterminate: number;
   repeated: number;
 }
 
-export async function objectScenario(constellation: Constellation, grpc: PlainGrpc): Promise<Verdict> {
+export async function objectScenario(constellation: Constellation, grpc: PlainGrpc): Promise<ScenarioResult> {
   await constellation.process(GATEWAY).stop();
   await constellation.restart(GATEWAY, { CONCORD_KILL_POINT: OBJECT_FAILPOINT });
   const [endpoint, key] = [constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!];
-  const run: Run = { s3: s3Client(endpoint, key), latencies: new Latencies(), inDoubt: 0, repeated: 0 };
+  const run: Run = { s3: s3Client(endpoint, key), latencies: new Latencies(), indeterminate: 0, repeated: 0 };
   try {
     await run.s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
     const files = new Map(projectFiles().map((file) => [file, readFileSync(join(ROOT, file))]));
@@ -59,8 +59,9 @@ export async function objectScenario(constellation: Constellation, grpc: PlainGr
     const problem = (await differences(run.s3, expected)) ?? (await leftovers(constellation, grpc));
     const figures =
       `${files.size} files and ${big.length / MIB} MiB in parts in ${seconds.toFixed(1)} s, ${run.latencies.text()}, ` +
-      `${run.inDoubt} in doubt when the gateway was killed at ${OBJECT_FAILPOINT}, ${run.repeated} repeated`;
-    if (run.inDoubt === 0) return { held: false, line: `object: ${figures}; nothing was in doubt at the kill: the run does not count` };
+      `${run.indeterminate} indeterminate when the gateway was killed at ${OBJECT_FAILPOINT}, ${run.repeated} repeated`;
+    if (run.indeterminate === 0)
+      return { held: false, line: `object: ${figures}; nothing was indeterminate at the kill: the run does not count` };
     return {
       held: problem === undefined,
       line: `object: ${figures}; ${problem ?? `all read back byte-exact; ${await gone(constellation, grpc)}`}`,
@@ -124,7 +125,7 @@ async function tried<Answer>(run: Run, send: () => Promise<Answer>): Promise<Ans
       const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
       if (attempt === TRIES_MAX || (status !== undefined && status < 500)) throw error;
       run.repeated += 1;
-      if (isInDoubt(error)) run.inDoubt += 1;
+      if (isIndeterminate(error)) run.indeterminate += 1;
     }
     await sleep(RETRY_MS);
   }

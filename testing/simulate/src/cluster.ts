@@ -156,7 +156,7 @@ function members(names: readonly string[]): object[] {
   return names.map((name, at) => ({ name, address: addressOf(name), datacenter: DATACENTERS[at] }));
 }
 
-/** Creates tables as soon as somebody can. */
+/** Creates tables as soon as a node can. */
 export async function createPatiently({ db, env }: Client, tables: readonly string[]): Promise<void> {
   for (;;) {
     try {
@@ -169,7 +169,7 @@ export async function createPatiently({ db, env }: Client, tables: readonly stri
   }
 }
 
-/** Connects as soon as somebody answers. */
+/** Connects as soon as a node answers. */
 async function connectPatiently(options: ConnectOptions, env: Environment, transport: Transport): Promise<ConcordClient> {
   const { clock, random } = env;
   for (;;) {

@@ -8,7 +8,7 @@ const SEED_WALL_LIMIT_MS = 400_000;
 
 export interface PoolOptions {
   readonly workers: number;
-  /** The folder whose worker.ts runs: this one, or that of a copy with a planted bug. */
+  /** The folder whose worker.ts runs: this one, or that of a copy with a seeded fault. */
   readonly folder: string;
   /** Called for each report; answering false stops handing out further jobs. */
   readonly onReport: (report: SeedReport) => boolean;

@@ -7,7 +7,7 @@ export interface SeedReport {
   readonly events: number;
   /** Hash of the whole trace: equal for equal seeds. */
   readonly digest: string;
-  /** Transactions or batches by what their client was told. */
+  /** Transactions or batches by the outcome their client got. */
   readonly outcomes: { readonly ok: number; readonly fail: number; readonly info: number };
   /** Faults injected, failpoints passed, messages lost, ... */
   readonly counters: Readonly<Record<string, number>>;
@@ -45,7 +45,7 @@ export function describeTotals(name: string, totals: ScenarioTotals): string {
   const speed = totals.wallMs === 0 ? "" : `, ${Math.round(totals.simulatedMs / totals.wallMs)} x real time per process`;
   const lines = [
     `${name}: ${totals.seeds} seeds, ${hours} simulated hours${speed}, violations in ${totals.violating.length} seeds`,
-    `  outcomes: ${totals.ok} acknowledged, ${totals.fail} failed, ${totals.info} in doubt`,
+    `  outcomes: ${totals.ok} acknowledged, ${totals.fail} failed, ${totals.info} indeterminate`,
     `  faults: ${group(totals.counters, "fault:")}`,
     `  situations: ${group(totals.counters, "sim:")}`,
     `  failpoints passed: ${group(totals.counters, "point:")}`,

@@ -12,7 +12,7 @@ export interface RunOptions {
 
 export type Outcomes = SeedReport["outcomes"];
 
-/** Works on a cluster and reports what it finds to the cluster's world; answers what clients were told. */
+/** Works on a cluster and reports what it finds to the cluster's world; answers the outcomes clients got. */
 type Scenario = (cluster: Cluster) => Promise<Outcomes>;
 
 const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([

@@ -1,10 +1,10 @@
-// The simulator's own promises on the real services: one seed of each scenario twice, and planted bugs that still fit the code. The
+// The simulator's own promises on the real services: one seed of each scenario twice, and seeded faults that still fit the code. The
 // long runs are `npm run simulate`.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { staleReason } from "./planted-bugs.ts";
-import { PLANTED_BUGS } from "./planted/bugs.ts";
+import { staleReason } from "./seeded-faults.ts";
+import { SEEDED_FAULTS } from "./faults/faults.ts";
 import { runSeed, SCENARIO_NAMES } from "./run-seed.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -21,9 +21,9 @@ for (const scenario of SCENARIO_NAMES) {
   });
 }
 
-for (const bug of PLANTED_BUGS) {
-  test(`planted bugs: ${bug.name}: its patch still fits the code`, () => {
-    assert.ok(SCENARIO_NAMES.includes(bug.scenario));
-    for (const { file, search } of bug.edits) assert.equal(staleReason(join(ROOT, file), file, search), undefined);
+for (const fault of SEEDED_FAULTS) {
+  test(`seeded faults: ${fault.name}: its patch still fits the code`, () => {
+    assert.ok(SCENARIO_NAMES.includes(fault.scenario));
+    for (const { file, search } of fault.edits) assert.equal(staleReason(join(ROOT, file), file, search), undefined);
   });
 }

@@ -1,9 +1,9 @@
 // npm run simulate -- --seeds N [--scenario NAME] [--first S] [--workers W]
 //                     --replay SEED [--scenario NAME] [--trace FILE]
-//                     --planted [NAME]
+//                     --seeded-faults [NAME ...]
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { huntPlantedBugs } from "./planted-bugs.ts";
+import { findSeededFaults } from "./seeded-faults.ts";
 import { runPool } from "./pool.ts";
 import { addReport, describeTotals, describeViolations, emptyTotals, type ScenarioTotals, type SeedReport } from "./report.ts";
 import { runSeed, SCENARIO_NAMES } from "./run-seed.ts";
@@ -20,6 +20,8 @@ const { values, positionals } = parseArgs({
     workers: { type: "string", default: "2" },
     replay: { type: "string" },
     trace: { type: "string" },
+    "seeded-faults": { type: "boolean", default: false },
+    // The flag's first name.
     planted: { type: "boolean", default: false },
   },
 });
@@ -30,7 +32,7 @@ if (unknown !== undefined) throw new Error(`no scenario is called ${unknown}: ${
 
 const workers = Number(values.workers);
 if (values.replay !== undefined) process.exitCode = await replay(Number(values.replay));
-else if (values.planted) process.exitCode = (await huntPlantedBugs(positionals, workers)) ? 0 : 1;
+else if (values["seeded-faults"] || values.planted) process.exitCode = (await findSeededFaults(positionals, workers)) ? 0 : 1;
 else process.exitCode = await simulate(Number(values.seeds ?? "20"), Number(values.first));
 
 async function simulate(seeds: number, first: number): Promise<number> {

@@ -1,4 +1,4 @@
-// The S3 client of the SDK everybody uses, pointed at a gateway.
+// The S3 client of the AWS SDK, pointed at a gateway.
 import { S3Client } from "@aws-sdk/client-s3";
 import type { AccessKey } from "../data-folder.ts";
 

@@ -31,7 +31,7 @@ export function drawDedupPlan(random: SeededRandom): DedupPlan {
   };
 }
 
-/** Output offsets within which an id can not come again, unless time drops it. */
+/** Output offsets within which an id cannot come again, unless time drops it. */
 export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
   return BigInt(Math.ceil(windowIdsMax / WINDOW_RUNS) * WINDOW_RUNS);
 }

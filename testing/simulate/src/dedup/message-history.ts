@@ -1,4 +1,4 @@
-// What producers sent and were told, what consumers saw; and the judgement on all of it.
+// What producers sent and which results they got, what consumers saw; and the judgement on all of it.
 import { readOrigin } from "@concord/dedup";
 import type { MessageHeader } from "@concord/ports";
 import type { World } from "@concord/simulation";
@@ -21,7 +21,7 @@ export interface WireMessage {
 
 interface Sent {
   readonly value: string;
-  /** Some producer was told that it is in the output, or will be. */
+  /** A producer got the result that it is in the output, or will be. */
   isAcknowledged: boolean;
 }
 
@@ -62,7 +62,7 @@ export class MessageHistory {
 
   told({ verdict, partition, offset, id }: WireResult): void {
     const sent = this.#sent.get(normal(id));
-    if (sent === undefined) return this.#violation("verdict", `on ${id}, which nobody sent`);
+    if (sent === undefined) return this.#violation("verdict", `on ${id}, which was never sent`);
     sent.isAcknowledged = true;
     if (verdict === "VERDICT_ACCEPTED") this.#accepted.push({ id: normal(id), partition, offset });
     else if (verdict === "VERDICT_DUPLICATE") this.#duplicates.push(normal(id));
@@ -96,7 +96,7 @@ export class MessageHistory {
     this.#world.count("dedup:published", published.size);
   }
 
-  /** Once within the window, in input order, nothing that nobody sent. */
+  /** Once within the window, in input order, nothing that was never sent. */
   #judgePartition(partition: number, output: readonly WireMessage[]): void {
     const last = new Map<string, bigint>();
     let [offset, input] = [-1n, -1n];

@@ -1,4 +1,4 @@
-// Producers that send again until they are told (DD1), and now and then much later; a consumer that reads along.
+// Producers that send again until they get a result (DD1), and now and then much later; a consumer that reads along.
 import { loadService } from "@concord/protos";
 import { ConcordError, sleep, toConcordError, type Channel, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
@@ -11,8 +11,8 @@ const WINDOW = loadService("concord.dedup.v1.WindowService");
 const BATCH_MAX = 25;
 const TRIES_MAX = 12;
 const TRY_AGAIN_MS = 60;
-/** Of messages: sent before, by anybody. */
-const AGAIN_CHANCE = 40;
+/** Of messages: sent before, by any producer. */
+const AGAIN_PERCENT = 40;
 const PAGE = 500;
 
 const encoder = new TextEncoder();
@@ -42,7 +42,7 @@ export class IdPool {
   }
 }
 
-export interface ProducerParts {
+export interface ProducerOptions {
   readonly world: World;
   readonly env: Environment;
   readonly history: MessageHistory;
@@ -51,10 +51,10 @@ export interface ProducerParts {
 }
 
 export class Producer {
-  readonly #parts: ProducerParts;
+  readonly #parts: ProducerOptions;
   readonly #channel: Channel;
 
-  constructor(parts: ProducerParts) {
+  constructor(parts: ProducerOptions) {
     this.#parts = parts;
     this.#channel = parts.env.transport.connect(WORKER_ADDRESS);
   }
@@ -80,7 +80,7 @@ export class Producer {
   #batch(): object[] {
     const { env, history, pool } = this.#parts;
     return Array.from({ length: 1 + env.random.below(BATCH_MAX) }, () => {
-      const id = !pool.isEmpty && env.random.below(100) < AGAIN_CHANCE ? pool.again(env) : pool.fresh(env);
+      const id = !pool.isEmpty && env.random.below(100) < AGAIN_PERCENT ? pool.again(env) : pool.fresh(env);
       const value = history.valueOf(id) ?? `value of ${id}`;
       history.sending(id, value);
       return { id, value: encoder.encode(value) };

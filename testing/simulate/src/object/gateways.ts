@@ -29,7 +29,7 @@ const PAUSE_POINTS: readonly string[] = [
 ];
 /** With garbage collected at work a request is shorter than the grace, whatever clocks say. */
 const SHORT_REQUEST_MS = 1_000;
-/** Later than a gateway waits for the decision of a commit in doubt. */
+/** Later than a gateway waits for the decision of an unresolved commit. */
 const LATE_MS_MAX = 2_500;
 /** Longer than any clock can be wrong. */
 const LONG_GRACE_MS = 600_000;
@@ -49,7 +49,7 @@ export interface GatewayPlan {
   readonly graceMs: number;
   readonly rowTimeoutMs: number;
   readonly epochDeadAfterMs: number;
-  /** Of so many commits at the node one is in doubt for no reason at all; 0: none. */
+  /** Of so many commits at the node one is left indeterminate for no reason; 0: none. */
   readonly doubtOneIn: number;
 }
 
@@ -86,7 +86,7 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
 export interface GatewayStatus {
   readonly epoch: number;
   readonly recovered: boolean;
-  readonly inDoubt: number;
+  readonly indeterminate: number;
   readonly uploadsInFlight: number;
 }
 
@@ -174,7 +174,7 @@ export class Gateways {
 
   #remoteRows(env: Environment): ObjectMetadata {
     const { rowTimeoutMs: timeoutMs, doubtOneIn } = this.plan;
-    // Until the world heals: what stays in doubt for ever is no liveness.
+    // Until the world heals: a commit that stays unresolved for ever is no liveness.
     const isHealed = (): boolean => this.#cluster.world.isHealed;
     return new RemoteMetadata(env, { address: ROWS_ADDRESS, timeoutMs, doubtOneIn, lateByMsMax: LATE_MS_MAX, isHealed });
   }

@@ -5,7 +5,7 @@ import type { World } from "@concord/simulation";
 
 export const md5 = (bytes: Uint8Array): string => createHash("md5").update(bytes).digest("hex");
 
-/** What an operation wrote: its bytes, undefined for those of somebody else (a copy), and the ETag where it is known. */
+/** What an operation wrote: its bytes, undefined for those of another operation (a copy), and the ETag where it is known. */
 interface Written {
   readonly body: Uint8Array | undefined;
   readonly etag: string | undefined;

@@ -110,7 +110,7 @@ async function answerCommit(rows: ObjectMetadata, { partition, writes, ...wire }
 export interface RemoteOptions {
   readonly address: string;
   readonly timeoutMs: number;
-  /** Of so many commits one is in doubt for no reason: its answer is lost, or it comes late, after whatever was done about it. 0: none. */
+  /** Of so many commits one is left indeterminate for no reason: its answer is lost, or it comes late, after whatever was done about it. 0: none. */
   readonly doubtOneIn: number;
   readonly lateByMsMax: number;
   readonly isHealed: () => boolean;

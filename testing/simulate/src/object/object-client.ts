@@ -12,10 +12,10 @@ const SIZES = [0, 300, 16_384, 16_385, 20_000, 40_000];
 const COMPLETE_TRIES = 3;
 const COMPLETE_AGAIN_MS = 150;
 
-/** What an answer means for the history: refused before anything happened, or nobody knows. */
+/** What an answer means for the history: refused before anything happened, or unknown. */
 type Reply = { readonly kind: "answer"; readonly answer: S3Answer } | { readonly kind: "fail" } | { readonly kind: "info" };
 
-export interface ObjectClientParts {
+export interface ObjectClientOptions {
   readonly world: World;
   readonly env: Environment;
   readonly name: string;
@@ -25,11 +25,11 @@ export interface ObjectClientParts {
 }
 
 export class ObjectClient {
-  readonly #parts: ObjectClientParts;
+  readonly #parts: ObjectClientOptions;
   readonly #gateways: readonly S3Client[];
   #count = 0;
 
-  constructor(parts: ObjectClientParts) {
+  constructor(parts: ObjectClientOptions) {
     this.#parts = parts;
     this.#gateways = parts.addresses.map((address) => new S3Client(parts.env, address, parts.timeoutMs));
   }
@@ -157,7 +157,7 @@ export class ObjectClient {
     else await this.#complete(key, uploadId, mark, parts);
   }
 
-  /** At times twice, as a client does that is in doubt; the last one counts. */
+  /** At times twice, as a client does after an indeterminate answer; the last one counts. */
   async #putPart(key: string, uploadId: string, number: number): Promise<Uint8Array | undefined> {
     const { env } = this.#parts;
     let stored: Uint8Array | undefined;
@@ -173,7 +173,7 @@ export class ObjectClient {
     await this.#send({ method: "DELETE", bucket: BUCKET, key, query: { uploadId } });
   }
 
-  /** Asked again while in doubt: a repeated complete answers as the first (OGD11). At times an abort races it, and must lose or win whole. */
+  /** Sent again while the outcome is indeterminate: a repeated complete answers as the first (OGD11). At times an abort races it, and must lose or win whole. */
   async #complete(
     key: string,
     uploadId: string,
@@ -193,7 +193,7 @@ export class ObjectClient {
     let reply: Reply = { kind: "fail" };
     for (let tries = 0; tries < COMPLETE_TRIES; tries += 1) {
       const again = await this.#send({ method: "POST", bucket: BUCKET, key, query: { uploadId }, body });
-      // Once in doubt only a success settles it.
+      // After an indeterminate outcome only a success resolves it.
       if (again.kind === "answer" || reply.kind !== "info") reply = again;
       if (reply.kind !== "info") break;
       await sleep(env.clock, COMPLETE_AGAIN_MS);
@@ -221,7 +221,7 @@ export class ObjectClient {
     const { env, history } = this.#parts;
     const mark = this.#name("put");
     const length = size ?? SIZES[env.random.below(SIZES.length)]!;
-    // Nobody else's bytes: they begin with the name.
+    // The operation's own bytes begin with its name.
     const body = Buffer.concat([Buffer.from(mark), env.random.bytes(length)]).subarray(0, length);
     history.intend(mark, body, md5(body));
     return { mark, body, startedAt: this.#nowMs() };

@@ -28,9 +28,9 @@ interface Photo {
 
 interface Run {
   readonly cluster: Cluster;
-  /** Per album: acknowledged photos, and those whose adding nobody knows of. */
+  /** Per album: acknowledged photos, and those whose outcome is indeterminate. */
   readonly added: Set<string>[];
-  readonly inDoubt: Set<string>[];
+  readonly indeterminate: Set<string>[];
   readonly reads: AlbumRead[];
   readonly outcomes: { ok: number; fail: number; info: number };
   isOver: boolean;
@@ -40,7 +40,7 @@ interface Run {
 export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
   const sets = (): Set<string>[] => Array.from({ length: ALBUMS }, () => new Set());
-  const run: Run = { cluster, added: sets(), inDoubt: sets(), reads: [], outcomes: { ok: 0, fail: 0, info: 0 }, isOver: false };
+  const run: Run = { cluster, added: sets(), indeterminate: sets(), reads: [], outcomes: { ok: 0, fail: 0, info: 0 }, isOver: false };
   const { admin, clients } = await startAll(cluster, TABLES);
   await world.complete(createAlbums(admin.db), 60_000);
   const work = clients.map(({ db, env }, at) => useAlbums(run, db, env, at));
@@ -75,13 +75,13 @@ async function useAlbums(run: Run, db: ConcordClient, env: Environment, client: 
 
 async function addPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
   const photo = { album: BigInt(at), id: dashed(newTimeId(env.clock, env.random)), public: env.random.below(2) === 0 };
-  // Outcomes in doubt are kept from the start: a read may see the photo before we hear of it.
-  run.inDoubt[at]!.add(photo.id);
+  // Indeterminate outcomes are kept from the start: a read may see the photo before we hear of it.
+  run.indeterminate[at]!.add(photo.id);
   const outcome = await attempt(run, "add", () =>
     db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, env, photo), { deadlineMs: run.cluster.swarm.timeoutMs }),
   );
   if (outcome === "info") return;
-  run.inDoubt[at]!.delete(photo.id);
+  run.indeterminate[at]!.delete(photo.id);
   if (outcome === "ok") run.added[at]!.add(photo.id);
 }
 
@@ -116,7 +116,7 @@ async function lockAlbum(txn: Transaction, id: bigint): Promise<Album> {
   return album;
 }
 
-/** One consistent look: the album's lock keeps everybody who changes its photos away. */
+/** One consistent look: the album's lock keeps every writer of its photos out. */
 async function readTransaction(run: Run, db: ConcordClient, at: number, name: string): Promise<void> {
   let read: AlbumRead | undefined;
   const outcome = await attempt(run, "read", async () => {
@@ -172,7 +172,7 @@ async function checkEnd(run: Run, db: ConcordClient): Promise<void> {
         timeoutMs: RECOVERY_MS,
       });
       for await (const row of rows) indexed.push(factOf(row));
-      const expected = { added: run.added[at]!, inDoubt: run.inDoubt[at]! };
+      const expected = { added: run.added[at]!, indeterminate: run.indeterminate[at]! };
       for (const anomaly of [...checkFinalAlbum(read, expected), ...checkAlbums([{ ...read, name: "final by owner", indexed }])])
         report(run, anomaly);
     }

@@ -128,7 +128,7 @@ async function judge(run: Run, env: Environment): Promise<void> {
     const seen = await patiently(env, () => consumer.seen([...newest, "never sent"]));
     for (const [at, id] of newest.entries())
       if (seen[at] !== true) world.violation("dedup seen", `${id} is in the output, not in the window`);
-    if (seen.at(-1) === true) world.violation("dedup seen", "an id that nobody sent is in the window");
+    if (seen.at(-1) === true) world.violation("dedup seen", "an id that was never sent is in the window");
   });
 }
 

@@ -131,7 +131,7 @@ async function injectFaults({ cluster: { world, swarm }, gateways }: Run, client
   await world.advance(WORK_MS);
 }
 
-/** When all is quiet: everything can be written and read, every blob is somebody's, every row's blob is there. */
+/** When all is quiet: everything can be written and read, every blob has a row, every row its blob. */
 async function judge(run: Run): Promise<void> {
   const { world } = run.cluster;
   const quietly = async (what: string, work: () => Promise<boolean>): Promise<void> => {
@@ -163,7 +163,7 @@ async function until({ admin }: Run, ask: () => Promise<boolean>): Promise<void>
 
 async function isQuiet({ gateways, admin }: Run, name: string): Promise<boolean> {
   const status = await gateways.ask<GatewayStatus>(admin, name, "GetStatus");
-  return status.recovered && status.inDoubt === 0 && status.uploadsInFlight === 0;
+  return status.recovered && status.indeterminate === 0 && status.uploadsInFlight === 0;
 }
 
 interface Reservation {
@@ -216,7 +216,7 @@ async function compareData(run: Run): Promise<boolean> {
   const { world } = cluster;
   const found = await gateways.ask<ConsistencyAnswer>(admin, gateways.plan.names[0]!, "CheckConsistency");
   if (found.leaked.length > 0)
-    world.violation("leak", `${found.leaked.length} blobs that nobody names: ${found.leaked.slice(0, 3).join(", ")}`);
+    world.violation("leak", `${found.leaked.length} blobs that no row names: ${found.leaked.slice(0, 3).join(", ")}`);
   if (found.dangling.length > 0) world.violation("dangling", `rows without their blob: ${found.dangling.slice(0, 3).join(", ")}`);
   if (found.garbage > 0n) world.violation("garbage stays", `${found.garbage} blobs`);
   const blobs = await countBlobs(run);

@@ -1,4 +1,4 @@
-import type { PlantedBug } from "./bugs.ts";
+import type { SeededFault } from "./faults.ts";
 
 const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
 const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
@@ -6,7 +6,7 @@ const EPOCH_FOLDERS = "libs/adapter-filesystem/src/epoch-folders.ts";
 const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
 
 /** Mistakes in the object gateway. */
-export const OBJECT_BUGS: readonly PlantedBug[] = [
+export const OBJECT_FAULTS: readonly SeededFault[] = [
   {
     name: "unknown-commit-removed",
     about: "A commit with a lost answer is taken for failed: its blob is removed while the row may be there (OGD2).",
@@ -22,7 +22,7 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "fence-missing",
-    about: "A commit in doubt that a read does not show is taken for lost, without a fence: it may arrive later (OGD2).",
+    about: "A commit indeterminate that a read does not show is taken for lost, without a fence: it may arrive later (OGD2).",
     scenario: "object",
     edits: [
       {
@@ -79,7 +79,7 @@ export const OBJECT_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "garbage-forgotten-after-an-error",
-    about: "A garbage row whose blobs could not be removed goes all the same: they leak (OGD10).",
+    about: "A GC entry whose blobs could not be removed goes all the same: they leak (OGD10).",
     scenario: "object",
     edits: [
       {

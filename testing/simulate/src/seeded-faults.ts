@@ -12,11 +12,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
-import { PLANTED_BUGS, type PlantedBug } from "./planted/bugs.ts";
+import { SEEDED_FAULTS, type SeededFault } from "./faults/faults.ts";
 import { runPool } from "./pool.ts";
 
-/** A planted bug that this many seeds do not find is a hole in the simulation. */
-export const PLANTED_SEEDS_MAX = 300;
+/** A seeded fault that this many seeds do not find is a hole in the simulation. */
+export const FAULT_SEEDS_MAX = 300;
 
 const ROOT = join(import.meta.dirname, "../../..");
 const COPIED = ["apps", "libs", "protos", "testing", "tools", "package.json"];
@@ -26,21 +26,21 @@ export type Found =
   | { readonly kind: "missed" }
   | { readonly kind: "stale"; readonly reason: string };
 
-/** Plants each bug into a copy of the code and counts the seeds until the simulation finds it. Answers whether all were found. */
-export async function huntPlantedBugs(names: readonly string[], workers: number): Promise<boolean> {
-  const bugs = PLANTED_BUGS.filter(({ name }) => names.length === 0 || names.includes(name));
-  let isComplete = bugs.length > 0;
-  console.log(row("bug", "scenario", "seeds", "found by"));
-  for (const bug of bugs) {
-    const found = await hunt(bug, workers);
+/** Applies each fault to a copy of the code and counts the seeds until the simulation finds it. True when all were found. */
+export async function findSeededFaults(names: readonly string[], workers: number): Promise<boolean> {
+  const faults = SEEDED_FAULTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  let isComplete = faults.length > 0;
+  console.log(row("fault", "scenario", "seeds", "found by"));
+  for (const fault of faults) {
+    const found = await search(fault, workers);
     isComplete &&= found.kind === "found";
-    console.log(row(bug.name, bug.scenario, found.kind === "found" ? String(found.seeds) : found.kind.toUpperCase(), detail(found)));
+    console.log(row(fault.name, fault.scenario, found.kind === "found" ? String(found.seeds) : found.kind.toUpperCase(), detail(found)));
   }
   return isComplete;
 }
 
-function row(bug: string, scenario: string, seeds: string, by: string): string {
-  return `${bug.padEnd(34)} ${scenario.padEnd(9)} ${seeds.padStart(6)}  ${by}`;
+function row(fault: string, scenario: string, seeds: string, by: string): string {
+  return `${fault.padEnd(34)} ${scenario.padEnd(9)} ${seeds.padStart(6)}  ${by}`;
 }
 
 function detail(found: Found): string {
@@ -48,26 +48,26 @@ function detail(found: Found): string {
     case "found":
       return found.by;
     case "missed":
-      return `not within ${PLANTED_SEEDS_MAX} seeds`;
+      return `not within ${FAULT_SEEDS_MAX} seeds`;
     case "stale":
       return found.reason;
   }
 }
 
-async function hunt(bug: PlantedBug, workers: number): Promise<Found> {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), "concord-planted-"));
+async function search(fault: SeededFault, workers: number): Promise<Found> {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), "concord-seeded-"));
   try {
     copyWorkspace(folder);
-    const reason = plant(bug, folder);
+    const reason = apply(fault, folder);
     if (reason !== undefined) return { kind: "stale", reason };
-    return await searchSeeds(bug, workers, folder);
+    return await searchSeeds(fault, workers, folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function searchSeeds(bug: PlantedBug, workers: number, folder: string): Promise<Found> {
-  const jobs = Array.from({ length: PLANTED_SEEDS_MAX }, (_, n) => ({ scenario: bug.scenario, seed: n + 1 }));
+async function searchSeeds(fault: SeededFault, workers: number, folder: string): Promise<Found> {
+  const jobs = Array.from({ length: FAULT_SEEDS_MAX }, (_, n) => ({ scenario: fault.scenario, seed: n + 1 }));
   let first: { readonly seed: number; readonly by: string } | undefined;
   await runPool(jobs, {
     workers,
@@ -100,8 +100,8 @@ function copyWorkspace(folder: string): void {
 }
 
 /** Applies the patch; answers why not when the code has moved on. */
-function plant(bug: PlantedBug, folder: string): string | undefined {
-  for (const { file, search, replace } of bug.edits) {
+function apply(fault: SeededFault, folder: string): string | undefined {
+  for (const { file, search, replace } of fault.edits) {
     const path = join(folder, file);
     const reason = staleReason(path, file, search);
     if (reason !== undefined) return reason;
@@ -110,7 +110,7 @@ function plant(bug: PlantedBug, folder: string): string | undefined {
   return undefined;
 }
 
-/** Why the text to patch is not exactly where the bug expects it; undefined = it is. */
+/** Why the text to patch is not exactly where the fault expects it; undefined = it is. */
 export function staleReason(path: string, file: string, search: string): string | undefined {
   if (!existsSync(path)) return `${file} is gone`;
   const times = readFileSync(path, "utf8").split(search).length - 1;

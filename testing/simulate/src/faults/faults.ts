@@ -1,7 +1,7 @@
-import { OBJECT_BUGS } from "./object-bugs.ts";
+import { OBJECT_FAULTS } from "./object-faults.ts";
 
 /** A mistake in production code that the simulation must find: proof that a clean run means something. */
-export interface PlantedBug {
+export interface SeededFault {
   readonly name: string;
   /** What goes wrong, and the claim it breaks. */
   readonly about: string;
@@ -15,8 +15,8 @@ const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
 const DEDUP_WINDOW = "libs/dedup/src/generation-window.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
-export const PLANTED_BUGS: readonly PlantedBug[] = [
-  ...OBJECT_BUGS,
+export const SEEDED_FAULTS: readonly SeededFault[] = [
+  ...OBJECT_FAULTS,
   {
     name: "reply-before-durable",
     about: "The engine answers when the write was handed over, not when it is on disk (TX27, LBD2).",
