@@ -73,13 +73,16 @@ const ARCHITECTURE: readonly (readonly [violation: string, from: RegExp, to: str
   ["a project no layer lists", /locks, logged-batch, /, "logged-batch, ", /the row of layer domain does not list locks$/],
 ];
 
+const asItIs = new Set(unresolved.map(describe));
+
 for (const [violation, from, to, found] of ARCHITECTURE) {
   test(`references: ARCHITECTURE.md: seeded violation: ${violation}: found`, () => {
     const document = repository.read("ARCHITECTURE.md");
     assert.match(document, from);
     const seededRepository = withFiles(repository, { "ARCHITECTURE.md": document.replace(from, to) });
-    const [first, ...more] = architectureReferences(seededRepository).filter(({ problem }) => problem !== undefined);
-    assert.match(first === undefined ? "" : describe(first), found);
+    const problems = architectureReferences(seededRepository).filter(({ problem }) => problem !== undefined);
+    const [first, ...more] = problems.map(describe).filter((line) => !asItIs.has(line));
+    assert.match(first ?? "", found);
     assert.deepEqual(more, []);
   });
 }
