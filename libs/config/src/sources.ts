@@ -18,7 +18,7 @@ export interface Switches {
 
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`;
 /** Variables with our prefix that are not configuration: a test's failpoint, the path of the file. */
-const OTHER_VARIABLES: ReadonlySet<string> = new Set([CONFIG_FILE_ENV, `${ENV_PREFIX}FAILPOINT`]);
+const OTHER_VARIABLES: ReadonlySet<string> = new Set([CONFIG_FILE_ENV, `${ENV_PREFIX}KILL_POINT`]);
 
 export function readEnv(keys: readonly Key[], env: Readonly<Record<string, string | undefined>>): Source {
   const values: Record<string, unknown> = {};

@@ -7,8 +7,8 @@ import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import { UploadBudget } from "./budget.ts";
 import type { S3Call } from "./call.ts";
-import { copyObject } from "./copy-object.ts";
-import { uploadPartCopy } from "./upload-part-copy.ts";
+import { copyObject } from "./write-object.ts";
+import { uploadPartCopy } from "./multipart.ts";
 
 const budget = (uploadsMax: number, bytesMax: number): UploadBudget => new UploadBudget({ uploadsMax, bytesMax, metrics: silentMetrics });
 const isSlowDown = (thrown: unknown): boolean => thrown instanceof S3Error && thrown.code === "SlowDown";

@@ -4,8 +4,7 @@ import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
-import { checkBucketName } from "./names.ts";
-import { checkOwner } from "./owners.ts";
+import { checkBucketName, checkOwner } from "./request-checks.ts";
 
 /** AccessDenied when the source is another tenant's. */
 export async function copySourceOf(call: S3Call, context: Context): Promise<CopySource> {

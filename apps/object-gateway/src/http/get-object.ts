@@ -4,7 +4,7 @@ import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from
 import type { Operation } from "./call.ts";
 import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
-import { counting } from "./uploads.ts";
+import { counting } from "./bodies.ts";
 
 /** The whole object, a range of it, or one part. */
 export const getObject: Operation = async (call, { store, metrics }) => {

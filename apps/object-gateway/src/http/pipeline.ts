@@ -15,8 +15,7 @@ import { errorXml, fieldsOf, parseTarget, refuseBody, S3Error, type Fields, type
 import type { Context } from "./call.ts";
 import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures } from "./features.ts";
-import { checkBucketName } from "./names.ts";
-import { checkOwner } from "./owners.ts";
+import { checkBucketName, checkOwner } from "./request-checks.ts";
 import { empty, xml } from "./responses.ts";
 import { routeOf, type Level, type Route } from "./routes.ts";
 

@@ -1,35 +1,31 @@
 // Which request is which operation, and what each of them honours. Whatever a row does not name is answered with NotImplemented: never
 // a success that did less than was asked (docs/design/objects.md, S3 surface).
 import type { Fields } from "@concord/s3";
-import { abortMultipartUpload } from "./abort-multipart-upload.ts";
+import {
+  abortMultipartUpload,
+  completeMultipartUpload,
+  createMultipartUpload,
+  listMultipartUploads,
+  listParts,
+  uploadPart,
+  uploadPartCopy,
+} from "./multipart.ts";
 import type { Operation } from "./call.ts";
-import { completeMultipartUpload } from "./complete-multipart-upload.ts";
-import { copyObject } from "./copy-object.ts";
-import { createBucket } from "./create-bucket.ts";
-import { createMultipartUpload } from "./create-multipart-upload.ts";
-import { deleteBucket } from "./delete-bucket.ts";
-import { deleteBucketTagging } from "./delete-bucket-tagging.ts";
-import { deleteObject } from "./delete-object.ts";
-import { deleteObjectTagging } from "./delete-object-tagging.ts";
-import { deleteObjects } from "./delete-objects.ts";
-import { getBucketLocation } from "./get-bucket-location.ts";
-import { getBucketTagging } from "./get-bucket-tagging.ts";
-import { getBucketVersioning } from "./get-bucket-versioning.ts";
+import { copyObject, deleteObject, deleteObjects, putObject } from "./write-object.ts";
+import { createBucket, deleteBucket, getBucketLocation, getBucketVersioning, headBucket, listBuckets } from "./bucket.ts";
+import {
+  deleteBucketTagging,
+  deleteObjectTagging,
+  getBucketTagging,
+  getObjectTagging,
+  putBucketTagging,
+  putObjectTagging,
+} from "./tagging.ts";
 import { getObject } from "./get-object.ts";
 import { getObjectAttributes } from "./get-object-attributes.ts";
-import { getObjectTagging } from "./get-object-tagging.ts";
-import { headBucket } from "./head-bucket.ts";
 import { headObject } from "./head-object.ts";
-import { listBuckets } from "./list-buckets.ts";
-import { listMultipartUploads } from "./list-multipart-uploads.ts";
 import { listObjects } from "./list-objects.ts";
 import { listObjectsV2 } from "./list-objects-v2.ts";
-import { listParts } from "./list-parts.ts";
-import { putBucketTagging } from "./put-bucket-tagging.ts";
-import { putObject } from "./put-object.ts";
-import { putObjectTagging } from "./put-object-tagging.ts";
-import { uploadPart } from "./upload-part.ts";
-import { uploadPartCopy } from "./upload-part-copy.ts";
 
 export type Level = "service" | "bucket" | "object";
 

@@ -1,6 +1,6 @@
-// Bodies of uploads: how long they may be, how many at once, and how many bytes passed.
+// Bodies of requests, checked and within the budget: uploads as a stream, documents whole.
 import type { UploadBody } from "@concord/objects";
-import { checkedBody, type ChecksumAlgorithm } from "@concord/s3";
+import { checkedBody, readBody, XML_BODY_BYTES_MAX, type BodyOptions, type ChecksumAlgorithm } from "@concord/s3";
 import type { Context, S3Call } from "./call.ts";
 
 /** Runs `action` with the request's checked body when there is room for another upload. */
@@ -14,6 +14,11 @@ export function withUpload<Result>(
   const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
   return budget.during(body.lengthBytes, () => action({ ...body, chunks: counted }));
+}
+
+/** The whole body of a request that is a document, checked; empty when there is none. It counts as an upload while it is read. */
+export function readDocument(call: S3Call, { budget }: Context, options: BodyOptions = {}): Promise<Uint8Array> {
+  return budget.during(XML_BODY_BYTES_MAX, () => readBody(call.request, call.verified, { maxBytes: XML_BODY_BYTES_MAX, ...options }));
 }
 
 /** Counts once, however it ends. */

@@ -1,0 +1,50 @@
+// S3 operations of a bucket: make, look, remove, its fixed properties.
+import { listBucketsXml, locationXml, readCreateBucketConfiguration, readNumber, S3Error } from "@concord/s3";
+import { BUCKETS_PAGE_MAX } from "../limits.ts";
+import type { Operation } from "./call.ts";
+import { readDocument } from "./bodies.ts";
+import { afterOfToken, pageTokenOf } from "./page-token.ts";
+import { empty, xml } from "./responses.ts";
+
+/** The caller's own bucket may be made again: nothing changes. A name that is somebody else's is refused. */
+export const createBucket: Operation = async (call, context) => {
+  const { bucket, tenant } = call;
+  const { store, region } = context;
+  const asked = readCreateBucketConfiguration(await readDocument(call, context)) ?? region;
+  if (asked !== region)
+    throw new S3Error("IllegalLocationConstraintException", `The ${asked} location constraint is incompatible: this is ${region}.`);
+  await store.createBucket({ bucket, tenant, region });
+  return empty(200, [["location", `/${bucket}`]]);
+};
+
+/** That it is there, and the caller's, was seen when the request was let in. */
+export const headBucket: Operation = async (_call, { region }) => empty(200, [["x-amz-bucket-region", region]]);
+
+/** Only an empty one (OGD17). */
+export const deleteBucket: Operation = async ({ bucket }, { store }) => {
+  await store.deleteBucket(bucket);
+  return empty(204);
+};
+
+export const getBucketLocation: Operation = async (_call, { region }) => xml(locationXml(region));
+
+const NEVER_ENABLED = '<?xml version="1.0" encoding="UTF-8"?>\n<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>';
+
+/** An empty answer: buckets have no versions (yet). */
+export const getBucketVersioning: Operation = async () => xml(NEVER_ENABLED);
+
+/** The caller's own buckets, by name. */
+export const listBuckets: Operation = async ({ query, tenant }, { store, region }) => {
+  const limit = readNumber(query, "max-buckets", BUCKETS_PAGE_MAX, [1, BUCKETS_PAGE_MAX]);
+  const token = query.one("continuation-token");
+  const after = token === undefined ? "" : afterOfToken(token);
+  const prefix = query.one("prefix");
+  const isHere = (query.one("bucket-region") ?? region) === region;
+  const all = isHere ? await store.listBuckets(tenant) : [];
+  const left = all
+    .filter(({ name }) => name > after && name.startsWith(prefix ?? ""))
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  const buckets = left.slice(0, limit);
+  const continuationToken = buckets.length < left.length ? pageTokenOf(buckets.at(-1)!.name) : undefined;
+  return xml(listBucketsXml({ owner: { id: tenant }, buckets, prefix, continuationToken }));
+};

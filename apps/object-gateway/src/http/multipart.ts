@@ -1,0 +1,147 @@
+// S3 operations of a multipart upload.
+import type { CombineDigests } from "@concord/objects";
+import {
+  combineDigests,
+  completeMultipartUploadXml,
+  copyDigest,
+  copyPartXml,
+  initiateMultipartUploadXml,
+  listPartsXml,
+  listUploadsXml,
+  readCompleteChecksum,
+  readCompleteMultipartUpload,
+  readNumber,
+  readPrecondition,
+  readUploadChecksum,
+  S3Error,
+  type Fields,
+} from "@concord/s3";
+import { guidToText } from "@concord/snowflake";
+import { attributesOf } from "./attributes.ts";
+import type { Operation, S3Call } from "./call.ts";
+import { copying, copySourceOf } from "./copy-sources.ts";
+import { readDocument, withUpload } from "./bodies.ts";
+import { listPage } from "./list-page.ts";
+import { encodingOf, INT_MAX, pageSizeOf, partNumberOf, uploadIdFrom, uploadIdOf } from "./parameters.ts";
+import { checkPartAlgorithm, uploadAlgorithm } from "./part-checksums.ts";
+import { checksumHeaders, empty, quoted, xml, type Header } from "./responses.ts";
+
+/** Nothing is visible under the key before complete (OG14). */
+export const createMultipartUpload: Operation = async ({ bucket, key, headers }, { store }) => {
+  const checksum = readUploadChecksum(headers);
+  const uploadId = guidToText(await store.createUpload({ bucket, key, attributes: attributesOf(headers), checksum }));
+  const said: readonly Header[] =
+    checksum === undefined
+      ? []
+      : [
+          ["x-amz-checksum-algorithm", checksum.algorithm],
+          ["x-amz-checksum-type", checksum.type],
+        ];
+  return xml(initiateMultipartUploadXml({ bucket, key, uploadId }), said);
+};
+
+/** A part, also one that was sent before: the newer one counts (OG14, OGD11). */
+export const uploadPart: Operation = async (call, context) => {
+  const { bucket, key, query, headers } = call;
+  const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
+  const algorithm = await uploadAlgorithm(context.store, part);
+  checkPartAlgorithm(headers, algorithm);
+  const stored = await withUpload(call, context, { algorithm }, (body) => context.store.putPart({ ...part, body }));
+  const checksum = checksumHeaders(stored.checksum).filter(([name]) => name !== "x-amz-checksum-type");
+  return empty(200, [["etag", quoted(stored.etag)], ...checksum]);
+};
+
+/** A part made of another object's bytes, or of a range of them. */
+export const uploadPartCopy: Operation = async (call, context) => {
+  const { bucket, key, query } = call;
+  const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
+  const source = await copySourceOf(call, context);
+  const algorithm = await uploadAlgorithm(context.store, part);
+  const copy = { ...part, source, digest: () => copyDigest(algorithm) };
+  return xml(copyPartXml(await copying(context, () => context.store.copyPart(copy))));
+};
+
+/** What arrived: a client that was broken off sends the rest (OG1). */
+export const listParts: Operation = async (call, { store }) => {
+  const { bucket, key, query, tenant } = call;
+  const uploadId = uploadIdOf(query);
+  const encoding = encodingOf(call);
+  const maxParts = pageSizeOf(call, "max-parts");
+  const marker = readNumber(query, "part-number-marker", 0, [0, INT_MAX]);
+  // A page of none is asked for as one of one: that there is such an upload must be seen.
+  const { initiatedMs: _, ...found } = await store.listParts({ bucket, key, uploadId, after: marker, limit: Math.max(1, maxParts) });
+  const listed = maxParts === 0 ? { ...found, parts: [], next: undefined } : found;
+  return xml(listPartsXml({ bucket, key, uploadId: guidToText(uploadId), owner: { id: tenant }, marker, maxParts, encoding, ...listed }));
+};
+
+const NONE = { uploads: [], commonPrefixes: [], next: undefined } as const;
+
+/** Uploads that are open, by key and then by id. */
+export const listMultipartUploads: Operation = async (call, { store }) => {
+  const { bucket, query, tenant } = call;
+  const page = listPage(call, "max-uploads");
+  const after = markerOf(query);
+  const { uploads, commonPrefixes, next } = page.limit === 0 ? NONE : await store.listUploads({ bucket, ...page, after });
+  const textOf = (id: bigint | undefined): string => (id === undefined ? "" : guidToText(id));
+  return xml(
+    listUploadsXml({
+      ...page,
+      bucket,
+      keyMarker: after?.key ?? "",
+      uploadIdMarker: textOf(after?.uploadId),
+      maxUploads: page.limit,
+      owner: { id: tenant },
+      uploads: uploads.map((upload) => ({ ...upload, uploadId: guidToText(upload.uploadId) })),
+      commonPrefixes,
+      next: next === undefined ? undefined : { key: next.key, uploadId: textOf(next.uploadId) },
+    }),
+  );
+};
+
+/** An id without a key means nothing, as S3 has it. */
+function markerOf(query: Fields): { key: string; uploadId: bigint | undefined } | undefined {
+  const key = query.one("key-marker") ?? "";
+  if (key === "") return undefined;
+  const id = query.one("upload-id-marker") ?? "";
+  return { key, uploadId: id === "" ? undefined : uploadIdFrom(id) };
+}
+
+/** Makes the object of its parts; answered the same way when it is asked for again within a day (OGD11). */
+export const completeMultipartUpload: Operation = async (call, context) => {
+  const { bucket, key, query, headers } = call;
+  const uploadId = uploadIdOf(query);
+  const checksum = readCompleteChecksum(headers);
+  const precondition = readPrecondition(headers);
+  const combine = combining(headers);
+  const parts = readCompleteMultipartUpload(await readDocument(call, context)).map((part) => ({ ...part, checksum: part.checksum?.value }));
+  const stored = await context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
+  return xml(completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored }));
+};
+
+/** Where the object is, in the words of the request. */
+function locationOf({ request, headers }: S3Call): string {
+  return `${headers.one("host") ?? ""}${request.target.split("?")[0]!}`;
+}
+
+/** Where the client says how long the object is, its parts must be that together. */
+function combining(headers: Fields): CombineDigests {
+  const sizeBytes = headers.has("x-amz-mp-object-size")
+    ? readNumber(headers, "x-amz-mp-object-size", 0, [0, Number.MAX_SAFE_INTEGER])
+    : undefined;
+  return (parts, checksum) => {
+    const sumBytes = parts.reduce((sum, part) => sum + part.lengthBytes, 0);
+    if (sizeBytes !== undefined && sizeBytes !== sumBytes) {
+      throw new S3Error(
+        "InvalidRequest",
+        `The provided 'x-amz-mp-object-size' header value ${sizeBytes} does not match what was computed: ${sumBytes}`,
+      );
+    }
+    return combineDigests(parts, checksum);
+  };
+}
+
+/** Its parts become garbage; an upload that is being completed wins (OGD11). */
+export const abortMultipartUpload: Operation = async ({ bucket, key, query }, { store }) => {
+  await store.abortUpload({ bucket, key, uploadId: uploadIdOf(query) });
+  return empty(204);
+};

@@ -1,0 +1,70 @@
+// S3 operations that write or remove objects.
+import type { CopyDigest } from "@concord/objects";
+import {
+  copyDigest,
+  copyObjectXml,
+  deleteResultXml,
+  readDelete,
+  readDirective,
+  readPrecondition,
+  readUploadChecksum,
+  S3Error,
+  toS3Error,
+} from "@concord/s3";
+import { DELETES_AT_ONCE } from "../limits.ts";
+import { attributesOf } from "./attributes.ts";
+import type { Operation } from "./call.ts";
+import { copying, copySourceOf } from "./copy-sources.ts";
+import { readDocument, withUpload } from "./bodies.ts";
+import { checksumHeaders, empty, quoted, xml } from "./responses.ts";
+
+/** Data first, then the row (OG2); 200 only when both are durable. */
+export const putObject: Operation = async (call, context) => {
+  const { bucket, key, headers } = call;
+  const attributes = attributesOf(headers);
+  const precondition = readPrecondition(headers);
+  const stored = await withUpload(call, context, {}, (body) => context.store.putObject({ bucket, key, body, attributes, precondition }));
+  return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum)]);
+};
+
+const ONTO_ITSELF = "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata.";
+
+/** Copies the bytes (OGD12); attributes and tags are the source's unless they are to be replaced. */
+export const copyObject: Operation = async (call, context) => {
+  const { bucket, key, headers } = call;
+  const source = await copySourceOf(call, context);
+  const given = attributesOf(headers);
+  const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
+  const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : undefined;
+  if (source.bucket === bucket && source.key === key && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
+  const precondition = readPrecondition(headers);
+  const asked = readUploadChecksum(headers)?.algorithm;
+  const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
+  const copy = { source, bucket, key, attributes, tags, precondition, digest };
+  return xml(copyObjectXml(await copying(context, () => context.store.copyObject(copy))));
+};
+
+/** Success also when there was none. */
+export const deleteObject: Operation = async ({ bucket, key }, { store }) => {
+  await store.deleteObject({ bucket, key });
+  return empty(204);
+};
+
+/** Up to a thousand keys, each deleted by itself: some may fail, and the answer says which. */
+export const deleteObjects: Operation = async (call, context) => {
+  const { bucket } = call;
+  const { keys, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
+  const deleted: string[] = [];
+  const failed: { key: string; error: S3Error }[] = [];
+  const deleteOne = (key: string): Promise<unknown> =>
+    context.store.deleteObject({ bucket, key }).then(
+      () => deleted.push(key),
+      (thrown: unknown) => {
+        const error = toS3Error(thrown);
+        if (error.status === 500) context.log.error("a delete of many failed", { requestId: call.requestId, reason: String(thrown) });
+        return failed.push({ key, error });
+      },
+    );
+  for (let at = 0; at < keys.length; at += DELETES_AT_ONCE) await Promise.all(keys.slice(at, at + DELETES_AT_ONCE).map(deleteOne));
+  return xml(deleteResultXml({ quiet, deleted, failed }));
+};
