@@ -45,6 +45,17 @@ test("constellation: a node ends while starting: refused with the tail of its lo
   await (await start("broken")).stop();
 });
 
+test("constellation: told to stop while it starts: what runs is drained, no crash is reported, the folder is free", async () => {
+  const stopping = new AbortController();
+  const crashes: string[] = [];
+  const onProgress = (): void => stopping.abort(new Error("told to stop"));
+  const starting = start("stopped", { signal: stopping.signal, onProgress, onCrash: (node) => crashes.push(node.plan.name) });
+  await assert.rejects(starting, /told to stop/);
+  assert.deepEqual(crashes, []);
+  assert.equal(existsSync(join(root, "stopped/lock")), false);
+  await (await start("stopped")).stop();
+});
+
 test("constellation: a node dies: reported as a crash; killed by us: not; restarted with an environment of its own", async () => {
   const crashes: [string, Exit][] = [];
   const running = await start("crash", { onCrash: (node, exit) => crashes.push([node.plan.name, exit]) });

@@ -44,6 +44,8 @@ export interface ConstellationOptions {
   /** The programs to run instead of the apps' own. */
   readonly programs?: Partial<Record<Service, string>>;
   readonly readyTimeoutMs?: number;
+  /** Aborted: a start that is not done drains what runs and fails with the signal's reason. */
+  readonly signal?: AbortSignal;
   readonly onProgress?: (line: string) => void;
   /** A node ended though neither stop nor kill was called. */
   readonly onCrash?: (node: NodeProcess, exit: Exit) => void;
@@ -80,13 +82,22 @@ export async function startConstellation(options: ConstellationOptions): Promise
     const plans = await plansFor(options, reserved);
     for (const plan of plans) processes.set(plan.name, processFor(plan, plans, folder, options));
     const constellation = new RunningConstellation(plans, processes, folder, release);
-    await constellation.start(options);
+    await Promise.race([constellation.start(options), ...(options.signal === undefined ? [] : [aborted(options.signal)])]);
     return constellation;
   } catch (error) {
-    await Promise.all([...processes.values()].map((node) => node.kill()));
+    const isStopped = options.signal?.aborted === true;
+    await Promise.all([...processes.values()].map((node) => (isStopped ? node.stop() : node.kill())));
     await release();
     throw error;
   }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const fail = (): void => reject(signal.reason as Error);
+    if (signal.aborted) fail();
+    else signal.addEventListener("abort", fail, { once: true });
+  });
 }
 
 async function plansFor(options: ConstellationOptions, reserved: ReservedPorts | undefined): Promise<readonly NodePlan[]> {

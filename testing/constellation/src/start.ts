@@ -36,6 +36,8 @@ interface Flags {
 }
 
 class UsageError extends Error {}
+/** Ctrl-C came during the start. */
+class StoppedError extends Error {}
 
 /** Undefined: help was asked for. UsageError on a mistake. */
 function readFlags(argv: readonly string[]): Flags | undefined {
@@ -100,10 +102,12 @@ async function main(): Promise<void> {
     return;
   }
   const startedAt = performance.now();
-  const stop = firstSignal();
+  const stopping = new AbortController();
+  const stop = firstSignal().then(() => stopping.abort(new StoppedError("stopped before all were ready")));
   const counts = Object.entries(flags.members).map(([service, count]) => `${count} ${service}`);
   console.log(`starting ${counts.join(", ")}; data in ${resolve(flags.dataFolder)}`);
-  const constellation = await startConstellation({ ...flags, onProgress: (line) => console.log(`  ${line}`), onCrash: reportCrash });
+  const onProgress = (line: string): void => console.log(`  ${line}`);
+  const constellation = await startConstellation({ ...flags, signal: stopping.signal, onProgress, onCrash: reportCrash });
   const credentials = resolve(flags.dataFolder, CREDENTIALS_FILE);
   console.log(`\n${table(constellation)}\n\nfor S3 clients: export AWS_SHARED_CREDENTIALS_FILE=${credentials}`);
   console.log(`ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s; Ctrl-C drains`);
@@ -123,7 +127,7 @@ function firstSignal(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  const isPlain = error instanceof FolderInUseError || error instanceof UsageError;
+  const isPlain = [FolderInUseError, UsageError, StoppedError].some((type) => error instanceof type);
   console.error(error instanceof Error ? (isPlain ? error.message : `could not start: ${error.message}`) : error);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+  process.exitCode = error instanceof UsageError ? 2 : error instanceof StoppedError ? 0 : 1;
 }
