@@ -13,7 +13,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
   [/^([^/]+\.md|(docs|docker|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
-  [/^(README\.md$|tools\/(bootstrap|client-pack)\/)/, "@concord/samples:test"],
+  [/^(README\.md|tools\/(bootstrap\/[^/]+\.mjs|client-pack\/pack\.ts))$/, "@concord/samples:test"],
   [/^([^/]+|docs\/.*)\.md$/, "@concord/words:words"],
   [/^LICENSE$/, "@concord/client-pack:test"],
   [/^[^/]+(\/[^/]+)?\/package\.json$/, "@concord/boundaries:boundaries"],

@@ -53,7 +53,7 @@ const majorOf = (version) => Number(version.replace(/^v/, "").split(".")[0]);
 function install() {
   console.error(
     `installing the packages of package-lock.json into ${join(ROOT, "node_modules")}: about ${INSTALLED_MB} MB on disk, a third of it Node;\n` +
-      "usually a minute, once per change of that file; nothing outside that folder and npm's cache is written ...",
+      "usually a minute or two, once per change of that file; nothing outside that folder and npm's cache is written ...",
   );
   const startedAtMs = Date.now();
   const flags = ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
