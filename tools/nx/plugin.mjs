@@ -46,6 +46,7 @@ function workspaceBoundaries({ inputs }) {
 function inferTargets(root, { name, concord }) {
   const targets = commonTargets(root, name);
   if (root.startsWith("apps/")) {
+    targets.serve = { command: `node ${root}/src/main.ts --config ${root}/serve.json`, continuous: true, options: { cwd: "." } };
     targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production"], { outputs: ["{projectRoot}/dist"] });
   }
   if (root === "protos") Object.assign(targets, protosTargets());

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { affectedBase, NoBaseError } from "./affected-base.ts";
 import { readTestCounts, type TestCounts } from "./test-counts.ts";
 
 const NX = "node_modules/nx/dist/bin/nx.js";
@@ -71,14 +72,6 @@ function taskCounts({ status }: TaskReport): TestCounts {
   return { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 };
 }
 
-/** The commit to compare with: the one given, where the branch left main, or on main the last commit that passed `npm run check` here. */
-function affectedBase(given: string | undefined): string {
-  if (given !== undefined) return given;
-  const branchPoint = git("merge-base", "HEAD", "main");
-  if (branchPoint !== git("rev-parse", "HEAD")) return branchPoint;
-  return existsSync(LAST_GREEN) ? readFileSync(LAST_GREEN, "utf8").trim() : git("rev-list", "--max-parents=0", "HEAD");
-}
-
 function recordGreen(): void {
   if (git("status", "--porcelain") !== "") return;
   mkdirSync(".nx", { recursive: true });
@@ -97,7 +90,8 @@ async function main(): Promise<number> {
       return status;
     }
     case "affected": {
-      const base = affectedBase(values.base);
+      const lastGreen = existsSync(LAST_GREEN) ? readFileSync(LAST_GREEN, "utf8").trim() : undefined;
+      const base = affectedBase(process.cwd(), values.base, lastGreen);
       console.log(`what changed since ${base} affects:`);
       const head = values.head === undefined ? [] : [`--head=${values.head}`];
       return runNx(["affected", "-t", ...CHECK_TARGETS, `--base=${base}`, ...head, output]);
@@ -110,4 +104,10 @@ async function main(): Promise<number> {
   }
 }
 
-process.exitCode = await main();
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof NoBaseError)) throw error;
+  console.error(error.message);
+  process.exitCode = 2;
+}
