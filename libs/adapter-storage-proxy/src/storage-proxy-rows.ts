@@ -15,6 +15,7 @@ interface WireRowPage {
 
 /** Rows through a storage-proxy. */
 export class StorageProxyRows implements RowStore {
+  /** So a serial read has nothing to decide: it goes out as a quorum read. */
   readonly supportsApplyIf = false;
   readonly #calls: ProxyCalls;
 

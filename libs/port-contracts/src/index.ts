@@ -1,3 +1,12 @@
+export {
+  BATCH_REPLAY_CASES,
+  BATCHES_CASES,
+  batchesContract,
+  batchReplayContract,
+  type BatchesSubject,
+  type LeftBatch,
+  type ReplaySubject,
+} from "./batches-contract.ts";
 export { failedCases, registerContract, expectCode, expectEqual, type ContractCase, type TestFunction } from "./contract.ts";
 export {
   contentOf,
@@ -13,9 +22,16 @@ export { KEY_VALUE_CASES, keyValueContract, type KeyValueSubject } from "./key-v
 export { MESSAGE_LOG_CASES, messageLogContract, type MessageLogSubject } from "./message-log-contract.ts";
 export { OBJECT_DATA_CASES, objectDataContract, type ObjectDataSubject } from "./object-data-contract.ts";
 export { OBJECT_METADATA_CASES, objectMetadataContract, type ObjectMetadataSubject } from "./object-metadata-contract.ts";
-export { ROW_STORE_CASES, rowStoreContract } from "./row-store-contract.ts";
+export {
+  CONDITIONAL_ROWS_CASES,
+  conditionalRowsContract,
+  ROW_STORE_CASES,
+  rowStoreContract,
+  type ConditionalRowsSubject,
+} from "./row-store-contract.ts";
 export { diskOver, MemoryDisk, type DiskCall, type DiskRun } from "./memory-disk.ts";
 export { KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryFiles, type CrashChooser, type UnsyncedChange } from "./memory-files.ts";
+export { MemoryBatches } from "./memory-batches.ts";
 export { MemoryGroupLog } from "./memory-group-log.ts";
 export { MemoryKeyValue, type KeyValueImage } from "./memory-key-value.ts";
 export {
@@ -27,4 +43,6 @@ export {
 } from "./memory-object-data.ts";
 export { MemoryObjectMetadata, type CommitFate, type MetadataOperation } from "./memory-object-metadata.ts";
 export { MemoryMessageLog, type PublishFault } from "./memory-message-log.ts";
-export { MemoryRowStore } from "./memory-row-store.ts";
+export { MemoryRowStore, type ConditionalFate } from "./memory-row-store.ts";
+export { memoryStorage, MemoryStorageBackend, type MemoryStorage } from "./memory-storage-backend.ts";
+export { STORAGE_BACKEND_CASES, storageBackendContract, type StorageBackendSubject } from "./storage-backend-contract.ts";

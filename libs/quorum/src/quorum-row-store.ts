@@ -28,6 +28,7 @@ interface Bounds {
  * answers are merged by timestamp and the older replica is repaired before the caller gets them (TX30).
  */
 export class QuorumRowStore implements RowStore {
+  /** So a serial read has nothing to decide: it is a quorum read. */
   readonly supportsApplyIf = false;
   readonly #replicas: readonly RowReplica[];
   readonly #quorum: number;

@@ -1,0 +1,251 @@
+import {
+  BATCH_BYTES_MAX,
+  BATCH_ROWS_MAX,
+  type Batches,
+  type BatchRequest,
+  type Mutation,
+  type RowKey,
+  type RowStore,
+} from "@concord/ports";
+import { liveRow } from "@concord/rows";
+import { ConcordError, timeIdFromBytes, type TimeId, type TimestampUs } from "@concord/runtime";
+import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
+
+export interface BatchesSubject {
+  readonly batches: Batches;
+  /** The rows that the batches write. */
+  readonly rows: RowStore;
+}
+
+/** A batch as it stands in a log. */
+export interface LeftBatch {
+  readonly id: TimeId;
+  readonly timestampUs: TimestampUs;
+  readonly mutations: readonly Mutation[];
+}
+
+/** For a backend whose log can be listed: batches that a stopped coordinator left in it. */
+export interface ReplaySubject extends BatchesSubject {
+  /** Logged just now by a coordinator that stopped before the first row. */
+  leaveBehind(batch: LeftBatch): Promise<void>;
+  /** The same, before gc_grace; it is a dead letter when this resolves. */
+  leaveExpired(batch: LeftBatch): Promise<void>;
+}
+
+type Case = ContractCase<BatchesSubject>;
+
+const OPTIONS = { timeoutMs: 5000 };
+const GIVEN_US = 5_000_000n;
+const PARTITIONS = ["ann", "bob", "cid"];
+
+function idOf(last: number): TimeId {
+  return timeIdFromBytes(Uint8Array.of(1, 2, 3, 4, 5, 6, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, last));
+}
+
+const keyOf = (partition: string, at = 1): RowKey => ({
+  table: "notes",
+  partition: [{ kind: "text", value: partition }],
+  clustering: [{ kind: "bigint", value: BigInt(at) }],
+});
+
+const insert = (key: RowKey, body: string, timestampUs: TimestampUs): Mutation => ({
+  kind: "insert",
+  key,
+  columns: [{ column: "body", value: { kind: "text", value: body } }],
+  timestampUs,
+});
+
+/** One row in each of three partitions, at a timestamp drawn by the backend, logged. */
+function request(change: Partial<BatchRequest> & { readonly body?: string } = {}): BatchRequest {
+  const { body = "one", ...rest } = change;
+  const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => PARTITIONS.map((partition) => insert(keyOf(partition), body, atUs));
+  return { id: idOf(1), timestampUs: undefined, mutationsAt, unlogged: false, ...rest };
+}
+
+const left = (id: number, body: string): LeftBatch => {
+  const timestampUs = GIVEN_US + BigInt(id);
+  return { id: idOf(id), timestampUs, mutations: request({ body }).mutationsAt(timestampUs) };
+};
+
+/** Body and timestamp of the row in each partition. */
+async function stored(rows: RowStore): Promise<unknown[]> {
+  const images = await rows.read(
+    PARTITIONS.map((partition) => keyOf(partition)),
+    OPTIONS,
+  );
+  return images.map((image) => [liveRow(image)?.columns.get("body")?.value, image?.markerUs]);
+}
+
+const three = (body: string | undefined, timestampUs: TimestampUs | undefined): unknown[] => PARTITIONS.map(() => [body, timestampUs]);
+
+function simple(name: string, run: (batches: Batches, rows: RowStore) => Promise<void>): Case {
+  return {
+    name,
+    async run(open) {
+      const { batches, rows } = await open();
+      await run(batches, rows);
+    },
+  };
+}
+
+function refused(name: string, change: Partial<BatchRequest>, code: string): Case {
+  return simple(`execute: ${name}: ${code}, nothing is written`, async (batches, rows) => {
+    await expectCode(() => batches.execute(request(change)), code, name);
+    expectEqual(await stored(rows), three(undefined, undefined), "rows");
+    expectEqual((await batches.pending(10)).total, 0, "pending");
+  });
+}
+
+const large = "x".repeat(BATCH_BYTES_MAX / PARTITIONS.length);
+
+const REFUSED_CASES: readonly Case[] = [
+  refused("no write", { mutationsAt: () => [] }, "BATCH_INVALID"),
+  refused(
+    "two images of one row",
+    { mutationsAt: (atUs) => [insert(keyOf("ann"), "a", atUs), insert(keyOf("ann"), "b", atUs), insert(keyOf("bob"), "b", atUs)] },
+    "BATCH_INVALID",
+  ),
+  refused(
+    "a write at another timestamp",
+    { mutationsAt: (atUs) => [insert(keyOf("ann"), "a", atUs), insert(keyOf("bob"), "b", atUs + 1n)] },
+    "BATCH_INVALID",
+  ),
+  refused(
+    "a row above BATCH_ROWS_MAX",
+    { mutationsAt: (atUs) => Array.from({ length: BATCH_ROWS_MAX + 1 }, (_, at) => insert(keyOf("ann", at), "a", atUs)) },
+    "LIMIT_EXCEEDED",
+  ),
+  refused(
+    "above BATCH_BYTES_MAX",
+    { mutationsAt: (atUs) => PARTITIONS.map((partition) => insert(keyOf(partition), large, atUs)) },
+    "LIMIT_EXCEEDED",
+  ),
+];
+
+const EXECUTE_CASES: readonly Case[] = [
+  simple("execute: without a timestamp: every row at the one that was drawn", async (batches, rows) => {
+    const result = await batches.execute(request());
+    if (result.timestampUs <= 0n) throw new ConcordError("INTERNAL", "a drawn timestamp is above 0");
+    expectEqual(result.id, idOf(1), "id");
+    expectEqual(await stored(rows), three("one", result.timestampUs), "rows");
+  }),
+  simple("execute: with a timestamp: every row at it", async (batches, rows) => {
+    expectEqual((await batches.execute(request({ timestampUs: GIVEN_US }))).timestampUs, GIVEN_US, "timestamp");
+    expectEqual(await stored(rows), three("one", GIVEN_US), "rows");
+  }),
+  simple("execute: at an older timestamp than what is stored: the newer stays", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US, body: "new" }));
+    await batches.execute(request({ id: idOf(2), timestampUs: GIVEN_US - 10n, body: "old" }));
+    expectEqual(await stored(rows), three("new", GIVEN_US), "rows");
+  }),
+  simple("execute: a delete one tick before an insert of the same row: the net image (LBD14)", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US }));
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => [
+      { kind: "delete", key: keyOf("ann"), timestampUs: atUs - 1n },
+      { kind: "insert", key: keyOf("ann"), columns: [], timestampUs: atUs },
+      insert(keyOf("bob"), "two", atUs),
+    ];
+    await batches.execute(request({ id: idOf(2), timestampUs: GIVEN_US + 10n, mutationsAt }));
+    const [row] = await rows.read([keyOf("ann")], OPTIONS);
+    expectEqual(liveRow(row)?.columns, new Map(), "row");
+  }),
+  simple("execute: BATCH_ROWS_MAX rows: applied", async (batches, rows) => {
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] =>
+      Array.from({ length: BATCH_ROWS_MAX }, (_, at) => insert(keyOf(PARTITIONS[at % 3]!, at), "a", atUs));
+    await batches.execute(request({ mutationsAt }));
+    const last = await rows.read([keyOf(PARTITIONS[(BATCH_ROWS_MAX - 1) % 3]!, BATCH_ROWS_MAX - 1)], OPTIONS);
+    expectEqual(liveRow(last[0])?.columns.get("body")?.value, "a", "last row");
+  }),
+  simple("execute: one partition, or unlogged: no holders (LB12)", async (batches) => {
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => [1, 2].map((at) => insert(keyOf("ann", at), "a", atUs));
+    expectEqual((await batches.execute(request({ mutationsAt }))).holders, [], "one partition");
+    expectEqual((await batches.execute(request({ id: idOf(2), unlogged: true }))).holders, [], "unlogged");
+  }),
+  simple("execute: the id again: the first result, nothing changes (LBD8)", async (batches, rows) => {
+    const first = await batches.execute(request());
+    await rows.apply([insert(keyOf("ann"), "later", first.timestampUs + 1n)], OPTIONS);
+    expectEqual(await batches.execute(request()), first, "result");
+    expectEqual((await stored(rows))[0], ["later", first.timestampUs + 1n], "row");
+  }),
+  simple("execute: the id again with another payload or timestamp: IDEMPOTENCY_MISMATCH, nothing changes", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US }));
+    await expectCode(() => batches.execute(request({ timestampUs: GIVEN_US, body: "two" })), "IDEMPOTENCY_MISMATCH", "payload");
+    await expectCode(() => batches.execute(request({ timestampUs: GIVEN_US + 1n })), "IDEMPOTENCY_MISMATCH", "timestamp");
+    expectEqual(await stored(rows), three("one", GIVEN_US), "rows");
+  }),
+  simple("execute: many at once: each one whole", async (batches, rows) => {
+    const ids = Array.from({ length: 20 }, (_, at) => idOf(at + 1));
+    await Promise.all(ids.map((id, at) => batches.execute(request({ id, body: `b${at}`, timestampUs: GIVEN_US + BigInt(at) }))));
+    expectEqual(await stored(rows), three("b19", GIVEN_US + 19n), "rows");
+  }),
+];
+
+const OPERATOR_CASES: readonly Case[] = [
+  simple("replay: nothing left behind: zeros, no dead letters", async (batches) => {
+    expectEqual(await batches.replay(), { completed: 0, kept: 0, deadLettered: 0 }, "replay");
+    expectEqual(await batches.deadLetters(10), [], "dead letters");
+  }),
+  simple("redrive: no such letter: NOT_FOUND", async (batches) => {
+    await expectCode(() => batches.redrive(idOf(9), true), "NOT_FOUND", "redrive");
+  }),
+];
+
+export const BATCHES_CASES: readonly Case[] = [...EXECUTE_CASES, ...REFUSED_CASES, ...OPERATOR_CASES];
+
+function replayed(name: string, run: (subject: ReplaySubject) => Promise<void>): ContractCase<ReplaySubject> {
+  return { name, run: async (open) => run(await open()) };
+}
+
+/** What every backend keeps whose log can be listed (LB8, LBD6, LBD12). */
+export const BATCH_REPLAY_CASES: readonly ContractCase<ReplaySubject>[] = [
+  replayed("pending: a batch left behind: listed; as many as asked for, all of them counted", async ({ batches, ...subject }) => {
+    for (const id of [1, 2, 3]) await subject.leaveBehind(left(id, "left"));
+    const { batches: listed, total } = await batches.pending(2);
+    expectEqual([listed.length, total], [2, 3], "listed");
+    const all = (await batches.pending(10)).batches.map(({ id, timestampUs, rowCount }) => `${id} ${timestampUs} ${rowCount}`);
+    const expected = [1, 2, 3].map((id) => `${idOf(id)} ${GIVEN_US + BigInt(id)} 3`);
+    expectEqual(all.toSorted(), expected, "pending");
+  }),
+  replayed("replay: a batch left behind: completed at its own timestamp, and gone from the log", async ({ batches, rows, ...subject }) => {
+    await subject.leaveBehind(left(1, "left"));
+    expectEqual(await batches.replay(), { completed: 1, kept: 0, deadLettered: 0 }, "replay");
+    expectEqual(await stored(rows), three("left", GIVEN_US + 1n), "rows");
+    expectEqual((await batches.pending(10)).total, 0, "pending");
+  }),
+  replayed("replay: rows were written since: the newer ones stay", async ({ batches, rows, ...subject }) => {
+    await subject.leaveBehind(left(1, "left"));
+    await batches.execute(request({ id: idOf(2), timestampUs: GIVEN_US + 50n, body: "newer" }));
+    await batches.replay();
+    expectEqual(await stored(rows), three("newer", GIVEN_US + 50n), "rows");
+  }),
+  replayed(
+    "dead letter: older than gc_grace: listed, nothing written; not forced: BATCH_INVALID",
+    async ({ batches, rows, ...subject }) => {
+      await subject.leaveExpired(left(1, "expired"));
+      const letters = await batches.deadLetters(10);
+      expectEqual(
+        letters.map(({ id, reason }) => [id, reason]),
+        [[idOf(1), "EXPIRED"]],
+        "letters",
+      );
+      await expectCode(() => batches.redrive(idOf(1), false), "BATCH_INVALID", "redrive");
+      expectEqual(await stored(rows), three(undefined, undefined), "rows");
+      expectEqual((await batches.deadLetters(10)).length, 1, "letters after the refusal");
+    },
+  ),
+  replayed("dead letter: forced: executed, its rows named, the letter is gone", async ({ batches, rows, ...subject }) => {
+    await subject.leaveExpired(left(1, "expired"));
+    const expected = PARTITIONS.map((partition) => keyOf(partition));
+    expectEqual(await batches.redrive(idOf(1), true), expected, "rows named");
+    expectEqual(await stored(rows), three("expired", GIVEN_US + 1n), "rows");
+    expectEqual(await batches.deadLetters(10), [], "letters");
+  }),
+];
+
+export function batchesContract(test: TestFunction, open: () => Promise<BatchesSubject>): void {
+  registerContract(test, "Batches", BATCHES_CASES, open);
+}
+
+export function batchReplayContract(test: TestFunction, open: () => Promise<ReplaySubject>): void {
+  registerContract(test, "Batches with a log", BATCH_REPLAY_CASES, open);
+}
