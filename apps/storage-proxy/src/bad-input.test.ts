@@ -17,22 +17,29 @@ import {
 import { COORDINATOR, MemoryRing, PEER } from "./test/memory-ring.ts";
 
 const ring = new MemoryRing({ size: 3 });
+const memory = new MemoryRing({ size: 1, backend: "memory" });
 
 before(async () => {
-  await ring.start();
+  for (const on of [ring, memory]) await prepare(on);
+});
+
+async function prepare(on: MemoryRing): Promise<void> {
+  await on.start();
   const statements = [
     "CREATE TABLE notes (owner text, at bigint, body text, tag int, PRIMARY KEY ((owner), at)) WITH kind = 'plain'",
     "CREATE TABLE plain2 (id uuid PRIMARY KEY, n bigint) WITH kind = 'plain'",
   ];
-  await ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements });
-  await ring.call(ring.nodes[0]!, "RowsService/Query", {
+  await on.call(on.nodes[0]!, "SchemaService/CreateTables", { statements });
+  await on.call(on.nodes[0]!, "RowsService/Query", {
     statement: { text: "INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'kept')", binds: [] },
   });
-  await apply([tableRow("albums", TRANSACTIONAL)]);
-  await ring.clock.advance(3000);
-});
+  await on.call(on.nodes[0]!, "RowsService/Apply", { mutations: [tableRow("albums", TRANSACTIONAL)] }, COORDINATOR);
+  await on.clock.advance(3000);
+}
 
-after(() => ring.stop());
+after(async () => {
+  for (const on of [ring, memory]) await on.stop();
+});
 
 const TRANSACTIONAL = JSON.stringify({
   formatVersion: 1,
@@ -53,9 +60,6 @@ function tableRow(name: string, definition: string): object {
   const key = { table: "concord_tables", partition: [{ textValue: "tables" }], clustering: [{ textValue: name }] };
   return mutation({ kind: "WRITE_KIND_INSERT", key, columns: [{ name: "definition", value: { textValue: definition } }] });
 }
-
-const apply = (mutations: readonly object[]): Promise<unknown> =>
-  ring.call(ring.nodes[0]!, "RowsService/Apply", { mutations }, COORDINATOR);
 
 const text = (value: string): object => ({ textValue: value });
 const bigint = (value: number): object => ({ bigintValue: BigInt(value) });
@@ -337,19 +341,24 @@ const PEERS: readonly BadCall[] = [
   ),
 ];
 
-for (const { method, name, request, token, code } of [...WHO, ...READS, ...WRITES, ...STATEMENTS, ...PEERS]) {
+function refuses(on: MemoryRing, backend: string, { method, name, request, token, code }: BadCall): void {
   const claim = /^\[\w+\] /.exec(name)?.[0] ?? "";
-  test(`${claim}bad input: ${method}: ${name.slice(claim.length)}: ${code}, nothing changes`, async () => {
-    const contents = ring.contents();
-    await assert.rejects(ring.call(ring.nodes[0]!, method, request, token), (thrown) => {
+  test(`${claim}bad input: ${method}: ${name.slice(claim.length)}: ${code}, nothing changes (${backend})`, async () => {
+    const contents = on.snapshot();
+    await assert.rejects(on.call(on.nodes[0]!, method, request, token), (thrown) => {
       assert.ok(thrown instanceof ConcordError);
       assert.equal(thrown.code, code, thrown.message);
       assert.equal(thrown.applied, "no");
       return true;
     });
-    assert.deepEqual(ring.contents(), contents);
+    assert.deepEqual(on.snapshot(), contents);
   });
 }
+
+const HANDLED = [...WHO, ...READS, ...WRITES, ...STATEMENTS];
+for (const call of [...HANDLED, ...PEERS]) refuses(ring, "ring", call);
+// Services of a ring alone are not there on another backend.
+for (const call of HANDLED.filter(({ method }) => !method.startsWith("ReplicaService"))) refuses(memory, "memory", call);
 
 test("bad input: a page token of another query: PAGE_TOKEN_INVALID", async () => {
   const select = (owner: string, pageToken: Uint8Array): Promise<{ nextPageToken: Uint8Array }> =>

@@ -13,6 +13,11 @@ afterEach(() => ring.stop());
 
 const NOTES = "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'";
 const OWNERS = ["ann", "bob", "cid"];
+/** What handlers promise holds whatever the backend. */
+const BACKENDS: readonly (readonly [string, RingOptions])[] = [
+  ["ring of 3", { size: 3 }],
+  ["memory", { size: 1, backend: "memory" }],
+];
 
 async function started(options: RingOptions): Promise<void> {
   ring = new MemoryRing(options);
@@ -45,6 +50,9 @@ async function bodyOf(node: number, owner: string): Promise<string | undefined> 
   return rows[0]?.columns[0]?.value.textValue;
 }
 
+/** Another node than the first, where there is one. */
+const last = (): number => ring.nodes.length - 1;
+
 const pending = async (node: number): Promise<bigint> =>
   (await ring.call<{ total: bigint }>(ring.nodes[node]!, "BatchService/ListPendingBatches", {})).total;
 
@@ -62,45 +70,55 @@ for (const size of [1, 3] as const) {
   });
 }
 
-test("[LB14] Query: BEGIN BATCH in CQL: logged by default, the same as by message", async () => {
-  await started({ size: 3 });
-  const inserts = OWNERS.map((owner) => `INSERT INTO notes (owner, at, body) VALUES ('${owner}', 1, 'cql')`);
-  await query(1, `BEGIN BATCH ${inserts.join("; ")}; APPLY BATCH`);
-  for (const owner of OWNERS) assert.equal(await bodyOf(2, owner), "cql");
-});
+for (const [name, options] of BACKENDS) {
+  test(`[LB14] Query: BEGIN BATCH in CQL: logged by default, the same as by message (${name})`, async () => {
+    await started(options);
+    const inserts = OWNERS.map((owner) => `INSERT INTO notes (owner, at, body) VALUES ('${owner}', 1, 'cql')`);
+    await query(last(), `BEGIN BATCH ${inserts.join("; ")}; APPLY BATCH`);
+    for (const owner of OWNERS) assert.equal(await bodyOf(0, owner), "cql");
+  });
 
-test("[LB13] [LBC2] Query: a conditional batch: USE_TRANSACTION, nothing changes", async () => {
-  await started({ size: 3 });
-  const contents = ring.contents();
-  const statement = "BEGIN BATCH INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'x') IF NOT EXISTS; APPLY BATCH";
-  await assert.rejects(query(0, statement), { code: "USE_TRANSACTION", applied: "no" });
-  assert.deepEqual(ring.contents(), contents);
-});
+  test(`[LB13] [LBC2] Query: a conditional batch: USE_TRANSACTION, nothing changes (${name})`, async () => {
+    await started(options);
+    const contents = ring.snapshot();
+    const statement = "BEGIN BATCH INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'x') IF NOT EXISTS; APPLY BATCH";
+    await assert.rejects(query(0, statement), { code: "USE_TRANSACTION", applied: "no" });
+    assert.deepEqual(ring.snapshot(), contents);
+  });
 
-test("[LB12] ExecuteBatch: one partition, or unlogged: no holders", async () => {
-  await started({ size: 3 });
-  assert.deepEqual((await execute(0, { writes: [write("ann", 1, "x"), write("ann", 2, "x")] })).holders, []);
-  assert.deepEqual((await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "x")), unlogged: true })).holders, []);
-});
+  test(`[LB12] ExecuteBatch: one partition, or unlogged: no holders (${name})`, async () => {
+    await started(options);
+    assert.deepEqual((await execute(0, { writes: [write("ann", 1, "x"), write("ann", 2, "x")] })).holders, []);
+    assert.deepEqual((await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "x")), unlogged: true })).holders, []);
+  });
 
-test("[LBD14] ExecuteBatch: insert, delete and insert of one row: its net image", async () => {
-  await started({ size: 3 });
-  const { key } = write("ann", 1, "") as { key: object };
-  const writes = [write("ann", 1, "first"), { kind: "WRITE_KIND_DELETE", key }, write("ann", 1, "last"), write("bob", 1, "x")];
-  await execute(0, { writes });
-  assert.equal(await bodyOf(1, "ann"), "last");
-});
+  test(`[LBD14] ExecuteBatch: insert, delete and insert of one row: its net image (${name})`, async () => {
+    await started(options);
+    const { key } = write("ann", 1, "") as { key: object };
+    const writes = [write("ann", 1, "first"), { kind: "WRITE_KIND_DELETE", key }, write("ann", 1, "last"), write("bob", 1, "x")];
+    await execute(0, { writes });
+    assert.equal(await bodyOf(last(), "ann"), "last");
+  });
 
-test("[LBD8] ExecuteBatch: the reply was lost and the id comes again: the first outcome, no store changes", async () => {
-  await started({ size: 3 });
-  const first = await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "one")) });
-  await ring.clock.advance(500);
-  const contents = ring.contents();
-  const again = await execute(0, { batchId: first.batchId, writes: OWNERS.map((owner) => write(owner, 1, "one")) });
-  assert.deepEqual({ ...again }, { ...first });
-  await ring.clock.advance(500);
-  assert.deepEqual(ring.contents(), contents);
-});
+  test(`[LBD8] ExecuteBatch: the reply was lost and the id comes again: the first outcome, no store changes (${name})`, async () => {
+    await started(options);
+    const first = await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+    await ring.clock.advance(500);
+    const contents = ring.snapshot();
+    const again = await execute(0, { batchId: first.batchId, writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+    assert.deepEqual({ ...again }, { ...first });
+    await ring.clock.advance(500);
+    assert.deepEqual(ring.snapshot(), contents);
+  });
+
+  test(`[LBD12] ReplayBatches: nothing pending: zeros; dead letters: none (${name})`, async () => {
+    await started(options);
+    const replayed = await ring.call(ring.nodes[0]!, "BatchService/ReplayBatches", {}, COORDINATOR);
+    assert.deepEqual({ ...replayed }, { completed: 0n, kept: 0n, deadLettered: 0n });
+    const { letters } = await ring.call<{ letters: readonly object[] }>(ring.nodes[0]!, "BatchService/ListDeadLetters", {});
+    assert.deepEqual(letters, []);
+  });
+}
 
 test("[LBD1] ExecuteBatch: a node is away: held until it has the rows, then forgotten everywhere", async () => {
   await started({ size: 3, config: { batchReplayIntervalMs: 1000, writeTimeoutMs: 500 } });
@@ -114,14 +132,6 @@ test("[LBD1] ExecuteBatch: a node is away: held until it has the rows, then forg
   for (let node = 0; node < 3; node += 1) assert.equal(await pending(node), 0n);
   const rows = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x72));
   assert.deepEqual(rows[2], rows[0]);
-});
-
-test("[LBD12] ReplayBatches: nothing pending: zeros; dead letters: none", async () => {
-  await started({ size: 1 });
-  const replayed = await ring.call(ring.nodes[0]!, "BatchService/ReplayBatches", {}, COORDINATOR);
-  assert.deepEqual({ ...replayed }, { completed: 0n, kept: 0n, deadLettered: 0n });
-  const { letters } = await ring.call<{ letters: readonly object[] }>(ring.nodes[0]!, "BatchService/ListDeadLetters", {});
-  assert.deepEqual(letters, []);
 });
 
 /** An entry as a peer would have logged it, created at `createdMs`. */

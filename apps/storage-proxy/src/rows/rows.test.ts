@@ -7,6 +7,12 @@ let ring: MemoryRing;
 
 afterEach(() => ring.stop());
 
+/** What handlers promise holds whatever the backend. */
+const BACKENDS: readonly (readonly [string, RingOptions])[] = [
+  ["ring of 3", { size: 3 }],
+  ["memory", { size: 1, backend: "memory" }],
+];
+
 async function started(options: RingOptions): Promise<void> {
   ring = new MemoryRing(options);
   await ring.start();
@@ -84,81 +90,83 @@ async function idsOf(statement: string, pageSize: number): Promise<{ ids: number
   }
 }
 
-test("[TX20] query by index: the index table's copy of the row, page by page, base key and columns", async () => {
-  await started({ size: 3 });
-  await createPhotos(1);
-  for (let id = 1; id <= 7; id += 1) await apply(photo(1, id, id % 2 === 0 ? "public" : "private", 2000 + (id % 3)));
-  assert.deepEqual(await idsOf("SELECT * FROM photos WHERE state = 'private'", 3), { ids: [1, 3, 5, 7], pages: 2 });
-  assert.deepEqual(await idsOf("SELECT * FROM photos WHERE state = 'private' LIMIT 3", 2), { ids: [1, 3, 5], pages: 2 });
-  const { rows } = await query("SELECT year FROM photos WHERE state = 'public'");
-  assert.deepEqual(
-    rows[0]!.columns.map((column) => column.name),
-    ["year"],
-  );
-});
+for (const [name, options] of BACKENDS) {
+  test(`[TX20] query by index: the index table's copy of the row, page by page, base key and columns (${name})`, async () => {
+    await started(options);
+    await createPhotos(1);
+    for (let id = 1; id <= 7; id += 1) await apply(photo(1, id, id % 2 === 0 ? "public" : "private", 2000 + (id % 3)));
+    assert.deepEqual(await idsOf("SELECT * FROM photos WHERE state = 'private'", 3), { ids: [1, 3, 5, 7], pages: 2 });
+    assert.deepEqual(await idsOf("SELECT * FROM photos WHERE state = 'private' LIMIT 3", 2), { ids: [1, 3, 5], pages: 2 });
+    const { rows } = await query("SELECT year FROM photos WHERE state = 'public'");
+    assert.deepEqual(
+      rows[0]!.columns.map((column) => column.name),
+      ["year"],
+    );
+  });
 
-test("[TX28] query by two indexes: rows that both find, page by page; nothing that is in one alone", async () => {
-  await started({ size: 1 });
-  await createPhotos(1);
-  for (let id = 1; id <= 30; id += 1) await apply(photo(id % 4, id, id % 2 === 0 ? "public" : "private", 2000 + (id % 3)));
-  const expected = [6, 12, 18, 24, 30].sort((left, right) => (left % 4) - (right % 4) || left - right);
-  for (const pageSize of [1, 2, 100]) {
-    const { ids } = await idsOf("SELECT * FROM photos WHERE state = 'public' AND year = 2000", pageSize);
-    assert.deepEqual(ids, expected);
-  }
-  const limited = await idsOf("SELECT * FROM photos WHERE state = 'public' AND year = 2000 LIMIT 3", 2);
-  assert.deepEqual(limited.ids, expected.slice(0, 3));
-});
+  test(`[TX28] query by two indexes: rows that both find, page by page; nothing that is in one alone (${name})`, async () => {
+    await started(options);
+    await createPhotos(1);
+    for (let id = 1; id <= 30; id += 1) await apply(photo(id % 4, id, id % 2 === 0 ? "public" : "private", 2000 + (id % 3)));
+    const expected = [6, 12, 18, 24, 30].sort((left, right) => (left % 4) - (right % 4) || left - right);
+    for (const pageSize of [1, 2, 100]) {
+      const { ids } = await idsOf("SELECT * FROM photos WHERE state = 'public' AND year = 2000", pageSize);
+      assert.deepEqual(ids, expected);
+    }
+    const limited = await idsOf("SELECT * FROM photos WHERE state = 'public' AND year = 2000 LIMIT 3", 2);
+    assert.deepEqual(limited.ids, expected.slice(0, 3));
+  });
 
-test("[TX22] query: neither key nor index serves it: refused, nothing is scanned", async () => {
-  await started({ size: 1 });
-  await createPhotos(1);
-  await assert.rejects(query("SELECT * FROM photos WHERE id = 1"), { code: "SCAN_REFUSED" });
-});
+  test(`[TX22] query: neither key nor index serves it: refused, nothing is scanned (${name})`, async () => {
+    await started(options);
+    await createPhotos(1);
+    await assert.rejects(query("SELECT * FROM photos WHERE id = 1"), { code: "SCAN_REFUSED" });
+  });
 
-test("[TX3] schema: a table made elsewhere, a newer version: read again when it is needed; an older one: not", async () => {
-  await started({ size: 3 });
-  await assert.rejects(query("SELECT * FROM photos WHERE owner = 1"), { code: "TABLE_UNKNOWN" });
-  await createPhotos(5);
-  assert.deepEqual((await query("SELECT * FROM photos WHERE owner = 1", { schemaVersion: 5n })).rows, []);
-  await assert.rejects(query("SELECT * FROM photos WHERE owner = 1", { schemaVersion: 6n }), { code: "SCHEMA_BEHIND" });
-  const schema = await ring.call<{ schemaVersion: bigint; tables: string[]; definitions: object[] }>(
-    ring.nodes[1]!,
-    "SchemaService/GetSchema",
-    {
-      schemaVersion: 5n,
-    },
-  );
-  assert.equal(schema.schemaVersion, 5n);
-  assert.deepEqual(
-    schema.tables.map((table) => JSON.parse(table) as unknown),
-    [PHOTOS],
-  );
-  const { formatVersion: _, kind: __, ...shape } = PHOTOS;
-  const columns = PHOTOS.columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
-  assert.deepEqual(schema.definitions, [{ ...shape, kind: "TABLE_KIND_TRANSACTIONAL", columns, version: 1n }]);
-});
+  test(`[TX3] schema: a table made elsewhere, a newer version: read again when it is needed; an older one: not (${name})`, async () => {
+    await started(options);
+    await assert.rejects(query("SELECT * FROM photos WHERE owner = 1"), { code: "TABLE_UNKNOWN" });
+    await createPhotos(5);
+    assert.deepEqual((await query("SELECT * FROM photos WHERE owner = 1", { schemaVersion: 5n })).rows, []);
+    await assert.rejects(query("SELECT * FROM photos WHERE owner = 1", { schemaVersion: 6n }), { code: "SCHEMA_BEHIND" });
+    const schema = await ring.call<{ schemaVersion: bigint; tables: string[]; definitions: object[] }>(
+      ring.nodes.at(-1)!,
+      "SchemaService/GetSchema",
+      {
+        schemaVersion: 5n,
+      },
+    );
+    assert.equal(schema.schemaVersion, 5n);
+    assert.deepEqual(
+      schema.tables.map((table) => JSON.parse(table) as unknown),
+      [PHOTOS],
+    );
+    const { formatVersion: _, kind: __, ...shape } = PHOTOS;
+    const columns = PHOTOS.columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
+    assert.deepEqual(schema.definitions, [{ ...shape, kind: "TABLE_KIND_TRANSACTIONAL", columns, version: 1n }]);
+  });
 
-test("schema: authority coordinator: this ring creates no tables", async () => {
-  await started({ size: 1, config: { schemaAuthority: "coordinator" } });
-  const statements = ["CREATE TABLE t (a int PRIMARY KEY) WITH kind = 'plain'"];
-  await assert.rejects(ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements }), { code: "USE_TRANSACTION" });
-  await assert.rejects(query(statements[0]!), { code: "USE_TRANSACTION" });
-});
+  test(`schema: authority coordinator: this ring creates no tables (${name})`, async () => {
+    await started({ ...options, config: { schemaAuthority: "coordinator" } });
+    const statements = ["CREATE TABLE t (a int PRIMARY KEY) WITH kind = 'plain'"];
+    await assert.rejects(ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements }), { code: "USE_TRANSACTION" });
+    await assert.rejects(query(statements[0]!), { code: "USE_TRANSACTION" });
+  });
 
-test("schema: the same statements again: nothing changes", async () => {
-  await started({ size: 3 });
-  const statements = [
-    "CREATE TABLE t (a int PRIMARY KEY) WITH kind = 'plain'",
-    "CREATE TABLE u (a int PRIMARY KEY, b text) WITH kind = 'plain'",
-  ];
-  const create = (): Promise<{ schemaVersion: bigint }> => ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements });
-  assert.equal((await create()).schemaVersion, 1n);
-  await ring.clock.advance(1000);
-  const before = ring.contents();
-  assert.equal((await create()).schemaVersion, 1n);
-  assert.deepEqual(ring.contents(), before);
-});
+  test(`schema: the same statements again: nothing changes (${name})`, async () => {
+    await started(options);
+    const statements = [
+      "CREATE TABLE t (a int PRIMARY KEY) WITH kind = 'plain'",
+      "CREATE TABLE u (a int PRIMARY KEY, b text) WITH kind = 'plain'",
+    ];
+    const create = (): Promise<{ schemaVersion: bigint }> => ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements });
+    assert.equal((await create()).schemaVersion, 1n);
+    await ring.clock.advance(1000);
+    const before = ring.snapshot();
+    assert.equal((await create()).schemaVersion, 1n);
+    assert.deepEqual(ring.snapshot(), before);
+  });
+}
 
 test("[TXD7] outcomes: older than the retention and the margin: removed on every node; younger ones stay", async () => {
   await started({ size: 3, config: { outcomeRetentionMs: 600_000 } });

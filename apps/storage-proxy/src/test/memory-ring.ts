@@ -1,11 +1,13 @@
-// A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand.
+// A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand. Or one
+// service on a backend in memory: what no test of handlers can tell from a ring.
 import { crc32 } from "node:zlib";
 import { loadService } from "@concord/protos";
-import { MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
+import { MemoryKeyValue, memoryStorage, MemoryStorageBackend, type KeyValueImage, type MemoryStorage } from "@concord/port-contracts";
 import type { KeyValueEntry } from "@concord/ports";
 import { bearer, MemoryTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError, type Environment, type Log } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";
+import type { OpenedBackend } from "../backend-definition.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 export const COORDINATOR = "coordinator-secret";
@@ -15,10 +17,14 @@ export interface MemoryNode {
   readonly name: string;
   service: StorageProxyService;
   store: MemoryKeyValue;
+  /** Of a node on a backend in memory. */
+  readonly storage: MemoryStorage;
 }
 
 export interface RingOptions {
   readonly size: 1 | 3;
+  /** "memory": one node that is no ring. */
+  readonly backend?: "ring" | "memory";
   readonly config?: Partial<StorageProxyConfig>;
   readonly log?: Log;
   readonly onFailed?: (cause: ConcordError) => void;
@@ -84,11 +90,17 @@ export class MemoryRing {
     return this.nodes.map((node) => node.store.contents());
   }
 
+  /** The same before and after a call that changes nothing. */
+  snapshot(): unknown {
+    return this.#options.backend === "memory" ? this.nodes.map((node) => node.storage.rows.contents()) : this.contents();
+  }
+
   ringOf(names: readonly string[]): StorageProxyConfig["ring"] {
     return names.map((name) => ({ name, address: addressOf(name), datacenter: `dc-${name.at(-1)}` }));
   }
 
   #compose(name: string, disk?: KeyValueImage): MemoryNode {
+    const storage = memoryStorage();
     const store = new MemoryKeyValue(disk);
     const names = Array.from({ length: this.#options.size }, (_, at) => `node-${at + 1}`);
     const config = storageProxySchema.parse({
@@ -100,13 +112,15 @@ export class MemoryRing {
       peerToken: PEER,
       ...this.#options.config,
     });
-    const { onFailed } = this.#options;
+    const { onFailed, backend } = this.#options;
+    const openBackend = (): Promise<OpenedBackend> => Promise.resolve({ backend: new MemoryStorageBackend(storage), services: [] });
     const service = composeStorageProxy(config, {
       environment: this.#environment(),
       openKeyValue: () => Promise.resolve(store),
       ...(onFailed === undefined ? {} : { onFailed }),
+      ...(backend === "memory" ? { openBackend } : {}),
     });
-    return { name, service, store };
+    return { name, service, store, storage };
   }
 
   #environment(): Environment {
