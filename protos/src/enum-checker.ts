@@ -3,20 +3,17 @@
  * names would take them for "something else"; a server refuses such a request instead. Messages without enums cost nothing.
  */
 
-/** The parts used here of a google.protobuf.DescriptorProto or EnumDescriptorProto in proto-loader's object form. */
-export interface TypeDescriptor {
-  readonly name: string;
-  readonly field?: readonly FieldDescriptor[];
-  readonly nestedType?: readonly TypeDescriptor[];
-  readonly enumType?: readonly TypeDescriptor[];
-  readonly value?: readonly { readonly name: string; readonly number: number }[];
+/** A message or an enum in protobufjs's JSON form; the parts used here. */
+export interface TypeDefinition {
+  readonly fields?: Readonly<Record<string, FieldDefinition>>;
+  readonly nested?: Readonly<Record<string, TypeDefinition>>;
+  /** Of an enum. */
+  readonly values?: Readonly<Record<string, number>>;
 }
 
-interface FieldDescriptor {
-  readonly name: string;
+interface FieldDefinition {
+  /** Of a message or an enum: ".concord.common.v1.RowKey". */
   readonly type: string;
-  /** Relative to the type that has the field, or absolute with a leading dot. */
-  readonly typeName: string;
 }
 
 /** Returns the path of the first field with an unknown enum number, undefined when there is none. */
@@ -33,36 +30,25 @@ interface FieldCheck {
 }
 
 /** Makes checkers by the full name of a message; `types` has every message and enum by full name. */
-export function enumChecker(types: ReadonlyMap<string, TypeDescriptor>): (fullName: string) => EnumChecker {
+export function enumChecker(types: ReadonlyMap<string, TypeDefinition>): (fullName: string) => EnumChecker {
   const plans = new Map<string, Plan>();
   const planOf = (fullName: string): Plan => {
     const known = plans.get(fullName);
     if (known !== undefined) return known;
     const plan: Plan = { checks: [] };
     plans.set(fullName, plan); // before its fields: types may contain themselves
-    plan.checks = (types.get(fullName)?.field ?? []).flatMap((field) => checkOf(fullName, field));
+    plan.checks = Object.entries(types.get(fullName)?.fields ?? {}).flatMap(([name, { type }]) => checkOf(name, type));
     return plan;
   };
-  const checkOf = (scope: string, field: FieldDescriptor): FieldCheck[] => {
-    if (field.type === "TYPE_ENUM") return [{ name: field.name, inner: undefined }];
-    if (field.type !== "TYPE_MESSAGE") return [];
-    return [{ name: field.name, inner: planOf(resolveTypeName(types, scope, field.typeName)) }];
+  const checkOf = (name: string, type: string): FieldCheck[] => {
+    if (!type.startsWith(".")) return [];
+    const typeName = type.slice(1);
+    return [{ name, inner: types.get(typeName)?.values === undefined ? planOf(typeName) : undefined }];
   };
   return (fullName) => {
     const plan = planOf(fullName);
     return hasEnum(plan, new Set()) ? (message) => findUnknown(plan, message) : () => undefined;
   };
-}
-
-/** The full name that `name` has inside `scope`: the innermost enclosing scope wins, as in protobuf. */
-export function resolveTypeName(types: { has(fullName: string): boolean }, scope: string, name: string): string {
-  if (name.startsWith(".")) return name.slice(1);
-  const path = scope.split(".");
-  for (let depth = path.length; depth >= 0; depth -= 1) {
-    const candidate = [...path.slice(0, depth), name].join(".");
-    if (types.has(candidate)) return candidate;
-  }
-  throw new Error(`type ${name} in ${scope} is not in the loaded .proto files`);
 }
 
 function hasEnum(plan: Plan, seen: Set<Plan>): boolean {

@@ -102,6 +102,12 @@ function run(runtime, args) {
   child.on("exit", (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]));
 }
 
+/** The modules of the contracts that every program imports. Nx does it itself for the tasks it runs. */
+function generate(runtime) {
+  const result = spawnSync(runtime, [join(ROOT, "tools/protos/generate.ts")], { stdio: ["ignore", "inherit", "inherit"] });
+  if (result.status !== 0) fail("the contracts could not be compiled");
+}
+
 /** For every command alike: the version of the workspace and the commit of this clone. */
 function printVersion() {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
@@ -121,4 +127,6 @@ if (majorOf(process.version) < OLDEST_BOOTSTRAP_MAJOR)
   fail(`Node ${OLDEST_BOOTSTRAP_MAJOR} or newer is needed, this is ${process.version}`);
 process.chdir(ROOT);
 if (!isInstalled(ROOT)) install();
-run(findRuntime(), [join(ROOT, script[0]), ...script.slice(1), ...given]);
+const runtime = findRuntime();
+if (!script[0].startsWith("tools/nx/")) generate(runtime);
+run(runtime, [join(ROOT, script[0]), ...script.slice(1), ...given]);

@@ -18,12 +18,13 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ports: ["base", "ports"],
   domain: ["base", "ports", "domain"],
   engine: ["base", "ports", "domain", "engine"],
-  protos: [],
+  protos: ["protos"],
+  wire: ["base", "ports", "domain", "protos", "wire"],
   kit: ["base", "protos", "kit"],
-  adapters: ["base", "ports", "domain", "protos", "kit"],
-  app: ["base", "ports", "domain", "engine", "protos", "kit", "adapters"],
-  testing: ["base", "ports", "domain", "engine", "protos", "kit", "adapters", "app", "testing"],
-  tools: ["base", "ports", "domain", "engine", "protos", "kit", "adapters", "app", "testing", "tools"],
+  adapters: ["base", "ports", "domain", "protos", "wire", "kit"],
+  app: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters"],
+  testing: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app", "testing"],
+  tools: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app", "testing", "tools"],
 };
 
 /** Layers whose production code imports no npm package and no `node:*`. */

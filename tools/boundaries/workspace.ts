@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { importsOf } from "./imports.ts";
+import { dirname, join } from "node:path";
+import { importsOf, protoImports } from "./imports.ts";
 
 /** One source file and what it imports, as written. */
 export interface SourceFile {
@@ -54,7 +54,7 @@ interface Manifest {
   };
 }
 
-const SOURCE_FILES = "**/*.{ts,mts,cts,js,mjs,cjs}";
+const SOURCE_FILES = "**/*.{ts,mts,cts,js,mjs,cjs,proto}";
 const NOT_SOURCE = new Set(["node_modules", "dist", "gen"]);
 const LAYER_TAG = "layer:";
 
@@ -88,12 +88,13 @@ function readProject(workspaceRoot: string, root: string, withSources: boolean):
 }
 
 function readSources(folder: string): SourceFile[] {
+  const inside = globSync("*/**/package.json", { cwd: folder, exclude: (name) => NOT_SOURCE.has(name) }).map((path) => `${dirname(path)}/`);
   const paths = globSync(SOURCE_FILES, { cwd: folder, exclude: (name) => NOT_SOURCE.has(name) }).sort();
-  return paths.map((path) => ({
-    path,
-    isTest: isTestPath(path),
-    imports: importsOf(readFileSync(join(folder, path), "utf8")),
-  }));
+  const own = paths.filter((path) => !inside.some((project) => path.startsWith(project)));
+  return own.map((path) => {
+    const text = readFileSync(join(folder, path), "utf8");
+    return { path, isTest: isTestPath(path), imports: path.endsWith(".proto") ? protoImports(text) : importsOf(text) };
+  });
 }
 
 /** Tests, and what lies in `src/test` for them. */

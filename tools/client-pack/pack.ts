@@ -1,7 +1,7 @@
 // The installable client: a tarball as `npm pack` makes it, with plain JavaScript for Node 20, types that stand alone and the published
 // contracts. Workspace code is bundled; grpc-js and proto-loader stay dependencies, as they read files of their own.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
@@ -27,7 +27,7 @@ export async function packClient(folder: string): Promise<string> {
     const imported = await bundle(stage);
     emitTypes(stage);
     for (const part of ["concord", "google", "grpc"]) {
-      cpSync(join(ROOT, "protos", part), join(stage, "protos", part), { recursive: true });
+      cpSync(join(ROOT, "protos", part), join(stage, "protos", part), { recursive: true, filter: isContract });
     }
     copyFileSync(join(CLIENT, "README.md"), join(stage, "README.md"));
     const license = join(ROOT, "LICENSE");
@@ -37,6 +37,11 @@ export async function packClient(folder: string): Promise<string> {
   } finally {
     rmSync(stage, { recursive: true, force: true });
   }
+}
+
+/** Folders and .proto files; a contract project has more. */
+function isContract(path: string): boolean {
+  return path.endsWith(".proto") || (statSync(path).isDirectory() && basename(path) !== "gen");
 }
 
 /** Writes index.js; returns the packages it imports. */

@@ -1,7 +1,7 @@
 // Bundles one app into its dist folder: workspace code inside, npm packages outside and listed with their versions in
-// dist/package.json, the contracts beside the bundle. `npm install` in dist gives an image everything it needs.
+// dist/package.json, the contracts inside too. `npm install` in dist gives an image everything it needs.
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { join } from "node:path";
 import { build, type Plugin } from "esbuild";
@@ -63,7 +63,6 @@ async function buildApp(root: string): Promise<void> {
     logLevel: "warning",
     plugins: [npmPackagesOutside(names)],
   });
-  for (const folder of ["concord", "google", "grpc"]) cpSync(join("protos", folder), join(output, "protos", folder), { recursive: true });
   const versions = declaredVersions();
   const dependencies = Object.fromEntries([...names].sort().map((name) => [name, versions.get(name) ?? "*"]));
   const { name, version, license } = readManifest(root);

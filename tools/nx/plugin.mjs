@@ -8,7 +8,8 @@ import { basename, dirname, join } from "node:path";
 /** Folders of the projects, as npm knows them. */
 const { workspaces: PROJECT_FOLDERS } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
 
-const GENERATED_TYPES = [{ target: "generate", projects: ["@concord/protos"] }];
+/** Types and services of the contracts a project uses, its own if it has some. */
+const GENERATED = ["generate", "^generate"];
 const MANIFESTS = PROJECT_FOLDERS.map((folder) => `{workspaceRoot}/${folder}/package.json`);
 const IGNORE_RULES = "{workspaceRoot}/.gitignore";
 const toolFiles = (name) => [`{workspaceRoot}/tools/${name}/**/*`, `!{workspaceRoot}/tools/${name}/**/*.test.ts`];
@@ -22,19 +23,25 @@ function commonTargets(root, name) {
   const resultsFile = `{workspaceRoot}/.nx/test-results/${basename(name)}.json`;
   return {
     boundaries: target(`node tools/boundaries/main.ts ${root}`, ["sources", "^manifest", ...toolFiles("boundaries")]),
-    typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED_TYPES }),
-    lint: target(lint, ["sources", "^production", ...lintRules], { dependsOn: GENERATED_TYPES }),
+    typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED }),
+    lint: target(lint, ["sources", "^production", ...lintRules], { dependsOn: GENERATED }),
     "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["sources", ...formatRules]),
     words: target(`node tools/words/main.ts --check ${root}`, ["default", ...toolFiles("words")]),
-    test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile] }),
+    test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile], dependsOn: GENERATED }),
   };
 }
 
-function protosTargets() {
-  const contracts = ["{projectRoot}/**/*.proto", "{projectRoot}/buf.yaml", "{projectRoot}/vendored.json", "shared", ...toolFiles("protos")];
+const isContract = (root) => root === "protos" || root.startsWith("protos/");
+
+function contractTargets(root) {
+  const files = ["{projectRoot}/**/*.proto", "{workspaceRoot}/protos/buf.yaml", "shared", ...toolFiles("protos")];
+  const released = ["{workspaceRoot}/protos/vendored.json", "{workspaceRoot}/protos/released.binpb"];
+  const generated = root === "protos" ? "{projectRoot}/src/gen" : "{projectRoot}/gen";
   return {
-    generate: target("node tools/protos/generate.ts", contracts, { outputs: ["{projectRoot}/src/gen"] }),
-    contracts: target("node tools/protos/contracts.ts", [...contracts, "{projectRoot}/released.binpb"]),
+    generate: target(`node tools/protos/generate.ts ${root}`, [...files, "^production"], { outputs: [generated] }),
+    ...(!root.startsWith("protos/testing") && {
+      contracts: target(`node tools/protos/contracts.ts ${root}`, [...files, "^production", ...released]),
+    }),
   };
 }
 
@@ -46,19 +53,27 @@ function workspaceBoundaries({ inputs }) {
 function inferTargets(root, { name, concord }) {
   const targets = commonTargets(root, name);
   if (root.startsWith("apps/")) {
-    targets.serve = { command: `node ${root}/src/main.ts --config ${root}/serve.json`, continuous: true, options: { cwd: "." } };
-    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production"], { outputs: ["{projectRoot}/dist"] });
+    targets.serve = {
+      command: `node ${root}/src/main.ts --config ${root}/serve.json`,
+      continuous: true,
+      options: { cwd: "." },
+      dependsOn: GENERATED,
+    };
+    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production"], {
+      outputs: ["{projectRoot}/dist"],
+      dependsOn: GENERATED,
+    });
   }
-  if (root === "protos") Object.assign(targets, protosTargets());
+  if (isContract(root)) Object.assign(targets, contractTargets(root));
   if (root === "tools/boundaries") targets.boundaries = workspaceBoundaries(targets.boundaries);
   if (root === "tools/words") targets.words.command += " .";
   for (const [name, inputs] of Object.entries(concord?.inputs ?? {})) targets[name].inputs.push(...inputs);
   return targets;
 }
 
-// The generated types count among the files of protos, so the generator does.
+// The generated modules count among the files of a contract, so the generator does.
 function inferNamedInputs(root, nxJson) {
-  return root === "protos" ? { namedInputs: { default: [...nxJson.namedInputs.default, ...toolFiles("protos")] } } : {};
+  return isContract(root) ? { namedInputs: { default: [...nxJson.namedInputs.default, ...toolFiles("protos")] } } : {};
 }
 
 function createNodes(file, { workspaceRoot, nxJsonConfiguration }) {

@@ -3,16 +3,16 @@
 // rewrites it.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { languageProblems } from "./language-options.ts";
 import { PROTOS_FOLDER, RELEASED_IMAGE } from "./proto-files.ts";
 import { vendoredProblems } from "./vendored.ts";
 
 const WORKSPACE_ROOT = join(import.meta.dirname, "../..");
 
-/** Runs buf; its complaints by line, empty when it has none. */
-export function buf(...args: string[]): string[] {
-  const result = spawnSync(join(WORKSPACE_ROOT, "node_modules/.bin/buf"), args, { encoding: "utf8" });
+/** Runs buf in `cwd`; its complaints by line, empty when it has none. */
+export function buf(cwd: string, ...args: string[]): string[] {
+  const result = spawnSync(join(WORKSPACE_ROOT, "node_modules/.bin/buf"), args, { cwd, encoding: "utf8" });
   if (result.error !== undefined) throw result.error;
   if (result.status === 0) return [];
   return `${result.stdout}${result.stderr}`.split("\n").filter((line) => line !== "");
@@ -20,19 +20,21 @@ export function buf(...args: string[]): string[] {
 
 /** What is wrong with the contracts in `folder` by themselves. */
 export function lintProblems(folder: string): string[] {
-  return [...buf("lint", folder), ...languageProblems(folder)];
+  return [...buf(folder, "lint"), ...languageProblems(folder)];
 }
 
-/** Everything wrong with the contracts in `folder`, compared with the released image beside them. */
-export function contractProblems(folder: string): string[] {
-  const released = join(folder, RELEASED_IMAGE);
-  const lint = lintProblems(folder);
-  if (!existsSync(released)) return [...lint, `${released} is missing: run npm run protos:release`];
-  return [...lint, ...buf("breaking", folder, "--against", released)];
+/** Everything wrong with the contracts in `folder`, or with those in `only` below it, compared with the released image beside them. */
+export function contractProblems(folder: string, only?: string): string[] {
+  const path = only === undefined ? [] : ["--path", only];
+  const lint = [...buf(folder, "lint", ...path), ...languageProblems(folder, only)];
+  if (!existsSync(join(folder, RELEASED_IMAGE))) return [...lint, `${join(folder, RELEASED_IMAGE)} is missing: run npm run protos:release`];
+  return [...lint, ...buf(folder, "breaking", "--against", RELEASED_IMAGE, ...path)];
 }
 
 if (import.meta.main) {
-  const problems = [...contractProblems(PROTOS_FOLDER), ...vendoredProblems(PROTOS_FOLDER)];
+  const root = process.argv[2] ?? PROTOS_FOLDER;
+  const only = root === PROTOS_FOLDER ? undefined : relative(PROTOS_FOLDER, root);
+  const problems = [...contractProblems(PROTOS_FOLDER, only), ...vendoredProblems(PROTOS_FOLDER)];
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;
 }

@@ -20,9 +20,9 @@ function languageOptions(file: string): string[] {
   ];
 }
 
-/** Contracts below `folder` with an option missing or another than the rule's. */
-export function languageProblems(folder: string): string[] {
-  return globSync("concord/**/*.proto", { cwd: folder }).flatMap((file) => {
+/** Contracts of ours below `folder`, or of `only` in it, with an option missing or another than the rule's. */
+export function languageProblems(folder: string, only = "concord"): string[] {
+  return globSync(`${only}/**/*.proto`, { cwd: folder }).flatMap((file) => {
     const found = readFileSync(join(folder, file), "utf8").match(/^option .*$/gm) ?? [];
     const expected = languageOptions(file);
     return found.join("\n") === expected.join("\n") ? [] : [`${file}: its options are not exactly:\n${expected.join("\n")}`];

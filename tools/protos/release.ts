@@ -7,13 +7,13 @@ import { PROTOS_FOLDER, RELEASED_IMAGE } from "./proto-files.ts";
 
 const image = join(PROTOS_FOLDER, RELEASED_IMAGE);
 const lint = lintProblems(PROTOS_FOLDER);
-const breaks = existsSync(image) ? buf("breaking", PROTOS_FOLDER, "--against", image) : [];
+const breaks = existsSync(image) ? buf(PROTOS_FOLDER, "breaking", "--against", RELEASED_IMAGE) : [];
 for (const line of [...lint, ...breaks]) console.log(line);
 if (lint.length > 0) {
   console.error("not released: the contracts are not lint clean");
   process.exitCode = 1;
 } else {
-  const failures = buf("build", PROTOS_FOLDER, "--exclude-source-info", "-o", image);
+  const failures = buf(PROTOS_FOLDER, "build", "--exclude-source-info", "-o", RELEASED_IMAGE);
   for (const line of failures) console.error(line);
   process.exitCode = failures.length === 0 ? 0 : 1;
   if (failures.length === 0) console.log(`released ${image}; breaking changes against the last release: ${breaks.length}`);

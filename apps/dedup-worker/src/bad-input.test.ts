@@ -1,7 +1,7 @@
 // What a client may send wrong: the exact error, nothing in any log, and the worker goes on.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { loadService } from "@concord/protos";
+import { OutputService, contract } from "@concord/protos-dedup";
 import { bearer } from "@concord/rpc";
 import type { ConcordError, ErrorCode, MethodDescriptor } from "@concord/runtime";
 import {
@@ -117,7 +117,7 @@ after(() => fixture.service.stop());
 
 const unchanged = async (): Promise<void> => assert.equal(await fixture.folder.contents(), contents);
 const service = (method: string): string => (method === "Ingest" ? "IngestService" : method === "Seen" ? "WindowService" : "OutputService");
-const descriptor = (method: string): MethodDescriptor => loadService(`concord.dedup.v1.${service(method)}`)[method]!;
+const descriptor = (method: string): MethodDescriptor => contract.service(service(method)).methods[method]!;
 
 for (const one of CASES) {
   for (const form of ["unary", "session"] as const satisfies readonly Form[]) {
@@ -201,9 +201,7 @@ for (const one of STREAMS) {
 }
 
 async function consumed(token: string | undefined, send: readonly object[]): Promise<{ readonly error: ConcordError | undefined }> {
-  const stream = fixture.transport
-    .connect(fixture.address)
-    .stream(loadService("concord.dedup.v1.OutputService")["Consume"]!, { metadata: bearer(token) });
+  const stream = fixture.transport.connect(fixture.address).stream(OutputService.methods.Consume, { metadata: bearer(token) });
   const ended = new Promise<ConcordError | undefined>((resolve) => {
     stream.onMessage(() => undefined);
     stream.onEnd((error) => resolve(error as ConcordError | undefined));

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { loadService } from "@concord/protos";
+import { IngestService, OutputService } from "@concord/protos-dedup";
 import { grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError } from "@concord/runtime";
 import type { Page, Result } from "./test/worker-fixture.ts";
@@ -16,8 +16,8 @@ import type { Page, Result } from "./test/worker-fixture.ts";
 const folder = await mkdtemp(join(tmpdir(), "concord-dedup-worker-"));
 const children: ChildProcess[] = [];
 const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
-const { Ingest } = loadService("concord.dedup.v1.IngestService");
-const { Read, Consume } = loadService("concord.dedup.v1.OutputService");
+const { Ingest } = IngestService.methods;
+const { Read, Consume } = OutputService.methods;
 const PARTITIONS = 2;
 
 after(async () => {

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { partitionOfId } from "@concord/dedup";
-import { loadService } from "@concord/protos";
+import { OutputService } from "@concord/protos-dedup";
 import { bearer } from "@concord/rpc";
 import { ConcordError, type MessageStream } from "@concord/runtime";
 import { READ_ANSWER_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
 import { fails, settle, WorkerFixture, type Client, type Page } from "./test/worker-fixture.ts";
 
-const CONSUME = loadService("concord.dedup.v1.OutputService")["Consume"]!;
+const CONSUME = OutputService.methods.Consume;
 const MIB = 1024 * 1024;
 
 async function withFixture(body: (fixture: WorkerFixture, client: Client) => Promise<void>): Promise<void> {

@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, describe, test } from "node:test";
 import { FAILPOINT_VARIABLE, nodeClock } from "@concord/adapter-node-runtime";
-import { loadService } from "@concord/protos";
+import { contract } from "@concord/protos-object";
 import { bearer, grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics } from "@concord/runtime";
 import { ANN, OPERATOR } from "./test/gateway.ts";
 import { send, type Answer } from "./test/http-client.ts";
 import { sign } from "./test/signing.ts";
 
-const ADMIN = loadService("concord.object.v1.ObjectAdminService");
+const ADMIN = contract.service("ObjectAdminService").methods;
 const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
 const children = new Set<ChildProcess>();
 const folders: string[] = [];

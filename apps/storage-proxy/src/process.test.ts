@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { loadService } from "@concord/protos";
+import { RowsService } from "@concord/protos-storage";
 import { grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics } from "@concord/runtime";
 
 const folder = await mkdtemp(join(tmpdir(), "concord-storage-proxy-"));
 const children: ChildProcess[] = [];
 const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
-const { Query } = loadService("concord.storage.v1.RowsService");
+const { Query } = RowsService.methods;
 
 after(async () => {
   for (const child of children) child.kill("SIGKILL");

@@ -1,6 +1,6 @@
 // Every RPC answers malformed, oversized, unauthenticated or out-of-order input with a documented code and changes nothing.
+import { TransactionService } from "@concord/protos-txn";
 import { bearer } from "@concord/rpc";
-import { loadService } from "@concord/protos";
 import type { ErrorCode } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -463,7 +463,7 @@ test("bad input: credentials nobody knows: UNAUTHENTICATED; another process's ro
 
 test("bad input: request above the message limit: LIMIT_EXCEEDED, the session goes on", async () => {
   const writes = many(5, () => write("INSERT", albumKey(1), { title: { textValue: "x".repeat(1_000_000) } }));
-  const method = loadService("concord.txn.v1.TransactionService")["Execute"]!;
+  const method = TransactionService.methods.Execute;
   await fails(
     "LIMIT_EXCEEDED",
     client.channel.unary(method, { transactionId: fixture.id(), writes }, { timeoutMs: 1_000, metadata: bearer(undefined) }),

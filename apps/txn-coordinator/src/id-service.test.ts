@@ -1,7 +1,7 @@
 // The id service as clients see it, unary and over a session.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { loadService } from "@concord/protos";
+import { IdService } from "@concord/protos-ids";
 import { bearer, SessionClient } from "@concord/rpc";
 import { partsOfGuid, TAKE_COUNT_MAX } from "@concord/snowflake";
 import { CoordinatorFixture, fails, START_MS } from "./test/coordinator-fixture.ts";
@@ -11,17 +11,16 @@ interface Generated {
   readonly workerId: number;
 }
 
-const SERVICE = loadService("concord.ids.v1.IdService");
 const FORMS = ["unary", "session"] as const;
 type Form = (typeof FORMS)[number];
 
 let fixture: CoordinatorFixture;
-let sessions: SessionClient[];
+let sessions: SessionClient<IdService>[];
 
 before(async () => {
   fixture = await new CoordinatorFixture().start();
   sessions = [undefined, "wrong"].map(
-    (token) => new SessionClient({ channel: channel(), method: SERVICE["Session"]!, clock: fixture.clock, metadata: bearer(token) }),
+    (token) => new SessionClient({ channel: channel(), contract: IdService, clock: fixture.clock, metadata: bearer(token) }),
   );
 });
 
@@ -33,7 +32,7 @@ function generate(form: Form, request: object, token?: string): Promise<Generate
   const options = { timeoutMs: 5_000 };
   const answer =
     form === "unary"
-      ? channel().unary(SERVICE["Generate"]!, request, { ...options, metadata: bearer(token) })
+      ? channel().unary(IdService.methods.Generate, request, { ...options, metadata: bearer(token) })
       : sessions[token === undefined ? 0 : 1]!.call("generate", request, options);
   return answer as Promise<Generated>;
 }

@@ -1,5 +1,5 @@
-import { loadService } from "@concord/protos";
-import { bearer, SessionClient } from "@concord/rpc";
+import { ReplicaService, type CopyResponse, type HelloResponse } from "@concord/protos-storage";
+import { bearer, callUnary, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
 import {
   toConcordError,
   type Channel,
@@ -26,25 +26,6 @@ export interface PeerSessionOptions {
   readonly members: readonly string[];
 }
 
-export interface PeerHello {
-  readonly node: string;
-  readonly formed: boolean;
-  readonly members: readonly string[];
-  /** The peer remembers that our store was part of the ring. */
-  readonly knowsCaller: boolean;
-}
-
-export interface StoreEntry {
-  readonly key: Uint8Array;
-  readonly value: Uint8Array;
-}
-
-export interface CopyPage {
-  readonly entries: readonly StoreEntry[];
-  readonly done: boolean;
-  readonly lastKey: Uint8Array;
-}
-
 type Contact =
   | { readonly kind: "unknown" }
   | { readonly kind: "reachable" }
@@ -52,15 +33,13 @@ type Contact =
   | { readonly kind: "lost"; readonly probe: Timer | undefined }
   | { readonly kind: "closed" };
 
-const METHODS = loadService("concord.storage.v1.ReplicaService");
-
 /** The connection to one peer's ReplicaService: one multiplexed session for the hot calls, unary calls for the rest. */
 export class PeerSession {
   readonly name: string;
   readonly #options: PeerSessionOptions;
   readonly #channel: Channel;
   readonly #metadata: Metadata;
-  readonly #session: SessionClient;
+  readonly #session: SessionClient<ReplicaService>;
   readonly #labels: Readonly<Record<string, string>>;
   #contact: Contact = { kind: "unknown" };
 
@@ -72,7 +51,7 @@ export class PeerSession {
     this.#metadata = bearer(options.peerToken);
     this.#session = new SessionClient({
       channel: this.#channel,
-      method: METHODS["Session"]!,
+      contract: ReplicaService,
       clock: options.clock,
       metadata: this.#metadata,
     });
@@ -84,9 +63,13 @@ export class PeerSession {
   }
 
   /** One operation of the session, by the name of its oneof case. */
-  async call<Response extends object>(operation: string, request: object, timeoutMs: number): Promise<Response> {
+  async call<O extends OperationName<ReplicaService>>(
+    operation: O,
+    request: CallRequest<ReplicaService, O>,
+    timeoutMs: number,
+  ): Promise<CallResponse<ReplicaService, O>> {
     try {
-      const response = await this.#session.call<Response>(operation, request, { timeoutMs });
+      const response = await this.#session.call(operation, request, { timeoutMs });
       this.#found();
       return response;
     } catch (thrown) {
@@ -99,16 +82,16 @@ export class PeerSession {
   }
 
   /** `formed`: our store is part of the ring; the peer remembers it before it answers (TXR4). */
-  async hello(timeoutMs: number, formed = false): Promise<PeerHello> {
+  async hello(timeoutMs: number, formed = false): Promise<HelloResponse> {
     const request = { node: this.#options.self, members: this.#options.members, formed };
-    const response = await this.#unary<PeerHello>("Hello", request, timeoutMs);
+    const response = await callUnary(this.#channel, ReplicaService.methods.Hello, request, { timeoutMs, metadata: this.#metadata });
     this.#found();
     return response;
   }
 
   /** One page of the peer's store after `afterKey`; empty = from the start. */
-  copy(afterKey: Uint8Array, limit: number, timeoutMs: number): Promise<CopyPage> {
-    return this.#unary<CopyPage>("Copy", { afterKey, limit }, timeoutMs);
+  copy(afterKey: Uint8Array, limit: number, timeoutMs: number): Promise<CopyResponse> {
+    return callUnary(this.#channel, ReplicaService.methods.Copy, { afterKey, limit }, { timeoutMs, metadata: this.#metadata });
   }
 
   close(): void {
@@ -116,10 +99,6 @@ export class PeerSession {
     this.#contact = { kind: "closed" };
     this.#session.close();
     this.#channel.close();
-  }
-
-  async #unary<Response>(method: string, request: object, timeoutMs: number): Promise<Response> {
-    return (await this.#channel.unary(METHODS[method]!, request, { timeoutMs, metadata: this.#metadata })) as Response;
   }
 
   #found(): void {

@@ -1,21 +1,15 @@
 import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, LogReplica, ReplicaLogState } from "@concord/group-log";
 import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
-import { ConcordError, type Epoch } from "@concord/runtime";
+import type * as wire from "@concord/protos-storage";
+import { ConcordError } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
 
-interface WireEntry {
-  readonly seq: bigint;
-  readonly epoch: Epoch;
-  readonly content: Uint8Array;
-}
-
-/** concord.storage.v1.ReplicaLogState as a plain object. */
-export interface WireLogState extends Omit<ReplicaLogState, "entries"> {
-  readonly entries: readonly WireEntry[];
-}
-
-const RESULTS = { LOG_APPEND_RESULT_ACCEPTED: "accepted", LOG_APPEND_RESULT_FENCED: "fenced", LOG_APPEND_RESULT_GAP: "gap" } as const;
-type WireResult = keyof typeof RESULTS;
+const RESULTS = {
+  LOG_APPEND_RESULT_UNSPECIFIED: undefined,
+  LOG_APPEND_RESULT_ACCEPTED: "accepted",
+  LOG_APPEND_RESULT_FENCED: "fenced",
+  LOG_APPEND_RESULT_GAP: "gap",
+} as const;
 
 /** A peer's group logs. */
 export class RemoteLogReplica implements LogReplica {
@@ -28,23 +22,24 @@ export class RemoteLogReplica implements LogReplica {
   }
 
   async logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply> {
-    const response = await this.#peer.call<{ promised: boolean; state: WireLogState | null }>("logRaise", owner, timeoutMs);
+    const response = await this.#peer.call("logRaise", owner, timeoutMs);
     return { promised: response.promised, state: logStateFromWire(response.state) };
   }
 
   async logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply> {
     const message = { ...request, entries: request.entries.map(entryToWire) };
-    const response = await this.#peer.call<{ result: string; state: WireLogState | null }>("logAppend", message, timeoutMs);
-    if (!isResult(response.result)) throw new ConcordError("INTERNAL", `${this.name} answered an append with ${response.result}`);
-    return { result: RESULTS[response.result], state: logStateFromWire(response.state) };
+    const response = await this.#peer.call("logAppend", message, timeoutMs);
+    const result = RESULTS[response.result];
+    if (result === undefined) throw new ConcordError("INTERNAL", `${this.name} answered an append with ${response.result}`);
+    return { result, state: logStateFromWire(response.state) };
   }
 
   async logState(group: string, timeoutMs: number): Promise<ReplicaLogState> {
-    return logStateFromWire((await this.#peer.call<{ state: WireLogState | null }>("logState", { group }, timeoutMs)).state);
+    return logStateFromWire((await this.#peer.call("logState", { group }, timeoutMs)).state);
   }
 
   async logRead(request: LogReadRequest, timeoutMs: number): Promise<ReplicaLogState> {
-    return logStateFromWire((await this.#peer.call<{ state: WireLogState | null }>("logRead", request, timeoutMs)).state);
+    return logStateFromWire((await this.#peer.call("logRead", request, timeoutMs)).state);
   }
 
   async logTrim(request: TrimRequest, timeoutMs: number): Promise<void> {
@@ -52,24 +47,20 @@ export class RemoteLogReplica implements LogReplica {
   }
 }
 
-export function logStateToWire(state: ReplicaLogState): WireLogState {
+export function logStateToWire(state: ReplicaLogState): wire.ReplicaLogStateInit {
   return { ...state, entries: state.entries.map(entryToWire) };
 }
 
-export function logStateFromWire(state: WireLogState | null): ReplicaLogState {
+export function logStateFromWire(state: wire.ReplicaLogState | null): ReplicaLogState {
   if (state === null) throw new ConcordError("INTERNAL", "a peer answered without its log state");
   return { ...state, entries: state.entries.map(entryFromWire) };
 }
 
-function entryToWire(entry: LogEntry): WireEntry {
+function entryToWire(entry: LogEntry): wire.ReplicaLogEntryInit {
   return { seq: entry.seq, epoch: entry.epoch, content: entry.bytes };
 }
 
 /** A copy: a view would keep the whole frame in memory for as long as the entry lives. */
-function entryFromWire(entry: WireEntry): LogEntry {
+function entryFromWire(entry: wire.ReplicaLogEntry): LogEntry {
   return { seq: entry.seq, epoch: entry.epoch, bytes: Uint8Array.from(entry.content) };
-}
-
-function isResult(result: string): result is WireResult {
-  return result in RESULTS;
 }

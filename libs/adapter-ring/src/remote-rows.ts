@@ -20,11 +20,11 @@ export class RemoteRowReplica implements RowReplica {
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number): Promise<readonly Uint8Array[]> {
-    return (await this.#peer.call<{ images: readonly Uint8Array[] }>("readRows", { keys }, timeoutMs)).images;
+    return (await this.#peer.call("readRows", { keys }, timeoutMs)).images;
   }
 
   readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage> {
     const { from, to, reverse, limit } = range;
-    return this.#peer.call<ReplicaPage & object>("readRowRange", { fromKey: from, toKey: to, reverse, limit }, timeoutMs);
+    return this.#peer.call("readRowRange", { fromKey: from, toKey: to, reverse, limit }, timeoutMs);
   }
 }

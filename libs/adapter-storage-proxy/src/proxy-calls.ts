@@ -1,14 +1,6 @@
-import { bearer, SessionClient } from "@concord/rpc";
-import {
-  assert,
-  ConcordError,
-  toConcordError,
-  type Channel,
-  type Clock,
-  type ErrorCode,
-  type MethodDescriptor,
-  type Transport,
-} from "@concord/runtime";
+import type { ServiceContract } from "@concord/protos";
+import { bearer, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
+import { assert, ConcordError, toConcordError, type Channel, type Clock, type ErrorCode, type Transport } from "@concord/runtime";
 import { HOME_RETRY_MS } from "./limits.ts";
 
 export interface StorageProxyAddress {
@@ -60,20 +52,20 @@ const ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
  * request when one fails to answer. Stays with the proxy that works; every HOME_RETRY_MS a copy of a call looks whether home is back, and
  * nobody waits for it.
  */
-export class ProxyCalls {
+export class ProxyCalls<S extends ServiceContract<object>> {
   readonly #clock: Clock;
-  readonly #sessions: readonly SessionClient[];
+  readonly #sessions: readonly SessionClient<S>[];
   #current = 0;
   #homeAgainAtMs = 0;
 
-  constructor({ channels, options }: ProxyChannels, session: MethodDescriptor) {
+  constructor({ channels, options }: ProxyChannels, contract: S) {
     const { clock, coordinatorToken } = options;
     this.#clock = clock;
-    this.#sessions = channels.map((channel) => new SessionClient({ channel, method: session, clock, metadata: bearer(coordinatorToken) }));
+    this.#sessions = channels.map((channel) => new SessionClient({ channel, contract, clock, metadata: bearer(coordinatorToken) }));
   }
 
   /** Rejects with the last proxy's error when all failed; with the first that is not about the proxy itself. */
-  async call<Response extends object>(operation: string, request: object, timeoutMs: number): Promise<Response> {
+  async call<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): Promise<CallResponse<S, O>> {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const shareMs = Math.ceil(timeoutMs / this.#sessions.length);
     const first = this.#current;
@@ -84,7 +76,7 @@ export class ProxyCalls {
       const leftMs = deadlineAtMs - this.#clock.monotonicMs();
       if (leftMs <= 0) break;
       try {
-        const response = await this.#sessions[at]!.call<Response>(operation, request, { timeoutMs: Math.min(leftMs, shareMs) });
+        const response = await this.#sessions[at]!.call(operation, request, { timeoutMs: Math.min(leftMs, shareMs) });
         if (tried > 0) this.#settleOn(at);
         return response;
       } catch (thrown) {
@@ -99,7 +91,7 @@ export class ProxyCalls {
     for (const session of this.#sessions) session.close();
   }
 
-  #lookAfterHome(operation: string, request: object, timeoutMs: number): void {
+  #lookAfterHome<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs < this.#homeAgainAtMs) return;
     this.#homeAgainAtMs = nowMs + HOME_RETRY_MS;

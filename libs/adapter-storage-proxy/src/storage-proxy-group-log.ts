@@ -1,30 +1,18 @@
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { loadService } from "@concord/protos";
+import { GroupLogService, type LogTail as WireTail } from "@concord/protos-storage";
 import type { Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
-
-interface WirePromise {
-  readonly epoch: bigint;
-  readonly owner: string;
-}
-
-interface WireTail {
-  readonly appliedSeq: bigint;
-  readonly appliedEpoch: bigint;
-  readonly entries: readonly { readonly seq: bigint; readonly epoch: bigint; readonly content: Uint8Array }[];
-  readonly timestampCeilingUs: bigint;
-}
 
 /**
  * A group's log through a storage-proxy. A call that fails on the way throws; for an append that says nothing about the entry, and the
  * identical append may be sent again.
  */
 export class StorageProxyGroupLog implements GroupLog {
-  readonly #calls: ProxyCalls;
+  readonly #calls: ProxyCalls<GroupLogService>;
 
   constructor(channels: ProxyChannels) {
-    this.#calls = new ProxyCalls(channels, loadService("concord.storage.v1.GroupLogService")["Session"]!);
+    this.#calls = new ProxyCalls(channels, GroupLogService);
   }
 
   status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
@@ -32,16 +20,12 @@ export class StorageProxyGroupLog implements GroupLog {
   }
 
   async raise({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
-    const response = await this.#calls.call<{ result?: string; raised?: WireTail; refused?: WirePromise }>(
-      "raise",
-      { group, epoch, owner },
-      timeoutMs,
-    );
+    const response = await this.#calls.call("raise", { group, epoch, owner }, timeoutMs);
     switch (response.result) {
       case "raised":
-        return { kind: "raised", tail: tailFromWire(response.raised!) };
+        return { kind: "raised", tail: tailFromWire(response.raised) };
       case "refused":
-        return { kind: "refused", promisedEpoch: response.refused!.epoch, owner: response.refused!.owner };
+        return { kind: "refused", promisedEpoch: response.refused.epoch, owner: response.refused.owner };
       case "unknown":
         return { kind: "unknown" };
       default:
@@ -51,12 +35,12 @@ export class StorageProxyGroupLog implements GroupLog {
 
   async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
     const { bytes, ...rest } = request;
-    const response = await this.#calls.call<{ result?: string; fenced?: WirePromise }>("append", { ...rest, content: bytes }, timeoutMs);
+    const response = await this.#calls.call("append", { ...rest, content: bytes }, timeoutMs);
     switch (response.result) {
       case "logged":
         return { kind: "logged" };
       case "fenced":
-        return { kind: "fenced", promisedEpoch: response.fenced!.epoch };
+        return { kind: "fenced", promisedEpoch: response.fenced.epoch };
       case "unknown":
         return { kind: "unknown" };
       default:
@@ -65,7 +49,7 @@ export class StorageProxyGroupLog implements GroupLog {
   }
 
   async verify({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
-    const { result } = await this.#calls.call<{ result?: string }>("verify", { group, epoch, owner }, timeoutMs);
+    const { result } = await this.#calls.call("verify", { group, epoch, owner }, timeoutMs);
     if (result === "current" || result === "fenced" || result === "unknown") return result;
     throw malformedAnswer("verify", "nothing");
   }

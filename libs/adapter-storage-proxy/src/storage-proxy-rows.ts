@@ -1,32 +1,27 @@
 import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
-import { loadService } from "@concord/protos";
+import { RowsService, type MutationInit } from "@concord/protos-storage";
 import { ConcordError } from "@concord/runtime";
-import { imageFromWire, keyToWire, rangeToWire, type WireRowImage } from "@concord/rows-wire";
+import { imageFromWire, keyToWire, rangeToWire } from "@concord/rows-wire";
 import { cellToWire } from "@concord/values";
 import { PAGE_ROWS_MAX } from "./limits.ts";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 
 const WRITE_KINDS = { insert: "WRITE_KIND_INSERT", update: "WRITE_KIND_UPDATE", delete: "WRITE_KIND_DELETE" } as const;
 
-interface WireRowPage {
-  readonly images: readonly WireRowImage[];
-  readonly nextPageToken: Uint8Array;
-}
-
 /** Rows through a storage-proxy. */
 export class StorageProxyRows implements RowStore {
   /** So a serial read has nothing to decide: it goes out as a quorum read. */
   readonly supportsApplyIf = false;
-  readonly #calls: ProxyCalls;
+  readonly #calls: ProxyCalls<RowsService>;
 
   constructor(channels: ProxyChannels) {
-    this.#calls = new ProxyCalls(channels, loadService("concord.storage.v1.RowsService")["Session"]!);
+    this.#calls = new ProxyCalls(channels, RowsService);
   }
 
   async read(keys: readonly RowKey[], { timeoutMs }: RowOptions): Promise<(RowImage | undefined)[]> {
     if (keys.length === 0) return [];
     const request = { keys: keys.map(keyToWire), images: true };
-    const response = await this.#calls.call<{ results: readonly { image: WireRowImage | null }[] }>("read", request, timeoutMs);
+    const response = await this.#calls.call("read", request, timeoutMs);
     if (response.results.length !== keys.length)
       throw malformedAnswer("read", `${response.results.length} results for ${keys.length} keys`);
     return response.results.map(({ image }) => (image === null ? undefined : imageFromWire(image)));
@@ -37,7 +32,7 @@ export class StorageProxyRows implements RowStore {
     const request = { range: rangeToWire(range), pageSize: Math.min(range.limit, PAGE_ROWS_MAX), images: true };
     let pageToken: Uint8Array = new Uint8Array();
     for (;;) {
-      const response = await this.#calls.call<WireRowPage>("readRange", { ...request, pageToken }, timeoutMs);
+      const response = await this.#calls.call("readRange", { ...request, pageToken }, timeoutMs);
       const rows = response.images.map(imageFromWire);
       pageToken = response.nextPageToken;
       if (pageToken.length === 0) return { rows, next: undefined };
@@ -67,7 +62,7 @@ export class StorageProxyRows implements RowStore {
   }
 }
 
-function mutationToWire(mutation: Mutation): object {
+function mutationToWire(mutation: Mutation): MutationInit {
   const columns =
     mutation.kind === "delete" ? [] : mutation.columns.map(({ column, value }) => ({ name: column, value: cellToWire(value) }));
   return { write: { kind: WRITE_KINDS[mutation.kind], key: keyToWire(mutation.key), columns }, timestampUs: mutation.timestampUs };

@@ -1,4 +1,7 @@
-import { loadService, type ServiceMethods } from "@concord/protos";
+import type { ServiceContract } from "@concord/protos";
+import { contract as dedup } from "@concord/protos-dedup";
+import { contract as storage } from "@concord/protos-storage";
+import { contract as txn } from "@concord/protos-txn";
 import { bearer, SessionClient } from "@concord/rpc";
 import type { Channel, Clock, Metadata, Transport } from "@concord/runtime";
 
@@ -14,7 +17,7 @@ export type UnaryService = "concord.txn.v1.TopologyService" | "concord.txn.v1.Sc
 
 interface Peer {
   readonly channel: Channel;
-  readonly sessions: Map<SessionService, SessionClient>;
+  readonly sessions: Map<SessionService, SessionClient<ServiceContract>>;
 }
 
 /** One channel per address and one session per service and address, opened at their first call. */
@@ -38,7 +41,7 @@ export class Connections {
     request: object,
     options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
   ): Promise<Response> {
-    return this.#session(address, service).call<Response>(operation, request, options);
+    return this.#session(address, service).callByName(operation, request, options) as Promise<Response>;
   }
 
   async unary<Response extends object>(
@@ -48,7 +51,7 @@ export class Connections {
     request: object,
     timeoutMs: number,
   ): Promise<Response> {
-    const methods: ServiceMethods = loadService(service);
+    const { methods } = contractOf(service);
     return (await this.#peer(address).channel.unary(methods[method]!, request, { timeoutMs, metadata: this.#metadata })) as Response;
   }
 
@@ -60,12 +63,11 @@ export class Connections {
     this.#peers.clear();
   }
 
-  #session(address: string, service: SessionService): SessionClient {
+  #session(address: string, service: SessionService): SessionClient<ServiceContract> {
     const peer = this.#peer(address);
     let session = peer.sessions.get(service);
     if (session === undefined) {
-      const method = loadService(service)["Session"]!;
-      session = new SessionClient({ channel: peer.channel, method, clock: this.#clock, metadata: this.#metadata });
+      session = new SessionClient({ channel: peer.channel, contract: contractOf(service), clock: this.#clock, metadata: this.#metadata });
       peer.sessions.set(service, session);
     }
     return session;
@@ -79,4 +81,11 @@ export class Connections {
     }
     return peer;
   }
+}
+
+const CONTRACTS = { dedup, storage, txn };
+
+function contractOf(service: SessionService | UnaryService): ServiceContract {
+  const [, owner, , name] = service.split(".");
+  return CONTRACTS[owner as keyof typeof CONTRACTS].service(name!);
 }

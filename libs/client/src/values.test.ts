@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { foldName } from "@concord/codec";
 import fc from "fast-check";
 import type { ErrorCode } from "@concord/runtime";
-import { loadMessage } from "@concord/protos";
+import { contract } from "@concord/protos-common";
 import { CELL_TYPES, cellToWire, toJavaScript, type CellType } from "@concord/values";
 import { bindMessages } from "./bind-types.ts";
 import { ConcordClientError, type ConcordErrorCode } from "./errors.ts";
@@ -11,7 +11,7 @@ import { tableFromJson } from "./tables.ts";
 import { ALBUMS, NOTES, PHOTOS } from "./testing/fake-cluster.ts";
 import { cellFromMessage, cellOf, typed } from "./values.ts";
 
-const codec = loadMessage("concord.common.v1.CellValue");
+const codec = contract.message("CellValue");
 const throughTheWire = (type: CellType, value: Parameters<typeof cellOf>[1]): unknown => {
   const decoded = codec.decode(codec.encode(cellToWire(cellOf(type, value, "test")))) as Record<string, unknown>;
   const cell = cellFromMessage(decoded);

@@ -1,45 +1,10 @@
 /** proto <-> domain for columns, keys, rows and images. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
+import type * as wire from "@concord/protos-common";
+import type * as storage from "@concord/protos-storage";
 import { foldName } from "@concord/codec";
 import type { CellImage, ColumnWrite, Row, RowImage, RowKey, RowRange } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { keyProblem, cellFromWire, cellToWire, type CellMessage, type CellValue } from "@concord/values";
-
-export interface WireColumn {
-  readonly name: string;
-  readonly value: CellMessage | null;
-}
-
-export interface WireRowKey {
-  readonly table: string;
-  readonly partition: readonly CellMessage[];
-  readonly clustering: readonly CellMessage[];
-}
-
-export interface WireRangeBound {
-  readonly prefix: readonly CellMessage[];
-  readonly inclusive: boolean;
-}
-
-export interface WireRowRange {
-  readonly table: string;
-  readonly partition: readonly CellMessage[];
-  readonly lower: WireRangeBound | null;
-  readonly upper: WireRangeBound | null;
-  readonly reverse: boolean;
-}
-
-export interface WireRow {
-  readonly key: WireRowKey | null;
-  readonly columns: readonly WireColumn[];
-  readonly newestTimestampUs: bigint;
-}
-
-export interface WireRowImage {
-  readonly key: WireRowKey | null;
-  readonly deletedAtUs: bigint;
-  readonly markerUs: bigint;
-  readonly cells: readonly { readonly name: string; readonly timestampUs: bigint; readonly value: CellMessage | null }[];
-}
+import { keyProblem, cellFromWire, cellToWire, type CellValue } from "@concord/values";
 
 export function malformed(what: string): ConcordError {
   return new ConcordError("MALFORMED_REQUEST", what);
@@ -51,23 +16,23 @@ export function required<Message>(message: Message | null | undefined, field: st
   return message;
 }
 
-export function keyFromWire(key: WireRowKey | null): RowKey {
+export function keyFromWire(key: wire.RowKey | null): RowKey {
   const { table, partition, clustering } = required(key, "key");
   if (table === "") throw malformed("key.table is missing");
   if (partition.length === 0) throw malformed("key.partition is missing");
   return { table: foldName(table), partition: keyValuesFromWire(partition), clustering: keyValuesFromWire(clustering) };
 }
 
-export function keyToWire(key: RowKey): WireRowKey {
+export function keyToWire(key: RowKey): wire.RowKeyInit {
   return { table: key.table, partition: key.partition.map(cellToWire), clustering: key.clustering.map(cellToWire) };
 }
 
-export function columnFromWire(column: WireColumn): ColumnWrite {
+export function columnFromWire(column: wire.Column): ColumnWrite {
   if (column.name === "") throw malformed("a column has no name");
   return { column: foldName(column.name), value: cellFromWire(column.value) };
 }
 
-export function rangeFromWire(range: WireRowRange | null, limit: number): RowRange {
+export function rangeFromWire(range: wire.RowRange | null, limit: number): RowRange {
   const { table, partition, lower, upper, reverse } = required(range, "range");
   if (table === "") throw malformed("range.table is missing");
   if (partition.length === 0) throw malformed("range.partition is missing");
@@ -82,8 +47,8 @@ export function rangeFromWire(range: WireRowRange | null, limit: number): RowRan
 }
 
 /** A range and where it goes on: a position is a bound of its own, so pages need no token of the server. */
-export function rangeToWire(range: RowRange): WireRowRange {
-  const bound = (given: RowRange["lower"]): WireRangeBound | null =>
+export function rangeToWire(range: RowRange): wire.RowRangeInit {
+  const bound = (given: RowRange["lower"]): wire.RangeBoundInit | null =>
     given === undefined ? null : { prefix: given.prefix.map(cellToWire), inclusive: given.inclusive };
   const after = range.after === undefined ? undefined : { prefix: range.after, inclusive: false };
   return {
@@ -96,7 +61,7 @@ export function rangeToWire(range: RowRange): WireRowRange {
 }
 
 /** A live row; `columns` undefined = all. Key columns are in the key only. */
-export function rowToWire(row: Row, columns?: ReadonlySet<string>): WireRow {
+export function rowToWire(row: Row, columns?: ReadonlySet<string>): wire.RowInit {
   const shown = columns === undefined ? [...row.columns] : [...row.columns].filter(([name]) => columns.has(name));
   shown.sort(byName);
   return {
@@ -106,7 +71,7 @@ export function rowToWire(row: Row, columns?: ReadonlySet<string>): WireRow {
   };
 }
 
-export function imageFromWire(image: WireRowImage): RowImage {
+export function imageFromWire(image: storage.RowImage): RowImage {
   const cells = new Map<string, CellImage>();
   for (const { name, timestampUs, value } of image.cells) cells.set(name, { timestampUs, value: cellFromWire(value) });
   const { deletedAtUs, markerUs } = image;
@@ -118,14 +83,14 @@ export function imageFromWire(image: WireRowImage): RowImage {
   };
 }
 
-export function imageToWire(image: RowImage): WireRowImage {
+export function imageToWire(image: RowImage): storage.RowImageInit {
   const cells = [...image.cells]
     .sort(byName)
     .map(([name, cell]) => ({ name, timestampUs: cell.timestampUs, value: cellToWire(cell.value) }));
   return { key: keyToWire(image.key), deletedAtUs: image.deletedAtUs ?? 0n, markerUs: image.markerUs ?? 0n, cells };
 }
 
-function keyValuesFromWire(values: readonly CellMessage[]): CellValue[] {
+function keyValuesFromWire(values: readonly wire.CellValue[]): CellValue[] {
   return values.map((value) => {
     const cell = cellFromWire(value);
     if (cell === null) throw malformed("a key value is null");

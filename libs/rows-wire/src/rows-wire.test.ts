@@ -4,12 +4,14 @@ import { test } from "node:test";
 import type { Mutation } from "@concord/ports";
 import { imageOf } from "@concord/rows";
 import fc from "fast-check";
+import type { CellValue as WireCellValue, CellValueInit } from "@concord/protos-common";
+import type { RowImage as WireRowImage } from "@concord/protos-storage";
 import { catalogueOf, definitionFromJson } from "@concord/schema";
-import { cellFromWire, cellToWire, type CellMessage, type CellValue } from "@concord/values";
+import { cellFromWire, cellToWire, type CellValue } from "@concord/values";
 import { imageFromWire, imageToWire, mutationFromWire, schemaToWire, writeFromWire } from "./index.ts";
 
 /** As proto-loader decodes a oneof: `kind` names the field that is set. */
-const received = (wire: CellMessage): CellMessage => ({ ...wire, kind: Object.keys(wire)[0]! });
+const received = (wire: CellValueInit): WireCellValue => ({ ...wire, kind: Object.keys(wire)[0]! }) as WireCellValue;
 
 test("cells: every value survives the way there and back; what has no kind is refused", () => {
   const value: fc.Arbitrary<CellValue | null> = fc.oneof(
@@ -25,7 +27,7 @@ test("cells: every value survives the way there and back; what has no kind is re
   fc.assert(
     fc.property(value, (cell) => {
       const wire = cellToWire(cell);
-      assert.deepEqual(cellFromWire({ ...wire, kind: Object.keys(wire)[0]! }), cell);
+      assert.deepEqual(cellFromWire(received(wire)), cell);
     }),
     { seed: 7, numRuns: 200 },
   );
@@ -40,7 +42,7 @@ test("writes: kinds by name; a write without one, a delete with columns or a mut
   const written = writeFromWire({ kind: "WRITE_KIND_UPDATE", key, columns });
   assert.deepEqual([written.kind, written.table, written.columns], ["update", "t", [{ column: "a", value: { kind: "int", value: 5 } }]]);
   assert.throws(() => writeFromWire({ kind: "WRITE_KIND_UNSPECIFIED", key, columns }), /write.kind is missing/);
-  const remove = { kind: "WRITE_KIND_DELETE", key, columns: [] };
+  const remove = { kind: "WRITE_KIND_DELETE" as const, key, columns: [] };
   assert.equal(mutationFromWire({ write: remove, timestampUs: 7n }).kind, "delete");
   assert.throws(() => mutationFromWire({ write: { ...remove, columns }, timestampUs: 7n }), /a delete has columns/);
   assert.throws(() => mutationFromWire({ write: remove, timestampUs: 0n }), /no timestamp/);
@@ -52,9 +54,9 @@ test("images: tombstones, timestamps and markers survive; blobs share nothing wi
   const wire = imageToWire(imageOf(insert));
   const there = {
     ...wire,
-    key: { ...wire.key!, partition: wire.key!.partition.map(received) },
-    cells: wire.cells.map((cell) => ({ ...cell, value: received(cell.value!) })),
-  };
+    key: { ...wire.key!, partition: wire.key!.partition!.map(received) },
+    cells: wire.cells!.map((cell) => ({ ...cell, value: received(cell.value!) })),
+  } as WireRowImage;
   assert.deepEqual(imageFromWire(there), imageOf(insert));
   const frame = Uint8Array.of(1, 2, 3);
   const blob = cellFromWire({ kind: "blobValue", blobValue: frame.subarray(1) });

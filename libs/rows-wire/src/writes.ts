@@ -1,27 +1,19 @@
 /** Row writes and mutations: proto <-> domain. */
+import type * as wire from "@concord/protos-common";
+import type * as storage from "@concord/protos-storage";
 import type { Mutation } from "@concord/ports";
 import type { TimestampUs } from "@concord/runtime";
 import type { RowWrite } from "@concord/schema";
-import { columnFromWire, keyFromWire, malformed, required, type WireColumn, type WireRowKey } from "./cells.ts";
+import { columnFromWire, keyFromWire, malformed, required } from "./cells.ts";
 
-export interface WireRowWrite {
-  readonly kind: string;
-  readonly key: WireRowKey | null;
-  readonly columns: readonly WireColumn[];
-}
-
-export interface WireMutation {
-  readonly write: WireRowWrite | null;
-  readonly timestampUs: bigint;
-}
-
-const WRITE_KINDS: Readonly<Record<string, RowWrite["kind"]>> = {
+const WRITE_KINDS: Readonly<Record<wire.WriteKind, RowWrite["kind"] | undefined>> = {
+  WRITE_KIND_UNSPECIFIED: undefined,
   WRITE_KIND_INSERT: "insert",
   WRITE_KIND_UPDATE: "update",
   WRITE_KIND_DELETE: "delete",
 };
 
-export function writeFromWire(write: WireRowWrite | null): RowWrite {
+export function writeFromWire(write: wire.RowWrite | null): RowWrite {
   const { kind: wireKind, key: wireKey, columns } = required(write, "write");
   const kind = WRITE_KINDS[wireKind];
   if (kind === undefined) throw malformed("write.kind is missing");
@@ -30,7 +22,7 @@ export function writeFromWire(write: WireRowWrite | null): RowWrite {
 }
 
 /** A mutation of a coordinator: self-describing, not checked against the schema. */
-export function mutationFromWire(message: WireMutation): Mutation {
+export function mutationFromWire(message: storage.Mutation): Mutation {
   const write = writeFromWire(message.write);
   const { timestampUs } = message;
   if (timestampUs <= 0n) throw malformed("a mutation has no timestamp");

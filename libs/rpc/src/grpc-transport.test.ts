@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { Client, credentials } from "@grpc/grpc-js";
-import { ConcordError, silentLog, sleep, type Channel, type Listener } from "@concord/runtime";
+import { ConcordError, silentLog, sleep, type Channel, type Listener, type MethodDescriptor } from "@concord/runtime";
 import { bearer } from "./auth.ts";
 import type { GrpcTransportOptions } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
@@ -9,7 +9,7 @@ import { remainingMs, type Service } from "./service.ts";
 import { SessionClient } from "./session-client.ts";
 import {
   ECHO,
-  echoMethods,
+  EchoService,
   echoService,
   failureOf,
   realClock,
@@ -43,7 +43,7 @@ async function start(
   return { service, listener, channel, metrics };
 }
 
-const echo = echoMethods["Echo"]!;
+const echo = EchoService.methods.Echo;
 
 test("unary: a call over a real socket: answered with 64-bit numbers intact", async (t) => {
   const { channel } = await start(t);
@@ -54,10 +54,10 @@ test("unary: a call over a real socket: answered with 64-bit numbers intact", as
 
 test("session: 1000 calls at once: all answered in far fewer frames", async (t) => {
   const { channel, metrics } = await start(t);
-  const client = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock });
+  const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
   const answers = await Promise.all(
-    Array.from({ length: 1000 }, (_, i) => client.call<EchoRequest>("echo", { text: "x", number: BigInt(i) }, { timeoutMs: 10_000 })),
+    Array.from({ length: 1000 }, (_, i) => client.call("echo", { text: "x", number: BigInt(i) }, { timeoutMs: 10_000 })),
   );
   answers.forEach((answer, i) => assert.equal(answer.number, BigInt(i)));
   const framesIn = metrics.counts.get(`rpc_server_session_frames_total{service=${ECHO},direction=in}`)!;
@@ -132,8 +132,8 @@ test("malformed: bytes that are no message: MALFORMED_REQUEST", async (t) => {
 
 test("auth: every credential against every method: allowed, PERMISSION_DENIED or UNAUTHENTICATED", async (t) => {
   const { channel } = await start(t);
-  const append = echoMethods["LogAppend"]!;
-  const outcome = async (method: typeof echo, token: string | undefined): Promise<string> =>
+  const append = EchoService.methods.LogAppend;
+  const outcome = async (method: MethodDescriptor, token: string | undefined): Promise<string> =>
     channel.unary(method, {}, { timeoutMs: 5000, metadata: bearer(token) }).then(
       () => "OK",
       (error: unknown) => (error as ConcordError).code,
@@ -143,7 +143,7 @@ test("auth: every credential against every method: allowed, PERMISSION_DENIED or
   assert.equal(await outcome(append, "coordinator-secret"), "OK");
   assert.equal(await outcome(append, "peer-secret"), "PERMISSION_DENIED");
   assert.equal(await outcome(echo, "coordinator-secre"), "UNAUTHENTICATED");
-  const session = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock, metadata: bearer("wrong") });
+  const session = new SessionClient({ channel, contract: EchoService, clock: realClock, metadata: bearer("wrong") });
   t.after(() => session.close());
   const refused = await failureOf(session.call("echo", {}, { timeoutMs: 5000 }));
   assert.equal(refused.code, "UNAUTHENTICATED");
@@ -152,11 +152,11 @@ test("auth: every credential against every method: allowed, PERMISSION_DENIED or
 
 test("drain: an idle open session: ended with DRAINING, and drain returns within its limit", async (t) => {
   const { channel, listener, service } = await start(t);
-  const client = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock });
+  const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
   await client.call("echo", { text: "open" }, { timeoutMs: 5000 });
   const ended = Promise.withResolvers<Error | undefined>();
-  const raw = channel.stream(echoMethods["Session"]!, {});
+  const raw = channel.stream(EchoService.methods.Session, {});
   raw.onMessage(() => undefined);
   raw.onEnd((error) => ended.resolve(error));
   await client.call("echo", { text: "again" }, { timeoutMs: 5000 });
@@ -174,7 +174,7 @@ test("drain: a stream nobody drains but the transport: ended when it is quiet, w
   const { channel, listener } = await start(t);
   const ended = Promise.withResolvers<ConcordError>();
   const opened = Promise.withResolvers<void>();
-  const raw = channel.stream(echoMethods["Session"]!, {});
+  const raw = channel.stream(EchoService.methods.Session, {});
   raw.onMessage(() => opened.resolve());
   raw.onEnd((error) => ended.resolve(error as ConcordError));
   await opened.promise;
@@ -215,7 +215,7 @@ test("deadline: a foreign client without one: gets the default, and it is counte
 
 test("drain: a handler that never ends: drain returns after the grace, the caller learns that the outcome is unknown", async (t) => {
   const { channel, listener, service } = await start(t, { echo: () => new Promise(() => undefined) });
-  const client = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock });
+  const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
   const inSession = failureOf(client.call("echo", {}, { timeoutMs: 20_000 }));
   const unary = failureOf(channel.unary(echo, {}, { timeoutMs: 20_000 }));
@@ -236,7 +236,7 @@ test("drain: under load from unary calls and sessions: every call is answered or
     return { number: request.number };
   };
   const { channel, listener, service } = await start(t, { echo: echoSlowly });
-  const client = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock });
+  const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
   let next = 0n;
   let answered = 0;
@@ -278,7 +278,7 @@ test("connection: nobody listens: CONNECTION_LOST and surely not applied", async
   const unary = await failureOf(channel.unary(echo, {}, { timeoutMs: 3000 }));
   assert.equal(unary.code, "CONNECTION_LOST");
   assert.equal(unary.applied, "no");
-  const client = new SessionClient({ channel, method: echoMethods["Session"]!, clock: realClock });
+  const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
   const inSession = await failureOf(client.call("echo", {}, { timeoutMs: 3000 }));
   assert.equal(inSession.code, "CONNECTION_LOST");

@@ -1,20 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { concordProtos, loadService } from "@concord/protos";
+import type { Method } from "@concord/protos";
+import { Health } from "@concord/protos/grpc.health.v1";
+import { ServerReflection, type ServerReflectionResponse } from "@concord/protos/grpc.reflection.v1";
+import { ServerReflection as ServerReflectionAlpha } from "@concord/protos/grpc.reflection.v1alpha";
 import { silentLog, type MessageStream } from "@concord/runtime";
 import { startHost, type ServiceHost } from "./host.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import type { Service } from "./service.ts";
 import { ECHO, echoService, failureOf, ManualClock } from "./test/echo.ts";
 
-const { Check, List, Watch } = loadService("grpc.health.v1.Health");
+const { Check, List, Watch } = Health.methods;
 
 interface World {
   readonly clock: ManualClock;
   readonly service: Service;
   readonly host: ServiceHost;
-  ask(method: typeof Check, request: object): Promise<object>;
-  open(method: typeof Check): { readonly stream: MessageStream; readonly received: object[]; readonly ends: (Error | undefined)[] };
+  ask(method: Method, request: object): Promise<object>;
+  open(method: Method): { readonly stream: MessageStream; readonly received: object[]; readonly ends: (Error | undefined)[] };
 }
 
 async function world(): Promise<World> {
@@ -28,13 +31,13 @@ async function world(): Promise<World> {
     service,
     host,
     ask: async (method, request) => {
-      const answer = channel.unary(method!, request, { timeoutMs: 1000 });
+      const answer = channel.unary(method, request, { timeoutMs: 1000 });
       answer.catch(() => undefined);
       await clock.settle();
       return answer;
     },
     open: (method) => {
-      const opened = { stream: channel.stream(method!, {}), received: [] as object[], ends: [] as (Error | undefined)[] };
+      const opened = { stream: channel.stream(method, {}), received: [] as object[], ends: [] as (Error | undefined)[] };
       opened.stream.onMessage((message) => opened.received.push(message));
       opened.stream.onEnd((error) => opened.ends.push(error));
       return opened;
@@ -75,36 +78,42 @@ test("health: watch: the status now and after each change, until drain ends the 
 
 test("reflection: list and files by symbol and name: enough to describe a service, in both versions", async () => {
   const { clock, open } = await world();
-  for (const version of ["v1", "v1alpha"]) {
-    const { stream, received, ends } = open(loadService(`grpc.reflection.${version}.ServerReflection`)["ServerReflectionInfo"]);
+  for (const { methods } of [ServerReflection, ServerReflectionAlpha]) {
+    const { stream, received, ends } = open(methods.ServerReflectionInfo);
     stream.send({ listServices: "*" });
-    stream.send({ fileContainingSymbol: "concord.storage.v1.RowsService" });
-    stream.send({ fileByFilename: "google_rpc.proto" });
+    stream.send({ fileContainingSymbol: `${ECHO}.Echo` });
+    stream.send({ fileByFilename: "google/rpc/error_details.proto" });
     stream.send({ fileContainingSymbol: "nowhere.Thing" });
     stream.send({ allExtensionNumbersOfType: "x" });
     stream.end();
     await clock.settle();
-    const [list, symbol, byName, missing, extension] = received as Record<string, unknown>[];
-    const names = (list!["listServicesResponse"] as { service: { name: string }[] }).service.map((one) => one.name);
-    assert.deepEqual(names, [
-      ECHO,
-      "grpc.health.v1.Health",
-      "grpc.reflection.v1.ServerReflection",
-      "grpc.reflection.v1alpha.ServerReflection",
-    ]);
-    const files = (symbol!["fileDescriptorResponse"] as { fileDescriptorProto: Uint8Array[] }).fileDescriptorProto;
-    const nameOf = (bytes: Uint8Array): string =>
-      concordProtos()
-        .files()
-        .find((file) => Buffer.from(file.bytes).equals(bytes))!.name;
-    const wellKnown = ["google/protobuf/any.proto", "google/protobuf/duration.proto"];
-    assert.deepEqual(files.map(nameOf), ["concord_storage_v1.proto", "concord_common_v1.proto", "google_rpc.proto", ...wellKnown]);
-    assert.equal((byName!["fileDescriptorResponse"] as { fileDescriptorProto: Uint8Array[] }).fileDescriptorProto.length, 3);
-    assert.equal((missing!["errorResponse"] as { errorCode: number }).errorCode, 5);
-    assert.equal((extension!["errorResponse"] as { errorCode: number }).errorCode, 12);
+    const [list, symbol, byName, missing, extension] = received as ServerReflectionResponse[];
+    assert.deepEqual(
+      list!.listServicesResponse!.service.map((one) => one.name),
+      [ECHO, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"],
+    );
+    const any = "google/protobuf/any.proto";
+    assert.deepEqual(filesOf(symbol), ["concord/test/v1/echo.proto", "google/rpc/status.proto", any]);
+    assert.deepEqual(filesOf(byName), ["google/rpc/error_details.proto", "google/protobuf/duration.proto"]);
+    assert.equal(missing!.errorResponse!.errorCode, 5);
+    assert.equal(extension!.errorResponse!.errorCode, 12);
     assert.deepEqual(ends, [undefined]);
   }
 });
+
+test("reflection: a file: has its comments and the names of its fields in JSON", async () => {
+  const { clock, open } = await world();
+  const { stream, received } = open(ServerReflection.methods.ServerReflectionInfo);
+  stream.send({ fileContainingSymbol: "concord.test.v1.StreamService" });
+  await clock.settle();
+  const [file] = (received[0] as ServerReflectionResponse).fileDescriptorResponse!.fileDescriptorProto;
+  for (const text of [" Where the next message is.", "next_offset", "nextOffset"]) assert.ok(Buffer.from(file!).includes(text), text);
+});
+
+/** A FileDescriptorProto begins with field 1, its name. */
+function filesOf(answer: ServerReflectionResponse | undefined): string[] {
+  return answer!.fileDescriptorResponse!.fileDescriptorProto.map((bytes) => Buffer.from(bytes.subarray(2, 2 + bytes[1]!)).toString());
+}
 
 test("host: drain: resolves when the connections are closed, a second drain with the first", async () => {
   const clock = new ManualClock();

@@ -1,4 +1,4 @@
-import { loadService } from "@concord/protos";
+import { Health, type HealthCheckRequest, type HealthCheckResponseInit, type HealthListResponseInit } from "@concord/protos/grpc.health.v1";
 import { ConcordError, type MessageStream, type ServedMethod } from "@concord/runtime";
 import type { Service } from "./service.ts";
 
@@ -12,7 +12,7 @@ type Status = "SERVING" | "NOT_SERVING" | "SERVICE_UNKNOWN";
  * Answers anybody, also while starting and draining.
  */
 export function healthMethods(services: readonly Service[]): readonly ServedMethod[] {
-  const { Check, List, Watch } = loadService("grpc.health.v1.Health");
+  const { Check, List, Watch } = Health.methods;
   let watchers = 0;
   const watch = (stream: MessageStream): void => {
     if (watchers >= HEALTH_WATCHERS_MAX) {
@@ -27,25 +27,27 @@ export function healthMethods(services: readonly Service[]): readonly ServedMeth
       for (const one of forget) one();
     });
     stream.onMessage((request) => {
-      const { service } = request as { readonly service: string };
-      if (forget.length === 0) forget.push(...follow(services, service, (status) => stream.send({ status })));
+      const { service } = request as HealthCheckRequest;
+      if (forget.length === 0)
+        forget.push(...follow(services, service, (status) => stream.send({ status } satisfies HealthCheckResponseInit)));
     });
   };
   return [
-    { kind: "unary", method: Check!, handle: (request) => check(services, (request as { readonly service: string }).service) },
-    { kind: "unary", method: List!, handle: () => Promise.resolve({ statuses: statusesOf(services) }) },
-    { kind: "stream", method: Watch!, handle: watch },
+    { kind: "unary", method: Check, handle: (request) => check(services, (request as HealthCheckRequest).service) },
+    { kind: "unary", method: List, handle: () => Promise.resolve(list(services)) },
+    { kind: "stream", method: Watch, handle: watch },
   ];
 }
 
-function check(services: readonly Service[], name: string): Promise<object> {
+function check(services: readonly Service[], name: string): Promise<HealthCheckResponseInit> {
   const status = statusOf(services, name);
   if (status === "SERVICE_UNKNOWN") return Promise.reject(new ConcordError("NOT_FOUND", `this server has no service ${name}`));
   return Promise.resolve({ status });
 }
 
-function statusesOf(services: readonly Service[]): Record<string, { readonly status: Status }> {
-  return Object.fromEntries(["", ...services.map((service) => service.name)].map((name) => [name, { status: statusOf(services, name) }]));
+function list(services: readonly Service[]): HealthListResponseInit {
+  const names = ["", ...services.map((service) => service.name)];
+  return { statuses: Object.fromEntries(names.map((name) => [name, { status: statusOf(services, name) }])) };
 }
 
 function statusOf(services: readonly Service[], name: string): Status {

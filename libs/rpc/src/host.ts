@@ -1,5 +1,4 @@
 /** What every server process does around its services: serve them with health and reflection, and drain on a signal. */
-import { concordProtos } from "@concord/protos";
 import { sleep, type Clock, type Listener, type Log, type ServedMethod, type Transport } from "@concord/runtime";
 import { healthMethods } from "./health.ts";
 import { reflectionMethods } from "./reflection.ts";
@@ -38,7 +37,8 @@ export async function startHost(options: HostOptions): Promise<ServiceHost> {
   const { transport, address, services, log } = options;
   const methods: ServedMethod[] = [...services.flatMap((service) => service.methods), ...healthMethods(services)];
   if (options.reflection !== false) {
-    methods.push(...reflectionMethods(concordProtos(), [...services.map((service) => service.name), "grpc.health.v1.Health"]));
+    const contracts = services.map((service) => service.contract);
+    methods.push(...reflectionMethods(contracts, [...services.map((service) => service.name), "grpc.health.v1.Health"]));
   }
   const listener = await transport.serve(address, methods);
   log.info("listening", { address: listener.address, services: services.map((service) => service.name).join(" ") });

@@ -8,18 +8,32 @@ export { grpcTransport } from "./grpc-transport.ts";
 export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";
 export { MemoryTransport, type MemoryTransportOptions } from "./memory-transport.ts";
 export { RPC_METRICS } from "./metrics.ts";
+export { callUnary, openStream, type TypedStream } from "./unary.ts";
+export type { OperationName, RequestInitOf, RequestOf, ResponseInitOf, ResponseOf, StreamName, UnaryName } from "./contract-types.ts";
 export {
   defineService,
+  defineUntypedService,
   remainingMs,
+  type Handler,
   type HandlerContext,
+  type Handlers,
   type Service,
   type ServiceDefinition,
   type ServiceEnvironment,
   type ServiceLimits,
   type ServiceState,
   type SessionContext,
+  type StreamHandlers,
   type UnaryHandler,
+  type UntypedServiceDefinition,
 } from "./service.ts";
-export { SessionClient, type SessionCallOptions, type SessionClientLimits, type SessionClientOptions } from "./session-client.ts";
+export {
+  SessionClient,
+  type CallRequest,
+  type CallResponse,
+  type SessionCallOptions,
+  type SessionClientLimits,
+  type SessionClientOptions,
+} from "./session-client.ts";
 export type { RequestStream, StreamContext, StreamHandler } from "./stream-server.ts";
-export { decodeStatus, encodeStatus, fromStatus, publicError, toStatus, type StatusMessage } from "./status.ts";
+export { decodeStatus, encodeStatus, fromStatus, publicError, toStatus } from "./status.ts";

@@ -5,28 +5,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { loadService } from "@concord/protos";
+import { EchoService } from "@concord/protos-test";
 import { silentLog } from "@concord/runtime";
 import { tokenAuthenticator } from "./auth.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { startHost } from "./host.ts";
-import { defineService } from "./service.ts";
+import { defineService, type Handlers } from "./service.ts";
 import { realClock, recordingMetrics } from "./test/echo.ts";
 
 const BUF = join(import.meta.dirname, "../../../node_modules/.bin/buf");
-const SERVICE = "concord.storage.v1.RowsService";
+const SERVICE = EchoService.name;
 
 test("reflection: a strict client that knows no contract: lists, describes and calls the service, reads the rich error", async (t) => {
   const environment = { clock: realClock, log: silentLog, metrics: recordingMetrics(), authenticator: tokenAuthenticator([]) };
-  const service = defineService(
-    {
-      name: SERVICE,
-      methods: loadService(SERVICE),
-      unary: { Write: () => Promise.resolve({}) },
-      roles: { Write: ["client"] },
-    },
-    environment,
-  );
+  const unanswered = {} as Handlers<EchoService>;
+  const service = defineService({ contract: EchoService, unary: unanswered, roles: ["client"] }, environment);
   const host = await startHost({ transport: grpcTransport(environment), address: "127.0.0.1:0", services: [service], ...environment });
   const cwd = mkdtempSync(join(tmpdir(), "concord-buf-"));
   t.after(async () => {
@@ -37,11 +30,11 @@ test("reflection: a strict client that knows no contract: lists, describes and c
   const curl = (...args: string[]): Promise<{ readonly stdout: string }> =>
     run(BUF, ["curl", "--protocol", "grpc", "--http2-prior-knowledge", ...args], { cwd });
   const { stdout: methods } = await curl("--list-methods", `http://${host.address}`);
-  assert.ok(methods.includes(`${SERVICE}/ReadRange`) && methods.includes("grpc.health.v1.Health/List"), methods);
+  assert.ok(methods.includes(`${SERVICE}/LogAppend`) && methods.includes("grpc.health.v1.Health/List"), methods);
   host.setServing();
   const { stdout: health } = await curl("-d", "{}", `http://${host.address}/grpc.health.v1.Health/List`);
   assert.deepEqual(JSON.parse(health), { statuses: { "": { status: "SERVING" }, [SERVICE]: { status: "SERVING" } } });
-  const failed = (await curl("-d", "{}", `http://${host.address}/${SERVICE}/Read`).catch((error: unknown) => error)) as {
+  const failed = (await curl("-d", "{}", `http://${host.address}/${SERVICE}/Echo`).catch((error: unknown) => error)) as {
     readonly stderr: string;
   };
   assert.match(failed.stderr, /"code": "unimplemented"[^]*google\.rpc\.ErrorInfo/);

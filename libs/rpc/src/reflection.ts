@@ -1,40 +1,44 @@
-import { fileOfSymbol, loadService, type ProtoFile, type ProtoSet } from "@concord/protos";
+import type { AnyContract, ContractFile } from "@concord/protos";
+import { contract as googleRpc } from "@concord/protos/google.rpc";
+import { contract as health } from "@concord/protos/grpc.health.v1";
+import { ServerReflection, type ServerReflectionRequest, type ServerReflectionResponseInit } from "@concord/protos/grpc.reflection.v1";
+import { ServerReflection as ServerReflectionAlpha } from "@concord/protos/grpc.reflection.v1alpha";
 import type { MessageStream, ServedMethod } from "@concord/runtime";
 import { GRPC_STATUS_NUMBERS } from "./status.ts";
 
-type Question =
-  | { readonly messageRequest: "listServices" }
-  | { readonly messageRequest: "fileByFilename"; readonly fileByFilename: string }
-  | { readonly messageRequest: "fileContainingSymbol"; readonly fileContainingSymbol: string }
-  | { readonly messageRequest: "fileContainingExtension" | "allExtensionNumbersOfType" | undefined };
+type Answer = Omit<ServerReflectionResponseInit, "validHost" | "originalRequest">;
 
-/** grpc.reflection v1 and v1alpha: what grpcurl and its like ask before they call. `serviceNames` are those to list. */
-export function reflectionMethods(protos: ProtoSet, serviceNames: readonly string[]): readonly ServedMethod[] {
-  const services = ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
-  const listed = [...serviceNames, ...services].toSorted().map((name) => ({ name }));
+/**
+ * grpc.reflection v1 and v1alpha: what grpcurl and its like ask before they call. Answers from the image made at build time: comments,
+ * json_name and the names of the .proto files are those of the contracts. `serviceNames` are those to list.
+ */
+export function reflectionMethods(contracts: readonly AnyContract[], serviceNames: readonly string[]): readonly ServedMethod[] {
+  const services = [ServerReflection, ServerReflectionAlpha];
+  const listed = [...serviceNames, ...services.map((service) => service.name)].toSorted().map((name) => ({ name }));
+  const own = [googleRpc, health, ...services.map((service) => service.contract)];
+  const files = new Map([...contracts, ...own].flatMap((contract) => contract.files.map((file) => [file.name, file])));
   const handle = (stream: MessageStream): void => {
-    stream.onMessage((question) => {
-      stream.send({ validHost: "", originalRequest: question, ...answer(protos, listed, question as Question) });
+    stream.onMessage((message) => {
+      const question = message as ServerReflectionRequest;
+      stream.send({ validHost: "", originalRequest: question, ...answer(files, listed, question) } satisfies ServerReflectionResponseInit);
     });
     stream.onEnd((error) => {
       if (error === undefined) stream.end();
     });
   };
-  return services.map((service) => ({ kind: "stream", method: loadService(service)["ServerReflectionInfo"]!, handle }));
+  return services.map((service) => ({ kind: "stream", method: service.methods.ServerReflectionInfo, handle }));
 }
 
-function answer(protos: ProtoSet, listed: readonly { readonly name: string }[], question: Question): object {
+type Files = ReadonlyMap<string, ContractFile>;
+
+function answer(files: Files, listed: readonly { readonly name: string }[], question: ServerReflectionRequest): Answer {
   switch (question.messageRequest) {
     case "listServices":
       return { listServicesResponse: { service: listed } };
     case "fileByFilename":
-      return fileAnswer(
-        protos,
-        protos.files().find((file) => file.name === question.fileByFilename),
-        question.fileByFilename,
-      );
+      return fileAnswer(files, files.get(question.fileByFilename), question.fileByFilename);
     case "fileContainingSymbol":
-      return fileAnswer(protos, fileOfSymbol(protos.files(), question.fileContainingSymbol), question.fileContainingSymbol);
+      return fileAnswer(files, fileOfSymbol(files, question.fileContainingSymbol), question.fileContainingSymbol);
     case "fileContainingExtension":
     case "allExtensionNumbersOfType":
     case undefined:
@@ -42,10 +46,15 @@ function answer(protos: ProtoSet, listed: readonly { readonly name: string }[], 
   }
 }
 
-function fileAnswer(protos: ProtoSet, file: ProtoFile | undefined, asked: string): object {
+/** The file that declares a message, enum, service, method or field. */
+function fileOfSymbol(files: Files, symbol: string): ContractFile | undefined {
+  return [...files.values()].find((file) => file.symbols.some((one) => symbol === one || symbol.startsWith(`${one}.`)));
+}
+
+function fileAnswer(files: Files, file: ContractFile | undefined, asked: string): Answer {
   if (file === undefined)
     return { errorResponse: { errorCode: GRPC_STATUS_NUMBERS.NOT_FOUND, errorMessage: `${asked} is not known here` } };
-  const found = new Set<ProtoFile>([file]);
-  for (const one of found) for (const name of one.dependencies) found.add(protos.files().find((other) => other.name === name)!);
-  return { fileDescriptorResponse: { fileDescriptorProto: [...found].map((one) => one.bytes) } };
+  const found = new Set<ContractFile>([file]);
+  for (const one of found) for (const name of one.dependencies) found.add(files.get(name)!);
+  return { fileDescriptorResponse: { fileDescriptorProto: [...found].map((one) => Buffer.from(one.encoded, "base64")) } };
 }

@@ -2,7 +2,7 @@
  * A service: its handlers behind one pipeline (role, state, load, well-formedness, deadline, metrics), served both as unary methods
  * and as operations of a multiplexed session stream. Knows no transport, so the simulator runs it as it is.
  */
-import type { ServiceMethod, ServiceMethods } from "@concord/protos";
+import type { AnyContract, Method, ServiceContract } from "@concord/protos";
 import {
   assert,
   ConcordError,
@@ -16,6 +16,7 @@ import {
   type ServedMethod,
 } from "@concord/runtime";
 import type { Authenticator, Role } from "./auth.ts";
+import type { RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
 import {
   FRAME_CALLS_MAX,
   MESSAGE_BYTES_MAX,
@@ -26,7 +27,7 @@ import {
 } from "./limits.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
-import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
+import { serveStream, type RunningStream, type StreamContext, type StreamHandler } from "./stream-server.ts";
 
 /** The session stream a call came on. */
 export interface SessionContext {
@@ -43,7 +44,17 @@ export interface HandlerContext extends CallContext {
 }
 
 /** Decode, check, call the domain, encode. Throws ConcordError; anything else is INTERNAL to the caller and logged here. */
-export type UnaryHandler = (request: never, context: HandlerContext) => Promise<object>;
+export type Handlers<S extends ServiceContract<object>> = {
+  readonly [Name in UnaryName<S>]: (request: RequestOf<S, Name>, context: HandlerContext) => Promise<ResponseInitOf<S, Name>>;
+};
+
+/** One handler: `Handler<RowsService, "Read">`. */
+export type Handler<S extends ServiceContract<object>, Name extends UnaryName<S>> = Handlers<S>[Name];
+
+/** The streams of a service that are no sessions. */
+export type StreamHandlers<S extends ServiceContract<object>> = {
+  readonly [Name in StreamName<S>]: StreamHandler<RequestOf<S, Name>, ResponseInitOf<S, Name>>;
+};
 
 export interface ServiceLimits {
   readonly inFlightMax: number;
@@ -54,20 +65,15 @@ export interface ServiceLimits {
   readonly streamsMax: number;
 }
 
-export interface ServiceDefinition {
-  /** "concord.storage.v1.RowsService" */
-  readonly name: string;
-  readonly methods: ServiceMethods;
+/** A method named Session carries all the unary ones as frames; its messages have the fixed shape described in the README. */
+export type ServiceDefinition<S extends ServiceContract<object>> = {
+  readonly contract: S;
   /** By method name. A method without handler is answered with UNIMPLEMENTED. */
-  readonly unary: Readonly<Record<string, UnaryHandler>>;
-  /** The method that carries all the unary ones as frames; its messages have the fixed shape described in the README. */
-  readonly session?: string;
-  /** By method name: streams that are no sessions. */
-  readonly streams?: Readonly<Record<string, StreamHandler>>;
-  /** By method name: who may call it. Every handler has an entry. */
-  readonly roles: Readonly<Record<string, readonly Role[]>>;
+  readonly unary: Handlers<S>;
+  /** Who may call: the same roles every method, or by method name. */
+  readonly roles: readonly Role[] | Readonly<Record<UnaryName<S> | StreamName<S>, readonly Role[]>>;
   readonly limits?: Partial<ServiceLimits>;
-}
+} & (StreamName<S> extends never ? { readonly streams?: undefined } : { readonly streams: StreamHandlers<S> });
 
 export interface ServiceEnvironment {
   readonly clock: Clock;
@@ -80,6 +86,8 @@ export type ServiceState = "starting" | "serving" | "draining";
 
 export interface Service {
   readonly name: string;
+  /** What it serves, for reflection. */
+  readonly contract: AnyContract;
   readonly methods: readonly ServedMethod[];
   readonly state: ServiceState;
   /** Calls running now, those of sessions included. */
@@ -97,7 +105,7 @@ export interface Service {
 
 /** One callable method with what the pipeline needs at hand. */
 export interface Operation {
-  readonly method: ServiceMethod;
+  readonly method: Method;
   readonly handler: ((request: object, context: HandlerContext) => Promise<object>) | undefined;
   readonly roles: ReadonlySet<Role>;
   readonly labels: (code: string) => Readonly<Record<string, string>>;
@@ -125,9 +133,40 @@ const LIMITS_DEFAULT: ServiceLimits = {
 };
 
 /** Puts the handlers of a service behind the pipeline. */
-export function defineService(definition: ServiceDefinition, environment: ServiceEnvironment): Service {
-  return new ServedService(definition, environment);
+export function defineService<S extends ServiceContract<object>>(
+  definition: ServiceDefinition<S>,
+  environment: ServiceEnvironment,
+): Service {
+  return new ServedService(definition as unknown as Definition, environment);
 }
+
+/** Until its handlers are typed. */
+export type UnaryHandler = (request: never, context: HandlerContext) => Promise<object>;
+
+/** Until its handlers are typed. */
+export interface UntypedServiceDefinition {
+  readonly contract: ServiceContract<object>;
+  readonly unary: Readonly<Record<string, UnaryHandler>>;
+  readonly streams?: Readonly<Record<string, (stream: never, context: StreamContext) => Promise<void>>>;
+  readonly roles: readonly Role[] | Readonly<Record<string, readonly Role[]>>;
+  readonly limits?: Partial<ServiceLimits>;
+}
+
+/** Until its handlers are typed. */
+export function defineUntypedService(definition: UntypedServiceDefinition, environment: ServiceEnvironment): Service {
+  return new ServedService(definition as unknown as Definition, environment);
+}
+
+/** A definition past its types: the pipeline is the same for every service. */
+interface Definition {
+  readonly contract: ServiceContract;
+  readonly unary: Readonly<Record<string, Operation["handler"]>>;
+  readonly streams?: Readonly<Record<string, StreamHandler<object, object>>>;
+  readonly roles: readonly Role[] | Readonly<Record<string, readonly Role[]>>;
+  readonly limits?: Partial<ServiceLimits>;
+}
+
+const SESSION = "Session";
 
 /** What is left of a call's budget: the `timeoutMs` of the calls it makes itself. 0 when the deadline has passed. */
 export function remainingMs(context: CallContext, clock: Clock): number {
@@ -141,6 +180,7 @@ export function operationName(method: string): string {
 
 class ServedService implements Service, ServiceCore {
   readonly name: string;
+  readonly contract: AnyContract;
   readonly environment: ServiceEnvironment;
   readonly limits: ServiceLimits;
   readonly operations: ReadonlyMap<string, Operation>;
@@ -154,16 +194,18 @@ class ServedService implements Service, ServiceCore {
   #inFlight = 0;
   #lastSessionId = 0;
 
-  constructor(definition: ServiceDefinition, environment: ServiceEnvironment) {
-    this.name = definition.name;
+  constructor(definition: Definition, environment: ServiceEnvironment) {
+    const { name, contract, methods } = definition.contract;
+    this.name = name;
+    this.contract = contract;
     this.environment = environment;
     this.limits = { ...LIMITS_DEFAULT, ...definition.limits };
-    this.#labels = Object.freeze({ service: definition.name });
+    this.#labels = Object.freeze({ service: name });
     this.operations = operationsOf(definition);
     this.methods = [
       ...[...this.operations.values()].map((operation) => this.#serveUnary(operation)),
-      ...(definition.session === undefined ? [] : [this.#serveSessions(definition, definition.session)]),
-      ...Object.entries(definition.streams ?? {}).map(([name, handler]) => this.#serveStreams(definition, name, handler)),
+      ...(methods[SESSION] === undefined ? [] : [this.#serveSessions(methods[SESSION])]),
+      ...Object.entries(definition.streams ?? {}).map(([stream, handler]) => this.#serveStreams(definition, stream, handler)),
     ];
   }
 
@@ -284,9 +326,8 @@ class ServedService implements Service, ServiceCore {
     return { kind: "unary", method: operation.method, handle };
   }
 
-  #serveSessions(definition: ServiceDefinition, name: string): ServedMethod {
-    const method = definition.methods[name];
-    assert(method !== undefined && method.requestStream && method.responseStream, `${definition.name} has no stream method ${name}`);
+  #serveSessions(method: Method): ServedMethod {
+    assert(method.requestStream && method.responseStream, `${method.path} is no stream of both sides`);
     const handle = (stream: MessageStream, context: CallContext): void => {
       let role: Role;
       try {
@@ -308,16 +349,16 @@ class ServedService implements Service, ServiceCore {
     return { kind: "stream", method, handle };
   }
 
-  #serveStreams(definition: ServiceDefinition, name: string, handler: StreamHandler): ServedMethod {
-    const method = definition.methods[name];
-    assert(method !== undefined && method.requestStream && method.responseStream, `${definition.name} has no stream method ${name}`);
+  #serveStreams({ contract, roles }: Definition, name: string, handler: StreamHandler<object, object>): ServedMethod {
+    const method = contract.methods[name];
+    assert(method !== undefined && method.requestStream && method.responseStream, `${contract.name} has no stream method ${name}`);
     const operation: Operation = {
       method,
       handler: undefined,
-      roles: new Set(definition.roles[name]),
+      roles: new Set(rolesOf(roles, name)),
       labels: labelCache(method.path.slice(1)),
     };
-    assert(operation.roles.size > 0, `${definition.name}/${name} names no role that may call it`);
+    assert(operation.roles.size > 0, `${method.path} names no role that may call it`);
     const handle = (stream: MessageStream, context: CallContext): void => {
       const startedAtMs = this.environment.clock.monotonicMs();
       const role = this.#admitted(operation, stream, context);
@@ -393,27 +434,34 @@ class UnaryContext implements HandlerContext {
   }
 }
 
-function operationsOf(definition: ServiceDefinition): ReadonlyMap<string, Operation> {
-  for (const name of Object.keys(definition.unary)) {
-    const known = definition.methods[name] !== undefined;
-    assert(known, `${definition.name} has no method ${name}`);
-    assert((definition.roles[name] ?? []).length > 0, `${definition.name}/${name} names no role that may call it`);
+function operationsOf({ contract, unary, roles }: Definition): ReadonlyMap<string, Operation> {
+  for (const name of Object.keys(unary)) {
+    assert(contract.methods[name] !== undefined, `${contract.name} has no method ${name}`);
+    assert(rolesOf(roles, name).length > 0, `${contract.name}/${name} names no role that may call it`);
   }
-  const unary = Object.values(definition.methods).filter((method) => !method.requestStream && !method.responseStream);
+  const methods = Object.values(contract.methods).filter((method) => !method.requestStream && !method.responseStream);
   return new Map(
-    unary.map((method): [string, Operation] => [
+    methods.map((method): [string, Operation] => [
       operationName(method.name),
       {
         method,
-        handler: definition.unary[method.name] as Operation["handler"],
-        roles: new Set(definition.roles[method.name] ?? ALL_ROLES),
+        handler: unary[method.name],
+        roles: new Set(unary[method.name] === undefined ? ALL_ROLES : rolesOf(roles, method.name)),
         labels: labelCache(method.path.slice(1)),
       },
     ]),
   );
 }
 
-/** For methods without handler: everybody may hear UNIMPLEMENTED. */
+function rolesOf(roles: Definition["roles"], name: string): readonly Role[] {
+  return isList(roles) ? roles : (roles[name] ?? []);
+}
+
+function isList(roles: Definition["roles"]): roles is readonly Role[] {
+  return Array.isArray(roles);
+}
+
+/** For methods without handler: every role may hear UNIMPLEMENTED. */
 const ALL_ROLES: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 
 /** One label object per outcome, so that metrics can cache by identity. */

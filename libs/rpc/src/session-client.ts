@@ -2,25 +2,19 @@
  * The client's end of a session stream: many calls on one stream, coalesced into frames, under the credits the server grants. Opens
  * the stream at the first call and again at the next call after it broke.
  */
-import {
-  assert,
-  backoffMs,
-  ConcordError,
-  type Channel,
-  type Clock,
-  type MessageStream,
-  type Metadata,
-  type MethodDescriptor,
-} from "@concord/runtime";
+import type { Method, Methods, ServiceContract } from "@concord/protos";
+import type { Status } from "@concord/protos/google.rpc";
+import { assert, backoffMs, ConcordError, type Channel, type Clock, type MessageStream, type Metadata } from "@concord/runtime";
+import type { MethodOfOperation, OperationName, RequestInitOf, ResponseOf } from "./contract-types.ts";
 import { Deadlines, type WithDeadline } from "./deadlines.ts";
 import { estimateBytes, frameLength, type CallMessage, type ReplyMessage, type ResponseFrame } from "./frames.ts";
 import { CLIENT_QUEUE_MAX, FRAME_BYTES_TARGET, FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, RECONNECT_BACKOFF } from "./limits.ts";
-import { fromStatus, type StatusMessage } from "./status.ts";
+import { fromStatus } from "./status.ts";
 
-export interface SessionClientOptions {
+export interface SessionClientOptions<S extends ServiceContract<object>> {
   readonly channel: Channel;
-  /** The service's Session method. */
-  readonly method: MethodDescriptor;
+  /** A service with a method Session. */
+  readonly contract: S;
   readonly clock: Clock;
   /** Credentials and the like, sent when the stream is opened. */
   readonly metadata?: Metadata;
@@ -37,6 +31,11 @@ export interface SessionCallOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
+
+/** What an operation is given. */
+export type CallRequest<S extends ServiceContract<object>, O extends OperationName<S>> = RequestInitOf<S, MethodOfOperation<S, O>>;
+/** What an operation answers. */
+export type CallResponse<S extends ServiceContract<object>, O extends OperationName<S>> = ResponseOf<S, MethodOfOperation<S, O>>;
 
 interface Call extends WithDeadline {
   readonly callId: bigint;
@@ -72,8 +71,10 @@ const LIMITS_DEFAULT: SessionClientLimits = {
   messageBytesMax: MESSAGE_BYTES_MAX,
 };
 
-export class SessionClient {
-  readonly #options: SessionClientOptions;
+/** Calls of the service `S`: `new SessionClient({ channel, contract: RowsService, clock })`. */
+export class SessionClient<S extends ServiceContract<object>> {
+  readonly #options: SessionClientOptions<S>;
+  readonly #method: Method;
   readonly #limits: SessionClientLimits;
   readonly #clock: Clock;
   readonly #deadlines: Deadlines<Call>;
@@ -86,8 +87,11 @@ export class SessionClient {
   #losses = 0;
   #reconnectAtMs = 0;
 
-  constructor(options: SessionClientOptions) {
+  constructor(options: SessionClientOptions<S>) {
+    const session = (options.contract.methods as Methods)["Session"];
+    assert(session !== undefined, `${options.contract.name} has no method Session`);
     this.#options = options;
+    this.#method = session;
     this.#limits = { ...LIMITS_DEFAULT, ...options.limits };
     this.#clock = options.clock;
     this.#deadlines = new Deadlines(options.clock, (call) => this.#expire(call));
@@ -98,7 +102,12 @@ export class SessionClient {
    * CONNECTION_LOST when the stream broke, DEADLINE_EXCEEDED after `timeoutMs`, CANCELLED by `signal` or `close`, OVERLOADED when
    * the queue is full, LIMIT_EXCEEDED when the request is too large. A call that never left has `applied: no` (I4).
    */
-  call<Response extends object = object>(operation: string, request: object, options: SessionCallOptions): Promise<Response> {
+  call<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, options: SessionCallOptions): Promise<CallResponse<S, O>> {
+    return this.callByName(operation, request, options) as Promise<CallResponse<S, O>>;
+  }
+
+  /** `call` for an operation that is known at run time only. */
+  callByName(operation: string, request: object, options: SessionCallOptions): Promise<object> {
     return new Promise<object>((resolve, reject) => {
       const refusal = this.#refusal(operation, request, options);
       if (refusal !== undefined) {
@@ -123,7 +132,7 @@ export class SessionClient {
       this.#deadlines.add(call);
       this.#connect();
       this.#scheduleFlush();
-    }) as Promise<Response>;
+    });
   }
 
   /** Ends the stream; calls that wait or are in flight fail with CANCELLED. Later calls too. */
@@ -163,7 +172,7 @@ export class SessionClient {
   #sizeRefusal(operation: string, request: object): ConcordError | undefined {
     let bytes: number;
     try {
-      bytes = this.#options.method.encodeRequest({ calls: [{ callId: this.#lastCallId, timeoutMs: 1, [operation]: request }] }).length;
+      bytes = this.#method.encodeRequest({ calls: [{ callId: this.#lastCallId, timeoutMs: 1, [operation]: request }] }).length;
     } catch {
       return malformed(operation);
     }
@@ -185,8 +194,8 @@ export class SessionClient {
   }
 
   #open(): void {
-    const { channel, method, metadata } = this.#options;
-    const stream = channel.stream(method, metadata === undefined ? {} : { metadata });
+    const { channel, metadata } = this.#options;
+    const stream = channel.stream(this.#method, metadata === undefined ? {} : { metadata });
     const connection: Connection = { stream, sent: new Map(), credits: 0, blocked: false };
     this.#state = { kind: "connected", connection };
     stream.onMessage((message) => this.#receive(connection, message as ResponseFrame));
@@ -210,7 +219,7 @@ export class SessionClient {
   #answer(connection: Connection, call: Call, reply: ReplyMessage): void {
     connection.sent.delete(call.callId);
     if (reply.outcome === call.operation) this.#settle(call, undefined, reply[call.operation] as object);
-    else if (reply.outcome === "error") this.#settle(call, errorOf(reply["error"] as StatusMessage));
+    else if (reply.outcome === "error") this.#settle(call, errorOf(reply["error"] as Status));
     else this.#settle(call, new ConcordError("INTERNAL", `${call.operation} was answered with ${reply.outcome ?? "nothing"}`));
   }
 
@@ -321,7 +330,7 @@ function cancelled(sent: boolean): ConcordError {
   return new ConcordError("CANCELLED", "the caller gave up on the call", { applied: sent ? "unknown" : "no" });
 }
 
-function errorOf(status: StatusMessage): ConcordError {
+function errorOf(status: Status): ConcordError {
   return fromStatus(status) ?? new ConcordError("INTERNAL", status.message);
 }
 

@@ -2,7 +2,7 @@
  * The server's end of a session stream. Calls of a frame are begun in their order and run concurrently; replies of one turn leave
  * in as few frames as the limits allow; each reply gives its credit back.
  */
-import type { ServiceMethod } from "@concord/protos";
+import type { Method } from "@concord/protos";
 import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Role } from "./auth.ts";
 import { Deadlines, type WithDeadline } from "./deadlines.ts";
@@ -25,7 +25,7 @@ export interface ServerSession {
 /** `onClosed` is called once, when the stream has ended and nothing of it runs any more. */
 export function serveSession(
   core: ServiceCore,
-  method: ServiceMethod,
+  method: Method,
   stream: MessageStream,
   context: CallContext,
   caller: SessionCaller,
@@ -46,7 +46,7 @@ class Session implements ServerSession, SessionContext {
   readonly metadata: Metadata;
   readonly role: Role;
   readonly #core: ServiceCore;
-  readonly #method: ServiceMethod;
+  readonly #method: Method;
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
   readonly #running = new Set<RunningCall>();
@@ -64,14 +64,7 @@ class Session implements ServerSession, SessionContext {
   #flushScheduled = false;
   #closed = false;
 
-  constructor(
-    core: ServiceCore,
-    method: ServiceMethod,
-    stream: MessageStream,
-    context: CallContext,
-    caller: SessionCaller,
-    onClosed: () => void,
-  ) {
+  constructor(core: ServiceCore, method: Method, stream: MessageStream, context: CallContext, caller: SessionCaller, onClosed: () => void) {
     this.id = caller.id;
     this.peer = context.peer;
     this.metadata = context.metadata;

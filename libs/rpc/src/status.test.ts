@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { concordProtos } from "@concord/protos";
+import { contract } from "@concord/protos-common";
 import { ConcordError, ERRORS, type ErrorCode } from "@concord/runtime";
 import { STATUS_METADATA_ENTRIES_MAX, STATUS_TEXT_MAX } from "./limits.ts";
 import { decodeStatus, encodeStatus, fromStatus, publicError, toStatus } from "./status.ts";
@@ -10,9 +10,7 @@ const PREFIX = "ERROR_REASON_";
 const codes = Object.keys(ERRORS) as ErrorCode[];
 
 test("errors: the list in code and the one in the contracts: equal, in order", () => {
-  const reasons = concordProtos()
-    .enumNames("concord.common.v1.ErrorReason")
-    .map((name) => name.slice(PREFIX.length));
+  const reasons = contract.enumNames("ErrorReason").map((name) => name.slice(PREFIX.length));
   assert.deepEqual(reasons, ["UNSPECIFIED", ...codes]);
 });
 
@@ -45,7 +43,7 @@ test("status: any error: arrives as it was thrown (I1)", () => {
 
 test("status: retryable codes: RetryInfo; others: none", () => {
   for (const code of codes) {
-    const names = toStatus(new ConcordError(code, "x")).details.map((one) => one.type_url.split("/")[1]);
+    const names = toStatus(new ConcordError(code, "x")).details.map((one) => one.typeUrl.split("/")[1]);
     assert.deepEqual(names, ERRORS[code].retryable ? ["google.rpc.ErrorInfo", "google.rpc.RetryInfo"] : ["google.rpc.ErrorInfo"], code);
   }
 });

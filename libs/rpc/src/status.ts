@@ -2,16 +2,18 @@
  * ConcordError <-> google.rpc.Status. Nothing of an error is lost between two Concord processes: code, message, applied, metadata
  * and the time after which to repeat arrive as they were thrown (I1).
  */
-import { loadMessage, type MessageCodec } from "@concord/protos";
+import type { MessageCodec } from "@concord/protos";
+import {
+  contract,
+  type ErrorInfo,
+  type ErrorInfoInit,
+  type RetryInfo,
+  type RetryInfoInit,
+  type Status,
+  type StatusInit,
+} from "@concord/protos/google.rpc";
 import { ConcordError, ERRORS, toConcordError, type Applied, type ErrorCode, type GrpcStatusName } from "@concord/runtime";
 import { STATUS_METADATA_ENTRIES_MAX, STATUS_TEXT_MAX } from "./limits.ts";
-
-/** google.rpc.Status as a plain object. */
-export interface StatusMessage {
-  readonly code: number;
-  readonly message: string;
-  readonly details: readonly { readonly type_url: string; readonly value: Uint8Array }[];
-}
 
 export const GRPC_STATUS_NUMBERS: Readonly<Record<GrpcStatusName, number>> = {
   CANCELLED: 1,
@@ -39,37 +41,37 @@ const RETRY_INFO = "google.rpc.RetryInfo";
 const APPLIED_KEY = "applied";
 
 interface Codecs {
-  readonly status: MessageCodec;
-  readonly errorInfo: MessageCodec;
-  readonly retryInfo: MessageCodec;
+  readonly status: MessageCodec<Status, StatusInit>;
+  readonly errorInfo: MessageCodec<ErrorInfo, ErrorInfoInit>;
+  readonly retryInfo: MessageCodec<RetryInfo, RetryInfoInit>;
 }
 
 let loaded: Codecs | undefined;
 
 function codecs(): Codecs {
-  loaded ??= { status: loadMessage("google.rpc.Status"), errorInfo: loadMessage(ERROR_INFO), retryInfo: loadMessage(RETRY_INFO) };
+  loaded ??= { status: contract.message("Status"), errorInfo: contract.message("ErrorInfo"), retryInfo: contract.message("RetryInfo") };
   return loaded;
 }
 
 /** The status a failed call travels as: ErrorInfo always, RetryInfo when repeating can help. */
-export function toStatus(error: ConcordError): StatusMessage {
-  const details = [{ type_url: TYPE_PREFIX + ERROR_INFO, value: codecs().errorInfo.encode(errorInfo(error)) }];
+export function toStatus(error: ConcordError): Status {
+  const details = [{ typeUrl: TYPE_PREFIX + ERROR_INFO, value: codecs().errorInfo.encode(errorInfo(error)) }];
   if (error.retryAfterMs !== undefined) {
-    details.push({ type_url: TYPE_PREFIX + RETRY_INFO, value: codecs().retryInfo.encode(retryInfo(error.retryAfterMs)) });
+    details.push({ typeUrl: TYPE_PREFIX + RETRY_INFO, value: codecs().retryInfo.encode(retryInfo(error.retryAfterMs)) });
   }
   return { code: GRPC_STATUS_NUMBERS[ERRORS[error.code].status], message: cut(error.message), details };
 }
 
 /** The error a status was made of; undefined when no Concord process made it. */
-export function fromStatus(status: StatusMessage): ConcordError | undefined {
-  const info = detail<{ reason: string; domain: string; metadata: Record<string, string> }>(status, ERROR_INFO, codecs().errorInfo);
+export function fromStatus(status: Status): ConcordError | undefined {
+  const info = detail(status, ERROR_INFO, codecs().errorInfo);
   if (info === undefined || info.domain !== ERROR_DOMAIN) return undefined;
   const { [APPLIED_KEY]: applied, ...metadata } = info.metadata;
   if (!(info.reason in ERRORS)) {
     // A newer server's reason: we know nothing about it but what the status itself says.
     return new ConcordError("INTERNAL", status.message, { applied: appliedOf(applied), metadata: { ...metadata, reason: info.reason } });
   }
-  const retry = detail<{ retryDelay: { seconds: bigint; nanos: number } | null }>(status, RETRY_INFO, codecs().retryInfo);
+  const retry = detail(status, RETRY_INFO, codecs().retryInfo);
   const delay = retry?.retryDelay;
   const retryAfterMs = delay === undefined || delay === null ? undefined : Number(delay.seconds) * 1000 + delay.nanos / 1e6;
   return new ConcordError(info.reason as ErrorCode, status.message, {
@@ -86,7 +88,7 @@ export function encodeStatus(error: ConcordError): Uint8Array {
 /** Undefined when the bytes are not a status of ours. */
 export function decodeStatus(bytes: Uint8Array): ConcordError | undefined {
   try {
-    return fromStatus(codecs().status.decode(bytes) as StatusMessage);
+    return fromStatus(codecs().status.decode(bytes));
   } catch {
     return undefined;
   }
@@ -98,20 +100,24 @@ export function publicError(thrown: unknown): ConcordError {
   return new ConcordError("INTERNAL", "internal error; the server's log has the details", { cause: toConcordError(thrown) });
 }
 
-function errorInfo(error: ConcordError): object {
+function errorInfo(error: ConcordError): ErrorInfoInit {
   const metadata: Record<string, string> = {};
   for (const [key, value] of Object.entries(error.metadata).slice(0, STATUS_METADATA_ENTRIES_MAX)) metadata[key] = cut(value);
   metadata[APPLIED_KEY] = error.applied;
   return { reason: error.code, domain: ERROR_DOMAIN, metadata };
 }
 
-function retryInfo(retryAfterMs: number): object {
+function retryInfo(retryAfterMs: number): RetryInfoInit {
   return { retryDelay: { seconds: BigInt(Math.floor(retryAfterMs / 1000)), nanos: Math.round((retryAfterMs % 1000) * 1e6) } };
 }
 
-function detail<Message extends object>(status: StatusMessage, name: string, codec: MessageCodec): Message | undefined {
-  const found = status.details.find((one) => one.type_url.endsWith(`/${name}`));
-  return found === undefined ? undefined : (codec.decode(found.value) as Message);
+function detail<Message extends object, Init extends object>(
+  status: Status,
+  name: string,
+  codec: MessageCodec<Message, Init>,
+): Message | undefined {
+  const found = status.details.find((one) => one.typeUrl.endsWith(`/${name}`));
+  return found === undefined ? undefined : codec.decode(found.value);
 }
 
 function appliedOf(text: string | undefined): Applied {

@@ -2,7 +2,7 @@
  * One call of a stream method that is no session: its handler reads messages as they come and sends as fast as the client takes them. The
  * stream ends when the handler settles.
  */
-import type { ServiceMethod } from "@concord/protos";
+import type { Method } from "@concord/protos";
 import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Role } from "./auth.ts";
 import { publicError } from "./status.ts";
@@ -16,19 +16,22 @@ export interface StreamContext {
 }
 
 /** The server's end of a stream. */
-export interface RequestStream {
+export interface RequestStream<Request extends object, Response extends object> {
   /** Called for each message in order, from the handler's first turn on. What it throws ends the stream. */
-  onMessage(listener: (message: never) => void): void;
+  onMessage(listener: (message: Request) => void): void;
   /** Resolves when the client's transport takes more, or the signal is aborted. */
-  send(message: object): Promise<void>;
+  send(message: Response): Promise<void>;
 }
 
 /** Runs until it settles: then the stream is over, in good order or with what it threw. It must settle soon after its signal. */
-export type StreamHandler = (stream: RequestStream, context: StreamContext) => Promise<void>;
+export type StreamHandler<Request extends object, Response extends object> = (
+  stream: RequestStream<Request, Response>,
+  context: StreamContext,
+) => Promise<void>;
 
 export interface StreamOptions {
-  readonly method: ServiceMethod;
-  readonly handler: StreamHandler;
+  readonly method: Method;
+  readonly handler: StreamHandler<object, object>;
   readonly role: Role;
   /** Hears once how the stream ended; undefined = in good order. */
   readonly onEnded: (error: ConcordError | undefined, thrown: unknown) => void;
@@ -43,14 +46,14 @@ export function serveStream(stream: MessageStream, context: CallContext, options
   return new ServedStream(stream, context, options);
 }
 
-class ServedStream implements RunningStream, RequestStream, StreamContext {
+class ServedStream implements RunningStream, RequestStream<object, object>, StreamContext {
   readonly role: Role;
   readonly metadata: Metadata;
   readonly peer: string;
   readonly #stream: MessageStream;
   readonly #options: StreamOptions;
   readonly #controller = new AbortController();
-  #listener: ((message: never) => void) | undefined;
+  #listener: ((message: object) => void) | undefined;
   /** Messages that came before anybody listened. */
   #early: object[] | undefined = [];
   #blocked: (() => void)[] = [];
@@ -81,7 +84,7 @@ class ServedStream implements RunningStream, RequestStream, StreamContext {
     this.#refuse(reason);
   }
 
-  onMessage(listener: (message: never) => void): void {
+  onMessage(listener: (message: object) => void): void {
     this.#listener = listener;
     const early = this.#early ?? [];
     this.#early = undefined;
@@ -105,7 +108,7 @@ class ServedStream implements RunningStream, RequestStream, StreamContext {
   #hand(message: object): void {
     if (this.signal.aborted) return;
     try {
-      this.#listener?.(message as never);
+      this.#listener?.(message);
     } catch (thrown) {
       this.#refuse(publicError(thrown));
     }

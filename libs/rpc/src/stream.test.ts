@@ -1,23 +1,18 @@
 // A stream method that is no session, over the network in memory and over real sockets.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadService } from "@concord/protos";
+import { StreamService, type ConsumeRequest, type ConsumeResponseInit } from "@concord/protos-test";
 import { ConcordError, silentLog, type Clock, type MessageStream, type Transport } from "@concord/runtime";
 import { bearer, tokenAuthenticator } from "./auth.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import { defineService, type Service } from "./service.ts";
-import type { RequestStream, StreamContext, StreamHandler } from "./stream-server.ts";
+import type { StreamHandler } from "./stream-server.ts";
 import { realClock, recordingMetrics, TOKENS } from "./test/echo.ts";
 
-const NAME = "concord.dedup.v1.OutputService";
-const METHODS = loadService(NAME);
-const CONSUME = METHODS["Consume"]!;
+const NAME = StreamService.name;
 
-interface Request {
-  readonly event?: string;
-  readonly credits?: number;
-}
+type Handler = StreamHandler<ConsumeRequest, ConsumeResponseInit>;
 
 class Client {
   readonly stream: MessageStream;
@@ -51,10 +46,10 @@ interface World {
   close(): Promise<void>;
 }
 
-async function world(transport: Transport, handler: StreamHandler, streamsMax = 2): Promise<World> {
+async function world(transport: Transport, handler: Handler, streamsMax = 2): Promise<World> {
   const metrics = recordingMetrics();
   const service = defineService(
-    { name: NAME, methods: METHODS, unary: {}, streams: { Consume: handler }, roles: { Consume: ["client"] }, limits: { streamsMax } },
+    { contract: StreamService, unary: {}, streams: { Consume: handler }, roles: { Consume: ["client"] }, limits: { streamsMax } },
     { clock: realClock, log: silentLog, metrics, authenticator: tokenAuthenticator(TOKENS) },
   );
   service.setState("serving");
@@ -63,7 +58,7 @@ async function world(transport: Transport, handler: StreamHandler, streamsMax = 
   return {
     service,
     metrics,
-    open: (token) => new Client(channel.stream(CONSUME, { metadata: bearer(token) })),
+    open: (token) => new Client(channel.stream(StreamService.methods.Consume, { metadata: bearer(token) })),
     close: () => {
       channel.close();
       return listener.drain(50);
@@ -72,8 +67,8 @@ async function world(transport: Transport, handler: StreamHandler, streamsMax = 
 }
 
 /** Answers each message with its credits, until nobody waits. */
-const echo: StreamHandler = async (stream, { signal }) => {
-  stream.onMessage(({ credits = 0 }: Request) => void stream.send({ messages: [], nextOffset: BigInt(credits) }));
+const echo: Handler = async (stream, { signal }) => {
+  stream.onMessage(({ credits = 0 }) => void stream.send({ nextOffset: BigInt(credits) }));
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 };
 
@@ -83,7 +78,7 @@ const TRANSPORTS: readonly (readonly [string, (clock: Clock) => Transport])[] = 
 ];
 
 for (const [name, make] of TRANSPORTS) {
-  const withWorld = async (handler: StreamHandler, body: (one: World) => Promise<void>): Promise<void> => {
+  const withWorld = async (handler: Handler, body: (one: World) => Promise<void>): Promise<void> => {
     const one = await world(make(realClock), handler);
     try {
       await body(one);
@@ -101,13 +96,13 @@ for (const [name, make] of TRANSPORTS) {
       client.stream.end();
       assert.equal(await client.ended, undefined);
       assert.equal(metrics.counts.get(`rpc_server_streams{service=${NAME}}`), 0);
-      assert.equal(metrics.counts.get("rpc_server_duration_seconds{method=concord.dedup.v1.OutputService/Consume,code=OK}"), 1);
+      assert.equal(metrics.counts.get("rpc_server_duration_seconds{method=concord.test.v1.StreamService/Consume,code=OK}"), 1);
     }));
 
   test(`stream (${name}): messages before the handler listens: handed over in order when it does`, () => {
     const came = Promise.withResolvers<void>();
     let isFirst = true;
-    const late: StreamHandler = async (stream, context) => {
+    const late: Handler = async (stream, context) => {
       const waits = isFirst;
       isFirst = false;
       if (waits) await came.promise;
@@ -132,7 +127,7 @@ for (const [name, make] of TRANSPORTS) {
 
   test(`stream (${name}): the handler returns: the stream ends in good order, its messages before that`, () =>
     withWorld(
-      (stream) => stream.send({ messages: [], nextOffset: 7n }),
+      (stream) => stream.send({ nextOffset: 7n }),
       async ({ open }) => {
         const client = open();
         assert.equal(await client.ended, undefined);
@@ -141,9 +136,9 @@ for (const [name, make] of TRANSPORTS) {
     ));
 
   test(`stream (${name}): the handler throws, at once or on a message: the client hears it`, async () => {
-    const failing: readonly StreamHandler[] = [
+    const failing: readonly Handler[] = [
       () => Promise.reject(new ConcordError("OFFSET_OUT_OF_RANGE", "not here", { metadata: { end: "3" } })),
-      async (stream: RequestStream, context: StreamContext) => {
+      async (stream, context) => {
         stream.onMessage(() => {
           throw new ConcordError("OFFSET_OUT_OF_RANGE", "not here", { metadata: { end: "3" } });
         });
@@ -163,7 +158,7 @@ for (const [name, make] of TRANSPORTS) {
   test(`stream (${name}): an unknown enum value: MALFORMED_REQUEST`, () =>
     withWorld(echo, async ({ open }) => {
       const client = open();
-      client.stream.send({ start: { topic: 77 } });
+      client.stream.send({ start: { colour: 77 } });
       assert.equal((await client.ended)?.code, "MALFORMED_REQUEST");
     }));
 
@@ -201,7 +196,7 @@ for (const [name, make] of TRANSPORTS) {
   test(`stream (${name}): the client goes away: the handler's signal is aborted and the stream forgotten`, async () => {
     let told: () => void = () => undefined;
     const gone = new Promise<void>((resolve) => (told = resolve));
-    const handler: StreamHandler = async (stream, context) => {
+    const handler: Handler = async (stream, context) => {
       context.signal.addEventListener("abort", told);
       await echo(stream, context);
       throw new Error("nobody hears this");
@@ -229,9 +224,9 @@ test("stream: a client that does not read: the handler waits in send until it re
     end: () => undefined,
   };
   let sent = 0;
-  const handler: StreamHandler = async (stream) => {
+  const handler: Handler = async (stream) => {
     for (let at = 0; at < 2; at += 1) {
-      await stream.send({ messages: [], nextOffset: 1n });
+      await stream.send({ nextOffset: 1n });
       sent += 1;
     }
   };

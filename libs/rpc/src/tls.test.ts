@@ -7,7 +7,7 @@ import { test, type TestContext } from "node:test";
 import { silentLog, type Channel } from "@concord/runtime";
 import type { ChannelTls, ServerTls } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
-import { echoMethods, echoService, failureOf, realClock, recordingMetrics } from "./test/echo.ts";
+import { EchoService, echoService, failureOf, realClock, recordingMetrics } from "./test/echo.ts";
 
 interface Identity {
   readonly certificate: string;
@@ -59,7 +59,7 @@ async function connect(t: TestContext, server: ServerTls, channel: ChannelTls | 
   return connected;
 }
 
-const call = (channel: Channel): Promise<object> => channel.unary(echoMethods["Echo"]!, { text: "secret" }, { timeoutMs: 3000 });
+const call = (channel: Channel): Promise<object> => channel.unary(EchoService.methods.Echo, { text: "secret" }, { timeoutMs: 3000 });
 
 test("tls: the right authority: served; another one or plaintext: refused and surely not applied", async (t) => {
   const [server, other] = identities(t, "server.test", "other.test");

@@ -34,4 +34,6 @@ export type JavaScriptValue = CellModel[CellType]["taken" | "given"];
 export type CellMessageOf<Kind extends CellType> = { readonly [Each in Kind as `${Each}Value`]: CellModel[Each]["wire"] };
 
 /** concord.common.v1.CellValue; a decoded message names the field that is set in `kind`. */
-export type CellMessage = { readonly kind?: string; readonly nullValue?: boolean } & Partial<CellMessageOf<CellType>>;
+export type CellMessage = { readonly kind?: `${CellType}Value` | "nullValue" | undefined; readonly nullValue?: boolean | undefined } & {
+  readonly [Each in CellType as `${Each}Value`]?: CellModel[Each]["wire"] | undefined;
+};

@@ -30,7 +30,7 @@ import { anyValue, SAMPLES, sampleCells, VALUES } from "./test/index.ts";
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 /** As proto-loader decodes a oneof: `kind` names the field that is set. */
-const received = (wire: CellMessage): CellMessage => ({ ...wire, kind: Object.keys(wire)[0]! });
+const received = (wire: CellMessage): CellMessage => ({ ...wire, kind: Object.keys(wire)[0] as NonNullable<CellMessage["kind"]> });
 const stored = (value: CellValue | null): Uint8Array => {
   const writer = new ByteWriter();
   writeCellValue(writer, value);
@@ -164,7 +164,7 @@ test("reading: any bytes: a value that can be stored again, or CORRUPT_DATA; not
 
 test("messages: without a kind or of an unknown one: MALFORMED_REQUEST", () => {
   for (const message of [null, {}, { kind: "" }, { kind: "toString" }, { kind: "noSuchValue" }]) {
-    assert.throws(() => cellFromWire(message), { code: "MALFORMED_REQUEST", message: "a value has no kind" });
+    assert.throws(() => cellFromWire(message as CellMessage | null), { code: "MALFORMED_REQUEST", message: "a value has no kind" });
   }
   assert.equal(cellFromWire({ kind: "nullValue", nullValue: true }), null);
 });

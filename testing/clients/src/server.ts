@@ -1,12 +1,10 @@
 // A server of one service behind the real pipeline: what it answers and how it fails is encoded as every Concord server does.
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { loadService } from "@concord/protos";
+import { SchemaService } from "@concord/protos-storage";
 import { schemaToWire } from "@concord/rows-wire";
-import { defineService, grpcTransport, startHost, tokenAuthenticator, type ServiceHost } from "@concord/rpc";
+import { defineService, grpcTransport, startHost, tokenAuthenticator, type Handler, type ServiceHost } from "@concord/rpc";
 import { ConcordError, silentLog, silentMetrics } from "@concord/runtime";
 import { catalogueOf, type TableDefinition } from "@concord/schema";
-
-const SERVICE = "concord.storage.v1.SchemaService";
 
 export const PHOTOS: TableDefinition = {
   name: "photos",
@@ -31,10 +29,10 @@ export const BEHIND = new ConcordError("SCHEMA_BEHIND", "schema version 99 is no
 export async function startServer(): Promise<ServiceHost> {
   const environment = { clock: nodeClock, log: silentLog, metrics: silentMetrics, authenticator: tokenAuthenticator([]) };
   const catalogue = catalogueOf(3n, [PHOTOS]);
-  const getSchema = (request: { readonly schemaVersion: bigint }): Promise<object> =>
+  const getSchema: Handler<SchemaService, "GetSchema"> = (request) =>
     request.schemaVersion > catalogue.version ? Promise.reject(BEHIND) : Promise.resolve(schemaToWire(catalogue));
   const service = defineService(
-    { name: SERVICE, methods: loadService(SERVICE), unary: { GetSchema: getSchema }, roles: { GetSchema: ["client"] } },
+    { contract: SchemaService, unary: { GetSchema: getSchema, CreateTables: () => Promise.resolve({}) }, roles: ["client"] },
     environment,
   );
   const host = await startHost({ transport: grpcTransport(environment), address: "127.0.0.1:0", services: [service], ...environment });

@@ -1,6 +1,6 @@
 import type { Row } from "@concord/ports";
 import { decodeImage, encodeRange, liveRow } from "@concord/rows";
-import { loadService } from "@concord/protos";
+import { ReplicaService } from "@concord/protos-storage";
 import { bearer } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
@@ -16,7 +16,7 @@ export async function readReplica(
   table: string,
   partitions: readonly (readonly CellValue[])[],
 ): Promise<Row[]> {
-  const readRange = loadService("concord.storage.v1.ReplicaService")["ReadRowRange"]!;
+  const readRange = ReplicaService.methods.ReadRowRange;
   const channel = env.transport.connect(address);
   const rows: Row[] = [];
   for (const partition of partitions) {

@@ -1,23 +1,11 @@
 import type { LogTopic } from "@concord/ports";
-import type { RequestStream, StreamContext, StreamHandler } from "@concord/rpc";
+import type { ConsumeRequest, ConsumeResponseInit, ConsumeStart, OutputService } from "@concord/protos-dedup";
+import type { RequestStream, StreamContext, StreamHandlers } from "@concord/rpc";
 import { assert, ConcordError } from "@concord/runtime";
 import { CONSUME_CREDITS_MAX, READ_MESSAGES_MAX } from "../limits.ts";
 import type { Parts } from "../parts.ts";
 import { readAnswer } from "./read-answer.ts";
 import { checkLimit, malformed, topicFromWire } from "./wire.ts";
-
-interface ConsumeStart {
-  readonly topic: string;
-  readonly partition: number;
-  readonly fromOffset: bigint;
-  readonly credits: number;
-}
-
-interface ConsumeRequest {
-  readonly event?: "start" | "credits";
-  readonly start?: ConsumeStart;
-  readonly credits?: number;
-}
 
 interface Consumption {
   readonly topic: LogTopic;
@@ -29,7 +17,7 @@ interface Consumption {
  * Messages as they come, never more than the consumer has granted credits for. It begins where `start` says; the consumer that ends its
  * side ends it. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
  */
-export function consumeHandler({ log }: Parts): StreamHandler {
+export function consumeHandler({ log }: Parts): StreamHandlers<OutputService>["Consume"] {
   return async (stream, context) => {
     const consumer = new Consumer(stream, context);
     const begun = await consumer.started();
@@ -58,10 +46,10 @@ class Consumer {
   #start: Consumption | undefined;
   #wake: () => void = () => undefined;
 
-  constructor(stream: RequestStream, context: StreamContext) {
+  constructor(stream: RequestStream<ConsumeRequest, ConsumeResponseInit>, context: StreamContext) {
     this.#signal = context.signal;
     context.signal.addEventListener("abort", () => this.#wake(), { once: true });
-    stream.onMessage((request: ConsumeRequest) => this.#hear(request));
+    stream.onMessage((request) => this.#hear(request));
   }
 
   /** Undefined: it went away before it said where. */
@@ -82,8 +70,8 @@ class Consumer {
   }
 
   #hear(request: ConsumeRequest): void {
-    if (request.event === "start") this.#begin(request.start!);
-    else if (request.event === "credits") this.#grant(request.credits!);
+    if (request.event === "start") this.#begin(request.start);
+    else if (request.event === "credits") this.#grant(request.credits);
     else throw malformed("a consumer sends a start or credits");
     this.#wake();
   }

@@ -1,5 +1,13 @@
-import { loadService } from "@concord/protos";
-import { defineService, type Authenticator, type Role, type Service, type StreamHandler, type UnaryHandler } from "@concord/rpc";
+import type { ServiceContract } from "@concord/protos";
+import { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
+import {
+  defineUntypedService,
+  type Authenticator,
+  type Role,
+  type Service,
+  type UntypedServiceDefinition,
+  type UnaryHandler,
+} from "@concord/rpc";
 import type { Parts } from "../parts.ts";
 import { consumeHandler } from "./consume.ts";
 import { getBoundsHandler } from "./get-bounds.ts";
@@ -14,18 +22,15 @@ const CALLERS: readonly Role[] = ["client", "operator"];
 export function defineServices(parts: Parts, authenticator: Authenticator): readonly Service[] {
   const { clock, log, metrics } = parts.environment;
   const define = (
-    name: string,
+    contract: ServiceContract<object>,
     unary: Readonly<Record<string, UnaryHandler>>,
-    streams: Readonly<Record<string, StreamHandler>> = {},
+    streams: NonNullable<UntypedServiceDefinition["streams"]> = {},
   ): Service => {
-    const roles = Object.fromEntries([...Object.keys(unary), ...Object.keys(streams)].map((method) => [method, CALLERS]));
-    const methods = loadService(`concord.dedup.v1.${name}`);
-    const definition = { name: `concord.dedup.v1.${name}`, methods, unary, streams, roles, session: "Session" };
-    return defineService(definition, { clock, log, metrics, authenticator });
+    return defineUntypedService({ contract, unary, streams, roles: CALLERS }, { clock, log, metrics, authenticator });
   };
   return [
-    define("IngestService", { Ingest: ingestHandler(parts) }),
-    define("OutputService", { Read: readHandler(parts), GetBounds: getBoundsHandler(parts) }, { Consume: consumeHandler(parts) }),
-    define("WindowService", { Seen: seenHandler(parts), GetStatistics: getStatisticsHandler(parts) }),
+    define(IngestService, { Ingest: ingestHandler(parts) }),
+    define(OutputService, { Read: readHandler(parts), GetBounds: getBoundsHandler(parts) }, { Consume: consumeHandler(parts) }),
+    define(WindowService, { Seen: seenHandler(parts), GetStatistics: getStatisticsHandler(parts) }),
   ];
 }

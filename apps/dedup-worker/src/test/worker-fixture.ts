@@ -4,7 +4,8 @@ import { crc32 } from "node:zlib";
 import { partitionOfId } from "@concord/dedup";
 import { MemoryDisk, MemoryKeyValue, MemoryMessageLog } from "@concord/port-contracts";
 import type { LogMessage, LogTopic, MessageLog } from "@concord/ports";
-import { loadService } from "@concord/protos";
+import type { ServiceContract } from "@concord/protos";
+import { contract } from "@concord/protos-dedup";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {
   ConcordError,
@@ -225,7 +226,7 @@ export class Client {
   readonly channel: Channel;
   readonly #clock: Clock;
   readonly #token: string | undefined;
-  readonly #sessions = new Map<string, SessionClient>();
+  readonly #sessions = new Map<string, SessionClient<ServiceContract>>();
 
   constructor(channel: Channel, clock: Clock, token?: string) {
     this.channel = channel;
@@ -234,16 +235,16 @@ export class Client {
   }
 
   call(form: Form, method: string, request: object, timeoutMs = 10_000): Promise<Answer> {
-    const name = `concord.dedup.v1.${SERVICE_OF[method] ?? WINDOW_SERVICE}`;
+    const service = contract.service(SERVICE_OF[method] ?? WINDOW_SERVICE);
     if (form === "unary") {
       const options = { timeoutMs, metadata: bearer(this.#token) };
-      return this.channel.unary(loadService(name)[method]!, request, options) as Promise<Answer>;
+      return this.channel.unary(service.methods[method]!, request, options) as Promise<Answer>;
     }
-    const held = this.#sessions.get(name);
-    const opened = { channel: this.channel, method: loadService(name)["Session"]!, clock: this.#clock, metadata: bearer(this.#token) };
+    const held = this.#sessions.get(service.name);
+    const opened = { channel: this.channel, contract: service, clock: this.#clock, metadata: bearer(this.#token) };
     const session = held ?? new SessionClient(opened);
-    this.#sessions.set(name, session);
-    return session.call(method.charAt(0).toLowerCase() + method.slice(1), request, { timeoutMs }) as Promise<Answer>;
+    this.#sessions.set(service.name, session);
+    return session.callByName(method.charAt(0).toLowerCase() + method.slice(1), request, { timeoutMs }) as Promise<Answer>;
   }
 
   async ingest(messages: readonly object[], more: object = {}, timeoutMs?: number): Promise<readonly Result[]> {

@@ -1,5 +1,5 @@
-import { loadService } from "@concord/protos";
-import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
+import { ObjectAdminService } from "@concord/protos-object";
+import { defineUntypedService, type Authenticator, type Role, type Service } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import { checkConsistencyHandler } from "./check-consistency.ts";
 import { collectGarbageHandler } from "./collect-garbage.ts";
@@ -8,7 +8,6 @@ import { getUsageHandler } from "./get-usage.ts";
 import { listReservationsHandler } from "./list-reservations.ts";
 import type { ObjectAdmin } from "./object-admin.ts";
 
-const SERVICE = "concord.object.v1.ObjectAdminService";
 const OPERATOR: readonly Role[] = ["operator"];
 
 /** The gRPC side of a gateway: operators only. */
@@ -21,6 +20,5 @@ export function defineServices(environment: Environment, authenticator: Authenti
     GetUsage: getUsageHandler(admin),
     CheckConsistency: checkConsistencyHandler(admin),
   };
-  const roles = Object.fromEntries(Object.keys(unary).map((method) => [method, OPERATOR]));
-  return [defineService({ name: SERVICE, methods: loadService(SERVICE), unary, roles }, { clock, log, metrics, authenticator })];
+  return [defineUntypedService({ contract: ObjectAdminService, unary, roles: OPERATOR }, { clock, log, metrics, authenticator })];
 }

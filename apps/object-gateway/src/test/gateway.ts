@@ -8,7 +8,7 @@ import { nodeHttpServer } from "@concord/adapter-http";
 import { openLevel } from "@concord/adapter-level";
 import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { KeyValue, ObjectMetadata } from "@concord/ports";
-import { loadService } from "@concord/protos";
+import { contract } from "@concord/protos-object";
 import { bearer, grpcTransport } from "@concord/rpc";
 import type { Disk, Environment, HttpServer, LogFields } from "@concord/runtime";
 import { createMetrics, type MetricsRegistry } from "@concord/telemetry";
@@ -41,7 +41,7 @@ export interface GatewayOptions {
   readonly dataDisk?: Disk;
 }
 
-const ADMIN = loadService("concord.object.v1.ObjectAdminService");
+const ADMIN = contract.service("ObjectAdminService").methods;
 
 export class TestGateway {
   readonly folder: string;

@@ -1,7 +1,7 @@
 // What a ring promises, through its RPCs: 3 nodes in one process, memory for network and disks.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { loadService } from "@concord/protos";
+import { RowsService } from "@concord/protos-storage";
 import { bearer, SessionClient } from "@concord/rpc";
 import { COORDINATOR, MemoryRing, type RingOptions } from "../test/memory-ring.ts";
 
@@ -178,8 +178,12 @@ test("write: repeated with its timestamp at another node, the first reply was lo
 test("session: hundreds of calls on one stream: each one its own answer", async () => {
   await started({ size: 3 });
   await query(ring, 0, NOTES);
-  const method = loadService("concord.storage.v1.RowsService")["Session"]!;
-  const session = new SessionClient({ channel: ring.channel(ring.nodes[0]!), method, clock: ring.clock, metadata: bearer(COORDINATOR) });
+  const session = new SessionClient({
+    channel: ring.channel(ring.nodes[0]!),
+    contract: RowsService,
+    clock: ring.clock,
+    metadata: bearer(COORDINATOR),
+  });
   const keyOf = (at: number): object => ({ table: "notes", partition: [text("ann")], clustering: [{ bigintValue: BigInt(at) }] });
   const insert = (at: number): object => ({
     write: { kind: "WRITE_KIND_INSERT", key: keyOf(at), columns: [{ name: "body", value: text(`note ${at}`) }] },
@@ -187,7 +191,7 @@ test("session: hundreds of calls on one stream: each one its own answer", async 
   });
   const all = Array.from({ length: 400 }, (_, at) => at);
   const call = <Response extends object>(operation: string, request: object): Promise<Response> =>
-    session.call<Response>(operation, request, { timeoutMs: 5000 });
+    session.callByName(operation, request, { timeoutMs: 5000 }) as Promise<Response>;
   await ring.clock.run(Promise.all(all.map((at) => call("apply", { mutations: [insert(at), insert(at + 1)] }))));
   const answers = await ring.clock.run(
     Promise.all(all.map((at) => call<{ results: { row: RowMessage }[] }>("read", { keys: [keyOf(at)] }))),

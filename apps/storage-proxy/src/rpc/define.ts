@@ -1,5 +1,5 @@
-import { loadService } from "@concord/protos";
-import { defineService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
+import type { ServiceContract } from "@concord/protos";
+import { defineUntypedService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 
 export interface DefineOptions {
@@ -12,12 +12,10 @@ export interface Method {
   readonly handler: UnaryHandler;
 }
 
-/** A service by the name of its contract; every method with the roles that may call it. */
-export function define(options: DefineOptions, name: string, methods: Readonly<Record<string, Method>>): Service {
+/** A service; every method with the roles that may call it. */
+export function define(options: DefineOptions, contract: ServiceContract<object>, methods: Readonly<Record<string, Method>>): Service {
   const { clock, log, metrics } = options.environment;
-  const loaded = loadService(name);
   const unary = Object.fromEntries(Object.entries(methods).map(([method, { handler }]) => [method, handler]));
   const roles = Object.fromEntries(Object.entries(methods).map(([method, one]) => [method, one.roles]));
-  const session = loaded["Session"] === undefined ? {} : { session: "Session" };
-  return defineService({ name, methods: loaded, unary, roles, ...session }, { clock, log, metrics, authenticator: options.authenticator });
+  return defineUntypedService({ contract, unary, roles }, { clock, log, metrics, authenticator: options.authenticator });
 }

@@ -1,3 +1,4 @@
+import { BatchService, GroupLogService, RowsService, SchemaService } from "@concord/protos-storage";
 import type { Role, Service } from "@concord/rpc";
 import type { Serving } from "../context.ts";
 import { applyHandler } from "./apply.ts";
@@ -34,7 +35,7 @@ export function defineServices(options: ServicesOptions): readonly Service[] {
 
 function rowsService(options: ServicesOptions): Service {
   const { serving } = options;
-  return define(options, "concord.storage.v1.RowsService", {
+  return define(options, RowsService, {
     Read: { roles: CALLERS, handler: readHandler(serving) },
     ReadRange: { roles: CALLERS, handler: readRangeHandler(serving) },
     Write: { roles: CALLERS, handler: writeHandler(serving) },
@@ -45,7 +46,7 @@ function rowsService(options: ServicesOptions): Service {
 
 function schemaService(options: ServicesOptions): Service {
   const { serving } = options;
-  return define(options, "concord.storage.v1.SchemaService", {
+  return define(options, SchemaService, {
     CreateTables: { roles: CALLERS, handler: createTablesHandler(serving) },
     GetSchema: { roles: EVERYBODY, handler: getSchemaHandler(serving) },
   });
@@ -53,7 +54,7 @@ function schemaService(options: ServicesOptions): Service {
 
 function groupLogService(options: ServicesOptions): Service {
   const { serving } = options;
-  return define(options, "concord.storage.v1.GroupLogService", {
+  return define(options, GroupLogService, {
     Status: { roles: COORDINATOR, handler: statusHandler(serving) },
     Raise: { roles: COORDINATOR, handler: raiseHandler(serving) },
     Append: { roles: COORDINATOR, handler: appendHandler(serving) },
@@ -64,7 +65,7 @@ function groupLogService(options: ServicesOptions): Service {
 
 function batchService(options: ServicesOptions): Service {
   const { serving } = options;
-  return define(options, "concord.storage.v1.BatchService", {
+  return define(options, BatchService, {
     ExecuteBatch: { roles: CALLERS, handler: executeBatchHandler(serving) },
     ListPendingBatches: { roles: EVERYBODY, handler: listPendingBatchesHandler(serving) },
     ReplayBatches: { roles: OPERATORS, handler: replayBatchesHandler(serving) },

@@ -1,9 +1,9 @@
 // A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand. Or one
 // service on a backend in memory: what no test of handlers can tell from a ring.
 import { crc32 } from "node:zlib";
-import { loadService } from "@concord/protos";
 import { MemoryKeyValue, memoryStorage, MemoryStorageBackend, type KeyValueImage, type MemoryStorage } from "@concord/port-contracts";
 import type { KeyValueEntry } from "@concord/ports";
+import { contract } from "@concord/protos-storage";
 import { bearer, MemoryTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError, type Environment, type Log } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";
@@ -76,7 +76,7 @@ export class MemoryRing {
 
   begin<Response = Record<string, unknown>>(node: MemoryNode, path: string, request: object, token?: string): Promise<Response> {
     const [service, method] = path.split("/") as [string, string];
-    const descriptor = loadService(`concord.storage.v1.${service}`)[method]!;
+    const descriptor = contract.service(service).methods[method]!;
     const channel = this.network.connect(addressOf(node.name));
     return channel.unary(descriptor, request, { timeoutMs: 5000, metadata: bearer(token) }) as Promise<Response>;
   }

@@ -1,4 +1,4 @@
-import { loadService } from "@concord/protos";
+import { SchemaService } from "@concord/protos-txn";
 import { bearer, type UnaryHandler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { SYSTEM_GROUP } from "@concord/schema";
@@ -19,7 +19,7 @@ export function createTablesHandler(parts: Parts): UnaryHandler {
     }
     if (context.role === "coordinator") throw new ConcordError("NOT_MASTER", "this coordinator does not serve the system group");
     const timeoutMs = Math.min(FORWARD_TIMEOUT_MS_MAX, context.deadlineAtMs - environment.clock.monotonicMs());
-    const method = loadService("concord.txn.v1.SchemaService")["CreateTables"]!;
+    const method = SchemaService.methods.CreateTables;
     const options = { timeoutMs, metadata: bearer(config.coordinatorToken) };
     const response = (await parts.systemMaster.unary(method, request, options)) as { readonly schemaVersion: bigint };
     // Whoever creates a table here uses it here next.

@@ -1,5 +1,7 @@
-import { loadService } from "@concord/protos";
-import { defineService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
+import type { ServiceContract } from "@concord/protos";
+import { IdService } from "@concord/protos-ids";
+import { SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
+import { defineUntypedService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
 import type { Parts } from "../parts.ts";
 import { commitHandler } from "./commit.ts";
 import { createTablesHandler } from "./create-tables.ts";
@@ -19,15 +21,12 @@ const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
 /** Every service of a txn-coordinator; all of them are for clients. */
 export function defineServices(parts: Parts, authenticator: Authenticator): readonly Service[] {
-  const define = (name: string, unary: Readonly<Record<string, UnaryHandler>>): Service => {
+  const define = (contract: ServiceContract<object>, unary: Readonly<Record<string, UnaryHandler>>): Service => {
     const { clock, log, metrics } = parts.environment;
-    const methods = loadService(name);
-    const roles = Object.fromEntries(Object.keys(unary).map((method) => [method, CALLERS]));
-    const session = methods["Session"] === undefined ? {} : { session: "Session" };
-    return defineService({ name, methods, unary, roles, ...session }, { clock, log, metrics, authenticator });
+    return defineUntypedService({ contract, unary, roles: CALLERS }, { clock, log, metrics, authenticator });
   };
   return [
-    define("concord.txn.v1.TransactionService", {
+    define(TransactionService, {
       Start: startHandler(parts),
       Lock: lockHandler(parts),
       Read: readHandler(parts),
@@ -38,8 +37,8 @@ export function defineServices(parts: Parts, authenticator: Authenticator): read
       ResolveOutcome: resolveOutcomeHandler(parts),
       Execute: executeHandler(parts),
     }),
-    define("concord.txn.v1.SchemaService", { CreateTables: createTablesHandler(parts), GetSchema: getSchemaHandler(parts) }),
-    define("concord.txn.v1.TopologyService", { GetTopology: getTopologyHandler(parts) }),
-    define("concord.ids.v1.IdService", { Generate: generateIdsHandler(parts) }),
+    define(SchemaService, { CreateTables: createTablesHandler(parts), GetSchema: getSchemaHandler(parts) }),
+    define(TopologyService, { GetTopology: getTopologyHandler(parts) }),
+    define(IdService, { Generate: generateIdsHandler(parts) }),
   ];
 }

@@ -2,7 +2,7 @@
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
 import type { AppendRequest, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, TrimRequest } from "@concord/ports";
 import { encodeImage, encodeRowKey } from "@concord/rows";
-import { loadService } from "@concord/protos";
+import { contract, TransactionService } from "@concord/protos-txn";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {
   ConcordError,
@@ -224,23 +224,22 @@ export class Client {
   readonly fixture: CoordinatorFixture;
   readonly channel: Channel;
   readonly #token: string | undefined;
-  readonly session: SessionClient;
+  readonly session: SessionClient<TransactionService>;
 
   constructor(fixture: CoordinatorFixture, channel: Channel, token?: string) {
     this.fixture = fixture;
     this.channel = channel;
     this.#token = token;
-    const method = loadService("concord.txn.v1.TransactionService")["Session"]!;
-    this.session = new SessionClient({ channel, method, clock: fixture.clock, metadata: bearer(token) });
+    this.session = new SessionClient({ channel, contract: TransactionService, clock: fixture.clock, metadata: bearer(token) });
   }
 
   unary(method: string, request: object, service: Service = "TransactionService"): Promise<Answer> {
-    const descriptor = loadService(`concord.txn.v1.${service}`)[method]!;
+    const descriptor = contract.service(service).methods[method]!;
     return this.channel.unary(descriptor, request, { timeoutMs: 10_000, metadata: bearer(this.#token) }) as Promise<Answer>;
   }
 
   call(method: string, request: object): Promise<Answer> {
-    return this.session.call(method.charAt(0).toLowerCase() + method.slice(1), request, { timeoutMs: 10_000 }) as Promise<Answer>;
+    return this.session.callByName(method.charAt(0).toLowerCase() + method.slice(1), request, { timeoutMs: 10_000 }) as Promise<Answer>;
   }
 
   createTables(statements: readonly string[] = STATEMENTS): Promise<Answer> {

@@ -1,6 +1,6 @@
 // A peer's ReplicaService whose answers the test writes, over the in-process network; time by hand.
-import { loadService } from "@concord/protos";
-import { defineService, MemoryTransport, tokenAuthenticator, type Service, type UnaryHandler } from "@concord/rpc";
+import { ReplicaService } from "@concord/protos-storage";
+import { defineUntypedService, MemoryTransport, tokenAuthenticator, type Service, type UnaryHandler } from "@concord/rpc";
 import { silentLog, silentMetrics, type Clock, type Listener, type Timer } from "@concord/runtime";
 import { PeerSession } from "../index.ts";
 
@@ -75,16 +75,15 @@ export class FakePeer {
   }
 
   #service(): Service {
-    const methods = loadService("concord.storage.v1.ReplicaService");
     const unary = Object.fromEntries(
-      Object.keys(methods)
+      Object.keys(ReplicaService.methods)
         .filter((name) => name !== "Session")
         .map((name) => [name, this.#handler(name)]),
     );
     const roles = Object.fromEntries(Object.keys(unary).map((name) => [name, ["peer"] as const]));
     const authenticator = tokenAuthenticator([{ role: "peer", token: TOKEN }]);
     const environment = { clock: this.clock, log: silentLog, metrics: silentMetrics, authenticator };
-    const service = defineService({ name: "concord.storage.v1.ReplicaService", methods, unary, roles, session: "Session" }, environment);
+    const service = defineUntypedService({ contract: ReplicaService, unary, roles }, environment);
     service.setState("serving");
     return service;
   }

@@ -1,9 +1,9 @@
 // A storage-proxy's two services over in-memory stores, for the tests of its client side.
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
 import type { Mutation, RowImage, RowRange } from "@concord/ports";
-import { loadService } from "@concord/protos";
+import { contract } from "@concord/protos-storage";
 import {
-  defineService,
+  defineUntypedService,
   startHost,
   tokenAuthenticator,
   type HandlerContext,
@@ -66,9 +66,8 @@ function define(proxy: MemoryProxy, clock: Clock, name: string, methods: Readonl
   const unary = Object.fromEntries(Object.entries(methods).map(([operation, method]) => [operation, wrap(operation, method)]));
   const roles = Object.fromEntries(Object.keys(methods).map((operation) => [operation, ["coordinator"] as const]));
   const authenticator = tokenAuthenticator([{ role: "coordinator", token: TOKEN }]);
-  const fullName = `concord.storage.v1.${name}`;
-  return defineService(
-    { name: fullName, methods: loadService(fullName), unary, roles, session: "Session" },
+  return defineUntypedService(
+    { contract: contract.service(name), unary, roles },
     { clock, log: silentLog, metrics: silentMetrics, authenticator },
   );
 }

@@ -1,6 +1,9 @@
 /** Servers with the real contracts over a memory transport and next to no logic: enough to see what the client sends and how it takes answers. */
-import { loadService } from "@concord/protos";
-import { defineService, MemoryTransport, tokenAuthenticator, type UnaryHandler } from "@concord/rpc";
+import type { AnyContract } from "@concord/protos";
+import { contract as dedup } from "@concord/protos-dedup";
+import { contract as storage } from "@concord/protos-storage";
+import { contract as txn } from "@concord/protos-txn";
+import { defineUntypedService, MemoryTransport, tokenAuthenticator, type UnaryHandler } from "@concord/rpc";
 import {
   ConcordError,
   silentLog,
@@ -15,6 +18,8 @@ import type { ConcordClient, ConnectOptions } from "../api.ts";
 import { connectThrough } from "../connect-through.ts";
 import { keyText, type KeyMessage, type RowMessage, type WriteMessage } from "../tables.ts";
 import { VirtualClock } from "./virtual-clock.ts";
+
+const CONTRACTS: Readonly<Record<string, AnyContract>> = { dedup, storage, txn };
 
 export const COORDINATORS = ["c1:1", "c2:1", "c3:1"];
 export const PROXIES = ["s1:1", "s2:1", "s3:1"];
@@ -239,11 +244,11 @@ export class FakeCluster {
     const unary = Object.fromEntries(
       Object.entries(handlers).map(([method, handler]) => [method, this.#handler(address, method, handler)]),
     );
-    const methods = loadService(name);
+    const [, owner, , short] = name.split(".");
+    const contract = CONTRACTS[owner!]!.service(short!);
     const roles = Object.fromEntries(Object.keys(unary).map((method) => [method, ["client" as const]]));
     const environment = { clock: this.clock, log: silentLog, metrics: silentMetrics, authenticator: tokenAuthenticator([]) };
-    const definition = { name, methods, unary, roles, ...(methods["Session"] === undefined ? {} : { session: "Session" }) };
-    const service = defineService(definition, environment);
+    const service = defineUntypedService({ contract, unary, roles }, environment);
     service.setState("serving");
     return [...service.methods];
   }

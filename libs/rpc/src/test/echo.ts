@@ -1,28 +1,20 @@
 /** The service, clocks and recorders of this lib's own tests. */
-import { join } from "node:path";
-import { loadProtoSet, PROTO_ROOT, type ServiceMethods } from "@concord/protos";
+import { EchoService, type EchoRequest, type EchoResponseInit } from "@concord/protos-test";
 import { ConcordError, silentLog, type Clock, type Metrics, type Timer } from "@concord/runtime";
 import { tokenAuthenticator, type RoleToken } from "../auth.ts";
 import { defineService, type HandlerContext, type Service, type ServiceLimits } from "../service.ts";
 
-export const ECHO = "concord.test.v1.EchoService";
+export const ECHO = EchoService.name;
 export const TOKENS: readonly RoleToken[] = [
   { role: "coordinator", token: "coordinator-secret" },
   { role: "peer", token: "peer-secret" },
 ];
 
-const protos = loadProtoSet([PROTO_ROOT, join(import.meta.dirname, "../../test-protos")]);
-export const echoMethods: ServiceMethods = protos.service(ECHO);
-
-export interface EchoRequest {
-  readonly text: string;
-  readonly number: bigint;
-  readonly payload: Uint8Array;
-}
+export { EchoService, type EchoRequest };
 
 export interface EchoOptions {
   readonly clock: Clock;
-  readonly echo?: (request: EchoRequest, context: HandlerContext) => Promise<object>;
+  readonly echo?: (request: EchoRequest, context: HandlerContext) => Promise<EchoResponseInit>;
   readonly metrics?: Metrics;
   readonly limits?: Partial<ServiceLimits>;
   readonly tokens?: readonly RoleToken[];
@@ -32,15 +24,11 @@ export interface EchoOptions {
 export function echoService(options: EchoOptions): Service {
   const service = defineService(
     {
-      name: ECHO,
-      methods: echoMethods,
+      contract: EchoService,
       unary: {
-        Echo:
-          options.echo ??
-          ((request: EchoRequest) => Promise.resolve({ text: request.text, number: request.number, payload: request.payload })),
-        LogAppend: (request: { seq: bigint }) => Promise.resolve({ seq: request.seq }),
+        Echo: options.echo ?? ((request) => Promise.resolve({ text: request.text, number: request.number, payload: request.payload })),
+        LogAppend: (request) => Promise.resolve({ seq: request.seq }),
       },
-      session: "Session",
       roles: { Echo: ["client", "coordinator", "peer"], LogAppend: ["coordinator"] },
       ...(options.limits === undefined ? {} : { limits: options.limits }),
     },

@@ -1,13 +1,14 @@
 // Producers that send again until they get a result (DD1), and now and then much later; a consumer that reads along.
-import { loadService } from "@concord/protos";
+import type { Methods } from "@concord/protos";
+import { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
 import { ConcordError, sleep, toConcordError, type Channel, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
 import { WORKER_ADDRESS } from "./dedup-node.ts";
 import { MessageHistory, type WireMessage, type WireResult } from "./message-history.ts";
 
-const INGEST = loadService("concord.dedup.v1.IngestService");
-const OUTPUT = loadService("concord.dedup.v1.OutputService");
-const WINDOW = loadService("concord.dedup.v1.WindowService");
+const INGEST = IngestService.methods;
+const OUTPUT = OutputService.methods;
+const WINDOW = WindowService.methods;
 const BATCH_MAX = 25;
 const TRIES_MAX = 12;
 const TRY_AGAIN_MS = 60;
@@ -141,7 +142,7 @@ export class Consumer {
     return ((await this.#ask(WINDOW, "Seen", { ids })) as { seen: boolean[] }).seen;
   }
 
-  #ask(service: typeof OUTPUT, method: string, request: object): Promise<object> {
+  #ask(service: Methods, method: string, request: object): Promise<object> {
     return this.#channel.unary(service[method]!, request, { timeoutMs: this.#timeoutMs });
   }
 }

@@ -1,5 +1,5 @@
 // One gateway with rows of its own, or two that share data and rows: through a node that keeps them, or in transactions.
-import { loadService } from "@concord/protos";
+import { contract } from "@concord/protos-object";
 import { bearer } from "@concord/rpc";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
 import type { ObjectMetadata } from "@concord/ports";
@@ -13,7 +13,7 @@ const ROWS = "rows";
 const ROWS_ADDRESS = "rows:7000";
 const DATA = "pieces";
 const OPERATOR = "simulated-operator";
-const ADMIN = loadService("concord.object.v1.ObjectAdminService");
+const ADMIN = contract.service("ObjectAdminService").methods;
 const ADMIN_TIMEOUT_MS = 20_000;
 /** Parts of a multipart upload in the simulation: small, so that there can be several. */
 export const PART_BYTES_MIN = 18_000;

@@ -1,4 +1,5 @@
-import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession, type StoreEntry } from "@concord/adapter-ring";
+import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
+import type { StoreEntry } from "@concord/protos-storage";
 import { LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup } from "@concord/group-log";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage, encodeImage, mergeImages } from "@concord/rows";

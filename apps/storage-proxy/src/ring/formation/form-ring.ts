@@ -1,4 +1,5 @@
-import type { PeerHello, PeerSession } from "@concord/adapter-ring";
+import type { PeerSession } from "@concord/adapter-ring";
+import type { HelloResponse } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log } from "@concord/runtime";
 import { FORMATION_CALL_TIMEOUT_MS, FORMATION_LOG_INTERVAL_MS, FORMATION_RETRY_MS } from "../limits.ts";
@@ -70,9 +71,9 @@ async function restoreFromPeers(options: FormationOptions): Promise<void> {
 }
 
 /** Answers of all peers; waits for them as long as it takes, with a line in the log. */
-async function greetAll(options: FormationOptions, formed: boolean): Promise<PeerHello[]> {
+async function greetAll(options: FormationOptions, formed: boolean): Promise<HelloResponse[]> {
   const { clock, log } = options;
-  const hellos = new Map<string, PeerHello>();
+  const hellos = new Map<string, HelloResponse>();
   let lastLogMs = -Infinity;
   for (;;) {
     stopIfAborted(options.signal);
@@ -88,8 +89,8 @@ async function greetAll(options: FormationOptions, formed: boolean): Promise<Pee
   }
 }
 
-async function greet(peer: PeerSession, formed: boolean, members: readonly string[], hellos: Map<string, PeerHello>): Promise<void> {
-  let hello: PeerHello;
+async function greet(peer: PeerSession, formed: boolean, members: readonly string[], hellos: Map<string, HelloResponse>): Promise<void> {
+  let hello: HelloResponse;
   try {
     hello = await peer.hello(FORMATION_CALL_TIMEOUT_MS, formed);
   } catch (thrown) {
@@ -101,7 +102,7 @@ async function greet(peer: PeerSession, formed: boolean, members: readonly strin
   hellos.set(peer.name, hello);
 }
 
-function checkMembers(hello: PeerHello, members: readonly string[]): void {
+function checkMembers(hello: HelloResponse, members: readonly string[]): void {
   if (!sameMembers(hello.members, members)) throw refuse(`node ${hello.node}`, hello.members, members);
 }
 

@@ -1,3 +1,4 @@
+import { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import type { Role, Service } from "@concord/rpc";
 import { define, type DefineOptions } from "../../rpc/define.ts";
@@ -22,7 +23,7 @@ const PEER: readonly Role[] = ["peer"];
 export function replicaService(options: ReplicaServiceOptions): Service {
   const { name, members, store, backend } = options;
   const node = (): RingNode => backend.node();
-  return define(options, "concord.storage.v1.ReplicaService", {
+  return define(options, ReplicaService, {
     Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready }) },
     Copy: { roles: PEER, handler: copyHandler(node, store) },
     ApplyRows: { roles: PEER, handler: applyRowsHandler(node) },

@@ -1,0 +1,68 @@
+/** What the generated modules say about messages and methods. Types only: nothing here exists at run time. */
+
+/**
+ * A oneof as it is decoded: `Name` is the property that names the case which is set, and only that case is there. Neither is set when
+ * the sender set none.
+ */
+export type OneOf<Name extends string, Cases extends object> =
+  | { [Case in keyof Cases]: { readonly [N in Name]: Case } & OnlyCase<Cases, Case> }[keyof Cases]
+  | ({ readonly [N in Name]?: undefined } & NoCase<Cases>);
+
+/** A oneof as it is given to be encoded: one case or none; the property that names it may be left out. */
+export type OneOfInit<Name extends string, Cases extends object> = { readonly [N in Name]?: keyof Cases | undefined } & {
+  readonly [C in keyof Cases]?: Cases[C] | undefined;
+};
+
+type OnlyCase<Cases extends object, Case extends keyof Cases> = { readonly [C in Case]: Cases[C] } & NoCase<Omit<Cases, Case>>;
+type NoCase<Cases extends object> = { readonly [C in keyof Cases]?: undefined };
+
+/** A message without fields. */
+export type Empty = Readonly<Record<string, never>>;
+
+/** A message as it is decoded (every field is there) and as it may be given to be encoded (a field left out has its default). */
+export interface MessageTypes<Decoded extends object = object, Init extends object = object> {
+  readonly decoded: Decoded;
+  readonly init: Init;
+}
+
+export interface MessageCodec<Decoded extends object = object, Init extends object = object> {
+  encode(message: Init): Uint8Array;
+  /** Throws on bytes that are not such a message. */
+  decode(bytes: Uint8Array): Decoded;
+}
+
+/** One method of a service. Structurally a `MethodDescriptor` of the runtime lib, with what servers need besides. */
+export interface Method<
+  Request extends object = object,
+  Response extends object = object,
+  RequestInit extends object = object,
+  ResponseInit extends object = object,
+> {
+  /** "/concord.storage.v1.RowsService/Read" */
+  readonly path: string;
+  /** "Read" */
+  readonly name: string;
+  /** "concord.storage.v1.RowsService" */
+  readonly service: string;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  encodeRequest(message: RequestInit): Uint8Array;
+  /** Throws on bytes that are not such a message. */
+  decodeRequest(bytes: Uint8Array): Request;
+  encodeResponse(message: ResponseInit): Uint8Array;
+  decodeResponse(bytes: Uint8Array): Response;
+  /** The first enum field with a number this build has no name for; undefined when there is none. */
+  unknownEnumIn(request: Request): string | undefined;
+}
+
+export interface UnaryMethod<
+  Request extends object = object,
+  Response extends object = object,
+  RequestInit extends object = object,
+  ResponseInit extends object = object,
+> extends Method<Request, Response, RequestInit, ResponseInit> {
+  readonly requestStream: false;
+  readonly responseStream: false;
+}
+
+export type Methods = Readonly<Record<string, Method>>;
