@@ -7,6 +7,7 @@ const ring: BackendDefinition<RingConfig> = { open: openRing, problems: ringProb
 
 /** The engines a storage-proxy can keep its data in, by the value of the key `backend`. */
 export const BACKENDS = { ring } as const;
+export const DEFAULT_BACKEND = "ring" satisfies keyof typeof BACKENDS;
 
 /** The configuration keys of all engines. */
 export const BACKEND_SHAPES = { ...RING_SHAPE };

@@ -140,7 +140,7 @@ const READS: readonly BadCall[] = [
     "MALFORMED_REQUEST",
   ),
   bad("RowsService/Read", "mode ATOMIC", { keys: [KEY], mode: "READ_MODE_ATOMIC" }, "UNIMPLEMENTED"),
-  bad("RowsService/Read", "a schema version nobody has", { keys: [KEY], schemaVersion: 99n }, "SCHEMA_BEHIND"),
+  bad("RowsService/Read", "a schema version that no node has", { keys: [KEY], schemaVersion: 99n }, "SCHEMA_BEHIND"),
   bad(
     "RowsService/Read",
     "a coordinator's key with too many values",
@@ -304,7 +304,7 @@ const STATEMENTS: readonly BadCall[] = [
     "TABLE_EXISTS",
   ),
   bad("SchemaService/CreateTables", "no CREATE", { statements: ["SELECT * FROM notes WHERE owner = 'ann'"] }, "CQL_UNSUPPORTED"),
-  bad("SchemaService/GetSchema", "a version nobody has", { schemaVersion: 99n }, "SCHEMA_BEHIND"),
+  bad("SchemaService/GetSchema", "a version that no node has", { schemaVersion: 99n }, "SCHEMA_BEHIND"),
 ];
 
 const GOOD = encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: 9n });

@@ -1,5 +1,5 @@
 import { serverShape, z } from "@concord/config";
-import { BACKEND_SHAPES, BACKENDS } from "./backends.ts";
+import { BACKEND_SHAPES, BACKENDS, DEFAULT_BACKEND } from "./backends.ts";
 
 const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).default(standard).describe(text);
@@ -10,14 +10,14 @@ const backendNames = Object.keys(BACKENDS) as (keyof typeof BACKENDS)[];
 export const storageProxySchema = z
   .strictObject({
     ...serverShape,
-    nodeName: z.string().min(1).max(64).default("storage-proxy").describe("this node's name in the ring"),
+    nodeName: z.string().min(1).max(64).default("storage-proxy").describe("this node's name, unlike any other's"),
     datacenter: z.string().min(1).max(64).default("local").describe("where this node stands"),
-    backend: z.enum(backendNames).default("ring").describe("the engine that keeps the data: ring = replicas of its own on 1 or 3 nodes"),
+    backend: z.enum(backendNames).default(DEFAULT_BACKEND).describe("the engine that keeps the data"),
     ...BACKEND_SHAPES,
     schemaAuthority: z
       .enum(["ring", "coordinator"])
       .default("ring")
-      .describe("who creates tables: this ring (plain tables) or a txn-coordinator"),
+      .describe('what creates tables: this service ("ring": plain tables) or a txn-coordinator'),
     readTimeoutMs: milliseconds("longest wait for a quorum of reads", 2000),
     writeTimeoutMs: milliseconds("longest wait for a quorum of writes", 2000),
     outcomeRetentionMs: milliseconds("how long outcomes of transactions are kept", 900_000),

@@ -82,7 +82,7 @@ export function decodeLetter(id: TimeId, bytes: Uint8Array, checksum: Checksum):
   }
 }
 
-/** Equal for equal payloads: what the batch writes, whoever coordinates it. */
+/** Equal for equal payloads: what the batch writes; its coordinator is no part of it. */
 export function digestOf(timestampUs: TimestampUs, mutations: readonly Uint8Array[], checksum: Checksum): string {
   const writer = new ByteWriter().i64(timestampUs).varint(mutations.length);
   for (const mutation of mutations) writer.bytes(mutation);

@@ -89,7 +89,7 @@ export class BatchLog {
   }
 
   /** Moves an entry to the dead letters in one write (I4, LBD6). False: it was gone. */
-  setAside(id: TimeId, reason: DeadLetterReason): StoreStep<boolean> {
+  deadLetter(id: TimeId, reason: DeadLetterReason): StoreStep<boolean> {
     return {
       load: [entryKey(id)],
       run: ([entry]) => {

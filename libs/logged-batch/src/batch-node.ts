@@ -40,7 +40,7 @@ export function quorumOf(ring: BatchRing): number {
 
 /**
  * Who keeps the batch (LB3): the two other nodes, which stand in other failure zones; with only one of them reachable it and this
- * node; in single-node mode this node. Undefined: nobody else is reachable in a ring of 3.
+ * node; in single-node mode this node. Undefined: in a ring of 3 no other node is reachable.
  */
 export function chooseHolders(ring: BatchRing): readonly BatchNode[] | undefined {
   const own = ring.nodes.filter((node) => node.name === ring.self);

@@ -166,7 +166,7 @@ test("[LB6] batch: logged but no quorum in time: LOGGED_PENDING with write type 
   for (const node of ring.nodes) assert.equal(valueAt(node, "p1"), "v1");
 });
 
-test("[LB7] batch: every replica has it: the holders are told in the background", async () => {
+test("[LB7] batch: every replica has it: the holders remove it in the background", async () => {
   const ring = await MemoryRing.open(3);
   await ring.process(0).executor.execute(requestOf(ring));
   await settle();

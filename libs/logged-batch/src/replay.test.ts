@@ -229,7 +229,7 @@ test("[LBD6] redrive: no quorum: the batch is in the log again and completed lat
   assert.ok(ring.nodes.every(complete));
 });
 
-test("[LB11] replay: a node is down and very many entries wait for it: a batch nobody applied behind them is completed all the same", async () => {
+test("[LB11] replay: a node is down and very many entries wait for it: a batch behind them that no node applied is completed all the same", async () => {
   const ring = await MemoryRing.open(3);
   ring.crash(ring.node(2));
   const { executor } = ring.process(0);

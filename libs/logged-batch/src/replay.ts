@@ -133,7 +133,7 @@ export class BatchReplay {
   async #replayAll(selects: (pending: HeldBatch) => boolean): Promise<ReplayCount> {
     const { batchLog } = this.#options;
     const results: ReplayResult[] = [];
-    for (const { id } of batchLog.unreadable()) results.push(await this.#setAside(id, "UNDECODABLE"));
+    for (const { id } of batchLog.unreadable()) results.push(await this.#deadLetter(id, "UNDECODABLE"));
     const able: HeldBatch[] = [];
     const waiting: HeldBatch[] = [];
     // Those that only wait for a node that is away come last: they must not stand before a batch that others still lack (LB11).
@@ -150,14 +150,14 @@ export class BatchReplay {
 
   async #replayOne(pending: HeldBatch): Promise<ReplayResult> {
     const { batchLog, runner, checksum } = this.#options;
-    if (this.#isExpired(pending.createdMs)) return this.#setAside(pending.id, "EXPIRED");
+    if (this.#isExpired(pending.createdMs)) return this.#deadLetter(pending.id, "EXPIRED");
     const bytes = await runner.submit(batchLog.read(pending.id));
     if (bytes === undefined) return "gone";
     let entry: BatchEntry;
     try {
       entry = decodeEntry(bytes, checksum);
     } catch {
-      return this.#setAside(pending.id, "UNDECODABLE");
+      return this.#deadLetter(pending.id, "UNDECODABLE");
     }
     return this.#complete(pending, entry);
   }
@@ -199,10 +199,10 @@ export class BatchReplay {
     if (calls.length > 0) await waitForAcks(this.#ring.clock, this.#ring.writeTimeoutMs, calls.length, calls);
   }
 
-  async #setAside(id: TimeId, reason: DeadLetterReason): Promise<ReplayResult> {
-    const moved = await this.#options.runner.submit(this.#options.batchLog.setAside(id, reason));
+  async #deadLetter(id: TimeId, reason: DeadLetterReason): Promise<ReplayResult> {
+    const moved = await this.#options.runner.submit(this.#options.batchLog.deadLetter(id, reason));
     if (!moved) return "gone";
-    this.#log.error("a batch was set aside as dead letter", { batch: id, reason });
+    this.#log.error("a batch is a dead letter now", { batch: id, reason });
     return "dead_lettered";
   }
 

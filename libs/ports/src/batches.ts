@@ -26,7 +26,7 @@ export interface BatchResult {
   readonly holders: readonly string[];
 }
 
-/** The phase an error of a batch speaks of (LBD8): metadata `writeType`. */
+/** The phase in which a batch failed (LBD8): metadata `writeType`. */
 export type BatchWriteType = "BATCH_LOG" | "BATCH" | "UNLOGGED_BATCH";
 /** How far a batch came (LBD8): metadata `outcome`; absent where no log can tell. */
 export type BatchOutcome = "NOT_LOGGED" | "LOG_UNKNOWN" | "LOGGED_PENDING" | "APPLIED";

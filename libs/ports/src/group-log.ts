@@ -31,7 +31,7 @@ export type AppendOutcome =
    * accepted it before: that is the next owner's to say, so to a client its transactions are OUTCOME_UNKNOWN.
    */
   | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
-  /** Nobody knows; only the identical append may be sent again, and the epoch decides. */
+  /** Logged or not: only the identical append may be sent again, and the epoch decides. */
   | { readonly kind: "unknown" };
 
 /** Who calls: an owner of a group's log under its epoch. */

@@ -46,10 +46,10 @@ export interface BlobWriter {
   write(bytes: Uint8Array): Promise<void>;
   /**
    * All bytes, the description and the blob's name are durable and readable. EPOCH_FENCED (applied: no) when the epoch was closed
-   * before the blob could be found by its description: nobody may refer to it (OGD3).
+   * before the blob could be found by its description: no row may refer to it (OGD3).
    */
   seal(): Promise<SealedBlob>;
-  /** Lets go of it unsealed; removing it is the caller's. */
+  /** Abandons it unsealed; removing it is the caller's. */
   abandon(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Which state of a row somebody saw. The commit number grows with every write of a row (OGD5: max(observed + 1, clock in
+ * Which state of a row was seen. The commit number grows with every write of a row (OGD5: max(observed + 1, clock in
  * microseconds)); it can repeat after the row was gone, so the GUID of its writer belongs to it.
  */
 export interface RowVersion {
@@ -31,7 +31,7 @@ export interface MetadataCondition {
 export type MetadataWrite =
   | { readonly kind: "put"; readonly row: MetadataRow }
   | { readonly kind: "delete"; readonly key: Uint8Array }
-  /** Adds to counters that nobody conditions on; an absent row counts as zeros. Read with `readCounters`. */
+  /** Adds to counters that no condition names; an absent row counts as zeros. Read with `readCounters`. */
   | { readonly kind: "add"; readonly key: Uint8Array; readonly amounts: readonly bigint[] };
 
 export interface MetadataCommit {
@@ -45,7 +45,7 @@ export type MetadataOutcome =
   | { readonly kind: "committed" }
   /** Nothing was written; the rows of the conditions as they are now, in their order. */
   | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[] }
-  /** It may be written, now or later: in doubt until a fence decides (OGD2). */
+  /** It may be written, now or later: unresolved until a fence decides (OGD2). */
   | { readonly kind: "unknown"; readonly cause: unknown };
 
 /**

@@ -149,7 +149,7 @@ test("[TXR1] group log: raised and appended through two nodes: a lost store has 
   assert.equal((await log<{ result: string }>(1, "Append", entry(6, 1, 1))).result, "logged");
 });
 
-test("store failure: one node's disk fails: its process is told to end, the others serve on", async () => {
+test("store failure: one node's disk fails: its failure is reported, the others serve on", async () => {
   const failures: string[] = [];
   await started({ size: 3, onFailed: (cause) => failures.push(cause.code) });
   await query(ring, 0, NOTES);

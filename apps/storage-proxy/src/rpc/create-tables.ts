@@ -15,7 +15,7 @@ export function createTablesHandler(serving: Serving): UnaryHandler {
 export function runCreate(proxy: Context, statements: readonly string[], timeoutMs: number): Promise<bigint> {
   const { config, rows, schema, writeClock } = proxy;
   if (config.schemaAuthority === "coordinator") {
-    throw new ConcordError("USE_TRANSACTION", "tables of this ring are created at a txn-coordinator");
+    throw new ConcordError("USE_TRANSACTION", "tables of this store are created at a txn-coordinator");
   }
   return createTables(statements, { rows, schema, sources: proxy, drawTimestamp: () => writeClock.draw(), timeoutMs });
 }

@@ -3,7 +3,7 @@ import type { UnaryHandler } from "@concord/rpc";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
-/** Tells the replicas what is applied at quorum; best effort, repeated by the next trim. */
+/** Lets the log drop what is applied at quorum; best effort, repeated by the next trim. */
 export function trimHandler(serving: Serving): UnaryHandler {
   return async (request: TrimRequest, context) => {
     const { groupLog, config, clock } = serving();

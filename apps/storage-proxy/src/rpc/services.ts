@@ -23,7 +23,7 @@ export interface ServicesOptions extends DefineOptions {
   readonly serving: Serving;
 }
 
-const EVERYBODY: readonly Role[] = ["client", "coordinator", "peer", "operator"];
+const ANY_ROLE: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 const OPERATORS: readonly Role[] = ["coordinator", "peer", "operator"];
 const COORDINATOR: readonly Role[] = ["coordinator"];
@@ -48,7 +48,7 @@ function schemaService(options: ServicesOptions): Service {
   const { serving } = options;
   return define(options, SchemaService, {
     CreateTables: { roles: CALLERS, handler: createTablesHandler(serving) },
-    GetSchema: { roles: EVERYBODY, handler: getSchemaHandler(serving) },
+    GetSchema: { roles: ANY_ROLE, handler: getSchemaHandler(serving) },
   });
 }
 
@@ -67,9 +67,9 @@ function batchService(options: ServicesOptions): Service {
   const { serving } = options;
   return define(options, BatchService, {
     ExecuteBatch: { roles: CALLERS, handler: executeBatchHandler(serving) },
-    ListPendingBatches: { roles: EVERYBODY, handler: listPendingBatchesHandler(serving) },
+    ListPendingBatches: { roles: ANY_ROLE, handler: listPendingBatchesHandler(serving) },
     ReplayBatches: { roles: OPERATORS, handler: replayBatchesHandler(serving) },
-    ListDeadLetters: { roles: EVERYBODY, handler: listDeadLettersHandler(serving) },
+    ListDeadLetters: { roles: ANY_ROLE, handler: listDeadLettersHandler(serving) },
     RedriveDeadLetter: { roles: OPERATORS, handler: redriveDeadLetterHandler(serving) },
   });
 }

@@ -28,7 +28,7 @@ export interface RingOptions {
   readonly config?: Partial<StorageProxyConfig>;
   readonly log?: Log;
   readonly onFailed?: (cause: ConcordError) => void;
-  /** Those of another ring, to stand beside it. */
+  /** Those of another ring that runs at the same time. */
   readonly network?: MemoryTransport;
   readonly clock?: VirtualClock;
 }

@@ -35,7 +35,7 @@ async function formed(): Promise<MemoryNode[]> {
   return ring.nodes;
 }
 
-test("[TXR4] first formation: a node is missing: nobody serves, everybody logs whom he waits for; it comes: all serve", async () => {
+test("[TXR4] first formation: a node is missing: none serves, each logs the peers it waits for; it comes: all serve", async () => {
   const lines: string[] = [];
   const note = (message: string, fields?: object): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
   const log: Log = { debug: () => undefined, info: note, warn: note, error: note };

@@ -8,7 +8,7 @@ import type { Checksum } from "@concord/runtime";
  */
 export type Marker =
   | { readonly kind: "empty" }
-  /** New in a ring: the peers are being told. Has never served. */
+  /** New in a ring: its peers do not all know it yet. Has never served. */
   | { readonly kind: "joining"; readonly members: readonly string[] }
   /** Part of the ring; every peer knows it. */
   | { readonly kind: "formed"; readonly members: readonly string[] };
