@@ -5,8 +5,11 @@ import type { Repository } from "./repository.ts";
 const FILE = "ARCHITECTURE.md";
 const DATA_PATH = /^### .*: (\d+) files to the durable line$([\s\S]*?)(?=^##)/gm;
 const STEP = /^\d+\. `([^`]+)` `([^`]+)`/gm;
-const LAYER_ROW = /^\| (\w+) \| [^|]* \| ([^|]*) \|$/gm;
-const PROJECT = /^(?:(?:apps|libs|protos|testing|tools)\/[^/]+|protos)\/package\.json$/;
+const LAYER_RULES = "tools/boundaries/rules.ts";
+const LAYER_RULE = /^ {2}(\w+): \[("base".*|"protos"|)\],$/gm;
+const LAYER_ROW = /^\| (\w+) \| ([\w, ]+) \| ([^|`]*) \|$/gm;
+/** The row of tools stands for all of them. */
+const PROJECT = /^(?:apps|libs|protos|testing)\/(?:.*\/)?package\.json$/;
 
 export function architectureReferences(repository: Repository): Reference[] {
   if (!repository.has(FILE)) return [];
@@ -36,18 +39,29 @@ function stepProblem(repository: Repository, file: string, name: string): string
 }
 
 function layers(repository: Repository, document: string): Reference[] {
-  const rows = new Map([...document.matchAll(LAYER_ROW)].map(([, layer, projects]) => [layer!, new Set(projects!.split(", "))]));
-  return repository.files.filter(isProductProject).map((file) => {
-    const { nx } = JSON.parse(repository.read(file)) as { nx?: { tags?: string[] } };
-    const layer = nx?.tags?.[0]?.replace("layer:", "") ?? "none";
-    const project = file.split("/").at(-2)!;
-    const known = rows.get(layer)?.has(project) ?? false;
-    return reference("document", 1, file, known ? undefined : `the row of layer ${layer} does not list ${project}`);
-  });
+  const section = /^## Layers$[\s\S]*?(?=^## )/m.exec(document)?.[0] ?? "";
+  const [, ...rows] = section.matchAll(LAYER_ROW);
+  const projects = new Map(rows.map(([, layer, , listed]) => [layer!, new Set(listed!.split(", "))]));
+  const allowed = new Map(
+    [...repository.read(LAYER_RULES).matchAll(LAYER_RULE)].map(([, layer, list]) => [layer!, list!.replaceAll('"', "")]),
+  );
+  return [
+    ...rows.map(([, layer, imports]) => reference("document", 1, `layer ${layer}`, importsProblem(allowed.get(layer!), imports!))),
+    ...repository.files.filter((file) => PROJECT.test(file)).map((file) => projectReference(repository, projects, file)),
+  ];
 }
 
-/** The row of tools stands for all of them. */
-const isProductProject = (file: string): boolean => PROJECT.test(file) && !file.startsWith("tools/");
+function importsProblem(allowed: string | undefined, said: string): string | undefined {
+  return said === allowed ? undefined : `may import ${allowed ?? "nothing: there is no such layer"}`;
+}
+
+function projectReference(repository: Repository, rows: ReadonlyMap<string, ReadonlySet<string>>, file: string): Reference {
+  const { name, nx } = JSON.parse(repository.read(file)) as { name: string; nx?: { tags?: string[] } };
+  const layer = nx?.tags?.[0]?.replace("layer:", "") ?? "none";
+  const project = name.replace("@concord/", "");
+  const listed = rows.get(layer)?.has(project) ?? false;
+  return reference("document", 1, file, listed ? undefined : `the row of layer ${layer} does not list ${project}`);
+}
 
 const reference = (kind: Reference["kind"], line: number, text: string, problem: string | undefined): Reference => ({
   kind,

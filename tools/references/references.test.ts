@@ -70,6 +70,12 @@ const ARCHITECTURE: readonly (readonly [violation: string, from: RegExp, to: str
     "`libs/group-log/src/link.ts` `offer`",
     /link\.ts offer: no such file$/,
   ],
+  [
+    "a layer that may import more than it may",
+    /\| base, ports \| ports \|/,
+    "| base, ports, domain | ports |",
+    /layer ports: may import base, ports$/,
+  ],
   ["a project no layer lists", /locks, logged-batch, /, "logged-batch, ", /the row of layer domain does not list locks$/],
 ];
 
