@@ -13,8 +13,11 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
   [/^([^/]+\.md|(docs|docker|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
+  [/^\.ox(lint|fmt)rc\.json$|^tools\/(boundaries|lint-rules|words)\//, "@concord/generators:test"],
   [/^(README\.md|tools\/(bootstrap\/[^/]+\.mjs|client-pack\/pack\.ts))$/, "@concord/samples:test"],
   [/^([^/]+|docs\/.*)\.md$/, "@concord/words:words"],
+  [/^protos\/test-vectors\//, "@concord/values:test"],
+  [/^protos\/((concord|google)\/.*\.proto|test-vectors\/.*|buf(\.gen)?\.yaml)$/, "@concord/clients:test"],
   [/^LICENSE$/, "@concord/client-pack:test"],
   [/^[^/]+(\/[^/]+)?\/package\.json$/, "@concord/boundaries:boundaries"],
 ];
