@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaLogState } from "@concord/group-log";
-import { ConcordError, type TimeId } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, type TimeId } from "@concord/runtime";
 import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
 import { PROBE_INTERVAL_MS } from "./limits.ts";
 import { FakePeer } from "./test/fake-peer.ts";
@@ -36,14 +36,14 @@ test("rows: apply, read and range: the bytes arrive and come back as they are", 
 });
 
 const STATE: ReplicaLogState = {
-  promisedEpoch: 7n,
+  promisedEpoch: epochOf(7n),
   owner: "txn-1",
-  appliedSeq: 3n,
-  appliedEpoch: 5n,
-  lastSeq: 4n,
-  lastEpoch: 6n,
+  appliedSeq: seqOf(3n),
+  appliedEpoch: epochOf(5n),
+  lastSeq: seqOf(4n),
+  lastEpoch: epochOf(6n),
   timestampCeilingUs: 99n,
-  entries: [{ seq: 4n, epoch: 6n, bytes: bytes(1, 2) }],
+  entries: [{ seq: seqOf(4n), epoch: epochOf(6n), bytes: bytes(1, 2) }],
 };
 
 test("group log: every call: request and state as the log lib knows them", async () => {
@@ -54,24 +54,24 @@ test("group log: every call: request and state as the log lib knows them", async
   peer.answers["LogAppend"] = async () => ({ result: "LOG_APPEND_RESULT_GAP", ...answer });
   peer.answers["LogState"] = async () => answer;
   peer.answers["LogRead"] = async () => answer;
-  assert.deepEqual(await log.logRaise({ group: "g", epoch: 7n, owner: "txn-1" }, TIMEOUT_MS), { promised: true, state: STATE });
-  const { group, epoch, owner } = { group: "g", epoch: 7n, owner: "txn-1" };
+  assert.deepEqual(await log.logRaise({ group: "g", epoch: epochOf(7n), owner: "txn-1" }, TIMEOUT_MS), { promised: true, state: STATE });
+  const { group, epoch, owner } = { group: "g", epoch: epochOf(7n), owner: "txn-1" };
   const append = {
     group,
     epoch,
     owner,
-    previousEpoch: 6n,
+    previousEpoch: epochOf(6n),
     entries: STATE.entries,
     timestampCeilingUs: 9n,
-    appliedSeq: 0n,
-    appliedEpoch: 0n,
+    appliedSeq: seqOf(0n),
+    appliedEpoch: epochOf(0n),
   };
   assert.deepEqual(await log.logAppend(append, TIMEOUT_MS), { result: "gap", state: STATE });
   assert.deepEqual(await log.logState("g", TIMEOUT_MS), STATE);
-  assert.deepEqual(await log.logRead({ group, fromSeq: 4n, limit: 10 }, TIMEOUT_MS), STATE);
-  await log.logTrim({ group, epoch, owner, appliedSeq: 4n, appliedEpoch: 6n }, TIMEOUT_MS);
+  assert.deepEqual(await log.logRead({ group, fromSeq: seqOf(4n), limit: 10 }, TIMEOUT_MS), STATE);
+  await log.logTrim({ group, epoch, owner, appliedSeq: seqOf(4n), appliedEpoch: epochOf(6n) }, TIMEOUT_MS);
   const entries = peer.requests[1]!.request["entries"] as { seq: bigint; epoch: bigint; content: Uint8Array }[];
-  assert.deepEqual({ ...entries[0], content: Uint8Array.from(entries[0]!.content) }, { seq: 4n, epoch: 6n, content: bytes(1, 2) });
+  assert.deepEqual({ ...entries[0], content: Uint8Array.from(entries[0]!.content) }, { seq: 4n, epoch: epochOf(6n), content: bytes(1, 2) });
   assert.equal(peer.requests[4]!.request["appliedSeq"], 4n);
 });
 
@@ -82,13 +82,13 @@ test("group log: an answer without state or of a kind we do not know: INTERNAL",
   peer.answers["LogAppend"] = async () => ({ result: "LOG_APPEND_RESULT_UNSPECIFIED", state: logStateToWire(STATE) });
   const append = {
     group: "g",
-    epoch: 1n,
+    epoch: epochOf(1n),
     owner: "o",
-    previousEpoch: 0n,
+    previousEpoch: epochOf(0n),
     entries: [],
     timestampCeilingUs: 0n,
-    appliedSeq: 0n,
-    appliedEpoch: 0n,
+    appliedSeq: seqOf(0n),
+    appliedEpoch: epochOf(0n),
   };
   await assert.rejects(log.logAppend(append, TIMEOUT_MS), { code: "INTERNAL" });
 });

@@ -1,7 +1,7 @@
 import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, LogReplica, ReplicaLogState } from "@concord/group-log";
 import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
 import type * as wire from "@concord/protos-storage";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
 
 const RESULTS = {
@@ -53,7 +53,16 @@ export function logStateToWire(state: ReplicaLogState): wire.ReplicaLogStateInit
 
 export function logStateFromWire(state: wire.ReplicaLogState | null): ReplicaLogState {
   if (state === null) throw new ConcordError("INTERNAL", "a peer answered without its log state");
-  return { ...state, entries: state.entries.map(entryFromWire) };
+  return {
+    promisedEpoch: epochOf(state.promisedEpoch),
+    owner: state.owner,
+    appliedSeq: seqOf(state.appliedSeq),
+    appliedEpoch: epochOf(state.appliedEpoch),
+    lastSeq: seqOf(state.lastSeq),
+    lastEpoch: epochOf(state.lastEpoch),
+    timestampCeilingUs: state.timestampCeilingUs,
+    entries: state.entries.map(entryFromWire),
+  };
 }
 
 function entryToWire(entry: LogEntry): wire.ReplicaLogEntryInit {
@@ -62,5 +71,5 @@ function entryToWire(entry: LogEntry): wire.ReplicaLogEntryInit {
 
 /** A copy: a view would keep the whole frame in memory for as long as the entry lives. */
 function entryFromWire(entry: wire.ReplicaLogEntry): LogEntry {
-  return { seq: entry.seq, epoch: entry.epoch, bytes: Uint8Array.from(entry.content) };
+  return { seq: seqOf(entry.seq), epoch: epochOf(entry.epoch), bytes: Uint8Array.from(entry.content) };
 }

@@ -1,6 +1,6 @@
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
 import { GroupLogService, type LogTail as WireTail } from "@concord/protos-storage";
-import type { Epoch } from "@concord/runtime";
+import { epochOf, seqOf, type Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
 
@@ -15,8 +15,9 @@ export class StorageProxyGroupLog implements GroupLog {
     this.#calls = new ProxyCalls(channels, GroupLogService);
   }
 
-  status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
-    return this.#calls.call("status", { group }, timeoutMs);
+  async status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
+    const { promisedEpoch, owner } = await this.#calls.call("status", { group }, timeoutMs);
+    return { promisedEpoch: epochOf(promisedEpoch), owner };
   }
 
   async raise({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
@@ -25,7 +26,7 @@ export class StorageProxyGroupLog implements GroupLog {
       case "raised":
         return { kind: "raised", tail: tailFromWire(response.raised) };
       case "refused":
-        return { kind: "refused", promisedEpoch: response.refused.epoch, owner: response.refused.owner };
+        return { kind: "refused", promisedEpoch: epochOf(response.refused.epoch), owner: response.refused.owner };
       case "unknown":
         return { kind: "unknown" };
       default:
@@ -40,7 +41,7 @@ export class StorageProxyGroupLog implements GroupLog {
       case "logged":
         return { kind: "logged" };
       case "fenced":
-        return { kind: "fenced", promisedEpoch: response.fenced.epoch };
+        return { kind: "fenced", promisedEpoch: epochOf(response.fenced.epoch) };
       case "unknown":
         return { kind: "unknown" };
       default:
@@ -64,6 +65,15 @@ export class StorageProxyGroupLog implements GroupLog {
 }
 
 function tailFromWire(tail: WireTail): LogTail {
-  const entries = tail.entries.map(({ seq, epoch, content }) => ({ seq, epoch, bytes: Uint8Array.from(content) }));
-  return { appliedSeq: tail.appliedSeq, appliedEpoch: tail.appliedEpoch, entries, timestampCeilingUs: tail.timestampCeilingUs };
+  const entries = tail.entries.map(({ seq, epoch, content }) => ({
+    seq: seqOf(seq),
+    epoch: epochOf(epoch),
+    bytes: Uint8Array.from(content),
+  }));
+  return {
+    appliedSeq: seqOf(tail.appliedSeq),
+    appliedEpoch: epochOf(tail.appliedEpoch),
+    entries,
+    timestampCeilingUs: tail.timestampCeilingUs,
+  };
 }

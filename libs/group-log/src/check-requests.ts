@@ -36,7 +36,7 @@ export function checkAppend(request: LogAppendRequest): void {
   checkCeiling(request.timestampCeilingUs);
   if (request.entries.length === 0 && request.appliedSeq === 0n) throw malformed("entries", "are missing");
   if (request.entries.length > TAIL_ENTRIES_MAX + 1) throw tooMuch("entries", TAIL_ENTRIES_MAX + 1, request.entries.length);
-  let expected = request.entries[0]?.seq;
+  let expected: bigint | undefined = request.entries[0]?.seq;
   for (const entry of request.entries) {
     checkRange("entries.seq", entry.seq, 1n, U64_MAX);
     if (entry.seq !== expected) throw malformed("entries.seq", "leaves a gap");

@@ -1,6 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { LogEntry } from "@concord/ports";
-import { assert, ConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, EPOCH_NONE, SEQ_NONE, seqOf, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import type { LogAppendRequest, ReplicaLogState } from "./replica.ts";
 
@@ -8,7 +8,7 @@ import type { LogAppendRequest, ReplicaLogState } from "./replica.ts";
 export interface GroupHeader {
   readonly promisedEpoch: Epoch;
   readonly owner: string;
-  readonly appliedSeq: bigint;
+  readonly appliedSeq: Seq;
   readonly appliedEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
 }
@@ -21,10 +21,10 @@ export interface GroupState extends GroupHeader {
 }
 
 export const EMPTY_GROUP: GroupState = {
-  promisedEpoch: 0n,
+  promisedEpoch: EPOCH_NONE,
   owner: "",
-  appliedSeq: 0n,
-  appliedEpoch: 0n,
+  appliedSeq: SEQ_NONE,
+  appliedEpoch: EPOCH_NONE,
   timestampCeilingUs: 0n,
   entries: [],
   tailBytes: 0,
@@ -34,13 +34,13 @@ export const EMPTY_GROUP: GroupState = {
 export interface Change {
   readonly state: GroupState;
   readonly written: readonly LogEntry[];
-  readonly dropped: readonly bigint[];
+  readonly dropped: readonly Seq[];
 }
 
 export type Acceptance = ({ readonly kind: "accepted" } & Change) | { readonly kind: "fenced" } | { readonly kind: "gap" };
 
-export function lastSeq(state: GroupState): bigint {
-  return state.appliedSeq + BigInt(state.entries.length);
+export function lastSeq(state: GroupState): Seq {
+  return seqOf(state.appliedSeq + BigInt(state.entries.length));
 }
 
 export function lastEpoch(state: GroupState): Epoch {
@@ -86,7 +86,7 @@ export function acceptEntries(before: GroupState, request: LogAppendRequest): Ac
 }
 
 /** Everything up to `seq` is applied at quorum: forget it here. */
-export function withBase(state: GroupState, seq: bigint, epoch: Epoch): Change {
+export function withBase(state: GroupState, seq: Seq, epoch: Epoch): Change {
   if (seq <= state.appliedSeq) return { state, written: [], dropped: [] };
   const covered = state.entries.filter((entry) => entry.seq <= seq);
   const entries = state.entries.slice(covered.length);
@@ -98,22 +98,22 @@ export function withBase(state: GroupState, seq: bigint, epoch: Epoch): Change {
  * Notes a trim. Only a replica that holds the entry under that epoch, or a newer one, drops anything: another one has missed
  * something and is told the base when it is caught up.
  */
-export function trimTo(state: GroupState, seq: bigint, epoch: Epoch): Change {
+export function trimTo(state: GroupState, seq: Seq, epoch: Epoch): Change {
   const held = entryAt(state, seq);
   if (held === undefined || held.epoch < epoch) return { state, written: [], dropped: [] };
   return withBase(state, seq, epoch);
 }
 
-export function entryAt(state: GroupState, seq: bigint): LogEntry | undefined {
+export function entryAt(state: GroupState, seq: Seq): LogEntry | undefined {
   if (seq <= state.appliedSeq || seq > lastSeq(state)) return undefined;
   const entry = state.entries[Number(seq - state.appliedSeq) - 1];
   assert(entry !== undefined && entry.seq === seq, "a tail has no gaps (I3)");
   return entry;
 }
 
-function connects(state: GroupState, firstSeq: bigint, previousEpoch: Epoch): boolean {
+function connects(state: GroupState, firstSeq: Seq, previousEpoch: Epoch): boolean {
   if (firstSeq <= state.appliedSeq + 1n) return true;
-  return entryAt(state, firstSeq - 1n)?.epoch === previousEpoch;
+  return entryAt(state, seqOf(firstSeq - 1n))?.epoch === previousEpoch;
 }
 
 /**

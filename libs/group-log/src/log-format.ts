@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, readOrderedBytes, sealRecord, writeOrderedBytes } from "@concord/codec";
 import type { LogEntry } from "@concord/ports";
-import type { Checksum } from "@concord/runtime";
+import { epochOf, seqOf, type Checksum, type Seq } from "@concord/runtime";
 import type { GroupHeader } from "./group-state.ts";
 
 /**
@@ -23,7 +23,7 @@ export function headerKey(group: string): Uint8Array {
   return writer.finish();
 }
 
-export function entryKey(group: string, seq: bigint): Uint8Array {
+export function entryKey(group: string, seq: Seq): Uint8Array {
   const writer = new ByteWriter(40).u8(ENTRY_NAMESPACE);
   writeOrderedBytes(writer, encoder.encode(group));
   return writer.u64(seq).finish();
@@ -37,11 +37,11 @@ export function readHeaderKey(key: Uint8Array): string {
   return group;
 }
 
-export function readEntryKey(key: Uint8Array): { group: string; seq: bigint } {
+export function readEntryKey(key: Uint8Array): { group: string; seq: Seq } {
   const reader = new ByteReader(key);
   reader.u8();
   const group = decodeName(readOrderedBytes(reader));
-  const seq = reader.u64();
+  const seq = seqOf(reader.u64());
   reader.end();
   return { group, seq };
 }
@@ -59,10 +59,10 @@ export function encodeHeader(header: GroupHeader, checksum: Checksum): Uint8Arra
 export function decodeHeader(bytes: Uint8Array, checksum: Checksum): GroupHeader {
   const reader = new ByteReader(openRecord(bytes, LOG_FORMAT_VERSION, checksum).body);
   const header: GroupHeader = {
-    promisedEpoch: reader.u64(),
+    promisedEpoch: epochOf(reader.u64()),
     owner: reader.text(),
-    appliedSeq: reader.u64(),
-    appliedEpoch: reader.u64(),
+    appliedSeq: seqOf(reader.u64()),
+    appliedEpoch: epochOf(reader.u64()),
     timestampCeilingUs: reader.i64(),
   };
   reader.end();
@@ -73,9 +73,9 @@ export function encodeEntry(entry: LogEntry, checksum: Checksum): Uint8Array {
   return sealRecord(LOG_FORMAT_VERSION, new ByteWriter(entry.bytes.length + 8).u64(entry.epoch).raw(entry.bytes).finish(), checksum);
 }
 
-export function decodeEntry(seq: bigint, bytes: Uint8Array, checksum: Checksum): LogEntry {
+export function decodeEntry(seq: Seq, bytes: Uint8Array, checksum: Checksum): LogEntry {
   const reader = new ByteReader(openRecord(bytes, LOG_FORMAT_VERSION, checksum).body);
-  return { seq, epoch: reader.u64(), bytes: reader.raw(reader.remaining).slice() };
+  return { seq, epoch: epochOf(reader.u64()), bytes: reader.raw(reader.remaining).slice() };
 }
 
 function decodeName(bytes: Uint8Array): string {

@@ -1,6 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { LogEntry, LogTail } from "@concord/ports";
-import { assert } from "@concord/runtime";
+import { assert, nextSeq } from "@concord/runtime";
 import type { ReplicaLogState } from "./replica.ts";
 
 /**
@@ -15,7 +15,7 @@ export function mergeTails(states: readonly ReplicaLogState[]): LogTail {
   for (const state of states) if (state.timestampCeilingUs > timestampCeilingUs) timestampCeilingUs = state.timestampCeilingUs;
   let followed = states.map((state) => new Map(state.entries.map((entry) => [entry.seq, entry])));
   const entries: LogEntry[] = [];
-  for (let seq = base.appliedSeq + 1n; ; seq += 1n) {
+  for (let seq = nextSeq(base.appliedSeq); ; seq = nextSeq(seq)) {
     const chosen = highest(followed.map((tail) => tail.get(seq)));
     if (chosen === undefined) break;
     entries.push(chosen);

@@ -1,10 +1,21 @@
 import type { AppendRequest, LogEntry } from "@concord/ports";
-import { ConcordError, toConcordError, unreachable, type Clock, type Epoch, type Log } from "@concord/runtime";
+import {
+  ConcordError,
+  EPOCH_NONE,
+  nextSeq,
+  SEQ_NONE,
+  toConcordError,
+  unreachable,
+  type Clock,
+  type Epoch,
+  type Log,
+  type Seq,
+} from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX, OFFER_ATTEMPTS_MAX } from "./limits.ts";
 import type { LogAppendReply, LogAppendRequest, LogReplica, ReplicaLogState } from "./replica.ts";
 
 interface Position {
-  readonly seq: bigint;
+  readonly seq: Seq;
   /** Epoch of the entry before. */
   readonly previousEpoch: Epoch;
 }
@@ -181,13 +192,13 @@ export class ReplicaLink {
 function offerOf(request: AppendRequest): LogAppendRequest {
   const { group, epoch, owner, previousEpoch, timestampCeilingUs } = request;
   const entries = [{ seq: request.seq, epoch, bytes: request.bytes }];
-  return { group, epoch, owner, previousEpoch, entries, timestampCeilingUs, appliedSeq: 0n, appliedEpoch: 0n };
+  return { group, epoch, owner, previousEpoch, entries, timestampCeilingUs, appliedSeq: SEQ_NONE, appliedEpoch: EPOCH_NONE };
 }
 
 /** Where a replica's history may differ from the owner's: after its last entry of the owner's epoch, else after what is applied. */
 function startOf(held: ReplicaLogState, epoch: Epoch): Position {
-  if (held.lastEpoch === epoch) return { seq: held.lastSeq + 1n, previousEpoch: epoch };
-  return { seq: held.appliedSeq + 1n, previousEpoch: held.appliedEpoch };
+  if (held.lastEpoch === epoch) return { seq: nextSeq(held.lastSeq), previousEpoch: epoch };
+  return { seq: nextSeq(held.appliedSeq), previousEpoch: held.appliedEpoch };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
-import type { Epoch, TimestampUs } from "@concord/runtime";
+import type { Epoch, Seq, TimestampUs } from "@concord/runtime";
 
 /** What one replica knows of a group (TXR1). */
 export interface ReplicaLogState {
@@ -7,10 +7,10 @@ export interface ReplicaLogState {
   readonly promisedEpoch: Epoch;
   readonly owner: string;
   /** Everything at or below is applied at quorum and dropped here. */
-  readonly appliedSeq: bigint;
+  readonly appliedSeq: Seq;
   readonly appliedEpoch: Epoch;
   /** Last entry held; the applied one when none is. */
-  readonly lastSeq: bigint;
+  readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
   /** Entries after `appliedSeq` without gaps; left out where not asked for. */
@@ -31,7 +31,7 @@ export interface LogAppendRequest extends GroupOwner {
   readonly entries: readonly LogEntry[];
   readonly timestampCeilingUs: TimestampUs;
   /** The base, for a replica whose missing entries were dropped elsewhere: everything up to here is applied at quorum. 0 = none. */
-  readonly appliedSeq: bigint;
+  readonly appliedSeq: Seq;
   readonly appliedEpoch: Epoch;
 }
 
@@ -47,7 +47,7 @@ export interface LogAppendReply {
 
 export interface LogReadRequest {
   readonly group: string;
-  readonly fromSeq: bigint;
+  readonly fromSeq: Seq;
   readonly limit: number;
 }
 

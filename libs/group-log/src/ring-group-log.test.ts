@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { AppendRequest, StepRunner } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf } from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
 import { localLogReplica } from "./local-replica.ts";
 import { mergeTails } from "./merge-tails.ts";
@@ -65,7 +65,7 @@ class Ring {
   }
 
   state(at: number): Promise<ReplicaLogState> {
-    return this.replicas[at]!.logRead({ group: GROUP, fromSeq: 0n, limit: 1000 }, TIMEOUT_MS);
+    return this.replicas[at]!.logRead({ group: GROUP, fromSeq: seqOf(0n), limit: 1000 }, TIMEOUT_MS);
   }
 
   async tail(at: number): Promise<string> {
@@ -75,10 +75,10 @@ class Ring {
 
 const request = (seq: number, epoch: bigint, change: Partial<AppendRequest> = {}): AppendRequest => ({
   group: GROUP,
-  epoch,
+  epoch: epochOf(epoch),
   owner: `owner-${epoch}`,
-  seq: BigInt(seq),
-  previousEpoch: seq === 1 ? 0n : epoch,
+  seq: seqOf(BigInt(seq)),
+  previousEpoch: epochOf(seq === 1 ? 0n : epoch),
   timestampCeilingUs: 0n,
   bytes: bytesOf(`e${seq}`),
   ...change,
@@ -86,7 +86,7 @@ const request = (seq: number, epoch: bigint, change: Partial<AppendRequest> = {}
 
 async function raised(ring: Ring, epoch: bigint): Promise<RingGroupLog> {
   const log = ring.log();
-  assert.equal((await ring.run(log.raise({ group: GROUP, epoch: epoch, owner: `owner-${epoch}` }, TIMEOUT_MS))).kind, "raised");
+  assert.equal((await ring.run(log.raise({ group: GROUP, epoch: epochOf(epoch), owner: `owner-${epoch}` }, TIMEOUT_MS))).kind, "raised");
   return log;
 }
 
@@ -118,13 +118,13 @@ test("[TX27] append: answered logged: on the disks of two replicas", async () =>
 
 test("[TX11] append, verify: a dead owner's raise to the same epoch reached one replica, another is away: unknown, not fenced", async () => {
   const ring = await Ring.open();
-  await ring.replicas[2]!.logRaise({ group: GROUP, epoch: 1n, owner: "dead" }, TIMEOUT_MS);
+  await ring.replicas[2]!.logRaise({ group: GROUP, epoch: epochOf(1n), owner: "dead" }, TIMEOUT_MS);
   const log = await raised(ring, 1n);
   assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
   ring.down.add(1);
   // nobody else can own this epoch: a majority has promised it to us
   assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "unknown" });
-  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: 1n, owner: "owner-1" }, TIMEOUT_MS)), "unknown");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "unknown");
   ring.down.clear();
   assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "logged" });
 });
@@ -137,7 +137,7 @@ for (const lost of [0, 1, 2]) {
     assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
     ring.down.clear();
     ring.down.add(lost);
-    const outcome = await ring.run(ring.log().raise({ group: GROUP, epoch: 2n, owner: "heir" }, TIMEOUT_MS));
+    const outcome = await ring.run(ring.log().raise({ group: GROUP, epoch: epochOf(2n), owner: "heir" }, TIMEOUT_MS));
     assert.deepEqual(outcome.kind === "raised" && outcome.tail.entries.map((entry) => text(entry.bytes)), ["e1"]);
   });
 }
@@ -166,7 +166,7 @@ test("[TXR2] append: a replica that missed the raise too: it joins the epoch and
   await append(ring, await raised(ring, 1n), request(1, 1n));
   ring.down.add(2);
   const log = await raised(ring, 2n);
-  await append(ring, log, request(1, 2n, { previousEpoch: 0n }));
+  await append(ring, log, request(1, 2n, { previousEpoch: epochOf(0n) }));
   ring.down.delete(2);
   ring.down.add(1);
   assert.deepEqual(await append(ring, log, request(2, 2n)), { kind: "logged" });
@@ -178,7 +178,9 @@ test("[TXR2] append: what a replica lacks was trimmed elsewhere: it is told the 
   const log = await raised(ring, 1n);
   ring.down.add(2);
   for (const seq of [1, 2, 3]) await append(ring, log, request(seq, 1n));
-  await ring.run(log.trim({ group: GROUP, epoch: 1n, owner: "owner-1", appliedSeq: 3n, appliedEpoch: 1n }, TIMEOUT_MS));
+  await ring.run(
+    log.trim({ group: GROUP, epoch: epochOf(1n), owner: "owner-1", appliedSeq: seqOf(3n), appliedEpoch: epochOf(1n) }, TIMEOUT_MS),
+  );
   ring.down.clear();
   ring.down.add(1);
   assert.deepEqual(await append(ring, log, request(4, 1n)), { kind: "logged" });
@@ -208,15 +210,15 @@ test("[TXD1] append: nobody becomes owner by appending: all replicas behind: fen
 test("[TXD1] append: one replica promised a newer epoch, one is down: fenced", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
-  await ring.replicas[0]!.logRaise({ group: GROUP, epoch: 2n, owner: "other" }, TIMEOUT_MS);
+  await ring.replicas[0]!.logRaise({ group: GROUP, epoch: epochOf(2n), owner: "other" }, TIMEOUT_MS);
   ring.down.add(2);
-  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "fenced", promisedEpoch: 2n });
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "fenced", promisedEpoch: epochOf(2n) });
 });
 
 test("[TXD1] append: one replica promised a newer epoch, the others accept: logged", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
-  await ring.replicas[0]!.logRaise({ group: GROUP, epoch: 2n, owner: "other" }, TIMEOUT_MS);
+  await ring.replicas[0]!.logRaise({ group: GROUP, epoch: epochOf(2n), owner: "other" }, TIMEOUT_MS);
   assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
 });
 
@@ -224,32 +226,35 @@ test("[TXD1] verify: only one replica answers: unknown; two: current", async () 
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   ring.down.add(1).add(2);
-  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: 1n, owner: "owner-1" }, TIMEOUT_MS)), "unknown");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "unknown");
   ring.down.delete(1);
-  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: 1n, owner: "owner-1" }, TIMEOUT_MS)), "current");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "current");
 });
 
 test("[TXR3] raise: only one replica answers: unknown; a newer promise: refused with it", async () => {
   const ring = await Ring.open();
   ring.down.add(1).add(2);
-  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: 1n, owner: "a" }, TIMEOUT_MS)), { kind: "unknown" });
+  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: epochOf(1n), owner: "a" }, TIMEOUT_MS)), { kind: "unknown" });
   ring.down.clear();
   await raised(ring, 5n);
-  const refused = { kind: "refused", promisedEpoch: 5n, owner: "owner-5" };
-  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: 4n, owner: "a" }, TIMEOUT_MS)), refused);
+  const refused = { kind: "refused", promisedEpoch: epochOf(5n), owner: "owner-5" };
+  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: epochOf(4n), owner: "a" }, TIMEOUT_MS)), refused);
 });
 
 test("[TXR3] raise: the mark one replica has is told to another, so that the first append connects without it", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   for (const seq of [1, 2]) await append(ring, log, request(seq, 1n));
-  await ring.replicas[0]!.logTrim({ group: GROUP, epoch: 1n, owner: "owner-1", appliedSeq: 2n, appliedEpoch: 1n }, TIMEOUT_MS);
+  await ring.replicas[0]!.logTrim(
+    { group: GROUP, epoch: epochOf(1n), owner: "owner-1", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) },
+    TIMEOUT_MS,
+  );
   ring.down.add(2);
   const next = await raised(ring, 2n);
   ring.down.clear();
   ring.down.add(0);
   assert.equal((await ring.state(1)).appliedSeq, 2n);
-  assert.deepEqual(await append(ring, next, request(3, 2n, { previousEpoch: 1n })), { kind: "logged" });
+  assert.deepEqual(await append(ring, next, request(3, 2n, { previousEpoch: epochOf(1n) })), { kind: "logged" });
 });
 
 test("status: no majority answers: REPLICAS_UNAVAILABLE", async () => {
@@ -267,14 +272,14 @@ test("limits: calls to a stuck replica in flight: above the bound it is not call
 });
 
 const state = (appliedSeq: bigint, entries: readonly (readonly [number, bigint, string])[]): ReplicaLogState => ({
-  promisedEpoch: 9n,
+  promisedEpoch: epochOf(9n),
   owner: "z",
-  appliedSeq,
-  appliedEpoch: appliedSeq === 0n ? 0n : 1n,
-  lastSeq: appliedSeq + BigInt(entries.length),
-  lastEpoch: entries.at(-1)?.[1] ?? 0n,
+  appliedSeq: seqOf(appliedSeq),
+  appliedEpoch: epochOf(appliedSeq === 0n ? 0n : 1n),
+  lastSeq: seqOf(appliedSeq + BigInt(entries.length)),
+  lastEpoch: epochOf(entries.at(-1)?.[1] ?? 0n),
   timestampCeilingUs: appliedSeq * 10n,
-  entries: entries.map(([seq, epoch, content]) => ({ seq: BigInt(seq), epoch, bytes: bytesOf(content) })),
+  entries: entries.map(([seq, epoch, content]) => ({ seq: seqOf(BigInt(seq)), epoch: epochOf(epoch), bytes: bytesOf(content) })),
 });
 
 const merged = (...states: ReplicaLogState[]): string => {

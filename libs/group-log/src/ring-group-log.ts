@@ -1,5 +1,5 @@
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log } from "@concord/runtime";
+import { assert, ConcordError, EPOCH_NONE, silentLog, type Clock, type Epoch, type Log } from "@concord/runtime";
 import { checkAppendRequest, checkOwned, checkTrim, encodedName } from "./check-requests.ts";
 import { collect } from "./collect.ts";
 import { mergeTails } from "./merge-tails.ts";
@@ -115,7 +115,7 @@ export class RingGroupLog implements GroupLog {
     const behind = promises.filter((promise) => promise.state.appliedSeq < appliedSeq);
     if (promises.length - behind.length >= this.#majority) return true;
     const timeoutMs = Math.max(1, deadlineAtMs - this.#clock.monotonicMs());
-    const base = { ...owner, previousEpoch: 0n, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
+    const base = { ...owner, previousEpoch: EPOCH_NONE, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
     const flows = behind.map(({ link }) => link.attempt((replica) => replica.logAppend(base, timeoutMs)));
     return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
       const told = answersOf(attempts).filter((reply) => reply.result === "accepted").length;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "@concord/port-contracts";
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf } from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
 import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";
 import { bytesOf, text } from "./test/history.ts";
@@ -17,7 +17,7 @@ class Recorded implements GroupLog {
   readonly calls: string[] = [];
   fault: (call: string) => "unknown" | "lost" | undefined = () => undefined;
 
-  status(group: string): Promise<{ readonly promisedEpoch: bigint; readonly owner: string }> {
+  status(group: string): ReturnType<GroupLog["status"]> {
     if (this.fault("status") !== undefined) return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "nobody answers"));
     return this.inner.status(group);
   }
@@ -51,18 +51,18 @@ class Recorded implements GroupLog {
 /** A log whose first owner logged two entries and died. */
 async function abandoned(): Promise<Recorded> {
   const log = new Recorded();
-  await log.raise({ group: GROUP, epoch: 1n, owner: "dead" });
+  await log.raise({ group: GROUP, epoch: epochOf(1n), owner: "dead" });
   for (const seq of [1n, 2n]) {
     const request = {
       group: GROUP,
-      epoch: 1n,
+      epoch: epochOf(1n),
       owner: "dead",
-      seq,
+      seq: seqOf(seq),
       previousEpoch: seq - 1n,
       timestampCeilingUs: 700n,
       bytes: bytesOf(`e${seq}`),
     };
-    await log.append({ ...request, previousEpoch: seq === 1n ? 0n : 1n });
+    await log.append({ ...request, previousEpoch: epochOf(seq === 1n ? 0n : 1n) });
   }
   log.calls.length = 0;
   return log;
@@ -80,7 +80,7 @@ test("[TXD2] [TXR3] [LBD13] takeover: master died after logging: all is logged a
   const log = await abandoned();
   const outcome = await run(log);
   assert.deepEqual(log.calls, ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "trim 2@2"]);
-  assert.deepEqual(outcome, { kind: "taken", epoch: 2n, lastSeq: 2n, lastEpoch: 2n, timestampFloorUs: 700n });
+  assert.deepEqual(outcome, { kind: "taken", epoch: epochOf(2n), lastSeq: 2n, lastEpoch: epochOf(2n), timestampFloorUs: 700n });
 });
 
 test("[TXD4] takeover: the floor of new timestamps is the ceiling the old master reserved", async () => {
@@ -91,13 +91,21 @@ test("[TXD4] takeover: the floor of new timestamps is the ceiling the old master
 test("[TXD1] takeover: the old master's next append: fenced", async () => {
   const log = await abandoned();
   await run(log);
-  const late = { group: GROUP, epoch: 1n, owner: "dead", seq: 3n, previousEpoch: 1n, timestampCeilingUs: 0n, bytes: bytesOf("late") };
-  assert.deepEqual(await log.append(late), { kind: "fenced", promisedEpoch: 2n });
+  const late = {
+    group: GROUP,
+    epoch: epochOf(1n),
+    owner: "dead",
+    seq: seqOf(3n),
+    previousEpoch: epochOf(1n),
+    timestampCeilingUs: 0n,
+    bytes: bytesOf("late"),
+  };
+  assert.deepEqual(await log.append(late), { kind: "fenced", promisedEpoch: epochOf(2n) });
 });
 
 test("[TXR3] takeover: nothing was ever logged: taken at once", async () => {
   const log = new Recorded();
-  assert.deepEqual(await run(log), { kind: "taken", epoch: 1n, lastSeq: 0n, lastEpoch: 0n, timestampFloorUs: 0n });
+  assert.deepEqual(await run(log), { kind: "taken", epoch: epochOf(1n), lastSeq: 0n, lastEpoch: epochOf(0n), timestampFloorUs: 0n });
   assert.deepEqual(log.calls, ["raise 1"]);
 });
 
@@ -148,10 +156,10 @@ test("takeover: an apply fails for good: its error, nothing trimmed", async () =
 test("[TXD1] takeover: somebody raised between status and raise: refused", async () => {
   const log = await abandoned();
   log.status = async () => {
-    await log.inner.raise({ group: GROUP, epoch: 9n, owner: "other" });
-    return { promisedEpoch: 1n, owner: "dead" };
+    await log.inner.raise({ group: GROUP, epoch: epochOf(9n), owner: "other" });
+    return { promisedEpoch: epochOf(1n), owner: "dead" };
   };
-  assert.deepEqual(await run(log), { kind: "refused", promisedEpoch: 9n });
+  assert.deepEqual(await run(log), { kind: "refused", promisedEpoch: epochOf(9n) });
 });
 
 test("takeover: nobody answers: unavailable after a bounded number of tries", async () => {

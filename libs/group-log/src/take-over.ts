@@ -1,5 +1,15 @@
 import type { AppendRequest, GroupLog, LogEntry, LogTail } from "@concord/ports";
-import { backoff, ConcordError, ERRORS, toConcordError, type Clock, type Epoch, type TimestampUs } from "@concord/runtime";
+import {
+  backoff,
+  ConcordError,
+  ERRORS,
+  nextEpoch,
+  toConcordError,
+  type Clock,
+  type Epoch,
+  type Seq,
+  type TimestampUs,
+} from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_BACKOFF } from "./limits.ts";
 
 export interface TakeOverOptions {
@@ -21,7 +31,7 @@ export type TakeOverOutcome =
   | {
       readonly kind: "taken";
       readonly epoch: Epoch;
-      readonly lastSeq: bigint;
+      readonly lastSeq: Seq;
       readonly lastEpoch: Epoch;
       readonly timestampFloorUs: TimestampUs;
     }
@@ -62,7 +72,7 @@ async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Rais
   const { group, owner, timeoutMs } = options;
   const before = await persist(options, () => log.status(group, timeoutMs));
   if (before === undefined) return { kind: "unavailable" };
-  const epoch = before.promisedEpoch + 1n;
+  const epoch = nextEpoch(before.promisedEpoch);
   const outcome = await persist(options, async () => {
     const raise = await log.raise({ group, epoch, owner }, timeoutMs);
     return raise.kind === "unknown" ? undefined : raise;

@@ -1,4 +1,4 @@
-import type { Epoch } from "@concord/runtime";
+import { epochOf, seqOf, type Epoch } from "@concord/runtime";
 import type { AppendOutcome, AppendRequest, GroupLog, LogTail } from "@concord/ports";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
@@ -23,10 +23,10 @@ class Owner {
   readonly name: string;
   readonly epoch: Epoch;
 
-  constructor(log: GroupLog, name: string, epoch: Epoch) {
+  constructor(log: GroupLog, name: string, epoch: bigint) {
     this.log = log;
     this.name = name;
-    this.epoch = epoch;
+    this.epoch = epochOf(epoch);
   }
 
   async raise(): Promise<LogTail> {
@@ -36,25 +36,28 @@ class Owner {
     throw new Error("not reached");
   }
 
-  append(seq: bigint, content: Uint8Array, previousEpoch: Epoch = seq === 1n ? 0n : this.epoch, ceilingUs = 100n): Promise<AppendOutcome> {
+  append(seq: bigint, content: Uint8Array, previousEpoch: bigint = seq === 1n ? 0n : this.epoch, ceilingUs = 100n): Promise<AppendOutcome> {
     const request: AppendRequest = {
       group: GROUP,
       epoch: this.epoch,
       owner: this.name,
-      seq,
-      previousEpoch,
+      seq: seqOf(seq),
+      previousEpoch: epochOf(previousEpoch),
       timestampCeilingUs: ceilingUs,
       bytes: content,
     };
     return this.log.append(request, TIMEOUT_MS);
   }
 
-  async logs(seq: bigint, content: Uint8Array, previousEpoch?: Epoch, ceilingUs?: bigint): Promise<void> {
+  async logs(seq: bigint, content: Uint8Array, previousEpoch?: bigint, ceilingUs?: bigint): Promise<void> {
     expectEqual(await this.append(seq, content, previousEpoch, ceilingUs), { kind: "logged" }, `append of ${seq}`);
   }
 
-  trim(seq: bigint, epoch: Epoch = this.epoch): Promise<void> {
-    return this.log.trim({ group: GROUP, epoch: this.epoch, owner: this.name, appliedSeq: seq, appliedEpoch: epoch }, TIMEOUT_MS);
+  trim(seq: bigint, epoch: bigint = this.epoch): Promise<void> {
+    return this.log.trim(
+      { group: GROUP, epoch: this.epoch, owner: this.name, appliedSeq: seqOf(seq), appliedEpoch: epochOf(epoch) },
+      TIMEOUT_MS,
+    );
   }
 }
 
@@ -96,7 +99,7 @@ const EPOCH_CASES: readonly Case[] = [
   simple("raise: same epoch of another owner: refused, the promise told", async (log) => {
     await new Owner(log, "a", 2n).raise();
     expectEqual(
-      await log.raise({ group: GROUP, epoch: 2n, owner: "b" }, TIMEOUT_MS),
+      await log.raise({ group: GROUP, epoch: epochOf(2n), owner: "b" }, TIMEOUT_MS),
       { kind: "refused", promisedEpoch: 2n, owner: "a" },
       "raise",
     );
@@ -104,14 +107,14 @@ const EPOCH_CASES: readonly Case[] = [
   simple("raise: older epoch: refused", async (log) => {
     await new Owner(log, "a", 3n).raise();
     expectEqual(
-      await log.raise({ group: GROUP, epoch: 2n, owner: "b" }, TIMEOUT_MS),
+      await log.raise({ group: GROUP, epoch: epochOf(2n), owner: "b" }, TIMEOUT_MS),
       { kind: "refused", promisedEpoch: 3n, owner: "a" },
       "raise",
     );
   }),
   simple("raise: older epoch of the same owner: refused", async (log) => {
     await new Owner(log, "a", 3n).raise();
-    expectEqual((await log.raise({ group: GROUP, epoch: 2n, owner: "a" }, TIMEOUT_MS)).kind, "refused", "raise");
+    expectEqual((await log.raise({ group: GROUP, epoch: epochOf(2n), owner: "a" }, TIMEOUT_MS)).kind, "refused", "raise");
   }),
   simple("raise: newer epoch of another owner: raised", async (log) => {
     await new Owner(log, "a", 3n).raise();
@@ -120,16 +123,16 @@ const EPOCH_CASES: readonly Case[] = [
   }),
   simple("verify: the promised owner: current", async (log) => {
     await new Owner(log, "a", 1n).raise();
-    expectEqual(await log.verify({ group: GROUP, epoch: 1n, owner: "a" }, TIMEOUT_MS), "current", "verify");
+    expectEqual(await log.verify({ group: GROUP, epoch: epochOf(1n), owner: "a" }, TIMEOUT_MS), "current", "verify");
   }),
   simple("verify: after a newer raise: fenced", async (log) => {
     await new Owner(log, "a", 1n).raise();
     await new Owner(log, "b", 2n).raise();
-    expectEqual(await log.verify({ group: GROUP, epoch: 1n, owner: "a" }, TIMEOUT_MS), "fenced", "verify");
+    expectEqual(await log.verify({ group: GROUP, epoch: epochOf(1n), owner: "a" }, TIMEOUT_MS), "fenced", "verify");
   }),
   simple("verify: another owner of the epoch: fenced", async (log) => {
     await new Owner(log, "a", 1n).raise();
-    expectEqual(await log.verify({ group: GROUP, epoch: 1n, owner: "b" }, TIMEOUT_MS), "fenced", "verify");
+    expectEqual(await log.verify({ group: GROUP, epoch: epochOf(1n), owner: "b" }, TIMEOUT_MS), "fenced", "verify");
   }),
 ];
 
@@ -239,7 +242,7 @@ const APPEND_CASES: readonly Case[] = [
   simple("groups: independent of each other", async (log) => {
     await withEntries(log, 1);
     expectEqual(await log.status("albums-1", TIMEOUT_MS), { promisedEpoch: 0n, owner: "" }, "status");
-    const outcome = await log.raise({ group: "albums-1", epoch: 1n, owner: "z" }, TIMEOUT_MS);
+    const outcome = await log.raise({ group: "albums-1", epoch: epochOf(1n), owner: "z" }, TIMEOUT_MS);
     expectEqual(outcome.kind === "raised" && outcome.tail.entries.length, 0, "entries");
   }),
 ];
@@ -311,9 +314,9 @@ const TRIM_CASES: readonly Case[] = [
 ];
 
 const MALFORMED: readonly (readonly [string, (owner: Owner) => Promise<unknown>])[] = [
-  ["raise: no group", ({ log }) => log.raise({ group: "", epoch: 2n, owner: "a" }, TIMEOUT_MS)],
-  ["raise: no owner", ({ log }) => log.raise({ group: GROUP, epoch: 2n, owner: "" }, TIMEOUT_MS)],
-  ["raise: epoch 0", ({ log }) => log.raise({ group: GROUP, epoch: 0n, owner: "a" }, TIMEOUT_MS)],
+  ["raise: no group", ({ log }) => log.raise({ group: "", epoch: epochOf(2n), owner: "a" }, TIMEOUT_MS)],
+  ["raise: no owner", ({ log }) => log.raise({ group: GROUP, epoch: epochOf(2n), owner: "" }, TIMEOUT_MS)],
+  ["raise: epoch 0", ({ log }) => log.raise({ group: GROUP, epoch: epochOf(0n), owner: "a" }, TIMEOUT_MS)],
   ["append: seq 0", (owner) => owner.append(0n, bytes(1))],
   ["append: seq 1 on top of an epoch", (owner) => owner.append(1n, bytes(1), 1n)],
   ["append: no content", (owner) => owner.append(1n, bytes())],

@@ -1,4 +1,4 @@
-import { ConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
+import { ConcordError, EPOCH_NONE, SEQ_NONE, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, RaiseOutcome, TrimRequest } from "@concord/ports";
 
@@ -7,7 +7,7 @@ const CONTENT_BYTES_MAX = 1024 * 1024;
 interface Group {
   promisedEpoch: Epoch;
   owner: string;
-  appliedSeq: bigint;
+  appliedSeq: Seq;
   appliedEpoch: Epoch;
   timestampCeilingUs: TimestampUs;
   /** Seqs appliedSeq + 1, appliedSeq + 2, ... */
@@ -74,7 +74,7 @@ export class MemoryGroupLog implements GroupLog {
   #group(name: string): Group {
     let group = this.#groups.get(name);
     if (group === undefined) {
-      group = { promisedEpoch: 0n, owner: "", appliedSeq: 0n, appliedEpoch: 0n, timestampCeilingUs: 0n, entries: [] };
+      group = { promisedEpoch: EPOCH_NONE, owner: "", appliedSeq: SEQ_NONE, appliedEpoch: EPOCH_NONE, timestampCeilingUs: 0n, entries: [] };
       this.#groups.set(name, group);
     }
     return group;

@@ -1,5 +1,5 @@
 import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowKey, type StorageBackend } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf } from "@concord/runtime";
 import { BATCHES_CASES } from "./batches-contract.ts";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 import { GROUP_LOG_CASES } from "./group-log-contract.ts";
@@ -106,14 +106,22 @@ const LIFECYCLE_CASES: readonly Case[] = [
   simple("restart: rows, promises and entries of the group log are there", async (backend, { reopen }) => {
     await backend.start(never());
     await backend.rows.apply([rowOf(rowKey)], OPTIONS);
-    await backend.groupLog.raise({ group: GROUP, epoch: 7n, owner: "a" }, OPTIONS.timeoutMs);
-    const entry = { group: GROUP, epoch: 7n, owner: "a", seq: 1n, previousEpoch: 0n, timestampCeilingUs: 9n, bytes: bytes(1) };
+    await backend.groupLog.raise({ group: GROUP, epoch: epochOf(7n), owner: "a" }, OPTIONS.timeoutMs);
+    const entry = {
+      group: GROUP,
+      epoch: epochOf(7n),
+      owner: "a",
+      seq: seqOf(1n),
+      previousEpoch: epochOf(0n),
+      timestampCeilingUs: 9n,
+      bytes: bytes(1),
+    };
     expectEqual(await backend.groupLog.append(entry, OPTIONS.timeoutMs), { kind: "logged" }, "append");
     await backend.stop();
     const again = await started(await reopen());
     try {
       expectEqual((await again.rows.read([rowKey], OPTIONS))[0]?.markerUs, 5n, "row");
-      const raised = await again.groupLog.raise({ group: GROUP, epoch: 8n, owner: "b" }, OPTIONS.timeoutMs);
+      const raised = await again.groupLog.raise({ group: GROUP, epoch: epochOf(8n), owner: "b" }, OPTIONS.timeoutMs);
       const tail = raised.kind === "raised" ? raised.tail.entries.map(({ seq, epoch }) => [seq, epoch]) : raised;
       expectEqual(tail, [[1n, 7n]], "tail");
     } finally {

@@ -1,15 +1,15 @@
-import type { Epoch, TimestampUs } from "@concord/runtime";
+import type { Epoch, Seq, TimestampUs } from "@concord/runtime";
 
 /** One flush of a transaction group's master. (seq, epoch) names it for ever: one owner per epoch, one content per (seq, epoch). */
 export interface LogEntry {
-  readonly seq: bigint;
+  readonly seq: Seq;
   readonly epoch: Epoch;
   readonly bytes: Uint8Array;
 }
 
 export interface LogTail {
   /** Everything at or below is applied at quorum and may be trimmed. 0 = nothing yet. */
-  readonly appliedSeq: bigint;
+  readonly appliedSeq: Seq;
   /** The epoch of the entry at `appliedSeq`. */
   readonly appliedEpoch: Epoch;
   /** Entries after `appliedSeq`, without gaps, per seq the one with the highest epoch (TXR3). */
@@ -42,7 +42,7 @@ export interface GroupOwner {
 }
 
 export interface AppendRequest extends GroupOwner {
-  readonly seq: bigint;
+  readonly seq: Seq;
   /** Epoch of the entry before (0 when seq = 1): a replica accepts only on top of the same history. */
   readonly previousEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
@@ -51,7 +51,7 @@ export interface AppendRequest extends GroupOwner {
 
 export interface TrimRequest extends GroupOwner {
   /** Entries up to here are applied at quorum. */
-  readonly appliedSeq: bigint;
+  readonly appliedSeq: Seq;
   /** The epoch of the entry at `appliedSeq`. */
   readonly appliedEpoch: Epoch;
 }

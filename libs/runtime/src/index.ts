@@ -24,11 +24,11 @@ export {
   timeIdToBytes,
   TIME_ID_BYTES,
   toHex,
-  type Epoch,
   type TimeId,
   type TimestampUs,
 } from "./ids.ts";
 export type { HttpHandler, HttpListener, HttpRequest, HttpResponse, HttpServer } from "./http.ts";
+export { EPOCH_NONE, epochOf, nextEpoch, nextSeq, SEQ_NONE, seqOf, type Epoch, type Seq } from "./protocol-numbers.ts";
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export type { Random } from "./random.ts";
 export type {

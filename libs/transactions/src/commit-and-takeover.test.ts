@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, epochOf } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openFlush } from "./flush-entry.ts";
@@ -378,7 +378,7 @@ test("trim: after the named number of flushes, only what is applied without a ga
 
 test("takeover: another owner keeps raising: gives up fenced, never serves", async () => {
   const fixture = new TestFixture({ limits: { raiseAttemptsMax: 3 } });
-  fixture.log.raise = async ({ epoch }) => ({ kind: "refused", promisedEpoch: epoch + 5n, owner: "other" });
+  fixture.log.raise = async ({ epoch }) => ({ kind: "refused", promisedEpoch: epochOf(epoch + 5n), owner: "other" });
   await fails("EPOCH_FENCED", fixture.open());
 });
 

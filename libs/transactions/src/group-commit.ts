@@ -4,9 +4,11 @@ import {
   backoff,
   ConcordError,
   ERRORS,
+  nextSeq,
   toConcordError,
   unreachable,
   type Epoch,
+  type Seq,
   type Timer,
   type TimestampUs,
 } from "@concord/runtime";
@@ -18,7 +20,7 @@ import { outcomeMutation } from "./outcome-rows.ts";
 /** Where a commit stands in its group's history. */
 export interface CommitToken {
   readonly group: string;
-  readonly seq: bigint;
+  readonly seq: Seq;
   readonly timestampUs: TimestampUs;
   /** Transactions that shared the flush. */
   readonly flushSize: number;
@@ -50,7 +52,7 @@ export interface GroupCommitStart {
   readonly epoch: Epoch;
   readonly owner: string;
   /** The last entry there is, and the epoch it was appended under. */
-  readonly lastSeq: bigint;
+  readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
 }
 
@@ -74,10 +76,10 @@ export class GroupCommit {
   readonly #stopped = new AbortController();
   readonly #queue: CommitItem[] = [];
   #state: AppendState = { kind: "idle" };
-  #lastSeq: bigint;
+  #lastSeq: Seq;
   #lastEpoch: Epoch;
   /** Everything up to here is applied at quorum. */
-  #appliedSeq: bigint;
+  #appliedSeq: Seq;
   /** Logged, their apply not yet begun; in log order. */
   #toApply: Flush[] = [];
   #applying = false;
@@ -97,7 +99,7 @@ export class GroupCommit {
     this.#events = events;
   }
 
-  get lastSeq(): bigint {
+  get lastSeq(): Seq {
     return this.#lastSeq;
   }
 
@@ -111,7 +113,7 @@ export class GroupCommit {
   }
 
   /** Everything up to here is applied at quorum. */
-  get appliedSeq(): bigint {
+  get appliedSeq(): Seq {
     return this.#appliedSeq;
   }
 
@@ -207,7 +209,7 @@ export class GroupCommit {
       group: settings.group,
       epoch: this.#epoch,
       owner: this.#owner,
-      seq: this.#lastSeq + 1n,
+      seq: nextSeq(this.#lastSeq),
       previousEpoch: this.#lastEpoch,
       timestampCeilingUs: items.at(-1)!.flushed.timestampUs,
       bytes: sealFlush(
@@ -298,7 +300,7 @@ export class GroupCommit {
     }
   }
 
-  #onApplied(seq: bigint, flushes: number): void {
+  #onApplied(seq: Seq, flushes: number): void {
     this.#appliedSeq = seq;
     this.#applying = false;
     this.#flushesSinceTrim += flushes;

@@ -1,13 +1,13 @@
 import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError, timeIdMs, type TimeId, type TimestampUs } from "@concord/runtime";
+import { ConcordError, seqOf, timeIdMs, type Seq, type TimeId, type TimestampUs } from "@concord/runtime";
 import type { FlushedTransaction } from "./flush-entry.ts";
 
 /** What is written down about a decided transaction. */
 export interface StoredOutcome {
   readonly kind: "committed" | "aborted";
   readonly timestampUs: TimestampUs;
-  readonly seq: bigint;
+  readonly seq: Seq;
   readonly digest: bigint;
 }
 
@@ -23,7 +23,7 @@ export function outcomeKey(group: string, id: TimeId): RowKey {
 }
 
 /** The outcome row of a transaction in the flush with this seq. */
-export function outcomeMutation(group: string, transaction: FlushedTransaction, seq: bigint): Mutation {
+export function outcomeMutation(group: string, transaction: FlushedTransaction, seq: Seq): Mutation {
   return {
     kind: "insert",
     key: outcomeKey(group, transaction.id),
@@ -50,5 +50,5 @@ export function outcomeOf(image: RowImage | undefined): StoredOutcome | undefine
   if (kind === undefined || timestampUs === undefined || seq === undefined || digest === undefined) {
     throw new ConcordError("CORRUPT_DATA", "an outcome row is incomplete");
   }
-  return { kind, timestampUs, seq, digest: BigInt.asUintN(64, digest) };
+  return { kind, timestampUs, seq: seqOf(seq), digest: BigInt.asUintN(64, digest) };
 }

@@ -1,6 +1,6 @@
 import { takeOver as raiseAndFinish } from "@concord/group-log";
 import type { LogEntry } from "@concord/ports";
-import { ConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
+import { ConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { openFlush, type FlushedTransaction } from "./flush-entry.ts";
 import type { GroupContext } from "./group-context.ts";
 import { outcomeMutation } from "./outcome-rows.ts";
@@ -9,11 +9,11 @@ import { outcomeMutation } from "./outcome-rows.ts";
 export interface TakenOver {
   readonly epoch: Epoch;
   readonly owner: string;
-  readonly lastSeq: bigint;
+  readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
   readonly ceilingUs: TimestampUs;
   /** Decided by the entries that were pending, with their seqs. */
-  readonly decided: readonly { readonly seq: bigint; readonly transaction: FlushedTransaction }[];
+  readonly decided: readonly { readonly seq: Seq; readonly transaction: FlushedTransaction }[];
 }
 
 /**
@@ -51,7 +51,7 @@ function highest(floorUs: TimestampUs, decided: TakenOver["decided"]): Timestamp
   );
 }
 
-function decidedBy({ checksum }: GroupContext, entry: LogEntry): { seq: bigint; transaction: FlushedTransaction }[] {
+function decidedBy({ checksum }: GroupContext, entry: LogEntry): { seq: Seq; transaction: FlushedTransaction }[] {
   return openFlush(entry.bytes, checksum).transactions.map((transaction) => ({ seq: entry.seq, transaction }));
 }
 

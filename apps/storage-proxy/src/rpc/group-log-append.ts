@@ -1,5 +1,5 @@
 import type { UnaryHandler } from "@concord/rpc";
-import { unreachable, type Epoch, type TimestampUs } from "@concord/runtime";
+import { unreachable, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 
@@ -7,7 +7,7 @@ interface AppendMessage {
   readonly group: string;
   readonly epoch: Epoch;
   readonly owner: string;
-  readonly seq: bigint;
+  readonly seq: Seq;
   readonly previousEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
   readonly content: Uint8Array;

@@ -1,6 +1,6 @@
 import { ByteWriter } from "@concord/codec";
 import type { AppendRequest, GroupLog, GroupOwner } from "@concord/ports";
-import { assert, ConcordError, toConcordError, type Epoch, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, nextSeq, toConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import type { HighWaterMark } from "@concord/snowflake";
 import { ID_MARK_TRIM_EVERY } from "../limits.ts";
 
@@ -10,7 +10,7 @@ const US_PER_MS = 1_000n;
 
 /** A worker id's group under our epoch. */
 export interface OwnedMark extends GroupOwner {
-  readonly lastSeq: bigint;
+  readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
   readonly ceilingUs: TimestampUs;
 }
@@ -24,7 +24,7 @@ export class LogMark implements HighWaterMark {
   readonly #owned: OwnedMark;
   readonly #timeoutMs: number;
   readonly #floorMs: number;
-  #seq: bigint;
+  #seq: Seq;
   #previousEpoch: Epoch;
   /** Sent and undecided: only the identical append may come next. */
   #undecided: AppendRequest | undefined;
@@ -34,7 +34,7 @@ export class LogMark implements HighWaterMark {
     this.#owned = owned;
     this.#timeoutMs = timeoutMs;
     this.#floorMs = markMs(owned.ceilingUs);
-    this.#seq = owned.lastSeq + 1n;
+    this.#seq = nextSeq(owned.lastSeq);
     this.#previousEpoch = owned.lastEpoch;
   }
 
@@ -59,14 +59,14 @@ export class LogMark implements HighWaterMark {
     if (outcome.kind === "fenced") throw fenced(request.group);
     assert(request.seq === this.#seq, "one append at a time");
     this.#undecided = undefined;
-    this.#seq += 1n;
+    this.#seq = nextSeq(this.#seq);
     this.#previousEpoch = request.epoch;
     if (request.seq % ID_MARK_TRIM_EVERY === 0n) this.#trim(request.seq);
     return markMs(request.timestampCeilingUs);
   }
 
   /** Best effort: the next one repeats it. The ceiling stays. */
-  #trim(appliedSeq: bigint): void {
+  #trim(appliedSeq: Seq): void {
     const { group, epoch, owner } = this.#owned;
     this.#log.trim({ group, epoch, owner, appliedSeq, appliedEpoch: epoch }, this.#timeoutMs).catch(toConcordError);
   }

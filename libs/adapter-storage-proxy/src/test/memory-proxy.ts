@@ -1,6 +1,6 @@
 // A storage-proxy's two services over in-memory stores, for the tests of its client side.
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
-import type { Mutation, RowImage, RowRange } from "@concord/ports";
+import type { GroupOwner, Mutation, RowImage, RowRange, TrimRequest } from "@concord/ports";
 import { contract } from "@concord/protos-storage";
 import {
   defineUntypedService,
@@ -11,7 +11,7 @@ import {
   type ServiceHost,
   type UnaryHandler,
 } from "@concord/rpc";
-import { silentLog, silentMetrics, type Clock, type Transport } from "@concord/runtime";
+import { silentLog, silentMetrics, type Clock, type Epoch, type Seq, type Transport } from "@concord/runtime";
 import {
   columnFromWire,
   keyFromWire,
@@ -91,7 +91,7 @@ function rowsMethods({ rows }: Stores): Readonly<Record<string, Method>> {
 }
 
 function logMethods({ log }: Stores): Readonly<Record<string, Method>> {
-  type Owned = { group: string; epoch: bigint; owner: string };
+  type Owned = GroupOwner;
   return {
     Status: (request: { group: string }) => log.status(request.group),
     Raise: async ({ group, epoch, owner }: Owned) => {
@@ -101,12 +101,12 @@ function logMethods({ log }: Stores): Readonly<Record<string, Method>> {
       const entries = outcome.tail.entries.map(({ seq, epoch: at, bytes }) => ({ seq, epoch: at, content: bytes }));
       return { raised: { ...outcome.tail, entries } };
     },
-    Append: async (request: Owned & { seq: bigint; previousEpoch: bigint; timestampCeilingUs: bigint; content: Uint8Array }) => {
+    Append: async (request: Owned & { seq: Seq; previousEpoch: Epoch; timestampCeilingUs: bigint; content: Uint8Array }) => {
       const outcome = await log.append({ ...request, bytes: request.content });
       return outcome.kind === "fenced" ? { fenced: { epoch: outcome.promisedEpoch } } : { [outcome.kind]: {} };
     },
     Verify: async ({ group, epoch, owner }: Owned) => ({ [await log.verify({ group, epoch, owner })]: {} }),
-    Trim: async ({ group, epoch, owner, appliedSeq, appliedEpoch }: Owned & { appliedSeq: bigint; appliedEpoch: bigint }) => {
+    Trim: async ({ group, epoch, owner, appliedSeq, appliedEpoch }: TrimRequest) => {
       await log.trim({ group, epoch, owner, appliedSeq, appliedEpoch });
       return {};
     },

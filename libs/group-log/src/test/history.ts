@@ -1,5 +1,5 @@
 import type { GroupLog, LogEntry, RaiseOutcome } from "@concord/ports";
-import { sleep } from "@concord/runtime";
+import { nextSeq, seqOf, sleep } from "@concord/runtime";
 import { RingGroupLog } from "../ring-group-log.ts";
 import { takeOver } from "../take-over.ts";
 import { SimulatedRing } from "./simulated-ring.ts";
@@ -29,7 +29,8 @@ export class Observer {
       if (outcome.tail.timestampCeilingUs < ceilingUs) throw new Error("the ceiling went back");
       if (seq <= outcome.tail.appliedSeq) {
         if (this.applied.get(seq) !== content) throw new Error(`decided ${seq} was trimmed before it was applied`);
-      } else if (tail.get(seq) !== content) throw new Error(`decided ${seq}=${content} is ${tail.get(seq)} in the tail of epoch ${epoch}`);
+      } else if (tail.get(seqOf(seq)) !== content)
+        throw new Error(`decided ${seq}=${content} is ${tail.get(seqOf(seq))} in the tail of epoch ${epoch}`);
     }
   }
 
@@ -125,7 +126,7 @@ async function serve(world: World, client: string, owner: string, appends: numbe
   observer.takeovers += 1;
   let { lastSeq, lastEpoch } = taken;
   for (let count = 0; count < appends; count += 1) {
-    const seq = lastSeq + 1n;
+    const seq = nextSeq(lastSeq);
     const content = `${owner}/${seq}/${count}`;
     const request = {
       group: GROUP,

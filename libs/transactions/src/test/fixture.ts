@@ -20,7 +20,9 @@ import type {
 import { encodeRange, encodeRowKey, imageOf, liveRow, mergeImages } from "@concord/rows";
 import {
   ConcordError,
+  EPOCH_NONE,
   newTimeId,
+  SEQ_NONE,
   silentLog,
   silentMetrics,
   toHex,
@@ -167,11 +169,11 @@ export class FakeRows implements RowStore {
 
 /** A group log with one replica and the acceptance rules of TXR1-TXR3. */
 export class FakeLog implements GroupLog {
-  promisedEpoch = 0n;
+  promisedEpoch = EPOCH_NONE;
   owner = "";
   entries: LogEntry[] = [];
-  appliedSeq = 0n;
-  appliedEpoch = 0n;
+  appliedSeq = SEQ_NONE;
+  appliedEpoch = EPOCH_NONE;
   ceilingUs = 0n;
   appends: AppendRequest[] = [];
   trims: bigint[] = [];
@@ -192,7 +194,7 @@ export class FakeLog implements GroupLog {
     this.#gate = undefined;
   }
 
-  async status(): Promise<{ promisedEpoch: bigint; owner: string }> {
+  async status(): ReturnType<GroupLog["status"]> {
     return { promisedEpoch: this.promisedEpoch, owner: this.owner };
   }
 

@@ -5,7 +5,7 @@ import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage, encodeImage, mergeImages } from "@concord/rows";
 import { sealRecord } from "@concord/codec";
 import { openRow, ROW_FORMAT_VERSION, ROWS_NAMESPACE } from "@concord/quorum";
-import { toConcordError, type Checksum, type Log } from "@concord/runtime";
+import { nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log } from "@concord/runtime";
 import { COPY_CALL_TIMEOUT_MS } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
@@ -47,7 +47,7 @@ export async function copyStore(options: CopyOptions): Promise<void> {
 }
 
 async function copyGroup({ store, peers, checksum }: CopyOptions, group: string): Promise<void> {
-  const read = { group, fromSeq: 1n, limit: LOG_READ_ENTRIES_MAX };
+  const read = { group, fromSeq: nextSeq(SEQ_NONE), limit: LOG_READ_ENTRIES_MAX };
   const states = await Promise.all(peers.map((peer) => new RemoteLogReplica(peer).logRead(read, COPY_CALL_TIMEOUT_MS)));
   await store.batch(restoreGroup(group, states, checksum), { sync: true });
 }

@@ -2,12 +2,12 @@ import { logStateToWire } from "@concord/adapter-ring";
 import type { LogAppendReply, LogAppendRequest, LogReadRequest } from "@concord/group-log";
 import type { GroupOwner, TrimRequest } from "@concord/ports";
 import type { UnaryHandler } from "@concord/rpc";
-import type { Epoch } from "@concord/runtime";
+import type { Epoch, Seq } from "@concord/runtime";
 import type { RingNode } from "../ring-node.ts";
 import { budgetMs } from "../../rpc/budget.ts";
 
 interface LogAppendMessage extends Omit<LogAppendRequest, "entries"> {
-  readonly entries: readonly { readonly seq: bigint; readonly epoch: Epoch; readonly content: Uint8Array }[];
+  readonly entries: readonly { readonly seq: Seq; readonly epoch: Epoch; readonly content: Uint8Array }[];
 }
 
 const RESULTS: Readonly<Record<LogAppendReply["result"], string>> = {
