@@ -79,9 +79,11 @@ function emitTypes(stage: string): void {
       noCheck: true,
     };
     const typeRoots = [join(ROOT, "node_modules/@types")];
+    // Found through node_modules alone they count as another package's, for which tsc writes nothing.
+    const carried = Object.values(CARRIED).map((path) => join(ROOT, `${path}.ts`));
     writeFileSync(
       config,
-      JSON.stringify({ extends: join(ROOT, "tsconfig.base.json"), compilerOptions: { ...options, typeRoots }, files: [ENTRY] }),
+      JSON.stringify({ extends: join(ROOT, "tsconfig.base.json"), compilerOptions: { ...options, typeRoots }, files: [ENTRY, ...carried] }),
     );
     execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", config], {
       stdio: ["ignore", "inherit", "inherit"],
