@@ -5,6 +5,8 @@ import { ByteWriter } from "@concord/codec";
 import type { RowKey } from "@concord/ports";
 import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
 import { ConcordError, type ErrorCode } from "@concord/runtime";
+import { CELL_TYPES, cellToWire } from "@concord/values";
+import { LITERALS, refusedMessages, sampleCells } from "@concord/values/testing";
 import {
   APPLY_MUTATIONS_MAX,
   CREATE_STATEMENTS_MAX,
@@ -28,6 +30,7 @@ async function prepare(on: MemoryRing): Promise<void> {
   const statements = [
     "CREATE TABLE notes (owner text, at bigint, body text, tag int, PRIMARY KEY ((owner), at)) WITH kind = 'plain'",
     "CREATE TABLE plain2 (id uuid PRIMARY KEY, n bigint) WITH kind = 'plain'",
+    ...CELL_TYPES.map((type) => `CREATE TABLE of_${type} (id ${type} PRIMARY KEY, v ${type}) WITH kind = 'plain'`),
   ];
   await on.call(on.nodes[0]!, "SchemaService/CreateTables", { statements });
   await on.call(on.nodes[0]!, "RowsService/Query", {
@@ -159,6 +162,27 @@ const READS: readonly BadCall[] = [
   ),
   bad("RowsService/ReadRange", "a made-up page token", { range: RANGE, pageToken: Uint8Array.of(1, 2, 3) }, "PAGE_TOKEN_INVALID"),
   bad("RowsService/ReadRange", "a huge page token", { range: RANGE, pageToken: new Uint8Array(40_000) }, "PAGE_TOKEN_INVALID"),
+];
+
+/** Of every type: messages that are no value of it, in keys and columns, of clients and coordinators; literals that are none. */
+const VALUES: readonly BadCall[] = [
+  ...refusedMessages().flatMap(({ type, message }, at) => {
+    const key = { table: `of_${type}`, partition: [message], clustering: [] };
+    const good = { table: `of_${type}`, partition: [cellToWire(sampleCells(type)[0]!)], clustering: [] };
+    const columns = insert([column("v", message)], good);
+    return [
+      bad("RowsService/Read", `no ${type} in a key (${at})`, { keys: [key] }, "MALFORMED_REQUEST"),
+      bad("RowsService/Write", `no ${type} in a key (${at})`, { write: insert([], key) }, "MALFORMED_REQUEST"),
+      bad("RowsService/Write", `no ${type} in a column (${at})`, { write: columns }, "MALFORMED_REQUEST"),
+      bad("RowsService/Apply", `no ${type} in a mutation (${at})`, { mutations: [mutation(columns)] }, "MALFORMED_REQUEST", COORDINATOR),
+    ];
+  }),
+  ...CELL_TYPES.flatMap((type) =>
+    LITERALS[type].refused.map((literal) => {
+      const statement = `INSERT INTO of_${type} (id, v) VALUES (${literal}, null)`;
+      return bad("RowsService/Query", `${literal} for a ${type}`, query(statement), "TYPE_MISMATCH");
+    }),
+  ),
 ];
 
 const WRITES: readonly BadCall[] = [
@@ -355,7 +379,7 @@ function refuses(on: MemoryRing, backend: string, { method, name, request, token
   });
 }
 
-const HANDLED = [...WHO, ...READS, ...WRITES, ...STATEMENTS];
+const HANDLED = [...WHO, ...READS, ...VALUES, ...WRITES, ...STATEMENTS];
 for (const call of [...HANDLED, ...PEERS]) refuses(ring, "ring", call);
 // Services of a ring alone are not there on another backend.
 for (const call of HANDLED.filter(({ method }) => !method.startsWith("ReplicaService"))) refuses(memory, "memory", call);

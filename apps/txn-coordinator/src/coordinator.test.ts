@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CELL_TYPES } from "@concord/values";
+import { CELL_TYPES, cellFromWire, cellToWire, type CellMessage } from "@concord/values";
+import { sampleCells } from "@concord/values/testing";
 import {
   albumKey,
   CoordinatorFixture,
@@ -134,6 +135,32 @@ test("[TX3] schema: a table with a column of every type: its message says what i
   const everyType = definitions.find(({ name }) => name === "every_type")!;
   const expected = columns.map(({ name, type }) => ({ name, type: `CELL_TYPE_${type.toUpperCase()}` }));
   assert.deepEqual(everyType.columns, [{ name: "id", type: "CELL_TYPE_BIGINT" }, ...expected]);
+  await fixture.stop();
+});
+
+test("[TX5] transaction: values of every type, written, read in it and after it: as they were", async () => {
+  const fixture = await new CoordinatorFixture().start();
+  const client = fixture.connect();
+  const columns = CELL_TYPES.map((type) => `${type}_column ${type}`).join(", ");
+  await client.createTables([...STATEMENTS, `CREATE TABLE every_type (album bigint, at int, ${columns}, PRIMARY KEY (album, at))`]);
+  const { next } = await opened(client);
+  const rows = [0, 1].map((at) => CELL_TYPES.map((type) => sampleCells(type).at(-at)!));
+  for (const [at, cells] of rows.entries()) {
+    const key = { table: "every_type", partition: [{ bigintValue: 1n }], clustering: [{ intValue: at }] };
+    const set = Object.fromEntries(cells.map((cell) => [`${cell.kind}_column`, cellToWire(cell)]));
+    await client.call("Write", { ...next(), writes: [write("INSERT", key, set)] });
+  }
+  const read = async (more: object): Promise<unknown[]> => {
+    const answer = await client.call("Query", { ...more, statement: { text: "SELECT * FROM every_type WHERE album = 1", binds: [] } });
+    return (answer["rows"] as unknown as { columns: { value: CellMessage }[] }[]).map((row) =>
+      row.columns.map(({ value }) => cellFromWire(value)),
+    );
+  };
+  const expected = rows.map((cells) => cells.toSorted((left, right) => (left.kind < right.kind ? -1 : 1)));
+  assert.deepEqual(await read(next()), expected);
+  await client.call("Commit", next());
+  const after = await opened(client);
+  assert.deepEqual(await read(after.next()), expected);
   await fixture.stop();
 });
 

@@ -1,6 +1,8 @@
 import type { ColumnWrite, ConditionalOutcome, Mutation, ReadOptions, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
+import { CELL_TYPES } from "@concord/values";
+import { rowOfEveryType, sampleCells } from "@concord/values/testing";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 type Case = ContractCase<RowStore>;
@@ -47,16 +49,7 @@ function simple(name: string, run: (store: RowStore) => Promise<void>): Case {
   return { name, run: async (open) => run(await open()) };
 }
 
-const ALL_TYPES: Readonly<Record<string, CellValue>> = {
-  a: { kind: "bigint", value: -(1n << 63n) },
-  b: { kind: "int", value: -2147483648 },
-  c: { kind: "text", value: "grüße\u0000😀" },
-  d: { kind: "blob", value: Uint8Array.of(0, 255, 1, 0) },
-  e: { kind: "boolean", value: true },
-  f: { kind: "double", value: -0.1 },
-  g: { kind: "timestamp", value: 1_800_000_000_000n },
-  h: { kind: "uuid", value: "00112233445566778899aabbccddeeff" },
-};
+const ALL_TYPES = rowOfEveryType();
 
 const READ_CASES: readonly Case[] = [
   simple("read: never written: undefined", async (store) => expectEqual(await store.read([ROW], OPTIONS), [undefined], "read")),
@@ -238,6 +231,20 @@ const RANGE_CASES: readonly Case[] = [
   range("readRange: pages of two: every row once", [1, 2, 3, 4, 5, 6, 7], { limit: 2 }, [1, 2, 3, 4, 5, 6, 7]),
   range("readRange: pages of two in reverse: every row once", [1, 2, 3, 4, 5], { limit: 2, reverse: true }, [5, 4, 3, 2, 1]),
   range("readRange: after a key that is no row: what comes behind it", [1, 2, 5, 6], { after: [bigint(3)] }, [5, 6]),
+  ...CELL_TYPES.map((type) =>
+    simple(`readRange: clustering key of type ${type}: ascending, and between bounds`, async (store) => {
+      const cells = sampleCells(type);
+      await store.apply(
+        cells.toReversed().map((cell) => insert(key("p", cell), {}, 1)),
+        OPTIONS,
+      );
+      const rest = { lower: { prefix: [cells[0]!], inclusive: false } };
+      const contents = cells.map(({ value }) => value);
+      expectEqual((await readAll(store, RANGE)).values, contents, "all");
+      expectEqual((await readAll(store, { ...RANGE, ...rest, limit: 1 })).values, contents.slice(1), "above the first, page by page");
+      expectEqual((await readAll(store, { ...RANGE, reverse: true })).values, contents.toReversed(), "in reverse");
+    }),
+  ),
   simple("readRange: texts: by their bytes, a prefix first", async (store) => {
     const names = ["b", "a", "aa", "", "ä", "a\u0000", "Z"];
     await store.apply(

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { ConcordError } from "@concord/runtime";
 import type { Mutation, RowImage, RowKey } from "@concord/ports";
 import { compareValues, type CellValue } from "@concord/values";
+import { anyValue, VALUES } from "@concord/values/testing";
 import { imageOf, liveRow, mergeImages, sameImage } from "./row-image.ts";
 import {
   decodeImage,
@@ -22,21 +23,7 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 /** Plain objects, as decoding gives them. */
 const record = <Model>(model: { [Key in keyof Model]: fc.Arbitrary<Model[Key]> }): fc.Arbitrary<Model> =>
   fc.record<Model>(model, { noNullPrototype: true });
-const i64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n });
-const text = fc.string({ unit: fc.constantFrom("a", "b", "\u0000", "\u0001", "ä", "😀"), maxLength: 5 });
-const hexId = fc.uint8Array({ minLength: 16, maxLength: 16 }).map(hex);
-
-const byKind = {
-  bigint: i64.map((value): CellValue => ({ kind: "bigint", value })),
-  int: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }).map((value): CellValue => ({ kind: "int", value })),
-  text: text.map((value): CellValue => ({ kind: "text", value })),
-  blob: fc.uint8Array({ maxLength: 5 }).map((value): CellValue => ({ kind: "blob", value })),
-  boolean: fc.boolean().map((value): CellValue => ({ kind: "boolean", value })),
-  double: fc.double({ noNaN: true }).map((value): CellValue => ({ kind: "double", value: value === 0 ? 0 : value })),
-  timestamp: i64.map((value): CellValue => ({ kind: "timestamp", value })),
-  uuid: hexId.map((value): CellValue => ({ kind: "uuid", value })),
-};
-const value = fc.oneof(...Object.values(byKind));
+const value = anyValue;
 const rowKey: fc.Arbitrary<RowKey> = record({
   table: fc.constantFrom("notes", "note", "notes__by_owner", "t"),
   partition: fc.array(value, { minLength: 1, maxLength: 3 }),
@@ -112,7 +99,7 @@ test("row key: any: read back as written; as found inside mutations and images",
   );
 });
 
-for (const [kind, values] of Object.entries(byKind)) {
+for (const [kind, values] of Object.entries(VALUES)) {
   test(`row key: clustering values of type ${kind}: stored in the order of the values (I2)`, () => {
     fc.assert(
       fc.property(values, values, (left, right) => {
@@ -129,10 +116,10 @@ for (const [kind, values] of Object.entries(byKind)) {
 test("row key: two partitions or tables: their rows never interleave (I2)", () => {
   const partition = record({
     table: fc.constantFrom("t", "t2", "u"),
-    partition: fc.array(fc.oneof(byKind.text, byKind.blob), { minLength: 1, maxLength: 2 }),
+    partition: fc.array(fc.oneof(VALUES.text, VALUES.blob), { minLength: 1, maxLength: 2 }),
   });
   fc.assert(
-    fc.property(partition, partition, fc.array(byKind.text, { maxLength: 2 }), (left, right, clustering) => {
+    fc.property(partition, partition, fc.array(VALUES.text, { maxLength: 2 }), (left, right, clustering) => {
       const { from, to } = encodeRange({ ...left, reverse: false, limit: 1 });
       const inside = encodeRowKey({ ...left, clustering });
       const other = encodeRowKey({ ...right, clustering });

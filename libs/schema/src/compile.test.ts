@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ColumnWrite } from "@concord/ports";
-import type { CellValue } from "@concord/values";
+import { CELL_TYPES, type CellValue } from "@concord/values";
+import { LITERALS } from "@concord/values/testing";
 import { planBatch, planCreateIndex, planCreateTable, planWrite, SCHEMA_LIMITS, sameDefinition, type RowWrite } from "./index.ts";
 import { ALBUMS, bigint, CATALOGUE, catalogueFrom, EVENTS, int, NOW_MS, photoKey, PHOTOS, planOf, text, timestamp } from "./test/albums.ts";
 
@@ -89,6 +90,21 @@ const mismatches: readonly string[] = [
   "INSERT INTO albums (id) VALUES (uuid())",
   "INSERT INTO photos (album, id, modified) VALUES (1, 2, '2026-11-21')",
 ];
+
+for (const type of CELL_TYPES) {
+  test(`[TX24] types: literals of ${type}: as key and as column the value they mean; others TYPE_MISMATCH`, () => {
+    const catalogue = catalogueFrom(`CREATE TABLE one (id ${type} PRIMARY KEY, v ${type}) WITH kind = 'plain'`);
+    for (const [literal, value] of LITERALS[type].taken) {
+      const made = planOf(`INSERT INTO one (id, v) VALUES (${literal}, ${literal})`, [], catalogue);
+      assert.ok(made.kind === "write");
+      assert.deepEqual(made.write.key.partition, [{ kind: type, value }]);
+      assert.deepEqual(made.write.columns, [{ column: "v", value: { kind: type, value } }]);
+    }
+    for (const literal of LITERALS[type].refused) {
+      assert.throws(() => planOf(`DELETE FROM one WHERE id = ${literal}`, [], catalogue), { code: "TYPE_MISMATCH" }, literal);
+    }
+  });
+}
 
 for (const cql of mismatches) {
   test(`[TX24] types: ${cql}: TYPE_MISMATCH`, () => {

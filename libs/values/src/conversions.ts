@@ -11,10 +11,10 @@ export function literalValue(type: CellType, literal: Literal): LiteralOutcome {
   return { kind: "value", value: { kind: type, value: content } as CellValue };
 }
 
-/** A JavaScript value as one of `type`; undefined = it is none. */
+/** A JavaScript value as one of `type`, in its one form, so that clients compute the tokens of servers; undefined = it is none. */
 export function fromJavaScript<Kind extends CellType>(kind: Kind, value: unknown): CellOf<Kind> | undefined {
   const content = TABLE[kind].fromJavaScript(value);
-  return content === undefined ? undefined : ({ kind, value: content } as CellOf<Kind>);
+  return content === undefined ? undefined : ({ kind, value: TABLE[kind].canonical(content) } as CellOf<Kind>);
 }
 
 export function toJavaScript<Kind extends CellType>({ kind, value }: CellOf<Kind>): CellModel[Kind]["given"] {

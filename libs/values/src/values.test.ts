@@ -26,7 +26,7 @@ import {
   type CellValue,
 } from "./index.ts";
 import { TABLE } from "./table.ts";
-import { anyValue, SAMPLES, sampleCells, VALUES } from "./test/index.ts";
+import { anyValue, refusedMessages, SAMPLES, sampleCells, VALUES } from "./test/index.ts";
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 /** As proto-loader decodes a oneof: `kind` names the field that is set. */
@@ -138,8 +138,9 @@ test("compareValues: null last, kinds by name, NaN last of the doubles", () => {
   assert.ok(compareValues(nan!, infinite!) > 0 && compareValues(infinite!, nan!) < 0 && compareValues(nan!, nan!) === 0);
 });
 
-test("canonicalValue: minus zero: zero", () => {
+test("canonicalValue, fromJavaScript: minus zero: zero", () => {
   assert.ok(Object.is(canonicalValue({ kind: "double", value: -0 }).value, 0));
+  assert.ok(Object.is(fromJavaScript("double", -0)?.value, 0));
 });
 
 test("reading: any bytes: a value that can be stored again, or CORRUPT_DATA; nothing else", () => {
@@ -162,9 +163,10 @@ test("reading: any bytes: a value that can be stored again, or CORRUPT_DATA; not
   );
 });
 
-test("messages: without a kind or of an unknown one: MALFORMED_REQUEST", () => {
+test("messages: without a kind, of an unknown one or no value of their type: MALFORMED_REQUEST", () => {
   for (const message of [null, {}, { kind: "" }, { kind: "toString" }, { kind: "noSuchValue" }]) {
     assert.throws(() => cellFromWire(message as CellMessage | null), { code: "MALFORMED_REQUEST", message: "a value has no kind" });
   }
+  for (const { message } of refusedMessages()) assert.throws(() => cellFromWire(message), { code: "MALFORMED_REQUEST" });
   assert.equal(cellFromWire({ kind: "nullValue", nullValue: true }), null);
 });

@@ -1,6 +1,8 @@
 // Reads by index, the schema cache and the purge of old outcomes, on a ring of real services in memory.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { CELL_TYPES, cellFromWire, cellToWire, type CellMessage, type CellValue } from "@concord/values";
+import { LITERALS, sampleCells } from "@concord/values/testing";
 import { MemoryRing, COORDINATOR, type RingOptions } from "../test/memory-ring.ts";
 
 let ring: MemoryRing;
@@ -152,6 +154,39 @@ for (const [name, options] of BACKENDS) {
     await assert.rejects(ring.call(ring.nodes[0]!, "SchemaService/CreateTables", { statements }), { code: "USE_TRANSACTION" });
     await assert.rejects(query(statements[0]!), { code: "USE_TRANSACTION" });
   });
+
+  for (const type of CELL_TYPES) {
+    test(`values of type ${type}: written, read by key, range and CQL literal: as they were, in their order (${name})`, async () => {
+      await started(options);
+      const [node, other] = [ring.nodes[0]!, ring.nodes.at(-1)!];
+      const statements = [`CREATE TABLE t (part int, k ${type}, v ${type}, PRIMARY KEY (part, k)) WITH kind = 'plain'`];
+      await ring.call(node, "SchemaService/CreateTables", { statements });
+      await ring.clock.advance(3000);
+      const cells = sampleCells(type);
+      const keyOf = (cell: CellValue): object => ({ table: "t", partition: [{ intValue: 1 }], clustering: [cellToWire(cell)] });
+      for (const cell of cells.toReversed()) {
+        const columns = [{ name: "v", value: cellToWire(cell) }];
+        await ring.call(node, "RowsService/Write", { write: { kind: "WRITE_KIND_INSERT", key: keyOf(cell), columns } });
+      }
+      interface Found {
+        readonly rows: readonly {
+          readonly key: { readonly clustering: CellMessage[] };
+          readonly columns: { readonly value: CellMessage }[];
+        }[];
+      }
+      const seen = ({ rows }: Found): unknown[] =>
+        rows.map(({ key, columns }) => [key.clustering[0]!, columns[0]!.value].map(cellFromWire));
+      const expected = cells.map((cell) => [cell, cell]);
+      const range = { table: "t", partition: [{ intValue: 1 }] };
+      assert.deepEqual(seen(await ring.call<Found>(other, "RowsService/ReadRange", { range, pageSize: 100 })), expected);
+      for (const [literal, value] of LITERALS[type].taken) {
+        await query(`INSERT INTO t (part, k, v) VALUES (2, ${literal}, ${literal})`);
+        const statement = { text: `SELECT * FROM t WHERE part = 2 AND k = ${literal}`, binds: [] };
+        const found = await ring.call<Found>(node, "RowsService/Query", { statement });
+        assert.deepEqual(seen(found), [[0, 1].map(() => ({ kind: type, value }))]);
+      }
+    });
+  }
 
   test(`schema: the same statements again: nothing changes (${name})`, async () => {
     await started(options);
