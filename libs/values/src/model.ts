@@ -15,6 +15,8 @@ export interface CellModel {
   readonly timestamp: { content: bigint; wire: bigint; taken: Date | bigint | number; given: Date | bigint };
   /** 32 lower-case hex digits; given with dashes. */
   readonly uuid: { content: string; wire: Uint8Array; taken: string | Uint8Array; given: string };
+  /** Days since 1970-01-01, years 1 to 9999; taken and given as "YYYY-MM-DD". */
+  readonly date: { content: number; wire: number; taken: string; given: string };
 }
 
 export type CellType = keyof CellModel;

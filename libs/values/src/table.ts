@@ -3,6 +3,7 @@ import type { CellType } from "./model.ts";
 import { bigint } from "./types/bigint.ts";
 import { blob } from "./types/blob.ts";
 import { boolean } from "./types/boolean.ts";
+import { date } from "./types/date.ts";
 import { double } from "./types/double.ts";
 import { int } from "./types/int.ts";
 import { text } from "./types/text.ts";
@@ -19,6 +20,7 @@ export const TABLE: { readonly [Kind in CellType]: CellTypeOf<Kind> } = {
   double: alike(double),
   timestamp: alike(timestamp),
   uuid: alike(uuid),
+  date: alike(date),
 };
 
 /** In the order in which messages list them; also the names of the types in CQL. */

@@ -28,6 +28,7 @@ const PARSERS: { readonly [Kind in CellType]: (text: string) => CellOf<Kind>["va
   double: Number,
   timestamp: BigInt,
   uuid: (text) => text.replaceAll("-", ""),
+  date: (text) => Date.parse(`${text}T00:00:00Z`) / 86_400_000,
 };
 
 function check<Kind extends CellType>(kind: Kind, { value: text, hashed, token }: TokenVector): void {

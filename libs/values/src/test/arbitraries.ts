@@ -18,6 +18,7 @@ export const VALUES: { readonly [Kind in CellType]: fc.Arbitrary<CellOf<Kind>> }
   double: fc.double({ noNaN: true }).map((value) => ({ kind: "double", value: value === 0 ? 0 : value })),
   timestamp: i64.map(of("timestamp")),
   uuid: fc.uuid().map((value) => ({ kind: "uuid", value: value.replaceAll("-", "") })),
+  date: fc.integer({ min: -719_162, max: 2_932_896 }).map(of("date")),
 };
 
 /** Any storable value. */

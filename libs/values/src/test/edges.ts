@@ -11,6 +11,7 @@ const REFUSED_MESSAGES: { readonly [Kind in CellType]: readonly CellMessageOf<Ki
   double: [],
   timestamp: [],
   uuid: [{ uuidValue: new Uint8Array(0) }, { uuidValue: new Uint8Array(15) }, { uuidValue: new Uint8Array(17) }],
+  date: [{ dateValue: -719_163 }, { dateValue: 2_932_897 }, { dateValue: -(2 ** 31) }, { dateValue: 2 ** 31 - 1 }],
 };
 
 /** As a decoder gives them. */
@@ -41,5 +42,22 @@ export const LITERALS: {
   uuid: {
     taken: [["0192F0C1-d2e3-7abc-8def-0123456789ab", "0192f0c1d2e37abc8def0123456789ab"]],
     refused: ["'0192f0c1-d2e3-7abc-8def-0123456789ab'", "1"],
+  },
+  date: {
+    taken: [
+      ["'1970-01-02'", 1],
+      ["'2024-02-29'", 19_782],
+    ],
+    refused: [
+      "'2023-02-29'",
+      "'2026-13-01'",
+      "'2026-1-1'",
+      "'0000-12-31'",
+      "'10000-01-01'",
+      "'2026-11-22T00:00:00Z'",
+      "'today'",
+      "20000",
+      "1.0",
+    ],
   },
 };

@@ -66,6 +66,13 @@ export const SAMPLES: { readonly [Kind in CellType]: readonly [Sample<Kind>, ...
       token: "23196611778079427",
     },
   ],
+  date: [
+    { content: -719_162, given: "0001-01-01", key: "0a7ff506c6", token: "8364071022504323354" },
+    { content: -1, given: "1969-12-31", key: "0a7fffffff", token: "17842226473597890012" },
+    { content: 0, given: "1970-01-01", key: "0a80000000", token: "16668313821179378006" },
+    { content: 11_016, given: "2000-02-29", key: "0a80002b08", token: "17301445716977365256" },
+    { content: 2_932_896, given: "9999-12-31", key: "0a802cc0a0", token: "17111686695892415129" },
+  ],
 };
 
 /** The samples of one type as cells. */
