@@ -17,6 +17,8 @@ export interface CellModel {
   readonly uuid: { content: string; wire: Uint8Array; taken: string | Uint8Array; given: string };
   /** Days since 1970-01-01, years 1 to 9999; taken and given as "YYYY-MM-DD". */
   readonly date: { content: number; wire: number; taken: string; given: string };
+  /** 4 or 16 bytes; an IPv4 address mapped into IPv6 is the IPv4 address. Given as text (RFC 5952). */
+  readonly inet: { content: Uint8Array; wire: Uint8Array; taken: string | Uint8Array; given: string };
 }
 
 export type CellType = keyof CellModel;

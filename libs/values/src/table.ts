@@ -5,6 +5,7 @@ import { blob } from "./types/blob.ts";
 import { boolean } from "./types/boolean.ts";
 import { date } from "./types/date.ts";
 import { double } from "./types/double.ts";
+import { inet } from "./types/inet.ts";
 import { int } from "./types/int.ts";
 import { text } from "./types/text.ts";
 import { timestamp } from "./types/timestamp.ts";
@@ -21,6 +22,7 @@ export const TABLE: { readonly [Kind in CellType]: CellTypeOf<Kind> } = {
   timestamp: alike(timestamp),
   uuid: alike(uuid),
   date: alike(date),
+  inet: alike(inet),
 };
 
 /** In the order in which messages list them; also the names of the types in CQL. */

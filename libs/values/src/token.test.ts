@@ -6,6 +6,7 @@ import { fnv1a64 } from "@concord/codec";
 import { fromHex, toHex } from "@concord/runtime";
 import type { CellOf, CellType } from "./model.ts";
 import { CELL_TYPES, TABLE } from "./table.ts";
+import { inet } from "./types/inet.ts";
 import { TOKEN_MAX, tokenOf } from "./token.ts";
 
 interface TokenVector {
@@ -29,6 +30,7 @@ const PARSERS: { readonly [Kind in CellType]: (text: string) => CellOf<Kind>["va
   timestamp: BigInt,
   uuid: (text) => text.replaceAll("-", ""),
   date: (text) => Date.parse(`${text}T00:00:00Z`) / 86_400_000,
+  inet: (text) => inet.fromJavaScript(text)!,
 };
 
 function check<Kind extends CellType>(kind: Kind, { value: text, hashed, token }: TokenVector): void {

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { canonicalValue } from "../checks.ts";
 import type { CellOf, CellType, CellValue } from "../model.ts";
 
 const i64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n });
@@ -19,6 +20,9 @@ export const VALUES: { readonly [Kind in CellType]: fc.Arbitrary<CellOf<Kind>> }
   timestamp: i64.map(of("timestamp")),
   uuid: fc.uuid().map((value) => ({ kind: "uuid", value: value.replaceAll("-", "") })),
   date: fc.integer({ min: -719_162, max: 2_932_896 }).map(of("date")),
+  inet: fc
+    .oneof(fc.uint8Array({ minLength: 4, maxLength: 4 }), fc.uint8Array({ minLength: 16, maxLength: 16 }))
+    .map((bytes) => canonicalValue({ kind: "inet", value: bytes })),
 };
 
 /** Any storable value. */

@@ -1,3 +1,4 @@
+import { fromHex } from "@concord/runtime";
 import type { CellMessage, CellMessageOf, CellModel, CellType } from "../model.ts";
 import { CELL_TYPES } from "../table.ts";
 
@@ -12,6 +13,7 @@ const REFUSED_MESSAGES: { readonly [Kind in CellType]: readonly CellMessageOf<Ki
   timestamp: [],
   uuid: [{ uuidValue: new Uint8Array(0) }, { uuidValue: new Uint8Array(15) }, { uuidValue: new Uint8Array(17) }],
   date: [{ dateValue: -719_163 }, { dateValue: 2_932_897 }, { dateValue: -(2 ** 31) }, { dateValue: 2 ** 31 - 1 }],
+  inet: [0, 3, 5, 15, 17].map((length) => ({ inetValue: new Uint8Array(length) })),
 };
 
 /** As a decoder gives them. */
@@ -59,5 +61,13 @@ export const LITERALS: {
       "20000",
       "1.0",
     ],
+  },
+  inet: {
+    taken: [
+      ["'192.0.2.1'", Uint8Array.of(192, 0, 2, 1)],
+      ["'::ffff:192.0.2.1'", Uint8Array.of(192, 0, 2, 1)],
+      ["'2001:DB8:0::1'", fromHex("20010db8000000000000000000000001")],
+    ],
+    refused: ["'256.0.0.1'", "'1.2.3'", "'01.2.3.4'", "'1::2::3'", "'fe80::1%eth0'", "'example.org'", "''", "1", "0xc0000201"],
   },
 };

@@ -1,3 +1,4 @@
+import { fromHex } from "@concord/runtime";
 import type { CellModel, CellOf, CellType, CellValue } from "../model.ts";
 import { CELL_TYPES } from "../table.ts";
 
@@ -72,6 +73,24 @@ export const SAMPLES: { readonly [Kind in CellType]: readonly [Sample<Kind>, ...
     { content: 0, given: "1970-01-01", key: "0a80000000", token: "16668313821179378006" },
     { content: 11_016, given: "2000-02-29", key: "0a80002b08", token: "17301445716977365256" },
     { content: 2_932_896, given: "9999-12-31", key: "0a802cc0a0", token: "17111686695892415129" },
+  ],
+  inet: [
+    { content: Uint8Array.of(0, 0, 0, 0), given: "0.0.0.0", key: "0b0400000000", token: "14717795455860508379" },
+    { content: Uint8Array.of(192, 0, 2, 1), given: "192.0.2.1", key: "0b04c0000201", token: "5868429407797664285" },
+    { content: Uint8Array.of(255, 255, 255, 255), given: "255.255.255.255", key: "0b04ffffffff", token: "10023005496230464032" },
+    { content: new Uint8Array(16), given: "::", key: "0b1000000000000000000000000000000000", token: "15995818645646521721" },
+    {
+      content: fromHex("20010db8000000000000000000000001"),
+      given: "2001:db8::1",
+      key: "0b1020010db8000000000000000000000001",
+      token: "5713652588780385349",
+    },
+    {
+      content: fromHex("20010db8000000000001000000000001"),
+      given: "2001:db8::1:0:0:1",
+      key: "0b1020010db8000000000001000000000001",
+      token: "8282638037197495360",
+    },
   ],
 };
 
