@@ -19,6 +19,13 @@ export interface CellModel {
   readonly date: { content: number; wire: number; taken: string; given: string };
   /** 4 or 16 bytes; an IPv4 address mapped into IPv6 is the IPv4 address. Given as text (RFC 5952). */
   readonly inet: { content: Uint8Array; wire: Uint8Array; taken: string | Uint8Array; given: string };
+  /** Canonical text: equal numbers are equal texts. Given as it is. */
+  readonly decimal: {
+    content: string;
+    wire: { readonly unscaled: Uint8Array; readonly scale: number };
+    taken: string | bigint | number;
+    given: string;
+  };
 }
 
 export type CellType = keyof CellModel;

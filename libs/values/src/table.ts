@@ -4,6 +4,7 @@ import { bigint } from "./types/bigint.ts";
 import { blob } from "./types/blob.ts";
 import { boolean } from "./types/boolean.ts";
 import { date } from "./types/date.ts";
+import { decimal } from "./types/decimal.ts";
 import { double } from "./types/double.ts";
 import { inet } from "./types/inet.ts";
 import { int } from "./types/int.ts";
@@ -23,6 +24,7 @@ export const TABLE: { readonly [Kind in CellType]: CellTypeOf<Kind> } = {
   uuid: alike(uuid),
   date: alike(date),
   inet: alike(inet),
+  decimal: alike(decimal),
 };
 
 /** In the order in which messages list them; also the names of the types in CQL. */

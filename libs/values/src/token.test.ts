@@ -31,6 +31,7 @@ const PARSERS: { readonly [Kind in CellType]: (text: string) => CellOf<Kind>["va
   uuid: (text) => text.replaceAll("-", ""),
   date: (text) => Date.parse(`${text}T00:00:00Z`) / 86_400_000,
   inet: (text) => inet.fromJavaScript(text)!,
+  decimal: (text) => text,
 };
 
 function check<Kind extends CellType>(kind: Kind, { value: text, hashed, token }: TokenVector): void {

@@ -47,10 +47,10 @@ test("tags: of all types: distinct, none that of null, none ever changed", () =>
   const tags = CELL_TYPES.map((type) => TABLE[type].tag);
   assert.equal(new Set(tags).size, tags.length);
   assert.ok(!tags.includes(stored(null)[0]!));
-  const { bigint, int, text, blob, boolean, double, timestamp, uuid, date, inet } = TABLE;
+  const { bigint, int, text, blob, boolean, double, timestamp, uuid, date, inet, decimal } = TABLE;
   assert.deepEqual(
-    [bigint, int, text, blob, boolean, double, timestamp, uuid, date, inet].map((type) => type.tag),
-    [1, 2, 3, 4, 5, 6, 7, 8, 10, 11],
+    [bigint, int, text, blob, boolean, double, timestamp, uuid, date, inet, decimal].map((type) => type.tag),
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12],
   );
 });
 

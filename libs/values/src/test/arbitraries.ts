@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { canonicalValue } from "../checks.ts";
+import { fromJavaScript } from "../conversions.ts";
 import type { CellOf, CellType, CellValue } from "../model.ts";
 
 const i64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n });
@@ -23,6 +24,9 @@ export const VALUES: { readonly [Kind in CellType]: fc.Arbitrary<CellOf<Kind>> }
   inet: fc
     .oneof(fc.uint8Array({ minLength: 4, maxLength: 4 }), fc.uint8Array({ minLength: 16, maxLength: 16 }))
     .map((bytes) => canonicalValue({ kind: "inet", value: bytes })),
+  decimal: fc
+    .tuple(fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }), fc.integer({ min: -40, max: 40 }))
+    .map(([unscaled, scale]) => fromJavaScript("decimal", `${unscaled}e${-scale}`)!),
 };
 
 /** Any storable value. */

@@ -14,6 +14,15 @@ const REFUSED_MESSAGES: { readonly [Kind in CellType]: readonly CellMessageOf<Ki
   uuid: [{ uuidValue: new Uint8Array(0) }, { uuidValue: new Uint8Array(15) }, { uuidValue: new Uint8Array(17) }],
   date: [{ dateValue: -719_163 }, { dateValue: 2_932_897 }, { dateValue: -(2 ** 31) }, { dateValue: 2 ** 31 - 1 }],
   inet: [0, 3, 5, 15, 17].map((length) => ({ inetValue: new Uint8Array(length) })),
+  decimal: [
+    { unscaled: new Uint8Array(0), scale: 0 },
+    { unscaled: new Uint8Array(513), scale: 0 },
+    { unscaled: new Uint8Array(512).fill(0x7f), scale: 0 },
+    { unscaled: Uint8Array.of(1), scale: 10_001 },
+    { unscaled: Uint8Array.of(1), scale: -10_001 },
+    { unscaled: Uint8Array.of(1), scale: 2 ** 31 - 1 },
+    { unscaled: Uint8Array.of(1), scale: -(2 ** 31) },
+  ].map((decimalValue) => ({ decimalValue })),
 };
 
 /** As a decoder gives them. */
@@ -69,5 +78,14 @@ export const LITERALS: {
       ["'2001:DB8:0::1'", fromHex("20010db8000000000000000000000001")],
     ],
     refused: ["'256.0.0.1'", "'1.2.3'", "'01.2.3.4'", "'1::2::3'", "'fe80::1%eth0'", "'example.org'", "''", "1", "0xc0000201"],
+  },
+  decimal: {
+    taken: [
+      ["-12.50", "-12.5"],
+      ["100", "100"],
+      ["1.25e-30", "1.25e-30"],
+      ["1e999", "1e999"],
+    ],
+    refused: ["'1.5'", "1e10001", "1e-10001", "9".repeat(1001), "true"],
   },
 };

@@ -92,6 +92,23 @@ export const SAMPLES: { readonly [Kind in CellType]: readonly [Sample<Kind>, ...
       token: "8282638037197495360",
     },
   ],
+  decimal: [
+    { content: "-1e10000", given: "-1e10000", key: "0c007fffd8eef4ff", token: "17279283384662497902" },
+    { content: "-12.5", given: "-12.5", key: "0c007ffffffdf2ccff", token: "14013791943244951819" },
+    { content: "-12", given: "-12", key: "0c007ffffffdf2ff", token: "14560028980855803382" },
+    { content: "-0.001", given: "-0.001", key: "0c0080000001f4ff", token: "11665373679509674767" },
+    { content: "0", given: "0", key: "0c01", token: "264106709246436513" },
+    { content: "1e-10000", given: "1e-10000", key: "0c027fffd8f10b00", token: "14138021654046322772" },
+    { content: "1", given: "1", key: "0c02800000010b00", token: "9308083786639887222" },
+    { content: "1.01", given: "1.01", key: "0c02800000010b0b00", token: "8684739095630133875" },
+    { content: "100", given: "100", key: "0c02800000030b00", token: "7199543763362845949" },
+    {
+      content: "123456789012345678901234567890.5",
+      given: "123456789012345678901234567890.5",
+      key: "0c028000001e0d23394f5b0d23394f5b0d23394f5b3300",
+      token: "16811357778844141051",
+    },
+  ],
 };
 
 /** The samples of one type as cells. */
