@@ -19,8 +19,8 @@ const FILE = /^(?!\*)[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\.(?:ts|mjs|js|json|md|proto
 const FOLDER = /^[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\/$/;
 /** Paths inside a longer text: a command line, a sample. */
 const PATH_WITHIN = /(?<![\w./@-])(?:apps|libs|protos|tools|testing|docs|docker)\/[\w./-]*[\w-]/g;
-/** What programs make where they run, and the configuration file that a reader writes. */
-const MADE_AT_RUN_TIME = /^(?:\.?\/?\.concord|serve\.json$|\.nx|node_modules|dist)\b/;
+/** What programs make where they run. */
+const MADE_AT_RUN_TIME = /^(?:\.?\/?\.concord|\.nx|node_modules|dist)\b/;
 
 export function documentReferences(repository: Repository): Reference[] {
   const world: World = {
