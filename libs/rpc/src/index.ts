@@ -17,6 +17,7 @@ export {
   type Handler,
   type HandlerContext,
   type Handlers,
+  type Roles,
   type Service,
   type ServiceDefinition,
   type ServiceEnvironment,

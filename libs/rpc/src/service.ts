@@ -71,9 +71,11 @@ export type ServiceDefinition<S extends ServiceContract<object>> = {
   /** By method name. A method without handler is answered with UNIMPLEMENTED. */
   readonly unary: Handlers<S>;
   /** Who may call: the same roles every method, or by method name. */
-  readonly roles: readonly Role[] | Readonly<Record<UnaryName<S> | StreamName<S>, readonly Role[]>>;
+  readonly roles: readonly Role[] | Roles<S>;
   readonly limits?: Partial<ServiceLimits>;
 } & (StreamName<S> extends never ? { readonly streams?: undefined } : { readonly streams: StreamHandlers<S> });
+
+export type Roles<S extends ServiceContract<object>> = Readonly<Record<UnaryName<S> | StreamName<S>, readonly Role[]>>;
 
 export interface ServiceEnvironment {
   readonly clock: Clock;

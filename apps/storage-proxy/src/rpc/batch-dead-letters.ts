@@ -1,12 +1,13 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { BatchService } from "@concord/protos-storage";
+import type { Handler } from "@concord/rpc";
 import { timeIdFromBytes, timeIdToBytes } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { listSize } from "./batch-list-pending.ts";
 import { keyToWire } from "@concord/rows-wire";
 
 /** Entries that could not be replayed, with reasons, oldest first (LBD6). */
-export function listDeadLettersHandler(serving: Serving): UnaryHandler {
-  return async (request: { readonly pageSize: number }) => {
+export function listDeadLettersHandler(serving: Serving): Handler<BatchService, "ListDeadLetters"> {
+  return async (request) => {
     const letters = await serving().batches.deadLetters(listSize(request.pageSize));
     return {
       letters: letters.map(({ id, reason, setAsideMs, entry }) => {
@@ -17,8 +18,8 @@ export function listDeadLettersHandler(serving: Serving): UnaryHandler {
 }
 
 /** Executes a dead letter again (LBD6). */
-export function redriveDeadLetterHandler(serving: Serving): UnaryHandler {
-  return async (request: { readonly batchId: Uint8Array; readonly force: boolean }) => {
+export function redriveDeadLetterHandler(serving: Serving): Handler<BatchService, "RedriveDeadLetter"> {
+  return async (request) => {
     const rows = await serving().batches.redrive(timeIdFromBytes(request.batchId), request.force);
     return { rows: rows.map(keyToWire) };
   };

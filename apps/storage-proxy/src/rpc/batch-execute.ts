@@ -1,23 +1,16 @@
+import type { BatchService } from "@concord/protos-storage";
 import type { BatchResult } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { Handler } from "@concord/rpc";
 import { assert, ConcordError, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
 import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, TIMESTAMP_US_MIN, type RowWrite } from "@concord/schema";
 import type { Context, Serving } from "../context.ts";
 import { limitExceeded } from "./checks.ts";
-import { writeFromWire, type WireRowWrite } from "@concord/rows-wire";
+import { writeFromWire } from "@concord/rows-wire";
 import { refuseTransactional } from "./write.ts";
 
-interface ExecuteBatchRequest {
-  readonly batchId: Uint8Array;
-  readonly writes: readonly WireRowWrite[];
-  readonly timestampUs: bigint;
-  readonly unlogged: boolean;
-  readonly schemaVersion: bigint;
-}
-
 /** A batch of plain-table writes, atomic unless unlogged (LB11, LB14). */
-export function executeBatchHandler(serving: Serving): UnaryHandler {
-  return async (request: ExecuteBatchRequest) => {
+export function executeBatchHandler(serving: Serving): Handler<BatchService, "ExecuteBatch"> {
+  return async (request) => {
     const { schema } = serving();
     const { batchStatementsMax } = SCHEMA_LIMITS;
     if (request.writes.length > batchStatementsMax) {

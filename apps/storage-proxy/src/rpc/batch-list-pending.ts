@@ -1,12 +1,13 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { BatchService } from "@concord/protos-storage";
+import type { Handler } from "@concord/rpc";
 import { timeIdToBytes } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX } from "../limits.ts";
 import { limitExceeded } from "./checks.ts";
 
 /** Entries of the batchlog this node holds, oldest first (LBD12). */
-export function listPendingBatchesHandler(serving: Serving): UnaryHandler {
-  return async (request: { readonly pageSize: number }) => {
+export function listPendingBatchesHandler(serving: Serving): Handler<BatchService, "ListPendingBatches"> {
+  return async (request) => {
     const page = await serving().batches.pending(listSize(request.pageSize));
     return {
       batches: page.batches.map(({ id, coordinator, createdMs, timestampUs, rowCount }) => {

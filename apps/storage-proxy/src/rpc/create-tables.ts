@@ -1,12 +1,13 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { SchemaService } from "@concord/protos-storage";
+import type { Handler } from "@concord/rpc";
 import type { Context, Serving } from "../context.ts";
 import { createTables } from "../rows/create-tables.ts";
 import { budgetMs } from "./budget.ts";
 import { ConcordError } from "@concord/runtime";
 
 /** Plain tables where no txn-coordinator is deployed. */
-export function createTablesHandler(serving: Serving): UnaryHandler {
-  return async (request: { readonly statements: readonly string[] }, context) => {
+export function createTablesHandler(serving: Serving): Handler<SchemaService, "CreateTables"> {
+  return async (request, context) => {
     const { config, clock } = serving();
     return { schemaVersion: await runCreate(serving(), request.statements, budgetMs(context, clock, config.writeTimeoutMs)) };
   };

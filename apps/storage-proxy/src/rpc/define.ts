@@ -1,5 +1,15 @@
 import type { ServiceContract } from "@concord/protos";
-import { defineUntypedService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
+import {
+  defineService,
+  type Authenticator,
+  type Handler,
+  type Handlers,
+  type Role,
+  type Roles,
+  type Service,
+  type ServiceDefinition,
+  type UnaryName,
+} from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 
 export interface DefineOptions {
@@ -7,15 +17,21 @@ export interface DefineOptions {
   readonly authenticator: Authenticator;
 }
 
-export interface Method {
-  readonly roles: readonly Role[];
-  readonly handler: UnaryHandler;
-}
+/** Every unary method of a service with its handler and the roles that may call it. */
+export type MethodsOf<S extends ServiceContract<object>> = {
+  readonly [Name in UnaryName<S>]: { readonly roles: readonly Role[]; readonly handler: Handler<S, Name> };
+};
 
-/** A service; every method with the roles that may call it. */
-export function define(options: DefineOptions, contract: ServiceContract<object>, methods: Readonly<Record<string, Method>>): Service {
+/** A service without streams but its session. */
+export function define<S extends ServiceContract<object>>(options: DefineOptions, contract: S, methods: MethodsOf<S>): Service {
   const { clock, log, metrics } = options.environment;
-  const unary = Object.fromEntries(Object.entries(methods).map(([method, { handler }]) => [method, handler]));
-  const roles = Object.fromEntries(Object.entries(methods).map(([method, one]) => [method, one.roles]));
-  return defineUntypedService({ contract, unary, roles }, { clock, log, metrics, authenticator: options.authenticator });
+  const entries = Object.entries<MethodsOf<S>[UnaryName<S>]>(methods);
+  const unary = Object.fromEntries(entries.map(([name, { handler }]) => [name, handler])) as Handlers<S>;
+  const roles = Object.fromEntries(entries.map(([name, one]) => [name, one.roles])) as Roles<S>;
+  return defineService({ contract, unary, roles } as unknown as ServiceDefinition<S>, {
+    clock,
+    log,
+    metrics,
+    authenticator: options.authenticator,
+  });
 }

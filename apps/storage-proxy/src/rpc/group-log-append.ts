@@ -1,25 +1,25 @@
-import type { UnaryHandler } from "@concord/rpc";
-import { unreachable, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
+import type { GroupLogService } from "@concord/protos-storage";
+import type { AppendRequest } from "@concord/ports";
+import type { Handler } from "@concord/rpc";
+import { epochOf, seqOf, unreachable } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
-
-interface AppendMessage {
-  readonly group: string;
-  readonly epoch: Epoch;
-  readonly owner: string;
-  readonly seq: Seq;
-  readonly previousEpoch: Epoch;
-  readonly timestampCeilingUs: TimestampUs;
-  readonly content: Uint8Array;
-}
+import { ownerFromWire } from "./numbers.ts";
 
 /** Appends one flush under the promised epoch (TXR2); logged means two replicas synced it (TX27). */
-export function appendHandler(serving: Serving): UnaryHandler {
-  return async ({ content, ...request }: AppendMessage, context) => {
+export function appendHandler(serving: Serving): Handler<GroupLogService, "Append"> {
+  return async (request, context) => {
     const { groupLog, config, clock } = serving();
     const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-    // a copy: a view would keep the whole frame in memory for as long as the entry lives
-    const outcome = await groupLog.append({ ...request, bytes: Uint8Array.from(content) }, timeoutMs);
+    const entry: AppendRequest = {
+      ...ownerFromWire(request),
+      seq: seqOf(request.seq),
+      previousEpoch: epochOf(request.previousEpoch),
+      timestampCeilingUs: request.timestampCeilingUs,
+      // a copy: a view would keep the whole frame in memory for as long as the entry lives
+      bytes: Uint8Array.from(request.content),
+    };
+    const outcome = await groupLog.append(entry, timeoutMs);
     switch (outcome.kind) {
       case "logged":
         return { logged: {} };

@@ -1,15 +1,17 @@
-import type { GroupOwner, LogEntry } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { GroupLogService, LogEntryInit } from "@concord/protos-storage";
+import type { LogEntry } from "@concord/ports";
+import type { Handler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
+import { ownerFromWire } from "./numbers.ts";
 
 /** Raises a group's epoch (TXD1, TXR3); the tail is what the new owner must finish. */
-export function raiseHandler(serving: Serving): UnaryHandler {
-  return async (request: GroupOwner, context) => {
+export function raiseHandler(serving: Serving): Handler<GroupLogService, "Raise"> {
+  return async (request, context) => {
     const { groupLog, config, clock } = serving();
     const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-    const outcome = await groupLog.raise(request, timeoutMs);
+    const outcome = await groupLog.raise(ownerFromWire(request), timeoutMs);
     switch (outcome.kind) {
       case "raised":
         return { raised: { ...outcome.tail, entries: outcome.tail.entries.map(entryToWire) } };
@@ -23,6 +25,6 @@ export function raiseHandler(serving: Serving): UnaryHandler {
   };
 }
 
-function entryToWire({ seq, epoch, bytes }: LogEntry): object {
+function entryToWire({ seq, epoch, bytes }: LogEntry): LogEntryInit {
   return { seq, epoch, content: bytes };
 }

@@ -1,13 +1,14 @@
-import type { TrimRequest } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { GroupLogService } from "@concord/protos-storage";
+import type { Handler } from "@concord/rpc";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
+import { trimFromWire } from "./numbers.ts";
 
 /** Lets the log drop what is applied at quorum; best effort, repeated by the next trim. */
-export function trimHandler(serving: Serving): UnaryHandler {
-  return async (request: TrimRequest, context) => {
+export function trimHandler(serving: Serving): Handler<GroupLogService, "Trim"> {
+  return async (request, context) => {
     const { groupLog, config, clock } = serving();
-    await groupLog.trim(request, budgetMs(context, clock, config.writeTimeoutMs));
+    await groupLog.trim(trimFromWire(request), budgetMs(context, clock, config.writeTimeoutMs));
     return {};
   };
 }

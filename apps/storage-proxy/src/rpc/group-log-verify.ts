@@ -1,15 +1,16 @@
-import type { GroupOwner } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { GroupLogService } from "@concord/protos-storage";
+import type { Handler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
+import { ownerFromWire } from "./numbers.ts";
 
 /** Is this epoch still the promised one at a quorum (TXD1)? */
-export function verifyHandler(serving: Serving): UnaryHandler {
-  return async (request: GroupOwner, context) => {
+export function verifyHandler(serving: Serving): Handler<GroupLogService, "Verify"> {
+  return async (request, context) => {
     const { groupLog, config, clock } = serving();
     const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-    const outcome = await groupLog.verify(request, timeoutMs);
+    const outcome = await groupLog.verify(ownerFromWire(request), timeoutMs);
     switch (outcome) {
       case "current":
         return { current: {} };

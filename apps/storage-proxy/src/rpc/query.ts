@@ -1,4 +1,5 @@
-import type { HandlerContext, UnaryHandler } from "@concord/rpc";
+import type { QueryRequest, QueryResponseInit, RowsService } from "@concord/protos-storage";
+import type { HandlerContext, Handler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
 import type { Serving } from "../context.ts";
@@ -8,23 +9,14 @@ import { budgetMs } from "./budget.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
 import { runCreate } from "./create-tables.ts";
 import { malformed, required, rowToWire } from "@concord/rows-wire";
-import { cellFromWire, type CellMessage } from "@concord/values";
+import { cellFromWire } from "@concord/values";
 import { applyWrite, refuseTransactional } from "./write.ts";
-
-interface QueryRequest {
-  readonly statement: { readonly text: string; readonly binds: readonly CellMessage[] } | null;
-  readonly pageSize: number;
-  readonly pageToken: Uint8Array;
-  readonly timestampUs: bigint;
-  readonly schemaVersion: bigint;
-  readonly batchId: Uint8Array;
-}
 
 const BINDS_MAX = 4096;
 
 /** One CQL statement: plain tables, or a SELECT on any (TX24). It compiles to the same plan as a structured request. */
-export function queryHandler(serving: Serving): UnaryHandler {
-  return async (request: QueryRequest, context) => {
+export function queryHandler(serving: Serving): Handler<RowsService, "Query"> {
+  return async (request, context) => {
     const { text, binds } = required(request.statement, "statement");
     if (binds.length > BINDS_MAX) throw limitExceeded("BINDS_MAX", BINDS_MAX, `${binds.length} bind values`);
     const pageSize = checkedPageSize(request.pageSize);
@@ -48,7 +40,7 @@ interface Execution {
   readonly context: HandlerContext;
 }
 
-async function execute(serving: Serving, execution: Execution): Promise<object> {
+async function execute(serving: Serving, execution: Execution): Promise<QueryResponseInit> {
   const { planned } = execution;
   switch (planned.kind) {
     case "read-rows":
@@ -67,7 +59,11 @@ async function execute(serving: Serving, execution: Execution): Promise<object> 
   }
 }
 
-async function select(serving: Serving, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<object> {
+async function select(
+  serving: Serving,
+  { request, pageSize, catalogue, context }: Execution,
+  planned: ReadPlan,
+): Promise<QueryResponseInit> {
   const { rows, pageTokens, config, clock } = serving();
   const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
   const page = await runRead(planned, { rows, catalogue, tokens: pageTokens, pageSize, pageToken: request.pageToken, timeoutMs });
@@ -75,14 +71,18 @@ async function select(serving: Serving, { request, pageSize, catalogue, context 
   return { rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
 }
 
-async function write(serving: Serving, { request, context }: Execution, planned: Extract<WritePlan, { kind: "write" }>): Promise<object> {
+async function write(
+  serving: Serving,
+  { request, context }: Execution,
+  planned: Extract<WritePlan, { kind: "write" }>,
+): Promise<QueryResponseInit> {
   const { config, clock } = serving();
   refuseTransactional(planned.tableKind, planned.write.table);
   const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
   return { timestampUs: await applyWrite(serving(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
 }
 
-async function batch(serving: Serving, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<object> {
+async function batch(serving: Serving, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<QueryResponseInit> {
   refuseTransactional(planned.tableKind, planned.writes[0]!.table);
   const { batchId } = request;
   const timestampUs = planned.timestampUs ?? request.timestampUs;

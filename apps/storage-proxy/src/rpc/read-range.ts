@@ -1,24 +1,16 @@
+import type { ReadRangeRequest, RowsService } from "@concord/protos-storage";
 import type { RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import type { HandlerContext, UnaryHandler } from "@concord/rpc";
+import type { HandlerContext, Handler } from "@concord/rpc";
 import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkedPageSize, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
-import { imageToWire, rangeFromWire, rowToWire, type WireRowRange } from "@concord/rows-wire";
-
-interface ReadRangeRequest {
-  readonly range: WireRowRange | null;
-  readonly pageSize: number;
-  readonly pageToken: Uint8Array;
-  readonly mode: string;
-  readonly schemaVersion: bigint;
-  readonly images: boolean;
-}
+import { imageToWire, rangeFromWire, rowToWire } from "@concord/rows-wire";
 
 /** One page of one partition in clustering order at quorum. */
-export function readRangeHandler(serving: Serving): UnaryHandler {
-  return async (request: ReadRangeRequest, context) => {
+export function readRangeHandler(serving: Serving): Handler<RowsService, "ReadRange"> {
+  return async (request, context) => {
     const { rows, config, clock, pageTokens } = serving();
     checkReadMode(request.mode);
     checkImagesRole(request.images, context);

@@ -1,23 +1,17 @@
+import type { ReadRequest, RowsService } from "@concord/protos-storage";
 import type { RowKey } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import type { HandlerContext, UnaryHandler } from "@concord/rpc";
+import type { HandlerContext, Handler } from "@concord/rpc";
 import { tableOf, validateKey } from "@concord/schema";
 import { READ_KEYS_MAX } from "../limits.ts";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkCount, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
-import { imageToWire, keyFromWire, rowToWire, type WireRowKey } from "@concord/rows-wire";
-
-interface ReadRequest {
-  readonly keys: readonly WireRowKey[];
-  readonly mode: string;
-  readonly schemaVersion: bigint;
-  readonly images: boolean;
-}
+import { imageToWire, keyFromWire, rowToWire } from "@concord/rows-wire";
 
 /** Rows by full primary key at quorum. */
-export function readHandler(serving: Serving): UnaryHandler {
-  return async (request: ReadRequest, context) => {
+export function readHandler(serving: Serving): Handler<RowsService, "Read"> {
+  return async (request, context) => {
     const { rows, config, clock } = serving();
     checkCount(request.keys.length, READ_KEYS_MAX, "READ_KEYS_MAX", "keys");
     checkReadMode(request.mode);

@@ -1,20 +1,15 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { RowsService } from "@concord/protos-storage";
+import type { Handler } from "@concord/rpc";
 import { ConcordError, type TimestampUs } from "@concord/runtime";
 import { planWrite, refuseSystemTable, type RowWrite, type TableKind } from "@concord/schema";
 import type { Context, Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { checkMutationBytes } from "./checks.ts";
-import { mutationOf, writeFromWire, type WireRowWrite } from "@concord/rows-wire";
-
-interface WriteRequest {
-  readonly write: WireRowWrite | null;
-  readonly timestampUs: bigint;
-  readonly schemaVersion: bigint;
-}
+import { mutationOf, writeFromWire } from "@concord/rows-wire";
 
 /** One row of a plain table at quorum. */
-export function writeHandler(serving: Serving): UnaryHandler {
-  return async (request: WriteRequest, context) => {
+export function writeHandler(serving: Serving): Handler<RowsService, "Write"> {
+  return async (request, context) => {
     const { schema, config, clock } = serving();
     const write = writeFromWire(request.write);
     refuseSystemTable(write.table);

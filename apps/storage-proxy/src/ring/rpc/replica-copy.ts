@@ -1,13 +1,14 @@
+import type { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue, KeyValueEntry } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { Handler } from "@concord/rpc";
 import { COPIED_NAMESPACES } from "../formation/copy-store.ts";
 import { COPY_PAGE_BYTES_TARGET, REPLICA_ITEMS_MAX } from "../limits.ts";
 import type { RingNode } from "../ring-node.ts";
 import { checkCount } from "../../rpc/checks.ts";
 
 /** One page of this node's store for a peer that lost its own (TXR4). */
-export function copyHandler(node: () => RingNode, store: KeyValue): UnaryHandler {
-  return async (request: { readonly afterKey: Uint8Array; readonly limit: number }) => {
+export function copyHandler(node: () => RingNode, store: KeyValue): Handler<ReplicaService, "Copy"> {
+  return async (request) => {
     node();
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
     const entries: KeyValueEntry[] = [];

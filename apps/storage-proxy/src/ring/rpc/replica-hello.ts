@@ -1,5 +1,6 @@
+import type { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { Handler } from "@concord/rpc";
 import { knowsPeer, peerKnown } from "../formation/marker.ts";
 import { malformed } from "@concord/rows-wire";
 
@@ -12,8 +13,8 @@ export interface HelloOptions {
 }
 
 /** Who we are, and whether we remember the caller as part of the ring (TXR4). Answers while the node starts. */
-export function helloHandler(options: HelloOptions): UnaryHandler {
-  return async (request: { readonly node: string; readonly members: readonly string[]; readonly formed: boolean }) => {
+export function helloHandler(options: HelloOptions): Handler<ReplicaService, "Hello"> {
+  return async (request) => {
     const { node, members, store } = options;
     if (!members.includes(request.node) || request.node === node) throw malformed("the caller is no peer in this ring");
     const sameRing = request.members.length === members.length && members.every((member, at) => request.members[at] === member);
