@@ -1,11 +1,10 @@
 import type { AppendRequest, GroupOwner, TrimRequest } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { ENTRY_BYTES_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
+import { ENTRY_BYTES_MAX, EPOCH_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX, SEQ_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import type { LogAppendRequest, LogReadRequest } from "./replica.ts";
 
 /** Refusals of what coordinators and peers send: nothing is changed, the message names the field. */
 const encoder = new TextEncoder();
-const U64_MAX = (1n << 64n) - 1n;
 const I64_MAX = (1n << 63n) - 1n;
 
 export function encodedName(group: string): Uint8Array {
@@ -15,13 +14,13 @@ export function encodedName(group: string): Uint8Array {
 export function checkOwned(request: GroupOwner): void {
   encodedName(request.group);
   checkText("owner", request.owner, OWNER_BYTES_MAX);
-  checkRange("epoch", request.epoch, 1n, U64_MAX);
+  checkRange("epoch", request.epoch, 1n, EPOCH_MAX);
 }
 
 /** A coordinator's append, before it goes to the replicas. */
 export function checkAppendRequest(request: AppendRequest): void {
   checkOwned(request);
-  checkRange("seq", request.seq, 1n, U64_MAX);
+  checkRange("seq", request.seq, 1n, SEQ_MAX);
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
   if ((request.seq === 1n) !== (request.previousEpoch === 0n)) throw malformed("previous_epoch", "is 0 for seq 1 and only there");
   checkCeiling(request.timestampCeilingUs);
@@ -31,14 +30,14 @@ export function checkAppendRequest(request: AppendRequest): void {
 export function checkAppend(request: LogAppendRequest): void {
   checkOwned(request);
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
-  checkRange("applied_seq", request.appliedSeq, 0n, U64_MAX);
+  checkRange("applied_seq", request.appliedSeq, 0n, SEQ_MAX);
   checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
   checkCeiling(request.timestampCeilingUs);
   if (request.entries.length === 0 && request.appliedSeq === 0n) throw malformed("entries", "are missing");
   if (request.entries.length > TAIL_ENTRIES_MAX + 1) throw tooMuch("entries", TAIL_ENTRIES_MAX + 1, request.entries.length);
   let expected: bigint | undefined = request.entries[0]?.seq;
   for (const entry of request.entries) {
-    checkRange("entries.seq", entry.seq, 1n, U64_MAX);
+    checkRange("entries.seq", entry.seq, 1n, SEQ_MAX);
     if (entry.seq !== expected) throw malformed("entries.seq", "leaves a gap");
     checkRange("entries.epoch", entry.epoch, 1n, request.epoch);
     checkContent("entries.content", entry.bytes);
@@ -48,13 +47,13 @@ export function checkAppend(request: LogAppendRequest): void {
 
 export function checkRead(request: LogReadRequest): void {
   encodedName(request.group);
-  checkRange("from_seq", request.fromSeq, 0n, U64_MAX);
+  checkRange("from_seq", request.fromSeq, 0n, SEQ_MAX);
   if (request.limit < 1 || request.limit > LOG_READ_ENTRIES_MAX) throw tooMuch("limit", LOG_READ_ENTRIES_MAX, request.limit);
 }
 
 export function checkTrim(request: TrimRequest): void {
   checkOwned(request);
-  checkRange("applied_seq", request.appliedSeq, 0n, U64_MAX);
+  checkRange("applied_seq", request.appliedSeq, 0n, SEQ_MAX);
   checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
   if ((request.appliedSeq === 0n) !== (request.appliedEpoch === 0n))
     throw malformed("applied_epoch", "is 0 for applied_seq 0 and only there");

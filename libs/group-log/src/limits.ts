@@ -1,5 +1,8 @@
 import type { BackoffLimits } from "@concord/runtime";
 
+/** One below the largest 64-bit number: what is promised or held always has a next one. */
+export const EPOCH_MAX = (1n << 64n) - 2n;
+export const SEQ_MAX = EPOCH_MAX;
 /** Content of one entry. One flush of a master. */
 export const ENTRY_BYTES_MAX = 1024 * 1024;
 /** Entries a replica keeps above what is applied; one more is refused with OVERLOADED until the owner trims. */

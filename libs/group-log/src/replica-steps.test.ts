@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { StoreStep } from "@concord/ports";
+import type { LogEntry, StoreStep } from "@concord/ports";
 import { epochOf, seqOf, toHex } from "@concord/runtime";
-import { GROUPS_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
+import { EPOCH_MAX, GROUPS_MAX, SEQ_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import { entryKey, headerKey } from "./log-format.ts";
 import { openReplicaLog } from "./open-replica.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
@@ -280,6 +280,29 @@ test("limits: groups: one more is refused, the known ones go on", async () => {
   for (let at = 0; at < GROUPS_MAX; at += 1) replica.log.raise({ group: `g${at}`, epoch: epochOf(1n), owner: "a" }).run([]);
   assert.throws(() => replica.log.raise({ group: "one more", epoch: epochOf(1n), owner: "a" }).run([]), { code: "LIMIT_EXCEEDED" });
   assert.equal(replica.log.raise({ group: "g0", epoch: epochOf(2n), owner: "a" }).run([]).reply.promised, true);
+});
+
+test("limits: epoch: the largest with a next one is promised, above it MALFORMED_REQUEST", async () => {
+  const replica = await Replica.open();
+  assert.equal(await replica.raise(EPOCH_MAX, "a"), true);
+  await assert.rejects(async () => replica.raise(EPOCH_MAX + 1n, "a"), { code: "MALFORMED_REQUEST" });
+  assert.equal((await replica.read()).promisedEpoch, EPOCH_MAX);
+});
+
+test("limits: seq: the largest with a next one is held and applied, above it MALFORMED_REQUEST", async () => {
+  const replica = await Replica.open();
+  await replica.raise(1n, "a");
+  const base = { appliedSeq: seqOf(SEQ_MAX - 1n), appliedEpoch: epochOf(1n), previousEpoch: epochOf(1n) };
+  const entryOf = (seq: bigint): LogEntry => ({ ...entry(1, 1), seq: seqOf(seq) });
+  assert.equal((await replica.append({ ...base, entries: [entryOf(SEQ_MAX)] })).result, "accepted");
+  const above = [entryOf(SEQ_MAX), entryOf(SEQ_MAX + 1n)];
+  await assert.rejects(async () => replica.append({ ...base, entries: above }), { code: "MALFORMED_REQUEST" });
+  await assert.rejects(async () => replica.append({ ...base, entries: [], appliedSeq: seqOf(SEQ_MAX + 1n) }), {
+    code: "MALFORMED_REQUEST",
+  });
+  const trim = { group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(SEQ_MAX + 1n), appliedEpoch: epochOf(1n) };
+  assert.throws(() => replica.log.trim(trim), { code: "MALFORMED_REQUEST" });
+  assert.equal((await replica.read()).lastSeq, SEQ_MAX);
 });
 
 test("open: a flipped bit in an entry: CORRUPT_DATA", async () => {
