@@ -4,7 +4,7 @@ import { S3Error, type S3ErrorCode } from "../errors.ts";
 import type { Fields } from "../fields.ts";
 import { AUTHORIZATION_CHARS_MAX, PRESIGNED_SECONDS_MAX, SIGNED_HEADERS_MAX } from "../limits.ts";
 
-export interface Claim {
+export interface SignedFields {
   readonly via: "header" | "query";
   readonly accessKey: string;
   /** Of the credential scope, "20130524". */
@@ -37,7 +37,7 @@ const ONE_MECHANISM =
   "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, or the Authorization header, should be specified.";
 const VERSION_2 = `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}.`;
 
-export function readClaim(headers: Fields, query: Fields): Claim {
+export function readSignedFields(headers: Fields, query: Fields): SignedFields {
   const authorizations = headers.all("authorization");
   const hasQuery = query.entries.some(([name]) => /^x-amz-(algorithm|credential|signature)$/i.test(name));
   const hasVersion2 = query.has("AWSAccessKeyId") || query.has("Signature");
@@ -47,12 +47,12 @@ export function readClaim(headers: Fields, query: Fields): Claim {
     throw new S3Error("InvalidToken");
   }
   if (hasVersion2) throw new S3Error("InvalidRequest", VERSION_2);
-  if (hasQuery) return queryClaim(query);
+  if (hasQuery) return fromQuery(query);
   if (authorizations[0] === undefined) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
-  return headerClaim(authorizations[0], headers);
+  return fromHeader(authorizations[0], headers);
 }
 
-function headerClaim(authorization: string, headers: Fields): Claim {
+function fromHeader(authorization: string, headers: Fields): SignedFields {
   if (/^AWS /i.test(authorization)) throw new S3Error("InvalidRequest", VERSION_2);
   if (authorization.length > AUTHORIZATION_CHARS_MAX) throw malformed("header", "The authorization header is too long.");
   const match = /^AWS4-HMAC-SHA256 +([^ ].*)$/.exec(authorization);
@@ -77,7 +77,7 @@ function headerClaim(authorization: string, headers: Fields): Claim {
   };
 }
 
-function queryClaim(query: Fields): Claim {
+function fromQuery(query: Fields): SignedFields {
   const one = (name: string): string => {
     const values = query.all(name);
     if (values.length !== 1 || values[0] === "") throw malformed("query", `A presigned request needs ${name} exactly once.`);
@@ -104,12 +104,12 @@ function queryClaim(query: Fields): Claim {
   };
 }
 
-export function malformed(via: Claim["via"], message: string, elements?: Readonly<Record<string, string>>): S3Error {
+export function malformed(via: SignedFields["via"], message: string, elements?: Readonly<Record<string, string>>): S3Error {
   const code: S3ErrorCode = via === "header" ? "AuthorizationHeaderMalformed" : "AuthorizationQueryParametersError";
   return new S3Error(code, message, elements === undefined ? {} : { elements });
 }
 
-function readCredential(via: Claim["via"], text: string): Pick<Claim, "accessKey" | "date" | "region" | "service"> {
+function readCredential(via: SignedFields["via"], text: string): Pick<SignedFields, "accessKey" | "date" | "region" | "service"> {
   const [accessKey = "", date = "", region = "", service = "", end, ...rest] = text.split("/");
   if (accessKey === "" || !/^\d{8}$/.test(date) || end !== "aws4_request" || rest.length > 0) {
     throw malformed(via, 'The credential must be of the form "<access key>/YYYYMMDD/<region>/s3/aws4_request".');
@@ -117,7 +117,7 @@ function readCredential(via: Claim["via"], text: string): Pick<Claim, "accessKey
   return { accessKey, date, region, service };
 }
 
-function readSignedHeaders(via: Claim["via"], text: string): string[] {
+function readSignedHeaders(via: SignedFields["via"], text: string): string[] {
   const names = text.split(";");
   const isSorted = names.every((name, i) => i === 0 || names[i - 1]! < name);
   const isWellFormed = names.every((name) => /^[a-z0-9!#$%&'*+\-.^_`|~]+$/.test(name));
@@ -133,7 +133,7 @@ function readSignature(text: string): string {
 }
 
 /** x-amz-date, else Date, which may also be in the form of HTTP. */
-function readDate(headers: Fields): Pick<Claim, "timestamp" | "signedMs"> {
+function readDate(headers: Fields): Pick<SignedFields, "timestamp" | "signedMs"> {
   const text = headers.one("x-amz-date") ?? headers.one("date");
   const signedMs = text === undefined ? undefined : (parseTimestamp(text) ?? (headers.has("x-amz-date") ? undefined : parseHttpDate(text)));
   if (signedMs === undefined) throw new S3Error("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header.");

@@ -1,7 +1,7 @@
 // What x-amz-content-sha256 may say. Anything else is refused for every route.
 import { createHmac } from "node:crypto";
 import { S3Error } from "../errors.ts";
-import type { Claim } from "./authorization.ts";
+import type { SignedFields } from "./authorization.ts";
 
 export type Payload =
   /** The SHA-256 of the body. */
@@ -21,15 +21,15 @@ export interface SignatureChain {
   sign(text: string): Uint8Array;
 }
 
-export function readPayload(word: string, claim: Claim, signingKey: Uint8Array): Payload {
+export function readPayload(word: string, signed: SignedFields, signingKey: Uint8Array): Payload {
   if (/^[0-9a-f]{64}$/.test(word)) return { kind: "hash", sha256Hex: word };
   if (word === "UNSIGNED-PAYLOAD") return { kind: "unsigned" };
-  if (claim.via === "header") {
+  if (signed.via === "header") {
     if (word === "STREAMING-UNSIGNED-PAYLOAD-TRAILER") return { kind: "unsigned-chunks" };
     const chain: SignatureChain = {
-      timestamp: claim.timestamp,
-      scope: `${claim.date}/${claim.region}/s3/aws4_request`,
-      seed: claim.signature,
+      timestamp: signed.timestamp,
+      scope: `${signed.date}/${signed.region}/s3/aws4_request`,
+      seed: signed.signature,
       sign: (text) => createHmac("sha256", signingKey).update(text).digest(),
     };
     if (word === "STREAMING-AWS4-HMAC-SHA256-PAYLOAD") return { kind: "signed-chunks", trailer: false, chain };

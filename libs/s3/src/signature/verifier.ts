@@ -6,7 +6,7 @@ import { S3Error } from "../errors.ts";
 import { fieldsOf, type Fields } from "../fields.ts";
 import { CLOCK_SKEW_MS_MAX } from "../limits.ts";
 import type { Target } from "../target.ts";
-import { malformed, PRESIGN_PARAMETERS, readClaim, type Claim } from "./authorization.ts";
+import { malformed, PRESIGN_PARAMETERS, readSignedFields, type SignedFields } from "./authorization.ts";
 import { canonicalRequest, stringToSign } from "./canonical.ts";
 import { readPayload, type Payload } from "./payload.ts";
 import { signingKeys } from "./signing-key.ts";
@@ -48,48 +48,54 @@ export function createVerifier(options: VerifierOptions): Verifier {
   return {
     verify(request, target, nowMs) {
       const headers = fieldsOf(request.headers);
-      const claim = readClaim(headers, target.query);
-      checkScope(claim, options.region);
-      checkSignedHeaders(claim, headers);
-      const word = payloadWord(claim, headers, target.query);
-      checkTime(claim, nowMs);
-      const credential = options.credential(claim.accessKey);
+      const signed = readSignedFields(headers, target.query);
+      checkScope(signed, options.region);
+      checkSignedHeaders(signed, headers);
+      const word = payloadWord(signed, headers, target.query);
+      checkTime(signed, nowMs);
+      const credential = options.credential(signed.accessKey);
       if (credential === undefined) {
-        throw new S3Error("InvalidAccessKeyId", undefined, { elements: { AWSAccessKeyId: claim.accessKey } });
+        throw new S3Error("InvalidAccessKeyId", undefined, { elements: { AWSAccessKeyId: signed.accessKey } });
       }
-      const key = keys.get({ accessKey: claim.accessKey, secret: credential.secret, date: claim.date, region: claim.region });
-      checkSignature(request.method, target, headers, claim, word, key);
-      const payload = readPayload(word, claim, key);
-      return { accessKey: claim.accessKey, tenant: credential.tenant, via: claim.via, payload, headers: effective(headers, target, claim) };
+      const key = keys.get({ accessKey: signed.accessKey, secret: credential.secret, date: signed.date, region: signed.region });
+      checkSignature(request.method, target, headers, signed, word, key);
+      const payload = readPayload(word, signed, key);
+      return {
+        accessKey: signed.accessKey,
+        tenant: credential.tenant,
+        via: signed.via,
+        payload,
+        headers: effective(headers, target, signed),
+      };
     },
   };
 }
 
-function checkScope(claim: Claim, region: string): void {
-  if (claim.region !== region) {
-    throw malformed(claim.via, `The region '${claim.region}' is wrong; expecting '${region}'.`, { Region: region });
+function checkScope(signed: SignedFields, region: string): void {
+  if (signed.region !== region) {
+    throw malformed(signed.via, `The region '${signed.region}' is wrong; expecting '${region}'.`, { Region: region });
   }
-  if (claim.service !== "s3") throw malformed(claim.via, `The service '${claim.service}' is wrong; expecting 's3'.`);
-  if (claim.date !== claim.timestamp.slice(0, 8)) throw malformed(claim.via, "The date of the credential is not that of the request.");
+  if (signed.service !== "s3") throw malformed(signed.via, `The service '${signed.service}' is wrong; expecting 's3'.`);
+  if (signed.date !== signed.timestamp.slice(0, 8)) throw malformed(signed.via, "The date of the credential is not that of the request.");
 }
 
 /** Host and every x-amz-* header that was sent: what is not signed could have been put there by anybody. */
-function checkSignedHeaders(claim: Claim, headers: Fields): void {
-  const signed = new Set(claim.signedHeaders);
+function checkSignedHeaders(signed: SignedFields, headers: Fields): void {
+  const names = new Set(signed.signedHeaders);
   const sent = headers.entries.map(([name]) => name);
-  const unsigned = new Set(["host", ...sent.filter((name) => name.startsWith("x-amz-"))].filter((name) => !signed.has(name)));
+  const unsigned = new Set(["host", ...sent.filter((name) => name.startsWith("x-amz-"))].filter((name) => !names.has(name)));
   if (unsigned.size > 0) {
     const message = "There were headers present in the request which were not signed";
     throw new S3Error("AccessDenied", message, { elements: { HeadersNotSigned: [...unsigned].join(", ") } });
   }
-  const missing = claim.signedHeaders.filter((name) => !headers.has(name));
+  const missing = signed.signedHeaders.filter((name) => !headers.has(name));
   if (missing.length > 0) throw new S3Error("SignatureDoesNotMatch", `Signed but not sent: ${missing.join(", ")}`);
 }
 
 /** The word that stands for the body in the canonical request. */
-function payloadWord(claim: Claim, headers: Fields, query: Fields): string {
+function payloadWord(signed: SignedFields, headers: Fields, query: Fields): string {
   const word = headers.one("x-amz-content-sha256");
-  if (claim.via === "header") {
+  if (signed.via === "header") {
     if (word === undefined) throw new S3Error("InvalidRequest", "Missing required header for this request: x-amz-content-sha256");
     return word;
   }
@@ -99,27 +105,27 @@ function payloadWord(claim: Claim, headers: Fields, query: Fields): string {
   return [...words][0] ?? "UNSIGNED-PAYLOAD";
 }
 
-function checkTime(claim: Claim, nowMs: number): void {
+function checkTime(signed: SignedFields, nowMs: number): void {
   const server = { ServerTime: new Date(nowMs).toISOString() };
-  if (claim.expiresSeconds === undefined) {
-    if (Math.abs(nowMs - claim.signedMs) <= CLOCK_SKEW_MS_MAX) return;
-    const elements = { RequestTime: claim.timestamp, ...server, MaxAllowedSkewMilliseconds: String(CLOCK_SKEW_MS_MAX) };
+  if (signed.expiresSeconds === undefined) {
+    if (Math.abs(nowMs - signed.signedMs) <= CLOCK_SKEW_MS_MAX) return;
+    const elements = { RequestTime: signed.timestamp, ...server, MaxAllowedSkewMilliseconds: String(CLOCK_SKEW_MS_MAX) };
     throw new S3Error("RequestTimeTooSkewed", undefined, { elements });
   }
-  const expiresMs = claim.signedMs + claim.expiresSeconds * 1000;
-  if (claim.signedMs - nowMs > CLOCK_SKEW_MS_MAX) throw new S3Error("AccessDenied", "Request is not valid yet", { elements: server });
+  const expiresMs = signed.signedMs + signed.expiresSeconds * 1000;
+  if (signed.signedMs - nowMs > CLOCK_SKEW_MS_MAX) throw new S3Error("AccessDenied", "Request is not valid yet", { elements: server });
   if (nowMs <= expiresMs) return;
-  const elements = { "X-Amz-Expires": String(claim.expiresSeconds), Expires: new Date(expiresMs).toISOString(), ...server };
+  const elements = { "X-Amz-Expires": String(signed.expiresSeconds), Expires: new Date(expiresMs).toISOString(), ...server };
   throw new S3Error("AccessDenied", "Request has expired", { elements });
 }
 
-function checkSignature(method: string, target: Target, headers: Fields, claim: Claim, payload: string, key: Uint8Array): void {
-  const canonical = canonicalRequest({ method, target, headers, signedHeaders: claim.signedHeaders, payload });
-  const text = stringToSign(canonical, claim.timestamp, `${claim.date}/${claim.region}/s3/aws4_request`);
+function checkSignature(method: string, target: Target, headers: Fields, signed: SignedFields, payload: string, key: Uint8Array): void {
+  const canonical = canonicalRequest({ method, target, headers, signedHeaders: signed.signedHeaders, payload });
+  const text = stringToSign(canonical, signed.timestamp, `${signed.date}/${signed.region}/s3/aws4_request`);
   const expected = createHmac("sha256", key).update(text).digest();
-  if (timingSafeEqual(expected, Buffer.from(claim.signature, "hex"))) return;
+  if (timingSafeEqual(expected, Buffer.from(signed.signature, "hex"))) return;
   // What we hashed is no secret, and the fastest way to find a client's mistake.
-  const elements = { AWSAccessKeyId: claim.accessKey, StringToSign: text, CanonicalRequest: canonical };
+  const elements = { AWSAccessKeyId: signed.accessKey, StringToSign: text, CanonicalRequest: canonical };
   throw new S3Error("SignatureDoesNotMatch", undefined, { elements });
 }
 
@@ -127,8 +133,8 @@ function checkSignature(method: string, target: Target, headers: Fields, claim: 
  * A presigned URL has headers of its maker (metadata, checksum) in its query. Makers that have no body yet put in the checksum of the empty
  * one, which says nothing about the body to come; S3 lets such uploads through, and so do we. Any other checksum in a URL holds.
  */
-function effective(headers: Fields, target: Target, claim: Claim): Fields {
-  if (claim.via === "header") return headers;
+function effective(headers: Fields, target: Target, signed: SignedFields): Fields {
+  if (signed.via === "header") return headers;
   const hoisted = target.query.entries
     .map(([name, value]) => [name.toLowerCase(), value] as const)
     .filter(([name, value]) => name.startsWith("x-amz-") && !PRESIGN_PARAMETERS.has(name) && EMPTY_CHECKSUMS.get(name) !== value)
