@@ -4,7 +4,7 @@ import { Digest } from "./digest.ts";
 import { BLOB_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
 import { encodeEnd, encodeHeader } from "./blob-format.ts";
 
-export interface BlobWriterParts {
+export interface BlobWriterOptions {
   readonly oid: Oid;
   readonly description: BlobDescription;
   readonly file: DiskFile;
@@ -18,7 +18,7 @@ type WriterState = "writing" | "failed" | "ended";
 
 /** Gathers bytes to few writes; a short blob is one write and one sync. */
 export class FileBlobWriter implements BlobWriter {
-  readonly #parts: BlobWriterParts;
+  readonly #options: BlobWriterOptions;
   readonly #digest: Digest;
   readonly #header: Uint8Array;
   #gathered: Uint8Array[];
@@ -26,10 +26,10 @@ export class FileBlobWriter implements BlobWriter {
   #writtenBytes = 0;
   #state: WriterState = "writing";
 
-  constructor(parts: BlobWriterParts) {
-    const header = encodeHeader(parts, parts.checksum);
-    this.#parts = parts;
-    this.#digest = new Digest(parts.checksum);
+  constructor(options: BlobWriterOptions) {
+    const header = encodeHeader(options, options.checksum);
+    this.#options = options;
+    this.#digest = new Digest(options.checksum);
     this.#header = header;
     this.#gathered = [header];
     this.#gatheredBytes = header.length;
@@ -39,7 +39,7 @@ export class FileBlobWriter implements BlobWriter {
     this.#begin("is written");
     if (this.#digest.lengthBytes + bytes.length > BLOB_BYTES_MAX) {
       const metadata = { limit: "BLOB_BYTES_MAX", value: String(BLOB_BYTES_MAX) };
-      throw new ConcordError("LIMIT_EXCEEDED", `data blob ${this.#parts.oid} gets longer than ${BLOB_BYTES_MAX} bytes`, { metadata });
+      throw new ConcordError("LIMIT_EXCEEDED", `data blob ${this.#options.oid} gets longer than ${BLOB_BYTES_MAX} bytes`, { metadata });
     }
     if (bytes.length === 0) return;
     this.#digest.update(bytes);
@@ -50,14 +50,14 @@ export class FileBlobWriter implements BlobWriter {
 
   async seal(): Promise<SealedBlob> {
     this.#begin("is sealed");
-    const { oid, file, checksum, failpoint } = this.#parts;
+    const { oid, file, checksum, failpoint } = this.#options;
     const sealed = this.#digest.finish();
     await this.#flush(encodeEnd(oid, this.#header, sealed, this.#digest.table, checksum));
     failpoint("piece:written");
     this.#state = "ended";
     try {
       // Durable before it is referred to (I1); bytes and name are synced at the same time.
-      await Promise.all([file.sync().then(() => failpoint("piece:synced")), this.#parts.settle()]);
+      await Promise.all([file.sync().then(() => failpoint("piece:synced")), this.#options.settle()]);
     } finally {
       await file.close();
     }
@@ -68,7 +68,7 @@ export class FileBlobWriter implements BlobWriter {
   async abandon(): Promise<void> {
     if (this.#state === "ended") return;
     this.#state = "ended";
-    await this.#parts.file.close();
+    await this.#options.file.close();
   }
 
   /** One write for what was gathered and `bytes`. After a failed one the blob cannot be sealed. */
@@ -80,7 +80,7 @@ export class FileBlobWriter implements BlobWriter {
     this.#gatheredBytes = 0;
     this.#writtenBytes += length;
     try {
-      await this.#parts.file.write(at, parts);
+      await this.#options.file.write(at, parts);
     } catch (thrown) {
       this.#state = "failed";
       throw thrown;
@@ -92,7 +92,7 @@ export class FileBlobWriter implements BlobWriter {
       case "writing":
         return;
       case "failed":
-        throw new ConcordError("STORE_FAILED", `data blob ${this.#parts.oid} failed before`, { applied: "no" });
+        throw new ConcordError("STORE_FAILED", `data blob ${this.#options.oid} failed before`, { applied: "no" });
       case "ended":
         return assert(false, `an ended blob ${what}`);
       default:

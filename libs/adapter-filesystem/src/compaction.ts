@@ -8,7 +8,7 @@ import type { PackedView } from "./packed-view.ts";
 import { inspectBlob, readBlob } from "./blob-reader.ts";
 import { bytesFile, segmentName } from "./segment-file.ts";
 
-export interface CompactionParts {
+export interface CompactionOptions {
   readonly disk: Disk;
   readonly folders: EpochFolders;
   readonly epoch: number;
@@ -25,20 +25,20 @@ type Copy = readonly [sequence: number, from: NeedlePlace, to: NeedlePlace];
 
 /** Takes away segments in which more than half is dead; what lives in them is copied first (I9). */
 export class Compaction {
-  readonly #parts: CompactionParts;
+  readonly #options: CompactionOptions;
   /** Segments with a needle that is not whole: set aside. */
   readonly #kept = new Set<number>();
   #running: Promise<void> | undefined;
 
-  constructor(parts: CompactionParts) {
-    this.#parts = parts;
+  constructor(options: CompactionOptions) {
+    this.#options = options;
   }
 
   /** Ends when nothing is left to do; never rejects. */
   run(): Promise<void> {
     this.#running ??= this.#run()
       .catch((thrown: unknown) =>
-        this.#parts.log.warn("segments could not be compacted", { epoch: this.#parts.epoch, error: String(thrown) }),
+        this.#options.log.warn("segments could not be compacted", { epoch: this.#options.epoch, error: String(thrown) }),
       )
       .finally(() => (this.#running = undefined));
     return this.#running;
@@ -50,7 +50,7 @@ export class Compaction {
   }
 
   async #run(): Promise<void> {
-    const { view } = this.#parts;
+    const { view } = this.#options;
     if (this.#candidates().length === 0) return;
     if (view.place === undefined) await view.refresh();
     const place = await this.#claim();
@@ -62,7 +62,7 @@ export class Compaction {
 
   /** Whose they are: ours while the epoch is open, anybody's who claims them afterwards. */
   #candidates(): readonly number[] {
-    const { view, current } = this.#parts;
+    const { view, current } = this.#options;
     const closed = view.place?.closed === true;
     return [...view.segments].flatMap(([segment, { sizeBytes, damagedBytes }]) => {
       const liveBytes = view.index.liveBytes(segment);
@@ -77,7 +77,7 @@ export class Compaction {
    * held the right before finds none of its paths any more. Undefined: somebody else has it now.
    */
   async #claim(): Promise<PackedPlace | undefined> {
-    const { disk, view, epoch, failpoint } = this.#parts;
+    const { disk, view, epoch, failpoint } = this.#options;
     const { place } = view;
     if (place === undefined || !place.closed) return place;
     if (place.generation + 1 >= SEGMENTS_MAX) return undefined;
@@ -89,7 +89,7 @@ export class Compaction {
 
   /** False: the right is lost. */
   async #compact(place: PackedPlace, segment: number): Promise<boolean> {
-    const { disk, view, failpoint } = this.#parts;
+    const { disk, view, failpoint } = this.#options;
     const live = [...view.index.inSegment(segment)];
     const made = live.length === 0 ? undefined : await this.#copyAll(place, segment, live);
     if (made === "lost") return false;
@@ -114,7 +114,7 @@ export class Compaction {
     segment: number,
     live: readonly (readonly [number, NeedlePlace])[],
   ): Promise<"lost" | "kept" | { target: number; sizeBytes: number; copies: readonly Copy[] }> {
-    const { disk, failpoint } = this.#parts;
+    const { disk, failpoint } = this.#options;
     const source = await disk.open(`${place.path}/${segmentName(segment)}`);
     if (source === undefined) return "lost";
     const target = await this.#makeTarget(place);
@@ -140,7 +140,7 @@ export class Compaction {
   }
 
   async #keep(place: PackedPlace, segment: number, target: number): Promise<"kept"> {
-    const { disk, log } = this.#parts;
+    const { disk, log } = this.#options;
     this.#kept.add(segment);
     log.warn("a segment stays: a blob in it is not whole", { path: `${place.path}/${segmentName(segment)}` });
     await disk.remove(`${place.path}/${segmentName(target)}`);
@@ -149,7 +149,7 @@ export class Compaction {
 
   /** Higher than every segment that may hold another copy; never a number that was used before. */
   async #makeTarget(place: PackedPlace): Promise<{ number: number; file: DiskFile }> {
-    const { disk, view } = this.#parts;
+    const { disk, view } = this.#options;
     for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
       const number = place.closed ? place.generation * SEGMENTS_MAX + ordinal : view.newOwn();
       const file = await disk.create(`${place.path}/${segmentName(number)}`);
@@ -159,14 +159,14 @@ export class Compaction {
   }
 
   async #write(file: DiskFile, offset: number, sequence: number, bytes: Uint8Array): Promise<void> {
-    const { epoch, checksum } = this.#parts;
+    const { epoch, checksum } = this.#options;
     const prefix = { epoch, sequence, offset, groupOffset: 0, lengthBytes: bytes.length };
     await file.write(offset, [encodePrefix(prefix, checksum), bytes]);
   }
 
   /** Undefined: it is torn or damaged; a copy would hide that. */
   async #wholeBlob(source: DiskFile, sequence: number, { offset, lengthBytes }: NeedlePlace): Promise<Uint8Array | undefined> {
-    const { epoch, checksum } = this.#parts;
+    const { epoch, checksum } = this.#options;
     const oid = oidOf(epoch, sequence);
     const bytes = await source.read(offset, lengthBytes);
     try {

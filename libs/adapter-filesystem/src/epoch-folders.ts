@@ -1,6 +1,6 @@
 import { oidOf, parseOid, type Oid, type OidRange } from "@concord/ports";
 import { ConcordError, type Disk } from "@concord/runtime";
-import { KNOWN_FOLDERS_MAX, PIECES_PER_FOLDER } from "./limits.ts";
+import { KNOWN_FOLDERS_MAX, BLOBS_PER_FOLDER } from "./limits.ts";
 import { Rounds } from "./rounds.ts";
 
 export const ROOT = "pieces";
@@ -245,7 +245,7 @@ function forgetOldest(known: Map<string, unknown>): void {
 }
 
 const folderName = (sequence: number): string =>
-  Math.floor(sequence / PIECES_PER_FOLDER)
+  Math.floor(sequence / BLOBS_PER_FOLDER)
     .toString(16)
     .padStart(9, "0");
 const openEpoch = (epoch: number): string => `${ROOT}/${epoch.toString(16).padStart(8, "0")}`;

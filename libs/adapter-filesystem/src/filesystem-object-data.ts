@@ -53,10 +53,10 @@ export class FilesystemObjectData implements ObjectData {
         return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, failpoint, spill });
       }
       const writer = await this.#createFile(oid, description);
-      epoch.giveUp(sequence);
+      epoch.release(sequence);
       return writer;
     } catch (thrown) {
-      epoch.giveUp(sequence);
+      epoch.release(sequence);
       throw thrown;
     }
   }

@@ -13,7 +13,7 @@ export const HEADER_BYTES_MAX = 4096;
 /** The longest blob: one part of a multipart upload (LIMIT_EXCEEDED). */
 export const BLOB_BYTES_MAX = 5 * 1024 ** 3;
 /** Sequences that share a folder: their seals share its syncs. */
-export const PIECES_PER_FOLDER = 4096;
+export const BLOBS_PER_FOLDER = 4096;
 /** Folders whose existence is remembered. */
 export const KNOWN_FOLDERS_MAX = 64;
 /** The longest blob that is packed into a segment: `packBytesMax` may be less, not more. */

@@ -2,12 +2,12 @@ import { oidOf, type Oid, type BlobDescription } from "@concord/ports";
 import { ConcordError, toConcordError, unreachable, type DiskFile } from "@concord/runtime";
 import { Compaction } from "./compaction.ts";
 import { REFRESH_ATTEMPTS_MAX } from "./limits.ts";
-import { PackedView, type PackedViewParts } from "./packed-view.ts";
+import { PackedView, type PackedViewOptions } from "./packed-view.ts";
 import { RemovalLog } from "./removal-log.ts";
 import { SegmentAppender, type Needle } from "./segment-appender.ts";
 import { needleFile, segmentName } from "./segment-file.ts";
 
-export interface PackedEpochParts extends PackedViewParts {
+export interface PackedEpochOptions extends PackedViewOptions {
   readonly segmentBytes: number;
 }
 
@@ -20,7 +20,7 @@ export interface Begun {
 
 /** The packed blobs of one epoch. */
 export class PackedEpoch {
-  readonly #parts: PackedEpochParts;
+  readonly #options: PackedEpochOptions;
   readonly #view: PackedView;
   readonly #appender: SegmentAppender;
   readonly #removals: RemovalLog;
@@ -28,15 +28,15 @@ export class PackedEpoch {
   readonly #begun = new Map<number, Begun>();
   #isLoaded = false;
 
-  constructor(parts: PackedEpochParts) {
-    this.#parts = parts;
-    this.#view = new PackedView(parts);
-    this.#appender = new SegmentAppender({ ...parts, view: this.#view });
-    this.#removals = new RemovalLog(parts);
-    this.#compaction = new Compaction({ ...parts, view: this.#view, current: () => this.#appender.current });
+  constructor(options: PackedEpochOptions) {
+    this.#options = options;
+    this.#view = new PackedView(options);
+    this.#appender = new SegmentAppender({ ...options, view: this.#view });
+    this.#removals = new RemovalLog(options);
+    this.#compaction = new Compaction({ ...options, view: this.#view, current: () => this.#appender.current });
   }
 
-  /** Takes the name, so that of two who want it one gets it; false: it is taken. `giveUp` gives it back. */
+  /** Takes the name, so that of two who want it one gets it; false: it is taken. `release` frees it. */
   async begin(sequence: number, description: BlobDescription): Promise<Begun | undefined> {
     if (!this.#isLoaded) await this.refresh();
     if (this.#begun.has(sequence) || this.#view.index.get(sequence) !== undefined || this.#view.removed.has(sequence)) return undefined;
@@ -46,7 +46,7 @@ export class PackedEpoch {
   }
 
   /** It lies elsewhere now, or nowhere. */
-  giveUp(sequence: number): void {
+  release(sequence: number): void {
     this.#begun.delete(sequence);
   }
 
@@ -54,7 +54,7 @@ export class PackedEpoch {
   async append(begun: Begun, needle: Needle): Promise<void> {
     const { sequence } = needle;
     if (this.#begun.get(sequence) !== begun)
-      throw new ConcordError("EPOCH_FENCED", `data blob ${oidOf(this.#parts.epoch, sequence)} was removed`, { applied: "no" });
+      throw new ConcordError("EPOCH_FENCED", `data blob ${oidOf(this.#options.epoch, sequence)} was removed`, { applied: "no" });
     const appended = this.#appender.append(needle);
     begun.state = { kind: "appending", settled: appended.catch(() => undefined) };
     try {
@@ -87,12 +87,12 @@ export class PackedEpoch {
     for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) {
       const [known, parent] = [this.#view.index.get(sequence), this.#view.place ?? (await this.#firstPlace())];
       if (known === undefined || parent === undefined) return undefined;
-      const segment = await this.#parts.disk.open(`${parent.path}/${segmentName(known.segment)}`);
+      const segment = await this.#options.disk.open(`${parent.path}/${segmentName(known.segment)}`);
       if (segment !== undefined) return needleFile(segment, known.offset, known.lengthBytes);
       // The segments moved, or the needle to another one.
       await this.refresh();
     }
-    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#parts.epoch} keep moving`, { applied: "no" });
+    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#options.epoch} keep moving`, { applied: "no" });
   }
 
   /** False: there was none, and there will be none. Durable. */
@@ -116,7 +116,7 @@ export class PackedEpoch {
       if (needles === limit) break;
     }
     const sorted = [...listed].sort((left, right) => left - right);
-    return sorted.slice(0, limit).map((sequence) => oidOf(this.#parts.epoch, sequence));
+    return sorted.slice(0, limit).map((sequence) => oidOf(this.#options.epoch, sequence));
   }
 
   /** Ends when no segment is left that is worth it. */
@@ -139,7 +139,7 @@ export class PackedEpoch {
         return await this.remove(sequence);
       case "failed":
         // A needle may have come to the disk: it stays removed.
-        if (this.#view.place !== undefined || (await this.#parts.folders.locatePacked(this.#parts.epoch)) !== undefined)
+        if (this.#view.place !== undefined || (await this.#options.folders.locatePacked(this.#options.epoch)) !== undefined)
           await this.#recordRemoval(sequence);
         return this.#begun.delete(sequence);
       default:

@@ -25,7 +25,7 @@ interface View {
   place: PackedPlace | undefined;
 }
 
-export interface PackedViewParts {
+export interface PackedViewOptions {
   readonly disk: Disk;
   readonly folders: EpochFolders;
   readonly epoch: number;
@@ -36,7 +36,7 @@ export interface PackedViewParts {
 
 /** What is known of an epoch's segments: read from the disk at first, kept up with what others do by `refresh`. */
 export class PackedView {
-  readonly #parts: PackedViewParts;
+  readonly #options: PackedViewOptions;
   readonly #refreshing: Rounds;
   /** Segments that this process writes: known without being read, while the epoch is open. */
   readonly #own = new Set<number>();
@@ -45,8 +45,8 @@ export class PackedView {
   #bounds: Bounds | undefined;
   #nextSegment = 0;
 
-  constructor(parts: PackedViewParts) {
-    this.#parts = parts;
+  constructor(options: PackedViewOptions) {
+    this.#options = options;
     this.#refreshing = new Rounds(() => this.exclusively(() => this.#refresh()));
   }
 
@@ -85,7 +85,7 @@ export class PackedView {
   /** A number that no segment of the open epoch had, and this process writes it. */
   newOwn(): number {
     const segment = this.#nextSegment;
-    if (segment >= SEGMENTS_MAX) throw new ConcordError("LIMIT_EXCEEDED", `epoch ${this.#parts.epoch} has ${SEGMENTS_MAX} segments`);
+    if (segment >= SEGMENTS_MAX) throw new ConcordError("LIMIT_EXCEEDED", `epoch ${this.#options.epoch} has ${SEGMENTS_MAX} segments`);
     this.#nextSegment += 1;
     this.#own.add(segment);
     return segment;
@@ -102,12 +102,12 @@ export class PackedView {
 
   async #refresh(): Promise<void> {
     for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) if (await this.#tryRefresh()) return;
-    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#parts.epoch} keep moving`, { applied: "no" });
+    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#options.epoch} keep moving`, { applied: "no" });
   }
 
   /** False: they were moved meanwhile. */
   async #tryRefresh(): Promise<boolean> {
-    const { disk, folders, epoch } = this.#parts;
+    const { disk, folders, epoch } = this.#options;
     const place = await folders.locatePacked(epoch);
     if (place === undefined) return true;
     if (place.closed) this.#bounds ??= await this.#readBounds(place);
@@ -129,7 +129,7 @@ export class PackedView {
   }
 
   async #readBounds(place: PackedPlace): Promise<Bounds> {
-    const { disk, checksum, failpoint } = this.#parts;
+    const { disk, checksum, failpoint } = this.#options;
     const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, place, checksum, failpoint));
     // Durable before anybody decides by them, whoever wrote them.
     await disk.syncFolder(place.parent);
@@ -138,7 +138,7 @@ export class PackedView {
 
   /** Removals are by name: they hold wherever a needle is copied to (I10). */
   async #readRemovals(view: View, place: PackedPlace, name: string): Promise<void> {
-    const { disk, epoch, checksum, log } = this.#parts;
+    const { disk, epoch, checksum, log } = this.#options;
     const from = view.removals.get(name) ?? 0;
     const file = await disk.open(`${place.path}/${name}`);
     if (file === undefined) return;
@@ -161,7 +161,7 @@ export class PackedView {
   }
 
   async #scan(view: View, place: PackedPlace, segment: number): Promise<boolean> {
-    const { disk, epoch, checksum, log } = this.#parts;
+    const { disk, epoch, checksum, log } = this.#options;
     const known = view.segments.get(segment);
     // Those of a closed epoch do not change; our own are noted when they do.
     if (known !== undefined && (place.closed || this.isOwn(segment))) return true;

@@ -30,7 +30,7 @@ export class PackBudget {
   }
 }
 
-export interface PackingWriterParts {
+export interface PackingWriterOptions {
   readonly oid: Oid;
   readonly description: BlobDescription;
   readonly epoch: PackedEpoch;
@@ -51,13 +51,13 @@ type State =
 
 /** Keeps a blob in memory until it is known to be short, then it becomes a needle; a longer one becomes a file. */
 export class PackingWriter implements BlobWriter {
-  readonly #parts: PackingWriterParts;
+  readonly #options: PackingWriterOptions;
   readonly #header: Uint8Array;
   #state: State = { kind: "buffering", chunks: [], bytes: 0 };
 
-  constructor(parts: PackingWriterParts) {
-    this.#parts = parts;
-    this.#header = encodeHeader(parts, parts.checksum);
+  constructor(options: PackingWriterOptions) {
+    this.#options = options;
+    this.#header = encodeHeader(options, options.checksum);
   }
 
   async write(bytes: Uint8Array): Promise<void> {
@@ -65,7 +65,7 @@ export class PackingWriter implements BlobWriter {
     switch (state.kind) {
       case "buffering":
         if (bytes.length === 0) return;
-        if (state.bytes + bytes.length > this.#parts.packBytesMax || !this.#parts.budget.take(bytes.length))
+        if (state.bytes + bytes.length > this.#options.packBytesMax || !this.#options.budget.take(bytes.length))
           return await this.#spill(state.chunks, state.bytes, bytes);
         state.chunks.push(bytes.slice());
         state.bytes += bytes.length;
@@ -103,12 +103,12 @@ export class PackingWriter implements BlobWriter {
   async abandon(): Promise<void> {
     const state = this.#state;
     if (state.kind === "file") return await state.writer.abandon();
-    if (state.kind === "buffering") this.#parts.budget.give(state.bytes);
+    if (state.kind === "buffering") this.#options.budget.give(state.bytes);
     this.#state = { kind: "ended" };
   }
 
   async #append(chunks: readonly Uint8Array[], bytes: number): Promise<SealedBlob> {
-    const { oid, epoch, begun, budget, checksum, failpoint } = this.#parts;
+    const { oid, epoch, begun, budget, checksum, failpoint } = this.#options;
     const digest = new Digest(checksum);
     for (const chunk of chunks) digest.update(chunk);
     const sealed = digest.finish();
@@ -124,19 +124,19 @@ export class PackingWriter implements BlobWriter {
   }
 
   async #spill(chunks: readonly Uint8Array[], buffered: number, bytes: Uint8Array): Promise<void> {
-    const { oid, epoch, begun, budget, spill } = this.#parts;
+    const { oid, epoch, begun, budget, spill } = this.#options;
     this.#state = { kind: "failed" };
     try {
       if (epoch.begun(parseOid(oid).sequence) !== begun)
         throw new ConcordError("EPOCH_FENCED", `data blob ${oid} was removed`, { applied: "no" });
       const writer = await spill();
       this.#state = { kind: "file", writer };
-      epoch.giveUp(parseOid(oid).sequence);
+      epoch.release(parseOid(oid).sequence);
       for (const chunk of chunks) await writer.write(chunk);
       await writer.write(bytes);
     } catch (thrown) {
       // Nobody removes it: it is not there.
-      if (toConcordError(thrown).code === "EPOCH_FENCED") epoch.giveUp(parseOid(oid).sequence);
+      if (toConcordError(thrown).code === "EPOCH_FENCED") epoch.release(parseOid(oid).sequence);
       throw thrown;
     } finally {
       budget.give(buffered);
@@ -144,6 +144,6 @@ export class PackingWriter implements BlobWriter {
   }
 
   #failedBefore(): ConcordError {
-    return new ConcordError("STORE_FAILED", `data blob ${this.#parts.oid} failed before`, { applied: "no" });
+    return new ConcordError("STORE_FAILED", `data blob ${this.#options.oid} failed before`, { applied: "no" });
   }
 }

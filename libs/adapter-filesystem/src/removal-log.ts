@@ -5,7 +5,7 @@ import { encodeRemoval, REMOVAL_BYTES } from "./needle-format.ts";
 import { Rounds } from "./rounds.ts";
 import { removalsName } from "./segment-file.ts";
 
-export interface RemovalLogParts {
+export interface RemovalLogOptions {
   readonly disk: Disk;
   readonly folders: EpochFolders;
   readonly epoch: number;
@@ -15,14 +15,14 @@ export interface RemovalLogParts {
 
 /** Removals of one epoch's needles by this process: a file that nobody else writes, beside the segments. It moves with them. */
 export class RemovalLog {
-  readonly #parts: RemovalLogParts;
+  readonly #options: RemovalLogOptions;
   readonly #groups = new Rounds(() => this.#appendGroup());
   #waiting: number[] = [];
   #file: DiskFile | undefined;
   #end = 0;
 
-  constructor(parts: RemovalLogParts) {
-    this.#parts = parts;
+  constructor(options: RemovalLogOptions) {
+    this.#options = options;
   }
 
   /** Durable. */
@@ -39,7 +39,7 @@ export class RemovalLog {
   }
 
   async #appendGroup(): Promise<void> {
-    const { epoch, checksum, failpoint } = this.#parts;
+    const { epoch, checksum, failpoint } = this.#options;
     const group = this.#waiting;
     this.#waiting = [];
     const file = (this.#file ??= await this.#make());
@@ -61,21 +61,21 @@ export class RemovalLog {
   /** Its name is durable before the first record. The folder may move meanwhile. */
   async #make(): Promise<DiskFile> {
     for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) {
-      const place = await this.#parts.folders.locatePacked(this.#parts.epoch);
+      const place = await this.#options.folders.locatePacked(this.#options.epoch);
       if (place === undefined) break;
       const file = await this.#makeIn(place.path).catch(async (thrown: unknown) => {
-        if ((await this.#parts.folders.locatePacked(this.#parts.epoch))?.path === place.path) throw thrown;
+        if ((await this.#options.folders.locatePacked(this.#options.epoch))?.path === place.path) throw thrown;
         return undefined;
       });
       if (file === undefined) continue;
       this.#end = 0;
       return file;
     }
-    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#parts.epoch} keep moving`, { applied: "no" });
+    throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#options.epoch} keep moving`, { applied: "no" });
   }
 
   async #makeIn(folder: string): Promise<DiskFile> {
-    const { disk, folders } = this.#parts;
+    const { disk, folders } = this.#options;
     for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
       const file = await disk.create(`${folder}/${removalsName(ordinal)}`);
       if (file === "exists") continue;

@@ -12,7 +12,7 @@ export interface Needle {
   readonly lengthBytes: number;
 }
 
-export interface SegmentAppenderParts {
+export interface SegmentAppenderOptions {
   readonly disk: Disk;
   readonly folders: EpochFolders;
   readonly epoch: number;
@@ -32,13 +32,13 @@ interface OpenSegment {
 
 /** Needles of our epoch: one write and one sync for all who came during the one before. */
 export class SegmentAppender {
-  readonly #parts: SegmentAppenderParts;
+  readonly #options: SegmentAppenderOptions;
   readonly #groups = new Rounds(() => this.#appendGroup());
   #waiting: Needle[] = [];
   #segment: OpenSegment | undefined;
 
-  constructor(parts: SegmentAppenderParts) {
-    this.#parts = parts;
+  constructor(options: SegmentAppenderOptions) {
+    this.#options = options;
   }
 
   /** The segment that the next group goes to; undefined: a new one. */
@@ -54,11 +54,11 @@ export class SegmentAppender {
 
   /** Nobody appends meanwhile; what comes later goes to a new segment. */
   async close(): Promise<void> {
-    if (this.#segment !== undefined) await this.#giveUp(this.#segment);
+    if (this.#segment !== undefined) await this.#retire(this.#segment);
   }
 
   async #appendGroup(): Promise<void> {
-    const { folders, epoch, view, failpoint } = this.#parts;
+    const { folders, epoch, view, failpoint } = this.#options;
     const group = this.#waiting;
     this.#waiting = [];
     const isNew = this.#segment === undefined;
@@ -72,12 +72,12 @@ export class SegmentAppender {
       await Promise.all([segment.file.sync(), isNew ? folders.sync(segment.folder) : undefined]);
     } catch (thrown) {
       // Nobody knows what is on disk, and a later sync proves nothing (I5): the next group goes elsewhere.
-      await this.#giveUp(segment);
+      await this.#retire(segment);
       return await folders.explainFolder(epoch, segment.folder, thrown);
     }
     segment.end = at + bytes;
     failpoint("segment:synced");
-    if (segment.end >= this.#parts.segmentBytes) await this.#giveUp(segment);
+    if (segment.end >= this.#options.segmentBytes) await this.#retire(segment);
     await folders.assertOpen(epoch);
     view.grown(segment.number, segment.end);
     for (const [at, { sequence, lengthBytes }] of group.entries())
@@ -85,7 +85,7 @@ export class SegmentAppender {
   }
 
   #encode(group: readonly Needle[], segment: OpenSegment): { parts: Uint8Array[]; places: number[]; bytes: number } {
-    const { epoch, checksum } = this.#parts;
+    const { epoch, checksum } = this.#options;
     const parts: Uint8Array[] = [];
     const places: number[] = [];
     let offset = segment.end;
@@ -102,16 +102,16 @@ export class SegmentAppender {
     try {
       await segment.file.write(at, parts);
     } catch (thrown) {
-      await segment.file.truncate(at).catch(() => this.#giveUp(segment));
+      await segment.file.truncate(at).catch(() => this.#retire(segment));
       // Its name is not durable yet: the next group makes another one.
-      if (at === 0) await this.#giveUp(segment);
+      if (at === 0) await this.#retire(segment);
       throw thrown;
     }
   }
 
   /** In the folder that `readyPacked` made, so that it fails after the close (I2). */
   async #make(): Promise<OpenSegment> {
-    const { disk, folders, epoch, view } = this.#parts;
+    const { disk, folders, epoch, view } = this.#options;
     const folder = await folders.readyPacked(epoch);
     for (;;) {
       const number = view.newOwn();
@@ -121,7 +121,7 @@ export class SegmentAppender {
     }
   }
 
-  async #giveUp(segment: OpenSegment): Promise<void> {
+  async #retire(segment: OpenSegment): Promise<void> {
     if (this.#segment === segment) this.#segment = undefined;
     await segment.file.close().catch(() => undefined);
   }

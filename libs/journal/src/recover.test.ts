@@ -27,7 +27,7 @@ async function reopened(disk: MemoryDisk, more: Partial<JournalOptions> = {}): P
 }
 
 /** What is in the journal's folder that is no segment. */
-function setAside(disk: MemoryDisk): string[] {
+function quarantined(disk: MemoryDisk): string[] {
   return [...disk.files.contents().keys()].filter((path) => path.endsWith(".bad"));
 }
 
@@ -50,7 +50,7 @@ test("row 2: a file of at most a header and no sound one: removed, it never held
     await file.write(0, [new Uint8Array(bytes)]);
     const { records, findings } = await reopened(disk, { strict: true });
     assert.deepEqual([records, findings], [["0:a"], { ...CLEAN, tornBytes: bytes }]);
-    assert.deepEqual([segmentPaths(disk).length, setAside(disk)], [1, []]);
+    assert.deepEqual([segmentPaths(disk).length, quarantined(disk)], [1, []]);
   }
 });
 
@@ -58,7 +58,7 @@ test("row 3: a damaged header before records: the segment is set aside and repor
   const disk = await diskWith([["a"]]);
   await rot(disk, only(disk), flip(20));
   await assert.rejects(openOn(disk, { strict: true }), { code: "CORRUPT_DATA" });
-  assert.deepEqual(setAside(disk), ["journal/0000000000000001.journal.bad"]);
+  assert.deepEqual(quarantined(disk), ["journal/0000000000000001.journal.bad"]);
   assert.deepEqual((await reopened(disk)).records, []);
 });
 
@@ -71,7 +71,7 @@ test("row 3: a segment under another's name: set aside; a second one too, under 
     await file.write(0, [bytes]);
     assert.deepEqual((await reopened(disk)).findings.quarantined.length, 1);
   }
-  assert.deepEqual(setAside(disk), ["journal/0000000000000007.journal.bad", "journal/0000000000000007.journal.bad-2"].slice(0, 1));
+  assert.deepEqual(quarantined(disk), ["journal/0000000000000007.journal.bad", "journal/0000000000000007.journal.bad-2"].slice(0, 1));
   assert.ok(disk.files.contents().has("journal/0000000000000007.journal.bad-2"));
   assert.deepEqual((await reopened(disk)).records, ["0:a"]);
 });
@@ -195,7 +195,7 @@ test("[OGD8] row 11: bad bytes in a segment that is not the last one: damage, wh
     const { records, findings } = await reopened(disk);
     assert.equal(records.length, 8);
     assert.ok(findings.quarantined.length > 0);
-    assert.equal(setAside(disk).length, 1);
+    assert.equal(quarantined(disk).length, 1);
   }
 });
 
@@ -294,7 +294,7 @@ interface Step {
   readonly kind: "append" | "crash" | "kill" | "fail-sync" | "fill" | "trim" | "checkpoint";
   readonly size: number;
   readonly count: number;
-  readonly chance: readonly number[];
+  readonly draws: readonly number[];
 }
 
 const steps = fc.array(
@@ -302,7 +302,7 @@ const steps = fc.array(
     kind: fc.constantFrom("append", "append", "append", "append", "crash", "kill", "fail-sync", "fill", "trim", "checkpoint"),
     size: fc.nat({ max: 120 }),
     count: fc.integer({ min: 1, max: 6 }),
-    chance: fc.array(fc.nat({ max: 100 }), { minLength: 1, maxLength: 12 }),
+    draws: fc.array(fc.nat({ max: 100 }), { minLength: 1, maxLength: 12 }),
   }),
   { maxLength: 30 },
 );
@@ -325,9 +325,9 @@ test("random appends and crashes: acknowledged records are there in order, and n
       const sent: Sent[] = [];
       let number = 0;
       for (const step of script) {
-        const { chance } = step;
+        const { draws } = step;
         let drawn = 0;
-        const draw = (): number => chance[(drawn += 1) % chance.length]! / 100;
+        const draw = (): number => draws[(drawn += 1) % draws.length]! / 100;
         for (let n = 0; n < step.count && (step.kind === "append" || step.kind === "crash" || step.kind === "fill"); n += 1) {
           const entry: Sent = { name: `${(number += 1)}${"x".repeat(step.size)}`, state: "waiting" };
           sent.push(entry);

@@ -100,7 +100,7 @@ class Recovery {
         continue;
       }
       if (size <= SEGMENT_HEADER_BYTES) await this.#removeUnborn(name, size);
-      else await this.#setAside(name, header === undefined ? "its header is damaged" : `it says it is segment ${header.ordinal}`);
+      else await this.#quarantine(name, header === undefined ? "its header is damaged" : `it says it is segment ${header.ordinal}`);
     }
     return found;
   }
@@ -202,7 +202,7 @@ class Recovery {
     await disk.syncFolder(folder);
   }
 
-  async #setAside(name: string, reason: string): Promise<void> {
+  async #quarantine(name: string, reason: string): Promise<void> {
     const { disk, folder } = this.#options;
     let to = `${name}.bad`;
     for (let n = 2; (await disk.open(inFolder(folder, to)).then(isThere)) && n < Number.MAX_SAFE_INTEGER; n += 1) to = `${name}.bad-${n}`;
