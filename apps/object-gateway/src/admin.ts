@@ -1,7 +1,7 @@
 // Admin RPC data.
 import { checkConsistency, listEpochs, scanBuckets } from "@concord/objects";
 import type { ObjectGatewayConfig } from "./config.ts";
-import type { GatewayStore } from "./gateway-parts.ts";
+import type { GatewayStore } from "./gateway-store.ts";
 import type { UploadBudget } from "./http/budget.ts";
 import type { Consistency, ObjectAdmin, Usage } from "./rpc/object-admin.ts";
 

@@ -6,14 +6,14 @@ import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runti
 import { createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
-import { openGatewayStore, type GatewayTuning } from "./gateway-parts.ts";
+import { openGatewayStore, type GatewayTuning } from "./gateway-store.ts";
 import { UploadBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
 import { defineServices } from "./rpc/services.ts";
-import { ObjectGatewayService, type GatewayParts } from "./service.ts";
+import { ObjectGatewayService, type OpenedGateway } from "./service.ts";
 
-export interface ObjectGatewayHost {
+export interface ObjectGatewayOptions {
   readonly environment: Environment;
   /** The gateway's own: its journal, and the objects' data when there is no `dataDisk`. */
   readonly disk: Disk;
@@ -31,8 +31,8 @@ export interface ObjectGatewayHost {
 }
 
 /** With metadata.ts the only place that knows the adapters of an object-gateway. */
-export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGatewayHost): ObjectGatewayService {
-  const { environment } = host;
+export function composeObjectGateway(config: ObjectGatewayConfig, options: ObjectGatewayOptions): ObjectGatewayService {
+  const { environment } = options;
   const { clock, random, log, metrics, transport, failpoint } = environment;
   const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
   const keys = new Map(
@@ -43,28 +43,28 @@ export function composeObjectGateway(config: ObjectGatewayConfig, host: ObjectGa
   return new ObjectGatewayService({
     log,
     drainGraceMs,
-    open: (httpAddress, signal) => openParts(config, host, httpAddress, signal),
+    open: (httpAddress, signal) => openGateway(config, options, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: (services) => startHost({ transport, address, services, clock, log, reflection }),
     handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, verifier, domain, context }),
-    serveHttp: (handler) => host.http.serve(config.httpAddress, handler),
+    serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });
 }
 
-async function openParts(
+async function openGateway(
   config: ObjectGatewayConfig,
-  host: ObjectGatewayHost,
+  options: ObjectGatewayOptions,
   httpAddress: () => string,
   signal: AbortSignal,
-): Promise<GatewayParts> {
-  const { environment, disk } = host;
+): Promise<OpenedGateway> {
+  const { environment, disk } = options;
   const { log, metrics, checksum, failpoint } = environment;
-  const opened = await openMetadata(config, host, signal);
-  const data = new FilesystemObjectData({ disk: host.dataDisk ?? disk, checksum, failpoint, log, packBytesMax: config.packBytesMax });
+  const opened = await openMetadata(config, options, signal);
+  const data = new FilesystemObjectData({ disk: options.dataDisk ?? disk, checksum, failpoint, log, packBytesMax: config.packBytesMax });
   const { metadata } = opened;
-  const tuning = host.tuning ?? {};
-  const options = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(host) };
-  const gateway = await openGatewayStore(options).catch(async (thrown: unknown) => {
+  const tuning = options.tuning ?? {};
+  const storeOptions = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(options) };
+  const gateway = await openGatewayStore(storeOptions).catch(async (thrown: unknown) => {
     await opened.close();
     throw thrown;
   });

@@ -1,5 +1,5 @@
-export { composeObjectGateway, type ObjectGatewayHost } from "./composition.ts";
+export { composeObjectGateway, type ObjectGatewayOptions } from "./composition.ts";
 export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 export { OBJECT_GATEWAY_METRICS } from "./metrics.ts";
 export type { Addresses, ObjectGatewayService } from "./service.ts";
-export type { GatewayTuning } from "./gateway-parts.ts";
+export type { GatewayTuning } from "./gateway-store.ts";

@@ -7,7 +7,7 @@ import { ConcordClientError, connectThrough, type ConcordClient } from "@concord
 import { Engine } from "@concord/engine";
 import type { ObjectMetadata } from "@concord/ports";
 import { sleep, unreachable, type ConcordError } from "@concord/runtime";
-import type { ObjectGatewayHost } from "./composition.ts";
+import type { ObjectGatewayOptions } from "./composition.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { COORDINATORS_LOG_MS, COORDINATORS_RETRY_MS } from "./limits.ts";
 
@@ -18,26 +18,26 @@ export interface OpenMetadata {
 }
 
 /** Waits for txn-coordinators that do not answer yet, until `signal` is aborted. */
-export async function openMetadata(config: ObjectGatewayConfig, host: ObjectGatewayHost, signal: AbortSignal): Promise<OpenMetadata> {
-  if (host.metadata !== undefined) return { metadata: host.metadata, close: () => Promise.resolve() };
+export async function openMetadata(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {
+  if (options.metadata !== undefined) return { metadata: options.metadata, close: () => Promise.resolve() };
   switch (config.metadata) {
     case "local":
-      return openLocal(config, host);
+      return openLocal(config, options);
     case "transactions":
-      return openTransactions(config, host, signal);
+      return openTransactions(config, options, signal);
     default:
       return unreachable(config.metadata);
   }
 }
 
-export function onFailedOf({ onFailed }: ObjectGatewayHost): (cause: ConcordError) => void {
+export function onFailedOf({ onFailed }: ObjectGatewayOptions): (cause: ConcordError) => void {
   return onFailed ?? ((cause) => void Promise.reject(cause));
 }
 
-async function openLocal(config: ObjectGatewayConfig, host: ObjectGatewayHost): Promise<OpenMetadata> {
-  const { clock, metrics, checksum, log } = host.environment;
-  const store = await (host.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
-  const engine = new Engine({ store, clock, metrics, onFailed: onFailedOf(host) });
+async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOptions): Promise<OpenMetadata> {
+  const { clock, metrics, checksum, log } = options.environment;
+  const store = await (options.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
+  const engine = new Engine({ store, clock, metrics, onFailed: onFailedOf(options) });
   return {
     metadata: new KeyValueMetadata({ store: engine, checksum, log }),
     close: async () => {
@@ -47,22 +47,22 @@ async function openLocal(config: ObjectGatewayConfig, host: ObjectGatewayHost): 
   };
 }
 
-async function openTransactions(config: ObjectGatewayConfig, host: ObjectGatewayHost, signal: AbortSignal): Promise<OpenMetadata> {
-  const client = await connected(config, host, signal);
+async function openTransactions(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {
+  const client = await connected(config, options, signal);
   const metadata = new TransactionMetadata({ client });
-  await metadata.createTables(host.environment.clock, () => signal.aborted);
+  await metadata.createTables(options.environment.clock, () => signal.aborted);
   return { metadata, close: () => Promise.resolve(client.close()) };
 }
 
-async function connected(config: ObjectGatewayConfig, host: ObjectGatewayHost, signal: AbortSignal): Promise<ConcordClient> {
+async function connected(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<ConcordClient> {
   const { coordinators, transactionToken } = config;
-  const { clock, log } = host.environment;
+  const { clock, log } = options.environment;
   let loggedMs = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
       return await connectThrough(
         { coordinators, ...(transactionToken === undefined ? {} : { token: transactionToken }) },
-        host.environment,
+        options.environment,
       );
     } catch (thrown) {
       if (!(thrown instanceof ConcordClientError) || !thrown.retryable || signal.aborted) throw thrown;

@@ -4,7 +4,7 @@ import type { Context } from "./http/call.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
 
 /** A gateway that holds an epoch: what its two fronts work with, and what runs behind them. */
-export interface GatewayParts {
+export interface OpenedGateway {
   readonly context: Context;
   readonly admin: ObjectAdmin;
   /** Recovery of earlier epochs, commits in doubt, garbage, checkpoints (OG18, OGD13). */
@@ -14,11 +14,11 @@ export interface GatewayParts {
 }
 
 /** What the composition gives. */
-export interface ObjectGatewayWiring {
+export interface ObjectGatewayServiceOptions {
   readonly log: Log;
   readonly drainGraceMs: number;
   /** Opens the stores and takes an epoch: from then on no blob can be made that nobody would find (OGD6). */
-  open(httpAddress: () => string, signal: AbortSignal): Promise<GatewayParts>;
+  open(httpAddress: () => string, signal: AbortSignal): Promise<OpenedGateway>;
   services(admin: () => ObjectAdmin): readonly Service[];
   host(services: readonly Service[]): Promise<ServiceHost>;
   handler(context: () => Context): HttpHandler;
@@ -28,8 +28,8 @@ export interface ObjectGatewayWiring {
 type State =
   | { readonly kind: "new" }
   | { readonly kind: "stopped" }
-  | { readonly kind: "starting"; readonly parts?: GatewayParts; readonly host?: ServiceHost; readonly http?: HttpListener }
-  | { readonly kind: "serving"; readonly parts: GatewayParts; readonly host: ServiceHost; readonly http: HttpListener };
+  | { readonly kind: "starting"; readonly gateway?: OpenedGateway; readonly host?: ServiceHost; readonly http?: HttpListener }
+  | { readonly kind: "serving"; readonly gateway: OpenedGateway; readonly host: ServiceHost; readonly http: HttpListener };
 
 export interface Addresses {
   /** gRPC. */
@@ -40,14 +40,14 @@ export interface Addresses {
 
 /** One object gateway: take an epoch, serve at once, recover behind (OGD13); drain, settle, close. */
 export class ObjectGatewayService {
-  readonly #wiring: ObjectGatewayWiring;
+  readonly #options: ObjectGatewayServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
   #started: Promise<Addresses> | undefined;
   #stopped: Promise<void> | undefined;
 
-  constructor(wiring: ObjectGatewayWiring) {
-    this.#wiring = wiring;
+  constructor(options: ObjectGatewayServiceOptions) {
+    this.#options = options;
   }
 
   get ready(): boolean {
@@ -61,20 +61,20 @@ export class ObjectGatewayService {
   }
 
   async #start(): Promise<Addresses> {
-    const { open, services, host: hostOf, handler, serveHttp, log } = this.#wiring;
+    const { open, services, host: hostOf, handler, serveHttp, log } = this.#options;
     this.#state = { kind: "starting" };
     try {
-      const host = await hostOf(services(() => this.#parts().admin));
+      const host = await hostOf(services(() => this.#serving().admin));
       this.#state = { kind: "starting", host };
-      const parts = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""), this.#stopping.signal);
-      this.#state = { kind: "starting", host, parts };
+      const gateway = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""), this.#stopping.signal);
+      this.#state = { kind: "starting", host, gateway };
       this.#stopping.signal.throwIfAborted();
-      const http = await serveHttp(handler(() => this.#parts().context));
-      this.#state = { kind: "starting", host, parts, http };
+      const http = await serveHttp(handler(() => this.#serving().context));
+      this.#state = { kind: "starting", host, gateway, http };
       this.#stopping.signal.throwIfAborted();
-      this.#state = { kind: "serving", host, parts, http };
+      this.#state = { kind: "serving", host, gateway, http };
       host.setServing();
-      parts.startBackground();
+      gateway.startBackground();
       log.info("serving", { address: host.address, httpAddress: http.address });
       return { address: host.address, httpAddress: http.address };
     } catch (thrown) {
@@ -100,14 +100,14 @@ export class ObjectGatewayService {
       this.#state = { kind: "stopped" };
       return;
     }
-    const { drainGraceMs } = this.#wiring;
+    const { drainGraceMs } = this.#options;
     await Promise.all([state.http?.drain(drainGraceMs), state.host?.drain(drainGraceMs)]);
     this.#state = { kind: "stopped" };
-    await state.parts?.close();
+    await state.gateway?.close();
   }
 
-  #parts(): GatewayParts {
-    if (this.#state.kind === "serving") return this.#state.parts;
+  #serving(): OpenedGateway {
+    if (this.#state.kind === "serving") return this.#state.gateway;
     throw new ConcordError(this.#state.kind === "stopped" ? "DRAINING" : "STARTING", "this gateway does not serve now");
   }
 }

@@ -43,8 +43,8 @@ interface OwnWrites {
 
 const WRITE_BITS = 15n;
 
-function ownWrites(chance: bigint): OwnWrites {
-  const signature = chance >> WRITE_BITS;
+function ownWrites(randomness: bigint): OwnWrites {
+  const signature = randomness >> WRITE_BITS;
   let written = 0n;
   return {
     next: () => (signature << WRITE_BITS) | BigInt.asUintN(Number(WRITE_BITS), (written += 1n)),

@@ -30,7 +30,7 @@ export async function* scanBuckets(context: ObjectStoreContext): AsyncGenerator<
 
 /**
  * Puts the row in place of exactly `found`; undefined: it was another one by then. OUTCOME_UNKNOWN. A row in place of none might arrive twice;
- * it is "making" then, which no user sees and the next create or start settles.
+ * it is "making" then, which no user sees and the next create or start resolves.
  */
 export async function commitBucket(
   context: ObjectStoreContext,

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { compareBytes } from "@concord/codec";
 import { ConcordError } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
-import { forgetBucket, settleBuckets } from "./buckets.ts";
+import { forgetBucket, resolveBuckets } from "./buckets.ts";
 import { putRow } from "./commit-rows.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { headKey, shardOf, uploadKey } from "./row-keys.ts";
@@ -97,7 +97,7 @@ test("[OGD17] delete bucket: a put that saw it open comes late: refused, its blo
   };
   await assert.rejects(put(fixture, "a", manyBytes(20_000)), { code: "BUCKET_UNKNOWN" });
   assert.deepEqual(referencesIn(fixture), { live: [], garbage: fixture.journal.taken });
-  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["garbage"]);
 });
 
 test("[OGD17] delete bucket: a put gives its blob up while the removed bucket is being forgotten: its row stays, so does its garbage", async () => {
@@ -204,9 +204,9 @@ for (const point of ["bucket:after-making", "bucket:after-headers"]) {
       await assert.rejects(fixture.store.headBucket("photos"), { code: "BUCKET_UNKNOWN" });
       await assert.rejects(put(fixture, "a", "1"), { code: "BUCKET_UNKNOWN" });
       if (next === "create") await fixture.store.createBucket(PHOTOS);
-      else assert.equal(await settleBuckets(fixture.context), 1);
+      else assert.equal(await resolveBuckets(fixture.context), 1);
       await put(fixture, "a", "1");
-      assert.equal(await settleBuckets(fixture.context), 0);
+      assert.equal(await resolveBuckets(fixture.context), 0);
     }
   });
 }
@@ -222,7 +222,7 @@ for (const point of ["bucket:after-removing", "bucket:after-close", "bucket:afte
         const fixture = openFixture({ beside: first, epoch: 3 });
         if (content === "full") assert.deepEqual(await get(fixture, "a"), Uint8Array.of(49));
         if (next === "create") await fixture.store.createBucket(PHOTOS);
-        if (next === "start") assert.equal(await settleBuckets(fixture.context), 1);
+        if (next === "start") assert.equal(await resolveBuckets(fixture.context), 1);
         if (next === "delete" && content === "empty") await fixture.store.deleteBucket("photos");
         if (next === "delete" && content === "full")
           await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
@@ -243,7 +243,7 @@ test("buckets: more than a page of them: all listed, by name; a start looks at a
     (await fixture.store.listBuckets("t")).map(({ name }) => name),
     names,
   );
-  assert.equal(await settleBuckets(fixture.context), 0);
+  assert.equal(await resolveBuckets(fixture.context), 0);
 });
 
 test("buckets: the store does not answer: OUTCOME_UNKNOWN, and the next attempt goes on", async () => {
@@ -354,7 +354,7 @@ test("[OGD17] buckets: removals, creations and puts of several gateways in any o
         try {
           if (operation === "create") await store.createBucket(PHOTOS);
           else if (operation === "delete") await store.deleteBucket("photos");
-          else if (operation === "start") await settleBuckets(context);
+          else if (operation === "start") await resolveBuckets(context);
           else {
             await store.putObject({ bucket: "photos", key, body: bodyOf("x"), attributes: NO_ATTRIBUTES, precondition: {} });
             stored.add(key);
@@ -375,7 +375,7 @@ test("[OGD17] buckets: removals, creations and puts of several gateways in any o
         const row = first.metadata.contents(`photos/${shardOf(key, 2)}`).find((found) => compareBytes(found.key, headKey(key)) === 0);
         assert.ok(row !== undefined && decodeRowAs("object", row.value).sizeBytes === 1, `${key} is lost`);
       }
-      await settleBuckets(first.context);
+      await resolveBuckets(first.context);
       const bucket = await findBucket(first.context, "photos");
       if (stored.size > 0) assert.equal(bucket?.row.state, "open");
       assert.deepEqual(new Set(headersOf(first)), new Set([bucket?.row.state === "open" ? "open" : "closed"]));

@@ -87,23 +87,23 @@ export async function setBucketTags(context: ObjectStoreContext, bucket: string,
 }
 
 /** At start: buckets whose making or removal broke off are finished, or undone. */
-export async function settleBuckets(context: ObjectStoreContext): Promise<number> {
-  let settled = 0;
+export async function resolveBuckets(context: ObjectStoreContext): Promise<number> {
+  let resolved = 0;
   for await (const found of scanBuckets(context)) {
-    if (!isUnsettled(found.row)) continue;
-    await settleBucket(context, found);
-    settled += 1;
+    if (!isUnresolved(found.row)) continue;
+    await resolveBucket(context, found);
+    resolved += 1;
   }
-  return settled;
+  return resolved;
 }
 
 /** Until somebody goes on with it, nothing can be written to such a bucket. */
-export function isUnsettled({ state }: BucketRow): boolean {
+export function isUnresolved({ state }: BucketRow): boolean {
   return state === "making" || state === "removing";
 }
 
 /** Goes on with a making or a removal, whoever began it: that one finds itself overtaken (I8). */
-export async function settleBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
+export async function resolveBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
   const { name: bucket, tenant, region, state } = found.row;
   if (state === "making") await makeBucket(context, { bucket, tenant, region }, found);
   if (state === "removing") await removeBucket(context, found);

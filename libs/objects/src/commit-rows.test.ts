@@ -22,7 +22,7 @@ const BIG = 20_000;
 const DOUBT = { code: "OUTCOME_UNKNOWN" };
 
 /** The next put's commit has this fate; `meanwhile` runs before its fence reads the rows. */
-async function putInDoubt(
+async function putUnresolved(
   fixture: Fixture,
   fate: "applied" | "lost" | "late",
   content: Uint8Array,
@@ -60,18 +60,18 @@ test("versions: grow by one or to the clock, whichever is more; a raise keeps th
 test("[OGD2] doubt: the commit was applied: committed, nothing is fenced", async () => {
   const fixture = await openPhotos();
   const header = versionOfHeader(fixture);
-  await putInDoubt(fixture, "applied", manyBytes(BIG));
+  await putUnresolved(fixture, "applied", manyBytes(BIG));
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
   assert.equal(versionOfHeader(fixture), header);
-  assert.deepEqual([...fixture.journal.settled.values()], ["referenced"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["referenced"]);
   assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD1] doubt: applied, then its tags were set: committed, by what the row names", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
-  await putInDoubt(fixture, "applied", manyBytes(BIG), () => other.store.setObjectTags("photos", "a", { t: "1" }));
-  assert.deepEqual([...fixture.journal.settled.values()], ["referenced"]);
+  await putUnresolved(fixture, "applied", manyBytes(BIG), () => other.store.setObjectTags("photos", "a", { t: "1" }));
+  assert.deepEqual([...fixture.journal.resolved.values()], ["referenced"]);
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
   assert.deepEqual(faultsOf(fixture), []);
 });
@@ -79,18 +79,18 @@ test("[OGD1] doubt: applied, then its tags were set: committed, by what the row 
 test("[OGD2] doubt: never applied, over an object: the old one stays, ours is garbage, certainly not stored", async () => {
   const fixture = await openPhotos();
   await put(fixture, "a", manyBytes(BIG, 1));
-  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG, 2)), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG, 2)), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
   assert.equal(fixture.metadata.applyLate(), 0);
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 1));
   assert.deepEqual(referencesIn(fixture).garbage, [fixture.journal.taken[1]]);
-  assert.deepEqual([...fixture.journal.settled.values()], ["referenced", "garbage"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["referenced", "garbage"]);
   assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("[OGD2] doubt: never applied, no object: it never will be, not even after another object came and went", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
-  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG, 1)), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG, 1)), DOUBT);
   assert.equal(await get(fixture, "a"), undefined);
   await put(other, "a", manyBytes(BIG, 2));
   await other.store.deleteObject({ bucket: "photos", key: "a" });
@@ -101,7 +101,7 @@ test("[OGD2] doubt: never applied, no object: it never will be, not even after a
 
 test("[OGD2] doubt: nothing is there after a fence: neither listed nor in the way of If-None-Match", async () => {
   const fixture = await openPhotos();
-  await assert.rejects(putInDoubt(fixture, "lost", manyBytes(BIG, 1)), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "lost", manyBytes(BIG, 1)), DOUBT);
   const listing = await fixture.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
   assert.deepEqual(listing.objects, []);
   assert.deepEqual(
@@ -114,7 +114,7 @@ test("[OGD2] doubt: another's object is there: ours is garbage, and stays out wh
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await assert.rejects(
-    putInDoubt(fixture, "late", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
+    putUnresolved(fixture, "late", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
     DOUBT,
   );
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
@@ -128,7 +128,7 @@ test("[OGD2] doubt: applied and overwritten at once: unknown, our blob is garbag
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await assert.rejects(
-    putInDoubt(fixture, "applied", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
+    putUnresolved(fixture, "applied", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
     DOUBT,
   );
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
@@ -145,7 +145,7 @@ test("[OGD2] doubt: it arrives between the fence's read and its commit: the fenc
   };
   await put(fixture, "a", manyBytes(BIG));
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
-  assert.deepEqual([...fixture.journal.settled.values()], ["referenced"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["referenced"]);
   assert.deepEqual(faultsOf(fixture), []);
 });
 
@@ -158,7 +158,7 @@ test("[OGD2] doubt: somebody's fence has passed it: only garbage is written, the
     await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [raiseHeader(fixture.context, view.header)] });
     raised = versionOfHeader(fixture);
   };
-  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG), raise), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG), raise), DOUBT);
   assert.equal(versionOfHeader(fixture), raised);
   assert.equal(fixture.metadata.applyLate(), 0);
   assert.deepEqual(faultsOf(fixture), []);
@@ -170,7 +170,7 @@ test("[OGD2] doubt: the fence itself is in doubt: repeated until it is decided",
     fixture.metadata.nextFates("late", fate, fate);
     await assert.rejects(put(fixture, "a", manyBytes(BIG)), DOUBT);
     assert.equal(fixture.metadata.applyLate(), 0);
-    assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+    assert.deepEqual([...fixture.journal.resolved.values()], ["garbage"]);
     assert.deepEqual(faultsOf(fixture), []);
   }
 });
@@ -186,26 +186,26 @@ test("[OGD2] doubt: the store is away longer than the request waits: unknown, no
     };
     await assert.rejects(put(fixture, "a", manyBytes(BIG)), DOUBT);
     assert.equal(fixture.data.contents().length, 1);
-    assert.equal(fixture.journal.settled.size, 0);
+    assert.equal(fixture.journal.resolved.size, 0);
     const [held] = fixture.unresolved;
     assert.deepEqual([held?.bucket, held?.key, held?.oids], ["photos", "a", fixture.journal.taken]);
     await assert.rejects(held!.attempt());
     fixture.metadata.before = () => undefined;
     assert.equal(await held!.attempt(), true);
     assert.equal(fixture.metadata.applyLate(), 0);
-    assert.deepEqual([...fixture.journal.settled.values()], [fate === "applied" ? "referenced" : "garbage"]);
+    assert.deepEqual([...fixture.journal.resolved.values()], [fate === "applied" ? "referenced" : "garbage"]);
     assert.deepEqual(faultsOf(fixture), []);
   }
 });
 
 test("[OGD2] doubt: a small object: the same, without blobs; over an object that is still there it is committed again", async () => {
   const fixture = await openPhotos();
-  await assert.rejects(putInDoubt(fixture, "late", bytesOf("0")), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", bytesOf("0")), DOUBT);
   assert.equal(fixture.metadata.applyLate(), 0);
   assert.equal(await get(fixture, "a"), undefined);
-  await putInDoubt(fixture, "applied", bytesOf("1"));
+  await putUnresolved(fixture, "applied", bytesOf("1"));
   assert.deepEqual(await get(fixture, "a"), bytesOf("1"));
-  await putInDoubt(fixture, "late", bytesOf("2"));
+  await putUnresolved(fixture, "late", bytesOf("2"));
   assert.equal(fixture.metadata.applyLate(), 0);
   assert.deepEqual(await get(fixture, "a"), bytesOf("2"));
   assert.deepEqual(await fixture.store.bucketUsage("photos"), { objects: 1n, bytes: 1n });
@@ -235,7 +235,7 @@ test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is
   const other = openFixture({ beside: fixture });
   let closed = 0n;
   await assert.rejects(
-    putInDoubt(fixture, "late", manyBytes(BIG), async () => {
+    putUnresolved(fixture, "late", manyBytes(BIG), async () => {
       await other.store.deleteBucket("photos");
       closed = versionOfHeader(fixture);
     }),
@@ -246,14 +246,14 @@ test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is
   assert.equal(fixture.metadata.applyLate(), 0);
 });
 
-test("[OGD17] doubt: the bucket is forgotten: the blob is removed, no garbage row is left where nobody looks", async () => {
+test("[OGD17] doubt: the bucket is forgotten: the blob is removed, no GC entry is left where nobody looks", async () => {
   const fixture = await openPhotos();
   const drop = async (): Promise<void> => {
     await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: headerKey() }] });
   };
-  await assert.rejects(putInDoubt(fixture, "late", manyBytes(BIG), drop), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG), drop), DOUBT);
   assert.deepEqual(fixture.data.contents(), []);
-  assert.deepEqual([...fixture.journal.settled.values()], ["absent"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["absent"]);
   assert.deepEqual(fixture.metadata.contents("photos/0"), []);
 });
 
@@ -269,10 +269,10 @@ test("repeatable commits: unknown until decided, or until time is up", async () 
   fixture.metadata.fate = () => "lost";
   const before = fixture.clock.monotonicMs();
   assert.equal((await commitRepeatable(fixture.context, commit)).kind, "unknown");
-  assert.ok(fixture.clock.monotonicMs() - before <= fixture.context.limits.doubtWaitMs);
+  assert.ok(fixture.clock.monotonicMs() - before <= fixture.context.limits.resolveWaitMs);
   fixture.metadata.nextFates("lost", "late");
   assert.equal((await commitRepeatable(fixture.context, commit)).kind, "committed");
-  assert.deepEqual(await commitRepeatable(fixture.context, commit), { kind: "conflict", rows: [undefined], doubted: false });
+  assert.deepEqual(await commitRepeatable(fixture.context, commit), { kind: "conflict", rows: [undefined], uncertain: false });
   fixture.metadata.nextFates("lost");
-  assert.deepEqual(await commitRepeatable(fixture.context, commit), { kind: "conflict", rows: [undefined], doubted: true });
+  assert.deepEqual(await commitRepeatable(fixture.context, commit), { kind: "conflict", rows: [undefined], uncertain: true });
 });

@@ -11,9 +11,9 @@ import { backoff, toConcordError, type Clock } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
-import type { GarbageRow, ShardHeader } from "./rows.ts";
+import type { GcEntry, ShardHeader } from "./rows.ts";
 import { headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
-import type { BlobName, Settlement } from "./upload-journal.ts";
+import type { BlobName, Resolution } from "./upload-journal.ts";
 
 /** One attempt to change rows of a key. */
 export interface CommitAttempt {
@@ -30,14 +30,14 @@ export interface CommitAttempt {
 }
 
 export type CommitResult =
-  /** Durable and visible; the names are settled. */
+  /** Durable and visible; the names are resolved. */
   | { readonly kind: "committed" }
   /** Never written, and never will be. The view as it is now: header, deciding row, rows of the other conditions. Names are the caller's. */
   | { readonly kind: "conflict"; readonly view: ShardView }
   /** Never will be written; the names are garbage. `applied` is unknown when it may have been written and replaced by somebody since. */
   | { readonly kind: "fenced"; readonly applied: "no" | "unknown" }
   /** Nobody knows yet, the background resolver has it; or it is decided and the journal could not say so. */
-  | { readonly kind: "in-doubt"; readonly cause: unknown };
+  | { readonly kind: "unresolved"; readonly cause: unknown };
 
 /** The version of the next write of a row: grows per row whatever clocks do (OGD5). */
 export function nextVersion(observed: RowVersion | undefined, clock: Clock, guid: bigint): RowVersion {
@@ -53,15 +53,15 @@ export function putRow(key: Uint8Array, version: RowVersion, row: Row): Metadata
   return { kind: "put", row: { key, version, value: encodeRow(row) } };
 }
 
-/** A garbage row due after the grace (OGD10). `ordinal` tells several of one commit apart. */
+/** A GC entry due after the grace (OGD10). `ordinal` tells several of one commit apart. */
 export function putGarbage(
   context: ObjectStoreContext,
   guid: bigint,
-  garbage: Pick<GarbageRow, "bucket" | "key" | "what">,
+  garbage: Pick<GcEntry, "bucket" | "key" | "what">,
   ordinal = 0,
 ): MetadataWrite {
   const dueMs = context.clock.nowMs() + context.limits.garbageGraceMs;
-  const row: GarbageRow = { kind: "garbage", bucket: garbage.bucket, key: garbage.key, dueMs, what: garbage.what };
+  const row: GcEntry = { kind: "garbage", bucket: garbage.bucket, key: garbage.key, dueMs, what: garbage.what };
   return putRow(garbageKey(dueMs, guid, ordinal), { commit: context.clock.nowUs(), guid }, row);
 }
 
@@ -71,7 +71,7 @@ export function raiseHeader(context: ObjectStoreContext, header: Versioned<Shard
 }
 
 /**
- * Commits, and decides when the store cannot say (OGD2). Names are settled unless it is a conflict or in doubt. While it is in doubt no
+ * Commits, and decides when the store cannot say (OGD2). Names are resolved unless it is a conflict or in doubt. While it is in doubt no
  * blob is touched (I2).
  */
 export async function commitOrResolve(context: ObjectStoreContext, attempt: CommitAttempt): Promise<CommitResult> {
@@ -99,10 +99,10 @@ export async function decideCommit(
   const rows = await context.metadata.read(attempt.view.partition, [headerKey(), attempt.deciding.key]);
   const [headerRow, deciding] = rows;
   if (deciding !== undefined && isOf(deciding, attempt)) return await decided(attempt, "referenced", { kind: "committed" });
-  const settled = await fence(context, attempt, headerOf(headerRow), deciding, garbage);
-  if (settled === undefined) return undefined;
+  const resolved = await fence(context, attempt, headerOf(headerRow), deciding, garbage);
+  if (resolved === undefined) return undefined;
   const untouched = attempt.deciding.observed !== undefined && sameVersion(deciding?.version, attempt.deciding.observed);
-  return await decided(attempt, settled, { kind: "fenced", applied: untouched ? "no" : "unknown" });
+  return await decided(attempt, resolved, { kind: "fenced", applied: untouched ? "no" : "unknown" });
 }
 
 /** From the rows as they were read, in which the attempt is not: it never will be. Undefined: they are other rows by now, or it is not known. */
@@ -152,7 +152,7 @@ async function collectBlobs(
   return outcome.kind === "committed" ? "garbage" : undefined;
 }
 
-/** Of a bucket that is forgotten: no row can name them, nobody reads them, and no collection would find their garbage row. */
+/** Of a bucket that is forgotten: no row can name them, nobody reads them, and no collection would find their GC entry. */
 async function removeBlobs(context: ObjectStoreContext, names: readonly BlobName[]): Promise<"absent"> {
   for (const { oid } of names) await context.data.remove(oid);
   return "absent";
@@ -160,55 +160,55 @@ async function removeBlobs(context: ObjectStoreContext, names: readonly BlobName
 
 /**
  * Commits something that may be repeated: one of its conditions names a present row which the commit deletes or puts anew, so it happens
- * at most once however often it arrives. `doubted`: a conflict that may be this commit's own work. Unknown: still so when time was up.
+ * at most once however often it arrives. `uncertain`: a conflict that may be this commit's own work. Unknown: still so when time was up.
  */
 export async function commitRepeatable(
   context: ObjectStoreContext,
   commit: MetadataCommit,
 ): Promise<
   | { readonly kind: "committed" }
-  | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[]; readonly doubted: boolean }
+  | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[]; readonly uncertain: boolean }
   | { readonly kind: "unknown"; readonly cause: unknown }
 > {
   const { clock, limits } = context;
-  const deadlineAtMs = clock.monotonicMs() + limits.doubtWaitMs;
-  const retry = backoff(clock, limits.doubtBackoff);
-  for (let doubted = false; ; doubted = true) {
+  const deadlineAtMs = clock.monotonicMs() + limits.resolveWaitMs;
+  const retry = backoff(clock, limits.resolveBackoff);
+  for (let uncertain = false; ; uncertain = true) {
     const outcome = await context.metadata.commit(commit);
     if (outcome.kind === "committed") return outcome;
-    if (outcome.kind === "conflict") return { ...outcome, doubted };
+    if (outcome.kind === "conflict") return { ...outcome, uncertain };
     if (!(await retry.pause({ deadlineAtMs }))) return outcome;
   }
 }
 
-/** The garbage row of an attempt's own blobs; made once, so that writing it twice is writing it once. */
+/** The GC entry of an attempt's own blobs; made once, so that writing it twice is writing it once. */
 export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): MetadataWrite {
   const { bucket, key } = attempt.view;
   return putGarbage(
     context,
     attempt.guid,
     { bucket, key, what: { kind: "blobs", oids: attempt.names.map((name) => name.oid) } },
-    OWN_PIECES,
+    OWN_BLOBS,
   );
 }
 
 /** Ordinals below are the caller's: what its commit replaces. */
-const OWN_PIECES = 255;
+const OWN_BLOBS = 255;
 
 /**
  * Blobs that were written and that no commit in doubt names: to garbage. When the store cannot take it now, the resolver tries on.
  */
-export async function giveUpBlobs(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
+export async function abandonBlobs(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
   if (attempt.names.length === 0) return;
   const garbage = garbageOf(context, attempt);
   const put = async (): Promise<boolean> => {
     const how = await collectBlobs(context, attempt.view.partition, attempt.names, garbage);
     if (how === undefined) return false;
-    for (const name of attempt.names) await name.settle(how);
+    for (const name of attempt.names) await name.resolve(how);
     return true;
   };
   const done = await put().catch(() => false);
-  if (!done) holdBack(context, attempt, put);
+  if (!done) queueForResolution(context, attempt, put);
 }
 
 /**
@@ -221,7 +221,7 @@ export async function confirmNames(context: ObjectStoreContext, attempt: Pick<Co
       await name.confirmLive();
     } catch (error) {
       if (toConcordError(error).code === "EPOCH_FENCED") context.journal.fenced(name.oid);
-      else await giveUpBlobs(context, attempt);
+      else await abandonBlobs(context, attempt);
       throw error;
     }
   }
@@ -237,8 +237,8 @@ async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttem
   const { clock, limits } = context;
   context.metrics.count("objects_in_doubt_total");
   const garbage = garbageOf(context, attempt);
-  const deadlineAtMs = clock.monotonicMs() + limits.doubtWaitMs;
-  const retry = backoff(clock, limits.doubtBackoff);
+  const deadlineAtMs = clock.monotonicMs() + limits.resolveWaitMs;
+  const retry = backoff(clock, limits.resolveBackoff);
   for (;;) {
     const result = await decideCommit(context, attempt, garbage).catch((error: unknown) => {
       context.log.warn("a commit in doubt could not be decided yet", { error: toConcordError(error).message });
@@ -247,11 +247,11 @@ async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttem
     if (result !== undefined) return result;
     if (!(await retry.pause({ deadlineAtMs }))) break;
   }
-  holdBack(context, attempt, async () => (await decideCommit(context, attempt, garbage)) !== undefined);
-  return { kind: "in-doubt", cause };
+  queueForResolution(context, attempt, async () => (await decideCommit(context, attempt, garbage)) !== undefined);
+  return { kind: "unresolved", cause };
 }
 
-function holdBack(
+function queueForResolution(
   context: ObjectStoreContext,
   { view, names }: Pick<CommitAttempt, "view" | "names">,
   attempt: () => Promise<boolean>,
@@ -275,13 +275,13 @@ function viewOf(attempt: CommitAttempt, rows: readonly (MetadataRow | undefined)
 /** A bucket whose rows are gone is closed. */
 const CLOSED: Versioned<ShardHeader> = { version: { commit: 0n, guid: 0n }, row: { kind: "header", state: "closed", shards: 1 } };
 
-/** Settles the names. A journal that cannot take its record leaves the upload unknown to the client, though it is decided. */
-async function decided(attempt: CommitAttempt, how: Settlement, result: CommitResult): Promise<CommitResult> {
+/** Resolves the names. A journal that cannot take its record leaves the upload unknown to the client, though it is decided. */
+async function decided(attempt: CommitAttempt, how: Resolution, result: CommitResult): Promise<CommitResult> {
   try {
-    for (const name of attempt.names) await name.settle(how);
+    for (const name of attempt.names) await name.resolve(how);
     return result;
   } catch (error) {
-    return { kind: "in-doubt", cause: error };
+    return { kind: "unresolved", cause: error };
   }
 }
 

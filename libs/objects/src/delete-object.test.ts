@@ -32,7 +32,7 @@ test("delete: nothing there: fine, nothing is written; no bucket: BUCKET_UNKNOWN
   await assert.rejects(fixture.store.deleteObject({ bucket: "nothing", key: "a" }), { code: "BUCKET_UNKNOWN" });
 });
 
-test("delete: a small object: no garbage row", async () => {
+test("delete: a small object: no GC entry", async () => {
   const fixture = await openPhotos();
   await put(fixture, "a", "1");
   await fixture.store.deleteObject(A);

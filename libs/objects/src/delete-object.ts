@@ -45,7 +45,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   };
   const outcome = await commitRepeatable(context, commit).catch(async (error: unknown) => {
     // The store rejects only what it did not do.
-    await record.settle();
+    await record.resolve();
     throw error;
   });
   context.failpoint("object:after-delete");
@@ -53,19 +53,19 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
     // Its record is held back until it is decided, by sending it until the store answers.
     const attempt = async (): Promise<boolean> => {
       const again = await context.metadata.commit(commit);
-      if (again.kind !== "unknown") await record.settle();
+      if (again.kind !== "unknown") await record.resolve();
       return again.kind !== "unknown";
     };
     context.unresolved.add({ bucket, key, oids: [], attempt });
     throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was deleted", { cause: outcome.cause });
   }
-  await record.settle();
+  await record.resolve();
   if (outcome.kind === "committed") return "deleted";
   const now = outcome.rows[1];
   // Its own work, arrived after all; or somebody else's. Gone it is.
   if (now === undefined) return "deleted";
   // Of a newer object it cannot be told whether it replaced the old one or came after the delete; a second delete would be one too many.
-  if (outcome.doubted && now.version.guid !== found.version.guid) {
+  if (outcome.uncertain && now.version.guid !== found.version.guid) {
     throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether it was deleted");
   }
   return "changed";

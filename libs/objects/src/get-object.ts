@@ -18,7 +18,7 @@ interface PartSpan extends Span {
   readonly number: number;
 }
 
-type Parts = Extract<Content, { readonly kind: "parts" }>;
+type PartsContent = Extract<Content, { readonly kind: "parts" }>;
 
 /** BUCKET_UNKNOWN, OBJECT_UNKNOWN, NOT_MODIFIED, PRECONDITION_FAILED. */
 export async function headObject(
@@ -105,7 +105,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefi
 async function* partBytes(
   context: ObjectStoreContext,
   view: ShardView,
-  content: Parts,
+  content: PartsContent,
   span: Span,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const touched = touchedParts(content, span);
@@ -119,7 +119,7 @@ async function* partBytes(
 async function readParts(
   context: ObjectStoreContext,
   view: ShardView,
-  content: Parts,
+  content: PartsContent,
   page: readonly PartSpan[],
 ): Promise<readonly PartRow[]> {
   const keys = page.map(({ number }) => partKey(view.key, content.uploadId, number));
@@ -132,7 +132,7 @@ async function readParts(
 }
 
 /** Which bytes of which parts a span touches. */
-export function touchedParts(content: Parts, span: Span): readonly PartSpan[] {
+export function touchedParts(content: PartsContent, span: Span): readonly PartSpan[] {
   const touched: PartSpan[] = [];
   const end = span.offset + span.lengthBytes;
   let at = 0;

@@ -2,7 +2,7 @@ import type { MetadataRow, MetadataWrite } from "@concord/ports";
 import { ConcordError, unreachable } from "@concord/runtime";
 import { decodeRowAs } from "./row-codec.ts";
 import { usageKey } from "./row-keys.ts";
-import type { GarbageRow, StoredObject } from "./rows.ts";
+import type { GcEntry, StoredObject } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
 
 /** The current object of a key. */
@@ -20,7 +20,7 @@ export function objectUnknown(key: string): ConcordError {
 }
 
 /** What a replaced or deleted object leaves behind (I4); undefined: nothing. */
-export function leftBy(object: StoredObject | undefined): GarbageRow["what"] | undefined {
+export function leftBy(object: StoredObject | undefined): GcEntry["what"] | undefined {
   if (object === undefined) return undefined;
   const { content } = object;
   switch (content.kind) {

@@ -23,9 +23,9 @@ export interface ObjectLimits {
   /** How long a repeated complete is answered as the first (OGD11). */
   readonly completeRememberedMs: number;
   /** How long a request waits for a commit in doubt to be decided before it answers OUTCOME_UNKNOWN (OGD2). */
-  readonly doubtWaitMs: number;
+  readonly resolveWaitMs: number;
   /** Pauses between tries to decide. */
-  readonly doubtBackoff: BackoffLimits;
+  readonly resolveBackoff: BackoffLimits;
   /** How often another blob name is taken when one is refused (OGD3, OGD5). */
   readonly blobNamesMax: number;
   readonly listLimitMax: number;
@@ -47,8 +47,8 @@ export const OBJECT_LIMITS: ObjectLimits = {
   partBytesMin: 5 * 1024 * 1024,
   completeStaleMs: 60_000,
   completeRememberedMs: 86_400_000,
-  doubtWaitMs: 5000,
-  doubtBackoff: { initialMs: 10, maxMs: 1000 },
+  resolveWaitMs: 5000,
+  resolveBackoff: { initialMs: 10, maxMs: 1000 },
   blobNamesMax: 4,
   listLimitMax: 1000,
   listPageRows: 200,

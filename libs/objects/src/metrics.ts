@@ -22,5 +22,5 @@ export const OBJECTS_METRICS = [
   },
   { name: "objects_garbage_removed_total", kind: "counter", help: "Blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_removed_bytes", kind: "counter", help: "Bytes of the blobs that garbage collection removed.", labels: [] },
-  { name: "objects_garbage_kept", kind: "gauge", help: "Garbage rows that the last run could not deal with.", labels: [] },
+  { name: "objects_garbage_kept", kind: "gauge", help: "GC entries that the last run could not deal with.", labels: [] },
 ] as const satisfies readonly MetricDefinition[];

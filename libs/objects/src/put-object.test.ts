@@ -82,7 +82,7 @@ test("put: larger than the limit, announced or not: LIMIT_EXCEEDED, nothing is l
   }
   assert.equal(fixture.data.contents().length, 1);
   assert.deepEqual(faultsOf(fixture), []);
-  assert.deepEqual(fixture.journal.unsettled, []);
+  assert.deepEqual(fixture.journal.unresolved, []);
 });
 
 test("[OG2] put: the row comes after the seal: one read, one blob, one commit", async () => {
@@ -103,8 +103,8 @@ for (const size of [100, BIG]) {
       assert.equal(await get(fixture, "a"), undefined);
     }
     assert.deepEqual(fixture.data.contents(), []);
-    assert.ok([...fixture.journal.settled.values()].every((how) => how === "absent"));
-    assert.deepEqual(fixture.journal.unsettled, []);
+    assert.ok([...fixture.journal.resolved.values()].every((how) => how === "absent"));
+    assert.deepEqual(fixture.journal.unresolved, []);
     assert.deepEqual(
       rowsOf(fixture).filter((row) => row.kind === "garbage"),
       [],
@@ -135,7 +135,7 @@ test("[OG3] put: the broken upload's blob cannot be removed: it is garbage", asy
   };
   await assert.rejects(put(fixture, "a", manyBytes(BIG), { badDigest: true }), { code: "MALFORMED_REQUEST" });
   assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
-  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["garbage"]);
 });
 
 test("put: neither removed nor put to garbage: the resolver goes on", async () => {
@@ -145,7 +145,7 @@ test("put: neither removed nor put to garbage: the resolver goes on", async () =
   };
   fixture.metadata.nextFates("lost");
   await assert.rejects(put(fixture, "a", manyBytes(BIG), { badDigest: true }), { code: "MALFORMED_REQUEST" });
-  assert.deepEqual(fixture.journal.settled.size, 0);
+  assert.deepEqual(fixture.journal.resolved.size, 0);
   assert.deepEqual(fixture.unresolved[0]?.oids, fixture.journal.taken);
   assert.equal(await fixture.unresolved[0]!.attempt(), true);
   assert.deepEqual(faultsOf(fixture), []);
@@ -214,7 +214,7 @@ test("put: the blob cannot be made or written: the store's error, nothing is lef
     };
     await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "STORAGE_FULL", applied: "no" });
     assert.deepEqual(fixture.data.contents(), []);
-    assert.deepEqual([...fixture.journal.settled.values()], ["absent"]);
+    assert.deepEqual([...fixture.journal.resolved.values()], ["absent"]);
   }
 });
 
@@ -225,7 +225,7 @@ test("[OGD3] put: the epoch is closed before the seal: EPOCH_FENCED, the blob is
   };
   await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "EPOCH_FENCED" });
   assert.deepEqual(fixture.journal.refused, fixture.journal.taken);
-  assert.equal(fixture.journal.settled.size, 0);
+  assert.equal(fixture.journal.resolved.size, 0);
   assert.equal(fixture.data.contents().length, 1);
 });
 

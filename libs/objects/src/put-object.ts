@@ -1,6 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
-import { commitOrResolve, confirmNames, giveUpBlobs, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
+import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkAttributes, checkKey } from "./names.ts";
@@ -63,11 +63,11 @@ async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload
         // Nothing of it is garbage and it was never there: once more.
         view = await lookAgain(context, await viewShard(context, "write", view.bucket, view.key, [headKey(view.key)]), upload);
         break;
-      case "in-doubt":
+      case "unresolved":
         throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was stored", { cause: result.cause });
     }
   }
-  await giveUpBlobs(context, { view, guid: upload.guid, names: upload.body.names });
+  await abandonBlobs(context, { view, guid: upload.guid, names: upload.body.names });
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
 }
 
@@ -92,7 +92,7 @@ async function commitHead(context: ObjectStoreContext, view: ShardView, upload: 
     });
   } catch (error) {
     // The store rejects only what it did not do.
-    await giveUpBlobs(context, { view, guid, names: body.names });
+    await abandonBlobs(context, { view, guid, names: body.names });
     throw error;
   }
 }
@@ -106,7 +106,7 @@ async function lookAgain(context: ObjectStoreContext, current: ShardView, upload
     if (current.header.row.state !== "open") view = await viewShard(context, "write", current.bucket, current.key, [headKey(current.key)]);
     checkWriteCondition(upload.precondition, headOf(view)?.row);
   } catch (error) {
-    await giveUpBlobs(context, { view: current, guid, names: body.names });
+    await abandonBlobs(context, { view: current, guid, names: body.names });
     throw error;
   }
   await confirmNames(context, { view, guid, names: body.names });

@@ -63,7 +63,7 @@ test("[OGD4] put: If-None-Match, lost race: evaluated anew, PRECONDITION_FAILED,
   await assert.rejects(putIf(fixture, manyBytes(BIG, 1), { ifNoneMatch: ["*"] }), { code: "PRECONDITION_FAILED" });
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
   assert.deepEqual(referencesIn(fixture), { live: other.journal.taken, garbage: fixture.journal.taken });
-  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["garbage"]);
 });
 
 test("[OGD4] put: If-Match, the object is deleted meanwhile: OBJECT_UNKNOWN, the blob is garbage", async () => {
@@ -104,11 +104,11 @@ test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothi
   });
   await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "EPOCH_FENCED" });
   assert.deepEqual(await get(other, "a"), bytesOf("1"));
-  assert.deepEqual([fixture.journal.settled.size, fixture.journal.refused.length], [0, 1]);
+  assert.deepEqual([fixture.journal.resolved.size, fixture.journal.refused.length], [0, 1]);
   assert.deepEqual(referencesIn(fixture), { live: [], garbage: [] });
 });
 
-test("put: it lost a race and nobody says whether its epoch is open: the error, the blob is garbage, its name is settled", async () => {
+test("put: it lost a race and nobody says whether its epoch is open: the error, the blob is garbage, its name is resolved", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   beforeCommit(fixture, async () => {
@@ -117,7 +117,7 @@ test("put: it lost a race and nobody says whether its epoch is open: the error, 
   });
   await assert.rejects(put(fixture, "a", manyBytes(BIG)), { code: "STORE_FAILED" });
   assert.deepEqual(await get(other, "a"), bytesOf("1"));
-  assert.deepEqual([...fixture.journal.settled.values()], ["garbage"]);
+  assert.deepEqual([...fixture.journal.resolved.values()], ["garbage"]);
   assert.deepEqual(faultsOf(fixture), []);
 });
 
@@ -207,7 +207,7 @@ test("[OG13, OG20] readers and writers of three gateways in any order: old or ne
       await scheduler.waitFor(Promise.all(running));
       first.metadata.before = () => undefined;
       first.data.before = () => undefined;
-      await assertSettled(first, fixtures);
+      await assertResolved(first, fixtures);
     }),
     { numRuns: 120 },
   );
@@ -225,8 +225,8 @@ test("[OGD2] random histories with lost answers and late commits: state is what 
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), async (steps) => {
-      const first = await openPhotos({ limits: { inlineBytesMax: 100, doubtWaitMs: 50 } });
-      const hasty = openFixture({ beside: first, epoch: 2, limits: { inlineBytesMax: 100, doubtWaitMs: 0 } });
+      const first = await openPhotos({ limits: { inlineBytesMax: 100, resolveWaitMs: 50 } });
+      const hasty = openFixture({ beside: first, epoch: 2, limits: { inlineBytesMax: 100, resolveWaitMs: 0 } });
       const fixtures = [first, hasty];
       const model = new History();
       for (const { at, key, seed, what, fates, patient } of steps) {
@@ -242,7 +242,7 @@ test("[OGD2] random histories with lost answers and late commits: state is what 
       await resolveAll(fixtures, model);
       assert.equal(first.metadata.applyLate(), 0);
       for (const name of ["k0", "k1"]) model.see(name, await get(first, name));
-      await assertSettled(first, fixtures);
+      await assertResolved(first, fixtures);
     }),
     { numRuns: 400 },
   );
@@ -259,7 +259,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
   const histories = fc.record({ steps: fc.array(operation, { minLength: 3, maxLength: 12 }), fates: fc.array(fate, { maxLength: 12 }) });
   await fc.assert(
     fc.asyncProperty(histories, fc.scheduler(), async ({ steps, fates }, scheduler) => {
-      const limits = { inlineBytesMax: 100, doubtWaitMs: 20 };
+      const limits = { inlineBytesMax: 100, resolveWaitMs: 20 };
       const first = await openPhotos({ limits });
       const fixtures = [first, openFixture({ beside: first, epoch: 2, limits }), openFixture({ beside: first, epoch: 3, limits })];
       const turn = (): Promise<void> => scheduler.schedule(Promise.resolve());
@@ -294,7 +294,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
       first.data.before = () => undefined;
       await resolveAll(fixtures);
       first.metadata.applyLate();
-      await assertSettled(first, fixtures);
+      await assertResolved(first, fixtures);
     }),
     { numRuns: 200 },
   );
@@ -303,7 +303,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
 /** What each key may hold: one value, or several while a commit on it is in doubt. */
 class History {
   readonly #possible = new Map<string, Set<string | undefined>>();
-  readonly #doubted = new Set<string>();
+  readonly #uncertain = new Set<string>();
 
   async run(fixture: Fixture, key: string, what: "put" | "small" | "delete" | "tags", seed: number): Promise<void> {
     const bytes = manyBytes(what === "put" ? 1500 + seed : seed % 100, seed);
@@ -313,26 +313,26 @@ class History {
       if (what === "tags") await fixture.store.setObjectTags("photos", key, { s: `${seed}` });
       else if (what === "delete") await fixture.store.deleteObject({ bucket: "photos", key });
       else await fixture.store.putObject({ bucket: "photos", key, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
-      if (what !== "tags") this.#possible.set(key, new Set([next, ...(this.#doubted.has(key) ? before : [])]));
+      if (what !== "tags") this.#possible.set(key, new Set([next, ...(this.#uncertain.has(key) ? before : [])]));
     } catch (error) {
       assert.ok(error instanceof ConcordError);
       const may = error.applied !== "no" && error.code === "OUTCOME_UNKNOWN";
       assert.ok(may || error.code === "OBJECT_UNKNOWN" || error.code === "REPLICAS_UNAVAILABLE", `${error.code} ${error.message}`);
       if (!may || what === "tags") return;
       this.#possible.set(key, new Set([next, ...before]));
-      this.#doubted.add(key);
+      this.#uncertain.add(key);
     }
   }
 
   /** Nothing is in doubt any more: what is there now stays there. */
-  settle(): void {
-    this.#doubted.clear();
+  resolve(): void {
+    this.#uncertain.clear();
   }
 
   see(key: string, bytes: Uint8Array | undefined): void {
     const value = bytes === undefined ? undefined : text(bytes);
     assert.ok(this.#of(key).has(value), `${key} holds what it cannot hold`);
-    if (!this.#doubted.has(key)) this.#possible.set(key, new Set([value]));
+    if (!this.#uncertain.has(key)) this.#possible.set(key, new Set([value]));
   }
 
   #of(key: string): Set<string | undefined> {
@@ -348,13 +348,13 @@ async function resolveAll(fixtures: readonly Fixture[], model?: History): Promis
     fixture.metadata.fate = () => "answered";
     for (const commit of fixture.unresolved.splice(0)) assert.equal(await commit.attempt(), true);
   }
-  if (fixtures[0]!.metadata.lateCommits.length === 0) model?.settle();
+  if (fixtures[0]!.metadata.lateCommits.length === 0) model?.resolve();
 }
 
-/** Blobs are exactly the references, names are settled, usage is what the listing sums up to. */
-async function assertSettled(first: Fixture, fixtures: readonly Fixture[]): Promise<void> {
+/** Blobs are exactly the references, names are resolved, usage is what the listing sums up to. */
+async function assertResolved(first: Fixture, fixtures: readonly Fixture[]): Promise<void> {
   assert.deepEqual(faultsOf(first), []);
-  for (const fixture of fixtures) assert.deepEqual(fixture.journal.unsettled, []);
+  for (const fixture of fixtures) assert.deepEqual(fixture.journal.unresolved, []);
   const { objects } = await first.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 1000 });
   const bytes = objects.reduce((sum, object) => sum + object.sizeBytes, 0);
   assert.deepEqual(await first.store.bucketUsage("photos"), { objects: BigInt(objects.length), bytes: BigInt(bytes) });

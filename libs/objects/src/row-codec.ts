@@ -6,7 +6,7 @@ import type {
   ChecksumAlgorithm,
   Content,
   EpochRow,
-  GarbageRow,
+  GcEntry,
   NamedPart,
   ObjectAttributes,
   PartRow,
@@ -22,7 +22,7 @@ const VERSION = 1;
 /** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
-export type Row = StoredObject | UploadRow | PartRow | GarbageRow | ShardHeader | BucketRow | EpochRow;
+export type Row = StoredObject | UploadRow | PartRow | GcEntry | ShardHeader | BucketRow | EpochRow;
 
 const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7 } as const;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
@@ -247,7 +247,7 @@ function readUploadState(reader: ByteReader): UploadState {
   }
 }
 
-function writeGarbage(writer: ByteWriter, row: GarbageRow): void {
+function writeGarbage(writer: ByteWriter, row: GcEntry): void {
   writer.text(row.bucket).text(row.key);
   writeNumber(writer, row.dueMs);
   writer.u8(GARBAGE_TAGS[row.what.kind]);
@@ -259,7 +259,7 @@ function writeGarbage(writer: ByteWriter, row: GarbageRow): void {
   for (const oid of row.what.oids) writeOid(writer, oid);
 }
 
-function readGarbage(reader: ByteReader): GarbageRow {
+function readGarbage(reader: ByteReader): GcEntry {
   const bucket = reader.text();
   const key = reader.text();
   const dueMs = readNumber(reader);

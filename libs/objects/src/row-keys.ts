@@ -3,7 +3,7 @@ import { assert } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 
 /**
- * Where rows are, version 1. Head, upload, part and garbage rows of one key share a partition (OGD15); keys sort bytewise as listings
+ * Where rows are, version 1. Head, upload, part and GC entries of one key share a partition (OGD15); keys sort bytewise as listings
  * do: head rows by the key's UTF-8, uploads by (key, id), parts by (key, id, number), garbage by due time.
  */
 export const SYSTEM_PARTITION = "";
@@ -90,7 +90,7 @@ export function numberOfPart(rowKey: Uint8Array): number {
   return new ByteReader(rowKey.subarray(rowKey.length - 4)).u32();
 }
 
-/** `ordinal` tells several garbage rows of one commit apart. */
+/** `ordinal` tells several GC entries of one commit apart. */
 export function garbageKey(dueMs: number, guid: bigint, ordinal = 0): Uint8Array {
   return new ByteWriter(19).u8(GARBAGE).u64(BigInt(dueMs)).u64(guid).u8(ordinal).finish();
 }

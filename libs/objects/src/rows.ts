@@ -76,7 +76,7 @@ export interface PartRow {
 }
 
 /** Garbage: never referred to again, removed when due (OGD10). */
-export interface GarbageRow {
+export interface GcEntry {
   readonly kind: "garbage";
   readonly bucket: string;
   readonly key: string;
@@ -118,7 +118,7 @@ export interface EpochRow {
   readonly instance: string;
   /** Sequences below are reserved. */
   readonly reservedTo: number;
-  /** Sequences below are settled. */
+  /** Sequences below are resolved. */
   readonly lowWater: number;
   readonly closed: boolean;
 }

@@ -1,7 +1,7 @@
 import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import type { BlobWriter } from "@concord/ports";
 import type { UploadBody } from "./api.ts";
-import { giveUpBlobs } from "./commit-rows.ts";
+import { abandonBlobs } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import type { Content, StoredChecksum } from "./rows.ts";
 import type { ShardView } from "./shard-view.ts";
@@ -9,7 +9,7 @@ import type { NewBlob, BlobName } from "./upload-journal.ts";
 
 export interface StoredBody {
   readonly content: Extract<Content, { readonly kind: "inline" | "blob" }>;
-  /** The blob's name, to be settled by whoever commits it; none for inline bytes. */
+  /** The blob's name, to be resolved by whoever commits it; none for inline bytes. */
   readonly names: readonly BlobName[];
   readonly sizeBytes: number;
   readonly md5Hex: string;
@@ -22,7 +22,7 @@ interface OpenBlob {
 }
 
 export interface BodyTarget {
-  /** Read before the blob is made; where its garbage row goes when it cannot be removed. */
+  /** Read before the blob is made; where its GC entry goes when it cannot be removed. */
   readonly view: ShardView;
   readonly blob: NewBlob;
   /** Bodies up to this size come back as bytes; below 0: always a blob. */
@@ -104,10 +104,10 @@ async function createBlob(context: ObjectStoreContext, target: BodyTarget): Prom
     } catch (error) {
       const { code } = toConcordError(error);
       if (code !== "EPOCH_FENCED" && code !== "PIECE_EXISTS") {
-        await letGo(context, target, name);
+        await discardBlob(context, target, name);
         throw error;
       }
-      // The name is not ours to remove or settle: somebody else's recovery, or another gateway's blob.
+      // The name is not ours to remove or resolve: somebody else's recovery, or another gateway's blob.
       context.journal.fenced(name.oid);
       context.log.warn("a blob name was refused; taking another", { oid: name.oid, code });
       if (attempt >= context.limits.blobNamesMax) throw error;
@@ -122,19 +122,19 @@ async function removeBlob(context: ObjectStoreContext, target: BodyTarget, { nam
     context.journal.fenced(name.oid);
     return;
   }
-  await letGo(context, target, name);
+  await discardBlob(context, target, name);
 }
 
 /** Removes a blob that no commit was sent for; what cannot be removed now is garbage. */
-async function letGo(context: ObjectStoreContext, target: BodyTarget, name: BlobName): Promise<void> {
+async function discardBlob(context: ObjectStoreContext, target: BodyTarget, name: BlobName): Promise<void> {
   try {
     await context.data.remove(name.oid);
   } catch (error) {
     context.log.warn("a blob of a failed upload could not be removed", { oid: name.oid, error: toConcordError(error).message });
-    await giveUpBlobs(context, { view: target.view, guid: target.blob.guid, names: [name] });
+    await abandonBlobs(context, { view: target.view, guid: target.blob.guid, names: [name] });
     return;
   }
-  await name.settle("absent");
+  await name.resolve("absent");
 }
 
 interface Gathered {

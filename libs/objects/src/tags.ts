@@ -36,7 +36,7 @@ export async function setObjectTags(context: ObjectStoreContext, bucket: string,
     const now = outcome.rows[1];
     if (now?.version.guid === guid) return;
     // They may have been set, and changed by somebody since: to set them again would be one time too many.
-    if (outcome.doubted && now?.version.guid !== found.version.guid) {
+    if (outcome.uncertain && now?.version.guid !== found.version.guid) {
       throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether the tags were set");
     }
   }

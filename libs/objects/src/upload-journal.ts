@@ -11,10 +11,10 @@ import type { MetadataRow, Oid, BlobDescription, RowVersion } from "@concord/por
 export type JournalMode = "reservation" | "per-transaction" | "per-transaction-basic" | "off";
 
 /** What becomes of a blob; nothing else takes its name off the unresolved list (OGD7). */
-export type Settlement =
+export type Resolution =
   /** A row names it, by a commit that was answered or that a serial read found. */
   | "referenced"
-  /** A garbage row names it, by a commit that was answered or that a serial read found. */
+  /** A GC entry names it, by a commit that was answered or that a serial read found. */
   | "garbage"
   /** It was never created, or was removed before any commit that names it was sent, and nobody will create it now. */
   | "absent";
@@ -26,12 +26,12 @@ export interface BlobName {
    * Call it exactly once, when the blob's fate is certain; never while a commit that names it is in doubt (OGD2). Rejects only in
    * `per-transaction-basic` and only for "referenced": the commit record may be lost, so the upload must be answered as unknown.
    */
-  settle(how: Settlement): Promise<void>;
+  resolve(how: Resolution): Promise<void>;
   /**
    * Rejects with EPOCH_FENCED when the name's epoch was closed. The first commit needs no such call if the version it conditions on was
    * read before the blob was created. Every later one does, after the row was read again and before the commit is sent: recovery closes
    * the epoch before it reads the rows, so a commit whose row was read while the epoch was open cannot name what recovery hands to gc
-   * (OGD3). After EPOCH_FENCED the blob is recovery's: neither remove nor settle it.
+   * (OGD3). After EPOCH_FENCED the blob is recovery's: neither remove nor resolve it.
    */
   confirmLive(): Promise<void>;
 }
@@ -58,8 +58,8 @@ export interface UploadJournal {
   begin(blob: NewBlob): Promise<BlobName>;
   /** To be called when `ObjectData.create` or `seal` rejects with EPOCH_FENCED: the gateway takes a new epoch. */
   fenced(oid: Oid): void;
-  /** Before the commit that deletes an object. Call `settle` when that commit is decided either way; not while it is in doubt. */
-  beginDelete(deletion: NewDelete): Promise<{ settle(): Promise<void> }>;
+  /** Before the commit that deletes an object. Call `resolve` when that commit is decided either way; not while it is in doubt. */
+  beginDelete(deletion: NewDelete): Promise<{ resolve(): Promise<void> }>;
 }
 
 /** A commit whose request ran out of time while it was in doubt (OGD2). */
@@ -68,7 +68,7 @@ export interface UnresolvedCommit {
   readonly key: string;
   /** The names it holds back. */
   readonly oids: readonly Oid[];
-  /** One bounded attempt to decide it: true when it is decided and its names are settled. A rejection counts as false. */
+  /** One bounded attempt to decide it: true when it is decided and its names are resolved. A rejection counts as false. */
   readonly attempt: () => Promise<boolean>;
 }
 

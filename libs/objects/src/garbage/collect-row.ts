@@ -1,4 +1,4 @@
-// What becomes of one garbage row that is due. Data first, its row last: whatever ends in between is done again (OGD10).
+// What becomes of one GC entry that is due. Data first, its row last: whatever ends in between is done again (OGD10).
 import type { MetadataWrite, Oid, BlobState } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
@@ -7,7 +7,7 @@ import { objectOf } from "../head-row.ts";
 import { names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, garbageKey, headKey, partSpan, uploadKey } from "../row-keys.ts";
-import type { GarbageRow } from "../rows.ts";
+import type { GcEntry } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
 export interface CollectedRow {
@@ -17,17 +17,12 @@ export interface CollectedRow {
   readonly bytes: number;
   /** A row names them although they are garbage: never removed, reported, and looked at again after another grace (our bug, or damage). */
   readonly referenced: readonly Oid[];
-  /** What takes the place of the garbage row; empty: nothing is left to do for it. */
+  /** What takes the place of the GC entry; empty: nothing is left to do for it. */
   readonly instead: readonly MetadataWrite[];
 }
 
 /** `asOfMs`: the time it is taken to be, at least now. */
-export async function collectRow(
-  context: ObjectStoreContext,
-  partition: string,
-  garbage: GarbageRow,
-  asOfMs: number,
-): Promise<CollectedRow> {
+export async function collectRow(context: ObjectStoreContext, partition: string, garbage: GcEntry, asOfMs: number): Promise<CollectedRow> {
   const { what } = garbage;
   switch (what.kind) {
     case "blobs":
@@ -39,7 +34,7 @@ export async function collectRow(
   }
 }
 
-async function collectBlobs(context: ObjectStoreContext, garbage: GarbageRow, oids: readonly Oid[]): Promise<CollectedRow> {
+async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids: readonly Oid[]): Promise<CollectedRow> {
   const referenced: Oid[] = [];
   const removed = { blobs: 0, bytes: 0 };
   await eachOf(oids, async (oid) => {
@@ -67,8 +62,8 @@ async function eachOf<Item>(items: readonly Item[], act: (item: Item) => Promise
   await Promise.all(Array.from({ length: Math.min(items.length, REMOVALS_CONCURRENT) }, worker));
 }
 
-/** By a serial read (I13) of the row that the blob was written for, and of the head of the garbage row's key. */
-async function isNamed(context: ObjectStoreContext, oid: Oid, state: BlobState, { bucket, key }: GarbageRow): Promise<boolean> {
+/** By a serial read (I13) of the row that the blob was written for, and of the head of the GC entry's key. */
+async function isNamed(context: ObjectStoreContext, oid: Oid, state: BlobState, { bucket, key }: GcEntry): Promise<boolean> {
   if (state.kind === "absent") return false;
   const descriptions = state.description === undefined ? [] : [state.description];
   if (bucket !== "") descriptions.push({ bucket, key, part: undefined, guid: 0n });
@@ -84,7 +79,7 @@ async function isNamed(context: ObjectStoreContext, oid: Oid, state: BlobState, 
 async function collectUpload(
   context: ObjectStoreContext,
   partition: string,
-  garbage: GarbageRow,
+  garbage: GcEntry,
   uploadId: bigint,
   asOfMs: number,
 ): Promise<CollectedRow> {
@@ -128,7 +123,7 @@ async function collectParts(
       conditions: page.map((row) => ({ key: row.key, version: row.version })),
       writes: page.map((row) => ({ kind: "delete", key: row.key })),
     });
-    // Another collector's work, or an answer that was lost: the next look tells. The garbage row goes only when no part is left.
+    // Another collector's work, or an answer that was lost: the next look tells. The GC entry goes only when no part is left.
     if (outcome.kind === "unknown") throw outcome.cause;
   }
 }
@@ -151,14 +146,14 @@ async function partsOf(
 }
 
 /** The same garbage, after another grace. */
-async function again(context: ObjectStoreContext, garbage: GarbageRow, what: GarbageRow["what"]): Promise<readonly MetadataWrite[]> {
+async function again(context: ObjectStoreContext, garbage: GcEntry, what: GcEntry["what"]): Promise<readonly MetadataWrite[]> {
   return [putGarbage(context, await context.guids.next(), { ...garbage, what })];
 }
 
 async function againAt(
   context: ObjectStoreContext,
-  garbage: GarbageRow,
-  what: GarbageRow["what"],
+  garbage: GcEntry,
+  what: GcEntry["what"],
   dueMs: number,
 ): Promise<readonly MetadataWrite[]> {
   const guid = await context.guids.next();

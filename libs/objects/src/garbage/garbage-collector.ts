@@ -1,7 +1,7 @@
 import { sameVersion, type MetadataRow, type MetadataWrite, type RowVersion } from "@concord/ports";
 import { sleep, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
-import { forgetBucket, isUnsettled, settleBucket } from "../buckets.ts";
+import { forgetBucket, isUnresolved, resolveBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
@@ -11,7 +11,7 @@ import { collectRow } from "./collect-row.ts";
 import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
 
 export interface GarbageReport {
-  /** Garbage rows that were dealt with. */
+  /** GC entries that were dealt with. */
   readonly rows: number;
   /** Blobs that are gone, and what they held. */
   readonly blobs: number;
@@ -38,14 +38,14 @@ type Run = { -readonly [Name in keyof GarbageReport]: number } & {
 
 /**
  * Removes what is garbage and due, in the background (OG12, OGD10). Any number of gateways may do it at once: removing twice is removing, and
- * of two commits of a garbage row one finds it gone.
+ * of two commits of a GC entry one finds it gone.
  */
 export class GarbageCollector {
   readonly #context: ObjectStoreContext;
   readonly #intervalMs: number;
   readonly #stopping = new AbortController();
   /** Buckets that were being made or removed when they were last looked at. */
-  readonly #unsettled = new Map<string, { readonly version: RowVersion; readonly sinceMs: number }>();
+  readonly #unresolved = new Map<string, { readonly version: RowVersion; readonly sinceMs: number }>();
   #loop: Promise<void> | undefined;
   #running: Promise<GarbageReport> | undefined;
 
@@ -73,7 +73,7 @@ export class GarbageCollector {
 
   /**
    * As if it were `aheadMs` later; above 0 it breaks the grace of running downloads (OGD10), so it is for tests and for operators who stopped
-   * the traffic. Also tells how many garbage rows are not due yet.
+   * the traffic. Also tells how many GC entries are not due yet.
    */
   async runAhead(aheadMs: number): Promise<GarbageReport & { readonly pending: number }> {
     await this.#running?.catch(() => undefined);
@@ -115,7 +115,7 @@ export class GarbageCollector {
     yield { partition: SYSTEM_PARTITION, removed: undefined };
     for await (const bucket of scanBuckets(this.#context)) {
       const { name, shards, state } = bucket.row;
-      if (this.#isStuck(bucket)) await this.#settle(bucket);
+      if (this.#isStuck(bucket)) await this.#resolve(bucket);
       for (let shard = 0; shard < shards; shard += 1) {
         const isLast = shard === shards - 1;
         yield { partition: bucketPartition(name, shard), removed: isLast && state === "removed" ? bucket : undefined };
@@ -125,20 +125,20 @@ export class GarbageCollector {
 
   /** Its making or removal ended in a request whose store did not answer, or in another gateway that is gone. */
   #isStuck({ row, version }: Versioned<BucketRow>): boolean {
-    if (!isUnsettled(row)) {
-      this.#unsettled.delete(row.name);
+    if (!isUnresolved(row)) {
+      this.#unresolved.delete(row.name);
       return false;
     }
     const nowMs = this.#context.clock.monotonicMs();
-    const seen = this.#unsettled.get(row.name);
+    const seen = this.#unresolved.get(row.name);
     if (seen !== undefined && sameVersion(seen.version, version)) return nowMs - seen.sinceMs >= BUCKET_STUCK_AFTER_MS;
-    this.#unsettled.set(row.name, { version, sinceMs: nowMs });
+    this.#unresolved.set(row.name, { version, sinceMs: nowMs });
     return false;
   }
 
-  async #settle(bucket: Versioned<BucketRow>): Promise<void> {
-    await settleBucket(this.#context, bucket).catch((thrown: unknown) => {
-      this.#context.log.warn("a bucket is not settled yet", { bucket: bucket.row.name, reason: toConcordError(thrown).message });
+  async #resolve(bucket: Versioned<BucketRow>): Promise<void> {
+    await resolveBucket(this.#context, bucket).catch((thrown: unknown) => {
+      this.#context.log.warn("a bucket is not resolved yet", { bucket: bucket.row.name, reason: toConcordError(thrown).message });
     });
   }
 

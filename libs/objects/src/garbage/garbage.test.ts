@@ -32,8 +32,7 @@ const PARTITION = "photos/0";
 const GRACE_MS = OBJECT_LIMITS.garbageGraceMs;
 const A_DAY_MS = 24 * 3600_000;
 
-const garbageRows = ({ world }: Gateway): number =>
-  world.metadata.contents().filter((row) => decodeRow(row.value).kind === "garbage").length;
+const gcEntries = ({ world }: Gateway): number => world.metadata.contents().filter((row) => decodeRow(row.value).kind === "garbage").length;
 
 async function putBlobGarbage(gateway: Gateway, key: string, oids: readonly Oid[], partition = PARTITION): Promise<void> {
   const bucket = partition === SYSTEM_PARTITION ? "" : "photos";
@@ -53,7 +52,7 @@ test("[OGD10] grace: before, at and after: kept, removed; the row goes with the 
   const report = await gateway.collector.runOnce();
   assert.deepEqual([report.rows, report.blobs, report.bytes, report.kept], [1, 1, 24, 0]);
   assert.equal(world.data.contents().length, 1);
-  assert.equal(garbageRows(gateway), 0);
+  assert.equal(gcEntries(gateway), 0);
   assert.equal(await get(gateway, "k"), bytes("new"));
 });
 
@@ -100,7 +99,7 @@ test("[OGD10] a blob that a row names: never removed, reported, looked at again 
       world.data.contents().map(({ oid }) => oid),
       live,
     );
-    assert.equal(garbageRows(gateway), 2, "not forgotten");
+    assert.equal(gcEntries(gateway), 2, "not forgotten");
   }
 });
 
@@ -138,10 +137,10 @@ test("[OGD10] the data store fails for a blob: its row stays, the others go; lat
   };
   const report = await gateway.collector.runOnce();
   assert.deepEqual([report.rows, report.blobs, report.kept], [2, 2, 1]);
-  assert.deepEqual([world.data.contents().length, garbageRows(gateway)], [1, 1]);
+  assert.deepEqual([world.data.contents().length, gcEntries(gateway)], [1, 1]);
   world.data.before = () => undefined;
   assert.equal((await gateway.collector.runOnce()).blobs, 1);
-  assert.equal(garbageRows(gateway), 0);
+  assert.equal(gcEntries(gateway), 0);
 });
 
 for (const fate of ["lost", "applied", "late"] as const) {
@@ -154,11 +153,11 @@ for (const fate of ["lost", "applied", "late"] as const) {
     assert.equal((await gateway.collector.runOnce()).kept, 1);
     await gateway.collector.runOnce();
     world.metadata.applyLate();
-    assert.deepEqual([world.data.contents().length, garbageRows(gateway)], [0, 0]);
+    assert.deepEqual([world.data.contents().length, gcEntries(gateway)], [0, 0]);
   });
 }
 
-test("a garbage row that cannot be read: stays, the others go", async () => {
+test("a GC entry that cannot be read: stays, the others go", async () => {
   const { world, gateway } = await openWorld();
   await put(gateway, "k", bytes("v"));
   await remove(gateway, "k");
@@ -229,7 +228,7 @@ test("two collectors at once: every blob is removed once, no row is left", async
   const reports = await Promise.all([gateway.collector.runOnce(), other.collector.runOnce()]);
   assert.equal(reports[0].blobs + reports[1].blobs, 147);
   await gateway.collector.runOnce();
-  assert.deepEqual([world.data.contents().length, garbageRows(gateway)], [3, 0]);
+  assert.deepEqual([world.data.contents().length, gcEntries(gateway)], [3, 0]);
 });
 
 const POINTS = ["garbage:after-remove", "garbage:after-part-data", "garbage:after-parts", "garbage:before-forget", "garbage:after-forget"];
@@ -253,7 +252,7 @@ for (const point of POINTS) {
     const next = await restart(gateway);
     await world.clock.advance(A_DAY_MS);
     await next.collector.runOnce();
-    assert.deepEqual([world.data.contents().length, garbageRows(next)], [1, 0]);
+    assert.deepEqual([world.data.contents().length, gcEntries(next)], [1, 0]);
     assert.equal(await get(next, "k"), bytes("9"));
     assert.deepEqual(await faults(next), []);
   });

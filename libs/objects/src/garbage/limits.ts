@@ -1,4 +1,4 @@
-/** Garbage rows looked at together; their rows go in one commit. */
+/** GC entries looked at together; their rows go in one commit. */
 export const GARBAGE_BATCH_ROWS = 100;
 /** Blobs removed at the same time. */
 export const REMOVALS_CONCURRENT = 8;

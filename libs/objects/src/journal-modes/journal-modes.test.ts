@@ -110,26 +110,26 @@ test("[OG8] scan: backwards to the newest checkpoint, and its list; what ended i
   assert.deepEqual(left.uploads.map(({ oid }) => oid).sort(), [oidOf(1, 3), oidOf(1, 5)]);
 });
 
-test("[OGD7] property: starts, ends and checkpoints in any order and at once: after a power cut every unsettled one is found", async () => {
-  const action = fc.record({ kind: fc.constantFrom("begin", "settle", "checkpoint"), wait: fc.boolean() });
+test("[OGD7] property: starts, ends and checkpoints in any order and at once: after a power cut every unresolved one is found", async () => {
+  const action = fc.record({ kind: fc.constantFrom("begin", "resolve", "checkpoint"), wait: fc.boolean() });
   await fc.assert(
     fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
       const disk = new MemoryDisk();
       const journal = await newJournal(disk);
       const transactions = new UnresolvedTransactions();
       const durable = new Set<number>();
-      const settled = new Set<number>();
+      const resolved = new Set<number>();
       let next = 0;
       for (const { kind, wait } of actions) {
         let done: Promise<unknown>;
         if (kind === "begin") {
           const sequence = (next += 1);
           done = journal.append(transactions.add(upload(sequence))).then(() => durable.add(sequence));
-        } else if (kind === "settle") {
-          const [sequence] = [...durable].filter((one) => !settled.has(one));
+        } else if (kind === "resolve") {
+          const [sequence] = [...durable].filter((one) => !resolved.has(one));
           if (sequence === undefined) continue;
-          settled.add(sequence);
-          transactions.settleUpload(oidOf(1, sequence));
+          resolved.add(sequence);
+          transactions.resolveUpload(oidOf(1, sequence));
           done = journal.append(encodeRecord({ kind: "aborted", oid: oidOf(1, sequence) }));
         } else {
           done = journal.checkpoint(() => encodeCheckpoint(transactions.snapshot())).then((sequence) => journal.trim(sequence));
@@ -138,7 +138,7 @@ test("[OGD7] property: starts, ends and checkpoints in any order and at once: af
         if (wait) await done;
       }
       disk.crash();
-      const open = [...durable].filter((one) => !settled.has(one));
+      const open = [...durable].filter((one) => !resolved.has(one));
       const found = new Set((await scanJournal(await newJournal(disk))).uploads.map(({ oid }) => oid));
       for (const sequence of open) assert.ok(found.has(oidOf(1, sequence)), `${sequence} is found`);
     }),
@@ -323,7 +323,7 @@ test("[OGD7] checkpoint: an upload in flight is in its list: found after the old
   assert.deepEqual(world.data.contents(), []);
 });
 
-test("[OG10] checkpoint: at an interval; the journal does not grow with what is settled", async () => {
+test("[OG10] checkpoint: at an interval; the journal does not grow with what is resolved", async () => {
   const { world, gateway } = await openWorld({ mode: "per-transaction" });
   for (let at = 0; at < 20; at += 1) await put(gateway, `k${at}`, bytes("v"));
   await world.clock.advance(600_000);
@@ -353,7 +353,7 @@ test("[OGD13] checkpoint: before its time when the journal has grown: it stays b
   });
   for (let at = 0; at < 1000; at += 1) {
     const name = await uploads.begin({ ...description, replaces: undefined });
-    await name.settle("referenced");
+    await name.resolve("referenced");
     assert.ok(journal.sizeBytes < 6000, `${journal.sizeBytes} bytes after ${at}`);
   }
 });
@@ -403,7 +403,7 @@ test("limits: unresolved transactions below, at and above: taken, taken, OVERLOA
   const blob = (key: string) => ({ ...description, key, replaces: undefined });
   const begun = await Promise.all(Array.from({ length: TRANSACTIONS_UNRESOLVED_MAX }, () => gateway.journal.begin(blob("k"))));
   assert.equal(await codeOf(gateway.journal.begin(blob("k"))), "OVERLOADED");
-  await begun[0]!.settle("absent");
+  await begun[0]!.resolve("absent");
   assert.equal(await codeOf(gateway.journal.begin(blob("k"))), "done");
   const { gateway: large } = await openWorld({ mode: "per-transaction-basic" });
   const replaces = { key: new Uint8Array([1]), version: { commit: 1n, guid: 1n }, value: new Uint8Array(TRANSACTIONS_BYTES_MAX / 2) };

@@ -2,7 +2,7 @@ import type { Journal } from "@concord/journal";
 import type { Oid } from "@concord/ports";
 import { assert, ConcordError, toConcordError, type Timer } from "@concord/runtime";
 import type { GatewayEpoch, EpochOptions } from "../reservation/gateway-epoch.ts";
-import type { JournalMode, NewDelete, NewBlob, BlobName, Settlement, UploadJournal } from "../upload-journal.ts";
+import type { JournalMode, NewDelete, NewBlob, BlobName, Resolution, UploadJournal } from "../upload-journal.ts";
 import { EpochKeeper } from "./epoch-keeper.ts";
 import { CHECKPOINT_AT_BYTES, CHECKPOINT_INTERVAL_MS, TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
 import { encodeCheckpoint, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
@@ -69,19 +69,19 @@ export class GatewayJournal implements UploadJournal {
         // Listed before it is appended (OGD7), durable before the first data byte (OGD6).
         await this.#append(this.#transactions.add(record));
       } catch (thrown) {
-        this.#transactions.settleUpload(oid);
-        epoch.settle(oid);
+        this.#transactions.resolveUpload(oid);
+        epoch.resolve(oid);
         throw refused(thrown);
       }
       this.#options.failpoint("object:after-begin-record");
     }
-    let settled = false;
+    let resolved = false;
     return {
       oid,
-      settle: async (how) => {
-        assert(!settled, `blob ${oid} is settled once`);
-        settled = true;
-        await this.#settle(oid, epoch, how);
+      resolve: async (how) => {
+        assert(!resolved, `blob ${oid} is resolved once`);
+        resolved = true;
+        await this.#resolve(oid, epoch, how);
       },
       confirmLive: () => epoch.confirmOpen(),
     };
@@ -91,11 +91,11 @@ export class GatewayJournal implements UploadJournal {
     this.#epochs.fenced(oid);
   }
 
-  async beginDelete(deletion: NewDelete): Promise<{ settle(): Promise<void> }> {
-    if (!isPerTransaction(this.mode)) return { settle: () => Promise.resolve() };
+  async beginDelete(deletion: NewDelete): Promise<{ resolve(): Promise<void> }> {
+    if (!isPerTransaction(this.mode)) return { resolve: () => Promise.resolve() };
     this.#checkRoom();
     const { bucket, key, guid, version } = deletion;
-    const settle = (): Promise<void> => {
+    const resolve = (): Promise<void> => {
       this.recovered({ kind: "deleting", bucket, key, guid, version });
       return Promise.resolve();
     };
@@ -103,17 +103,17 @@ export class GatewayJournal implements UploadJournal {
       await this.#append(this.#transactions.add({ kind: "deleting", bucket, key, guid, version }));
     } catch (thrown) {
       // Its record may be on disk; an end record keeps recovery from redoing what was refused.
-      await settle();
+      await resolve();
       throw thrown;
     }
     this.#options.failpoint("object:after-delete-record");
-    return { settle };
+    return { resolve };
   }
 
   /** An upload or delete of `left` is decided and carried out: its end is written behind it (OG8). */
   recovered(record: BegunUpload | BegunDelete): void {
-    if (record.kind === "begun") this.#transactions.settleUpload(record.oid);
-    else this.#transactions.settleDelete(record.guid);
+    if (record.kind === "begun") this.#transactions.resolveUpload(record.oid);
+    else this.#transactions.resolveDelete(record.guid);
     this.#appendLater(record.kind === "begun" ? { kind: "aborted", oid: record.oid } : { kind: "deleted", guid: record.guid });
   }
 
@@ -145,9 +145,9 @@ export class GatewayJournal implements UploadJournal {
     await this.checkpoint().catch((thrown: unknown) => this.#warn("no last checkpoint", thrown));
   }
 
-  async #settle(oid: Oid, epoch: GatewayEpoch, how: Settlement): Promise<void> {
-    epoch.settle(oid);
-    this.#transactions.settleUpload(oid);
+  async #resolve(oid: Oid, epoch: GatewayEpoch, how: Resolution): Promise<void> {
+    epoch.resolve(oid);
+    this.#transactions.resolveUpload(oid);
     if (!isPerTransaction(this.mode)) return;
     if (how !== "referenced") return this.#appendLater({ kind: "aborted", oid });
     // The optimised form writes no commit record: recovery looks at the row (OG7). The basic form's is durable before the answer (OG6).

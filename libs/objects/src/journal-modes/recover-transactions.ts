@@ -6,7 +6,7 @@ import type { ObjectStoreContext } from "../context.ts";
 import { countUsage, leftBy, objectOf } from "../head-row.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
 import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
-import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_PIECES } from "../recovery/limits.ts";
+import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_BLOBS } from "../recovery/limits.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { headerKey, headKey } from "../row-keys.ts";
 import { headerOf } from "../shard-view.ts";
@@ -33,8 +33,8 @@ export async function recoverTransactions(context: ObjectStoreContext, journal: 
   const garbage = new GarbageIndex(context);
   // No writer of them may act any more before a row is looked at (OGD3).
   for (const epoch of new Set(uploads.map(({ oid }) => parseOid(oid).epoch))) await closeEpoch(context, epoch);
-  for (let at = 0; at < uploads.length; at += RECOVERY_PAGE_PIECES) {
-    for (const [upload, fate] of await decideUploads(context, uploads.slice(at, at + RECOVERY_PAGE_PIECES), garbage)) {
+  for (let at = 0; at < uploads.length; at += RECOVERY_PAGE_BLOBS) {
+    for (const [upload, fate] of await decideUploads(context, uploads.slice(at, at + RECOVERY_PAGE_BLOBS), garbage)) {
       fates[fate] += 1;
       if (fate !== "undecided") journal.recovered(upload);
       context.failpoint("recovery:after-transaction");

@@ -5,7 +5,7 @@ import { decodeCheckpoint, decodeRecord, encodeRecord, type BegunDelete, type Be
 import type { Reservation } from "./records.ts";
 
 /**
- * Uploads and deletes that are not settled. An entry is added before its record is appended, so whatever a checkpoint's list lacks has its
+ * Uploads and deletes that are not resolved. An entry is added before its record is appended, so whatever a checkpoint's list lacks has its
  * record behind the checkpoint (OGD7).
  */
 export class UnresolvedTransactions {
@@ -28,12 +28,12 @@ export class UnresolvedTransactions {
     return encodeRecord(record);
   }
 
-  settleUpload(oid: Oid): void {
+  resolveUpload(oid: Oid): void {
     this.#bytes -= this.#uploads.get(oid)?.bytes ?? 0;
     this.#uploads.delete(oid);
   }
 
-  settleDelete(guid: bigint): void {
+  resolveDelete(guid: bigint): void {
     this.#bytes -= this.#deletes.get(guid)?.bytes ?? 0;
     this.#deletes.delete(guid);
   }

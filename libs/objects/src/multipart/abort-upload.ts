@@ -2,7 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { garbageKey, uploadKey } from "../row-keys.ts";
-import type { GarbageRow } from "../rows.ts";
+import type { GcEntry } from "../rows.ts";
 import { headerCondition } from "../shard-view.ts";
 import { openUpload, uploadCondition, type UploadName } from "./upload-view.ts";
 
@@ -16,7 +16,7 @@ export async function abortUpload(context: ObjectStoreContext, name: UploadName)
     const { view, upload } = await openUpload(context, name, []);
     const guid = await context.guids.next();
     const dueMs = context.clock.nowMs();
-    const garbage: GarbageRow = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };
+    const garbage: GcEntry = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };
     context.failpoint("multipart:before-abort");
     const outcome = await commitRepeatable(context, {
       partition: view.partition,
@@ -32,7 +32,7 @@ export async function abortUpload(context: ObjectStoreContext, name: UploadName)
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was aborted", { cause: outcome.cause });
     }
     // Gone after a lost answer: its own work, or another abort's.
-    if (outcome.doubted && outcome.rows[1] === undefined) return;
+    if (outcome.uncertain && outcome.rows[1] === undefined) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload");
 }

@@ -29,15 +29,15 @@ interface Claimed {
  */
 export async function completeUpload(context: ObjectStoreContext, request: CompleteRequest): Promise<Stored> {
   checkPartList(request.parts);
-  const giveUpAtMs = context.clock.monotonicMs() + context.limits.doubtWaitMs;
+  const deadlineAtMs = context.clock.monotonicMs() + context.limits.resolveWaitMs;
   let attempt = 1;
   while (attempt <= context.limits.commitAttemptsMax) {
     const found = await viewUpload(context, "write", request, [headKey(request.key)]);
     const { state } = found.upload.row;
     if (state.kind === "done") return repeated(context, found, state, request);
     if (state.kind === "completing" && !isStale(context, state)) {
-      if (context.clock.monotonicMs() >= giveUpAtMs) throw beingCompleted();
-      await sleep(context.clock, context.limits.doubtBackoff.initialMs);
+      if (context.clock.monotonicMs() >= deadlineAtMs) throw beingCompleted();
+      await sleep(context.clock, context.limits.resolveBackoff.initialMs);
       continue;
     }
     // Open, or claimed by somebody who stopped long ago: its claim names a version that ours replaces.
@@ -135,7 +135,7 @@ async function commitObject(
     const result = await tryCommit(context, seen, claimed, { old, object, selected });
     context.failpoint("multipart:after-complete-commit");
     if (result.kind === "committed") return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
-    if (result.kind === "in-doubt") {
+    if (result.kind === "unresolved") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was completed; repeat it", {
         cause: result.cause,
       });

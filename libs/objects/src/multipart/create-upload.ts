@@ -29,7 +29,7 @@ export async function createUpload(
     });
     context.failpoint("multipart:after-create");
     if (result.kind === "committed") return uploadId;
-    if (result.kind === "in-doubt") {
+    if (result.kind === "unresolved") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was begun", { cause: result.cause });
     }
     // A fence of somebody else's, or our own: it was not written. The header is read again.

@@ -215,7 +215,7 @@ test("abort: its parts are garbage at once; later parts, completes and aborts: U
   assert.equal(world.metadata.contents("photos/0").length, 1, "only the header");
 });
 
-test("[OGD4] complete over an object in parts, then delete: one garbage row each time, nothing is left", async () => {
+test("[OGD4] complete over an object in parts, then delete: one GC entry each time, nothing is left", async () => {
   const { gateway, world } = await openWorld();
   for (const round of ["1", "2"]) {
     const uploadId = await begin(gateway, "k");

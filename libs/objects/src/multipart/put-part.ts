@@ -1,6 +1,6 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
-import { commitOrResolve, confirmNames, giveUpBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
+import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { copyBody, openCopySource } from "../copy-object.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -64,11 +64,11 @@ async function commitPart(context: ObjectStoreContext, first: UploadView, part: 
         throw new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the part was stored; it is not there now", {
           applied: result.applied,
         });
-      case "in-doubt":
+      case "unresolved":
         throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the part was stored", { cause: result.cause });
     }
   }
-  await giveUpBlobs(context, { view: seen.view, guid, names: body.names });
+  await abandonBlobs(context, { view: seen.view, guid, names: body.names });
   throw new ConcordError("WRITE_CONFLICT", "too many others write this part");
 }
 
@@ -93,7 +93,7 @@ async function tryCommit(context: ObjectStoreContext, { view, upload, rows }: Up
     });
   } catch (error) {
     // The store rejects only what it did not do.
-    await giveUpBlobs(context, { view, guid, names: body.names });
+    await abandonBlobs(context, { view, guid, names: body.names });
     throw error;
   }
 }
@@ -107,7 +107,7 @@ async function lookAgain(
   try {
     seen = await openUpload(context, name, [partKey(name.key, name.uploadId, number)]);
   } catch (error) {
-    await giveUpBlobs(context, { view, guid, names: body.names });
+    await abandonBlobs(context, { view, guid, names: body.names });
     throw error;
   }
   await confirmNames(context, { view: seen.view, guid, names: body.names });

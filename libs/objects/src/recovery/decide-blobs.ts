@@ -19,7 +19,7 @@ export interface OpenBlob {
 export type BlobFate =
   /** A row names it. */
   | "referenced"
-  /** A garbage row names it: it did before, or does now, and no commit that names it can succeed any more. */
+  /** A GC entry names it: it did before, or does now, and no commit that names it can succeed any more. */
   | "collected"
   /** Not yet: the store did not answer, or rows keep changing. Look again later. */
   | "undecided";
@@ -138,7 +138,7 @@ async function fenceOf(
   return { partition, conditions, writes: [...garbage, raiseHeader(context, header)] };
 }
 
-/** One garbage row for each key. */
+/** One GC entry for each key. */
 async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenBlob[]): Promise<MetadataWrite[]> {
   const guid = await context.guids.next();
   const byKey = new Map<string, { bucket: string; key: string; oids: Oid[] }>();
@@ -154,7 +154,7 @@ async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenBlob
   );
 }
 
-/** Blobs that garbage rows name, read once for each partition. What it misses is named twice, which is harmless. */
+/** Blobs that GC entries name, read once for each partition. What it misses is named twice, which is harmless. */
 export class GarbageIndex {
   readonly #context: ObjectStoreContext;
   readonly #partitions = new Map<string, Promise<ReadonlySet<Oid>>>();
@@ -192,7 +192,7 @@ export class GarbageIndex {
     try {
       return referencesOf(decodeRow(row.value)).oids;
     } catch (thrown) {
-      this.#context.log.error("a garbage row cannot be read", { partition, reason: toConcordError(thrown).message });
+      this.#context.log.error("a GC entry cannot be read", { partition, reason: toConcordError(thrown).message });
       return [];
     }
   }

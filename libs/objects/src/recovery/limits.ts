@@ -1,12 +1,12 @@
 import type { BackoffLimits } from "@concord/runtime";
 
-/** Blobs listed at a time, and decided in one commit per partition: each may take a garbage row of that commit. */
-export const RECOVERY_PAGE_PIECES = 100;
+/** Blobs listed at a time, and decided in one commit per partition: each may take a GC entry of that commit. */
+export const RECOVERY_PAGE_BLOBS = 100;
 /** Blobs inspected at the same time. */
 export const RECOVERY_INSPECTIONS = 8;
 /** How often rows are read again when they change or an answer is lost, before a blob is left to the next run. */
 export const DECIDE_ATTEMPTS_MAX = 8;
-/** Garbage rows read to find blobs that are garbage already; beyond it such a blob is named by a second row, which is harmless. */
+/** GC entries read to find blobs that are garbage already; beyond it such a blob is named by a second row, which is harmless. */
 export const GARBAGE_SCAN_ROWS_MAX = 100_000;
 export const GARBAGE_SCAN_PAGE = 1000;
 /** How often recovery looks for epochs that nobody keeps alive. */

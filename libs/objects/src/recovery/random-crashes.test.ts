@@ -129,7 +129,7 @@ class Run {
   /** False: the process was killed. */
   async #race(act: Promise<void>): Promise<boolean> {
     const { gateway } = this;
-    const settled = act.then(
+    const finished = act.then(
       () => true,
       (error: unknown) => {
         if (error instanceof Error && "code" in error && error.code !== "INTERNAL") return true;
@@ -138,7 +138,7 @@ class Run {
       },
     );
     const killed = gateway.killed.then(() => false);
-    const ended = await Promise.race([settled, killed]);
+    const ended = await Promise.race([finished, killed]);
     return ended && !gateway.isDead();
   }
 

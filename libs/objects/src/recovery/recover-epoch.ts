@@ -4,9 +4,9 @@ import type { ObjectStoreContext } from "../context.ts";
 import { isRecovered, putEpoch, readEpoch, type HeldEpoch } from "../reservation/epoch-row.ts";
 import { parseOid } from "@concord/ports";
 import { decideBlobs, GarbageIndex, type OpenBlob } from "./decide-blobs.ts";
-import { RECOVERY_INSPECTIONS, RECOVERY_PAGE_PIECES } from "./limits.ts";
+import { RECOVERY_INSPECTIONS, RECOVERY_PAGE_BLOBS } from "./limits.ts";
 
-/** What became of the names of an epoch that were not settled. */
+/** What became of the names of an epoch that were not resolved. */
 export interface EpochReport {
   readonly epoch: number;
   /** Blobs that a row names. */
@@ -37,13 +37,13 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
   let from = lowWater;
   for (;;) {
     if (signal?.aborted === true) return { ...counts, epoch, absent: 0, finished: false };
-    const oids = await context.data.list({ epoch, fromSequence: from, limit: RECOVERY_PAGE_PIECES });
+    const oids = await context.data.list({ epoch, fromSequence: from, limit: RECOVERY_PAGE_BLOBS });
     const { blobs, damaged } = await describe(context, oids);
     const fates = await decideBlobs(context, blobs, garbage);
     for (const fate of fates.values()) counts[fate] += 1;
     counts.undecided += damaged;
     context.failpoint("recovery:after-page");
-    if (oids.length < RECOVERY_PAGE_PIECES) break;
+    if (oids.length < RECOVERY_PAGE_BLOBS) break;
     from = parseOid(oids.at(-1)!).sequence + 1;
   }
   const found = counts.referenced + counts.collected + counts.undecided;

@@ -108,7 +108,7 @@ test("[OGD1] table, a part row names it: nothing to do, completed or not: finish
   assert.equal(await get(by, "open"), bytes("2"));
 });
 
-test("table, a garbage row names it: nothing is written", async () => {
+test("table, a GC entry names it: nothing is written", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   const first = put(dead, "first", bytes("0"));
   await put(dead, "k", bytes("1"));
@@ -237,7 +237,7 @@ test("table, the row cannot be read: undecided, reported, the blob stays; others
   assert.equal(world.data.contents().length, 2);
 });
 
-test("table, a garbage row cannot be read: blobs are decided all the same", async () => {
+test("table, a GC entry cannot be read: blobs are decided all the same", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await leave(world, oidOf(epoch, NAME), "k", "sealed");
   dead.kill();

@@ -9,7 +9,7 @@ export interface ResolverOptions {
 }
 
 /**
- * Settles commits in doubt after their requests ended (OGD2): each is tried until it is decided, with growing pauses. What is still here when
+ * Resolves commits in doubt after their requests ended (OGD2): each is tried until it is decided, with growing pauses. What is still here when
  * the process ends keeps its names unresolved, so recovery decides it.
  */
 export class CommitResolver implements UnresolvedCommits {
@@ -55,7 +55,7 @@ export class CommitResolver implements UnresolvedCommits {
 
   readonly #attempts = new Map<UnresolvedCommit, Promise<void>>();
 
-  /** One at a time for each commit: its names are settled once. */
+  /** One at a time for each commit: its names are resolved once. */
   #attempt(commit: UnresolvedCommit): Promise<void> {
     const attempt = this.#attempts.get(commit) ?? this.#tryOnce(commit).finally(() => this.#attempts.delete(commit));
     this.#attempts.set(commit, attempt);

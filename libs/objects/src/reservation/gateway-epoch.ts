@@ -80,7 +80,7 @@ export class GatewayEpoch {
     return this.#names.lowWater;
   }
 
-  /** Names taken and not settled, ascending. */
+  /** Names taken and not resolved, ascending. */
   unresolved(): readonly number[] {
     return this.#names.unresolved();
   }
@@ -94,10 +94,10 @@ export class GatewayEpoch {
     return oidOf(this.epoch, sequence ?? (await this.#waitForName()));
   }
 
-  settle(oid: Oid): void {
+  resolve(oid: Oid): void {
     const { epoch, sequence } = parseOid(oid);
     assert(epoch === this.epoch, `blob ${oid} is of epoch ${this.epoch}`);
-    this.#names.settle(sequence);
+    this.#names.resolve(sequence);
   }
 
   /** Reads the row: EPOCH_FENCED when somebody closed it (OGD3). */

@@ -6,7 +6,7 @@ export const BLOCK_FETCH_AT = BLOCK_NAMES / 2;
 export const TAKERS_WAITING_MAX = 10_000;
 /** How long a taker waits for a block. */
 export const TAKE_WAIT_MS = 10_000;
-/** Names that are not settled; one more is OVERLOADED. */
+/** Names that are not resolved; one more is OVERLOADED. */
 export const UNRESOLVED_NAMES_MAX = 1_000_000;
 /** How often a gateway writes its epoch row: the low-water mark, and a sign that it lives. */
 export const EPOCH_HEARTBEAT_MS = 10_000;

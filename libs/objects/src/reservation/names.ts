@@ -1,4 +1,4 @@
-// The names of one epoch as data: which are reserved, which are taken and not settled. No clock, no I/O.
+// The names of one epoch as data: which are reserved, which are taken and not resolved. No clock, no I/O.
 import { assert } from "@concord/runtime";
 
 /** Sequences `from` (inclusive) to `to` (exclusive). */
@@ -46,12 +46,12 @@ export class EpochNames {
     return sequence;
   }
 
-  settle(sequence: number): void {
+  resolve(sequence: number): void {
     const held = this.#unresolved.delete(sequence);
-    assert(held, `name ${sequence} is settled once`);
+    assert(held, `name ${sequence} is resolved once`);
   }
 
-  /** The lowest sequence that may have a blob nobody refers to: the lowest unsettled one, or the next one. */
+  /** The lowest sequence that may have a blob nobody refers to: the lowest unresolved one, or the next one. */
   get lowWater(): number {
     for (const lowest of this.#unresolved) return lowest;
     return this.#next;

@@ -198,7 +198,7 @@ test("[OGD3] the epoch is closed by somebody: the next block, the heartbeat, a l
   }
 });
 
-test("[OGD7] low water: the lowest name that is not settled; written with the heartbeat, never beyond what is reserved", async () => {
+test("[OGD7] low water: the lowest name that is not resolved; written with the heartbeat, never beyond what is reserved", async () => {
   const { options, metadata, clock } = setUp();
   const epoch = await openEpoch(options);
   const oids = await take(epoch, 10);
@@ -206,14 +206,14 @@ test("[OGD7] low water: the lowest name that is not settled; written with the he
     await clock.advance(EPOCH_HEARTBEAT_MS);
     return (await readEpoch(metadata, 1))!.row.lowWater;
   };
-  epoch.settle(oids[0]!);
-  epoch.settle(oids[2]!);
+  epoch.resolve(oids[0]!);
+  epoch.resolve(oids[2]!);
   assert.equal(await written(), 1);
-  epoch.settle(oids[1]!);
+  epoch.resolve(oids[1]!);
   assert.equal(await written(), 3);
-  for (const oid of oids.slice(3)) epoch.settle(oid);
+  for (const oid of oids.slice(3)) epoch.resolve(oid);
   assert.equal(await written(), 10);
-  assert.throws(() => epoch.settle(oids[3]!), /settled once/);
+  assert.throws(() => epoch.resolve(oids[3]!), /resolved once/);
 });
 
 test("stop: nothing unresolved: closed and recovered; else it stays open with its low-water mark", async () => {
@@ -221,7 +221,7 @@ test("stop: nothing unresolved: closed and recovered; else it stays open with it
     const { options, metadata, data } = setUp();
     const epoch = await openEpoch(options);
     const oids = await take(epoch, 5);
-    for (const oid of oids.slice(0, unresolved ? 3 : 5)) epoch.settle(oid);
+    for (const oid of oids.slice(0, unresolved ? 3 : 5)) epoch.resolve(oid);
     await epoch.stop();
     const { row } = (await readEpoch(metadata, 1))!;
     assert.deepEqual([isRecovered(row), row.lowWater], unresolved ? [false, 3] : [true, BLOCK_NAMES]);
@@ -237,21 +237,21 @@ test("free names: unique by the epoch's number alone; nothing is reserved", asyn
   const oids = await take(epoch, 3 * BLOCK_NAMES);
   assert.equal(new Set(oids).size, 3 * BLOCK_NAMES);
   assert.deepEqual([recorded, (await readEpoch(metadata, 1))!.row.reservedTo], [[], 0]);
-  for (const oid of oids) epoch.settle(oid);
+  for (const oid of oids) epoch.resolve(oid);
   await epoch.stop();
   assert.ok(isRecovered((await readEpoch(metadata, 1))!.row));
 });
 
-test("names: blocks with gaps: in order, each once; low water counts what was skipped as settled", () => {
+test("names: blocks with gaps: in order, each once; low water counts what was skipped as resolved", () => {
   const names = new EpochNames();
   names.add({ from: 0, to: 2 });
   names.add({ from: 10, to: 11 });
   assert.deepEqual([names.available, names.take(), names.take(), names.take(), names.take()], [3, 0, 1, 10, undefined]);
-  names.settle(0);
+  names.resolve(0);
   assert.deepEqual([names.lowWater, names.unresolved()], [1, [1, 10]]);
-  names.settle(1);
+  names.resolve(1);
   assert.equal(names.lowWater, 10);
-  names.settle(10);
+  names.resolve(10);
   assert.equal(names.lowWater, 11);
   assert.throws(() => names.add({ from: 5, to: 6 }), /ascend/);
 });

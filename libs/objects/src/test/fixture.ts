@@ -8,7 +8,7 @@ import type { ObjectLimits } from "../limits.ts";
 import { createObjectStore, objectStoreContext } from "../object-store.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
 import type { StoredChecksum } from "../rows.ts";
-import type { NewBlob, BlobName, Settlement, UnresolvedCommit, UploadJournal } from "../upload-journal.ts";
+import type { NewBlob, BlobName, Resolution, UnresolvedCommit, UploadJournal } from "../upload-journal.ts";
 
 /** Nobody waits: a timer fires in the next turn, and the time it waited for has passed then. */
 export class HurriedClock implements Clock {
@@ -51,10 +51,10 @@ export class HurriedClock implements Clock {
 /** Names in order, and what became of each. */
 export class MemoryUploadJournal implements UploadJournal {
   readonly mode = "reservation";
-  readonly settled = new Map<Oid, Settlement>();
+  readonly resolved = new Map<Oid, Resolution>();
   readonly taken: Oid[] = [];
   readonly refused: Oid[] = [];
-  /** Deletes that were begun and not settled. */
+  /** Deletes that were begun and not resolved. */
   openDeletes = 0;
   epoch: number;
   /** False: the epoch was closed by somebody. */
@@ -66,8 +66,8 @@ export class MemoryUploadJournal implements UploadJournal {
     this.epoch = epoch;
   }
 
-  get unsettled(): readonly Oid[] {
-    return this.taken.filter((oid) => !this.settled.has(oid) && !this.refused.includes(oid));
+  get unresolved(): readonly Oid[] {
+    return this.taken.filter((oid) => !this.resolved.has(oid) && !this.refused.includes(oid));
   }
 
   begin(_blob: NewBlob): Promise<BlobName> {
@@ -75,9 +75,9 @@ export class MemoryUploadJournal implements UploadJournal {
     this.taken.push(oid);
     return Promise.resolve({
       oid,
-      settle: (how: Settlement) => {
-        if (this.settled.has(oid)) throw new Error(`${oid} is settled twice: ${this.settled.get(oid)} and ${how}`);
-        this.settled.set(oid, how);
+      resolve: (how: Resolution) => {
+        if (this.resolved.has(oid)) throw new Error(`${oid} is resolved twice: ${this.resolved.get(oid)} and ${how}`);
+        this.resolved.set(oid, how);
         return Promise.resolve();
       },
       confirmLive: () => {
@@ -93,13 +93,13 @@ export class MemoryUploadJournal implements UploadJournal {
     this.live = true;
   }
 
-  beginDelete(): Promise<{ settle(): Promise<void> }> {
+  beginDelete(): Promise<{ resolve(): Promise<void> }> {
     this.openDeletes += 1;
-    const settle = (): Promise<void> => {
+    const resolve = (): Promise<void> => {
       this.openDeletes -= 1;
       return Promise.resolve();
     };
-    return Promise.resolve({ settle });
+    return Promise.resolve({ resolve });
   }
 }
 
@@ -224,7 +224,7 @@ export function rowsOf(fixture: Fixture): readonly Row[] {
   return fixture.metadata.contents().map((row) => decodeRow(row.value));
 }
 
-/** Blobs that live rows name, and blobs that garbage rows name. */
+/** Blobs that live rows name, and blobs that GC entries name. */
 export function referencesIn(fixture: Fixture): { readonly live: readonly Oid[]; readonly garbage: readonly Oid[] } {
   const rows = rowsOf(fixture);
   const named = (wanted: (row: Row) => boolean): Oid[] =>

@@ -109,7 +109,7 @@ export interface Gateway {
 }
 
 /** Small ones, so that parts and objects need few bytes. */
-export const TEST_LIMITS: Partial<ObjectLimits> = { inlineBytesMax: 10, partBytesMin: 20, doubtWaitMs: 500, writeBytes: 64 };
+export const TEST_LIMITS: Partial<ObjectLimits> = { inlineBytesMax: 10, partBytesMin: 20, resolveWaitMs: 500, writeBytes: 64 };
 
 export class Killed extends Error {}
 

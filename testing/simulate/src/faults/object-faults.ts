@@ -116,7 +116,7 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "low-water-passes-the-unresolved",
-    about: "The low-water mark runs ahead of names that are not settled: recovery does not look at them (OGD7).",
+    about: "The low-water mark runs ahead of names that are not resolved: recovery does not look at them (OGD7).",
     scenario: "object",
     edits: [
       {

@@ -160,7 +160,7 @@ export class Gateways {
       openKeyValue: (store) => host.openKeyValue(store),
       onFailed: (cause) => host.exit(cause.message),
       tuning: {
-        limits: { partBytesMin: PART_BYTES_MIN, doubtWaitMs: 1_500, completeStaleMs: 3_000 },
+        limits: { partBytesMin: PART_BYTES_MIN, resolveWaitMs: 1_500, completeStaleMs: 3_000 },
         recoveryIntervalMs: 500,
         epochHeartbeatMs: 300,
         epochDeadAfterMs,

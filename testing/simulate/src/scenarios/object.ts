@@ -173,7 +173,7 @@ interface Reservation {
   readonly closed: boolean;
 }
 
-/** All epochs but the gateways' own are closed, and nothing of them is unsettled. */
+/** All epochs but the gateways' own are closed, and nothing of them is unresolved. */
 async function areRecovered({ gateways, admin }: Run): Promise<boolean> {
   const own = new Set<number>();
   for (const name of gateways.plan.names) own.add((await gateways.ask<GatewayStatus>(admin, name, "GetStatus")).epoch);

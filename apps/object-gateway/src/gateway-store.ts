@@ -7,7 +7,7 @@ import {
   objectStoreContext,
   openUploadJournal,
   Recovery,
-  settleBuckets,
+  resolveBuckets,
   type GatewayJournal,
   type ObjectLimits,
   type ObjectStore,
@@ -84,7 +84,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
     startBackground: () => {
       recovery.start();
       collector.start();
-      settleBuckets(context).catch((thrown: unknown) => log.warn("buckets are not settled", { reason: toConcordError(thrown).message }));
+      resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
       // What decides first, then what those decisions are written in.

@@ -6,7 +6,7 @@ import type { BlobName } from "@concord/objects";
 import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import { silentLog, silentMetrics, type Clock, type ConcordError, type Timer } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
-import { openGatewayStore, type GatewayStore } from "./gateway-parts.ts";
+import { openGatewayStore, type GatewayStore } from "./gateway-store.ts";
 import { ANN } from "./test/gateway.ts";
 
 /** Timers of gateways that "died", so were never stopped: they must not keep this process alive. */
@@ -55,7 +55,7 @@ test("[OGD8] a sync of the journal fails: uploads go on, reservation: also when 
   const stores = new Stores();
   const gateway = await stores.open("reservation");
   stores.disk.files.failNextSync();
-  for (const name of await take(gateway, 2500)) await name.settle("absent");
+  for (const name of await take(gateway, 2500)) await name.resolve("absent");
   assert.deepEqual(stores.failures, []);
   await gateway.stop();
 });
@@ -69,7 +69,7 @@ for (const mode of ["per-transaction", "per-transaction-basic"] as const) {
     await writer.seal();
     stores.disk.files.failNextSync();
     await assert.rejects(gateway.journal.begin(blob("refused")), { code: "STORE_FAILED", applied: "no" });
-    await (await gateway.journal.begin(blob("next"))).settle("absent");
+    await (await gateway.journal.begin(blob("next"))).resolve("absent");
     assert.deepEqual(stores.failures, []);
     stores.disk.crash();
     const again = await stores.open(mode);
