@@ -163,7 +163,7 @@ test("[TXD1] zombie master: a second one took over: the first commits nothing an
   assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 2);
   assert.equal(fixture.rows.row(albumKey(2)), undefined);
   assert.equal(fixture.log.promisedEpoch, 2n, "a fenced master never raises again");
-  const resolved = await taker.group.resolveOutcome(writing.id, taker.deadline());
+  const resolved = await taker.group.serving().resolveOutcome(writing.id, taker.deadline());
   assert.equal(resolved.kind, "aborted");
 });
 
@@ -174,14 +174,14 @@ test("[TXD1] fenced master: a commit repeated there: refused without claiming th
   const session = old.begin();
   await session.start(albumKey(1));
   const call = session.call();
-  const commit = (): Promise<unknown> => old.group.commit(call, () => [insert(albumKey(1))], 0);
+  const commit = async (): Promise<unknown> => old.group.serving("unknown").commit(call, () => [insert(albumKey(1))], 0);
   const first = fails("OUTCOME_UNKNOWN", commit());
   await settle();
   const taker = await fixture.open();
   await fixture.clock.advance(100);
   await first;
   assert.equal((await fails("EPOCH_FENCED", commit())).applied, "unknown");
-  assert.equal((await taker.group.resolveOutcome(session.id, taker.deadline())).kind, "committed");
+  assert.equal((await taker.group.serving().resolveOutcome(session.id, taker.deadline())).kind, "committed");
 });
 
 test("[TXD1] read-only commit: epoch verified; a zombie's reads are not committed", async () => {
@@ -251,13 +251,13 @@ test("[TXD1] append: unknown until the caller's deadline: OUTCOME_UNKNOWN, later
   const client = await fixture.open();
   fixture.log.appendFaults.push("lost", "lost", "lost", "lost", "lost");
   const id = fixture.id();
-  const answer = fails("OUTCOME_UNKNOWN", client.group.execute(id, [insert(albumKey(1))], client.deadline(100)));
+  const answer = fails("OUTCOME_UNKNOWN", client.group.serving("unknown").execute(id, [insert(albumKey(1))], client.deadline(100)));
   await fixture.clock.advance(100);
   await answer;
   await fixture.clock.advance(2_000);
-  const resolved = await client.group.resolveOutcome(id, client.deadline());
+  const resolved = await client.group.serving().resolveOutcome(id, client.deadline());
   assert.equal(resolved.kind, "committed");
-  assert.equal((await client.group.execute(id, [insert(albumKey(1))], client.deadline())).seq, 1n);
+  assert.equal((await client.group.serving("unknown").execute(id, [insert(albumKey(1))], client.deadline())).seq, 1n);
   assert.equal(fixture.log.entries.length, 1);
 });
 
@@ -273,7 +273,7 @@ test("[TXD1] append: accepted, unknown to the master, which is then replaced: th
   await fixture.clock.advance(100);
   await committing;
   assert.equal(plain(await taker.begin().start(albumKey(1)))?.["public_photos"], 5);
-  const resolved = await taker.group.resolveOutcome(session.id, taker.deadline());
+  const resolved = await taker.group.serving().resolveOutcome(session.id, taker.deadline());
   assert.equal(resolved.kind === "committed" ? resolved.token.seq : 0n, 1n);
 });
 

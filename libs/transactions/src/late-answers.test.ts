@@ -50,7 +50,7 @@ test("[TXD7] takeover: the earlier master's clock was ahead: what it committed i
   assert.deepEqual(fixture.log.entries, [], "trimmed, so only its outcome row knows");
   fixture.clock.wallMs -= aheadMs;
   const second = await fixture.open();
-  const resolved = await second.group.resolveOutcome(id, second.deadline());
+  const resolved = await second.group.serving().resolveOutcome(id, second.deadline());
   assert.deepEqual(resolved, { kind: "committed", token: { ...token, flushSize: 0 } });
 });
 
@@ -58,7 +58,7 @@ test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, no
   const fixture = new TestFixture();
   const client = await fixture.open();
   const slow = holdNextRead(fixture);
-  const asked = client.group.resolveOutcome(fixture.id(), client.deadline());
+  const asked = client.group.serving().resolveOutcome(fixture.id(), client.deadline());
   await settle();
   client.group.stop();
   slow.letGo();

@@ -13,15 +13,15 @@ test("[TXD7] commit: repeated with the same id: the first outcome, also by a new
   await session.start(albumKey(1));
   const writes = [insert(albumKey(1), { public_photos: int(1) })];
   const token = await session.commit(writes);
-  const again = await client.group.commit(session.call(2), () => writes, 0);
+  const again = await client.group.serving("unknown").commit(session.call(2), () => writes, 0);
   assert.deepEqual([again.seq, again.timestampUs], [token.seq, token.timestampUs]);
   await fails(
     "IDEMPOTENCY_MISMATCH",
-    client.group.commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], 0),
+    client.group.serving("unknown").commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], 0),
   );
   await client.group.drain();
   const taker = await fixture.open();
-  const third = await taker.group.commit(session.call(2), () => writes, 0);
+  const third = await taker.group.serving("unknown").commit(session.call(2), () => writes, 0);
   assert.deepEqual([third.seq, third.timestampUs], [token.seq, token.timestampUs]);
   await fails("TRANSACTION_STATE", taker.begin(session.id).start(albumKey(1)));
   assert.equal(fixture.log.appends.length, 1);
@@ -68,11 +68,11 @@ test("[TXD7] resolve: absent id: aborted in the log first, then it can never ope
   const fixture = new TestFixture();
   const client = await fixture.open();
   const id = fixture.id();
-  assert.deepEqual(await client.group.resolveOutcome(id, client.deadline()), { kind: "aborted" });
+  assert.deepEqual(await client.group.serving().resolveOutcome(id, client.deadline()), { kind: "aborted" });
   assert.equal(openFlush(fixture.log.entries[0]!.bytes, checksum).transactions[0]!.kind, "aborted");
   await fails("TRANSACTION_ABORTED", client.execute([insert(albumKey(1))], id));
   await fails("TRANSACTION_ABORTED", client.begin(id).start(albumKey(1)));
-  assert.deepEqual(await client.group.resolveOutcome(id, client.deadline()), { kind: "aborted" });
+  assert.deepEqual(await client.group.serving().resolveOutcome(id, client.deadline()), { kind: "aborted" });
   assert.equal(fixture.log.appends.length, 1, "the second answer costs nothing");
   await settle();
   assert.equal(outcomeOf(fixture.rows.images.get(toHex(encodeRowKey(outcomeKey("g0", id)))))?.kind, "aborted");
@@ -80,7 +80,7 @@ test("[TXD7] resolve: absent id: aborted in the log first, then it can never ope
   const taker = await fixture.open();
   await fails("TRANSACTION_ABORTED", taker.execute([insert(albumKey(1))], id));
   await fails("TRANSACTION_ABORTED", taker.begin(id).start(albumKey(1)));
-  assert.deepEqual(await taker.group.resolveOutcome(id, taker.deadline()), { kind: "aborted" });
+  assert.deepEqual(await taker.group.serving().resolveOutcome(id, taker.deadline()), { kind: "aborted" });
 });
 
 test("[TXD7] resolve: open: aborted first; committing: waits for the decision; asked by many at once: one answer", async () => {
@@ -88,16 +88,16 @@ test("[TXD7] resolve: open: aborted first; committing: waits for the decision; a
   const client = await fixture.open();
   const open = client.begin();
   await open.start(albumKey(1));
-  assert.deepEqual(await client.group.resolveOutcome(open.id, client.deadline()), { kind: "aborted" });
+  assert.deepEqual(await client.group.serving().resolveOutcome(open.id, client.deadline()), { kind: "aborted" });
   await fails("TRANSACTION_ABORTED", open.commit([insert(albumKey(1))]));
   fixture.log.hold();
   const session = client.begin();
   await session.start(albumKey(2));
   const committing = session.commit([insert(albumKey(2))]);
   await settle();
-  const resolving = client.group.resolveOutcome(session.id, client.deadline());
+  const resolving = client.group.serving().resolveOutcome(session.id, client.deadline());
   const absent = fixture.id();
-  const many = [1, 2, 3].map(() => client.group.resolveOutcome(absent, client.deadline()));
+  const many = [1, 2, 3].map(() => client.group.serving().resolveOutcome(absent, client.deadline()));
   assert.ok(await isPending(resolving));
   fixture.log.letGo();
   const token = await committing;
@@ -120,7 +120,7 @@ test("[TXD7] resolve: races an execute of the same id: both agree", async () => 
       (error: { code: string }) => error.code,
     );
     for (let turn = 0; turn < round; turn += 1) await Promise.resolve();
-    const resolved = await client.group.resolveOutcome(id, client.deadline());
+    const resolved = await client.group.serving().resolveOutcome(id, client.deadline());
     const executed = await executing;
     assert.equal(executed === "committed", resolved.kind === "committed", `${executed} but ${resolved.kind}`);
     await settle();
@@ -149,7 +149,7 @@ test("[TXD7] execute: arrives while its id is being resolved: aborted, nothing o
     // soon after the takeover the id's row is asked for, later memory is enough
     await fixture.clock.advance(aheadMs);
     const id = fixture.id();
-    const resolving = client.group.resolveOutcome(id, client.deadline());
+    const resolving = client.group.serving().resolveOutcome(id, client.deadline());
     const executing = fails("TRANSACTION_ABORTED", client.execute([insert(albumKey(1))], id));
     assert.deepEqual(await resolving, { kind: "aborted" });
     await executing;
@@ -162,12 +162,12 @@ test("[TXD7] ids: older than outcomes are kept: expired; too far from the clock:
   const fixture = new TestFixture();
   const client = await fixture.open();
   const old = fixture.id(START_MS - 900_001);
-  assert.deepEqual(await client.group.resolveOutcome(old, client.deadline()), { kind: "expired" });
+  assert.deepEqual(await client.group.serving().resolveOutcome(old, client.deadline()), { kind: "expired" });
   await fails("TRANSACTION_EXPIRED", client.begin(old).start(albumKey(1)));
   await fails("TRANSACTION_EXPIRED", client.execute([insert(albumKey(1))], old));
   await fails(
     "TRANSACTION_EXPIRED",
-    client.group.commit(client.begin(old).call(), () => [], 0),
+    client.group.serving("unknown").commit(client.begin(old).call(), () => [], 0),
   );
   for (const offMs of [-5_001, 5_001]) {
     await fails("CLOCK_SKEW", client.begin(fixture.id(START_MS + offMs)).start(albumKey(1)));

@@ -128,7 +128,7 @@ async function play(steps: readonly Step[]): Promise<void> {
 async function check(last: Client, fixture: TestFixture, appends: readonly Append[]): Promise<void> {
   for (const one of appends) {
     assert.notEqual(one.outcome, "running");
-    const resolving = last.group.resolveOutcome(one.id, last.deadline());
+    const resolving = last.group.serving().resolveOutcome(one.id, last.deadline());
     await settle();
     const resolved = await resolving;
     if (one.outcome === "committed") assert.equal(resolved.kind, "committed", `${one.number} was acknowledged`);

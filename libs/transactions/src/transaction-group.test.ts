@@ -230,7 +230,7 @@ test("[TX10] session: lost and not back within the grace: aborted; back in time:
   await back.start(albumKey(2));
   client.group.sessionEnded(1);
   await fixture.clock.advance(500);
-  await client.group.operate({ ...back.call(), sessionId: 2 }, (operations) => operations.read([albumKey(2)]));
+  await client.group.serving().operate({ ...back.call(), sessionId: 2 }, (operations) => operations.read([albumKey(2)]));
   await fixture.clock.advance(520);
   await fails("TRANSACTION_ABORTED", lost.commit());
   await back.commit([insert(albumKey(2))]);
@@ -244,7 +244,7 @@ test("[TX10] lock wait: longer than the limit or the call: LOCK_TIMEOUT, the tra
   const waiter = client.begin();
   const waiting = waiter.start(albumKey(1));
   const hasty = client.begin();
-  const hastyStart = client.group.startTransaction(hasty.call(1, 100), {
+  const hastyStart = client.group.serving().start(hasty.call(1, 100), {
     key: albumKey(1),
     mode: "exclusive",
     read: "read",
@@ -329,7 +329,7 @@ test("operations: repeated number: the same answer without doing it again", asyn
   await session.start(albumKey(1));
   const writing = { ...session.call() };
   const write = (): Promise<void> =>
-    client.group.operate(writing, (operations) => operations.write([update(albumKey(1), { public_photos: int(1) })]));
+    client.group.serving().operate(writing, (operations) => operations.write([update(albumKey(1), { public_photos: int(1) })]));
   await write();
   await write();
   assert.equal(session.number, 2);
@@ -343,14 +343,14 @@ test("operations: number too far ahead, or an answer no longer kept: refused, no
   await session.start(albumKey(1));
   await fails(
     "SEQUENCE_GAP",
-    client.group.operate(session.call(3), (operations) => operations.read([albumKey(1)])),
+    client.group.serving().operate(session.call(3), (operations) => operations.read([albumKey(1)])),
   );
   session.number = 1;
   await session.read(albumKey(1));
   await session.read(albumKey(1));
   await fails(
     "TRANSACTION_STATE",
-    client.group.operate(session.call(1), (operations) => operations.read([albumKey(1)])),
+    client.group.serving().operate(session.call(1), (operations) => operations.read([albumKey(1)])),
   );
   await fails("SEQUENCE_GAP", client.begin().start(albumKey(1), { number: 2 }));
   await session.commit([]);
@@ -452,7 +452,7 @@ test("limits: operations of one transaction that wait: above the limit LIMIT_EXC
   const read = session.read(albumKey(1));
   await fails(
     "LIMIT_EXCEEDED",
-    client.group.operate(session.call(3), (operations) => operations.read([albumKey(1)])),
+    client.group.serving().operate(session.call(3), (operations) => operations.read([albumKey(1)])),
   );
   holder.rollback();
   await started;

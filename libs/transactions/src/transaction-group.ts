@@ -1,16 +1,6 @@
 import { ConcordError, toConcordError, toHex, unreachable, type TimeId } from "@concord/runtime";
-import type { CommitToken } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
-import type { TransactionOperations } from "./operations.ts";
-import type { TableWrite } from "./pending-rows.ts";
-import {
-  ServingMaster,
-  type OperationCall,
-  type ResolvedOutcome,
-  type StartAnswer,
-  type StartOptions,
-  type WritesOf,
-} from "./serving-master.ts";
+import { ServingMaster } from "./serving-master.ts";
 import { takeOver } from "./takeover.ts";
 
 const INCARNATION_BYTES = 8;
@@ -25,7 +15,7 @@ export type GroupState =
 
 /**
  * One transaction group's master (TX2): takes the group over under a new epoch, then runs its transactions until it is fenced or drained.
- * Every operation is refused with STARTING, EPOCH_FENCED or DRAINING when it does not serve.
+ * Its operations are those of `serving()`.
  */
 export class TransactionGroup {
   readonly #context: GroupContext;
@@ -83,47 +73,11 @@ export class TransactionGroup {
     if (state.kind === "serving") state.master.stop(draining());
   }
 
-  /** See `ServingMaster.start`. */
-  async startTransaction(call: OperationCall, options: StartOptions): Promise<StartAnswer> {
-    return this.#master().start(call, options);
-  }
-
-  /** See `ServingMaster.operate`. */
-  async operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
-    return this.#master().operate(call, body);
-  }
-
-  /** See `ServingMaster.commit`. */
-  async commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): Promise<CommitToken> {
-    return this.#master("unknown").commit(call, writesOf, maxDelayMs);
-  }
-
-  /** See `ServingMaster.rollback`. */
-  rollback(id: TimeId): void {
-    this.#master().rollback(id);
-  }
-
-  /** See `ServingMaster.execute`. */
-  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number): Promise<CommitToken> {
-    return this.#master("unknown").execute(id, writes, deadlineAtMs);
-  }
-
-  /** See `ServingMaster.resolveOutcome`. */
-  async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
-    return this.#master().resolveOutcome(id, deadlineAtMs);
-  }
-
-  /** Is the transaction open here, or remembered? False when this master does not serve. */
-  knows(id: TimeId): boolean {
-    return this.#state.kind === "serving" && this.#state.master.knows(id);
-  }
-
-  sessionEnded(sessionId: number): void {
-    if (this.#state.kind === "serving") this.#state.master.sessionEnded(sessionId);
-  }
-
-  /** `applied`: what a refusal may claim. A repeated commit may have been applied by its first try, which only a serving master knows. */
-  #master(applied: "no" | "unknown" = "no"): ServingMaster {
+  /**
+   * The master that runs the group's transactions here. STARTING, EPOCH_FENCED or DRAINING when it does not serve; `applied` is what that
+   * refusal claims: a repeated commit may have been applied by its first try, which only a serving master knows.
+   */
+  serving(applied: "no" | "unknown" = "no"): ServingMaster {
     const state = this.#state;
     switch (state.kind) {
       case "serving":
@@ -138,6 +92,15 @@ export class TransactionGroup {
       default:
         return unreachable(state);
     }
+  }
+
+  /** Is the transaction open here, or remembered? False when this master does not serve. */
+  knows(id: TimeId): boolean {
+    return this.#state.kind === "serving" && this.#state.master.knows(id);
+  }
+
+  sessionEnded(sessionId: number): void {
+    if (this.#state.kind === "serving") this.#state.master.sessionEnded(sessionId);
   }
 
   #fence(error: ConcordError): void {

@@ -129,7 +129,7 @@ export class Groups {
     if (present.map !== undefined) return;
     const names = coordinators.map((coordinator) => coordinator.name);
     const map = evenGroupMap(groupCount, names);
-    await group.execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
+    await group.serving("unknown").execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
     log.info("group map created", { groups: map.groups.length });
   }
 

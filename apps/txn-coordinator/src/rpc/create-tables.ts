@@ -1,27 +1,23 @@
 import { SchemaService } from "@concord/protos-txn";
-import { bearer, type UnaryHandler } from "@concord/rpc";
+import { bearer, type Handler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { SYSTEM_GROUP } from "@concord/schema";
 import { FORWARD_TIMEOUT_MS_MAX } from "../limits.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { createTables } from "../schema/create-tables.ts";
 
-interface CreateTablesRequest {
-  readonly statements: readonly string[];
-}
-
 /** CreateTables, at the system group's master or passed on to it once (TX3). */
-export function createTablesHandler(parts: Parts): UnaryHandler {
-  return async (request: CreateTablesRequest, context) => {
-    const { config, environment, groups, schema } = parts;
+export function createTablesHandler(coordinator: Context): Handler<SchemaService, "CreateTables"> {
+  return async (request, context) => {
+    const { config, environment, groups, schema } = coordinator;
     if (groups.systemMaster.name === config.nodeName) {
-      return { schemaVersion: await createTables(request.statements, groups.groupById(SYSTEM_GROUP), parts, context.deadlineAtMs) };
+      return { schemaVersion: await createTables(request.statements, groups.groupById(SYSTEM_GROUP), coordinator, context.deadlineAtMs) };
     }
     if (context.role === "coordinator") throw new ConcordError("NOT_MASTER", "this coordinator does not serve the system group");
     const timeoutMs = Math.min(FORWARD_TIMEOUT_MS_MAX, context.deadlineAtMs - environment.clock.monotonicMs());
     const method = SchemaService.methods.CreateTables;
     const options = { timeoutMs, metadata: bearer(config.coordinatorToken) };
-    const response = (await parts.systemMaster.unary(method, request, options)) as { readonly schemaVersion: bigint };
+    const response = (await coordinator.systemMaster.unary(method, request, options)) as { readonly schemaVersion: bigint };
     // Whoever creates a table here uses it here next.
     await schema.having([], response.schemaVersion).catch(() => undefined);
     return response;

@@ -1,10 +1,11 @@
+import type { SchemaService } from "@concord/protos-txn";
 import { schemaToWire } from "@concord/rows-wire";
-import type { UnaryHandler } from "@concord/rpc";
-import type { Parts } from "../parts.ts";
+import type { Handler } from "@concord/rpc";
+import type { Context } from "../context.ts";
 
 /** The table definitions known here, at least of the version asked for (TX3). SCHEMA_BEHIND. */
-export function getSchemaHandler(parts: Parts): UnaryHandler {
-  return async (request: { readonly schemaVersion: bigint }) => {
-    return schemaToWire(await parts.schema.having([], request.schemaVersion));
+export function getSchemaHandler(coordinator: Context): Handler<SchemaService, "GetSchema"> {
+  return async (request) => {
+    return schemaToWire(await coordinator.schema.having([], request.schemaVersion));
   };
 }

@@ -1,11 +1,12 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { TopologyService } from "@concord/protos-txn";
+import type { Handler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 
 /** Nodes and group map: what a fat client routes by (TX1). SCHEMA_BEHIND for a newer map than ours. */
-export function getTopologyHandler(parts: Parts): UnaryHandler {
-  return async (request: { readonly groupMapVersion: bigint }) => {
-    const { config, groups, schema } = parts;
+export function getTopologyHandler(coordinator: Context): Handler<TopologyService, "GetTopology"> {
+  return async (request) => {
+    const { config, groups, schema } = coordinator;
     const { map } = groups;
     if (request.groupMapVersion > map.version)
       throw new ConcordError("SCHEMA_BEHIND", `group map version ${request.groupMapVersion} is not known here yet`);

@@ -1,32 +1,27 @@
+import type { CqlStatement } from "@concord/protos-common";
+import type { QueryResponseInit, TransactionService } from "@concord/protos-txn";
 import { required, rowToWire } from "@concord/rows-wire";
 import type { Row } from "@concord/ports";
-import type { UnaryHandler } from "@concord/rpc";
+import type { Handler } from "@concord/rpc";
 import { ConcordError, unreachable } from "@concord/runtime";
 import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, tableOf, type WritePlan } from "@concord/schema";
 import type { TableWrite, TransactionOperations } from "@concord/transactions";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { tablesOf } from "../schema/parsed-statements.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
-import { bindsFromWire, callFromWire, checkedLimit, userTable, type WireOperation, type WireStatement } from "./wire.ts";
-
-interface QueryRequest {
-  readonly operation: WireOperation | null;
-  readonly statement: WireStatement | null;
-  readonly limit: number;
-  readonly pageToken: Uint8Array;
-}
+import { bindsFromWire, callFromWire, checkedLimit, userTable } from "./wire.ts";
 
 /** A SELECT by key, range or index, or a write given as CQL (TX24, TX28). SCAN_REFUSED, INDEX_CROSS_GROUP, CQL_SYNTAX ... */
-export function queryHandler(parts: Parts): UnaryHandler {
-  return async (request: QueryRequest, context) =>
-    inTransaction(parts, callFromWire(request.operation, context, parts), async (operations) => {
+export function queryHandler(coordinator: Context): Handler<TransactionService, "Query"> {
+  return async (request, context) =>
+    inTransaction(coordinator, callFromWire(request.operation, context, coordinator), async (operations) => {
       const limit = checkedLimit(request.limit);
-      const { planned, catalogue } = await plannedStatement(parts, request.statement, 0n);
+      const { planned, catalogue } = await plannedStatement(coordinator, request.statement, 0n);
       if (planned.kind === "write" || planned.kind === "batch") {
         await operations.write(writesOfPlan(planned, catalogue));
         return { rows: [], nextPageToken: new Uint8Array() };
       }
-      return runRead(parts, planned, catalogue, operations, { limit, pageToken: request.pageToken });
+      return runRead(coordinator, planned, catalogue, operations, { limit, pageToken: request.pageToken });
     });
 }
 
@@ -35,11 +30,15 @@ export interface PlannedStatement {
   readonly catalogue: SchemaCatalogue;
 }
 
-export async function plannedStatement(parts: Parts, statement: WireStatement | null, schemaVersion: bigint): Promise<PlannedStatement> {
+export async function plannedStatement(
+  coordinator: Context,
+  statement: CqlStatement | null,
+  schemaVersion: bigint,
+): Promise<PlannedStatement> {
   const given = required(statement, "statement");
-  const parsed = parts.statements.of(given.text);
-  const catalogue = await catalogueFor(parts, tablesOf(parsed).map(userTable), schemaVersion);
-  const planned = plan(parsed, catalogue, bindsFromWire(given), parts.environment);
+  const parsed = coordinator.statements.of(given.text);
+  const catalogue = await catalogueFor(coordinator, tablesOf(parsed).map(userTable), schemaVersion);
+  const planned = plan(parsed, catalogue, bindsFromWire(given), coordinator.environment);
   if (planned.kind === "create-table" || planned.kind === "create-index") {
     throw new ConcordError("CQL_UNSUPPORTED", "tables are created with SchemaService.CreateTables");
   }
@@ -58,14 +57,14 @@ interface Page {
 }
 
 async function runRead(
-  parts: Parts,
+  coordinator: Context,
   planned: ReadPlan,
   catalogue: SchemaCatalogue,
   operations: TransactionOperations,
   page: Page,
-): Promise<object> {
+): Promise<QueryResponseInit> {
   const columns = new Set(planned.columns);
-  const answer = (rows: readonly Row[], nextPageToken: Uint8Array = new Uint8Array()): object => ({
+  const answer = (rows: readonly Row[], nextPageToken: Uint8Array = new Uint8Array()): QueryResponseInit => ({
     rows: rows.map((row) => rowToWire(row, columns)),
     nextPageToken,
   });
@@ -75,7 +74,7 @@ async function runRead(
   }
   const ranges = planned.kind === "read-range" ? [planned.range] : planned.scans.map((scan) => scan.range);
   const query = queryFingerprint(ranges);
-  const position = parts.pageTokens.read(query, page.pageToken);
+  const position = coordinator.pageTokens.read(query, page.pageToken);
   const remaining = position === undefined ? planned.limit : position.remaining;
   const wanted = Math.min(page.limit, remaining ?? page.limit);
   if (wanted === 0) return answer([]);
@@ -83,7 +82,7 @@ async function runRead(
   const found = await runRanged(planned, catalogue, operations, wanted, after);
   const left = remaining === undefined ? undefined : remaining - found.rows.length;
   const next = found.next === undefined || left === 0 ? undefined : { after: found.next, remaining: left };
-  return answer(found.rows, parts.pageTokens.issue(query, next));
+  return answer(found.rows, coordinator.pageTokens.issue(query, next));
 }
 
 function runRanged(

@@ -1,15 +1,16 @@
-import type { UnaryHandler } from "@concord/rpc";
+import { timeIdFromBytes } from "@concord/runtime";
+import type { TransactionService } from "@concord/protos-txn";
+import type { Handler } from "@concord/rpc";
 import { required } from "@concord/rows-wire";
-import type { Parts } from "../parts.ts";
-import { idFromWire, type WireOperation } from "./wire.ts";
+import type { Context } from "../context.ts";
 
 /** Rollback. Idempotent: an id nobody knows is rolled back already. */
-export function rollbackHandler(parts: Parts): UnaryHandler {
-  return async (request: { readonly operation: WireOperation | null }) => {
-    const id = idFromWire(required(request.operation, "operation").transactionId);
-    const opening = parts.groups.whenOpen(id);
+export function rollbackHandler(coordinator: Context): Handler<TransactionService, "Rollback"> {
+  return async (request) => {
+    const id = timeIdFromBytes(required(request.operation, "operation").transactionId);
+    const opening = coordinator.groups.whenOpen(id);
     if (opening !== undefined) await opening;
-    parts.groups.groupOfTransaction(id)?.rollback(id);
+    coordinator.groups.groupOfTransaction(id)?.serving().rollback(id);
     return {};
   };
 }

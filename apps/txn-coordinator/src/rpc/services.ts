@@ -1,8 +1,7 @@
-import type { ServiceContract } from "@concord/protos";
 import { IdService } from "@concord/protos-ids";
 import { SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
-import { defineUntypedService, type Authenticator, type Role, type Service, type UnaryHandler } from "@concord/rpc";
-import type { Parts } from "../parts.ts";
+import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
+import type { Context } from "../context.ts";
 import { commitHandler } from "./commit.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { executeHandler } from "./execute.ts";
@@ -20,25 +19,25 @@ import { writeHandler } from "./write.ts";
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
 /** Every service of a txn-coordinator; all of them are for clients. */
-export function defineServices(parts: Parts, authenticator: Authenticator): readonly Service[] {
-  const define = (contract: ServiceContract<object>, unary: Readonly<Record<string, UnaryHandler>>): Service => {
-    const { clock, log, metrics } = parts.environment;
-    return defineUntypedService({ contract, unary, roles: CALLERS }, { clock, log, metrics, authenticator });
+export function defineServices(coordinator: Context, authenticator: Authenticator): readonly Service[] {
+  const { clock, log, metrics } = coordinator.environment;
+  const environment = { clock, log, metrics, authenticator };
+  const transactions = {
+    Start: startHandler(coordinator),
+    Lock: lockHandler(coordinator),
+    Read: readHandler(coordinator),
+    Query: queryHandler(coordinator),
+    Write: writeHandler(coordinator),
+    Commit: commitHandler(coordinator),
+    Rollback: rollbackHandler(coordinator),
+    ResolveOutcome: resolveOutcomeHandler(coordinator),
+    Execute: executeHandler(coordinator),
   };
+  const schema = { CreateTables: createTablesHandler(coordinator), GetSchema: getSchemaHandler(coordinator) };
   return [
-    define(TransactionService, {
-      Start: startHandler(parts),
-      Lock: lockHandler(parts),
-      Read: readHandler(parts),
-      Query: queryHandler(parts),
-      Write: writeHandler(parts),
-      Commit: commitHandler(parts),
-      Rollback: rollbackHandler(parts),
-      ResolveOutcome: resolveOutcomeHandler(parts),
-      Execute: executeHandler(parts),
-    }),
-    define(SchemaService, { CreateTables: createTablesHandler(parts), GetSchema: getSchemaHandler(parts) }),
-    define(TopologyService, { GetTopology: getTopologyHandler(parts) }),
-    define(IdService, { Generate: generateIdsHandler(parts) }),
+    defineService({ contract: TransactionService, unary: transactions, roles: CALLERS }, environment),
+    defineService({ contract: SchemaService, unary: schema, roles: CALLERS }, environment),
+    defineService({ contract: TopologyService, unary: { GetTopology: getTopologyHandler(coordinator) }, roles: CALLERS }, environment),
+    defineService({ contract: IdService, unary: { Generate: generateIdsHandler(coordinator) }, roles: CALLERS }, environment),
   ];
 }

@@ -1,36 +1,28 @@
 /** proto <-> domain of this service; cells, keys, rows and writes are rows-wire's. What does not fit is MALFORMED_REQUEST. */
 import { foldName } from "@concord/codec";
-import { keyFromWire, malformed, required, rowToWire, writeFromWire, type WireRowKey, type WireRowWrite } from "@concord/rows-wire";
+import type { CommitTokenInit, RowKey as RowKeyMessage, RowWrite as RowWriteMessage, CqlStatement } from "@concord/protos-common";
+import type { Operation, RowResultInit } from "@concord/protos-txn";
+import { keyFromWire, malformed, required, rowToWire, writeFromWire } from "@concord/rows-wire";
 import type { LockMode } from "@concord/locks";
 import type { Row, RowKey } from "@concord/ports";
 import type { HandlerContext } from "@concord/rpc";
-import { ConcordError, timeIdFromBytes, type TimeId } from "@concord/runtime";
+import { ConcordError, timeIdFromBytes } from "@concord/runtime";
 import { refuseSystemTable, tableOf, validateKey, validateWrite, type SchemaCatalogue } from "@concord/schema";
 import type { CommitToken, OperationCall, TableWrite } from "@concord/transactions";
-import type { CellValue } from "@concord/values";
-import { cellFromWire, type CellMessage } from "@concord/values";
+import { cellFromWire, type CellValue } from "@concord/values";
 import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "../limits.ts";
-import type { Parts } from "../parts.ts";
-
-export interface WireOperation {
-  readonly transactionId: Uint8Array;
-  readonly number: number;
-}
-
-export interface WireStatement {
-  readonly text: string;
-  readonly binds: readonly CellMessage[];
-}
-
-export function idFromWire(bytes: Uint8Array): TimeId {
-  return timeIdFromBytes(bytes);
-}
+import type { Context } from "../context.ts";
 
 /** An operation's call, which also tells the groups about its session. */
-export function callFromWire(operation: WireOperation | null, context: HandlerContext, { groups }: Parts): OperationCall {
+export function callFromWire(operation: Operation | null, context: HandlerContext, { groups }: Context): OperationCall {
   const { transactionId, number } = required(operation, "operation");
   if (number === 0) throw malformed("operation.number starts at 1");
-  return { id: idFromWire(transactionId), number, sessionId: groups.watchSession(context.session), deadlineAtMs: context.deadlineAtMs };
+  return {
+    id: timeIdFromBytes(transactionId),
+    number,
+    sessionId: groups.watchSession(context.session),
+    deadlineAtMs: context.deadlineAtMs,
+  };
 }
 
 export function modeFromWire(mode: string): LockMode {
@@ -38,11 +30,11 @@ export function modeFromWire(mode: string): LockMode {
 }
 
 /** Tables of keys or writes, before anybody looks whether they exist. System tables are nobody's. */
-export function tablesOfKeys(keys: readonly (WireRowKey | null)[]): string[] {
+export function tablesOfKeys(keys: readonly (RowKeyMessage | null)[]): string[] {
   return keys.map((key) => userTable(foldName(required(key, "key").table)));
 }
 
-export function tablesOfWrites(writes: readonly WireRowWrite[]): string[] {
+export function tablesOfWrites(writes: readonly RowWriteMessage[]): string[] {
   return writes.map((write) => userTable(foldName(required(write.key, "write.key").table)));
 }
 
@@ -52,12 +44,12 @@ export function userTable(table: string): string {
   return table;
 }
 
-export function checkedKey(key: WireRowKey | null, catalogue: SchemaCatalogue): RowKey {
+export function checkedKey(key: RowKeyMessage | null, catalogue: SchemaCatalogue): RowKey {
   const decoded = keyFromWire(key);
   return validateKey(tableOf(catalogue, decoded.table), decoded);
 }
 
-export function checkedWrites(writes: readonly WireRowWrite[], catalogue: SchemaCatalogue): TableWrite[] {
+export function checkedWrites(writes: readonly RowWriteMessage[], catalogue: SchemaCatalogue): TableWrite[] {
   return writes.map((write) => {
     const decoded = writeFromWire(write);
     const definition = tableOf(catalogue, decoded.table);
@@ -65,7 +57,7 @@ export function checkedWrites(writes: readonly WireRowWrite[], catalogue: Schema
   });
 }
 
-export function bindsFromWire(statement: WireStatement): (CellValue | null)[] {
+export function bindsFromWire(statement: CqlStatement): (CellValue | null)[] {
   return statement.binds.map(cellFromWire);
 }
 
@@ -85,10 +77,10 @@ export function checkedLimit(limit: number): number {
   return limit === 0 ? PAGE_ROWS_DEFAULT : limit;
 }
 
-export function rowResult(row: Row | undefined): object {
+export function rowResult(row: Row | undefined): RowResultInit {
   return row === undefined ? {} : { row: rowToWire(row) };
 }
 
-export function tokenToWire({ group, seq, timestampUs }: CommitToken): object {
+export function tokenToWire({ group, seq, timestampUs }: CommitToken): CommitTokenInit {
   return { group, seq, timestampUs };
 }

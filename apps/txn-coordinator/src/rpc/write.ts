@@ -1,20 +1,15 @@
-import type { WireRowWrite } from "@concord/rows-wire";
-import type { UnaryHandler } from "@concord/rpc";
+import type { TransactionService } from "@concord/protos-txn";
+import type { Handler } from "@concord/rpc";
 import { WRITES_MAX } from "../limits.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
-import { callFromWire, checkCount, checkedWrites, tablesOfWrites, type WireOperation } from "./wire.ts";
+import { callFromWire, checkCount, checkedWrites, tablesOfWrites } from "./wire.ts";
 
-interface WriteRequest {
-  readonly operation: WireOperation | null;
-  readonly writes: readonly WireRowWrite[];
-}
-
-export function writeHandler(parts: Parts): UnaryHandler {
-  return async (request: WriteRequest, context) => {
-    await inTransaction(parts, callFromWire(request.operation, context, parts), async (operations) => {
+export function writeHandler(coordinator: Context): Handler<TransactionService, "Write"> {
+  return async (request, context) => {
+    await inTransaction(coordinator, callFromWire(request.operation, context, coordinator), async (operations) => {
       checkCount(request.writes.length, 1, WRITES_MAX, "writes");
-      await operations.write(checkedWrites(request.writes, await catalogueFor(parts, tablesOfWrites(request.writes))));
+      await operations.write(checkedWrites(request.writes, await catalogueFor(coordinator, tablesOfWrites(request.writes))));
     });
     return {};
   };

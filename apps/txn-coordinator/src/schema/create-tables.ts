@@ -35,7 +35,7 @@ export async function createTables(
   const planned = plannedTables(statements, environment);
   const id = newTimeId(environment.clock, environment.random);
   const call = (number: number): OperationCall => ({ id, number, sessionId: undefined, deadlineAtMs });
-  await group.startTransaction(call(1), {
+  await group.serving().start(call(1), {
     key: SCHEMA_VERSION_KEY,
     mode: "exclusive",
     read: "read",
@@ -43,15 +43,15 @@ export async function createTables(
     lifetimeMs: undefined,
   });
   const version = await rollbackOnError(group, id, async () => {
-    const existing = await group.operate(call(2), (operations) => existingTables(operations, context));
+    const existing = await group.serving().operate(call(2), (operations) => existingTables(operations, context));
     const created = newTables(planned, existing, environment);
     if (created.length === 0) {
-      group.rollback(id);
+      group.serving().rollback(id);
       return existing.version;
     }
     const next = existing.version + 1n;
     const writes = [...created.map(rowOf), versionRow(SCHEMA_VERSION_KEY, next, existing.tables.size + created.length)];
-    await group.commit(call(3), () => writes, 0);
+    await group.serving("unknown").commit(call(3), () => writes, 0);
     return next;
   });
   for (let poll = 0; poll < SCHEMA_SETTLE_POLLS && schema.catalogue.version < version; poll += 1) {
@@ -67,7 +67,7 @@ async function rollbackOnError(group: TransactionGroup, id: TimeId, work: () => 
   } catch (thrown) {
     // Any other failure has ended it, or its commit is on its way and must be left alone.
     const isOpen = toConcordError(thrown).kind === "rejected" && group.state.kind === "serving" && group.knows(id);
-    if (isOpen) group.rollback(id);
+    if (isOpen) group.serving().rollback(id);
     throw thrown;
   }
 }

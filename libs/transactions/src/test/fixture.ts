@@ -425,8 +425,8 @@ export class Client {
     return this.fixture.clock.monotonicMs() + ms;
   }
 
-  execute(writes: readonly TableWrite[], id: TimeId = this.fixture.id()): Promise<CommitToken> {
-    return this.group.execute(id, writes, this.deadline());
+  async execute(writes: readonly TableWrite[], id: TimeId = this.fixture.id()): Promise<CommitToken> {
+    return this.group.serving("unknown").execute(id, writes, this.deadline());
   }
 }
 
@@ -455,12 +455,12 @@ export class Session {
     options: { mode?: "shared" | "exclusive"; read?: "read" | "skip"; firstStartMs?: number; lifetimeMs?: number; number?: number } = {},
   ): Promise<Row | undefined> {
     const { mode = "exclusive", read = "read", firstStartMs, lifetimeMs, number } = options;
-    const answer = await this.client.group.startTransaction(this.call(number), { key, mode, read, firstStartMs, lifetimeMs });
+    const answer = await this.client.group.serving().start(this.call(number), { key, mode, read, firstStartMs, lifetimeMs });
     return answer.row;
   }
 
-  operate<Answer>(body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
-    return this.client.group.operate(this.call(), body);
+  async operate<Answer>(body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
+    return this.client.group.serving().operate(this.call(), body);
   }
 
   write(...writes: TableWrite[]): Promise<void> {
@@ -477,12 +477,12 @@ export class Session {
     return row;
   }
 
-  commit(writes: readonly TableWrite[] = [], maxDelayMs = 0): Promise<CommitToken> {
-    return this.client.group.commit(this.call(), () => writes, maxDelayMs);
+  async commit(writes: readonly TableWrite[] = [], maxDelayMs = 0): Promise<CommitToken> {
+    return this.client.group.serving("unknown").commit(this.call(), () => writes, maxDelayMs);
   }
 
   rollback(): void {
-    this.client.group.rollback(this.id);
+    this.client.group.serving().rollback(this.id);
   }
 }
 

@@ -6,7 +6,7 @@ import type { IdGenerator } from "./ids/id-generator.ts";
 import type { ParsedStatements } from "./schema/parsed-statements.ts";
 
 /** What the handlers share. */
-export interface Parts {
+export interface Context {
   readonly config: TxnCoordinatorConfig;
   readonly environment: Environment;
   readonly groups: Groups;
