@@ -22,7 +22,7 @@ import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, WINDOW_RUNS } from "./limits.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { defineServices } from "./rpc/services.ts";
-import { DedupWorkerService, partsOf, type Store } from "./service.ts";
+import { DedupWorkerService, contextOf, type Store } from "./service.ts";
 import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
 import { folderStores } from "./store/window-stores.ts";
 
@@ -50,7 +50,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerH
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
-    services: (store) => defineServices(partsOf(environment, store), authenticator),
+    services: (store) => defineServices(contextOf(environment, store), authenticator),
     host: (services) => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.

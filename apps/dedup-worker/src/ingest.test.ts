@@ -2,24 +2,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { partitionOfId } from "@concord/dedup";
+import type { IngestResult, MessageInit } from "@concord/protos-dedup";
 import { ConcordError } from "@concord/runtime";
 import { guidFromText, partsOfGuid } from "@concord/snowflake";
 import { ID_MARK_KEY } from "./store/layout.ts";
-import {
-  fails,
-  Folder,
-  settle,
-  START_MS,
-  WorkerFixture,
-  type Client,
-  type Form,
-  type Result,
-  type FixtureOptions,
-} from "./test/worker-fixture.ts";
+import { fails, Folder, settle, START_MS, WorkerFixture, type Client, type Form, type FixtureOptions } from "./test/worker-fixture.ts";
 
 const FORMS: readonly Form[] = ["unary", "session"];
 const value = (text: string): Buffer => Buffer.from(text);
-const verdicts = (results: readonly Result[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
+const verdicts = (results: readonly IngestResult[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
 
 async function withFixture(options: FixtureOptions, body: (fixture: WorkerFixture, client: Client) => Promise<void>): Promise<void> {
   const fixture = await new WorkerFixture(options).start();
@@ -42,7 +33,7 @@ describe("ingest", () => {
         await fixture.clock.advance(100);
         await fails("DEADLINE_EXCEEDED", lost);
         for (const worker of fixture.scripted) worker.release();
-        const { results } = (await client.call(form, "Ingest", { messages })) as unknown as { results: Result[] };
+        const { results } = await client.call(form, "Ingest", { messages });
         assert.deepEqual(verdicts(results), ["DUPLICATE", "DUPLICATE", "DUPLICATE"]);
         assert.deepEqual(
           results.map(({ offset }) => offset),
@@ -95,7 +86,7 @@ describe("ingest", () => {
       const both = Promise.all([client.ingest([{ id: "a", value: value("1") }]), client.ingest([{ id: "a", value: value("2") }])]);
       await settle();
       for (const worker of fixture.scripted) worker.release();
-      const [[one], [two]] = (await both) as unknown as readonly [readonly Result[], readonly Result[]];
+      const [[one], [two]] = await both;
       assert.deepEqual(verdicts([one!, two!]).sort(), ["ACCEPTED", "DUPLICATE"]);
     }));
 
@@ -156,8 +147,8 @@ describe("ids", () => {
     await again.service.stop();
   });
 
-  const found = async (config: object, message: object): Promise<Result> => {
-    let result: Result | undefined;
+  const found = async (config: object, message: MessageInit): Promise<IngestResult> => {
+    let result: IngestResult | undefined;
     await withFixture({ config }, async (_, client) => {
       result = (await client.ingest([{ value: value("{}"), ...message }]))[0];
     });
@@ -196,12 +187,8 @@ describe("partitions", () => {
       await fails("PARTITION_STOPPED", client.call("unary", "Seen", { ids: [stopped, running] }));
       assert.equal(await fixture.folder.contents(), before);
       assert.deepEqual(verdicts(await client.ingest([{ id: running }])), ["ACCEPTED"]);
-      assert.deepEqual(
-        (await client.call("unary", "Seen", { ids: [running, `${running}-not`].filter((id) => partitionOfId(Buffer.from(id), 2) === 1) }))[
-          "seen"
-        ]?.[0 as never],
-        true,
-      );
+      const ids = [running, `${running}-not`].filter((id) => partitionOfId(Buffer.from(id), 2) === 1);
+      assert.equal((await client.call("unary", "Seen", { ids })).seen[0], true);
       assert.deepEqual((await client.read(0, 0n)).messages, [], "what is committed can be read");
     }));
 
@@ -212,7 +199,7 @@ describe("partitions", () => {
       await settle();
       assert.equal(fixture.service.ready, false);
       assert.deepEqual([fixture.gauges.get("dedup_partition_running 0"), fixture.gauges.get("dedup_partition_running 1")], [1, 0]);
-      const { partitions } = (await client.call("session", "GetStatistics", {})) as unknown as { partitions: Record<string, unknown>[] };
+      const { partitions } = await client.call("session", "GetStatistics", {});
       assert.deepEqual(
         partitions.map(({ state, reason }) => [state, reason]),
         [
@@ -220,7 +207,7 @@ describe("partitions", () => {
           ["PARTITION_STATE_STOPPED", "the window is damaged"],
         ],
       );
-      assert.deepEqual([partitions[0]!["windowMs"], partitions[0]!["diskBytes"], partitions[0]!["runs"]], [5n, 16n, 1]);
+      assert.deepEqual([partitions[0]!.windowMs, partitions[0]!.diskBytes, partitions[0]!.runs], [5n, 16n, 1]);
     }));
 
   for (const [failing, code] of [
@@ -256,7 +243,7 @@ describe("seen", () => {
       const client = fixture.connect();
       const ids = Array.from({ length: 10 }, (_, at) => `${form}-${at}`);
       await client.ingest(ids.filter((_, at) => at % 3 === 0).map((id) => ({ id })));
-      const { seen } = (await client.call(form, "Seen", { ids })) as unknown as { seen: boolean[] };
+      const { seen } = await client.call(form, "Seen", { ids });
       assert.deepEqual(
         seen,
         ids.map((_, at) => at % 3 === 0),

@@ -8,10 +8,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { IngestService, OutputService } from "@concord/protos-dedup";
-import { grpcTransport } from "@concord/rpc";
+import { IngestService, OutputService, type IngestResult } from "@concord/protos-dedup";
+import { callUnary, grpcTransport, openStream } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError } from "@concord/runtime";
-import type { Page, Result } from "./test/worker-fixture.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "concord-dedup-worker-"));
 const children: ChildProcess[] = [];
@@ -47,11 +46,11 @@ function run(args: readonly string[], env: Readonly<Record<string, string>> = {}
   return child;
 }
 
-async function ingest(address: string, ids: readonly string[]): Promise<readonly Result[]> {
+async function ingest(address: string, ids: readonly string[]): Promise<readonly IngestResult[]> {
   const channel = transport.connect(address);
   try {
     const messages = ids.map((id) => ({ id, value: Buffer.from(id) }));
-    const { results } = (await channel.unary(Ingest!, { messages }, { timeoutMs: 10_000 })) as { results: Result[] };
+    const { results } = await callUnary(channel, Ingest, { messages }, { timeoutMs: 10_000 });
     return results;
   } finally {
     channel.close();
@@ -63,7 +62,7 @@ async function outputOf(address: string): Promise<string[]> {
   const values: string[] = [];
   for (let partition = 0; partition < PARTITIONS; partition += 1) {
     for (let fromOffset = 0n; ;) {
-      const page = (await channel.unary(Read!, { partition, fromOffset }, { timeoutMs: 5_000 })) as Page;
+      const page = await callUnary(channel, Read, { partition, fromOffset }, { timeoutMs: 5_000 });
       values.push(...page.messages.map(({ id }) => id));
       if (page.messages.length === 0) break;
       fromOffset = page.nextOffset;
@@ -74,7 +73,7 @@ async function outputOf(address: string): Promise<string[]> {
 }
 
 const ids = (count: number, name: string): string[] => Array.from({ length: count }, (_, at) => `${name}-${String(at).padStart(4, "0")}`);
-const verdicts = (results: readonly Result[]): Set<string> => new Set(results.map(({ verdict }) => verdict));
+const verdicts = (results: readonly IngestResult[]): Set<string> => new Set(results.map(({ verdict }) => verdict));
 
 test("[DD10] process: killed at points of its cycle, everything sent again each time: each id once", async () => {
   const expected: string[] = [];
@@ -104,17 +103,17 @@ test("[DD10] process: killed at points of its cycle, everything sent again each 
 test("process: a consumer over a real connection: the messages as they come; SIGTERM: DRAINING, exit 0", async () => {
   const { child, address } = await start();
   const channel = transport.connect(address);
-  const stream = channel.stream(Consume!, {});
+  const stream = openStream(channel, Consume, {});
   const seen: string[] = [];
   let more: () => void = () => undefined;
-  stream.onMessage((message) => {
-    seen.push(...(message as Page).messages.map(({ id }) => id));
+  stream.onMessage(({ messages }) => {
+    seen.push(...messages.map(({ id }) => id));
     more();
   });
   stream.onDrain(() => undefined);
   const ended = new Promise<ConcordError>((resolve) => stream.onEnd((error) => resolve(error as ConcordError)));
   const before = await outputOf(address);
-  stream.send({ start: { partition: 0, fromOffset: 0n, credits: 10_000 } });
+  stream.send({ event: "start", start: { partition: 0, fromOffset: 0n, credits: 10_000 } });
   const results = await ingest(address, ids(50, "consumed"));
   const expected = results.filter(({ partition }) => partition === 0).map(({ id }) => id);
   while (!expected.every((id) => seen.includes(id))) await new Promise<void>((resolve) => (more = resolve));

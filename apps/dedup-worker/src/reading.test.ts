@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { partitionOfId } from "@concord/dedup";
-import { OutputService } from "@concord/protos-dedup";
-import { bearer } from "@concord/rpc";
-import { ConcordError, type MessageStream } from "@concord/runtime";
+import { OutputService, type ConsumeRequestInit, type ConsumeResponse } from "@concord/protos-dedup";
+import { bearer, openStream, type TypedStream } from "@concord/rpc";
+import { ConcordError } from "@concord/runtime";
 import { READ_ANSWER_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
-import { fails, settle, WorkerFixture, type Client, type Page } from "./test/worker-fixture.ts";
+import { fails, settle, WorkerFixture, type Client } from "./test/worker-fixture.ts";
 
 const CONSUME = OutputService.methods.Consume;
 const MIB = 1024 * 1024;
@@ -26,15 +26,14 @@ async function fill(fixture: WorkerFixture, client: Client, count: number, from 
 }
 
 class Consumer {
-  readonly stream: MessageStream;
+  readonly stream: TypedStream<ConsumeRequestInit, ConsumeResponse>;
   readonly values: string[] = [];
   readonly nexts: bigint[] = [];
   readonly ended: Promise<ConcordError | undefined>;
 
   constructor(client: Client, token?: string) {
-    this.stream = client.channel.stream(CONSUME, { metadata: bearer(token) });
-    this.stream.onMessage((message) => {
-      const page = message as Page;
+    this.stream = openStream(client.channel, CONSUME, { metadata: bearer(token) });
+    this.stream.onMessage((page) => {
       this.values.push(...page.messages.map(({ value }) => Buffer.from(value).toString()));
       this.nexts.push(page.nextOffset);
     });
@@ -142,7 +141,7 @@ test("[DDD5] read: below what is kept and above the end: OFFSET_OUT_OF_RANGE, ne
     for (const offset of [-1n, 0n, 1n, 4n]) {
       await fails("OFFSET_OUT_OF_RANGE", client.read(0, offset));
       const consumer = new Consumer(client);
-      consumer.stream.send({ start: { partition: 0, fromOffset: offset, credits: 1 } });
+      consumer.stream.send({ event: "start", start: { partition: 0, fromOffset: offset, credits: 1 } });
       assert.equal((await consumer.ended)?.code, "OFFSET_OUT_OF_RANGE");
     }
   }));
@@ -151,10 +150,10 @@ test("consume: credits: never more messages than granted, in order, as they come
   withFixture(async (fixture, client) => {
     await fill(fixture, client, 4);
     const consumer = new Consumer(client);
-    consumer.stream.send({ start: { partition: 0, fromOffset: 1n, credits: 2 } });
+    consumer.stream.send({ event: "start", start: { partition: 0, fromOffset: 1n, credits: 2 } });
     await settle();
     assert.deepEqual(consumer.values, ["1", "2"]);
-    consumer.stream.send({ credits: 5 });
+    consumer.stream.send({ event: "credits", credits: 5 });
     await settle();
     assert.deepEqual(consumer.values, ["1", "2", "3"]);
     await fill(fixture, client, 3, 4);
@@ -172,11 +171,11 @@ test("consume: broken and begun again at the last next offset: no message twice,
   withFixture(async (fixture, client) => {
     await fill(fixture, client, 6);
     const first = new Consumer(client);
-    first.stream.send({ start: { partition: 0, fromOffset: 0n, credits: 3 } });
+    first.stream.send({ event: "start", start: { partition: 0, fromOffset: 0n, credits: 3 } });
     await settle();
     first.stream.end(new ConcordError("CANCELLED", "broken"));
     const second = new Consumer(client);
-    second.stream.send({ start: { partition: 0, fromOffset: first.nexts.at(-1)!, credits: 10 } });
+    second.stream.send({ event: "start", start: { partition: 0, fromOffset: first.nexts.at(-1)!, credits: 10 } });
     await settle();
     assert.deepEqual([...first.values, ...second.values], ["0", "1", "2", "3", "4", "5"]);
   }));
@@ -186,7 +185,7 @@ test("consume: the server drains: the consumer hears DRAINING and what it got is
   const client = fixture.connect();
   await fill(fixture, client, 2);
   const consumer = new Consumer(client);
-  consumer.stream.send({ start: { partition: 0, credits: 10 } });
+  consumer.stream.send({ event: "start", start: { partition: 0, credits: 10 } });
   await settle();
   const stopping = fixture.service.stop();
   await fixture.clock.advance(1_000);

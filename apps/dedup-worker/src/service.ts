@@ -3,7 +3,7 @@ import type { Service, ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type Log } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { Partitions } from "./partitions/partitions.ts";
-import type { Parts } from "./parts.ts";
+import type { Context } from "./context.ts";
 
 /** What is open in the data folder. */
 export interface Store {
@@ -119,6 +119,6 @@ export class DedupWorkerService {
 }
 
 /** The handlers' view of what is open. */
-export function partsOf(environment: Parts["environment"], store: () => Store): Parts {
+export function contextOf(environment: Context["environment"], store: () => Store): Context {
   return { environment, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
 }

@@ -1,15 +1,16 @@
 // The whole worker with its real partitions over a log and stores in memory: starts, stops, crashes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { IngestResult } from "@concord/protos-dedup";
 import { ConcordError, type ConcordError as Failure } from "@concord/runtime";
 import { crc32 } from "node:zlib";
 import { GAUGE_INTERVAL_MS } from "./limits.ts";
 import { checkLayout, decodeLayout, encodeLayout, LAYOUT_KEY } from "./store/layout.ts";
 import { dedupWorkerSchema } from "./index.ts";
-import { fails, Folder, settle, WorkerFixture, type Result, type FixtureOptions } from "./test/worker-fixture.ts";
+import { fails, Folder, settle, WorkerFixture, type FixtureOptions } from "./test/worker-fixture.ts";
 
 const REAL: FixtureOptions = { scripted: false, config: { windowIdsMax: 4096 } };
-const verdicts = (results: readonly Result[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
+const verdicts = (results: readonly IngestResult[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
 const message = (id: string): object => ({ id, value: Buffer.from(`value of ${id}`) });
 const messages = (count: number, name = "m"): object[] => Array.from({ length: count }, (_, at) => message(`${name}${at}`));
 
@@ -31,7 +32,7 @@ test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: e
     "DUPLICATE",
     "ACCEPTED",
   ]);
-  assert.deepEqual((await again.connect().call("unary", "Seen", { ids: ["a", "d", "e"] }))["seen"], [true, true, false]);
+  assert.deepEqual((await again.connect().call("unary", "Seen", { ids: ["a", "d", "e"] })).seen, [true, true, false]);
   await again.service.stop();
   assert.deepEqual(await outputIds(folder), ["a", "b", "c", "d"]);
 });

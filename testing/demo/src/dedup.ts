@@ -1,6 +1,7 @@
 // Producers that send again what was not answered, and some of it twice for no reason; the worker dies meanwhile. Each id comes out once.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Constellation, isIndeterminate, Latencies, type PlainGrpc, type PlainService } from "@concord/constellation";
+import type { GetBoundsResponse, IngestResponse, ReadResponse } from "@concord/protos-dedup";
 import type { ScenarioResult } from "./figures.ts";
 
 const WORKER = "dedup-worker-1";
@@ -101,7 +102,7 @@ async function send(run: Run, ingest: PlainService, messages: readonly Message[]
   for (let attempt = 1; ; attempt += 1) {
     const startedAt = performance.now();
     try {
-      const { results } = await ingest.call<{ results: { verdict: string }[] }>("Ingest", { messages });
+      const { results } = await ingest.call<IngestResponse>("Ingest", { messages });
       run.latencies.add(performance.now() - startedAt);
       for (const { verdict } of results) run.verdicts.set(verdict, (run.verdicts.get(verdict) ?? 0) + 1);
       return;
@@ -114,15 +115,10 @@ async function send(run: Run, ingest: PlainService, messages: readonly Message[]
   }
 }
 
-interface Bounds {
-  readonly endOffset: bigint;
-  readonly partitions: number;
-}
-
 /** The end of each partition's output. */
 async function endsOf(output: PlainService): Promise<readonly bigint[]> {
-  const { partitions } = await output.call<Bounds>("GetBounds", { partition: 0 });
-  const all = Array.from({ length: partitions }, (_, partition) => output.call<Bounds>("GetBounds", { partition }));
+  const { partitions } = await output.call<GetBoundsResponse>("GetBounds", { partition: 0 });
+  const all = Array.from({ length: partitions }, (_, partition) => output.call<GetBoundsResponse>("GetBounds", { partition }));
   return (await Promise.all(all)).map(({ endOffset }) => endOffset);
 }
 
@@ -133,7 +129,7 @@ async function judge(output: PlainService, expected: ReadonlySet<string>, from: 
   for (const [partition, end] of (await endsOf(output)).entries()) {
     for (let next = from[partition]!; next < end;) {
       const request = { partition, fromOffset: next, maxMessages: PAGE };
-      const page = await output.call<{ messages: { id: string }[]; nextOffset: bigint }>("Read", request);
+      const page = await output.call<ReadResponse>("Read", request);
       for (const { id } of page.messages) {
         if (seen.has(id)) twice += 1;
         seen.add(id);

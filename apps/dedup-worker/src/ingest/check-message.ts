@@ -1,4 +1,5 @@
 import type { MessageHeader, NewMessage } from "@concord/ports";
+import type { Header, Message } from "@concord/protos-dedup";
 import { ConcordError } from "@concord/runtime";
 import {
   HEADER_NAME_BYTES_MAX,
@@ -11,7 +12,7 @@ import {
   RESERVED_HEADER_PREFIX,
   TIMESTAMP_MS_MAX,
 } from "../limits.ts";
-import { checkLimit, malformed, type WireHeader, type WireMessage } from "../rpc/wire.ts";
+import { checkLimit, malformed } from "../rpc/wire.ts";
 
 /** A message that may be ingested. */
 export interface CheckedMessage extends NewMessage {
@@ -21,7 +22,7 @@ export interface CheckedMessage extends NewMessage {
 }
 
 /** MALFORMED_REQUEST, LIMIT_EXCEEDED, TIMESTAMP_OUT_OF_RANGE: then no message of the call is taken. */
-export function checkedMessages(messages: readonly WireMessage[], nowMs: number): CheckedMessage[] {
+export function checkedMessages(messages: readonly Message[], nowMs: number): CheckedMessage[] {
   if (messages.length === 0) throw malformed("there are no messages");
   checkLimit(messages.length, INGEST_MESSAGES_MAX, "INGEST_MESSAGES_MAX", "messages");
   let bytes = 0;
@@ -40,7 +41,7 @@ export function checkedId(id: string): Uint8Array {
   return bytes;
 }
 
-function checkedMessage({ id, value, key, headers, timestampMs }: WireMessage, at: number, nowMs: number): CheckedMessage {
+function checkedMessage({ id, value, key, headers, timestampMs }: Message, at: number, nowMs: number): CheckedMessage {
   checkLimit(key.length, KEY_BYTES_MAX, "KEY_BYTES_MAX", `bytes of the key of message ${at}`);
   checkLimit(headers.length, HEADERS_MAX, "HEADERS_MAX", `headers of message ${at}`);
   if (timestampMs < 0n || timestampMs > TIMESTAMP_MS_MAX) {
@@ -52,7 +53,7 @@ function checkedMessage({ id, value, key, headers, timestampMs }: WireMessage, a
   return { id: idBytes, value, key, headers: checked, timestampMs: timestampMs === 0n ? Math.floor(nowMs) : Number(timestampMs), bytes };
 }
 
-function checkedHeader({ name, value }: WireHeader, at: number): MessageHeader & { readonly bytes: number } {
+function checkedHeader({ name, value }: Header, at: number): MessageHeader & { readonly bytes: number } {
   if (name === "") throw malformed(`a header of message ${at} has no name`);
   const nameBytes = new TextEncoder().encode(checkedText(name, "a header's name")).length;
   checkLimit(nameBytes, HEADER_NAME_BYTES_MAX, "HEADER_NAME_BYTES_MAX", `bytes of a header's name of message ${at}`);

@@ -3,7 +3,7 @@ import type { ConsumeRequest, ConsumeResponseInit, ConsumeStart, OutputService }
 import type { RequestStream, StreamContext, StreamHandlers } from "@concord/rpc";
 import { assert, ConcordError } from "@concord/runtime";
 import { CONSUME_CREDITS_MAX, READ_MESSAGES_MAX } from "../limits.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { readAnswer } from "./read-answer.ts";
 import { checkLimit, malformed, topicFromWire } from "./wire.ts";
 
@@ -17,7 +17,7 @@ interface Consumption {
  * Messages as they come, never more than the consumer has granted credits for. It begins where `start` says; the consumer that ends its
  * side ends it. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
  */
-export function consumeHandler({ log }: Parts): StreamHandlers<OutputService>["Consume"] {
+export function consumeHandler({ log }: Context): StreamHandlers<OutputService>["Consume"] {
   return async (stream, context) => {
     const consumer = new Consumer(stream, context);
     const begun = await consumer.started();

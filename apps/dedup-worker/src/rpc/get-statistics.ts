@@ -1,6 +1,7 @@
 import type { PartitionStatistics } from "@concord/dedup";
-import type { UnaryHandler } from "@concord/rpc";
-import type { Parts } from "../parts.ts";
+import type { PartitionStatisticsInit, WindowService } from "@concord/protos-dedup";
+import type { Handler } from "@concord/rpc";
+import type { Context } from "../context.ts";
 
 const STATES = {
   rebuilding: "PARTITION_STATE_REBUILDING",
@@ -9,11 +10,11 @@ const STATES = {
 } as const;
 
 /** What each partition does and what its window holds (DD7, DDD12). */
-export function getStatisticsHandler({ partitions }: Parts): UnaryHandler {
+export function getStatisticsHandler({ partitions }: Context): Handler<WindowService, "GetStatistics"> {
   return async () => ({ partitions: (await partitions().statistics()).map(statisticsToWire) });
 }
 
-function statisticsToWire({ window, ...partition }: PartitionStatistics): object {
+function statisticsToWire({ window, ...partition }: PartitionStatistics): PartitionStatisticsInit {
   const { state } = partition;
   return {
     partition: partition.partition,

@@ -1,13 +1,8 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { IngestResultInit, IngestService } from "@concord/protos-dedup";
+import type { Handler } from "@concord/rpc";
 import { checkedMessages } from "../ingest/check-message.ts";
 import type { IngestResult } from "../ingest/ingest.ts";
-import type { Parts } from "../parts.ts";
-import type { WireMessage } from "./wire.ts";
-
-interface IngestRequest {
-  readonly messages: readonly WireMessage[];
-  readonly acknowledge: string;
-}
+import type { Context } from "../context.ts";
 
 const VERDICTS = {
   accepted: "VERDICT_ACCEPTED",
@@ -20,8 +15,8 @@ const VERDICTS = {
  * Ingest (DD1, DD14, DDD12): one durable input record per message, then what became of each. DEADLINE_EXCEEDED and every other error with
  * `applied: unknown`: messages may be on their way; sending the same ids again is harmless.
  */
-export function ingestHandler({ ingest, environment }: Parts): UnaryHandler {
-  return async (request: IngestRequest, context) => {
+export function ingestHandler({ ingest, environment }: Context): Handler<IngestService, "Ingest"> {
+  return async (request, context) => {
     const messages = checkedMessages(request.messages, environment.clock.nowMs());
     const acknowledge = request.acknowledge === "ACKNOWLEDGE_INPUT" ? "input" : "output";
     const results = await ingest().ingest(messages, acknowledge, context.signal);
@@ -29,6 +24,6 @@ export function ingestHandler({ ingest, environment }: Parts): UnaryHandler {
   };
 }
 
-function resultToWire({ verdict, partition, offset, id }: IngestResult): object {
+function resultToWire({ verdict, partition, offset, id }: IngestResult): IngestResultInit {
   return { verdict: VERDICTS[verdict], partition, offset: offset ?? -1n, id };
 }

@@ -1,11 +1,7 @@
 import type { LogTopic, MessageLog } from "@concord/ports";
+import type { LogMessage, ReadResponse } from "@concord/protos-dedup";
 import { READ_ANSWER_BYTES_MAX, READ_PAGE_BYTES } from "../limits.ts";
-import { messageToWire, wireBytes, type WireLogMessage } from "./wire.ts";
-
-export interface ReadAnswer {
-  readonly messages: readonly WireLogMessage[];
-  readonly nextOffset: bigint;
-}
+import { messageToWire, wireBytes } from "./wire.ts";
 
 /** A page that fits into one answer: what does not is left for the next one. */
 export async function readAnswer(
@@ -14,9 +10,9 @@ export async function readAnswer(
   partition: number,
   from: bigint,
   messagesMax: number,
-): Promise<ReadAnswer> {
+): Promise<ReadResponse> {
   const page = await log.read(topic, partition, from, { messages: messagesMax, bytes: READ_PAGE_BYTES });
-  const messages: WireLogMessage[] = [];
+  const messages: LogMessage[] = [];
   let bytes = 0;
   for (const message of page.messages) {
     const wire = messageToWire(message);

@@ -1,22 +1,15 @@
 import type { LogTopic, MessageLog } from "@concord/ports";
-import { remainingMs, type HandlerContext, type UnaryHandler } from "@concord/rpc";
+import type { OutputService } from "@concord/protos-dedup";
+import { remainingMs, type Handler, type HandlerContext } from "@concord/rpc";
 import { sleep, type Clock } from "@concord/runtime";
 import { READ_MESSAGES_DEFAULT, READ_MESSAGES_MAX, READ_WAIT_MARGIN_MS, READ_WAIT_MS_MAX } from "../limits.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { readAnswer } from "./read-answer.ts";
 import { checkLimit, topicFromWire } from "./wire.ts";
 
-interface ReadRequest {
-  readonly topic: string;
-  readonly partition: number;
-  readonly fromOffset: bigint;
-  readonly maxMessages: number;
-  readonly waitMs: number;
-}
-
 /** A page of a log. OFFSET_OUT_OF_RANGE below its start or above its end (DDD5); PARTITION_UNKNOWN. */
-export function readHandler({ log, environment }: Parts): UnaryHandler {
-  return async (request: ReadRequest, context) => {
+export function readHandler({ log, environment }: Context): Handler<OutputService, "Read"> {
+  return async (request, context) => {
     const { partition, fromOffset, waitMs } = request;
     checkLimit(request.maxMessages, READ_MESSAGES_MAX, "READ_MESSAGES_MAX", "messages of a page");
     checkLimit(waitMs, READ_WAIT_MS_MAX, "READ_WAIT_MS_MAX", "milliseconds to wait");

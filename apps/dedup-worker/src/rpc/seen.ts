@@ -1,18 +1,19 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { WindowService } from "@concord/protos-dedup";
+import type { Handler } from "@concord/rpc";
 import { checkedId } from "../ingest/check-message.ts";
 import { SEEN_IDS_MAX } from "../limits.ts";
-import type { Parts } from "../parts.ts";
+import type { Context } from "../context.ts";
 import { checkLimit, malformed } from "./wire.ts";
 
 /** Were these ids seen within the window (DDD12)? PARTITION_STOPPED when one of them belongs to a partition that does not run. */
-export function seenHandler({ partitions }: Parts): UnaryHandler {
-  return async (request: { readonly ids: readonly string[] }) => {
-    if (request.ids.length === 0) throw malformed("there are no ids");
-    checkLimit(request.ids.length, SEEN_IDS_MAX, "SEEN_IDS_MAX", "ids");
-    const ids = request.ids.map((id) => {
+export function seenHandler({ partitions }: Context): Handler<WindowService, "Seen"> {
+  return async ({ ids }) => {
+    if (ids.length === 0) throw malformed("there are no ids");
+    checkLimit(ids.length, SEEN_IDS_MAX, "SEEN_IDS_MAX", "ids");
+    const checked = ids.map((id) => {
       if (id === "") throw malformed("an id is empty");
       return checkedId(id);
     });
-    return { seen: await partitions().seen(ids) };
+    return { seen: await partitions().seen(checked) };
   };
 }

@@ -1,14 +1,6 @@
-import type { ServiceContract } from "@concord/protos";
 import { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
-import {
-  defineUntypedService,
-  type Authenticator,
-  type Role,
-  type Service,
-  type UntypedServiceDefinition,
-  type UnaryHandler,
-} from "@concord/rpc";
-import type { Parts } from "../parts.ts";
+import { defineService, type Authenticator, type Role, type Service, type ServiceEnvironment } from "@concord/rpc";
+import type { Context } from "../context.ts";
 import { consumeHandler } from "./consume.ts";
 import { getBoundsHandler } from "./get-bounds.ts";
 import { getStatisticsHandler } from "./get-statistics.ts";
@@ -16,21 +8,27 @@ import { ingestHandler } from "./ingest.ts";
 import { readHandler } from "./read.ts";
 import { seenHandler } from "./seen.ts";
 
-const CALLERS: readonly Role[] = ["client", "operator"];
+/** Every method is for clients. */
+const roles: readonly Role[] = ["client", "operator"];
 
-/** Every service of a dedup-worker; all of them are for clients. */
-export function defineServices(parts: Parts, authenticator: Authenticator): readonly Service[] {
-  const { clock, log, metrics } = parts.environment;
-  const define = (
-    contract: ServiceContract<object>,
-    unary: Readonly<Record<string, UnaryHandler>>,
-    streams: NonNullable<UntypedServiceDefinition["streams"]> = {},
-  ): Service => {
-    return defineUntypedService({ contract, unary, streams, roles: CALLERS }, { clock, log, metrics, authenticator });
-  };
+/** The services of a dedup-worker. */
+export function defineServices(context: Context, authenticator: Authenticator): readonly Service[] {
+  const { clock, log, metrics } = context.environment;
+  const environment: ServiceEnvironment = { clock, log, metrics, authenticator };
   return [
-    define(IngestService, { Ingest: ingestHandler(parts) }),
-    define(OutputService, { Read: readHandler(parts), GetBounds: getBoundsHandler(parts) }, { Consume: consumeHandler(parts) }),
-    define(WindowService, { Seen: seenHandler(parts), GetStatistics: getStatisticsHandler(parts) }),
+    defineService({ contract: IngestService, unary: { Ingest: ingestHandler(context) }, roles }, environment),
+    defineService(
+      {
+        contract: OutputService,
+        unary: { Read: readHandler(context), GetBounds: getBoundsHandler(context) },
+        streams: { Consume: consumeHandler(context) },
+        roles,
+      },
+      environment,
+    ),
+    defineService(
+      { contract: WindowService, unary: { Seen: seenHandler(context), GetStatistics: getStatisticsHandler(context) }, roles },
+      environment,
+    ),
   ];
 }

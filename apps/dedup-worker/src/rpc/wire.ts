@@ -1,43 +1,21 @@
 /** proto <-> domain of this service. What does not fit is MALFORMED_REQUEST. */
 import { readOrigin } from "@concord/dedup";
-import type { LogMessage, LogTopic, MessageHeader } from "@concord/ports";
+import type { LogMessage, LogTopic } from "@concord/ports";
+import type { LogMessage as WireMessage, Topic } from "@concord/protos-dedup";
 import { ConcordError } from "@concord/runtime";
 
-export interface WireHeader {
-  readonly name: string;
-  readonly value: Uint8Array;
-}
-
-export interface WireMessage {
-  readonly id: string;
-  readonly value: Uint8Array;
-  readonly key: Uint8Array;
-  readonly headers: readonly WireHeader[];
-  readonly timestampMs: bigint;
-}
-
-/** A message on its way out. */
-export interface WireLogMessage {
-  readonly offset: bigint;
-  readonly id: string;
-  readonly value: Uint8Array;
-  readonly key: Uint8Array;
-  readonly headers: readonly MessageHeader[];
-  readonly timestampMs: bigint;
-}
-
-export function topicFromWire(topic: string): LogTopic {
+export function topicFromWire(topic: Topic): LogTopic {
   return topic === "TOPIC_DEAD_LETTERS" ? "dead-letters" : "output";
 }
 
-export function messageToWire(message: LogMessage): WireLogMessage {
+export function messageToWire(message: LogMessage): WireMessage {
   const { offset, value, key, headers, timestampMs } = message;
   const id = readOrigin(message)?.id;
   return { offset, id: id === undefined ? "" : new TextDecoder().decode(id), value, key, headers, timestampMs: BigInt(timestampMs) };
 }
 
 /** Not below the encoded size: tags, lengths and numbers at their largest. */
-export function wireBytes({ id, value, key, headers }: WireLogMessage): number {
+export function wireBytes({ id, value, key, headers }: WireMessage): number {
   return headers.reduce(
     (sum, header) => sum + 3 * header.name.length + header.value.length + 16,
     3 * id.length + value.length + key.length + 48,

@@ -5,7 +5,16 @@ import { partitionOfId } from "@concord/dedup";
 import { MemoryDisk, MemoryKeyValue, MemoryMessageLog } from "@concord/port-contracts";
 import type { LogMessage, LogTopic, MessageLog } from "@concord/ports";
 import type { ServiceContract } from "@concord/protos";
-import { contract } from "@concord/protos-dedup";
+import {
+  IngestService,
+  OutputService,
+  WindowService,
+  type IngestRequestInit,
+  type IngestResult,
+  type MessageInit,
+  type ReadRequestInit,
+  type ReadResponse,
+} from "@concord/protos-dedup";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {
   ConcordError,
@@ -21,7 +30,6 @@ import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerHost, type Dedup
 import { ScriptedWorker } from "./scripted-worker.ts";
 
 export const START_MS = 1_800_000_000_000;
-const WINDOW_SERVICE = "WindowService";
 
 export class ManualClock implements Clock {
   #elapsedMs = 0;
@@ -68,29 +76,7 @@ export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-export type Answer = Record<string, never> & Record<string, unknown>;
 export type Form = "unary" | "session";
-
-export interface Result {
-  readonly verdict: string;
-  readonly partition: number;
-  readonly offset: bigint;
-  readonly id: string;
-}
-
-export interface WireLogMessage {
-  readonly offset: bigint;
-  readonly id: string;
-  readonly value: Uint8Array;
-  readonly key: Uint8Array;
-  readonly headers: readonly { readonly name: string; readonly value: Uint8Array }[];
-  readonly timestampMs: bigint;
-}
-
-export interface Page {
-  readonly messages: readonly WireLogMessage[];
-  readonly nextOffset: bigint;
-}
 
 export interface FixtureOptions {
   /** Real workers when false. */
@@ -219,14 +205,31 @@ export class WorkerFixture {
   }
 }
 
-const SERVICE_OF: Readonly<Record<string, string>> = { Ingest: "IngestService", Read: "OutputService", GetBounds: "OutputService" };
+const METHODS = {
+  Ingest: IngestService.methods.Ingest,
+  Read: OutputService.methods.Read,
+  GetBounds: OutputService.methods.GetBounds,
+  Seen: WindowService.methods.Seen,
+  GetStatistics: WindowService.methods.GetStatistics,
+} as const;
+const SERVICE_OF = {
+  Ingest: IngestService,
+  Read: OutputService,
+  GetBounds: OutputService,
+  Seen: WindowService,
+  GetStatistics: WindowService,
+} as const satisfies Record<MethodName, ServiceContract<object>>;
+
+export type MethodName = keyof typeof METHODS;
+type RequestInit<M extends MethodName> = Parameters<(typeof METHODS)[M]["encodeRequest"]>[0];
+type Response<M extends MethodName> = ReturnType<(typeof METHODS)[M]["decodeResponse"]>;
 
 /** Calls by method name, unary or over a session. */
 export class Client {
   readonly channel: Channel;
   readonly #clock: Clock;
   readonly #token: string | undefined;
-  readonly #sessions = new Map<string, SessionClient<ServiceContract>>();
+  readonly #sessions = new Map<string, SessionClient<ServiceContract<object>>>();
 
   constructor(channel: Channel, clock: Clock, token?: string) {
     this.channel = channel;
@@ -234,26 +237,35 @@ export class Client {
     this.#token = token;
   }
 
-  call(form: Form, method: string, request: object, timeoutMs = 10_000): Promise<Answer> {
-    const service = contract.service(SERVICE_OF[method] ?? WINDOW_SERVICE);
-    if (form === "unary") {
-      const options = { timeoutMs, metadata: bearer(this.#token) };
-      return this.channel.unary(service.methods[method]!, request, options) as Promise<Answer>;
-    }
-    const held = this.#sessions.get(service.name);
-    const opened = { channel: this.channel, contract: service, clock: this.#clock, metadata: bearer(this.#token) };
-    const session = held ?? new SessionClient(opened);
-    this.#sessions.set(service.name, session);
-    return session.callByName(method.charAt(0).toLowerCase() + method.slice(1), request, { timeoutMs }) as Promise<Answer>;
+  async call<M extends MethodName>(form: Form, method: M, request: RequestInit<M>, timeoutMs?: number): Promise<Response<M>> {
+    return (await this.callUnchecked(form, method, request, timeoutMs)) as Response<M>;
   }
 
-  async ingest(messages: readonly object[], more: object = {}, timeoutMs?: number): Promise<readonly Result[]> {
-    const { results } = await this.call("unary", "Ingest", { messages, ...more }, timeoutMs);
-    return results as unknown as readonly Result[];
+  /** A request that the contract's types would refuse. */
+  callUnchecked(form: Form, method: MethodName, request: object, timeoutMs = 10_000): Promise<object> {
+    if (form === "unary") return this.channel.unary(METHODS[method], request, { timeoutMs, metadata: bearer(this.#token) });
+    const operation = method.charAt(0).toLowerCase() + method.slice(1);
+    return this.#session(SERVICE_OF[method]).callByName(operation, request, { timeoutMs });
   }
 
-  async read(partition: number, fromOffset: bigint, more: object = {}): Promise<Page> {
-    return (await this.call("unary", "Read", { partition, fromOffset, ...more })) as unknown as Page;
+  async ingest(
+    messages: readonly MessageInit[],
+    more: Omit<IngestRequestInit, "messages"> = {},
+    timeoutMs?: number,
+  ): Promise<readonly IngestResult[]> {
+    return (await this.call("unary", "Ingest", { messages, ...more }, timeoutMs)).results;
+  }
+
+  read(partition: number, fromOffset: bigint, more: Omit<ReadRequestInit, "partition" | "fromOffset"> = {}): Promise<ReadResponse> {
+    return this.call("unary", "Read", { partition, fromOffset, ...more });
+  }
+
+  #session(contract: ServiceContract<object>): SessionClient<ServiceContract<object>> {
+    const held = this.#sessions.get(contract.name);
+    if (held !== undefined) return held;
+    const session = new SessionClient({ channel: this.channel, contract, clock: this.#clock, metadata: bearer(this.#token) });
+    this.#sessions.set(contract.name, session);
+    return session;
   }
 }
 

@@ -1,23 +1,9 @@
 // What producers sent and which results they got, what consumers saw; and the judgement on all of it.
 import { readOrigin } from "@concord/dedup";
-import type { MessageHeader } from "@concord/ports";
+import type { IngestResult, LogMessage } from "@concord/protos-dedup";
 import type { World } from "@concord/simulation";
 import type { Outcomes } from "../run-seed.ts";
 import { guaranteedOffsets, type DedupPlan } from "./dedup-node.ts";
-
-export interface WireResult {
-  readonly verdict: string;
-  readonly partition: number;
-  readonly offset: bigint;
-  readonly id: string;
-}
-
-export interface WireMessage {
-  readonly offset: bigint;
-  readonly id: string;
-  readonly value: Uint8Array;
-  readonly headers: readonly MessageHeader[];
-}
 
 interface Sent {
   readonly value: string;
@@ -60,7 +46,7 @@ export class MessageHistory {
     return this.#sent.get(normal(id))?.value;
   }
 
-  told({ verdict, partition, offset, id }: WireResult): void {
+  told({ verdict, partition, offset, id }: IngestResult): void {
     const sent = this.#sent.get(normal(id));
     if (sent === undefined) return this.#violation("verdict", `on ${id}, which was never sent`);
     sent.isAcknowledged = true;
@@ -69,7 +55,7 @@ export class MessageHistory {
     else if (verdict !== "VERDICT_QUEUED") this.#violation("verdict", `${verdict} on ${id}`);
   }
 
-  consumed(partition: number, messages: readonly WireMessage[]): void {
+  consumed(partition: number, messages: readonly LogMessage[]): void {
     for (const message of messages) {
       const key = `${partition}/${message.offset}`;
       const before = this.#seen.get(key);
@@ -79,7 +65,7 @@ export class MessageHistory {
   }
 
   /** By the whole output, partition by partition. */
-  judge(outputs: readonly (readonly WireMessage[])[]): void {
+  judge(outputs: readonly (readonly LogMessage[])[]): void {
     const published = new Map<string, number>();
     for (const [partition, output] of outputs.entries()) {
       this.consumed(partition, output);
@@ -97,12 +83,12 @@ export class MessageHistory {
   }
 
   /** Once within the window, in input order, nothing that was never sent. */
-  #judgePartition(partition: number, output: readonly WireMessage[]): void {
+  #judgePartition(partition: number, output: readonly LogMessage[]): void {
     const last = new Map<string, bigint>();
     let [offset, input] = [-1n, -1n];
     for (const message of output) {
       const id = normal(message.id);
-      const origin = readOrigin({ ...message, key: new Uint8Array(), timestampMs: 0 });
+      const origin = readOrigin({ ...message, timestampMs: Number(message.timestampMs) });
       const where = `${partition}/${message.offset}`;
       if (message.offset !== offset + 1n) this.#violation("gap", `${where} follows ${offset}`);
       if (origin === undefined || origin.inputOffset <= input)
@@ -126,7 +112,7 @@ export class MessageHistory {
   }
 
   /** Each acceptance has a place of its own, and the message is there. */
-  #judgeAcceptances(outputs: readonly (readonly WireMessage[])[]): void {
+  #judgeAcceptances(outputs: readonly (readonly LogMessage[])[]): void {
     const places = new Map<string, string>();
     for (const { id, partition, offset } of this.#accepted) {
       const place = `${partition}/${offset}`;

@@ -1,14 +1,19 @@
 // Producers that send again until they get a result (DD1), and now and then much later; a consumer that reads along.
-import type { Methods } from "@concord/protos";
-import { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
+import {
+  IngestService,
+  OutputService,
+  WindowService,
+  type IngestRequestInit,
+  type LogMessage,
+  type MessageInit,
+  type ReadRequestInit,
+} from "@concord/protos-dedup";
+import { callUnary } from "@concord/rpc";
 import { ConcordError, sleep, toConcordError, type Channel, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
 import { WORKER_ADDRESS } from "./dedup-node.ts";
-import { MessageHistory, type WireMessage, type WireResult } from "./message-history.ts";
+import { MessageHistory } from "./message-history.ts";
 
-const INGEST = IngestService.methods;
-const OUTPUT = OutputService.methods;
-const WINDOW = WindowService.methods;
 const BATCH_MAX = 25;
 const TRIES_MAX = 12;
 const TRY_AGAIN_MS = 60;
@@ -78,7 +83,7 @@ export class Producer {
     history.outcomes.info += 1;
   }
 
-  #batch(): object[] {
+  #batch(): MessageInit[] {
     const { env, history, pool } = this.#parts;
     return Array.from({ length: 1 + env.random.below(BATCH_MAX) }, () => {
       const id = !pool.isEmpty && env.random.below(100) < AGAIN_PERCENT ? pool.again(env) : pool.fresh(env);
@@ -88,10 +93,10 @@ export class Producer {
     });
   }
 
-  async #try(request: object): Promise<"ok" | "again"> {
+  async #try(request: IngestRequestInit): Promise<"ok" | "again"> {
     const { history, world, timeoutMs } = this.#parts;
     try {
-      const { results } = (await this.#channel.unary(INGEST["Ingest"]!, request, { timeoutMs })) as { results: WireResult[] };
+      const { results } = await callUnary(this.#channel, IngestService.methods.Ingest, request, { timeoutMs });
       for (const result of results) history.told(result);
       return "ok";
     } catch (thrown) {
@@ -106,21 +111,21 @@ export class Producer {
 /** Reads a partition's output; a page at a time. */
 export class Consumer {
   readonly #channel: Channel;
-  readonly #timeoutMs: number;
+  readonly #options: { readonly timeoutMs: number };
 
   constructor(env: Environment, timeoutMs: number) {
     this.#channel = env.transport.connect(WORKER_ADDRESS);
-    this.#timeoutMs = timeoutMs;
+    this.#options = { timeoutMs };
   }
 
-  async read(partition: number, from: bigint): Promise<{ readonly messages: readonly WireMessage[]; readonly next: bigint }> {
-    const request = { topic: "TOPIC_OUTPUT", partition, fromOffset: from, maxMessages: PAGE };
-    const page = (await this.#ask(OUTPUT, "Read", request)) as { messages: WireMessage[]; nextOffset: bigint };
+  async read(partition: number, from: bigint): Promise<{ readonly messages: readonly LogMessage[]; readonly next: bigint }> {
+    const request: ReadRequestInit = { topic: "TOPIC_OUTPUT", partition, fromOffset: from, maxMessages: PAGE };
+    const page = await callUnary(this.#channel, OutputService.methods.Read, request, this.#options);
     return { messages: page.messages, next: page.nextOffset };
   }
 
-  async readAll(partition: number): Promise<readonly WireMessage[]> {
-    const all: WireMessage[] = [];
+  async readAll(partition: number): Promise<readonly LogMessage[]> {
+    const all: LogMessage[] = [];
     let from = 0n;
     for (;;) {
       const { messages, next } = await this.read(partition, from);
@@ -132,17 +137,13 @@ export class Consumer {
 
   /** How much input is not processed, over all partitions; throws while one of them does not run. */
   async lag(): Promise<bigint> {
-    const { partitions } = (await this.#ask(WINDOW, "GetStatistics", {})) as { partitions: { state: string; lag: bigint; runs: number }[] };
+    const { partitions } = await callUnary(this.#channel, WindowService.methods.GetStatistics, {}, this.#options);
     const idle = partitions.find(({ state }) => state !== "PARTITION_STATE_RUNNING");
     if (idle !== undefined) throw new ConcordError("STARTING", `a partition is ${idle.state}`);
     return partitions.reduce((sum, { lag }) => sum + lag, 0n);
   }
 
   async seen(ids: readonly string[]): Promise<readonly boolean[]> {
-    return ((await this.#ask(WINDOW, "Seen", { ids })) as { seen: boolean[] }).seen;
-  }
-
-  #ask(service: Methods, method: string, request: object): Promise<object> {
-    return this.#channel.unary(service[method]!, request, { timeoutMs: this.#timeoutMs });
+    return (await callUnary(this.#channel, WindowService.methods.Seen, { ids }, this.#options)).seen;
   }
 }

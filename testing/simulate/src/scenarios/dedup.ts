@@ -1,8 +1,9 @@
+import type { LogMessage } from "@concord/protos-dedup";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, FAULT_KINDS } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import { drawDedupPlan, startDedupNode, WORKER, type DedupPlan } from "../dedup/dedup-node.ts";
-import { MessageHistory, type WireMessage } from "../dedup/message-history.ts";
+import { MessageHistory } from "../dedup/message-history.ts";
 import { Consumer, IdPool, Producer } from "../dedup/producer.ts";
 import type { Outcomes } from "../run-seed.ts";
 
@@ -116,7 +117,7 @@ async function judge(run: Run, env: Environment): Promise<void> {
     world.start(WORKER);
     await quietly("the start after a stop", () => until(env, async () => (await consumer.lag()) === 0n));
   }
-  const outputs: (readonly WireMessage[])[] = [];
+  const outputs: (readonly LogMessage[])[] = [];
   await quietly("the output", async () => {
     for (let partition = 0; partition < plan.partitions; partition += 1)
       outputs.push(await patiently(env, () => consumer.readAll(partition)));

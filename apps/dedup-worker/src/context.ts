@@ -4,7 +4,7 @@ import type { Ingest } from "./ingest/ingest.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 
 /** What the handlers share. What is a function exists once the store is open: STARTING before. */
-export interface Parts {
+export interface Context {
   readonly environment: Environment;
   readonly log: () => MessageLog;
   readonly partitions: () => Partitions;
