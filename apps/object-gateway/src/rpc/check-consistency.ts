@@ -1,9 +1,10 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { ObjectAdminService } from "@concord/protos-object";
+import type { Handler } from "@concord/rpc";
 import { CONSISTENCY_NAMES_MAX } from "../limits.ts";
 import type { ObjectAdmin } from "./object-admin.ts";
 
 /** Compares blobs and rows; changes nothing. */
-export function checkConsistencyHandler(admin: () => ObjectAdmin): UnaryHandler {
+export function checkConsistencyHandler(admin: () => ObjectAdmin): Handler<ObjectAdminService, "CheckConsistency"> {
   return async () => {
     const found = await admin().checkConsistency();
     return {

@@ -1,4 +1,5 @@
-import type { UnaryHandler } from "@concord/rpc";
+import type { ObjectAdminService } from "@concord/protos-object";
+import type { Handler } from "@concord/rpc";
 import type { GatewayStatus, ObjectAdmin } from "./object-admin.ts";
 
 const MODES = {
@@ -9,7 +10,7 @@ const MODES = {
 } as const satisfies Record<GatewayStatus["journal"], string>;
 
 /** Epoch, recovery, what is in doubt. */
-export function getStatusHandler(admin: () => ObjectAdmin): UnaryHandler {
+export function getStatusHandler(admin: () => ObjectAdmin): Handler<ObjectAdminService, "GetStatus"> {
   return async () => {
     const { instance, epoch, journal, recovered, recovery, inDoubt, uploadsInFlight, httpAddress } = admin().status();
     return {

@@ -1,5 +1,5 @@
 import { ObjectAdminService } from "@concord/protos-object";
-import { defineUntypedService, type Authenticator, type Role, type Service } from "@concord/rpc";
+import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import { checkConsistencyHandler } from "./check-consistency.ts";
 import { collectGarbageHandler } from "./collect-garbage.ts";
@@ -20,5 +20,5 @@ export function defineServices(environment: Environment, authenticator: Authenti
     GetUsage: getUsageHandler(admin),
     CheckConsistency: checkConsistencyHandler(admin),
   };
-  return [defineUntypedService({ contract: ObjectAdminService, unary, roles: OPERATOR }, { clock, log, metrics, authenticator })];
+  return [defineService({ contract: ObjectAdminService, unary, roles: OPERATOR }, { clock, log, metrics, authenticator })];
 }
