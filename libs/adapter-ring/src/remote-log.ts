@@ -22,12 +22,12 @@ export class RemoteLogReplica implements LogReplica {
   }
 
   async logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply> {
-    const response = await this.#peer.call("logRaise", owner, timeoutMs);
+    const response = await this.#peer.call("logRaise", owner satisfies wire.LogRaiseRequest, timeoutMs);
     return { promised: response.promised, state: logStateFromWire(response.state) };
   }
 
   async logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply> {
-    const message = { ...request, entries: request.entries.map(entryToWire) };
+    const message: wire.LogAppendRequest = { ...request, entries: request.entries.map(entryToWire) };
     const response = await this.#peer.call("logAppend", message, timeoutMs);
     const result = RESULTS[response.result];
     if (result === undefined) throw new ConcordError("INTERNAL", `${this.name} answered an append with ${response.result}`);
@@ -39,15 +39,15 @@ export class RemoteLogReplica implements LogReplica {
   }
 
   async logRead(request: LogReadRequest, timeoutMs: number): Promise<ReplicaLogState> {
-    return logStateFromWire((await this.#peer.call("logRead", request, timeoutMs)).state);
+    return logStateFromWire((await this.#peer.call("logRead", request satisfies wire.LogReadRequest, timeoutMs)).state);
   }
 
   async logTrim(request: TrimRequest, timeoutMs: number): Promise<void> {
-    await this.#peer.call("logTrim", request, timeoutMs);
+    await this.#peer.call("logTrim", request satisfies wire.LogTrimRequest, timeoutMs);
   }
 }
 
-export function logStateToWire(state: ReplicaLogState): wire.ReplicaLogStateInit {
+export function logStateToWire(state: ReplicaLogState): wire.ReplicaLogState {
   return { ...state, entries: state.entries.map(entryToWire) };
 }
 
@@ -65,7 +65,7 @@ export function logStateFromWire(state: wire.ReplicaLogState | null): ReplicaLog
   };
 }
 
-function entryToWire(entry: LogEntry): wire.ReplicaLogEntryInit {
+function entryToWire(entry: LogEntry): wire.ReplicaLogEntry {
   return { seq: entry.seq, epoch: entry.epoch, content: entry.bytes };
 }
 

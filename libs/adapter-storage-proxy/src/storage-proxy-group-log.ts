@@ -1,5 +1,5 @@
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { GroupLogService, type LogTail as WireTail } from "@concord/protos-storage";
+import { GroupLogService, type AppendRequest as WireAppend, type LogTail as WireTail } from "@concord/protos-storage";
 import { epochOf, seqOf, type Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
@@ -36,7 +36,7 @@ export class StorageProxyGroupLog implements GroupLog {
 
   async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
     const { bytes, ...rest } = request;
-    const response = await this.#calls.call("append", { ...rest, content: bytes }, timeoutMs);
+    const response = await this.#calls.call("append", { ...rest, content: bytes } satisfies WireAppend, timeoutMs);
     switch (response.result) {
       case "logged":
         return { kind: "logged" };

@@ -1,5 +1,5 @@
 import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
-import { RowsService, type MutationInit } from "@concord/protos-storage";
+import { RowsService, type MutationInit, type ReadRangeRequestInit, type ReadRequestInit } from "@concord/protos-storage";
 import { ConcordError } from "@concord/runtime";
 import { imageFromWire, keyToWire, rangeToWire } from "@concord/rows-wire";
 import { cellToWire } from "@concord/values";
@@ -20,7 +20,7 @@ export class StorageProxyRows implements RowStore {
 
   async read(keys: readonly RowKey[], { timeoutMs }: RowOptions): Promise<(RowImage | undefined)[]> {
     if (keys.length === 0) return [];
-    const request = { keys: keys.map(keyToWire), images: true };
+    const request: ReadRequestInit = { keys: keys.map(keyToWire), images: true };
     const response = await this.#calls.call("read", request, timeoutMs);
     if (response.results.length !== keys.length)
       throw malformedAnswer("read", `${response.results.length} results for ${keys.length} keys`);
@@ -29,7 +29,7 @@ export class StorageProxyRows implements RowStore {
 
   /** The proxy ends a page without a row where it has looked at very many deleted ones: then its own token leads on. */
   async readRange(range: RowRange, { timeoutMs }: RowOptions): Promise<RowPage> {
-    const request = { range: rangeToWire(range), pageSize: Math.min(range.limit, PAGE_ROWS_MAX), images: true };
+    const request: ReadRangeRequestInit = { range: rangeToWire(range), pageSize: Math.min(range.limit, PAGE_ROWS_MAX), images: true };
     let pageToken: Uint8Array = new Uint8Array();
     for (;;) {
       const response = await this.#calls.call("readRange", { ...request, pageToken }, timeoutMs);

@@ -1,4 +1,4 @@
-import type { GroupLogService, LogEntryInit } from "@concord/protos-storage";
+import type { GroupLogService, LogEntry as WireEntry, LogTail } from "@concord/protos-storage";
 import type { LogEntry } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
@@ -14,7 +14,7 @@ export function raiseHandler(serving: Serving): Handler<GroupLogService, "Raise"
     const outcome = await groupLog.raise(ownerFromWire(request), timeoutMs);
     switch (outcome.kind) {
       case "raised":
-        return { raised: { ...outcome.tail, entries: outcome.tail.entries.map(entryToWire) } };
+        return { raised: { ...outcome.tail, entries: outcome.tail.entries.map(entryToWire) } satisfies LogTail };
       case "refused":
         return { refused: { epoch: outcome.promisedEpoch, owner: outcome.owner } };
       case "unknown":
@@ -25,6 +25,6 @@ export function raiseHandler(serving: Serving): Handler<GroupLogService, "Raise"
   };
 }
 
-function entryToWire({ seq, epoch, bytes }: LogEntry): LogEntryInit {
+function entryToWire({ seq, epoch, bytes }: LogEntry): WireEntry {
   return { seq, epoch, content: bytes };
 }
