@@ -65,10 +65,11 @@ test("words: every word: seeded above", () => {
 for (const [path, text] of [
   [ANYWHERE, "// while there is room for one more; hasRoom"],
   [ANYWHERE, "const kill = point;"],
-  [ANYWHERE, "process.env.CONCORD_KILL_POINT"],
+  [ANYWHERE, "process.env.CONCORD_KILL_POINT; `${ENV_PREFIX}KILL_POINT`"],
   [ANYWHERE, "// it cannot be read; told apart by its name"],
   [ANYWHERE, "const { setAsideMs } = letter;"],
   [ANYWHERE, "if (random.chance(0.5)) return;"],
+  [ANYWHERE, "chance(probability: number): boolean {"],
   [ANYWHERE, "// looked at afterwards"],
   [ANYWHERE, "await Promise.allSettled(stops); await clock.settle();"],
   [ANYWHERE, "// a verdict of the checker; sealed record; one cycle; a piece of text"],

@@ -74,7 +74,7 @@ export const BAG =
   /^(?:export )?(?:interface|type|class) (\w*(?:Parts|Rooms?|Wiring|Surroundings|Sources)|\w+(?:Coordinator|Proxy|Gateway|Worker)Host)\b/;
 
 export const ALLOWED: readonly Allowed[] = [
-  { text: /CONCORD_KILL_POINT/g, why: "an environment variable of released programs" },
+  { text: /(CONCORD_|\$\{ENV_PREFIX\})KILL_POINT/g, why: "an environment variable of released programs" },
   { text: /set_aside_ms|\bsetAsideMs\b/g, why: "a field of concord.storage.v1" },
   {
     text: /\bVERDICT_[A-Z_]+|\bVerdict verdict = 1|\bVERDICTS?\b(?=\[)|\bverdict\b(?=\??:|"\])|\.verdict\b|"verdict"/g,
@@ -91,7 +91,7 @@ export const ALLOWED: readonly Allowed[] = [
     within: /^testing\/simulate\/src\/simulate\.ts$/,
     why: "the first name of --seeded-faults",
   },
-  { text: /\.chance\(|\bchance(: )?\(p\b/g, why: "a draw that is true with probability p" },
+  { text: /\.chance\(|\bchance(: )?\(p(robability)?\b/g, why: "a draw that is true with probability p" },
   { text: /\bchance (to|of)\b/g, why: "an opportunity" },
   { text: /\ball ?settled\b/gi, why: "Promise.allSettled" },
   {

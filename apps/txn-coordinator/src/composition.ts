@@ -14,14 +14,14 @@ import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
 import { TxnCoordinatorService } from "./service.ts";
 
-export interface TxnCoordinatorHost {
+export interface TxnCoordinatorOptions {
   readonly environment: Environment;
   /** Instead of the storage-proxies. */
   readonly stores?: { readonly rows: RowStore; readonly groupLog: GroupLog };
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
-export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environment, stores }: TxnCoordinatorHost): TxnCoordinatorService {
+export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environment, stores }: TxnCoordinatorOptions): TxnCoordinatorService {
   const { clock, log, transport, checksum } = environment;
   const channels = new ProxyChannels({ ...config, proxies: config.storageProxies, transport, clock });
   const proxies = { rows: new StorageProxyRows(channels), groupLog: new StorageProxyGroupLog(channels) };

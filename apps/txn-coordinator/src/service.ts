@@ -4,7 +4,7 @@ import { assert, type Log } from "@concord/runtime";
 import type { Groups } from "./groups/groups.ts";
 
 /** What the composition gives. */
-export interface TxnCoordinatorWiring {
+export interface TxnCoordinatorServiceOptions {
   readonly log: Log;
   readonly groups: Groups;
   readonly schema: SchemaCache;
@@ -19,26 +19,26 @@ type State = { readonly kind: "new" | "binding" | "stopped" } | { readonly kind:
 
 /** One txn-coordinator: take its groups over, then serve; drain, then close. */
 export class TxnCoordinatorService {
-  readonly #wiring: TxnCoordinatorWiring;
+  readonly #options: TxnCoordinatorServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
   #stopped: Promise<void> | undefined;
 
-  constructor(wiring: TxnCoordinatorWiring) {
-    this.#wiring = wiring;
+  constructor(options: TxnCoordinatorServiceOptions) {
+    this.#options = options;
   }
 
   /** Serving, and every own group under its epoch. */
   get ready(): boolean {
-    return this.#state.kind === "serving" && this.#state.host.ready && this.#wiring.groups.ready;
+    return this.#state.kind === "serving" && this.#state.host.ready && this.#options.groups.ready;
   }
 
   /** Resolves when every own group serves; until then everybody is answered STARTING. Rejects when it must not start. */
   async start(): Promise<{ readonly address: string }> {
     assert(this.#state.kind === "new", "a service starts once");
     this.#state = { kind: "binding" };
-    const { groups, schema, log } = this.#wiring;
-    const host = await this.#wiring.host();
+    const { groups, schema, log } = this.#options;
+    const host = await this.#options.host();
     this.#state = { kind: "starting", host };
     groups.boundTo(host.address);
     try {
@@ -65,10 +65,10 @@ export class TxnCoordinatorService {
 
   async #stop(): Promise<void> {
     const state = this.#state;
-    const { drainGraceMs, groups } = this.#wiring;
+    const { drainGraceMs, groups } = this.#options;
     this.#state = { kind: "stopped" };
     if ("host" in state) await Promise.all([state.host.drain(drainGraceMs), groups.stop(drainGraceMs)]);
-    this.#wiring.stopIds();
-    this.#wiring.close();
+    this.#options.stopIds();
+    this.#options.close();
   }
 }

@@ -7,7 +7,7 @@ import { nodeRandom } from "./random.ts";
 /** CRC-32 (IEEE), unsigned. */
 export const nodeChecksum: Checksum = (bytes, previous) => crc32(bytes, previous);
 
-export interface NodeEnvironmentParts {
+export interface NodeEnvironmentOptions {
   readonly transport: Transport;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -16,7 +16,7 @@ export interface NodeEnvironmentParts {
 }
 
 /** The real world for a service factory. */
-export function nodeEnvironment(parts: NodeEnvironmentParts): Environment {
-  const { transport, log, metrics, env } = parts;
+export function nodeEnvironment(options: NodeEnvironmentOptions): Environment {
+  const { transport, log, metrics, env } = options;
   return { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, transport, log, metrics, failpoint: nodeFailpoint(env) };
 }

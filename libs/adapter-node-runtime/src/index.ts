@@ -1,5 +1,5 @@
 export { nodeClock } from "./clock.ts";
 export { nodeDisk } from "./disk.ts";
-export { nodeChecksum, nodeEnvironment, type NodeEnvironmentParts } from "./environment.ts";
+export { nodeChecksum, nodeEnvironment, type NodeEnvironmentOptions } from "./environment.ts";
 export { FAILPOINT_VARIABLE, failpoint, nodeFailpoint, parseFailpoint, type FailpointPlan } from "./failpoint.ts";
 export { nodeRandom } from "./random.ts";

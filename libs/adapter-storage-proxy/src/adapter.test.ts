@@ -95,7 +95,7 @@ test("proxies: the own datacenter's is asked, the others rest", async () => {
   assert.deepEqual(callsOf(here), [0, 3, 0]);
 });
 
-test("proxies: own one starting, draining or gone: the identical call goes to the next, later calls stay there, home is looked after", async () => {
+test("proxies: own one starting, draining or gone: the identical call goes to the next, later calls stay there, the preferred one is probed", async () => {
   const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   const home = here.proxies[1]!;
@@ -125,7 +125,7 @@ test("proxies: one that hangs has its share of the time only", async () => {
   assert.deepEqual(callsOf(here), [1, 1, 0]);
 });
 
-test("proxies: home still hangs when it is looked after: a copy of a call finds out, nobody waits for it", async () => {
+test("proxies: the preferred one still hangs when it is probed: a copy of a call finds out, no call waits for it", async () => {
   const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   here.proxies[1]!.before = () => new Promise(() => undefined);

@@ -69,7 +69,7 @@ export class ProxyCalls<S extends ServiceContract<object>> {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const shareMs = Math.ceil(timeoutMs / this.#sessions.length);
     const first = this.#current;
-    if (first !== 0) this.#lookAfterHome(operation, request, shareMs);
+    if (first !== 0) this.#probePreferred(operation, request, shareMs);
     let last: ConcordError | undefined;
     for (let tried = 0; tried < this.#sessions.length; tried += 1) {
       const at = (first + tried) % this.#sessions.length;
@@ -91,7 +91,7 @@ export class ProxyCalls<S extends ServiceContract<object>> {
     for (const session of this.#sessions) session.close();
   }
 
-  #lookAfterHome<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): void {
+  #probePreferred<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs < this.#homeAgainAtMs) return;
     this.#homeAgainAtMs = nowMs + HOME_RETRY_MS;

@@ -26,7 +26,7 @@ import { clientError, toClientError } from "./client-error.ts";
 import { PAGE_ROWS } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
-import { resolveOutcome, TRANSACTIONS, type TransactionParts } from "./resolve-outcome.ts";
+import { resolveOutcome, TRANSACTIONS, type TransactionContext } from "./resolve-outcome.ts";
 import type { Storage } from "./storage.ts";
 import {
   exactKeyMessage,
@@ -41,7 +41,7 @@ import {
 } from "./tables.ts";
 import { SessionTransaction } from "./transaction.ts";
 
-export interface ClientParts extends TransactionParts {
+export interface RoutingContext extends TransactionContext {
   readonly messages: Messages;
   readonly storage: Storage;
   readonly timeoutMs: number;
@@ -54,22 +54,22 @@ interface PageMessage {
 
 /** The fat client (TX1): it knows topology and schema, reads and plain writes go to storage, transactions to their master. */
 export class RoutingClient implements ConcordClient {
-  readonly #parts: ClientParts;
+  readonly #context: RoutingContext;
 
-  constructor(parts: ClientParts) {
-    this.#parts = parts;
+  constructor(context: RoutingContext) {
+    this.#context = context;
   }
 
   get messages(): Messages {
-    return this.#parts.messages;
+    return this.#context.messages;
   }
 
   get topology(): Topology {
-    return this.#parts.directory.topology;
+    return this.#context.directory.topology;
   }
 
   async createTables(statements: readonly string[]): Promise<bigint> {
-    const { connections, directory, timeoutMs } = this.#parts;
+    const { connections, directory, timeoutMs } = this.#context;
     const coordinators = directory.coordinators();
     const service = coordinators.length > 0 ? "concord.txn.v1.SchemaService" : "concord.storage.v1.SchemaService";
     const addresses = coordinators.length > 0 ? coordinators : this.topology.storageProxies.map((node) => node.address);
@@ -92,23 +92,23 @@ export class RoutingClient implements ConcordClient {
   }
 
   async runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
-    return runTransaction(this.#parts, entity, work, options);
+    return runTransaction(this.#context, entity, work, options);
   }
 
   async start(entity: Entity, options: TransactionOptions = {}): Promise<OpenTransaction> {
     try {
-      return await SessionTransaction.start(this.#parts, entity, startOptions(this.#parts, options));
+      return await SessionTransaction.start(this.#context, entity, startOptions(this.#context, options));
     } catch (thrown) {
       throw toClientError(thrown);
     }
   }
 
   async resolveOutcome(transactionId: string, entity: Entity, options: CallOptions = {}): Promise<Outcome> {
-    const { directory, clock, timeoutMs } = this.#parts;
+    const { directory, clock, timeoutMs } = this.#context;
     const table = await directory.table(entity.table);
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     const address = directory.masterOf(tokenOfFields(table, entity.key));
-    return resolveOutcome(this.#parts, transactionId, exactKeyMessage(table, entity.key), address, deadlineAtMs);
+    return resolveOutcome(this.#context, transactionId, exactKeyMessage(table, entity.key), address, deadlineAtMs);
   }
 
   async execute(writes: readonly Write[], options: CallOptions = {}): Promise<CommitToken> {
@@ -117,11 +117,11 @@ export class RoutingClient implements ConcordClient {
     const tables = await this.#tablesOf(writes);
     const token = tokenOfFields(tables[0]!, fieldsOf(first));
     const messages = writes.map((write, at) => writeMessage(tables[at]!, write));
-    return this.#execute({ writes: messages }, this.#parts.directory.masterOf(token), options);
+    return this.#execute({ writes: messages }, this.#context.directory.masterOf(token), options);
   }
 
   async executeCql(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<CommitToken> {
-    const { directory } = this.#parts;
+    const { directory } = this.#context;
     // Any coordinator knows whose row it is and names the master.
     return this.#execute({ statement: this.#statement(cql, binds) }, directory.masterOf(0n), options);
   }
@@ -136,7 +136,7 @@ export class RoutingClient implements ConcordClient {
     keys: readonly Fields[],
     options: CallOptions = {},
   ): Promise<(R | undefined)[]> {
-    const { directory, storage } = this.#parts;
+    const { directory, storage } = this.#context;
     const table = await directory.table(tableName);
     const request = {
       keys: keys.map((key) => exactKeyMessage(table, key)),
@@ -148,7 +148,7 @@ export class RoutingClient implements ConcordClient {
   }
 
   async *readRange<R extends object = Row>(tableName: string, range: Range, options: CallOptions = {}): AsyncGenerator<R, void, undefined> {
-    const { directory, storage } = this.#parts;
+    const { directory, storage } = this.#context;
     const table = await directory.table(tableName);
     const base = { range: rangeMessage(table, range), mode: "READ_MODE_FAST", schemaVersion: directory.schemaVersion };
     yield* pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, async (pageSize, pageToken) => {
@@ -162,7 +162,7 @@ export class RoutingClient implements ConcordClient {
     binds: readonly (Value | TypedValue)[] = [],
     options: QueryOptions = {},
   ): Promise<Page<R>> {
-    const { storage, directory } = this.#parts;
+    const { storage, directory } = this.#context;
     const request = {
       statement: this.#statement(cql, binds),
       pageSize: options.pageSize ?? PAGE_ROWS,
@@ -192,8 +192,8 @@ export class RoutingClient implements ConcordClient {
   }
 
   async write(write: Write, options: CallOptions = {}): Promise<void> {
-    const table = await this.#parts.directory.table(tableNameOf(write));
-    if (table.kind === "plain") await this.#parts.storage.write(writeMessage(table, write), options.timeoutMs);
+    const table = await this.#context.directory.table(tableNameOf(write));
+    if (table.kind === "plain") await this.#context.storage.write(writeMessage(table, write), options.timeoutMs);
     else await this.execute([write], options);
   }
 
@@ -211,19 +211,19 @@ export class RoutingClient implements ConcordClient {
 
   async batch(writes: readonly Write[], options: BatchOptions = {}): Promise<BatchResult> {
     const tables = await this.#tablesOf(writes);
-    return this.#parts.storage.batch(
+    return this.#context.storage.batch(
       writes.map((write, at) => writeMessage(tables[at]!, write)),
       options,
     );
   }
 
   close(): void {
-    this.#parts.connections.close();
+    this.#context.connections.close();
   }
 
   /** One id for all tries: the coordinator answers a repeated one with what became of the first. */
   async #execute(request: object, firstAddress: string, options: CallOptions): Promise<CommitToken> {
-    const { connections, directory, clock, random, timeoutMs } = this.#parts;
+    const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     const transactionId = timeIdToBytes(newTimeId(clock, random));
     let address = firstAddress;
@@ -252,16 +252,16 @@ export class RoutingClient implements ConcordClient {
 
   async #page<R>(message: PageMessage): Promise<Page<R>> {
     const rows: R[] = [];
-    for (const row of message.rows) rows.push(rowFromMessage(await this.#parts.directory.table(row.key.table), row) as R);
+    for (const row of message.rows) rows.push(rowFromMessage(await this.#context.directory.table(row.key.table), row) as R);
     return { rows, next: message.nextPageToken.length === 0 ? undefined : message.nextPageToken };
   }
 
   #statement(cql: string, binds: readonly (Value | TypedValue)[]): object {
-    return { text: cql, binds: bindMessages(cql, binds, (name) => this.#parts.directory.find(name)) };
+    return { text: cql, binds: bindMessages(cql, binds, (name) => this.#context.directory.find(name)) };
   }
 
   async #tablesOf(writes: readonly Write[]): Promise<Table[]> {
-    return Promise.all(writes.map((write) => this.#parts.directory.table(tableNameOf(write))));
+    return Promise.all(writes.map((write) => this.#context.directory.table(tableNameOf(write))));
   }
 }
 

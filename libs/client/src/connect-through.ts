@@ -8,16 +8,16 @@ import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS } from "./limits.ts";
 import { WorkerMessages } from "./messages.ts";
 import { Storage } from "./storage.ts";
 
-/** What the client takes from its surroundings; tests and the simulator pass their own. */
-export interface ClientSurroundings {
+/** What the client runs on; tests and the simulator pass their own. */
+export interface ClientContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly transport: Transport;
 }
 
 /** `connect` over any transport. */
-export async function connectThrough(options: ConnectOptions, surroundings: ClientSurroundings): Promise<ConcordClient> {
-  const { clock, random, transport } = surroundings;
+export async function connectThrough(options: ConnectOptions, context: ClientContext): Promise<ConcordClient> {
+  const { clock, random, transport } = context;
   const { coordinators = [], storageProxies = [], dedupWorker, timeoutMs = CALL_TIMEOUT_MS } = options;
   const hasRows = coordinators.length + storageProxies.length > 0;
   if (!hasRows && dedupWorker === undefined) throw clientError("MALFORMED_REQUEST", "give coordinators, storageProxies or dedupWorker");

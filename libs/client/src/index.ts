@@ -32,6 +32,6 @@ export type {
   Write,
 } from "./api.ts";
 export { connect } from "./connect.ts";
-export { connectThrough, type ClientSurroundings } from "./connect-through.ts";
+export { connectThrough, type ClientContext } from "./connect-through.ts";
 export { ConcordClientError, type ConcordClientErrorFields, type ConcordErrorCode } from "./errors.ts";
 export { typed } from "./values.ts";

@@ -8,7 +8,7 @@ import type { KeyMessage } from "./tables.ts";
 
 export const TRANSACTIONS = "concord.txn.v1.TransactionService";
 
-export interface TransactionParts {
+export interface TransactionContext {
   readonly connections: Connections;
   readonly directory: Directory;
   readonly clock: Clock;
@@ -17,13 +17,13 @@ export interface TransactionParts {
 
 /** Asks until a coordinator knows, or the deadline. */
 export async function resolveOutcome(
-  parts: TransactionParts,
+  context: TransactionContext,
   transactionId: string,
   key: KeyMessage,
   firstAddress: string,
   deadlineAtMs: number,
 ): Promise<Outcome> {
-  const { connections, directory, clock } = parts;
+  const { connections, directory, clock } = context;
   const request = { transactionId: fromHex(transactionId), key };
   let address = firstAddress;
   const retry = backoff(clock, RESOLVE_BACKOFF);

@@ -18,7 +18,7 @@ import { clientError, toClientError } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
 import { PAGE_ROWS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
-import { resolveOutcome, TRANSACTIONS, type TransactionParts } from "./resolve-outcome.ts";
+import { resolveOutcome, TRANSACTIONS, type TransactionContext } from "./resolve-outcome.ts";
 import {
   exactKeyMessage,
   keyText,
@@ -57,7 +57,7 @@ type Phase =
  */
 export class SessionTransaction implements OpenTransaction {
   readonly id: string;
-  readonly #parts: TransactionParts;
+  readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #address: string;
   readonly #entityKey: KeyMessage;
@@ -69,20 +69,20 @@ export class SessionTransaction implements OpenTransaction {
   #sending: Promise<void> = Promise.resolve();
   #phase: Phase = { kind: "open" };
 
-  private constructor(parts: TransactionParts, options: StartOptions, key: KeyMessage, address: string) {
-    this.id = newTimeId(parts.clock, parts.random);
-    this.#parts = parts;
+  private constructor(context: TransactionContext, options: StartOptions, key: KeyMessage, address: string) {
+    this.id = newTimeId(context.clock, context.random);
+    this.#context = context;
     this.#options = options;
     this.#address = address;
     this.#entityKey = key;
   }
 
   /** Opens at the entity's master, locks its row and reads it (TX25). */
-  static async start(parts: TransactionParts, entity: Entity, options: StartOptions): Promise<SessionTransaction> {
-    const table = await parts.directory.table(entity.table);
+  static async start(context: TransactionContext, entity: Entity, options: StartOptions): Promise<SessionTransaction> {
+    const table = await context.directory.table(entity.table);
     const key = exactKeyMessage(table, entity.key);
-    const address = parts.directory.masterOf(tokenOfFields(table, entity.key));
-    const transaction = new SessionTransaction(parts, options, key, address);
+    const address = context.directory.masterOf(tokenOfFields(table, entity.key));
+    const transaction = new SessionTransaction(context, options, key, address);
     await transaction.#start();
     return transaction;
   }
@@ -102,7 +102,7 @@ export class SessionTransaction implements OpenTransaction {
     keys: readonly Fields[],
     options: LockOptions = {},
   ): Promise<(R | undefined)[]> {
-    const table = this.#parts.directory.known(tableName);
+    const table = this.#context.directory.known(tableName);
     const messages = keys.map((key) => exactKeyMessage(table, key));
     const mode = options.mode ?? "exclusive";
     if (messages.length === 1 && this.#isHeldEntity(messages[0]!, mode)) return [this.#rowOf<R>(table, { row: this.#entityRow })];
@@ -117,14 +117,14 @@ export class SessionTransaction implements OpenTransaction {
   }
 
   async readMany<R extends object = Row>(tableName: string, keys: readonly Fields[]): Promise<(R | undefined)[]> {
-    const table = this.#parts.directory.known(tableName);
+    const table = this.#context.directory.known(tableName);
     const messages = keys.map((key) => exactKeyMessage(table, key));
     const response = await this.#ask<{ rows: RowResultMessage[] }>("read", { keys: messages }, this.#touches(messages));
     return response.rows.map((result) => this.#rowOf<R>(table, result));
   }
 
   readRange<R extends object = Row>(tableName: string, range: Range): AsyncIterable<R> {
-    const table = this.#parts.directory.known(tableName);
+    const table = this.#context.directory.known(tableName);
     const message = rangeMessage(table, range);
     return pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, async (limit, pageToken) => {
       const request = { keys: [], range: message, limit, pageToken };
@@ -138,7 +138,7 @@ export class SessionTransaction implements OpenTransaction {
     binds: readonly (Value | TypedValue)[] = [],
     options: QueryOptions = {},
   ): Promise<Page<R>> {
-    const { directory } = this.#parts;
+    const { directory } = this.#context;
     const statement = { text: cql, binds: bindMessages(cql, binds, (name) => directory.find(name)) };
     const request = { statement, limit: options.pageSize ?? PAGE_ROWS, pageToken: options.pageToken ?? new Uint8Array() };
     const response = await this.#ask<{ rows: RowMessage[]; nextPageToken: Uint8Array }>("query", request, true);
@@ -193,7 +193,7 @@ export class SessionTransaction implements OpenTransaction {
   }
 
   async #start(): Promise<void> {
-    const { directory } = this.#parts;
+    const { directory } = this.#context;
     const request = {
       key: this.#entityKey,
       mode: lockModeOf(this.#options.mode),
@@ -213,9 +213,9 @@ export class SessionTransaction implements OpenTransaction {
 
   /** What became of a commit whose answer was lost (TXD7). Asks on until RESOLVE_GRACE_MS after the deadline. */
   async #resolve(lost: ConcordClientError): Promise<CommitToken> {
-    const { clock } = this.#parts;
+    const { clock } = this.#context;
     const deadlineAtMs = Math.max(this.#options.deadlineAtMs, clock.monotonicMs()) + RESOLVE_GRACE_MS;
-    const outcome = await resolveOutcome(this.#parts, this.id, this.#entityKey, this.#address, deadlineAtMs).catch((thrown: unknown) => {
+    const outcome = await resolveOutcome(this.#context, this.id, this.#entityKey, this.#address, deadlineAtMs).catch((thrown: unknown) => {
       const metadata = { transactionId: this.id };
       const text = `the commit of transaction ${this.id} may have happened; call resolveOutcome to find out`;
       throw this.#own(clientError("OUTCOME_UNKNOWN", text, { metadata, cause: toClientError(thrown) }));
@@ -229,7 +229,7 @@ export class SessionTransaction implements OpenTransaction {
 
   #write(tableName: string, write: Write): void {
     if (this.#phase.kind === "ended") throw this.#own(clientError("TRANSACTION_STATE", "the transaction has ended already"));
-    this.#buffer.push(writeMessage(this.#parts.directory.known(tableName), write));
+    this.#buffer.push(writeMessage(this.#context.directory.known(tableName), write));
     if (this.#buffer.length >= WRITES_PER_MESSAGE_MAX) this.#sendBuffer();
   }
 
@@ -261,7 +261,7 @@ export class SessionTransaction implements OpenTransaction {
 
   /** Numbers the operation in the order of the calls and sends it. */
   #call<Response extends object = object>(operation: string, request: object): Promise<Response> {
-    const { connections, clock } = this.#parts;
+    const { connections, clock } = this.#context;
     this.#operation += 1;
     const numbered = { ...request, operation: { transactionId: fromHex(this.id), number: this.#operation } };
     const timeoutMs = Math.max(1, this.#options.deadlineAtMs - clock.monotonicMs());

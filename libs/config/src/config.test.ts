@@ -18,25 +18,25 @@ const schema = z.strictObject({
   password: secret(z.string().min(4)).optional().describe("of the database"),
 });
 
-interface Sources {
+interface Input {
   readonly argv?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly file?: string;
 }
 
-function load(sources: Sources): Loaded<z.output<typeof schema>> {
-  const argv = [...(sources.argv ?? []), ...(sources.file === undefined ? [] : ["--config", "c.json"])];
-  return loadConfig({ name: "app", schema, argv, env: sources.env ?? {}, readFile: () => sources.file! });
+function load(input: Input): Loaded<z.output<typeof schema>> {
+  const argv = [...(input.argv ?? []), ...(input.file === undefined ? [] : ["--config", "c.json"])];
+  return loadConfig({ name: "app", schema, argv, env: input.env ?? {}, readFile: () => input.file! });
 }
 
-function configOf(sources: Sources): z.output<typeof schema> {
-  const loaded = load({ ...sources, argv: ["--data-folder", "/d", ...(sources.argv ?? [])] });
+function configOf(input: Input): z.output<typeof schema> {
+  const loaded = load({ ...input, argv: ["--data-folder", "/d", ...(input.argv ?? [])] });
   assert.equal(loaded.kind, "config", inspect(loaded));
   return (loaded as { config: z.output<typeof schema> }).config;
 }
 
-function problemsOf(sources: Sources): readonly string[] {
-  const loaded = load(sources);
+function problemsOf(input: Input): readonly string[] {
+  const loaded = load(input);
   assert.equal(loaded.kind, "invalid", inspect(loaded));
   return (loaded as { problems: readonly string[] }).problems;
 }

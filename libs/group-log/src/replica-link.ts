@@ -62,11 +62,11 @@ export class Acceptance {
     this.known = new Promise((resolve) => (this.#tell = resolve));
   }
 
-  /** Once behind, a link ends later as well. */
-  speaks(link: ReplicaLink, word: "accepted" | "behind" | "ended"): void {
+  /** A link reported behind still reports its end. */
+  record(link: ReplicaLink, status: "accepted" | "behind" | "ended"): void {
     this.#silent.delete(link);
-    if (word === "behind") this.#behind += 1;
-    if (word === "accepted") this.#tell(true);
+    if (status === "behind") this.#behind += 1;
+    if (status === "accepted") this.#tell(true);
     else if (this.#silent.size === 0 || this.#behind >= this.#majority) this.#tell(false);
   }
 }
@@ -107,7 +107,7 @@ export class ReplicaLink {
   async offer(round: OfferRound): Promise<Offer> {
     const attempt = await this.attempt(() => this.#offer(round));
     const offer = attempt.kind === "answer" ? attempt.answer : attempt;
-    round.acceptance.speaks(this, offer.kind === "accepted" ? "accepted" : "ended");
+    round.acceptance.record(this, offer.kind === "accepted" ? "accepted" : "ended");
     return offer;
   }
 
@@ -144,7 +144,7 @@ export class ReplicaLink {
    * accepted under that epoch: nobody becomes owner by appending (I6).
    */
   async #joins(round: OfferRound): Promise<boolean> {
-    round.acceptance.speaks(this, "behind");
+    round.acceptance.record(this, "behind");
     if (!(await round.acceptance.known)) return false;
     const { group, epoch, owner } = round.request;
     const reply = await this.replica.logRaise({ group, epoch, owner }, this.#remainingMs(round));
@@ -154,9 +154,9 @@ export class ReplicaLink {
   /** Brings what this replica lacks from one that has it. Undefined: nobody has; throws when somebody did not answer. */
   async #catchUp(round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
     let failure: ConcordError | undefined;
-    for (const donor of round.links) {
-      if (donor === this) continue;
-      const copied = await donor.attempt(() => this.#copyFrom(donor, round, held));
+    for (const source of round.links) {
+      if (source === this) continue;
+      const copied = await source.attempt(() => this.#copyFrom(source, round, held));
       if (copied.kind === "failed") failure = copied.error;
       else if (copied.answer !== undefined) return copied.answer;
     }
@@ -165,12 +165,12 @@ export class ReplicaLink {
   }
 
   /** A tail is one page (TAIL_BYTES_MAX); the entry itself comes with it, or after it when both do not fit one message. */
-  async #copyFrom(donor: ReplicaLink, round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
+  async #copyFrom(source: ReplicaLink, round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
     const { request } = round;
     let from = startOf(held, request.epoch);
     for (;;) {
       const read = { group: request.group, fromSeq: from.seq, limit: LOG_READ_ENTRIES_MAX };
-      const page = pageOf(await donor.replica.logRead(read, this.#remainingMs(round)), from, request);
+      const page = pageOf(await source.replica.logRead(read, this.#remainingMs(round)), from, request);
       if (page === undefined) return undefined;
       const reply = await this.#append(round, page.offer);
       if (reply.result !== "accepted" || page.next === undefined) return reply;
@@ -202,20 +202,20 @@ function startOf(held: ReplicaLogState, epoch: Epoch): Position {
 }
 
 /**
- * What to offer from `from` on, out of what a donor has; without `next` the request's own entry is the last. Undefined: the donor
+ * What to offer from `from` on, out of what a source has; without `next` the request's own entry is the last. Undefined: the source
  * has not promised this epoch, or lacks the entry before the request's as well.
  */
-function pageOf(donor: ReplicaLogState, from: Position, request: AppendRequest): Page | undefined {
-  if (donor.promisedEpoch !== request.epoch || donor.owner !== request.owner) return undefined;
-  const before = donor.entries.filter((entry) => entry.seq < request.seq);
+function pageOf(source: ReplicaLogState, from: Position, request: AppendRequest): Page | undefined {
+  if (source.promisedEpoch !== request.epoch || source.owner !== request.owner) return undefined;
+  const before = source.entries.filter((entry) => entry.seq < request.seq);
   const last = before.at(-1);
   const reached = request.seq - 1n;
-  const connects = donor.appliedSeq >= reached || (last?.seq === reached && last.epoch === request.previousEpoch);
+  const connects = source.appliedSeq >= reached || (last?.seq === reached && last.epoch === request.previousEpoch);
   if (from.seq < request.seq && !connects) return undefined;
   const alone = last !== undefined && bytesOf(before) + request.bytes.length > LOG_READ_BYTES_MAX;
   const own = offerOf(request);
-  const previousEpoch = from.seq > donor.appliedSeq + 1n ? from.previousEpoch : donor.appliedEpoch;
-  const base = { previousEpoch, appliedSeq: donor.appliedSeq, appliedEpoch: donor.appliedEpoch };
+  const previousEpoch = from.seq > source.appliedSeq + 1n ? from.previousEpoch : source.appliedEpoch;
+  const base = { previousEpoch, appliedSeq: source.appliedSeq, appliedEpoch: source.appliedEpoch };
   if (alone) return { offer: { ...own, ...base, entries: before }, next: { seq: request.seq, previousEpoch: last.epoch } };
   return { offer: { ...own, ...base, entries: [...before, ...own.entries] }, next: undefined };
 }

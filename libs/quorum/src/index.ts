@@ -11,7 +11,7 @@ export {
   openRow,
   ROW_FORMAT_VERSION,
   ROWS_NAMESPACE,
-  SET_ASIDE_NAMESPACE,
+  QUARANTINE_NAMESPACE,
   storedRowKey,
   type ApplyRowsReply,
 } from "./row-steps.ts";

@@ -3,7 +3,7 @@ import { imageRowKey } from "@concord/rows";
 import { ConcordError, type Checksum, type Log } from "@concord/runtime";
 import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
 import type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
-import { applyRowsStep, openRow, setAside, storedRowKey } from "./row-steps.ts";
+import { applyRowsStep, openRow, quarantine, storedRowKey } from "./row-steps.ts";
 
 const NEVER_WRITTEN = new Uint8Array();
 
@@ -34,7 +34,7 @@ export class LocalRowReplica implements RowReplica {
   async applyRows(mutations: readonly Uint8Array[]): Promise<void> {
     const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum));
     if (reply.kind === "applied") return;
-    this.#options.log.error("stored rows failed their check and were set aside", { rows: reply.rows });
+    this.#options.log.error("stored rows failed their check and were quarantined", { rows: reply.rows });
     throw new ConcordError("CORRUPT_DATA", `${reply.rows} stored rows of ${this.name} fail their check`, { applied: "unknown" });
   }
 
@@ -75,8 +75,8 @@ export class LocalRowReplica implements RowReplica {
   }
 
   async #refuse(storedKey: Uint8Array, value: Uint8Array, thrown: unknown): Promise<never> {
-    await this.#options.runner.submit({ load: [], run: () => ({ persist: [setAside(storedKey, value)], reply: undefined }) });
-    this.#options.log.error("a stored row failed its check and was set aside", { keyBytes: storedKey.length });
+    await this.#options.runner.submit({ load: [], run: () => ({ persist: [quarantine(storedKey, value)], reply: undefined }) });
+    this.#options.log.error("a stored row failed its check and was quarantined", { keyBytes: storedKey.length });
     throw thrown;
   }
 }

@@ -181,7 +181,7 @@ test("read: a tombstone on one replica, the row on another: dead, whoever answer
   assert.equal(await valueOn(ring.replicas[2]!), "dead");
 });
 
-test("read: one replica's row is corrupt: the others answer, the row is set aside and stays refused there", async () => {
+test("read: one replica's row is corrupt: the others answer, the row is quarantined and stays refused there", async () => {
   const ring = testRing(3);
   await ring.rows.apply([insert("value-a", 5)], OPTIONS);
   await turn();

@@ -6,7 +6,7 @@ import { ConcordError, type Checksum } from "@concord/runtime";
 /** Namespaces of the node's store. */
 export const ROWS_NAMESPACE = 0x72; // 'r'
 /** Copies of stored rows that failed their check, by stored key. Node-local. */
-export const SET_ASIDE_NAMESPACE = 0x78; // 'x'
+export const QUARANTINE_NAMESPACE = 0x78; // 'x'
 export const ROW_FORMAT_VERSION = 1;
 
 export function storedRowKey(rowKey: Uint8Array): Uint8Array {
@@ -15,7 +15,7 @@ export function storedRowKey(rowKey: Uint8Array): Uint8Array {
 
 export type ApplyRowsReply =
   | { readonly kind: "applied" }
-  /** These rows could not be merged: what is stored fails its check and was set aside. The others are applied. */
+  /** These rows could not be merged: what is stored fails its check and was quarantined. The others are applied. */
   | { readonly kind: "corrupt"; readonly rows: number };
 
 interface RowChange {
@@ -53,8 +53,8 @@ export function openRow(stored: Uint8Array, checksum: Checksum): Uint8Array {
  * Keeps a copy of a corrupt row where operators find it. The row itself stays, so that this replica goes on refusing to answer for
  * it: answering "never written" could let a quorum forget an acknowledged write (I5).
  */
-export function setAside(storedKey: Uint8Array, stored: Uint8Array): KeyValueOperation {
-  return { kind: "put", key: prefixed(SET_ASIDE_NAMESPACE, storedKey), value: stored };
+export function quarantine(storedKey: Uint8Array, stored: Uint8Array): KeyValueOperation {
+  return { kind: "put", key: prefixed(QUARANTINE_NAMESPACE, storedKey), value: stored };
 }
 
 type RowEffect =
@@ -75,7 +75,7 @@ function mergeRow(storedKey: Uint8Array, stored: Uint8Array | undefined, change:
     return compareBytes(body, merged) === 0 ? { kind: "unchanged" } : put(merged);
   } catch (thrown) {
     if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA")
-      return { kind: "corrupt", operation: setAside(storedKey, stored) };
+      return { kind: "corrupt", operation: quarantine(storedKey, stored) };
     throw thrown;
   }
 }

@@ -15,12 +15,12 @@ import { keyFromColumns, keyIncomplete } from "./validate-rows.ts";
 import { mismatch, type ValuePlace } from "./values.ts";
 
 /** Where now() and uuid() come from; each is resolved here, once, so a plan repeats exactly (LB15). */
-export interface PlanSources {
+export interface PlanContext {
   readonly clock: Clock;
   readonly random: Random;
 }
 
-interface Context extends PlanSources {
+interface Context extends PlanContext {
   readonly catalogue: SchemaCatalogue;
   readonly binds: readonly (CellValue | null)[];
   /** One moment for the whole statement or batch. */
@@ -31,11 +31,11 @@ interface Context extends PlanSources {
  * A parsed statement and its bind values as a plan (TX24). The same checks as the structured entry points, which it calls. Errors of those,
  * and MALFORMED_REQUEST for a wrong number of binds, KEY_INCOMPLETE for a write without its full primary key.
  */
-export function plan(statement: Statement, catalogue: SchemaCatalogue, binds: readonly (CellValue | null)[], sources: PlanSources): Plan {
+export function plan(statement: Statement, catalogue: SchemaCatalogue, binds: readonly (CellValue | null)[], context: PlanContext): Plan {
   if (binds.length !== statement.bindCount) {
     throw new ConcordError("MALFORMED_REQUEST", `the statement has ${statement.bindCount} bind markers, ${binds.length} values were given`);
   }
-  return planBody({ ...sources, catalogue, binds, nowMs: sources.clock.nowMs() }, statement.body);
+  return planBody({ ...context, catalogue, binds, nowMs: context.clock.nowMs() }, statement.body);
 }
 
 function planBody(context: Context, body: StatementBody): Plan {

@@ -1,4 +1,4 @@
-export { plan, type PlanSources } from "./compile.ts";
+export { plan, type PlanContext } from "./compile.ts";
 export type { Statement } from "./cql/ast.ts";
 export { parse } from "./cql/parse.ts";
 export { catalogueOf, storageTableOf, tableOf, withTable, type SchemaCatalogue } from "./catalogue.ts";

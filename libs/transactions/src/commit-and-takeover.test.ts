@@ -25,7 +25,7 @@ test("[TX27] commit: acknowledged only after the log has it", async () => {
   const committing = client.execute([insert(albumKey(1))]);
   assert.ok(await isPending(committing));
   assert.equal(fixture.rows.applies.length, 0, "nothing is applied before it is logged");
-  fixture.log.letGo();
+  fixture.log.release();
   const token = await committing;
   assert.equal(fixture.log.entries.at(-1)?.seq, token.seq);
   assert.deepEqual(fixture.failpoints.slice(0, 1), ["txn:after-append"]);
@@ -40,7 +40,7 @@ test("[TX34] [TXD10] group commit: one append in flight, the next flush collects
   const others = Array.from({ length: 20 }, (_, at) => client.execute([insert(albumKey(at + 1))]));
   await settle();
   assert.equal(fixture.log.appends.length, 1);
-  fixture.log.letGo();
+  fixture.log.release();
   assert.equal((await first).flushSize, 1);
   const tokens = await Promise.all(others);
   await settle();
@@ -55,7 +55,7 @@ test("[TXD10] group commit: limits on transactions and bytes: the rest goes with
   fixture.log.hold();
   const commits = Array.from({ length: 7 }, (_, at) => client.execute([insert(albumKey(at))]));
   await settle();
-  fixture.log.letGo();
+  fixture.log.release();
   const sizes = (await Promise.all(commits)).map((token) => token.flushSize);
   assert.deepEqual(sizes, [3, 3, 3, 3, 3, 3, 1]);
   const bytes = new TestFixture({ limits: { flushBytesMax: 1_000 } });
@@ -94,7 +94,7 @@ test("[TXD10] group commit: unapplied flushes at the limit: the log waits for th
   const third = client.execute([insert(albumKey(3))]);
   assert.ok(await isPending(third));
   assert.equal(fixture.log.appends.length, 2);
-  fixture.rows.letGo();
+  fixture.rows.release();
   await third;
 });
 
@@ -105,7 +105,7 @@ test("[TXD2] apply: flushes logged while one is on its way: all of them in the n
   for (const id of [1, 2, 3, 4]) await client.execute([insert(albumKey(id))]);
   await settle();
   assert.equal(fixture.rows.applies.length, 1, "one apply at a time");
-  fixture.rows.letGo();
+  fixture.rows.release();
   await settle();
   assert.equal(fixture.rows.applies.length, 2, "the other three flushes share the next");
   for (const id of [1, 2, 3, 4]) assert.ok(fixture.rows.row(albumKey(id)) !== undefined, `album ${id} is applied`);
@@ -121,7 +121,7 @@ test("[TXD10] commit queue: above the limit OVERLOADED, nothing of it is written
   const second = client.execute([insert(albumKey(2))]);
   await settle();
   await fails("OVERLOADED", client.execute([insert(albumKey(3))]));
-  fixture.log.letGo();
+  fixture.log.release();
   await Promise.all([first, second]);
   await client.execute([insert(albumKey(3))]);
 });
@@ -296,7 +296,7 @@ test("[TXD2] takeover: the master died between log and apply: applied before the
   fixture.rows.hold();
   const token = await dead.execute([insert(albumKey(1), { public_photos: int(1) })]);
   dead.group.stop();
-  fixture.rows.letGo();
+  fixture.rows.release();
   fixture.rows.images.clear();
   assert.equal(fixture.rows.row(albumKey(1)), undefined);
   const taker = await fixture.open();
@@ -314,7 +314,7 @@ test("[TXD2] takeover: apply fails at first: it does not serve before everything
   fixture.rows.hold();
   await dead.execute([insert(albumKey(1))]);
   dead.group.stop();
-  fixture.rows.letGo();
+  fixture.rows.release();
   await settle();
   fixture.rows.applyFaults.push("lost", "lost");
   const opening = fixture.open();
@@ -330,7 +330,7 @@ test("[TXD2] apply of a dead master arrives late: later commits win", async () =
   await dead.execute([insert(albumKey(1), { public_photos: int(1) })]);
   dead.group.stop();
   const late = fixture.rows.applies[0]!;
-  fixture.rows.letGo();
+  fixture.rows.release();
   const taker = await fixture.open();
   await taker.execute([update(albumKey(1), { public_photos: int(2) })]);
   await settle();

@@ -193,7 +193,7 @@ test("[TX5] range: pending and unapplied rows of a partition in clustering order
   assert.deepEqual(photosOf(second.rows), [5, 7, 10]);
   const back = await session.operate((operations) => operations.readRange({ ...range, reverse: true, limit: 100 }));
   assert.deepEqual(photosOf(back.rows), [10, 7, 5, 3, 2, 0]);
-  fixture.rows.letGo();
+  fixture.rows.release();
 });
 
 const step = fc.record({
@@ -273,7 +273,7 @@ test("[TX21] [TX28] random transactions: indexes equal the table after each, que
           if (at % 3 === 2) session.rollback();
           else await session.commit();
         }
-        fixture.rows.letGo();
+        fixture.rows.release();
         await settle();
         for (const { name } of PHOTOS.indexes) {
           assert.deepEqual(foundIndex(fixture.rows.table(`photos__${name}`), name), expectedIndex(fixture.rows.table("photos"), name));

@@ -3,18 +3,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { albumKey, fails, insert, int, photoKey, plain, settle, TestFixture, text, timestamp, update } from "./test/fixture.ts";
 
-/** Holds the answer of the next read back until `letGo`: what it answers was read before. */
-function holdNextRead({ rows }: TestFixture): { letGo(): void } {
+/** Holds the answer of the next read back until `release`: what it answers was read before. */
+function holdNextRead({ rows }: TestFixture): { release(): void } {
   const read = rows.read.bind(rows);
-  let letGo = (): void => undefined;
-  const held = new Promise<void>((resolve) => (letGo = resolve));
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
   rows.read = async (keys) => {
     rows.read = read;
     const images = await read(keys);
     await held;
     return images;
   };
-  return { letGo };
+  return { release };
 }
 
 test("[TX4] row cache: a read outlives its rolled back transaction: what others committed meanwhile is not hidden", async () => {
@@ -32,7 +32,7 @@ test("[TX4] row cache: a read outlives its rolled back transaction: what others 
   await client.execute([update(albumKey(1), { public_photos: int(2) })]);
   await settle();
   assert.deepEqual(plain(fixture.rows.row(albumKey(1))), { public_photos: 2 }, "applied, so memory has forgotten it");
-  slow.letGo();
+  slow.release();
   await starting;
   const later = client.begin();
   assert.deepEqual(plain(await later.start(albumKey(1))), { public_photos: 2 });
@@ -61,7 +61,7 @@ test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, no
   const asked = client.group.serving().resolveOutcome(fixture.id(), client.deadline());
   await settle();
   client.group.stop();
-  slow.letGo();
+  slow.release();
   await assert.rejects(asked, { code: "OUTCOME_UNKNOWN" });
 });
 

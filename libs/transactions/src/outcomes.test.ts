@@ -37,7 +37,7 @@ test("[TXD7] execute: first reply lost, repeated: applied once; other writes: ID
   await settle();
   const meanwhile = client.execute(writes, id);
   await fails("IDEMPOTENCY_MISMATCH", client.execute([update(albumKey(1), { public_photos: int(2) })], id));
-  fixture.log.letGo();
+  fixture.log.release();
   const token = await first;
   assert.deepEqual(await meanwhile, token);
   const later = await client.execute(writes, id);
@@ -99,7 +99,7 @@ test("[TXD7] resolve: open: aborted first; committing: waits for the decision; a
   const absent = fixture.id();
   const many = [1, 2, 3].map(() => client.group.serving().resolveOutcome(absent, client.deadline()));
   assert.ok(await isPending(resolving));
-  fixture.log.letGo();
+  fixture.log.release();
   const token = await committing;
   assert.deepEqual(await resolving, { kind: "committed", token });
   for (const answer of await Promise.all(many)) assert.equal(answer.kind, "aborted");
@@ -138,7 +138,7 @@ test("[TXD7] execute on its way: its id takes no other operations", async () => 
   await fails("TRANSACTION_STATE", client.begin(id).start(albumKey(1)));
   await fails("TRANSACTION_STATE", client.begin(id).write(insert(albumKey(1))));
   await fails("TRANSACTION_STATE", client.begin(id).commit());
-  fixture.log.letGo();
+  fixture.log.release();
   await executing;
 });
 
@@ -202,5 +202,5 @@ test("[TXD7] memory of outcomes: full while nothing is applied: what no row says
   for (const [at, id] of ids.entries()) await client.execute([insert(albumKey(at))], id);
   await client.execute([insert(albumKey(0))], ids[0]);
   assert.equal(fixture.log.appends.length, 4);
-  fixture.rows.letGo();
+  fixture.rows.release();
 });

@@ -9,7 +9,7 @@ import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
 import type { Timestamps } from "./timestamps.ts";
 
-export interface OutcomesParts {
+export interface OutcomesOptions {
   readonly context: GroupContext;
   readonly recent: RecentOutcomes;
   readonly committed: CommittedRows;
@@ -19,21 +19,21 @@ export interface OutcomesParts {
 
 /** What became of transactions that are not open: from memory, from their rows, and aborted in the log when nobody decided (TXD7). */
 export class Outcomes {
-  readonly #parts: OutcomesParts;
+  readonly #options: OutcomesOptions;
 
-  constructor(parts: OutcomesParts) {
-    this.#parts = parts;
+  constructor(options: OutcomesOptions) {
+    this.#options = options;
   }
 
   /** Older than outcomes are kept: nobody knows any more. */
   isExpired(id: TimeId): boolean {
-    const { clock, settings } = this.#parts.context;
+    const { clock, settings } = this.#options.context;
     return timeIdMs(id) < clock.nowMs() - settings.outcomeRetentionMs;
   }
 
   /** The decided outcome, from memory or from its row; undefined when nothing was decided that a later master would know. */
   async decided(id: TimeId): Promise<StoredOutcome | undefined> {
-    const recent = this.#parts.recent.get(id);
+    const recent = this.#options.recent.get(id);
     if (recent === undefined) return this.storedIfOld(id);
     switch (recent.kind) {
       case "decided":
@@ -48,7 +48,7 @@ export class Outcomes {
 
   /** The outcome row of an id whose end may not be in memory (I7). */
   async storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> {
-    const { context, recent, committed } = this.#parts;
+    const { context, recent, committed } = this.#options;
     if (timeIdMs(id) > recent.askBeforeMs) return undefined;
     const key = outcomeKey(context.settings.group, id);
     const outcome = outcomeOf(await committed.read(key, keyText(key), () => false));
@@ -58,7 +58,7 @@ export class Outcomes {
 
   /** Logs that the id never commits; from this call on nothing opens or commits under it. OUTCOME_UNKNOWN when the master ends meanwhile. */
   abortInLog(id: TimeId): Promise<StoredOutcome> {
-    const { context, recent, commit, timestamps } = this.#parts;
+    const { context, recent, commit, timestamps } = this.#options;
     const timestampUs = timestamps.draw(context.clock.nowUs(), 0n);
     const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
@@ -87,6 +87,6 @@ export class Outcomes {
   }
 
   tokenOf({ seq, timestampUs }: StoredOutcome): CommitToken {
-    return { group: this.#parts.context.settings.group, seq, timestampUs, flushSize: 0 };
+    return { group: this.#options.context.settings.group, seq, timestampUs, flushSize: 0 };
   }
 }

@@ -100,8 +100,14 @@ export class ServingMaster {
     for (const { seq, transaction } of taken.decided) {
       this.#recent.set(transaction.id, { kind: "decided", outcome: { ...transaction, seq } });
     }
-    const parts = { context, recent: this.#recent, committed: this.#committed, commit: this.#commit, timestamps: this.#timestamps };
-    this.#outcomes = new Outcomes(parts);
+    const outcomesOptions = {
+      context,
+      recent: this.#recent,
+      committed: this.#committed,
+      commit: this.#commit,
+      timestamps: this.#timestamps,
+    };
+    this.#outcomes = new Outcomes(outcomesOptions);
     this.#operationContext = { settings, clock, committed: this.#committed, locks: this.#locks };
   }
 

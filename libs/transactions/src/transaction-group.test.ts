@@ -46,7 +46,7 @@ test("[TX4] locks: held by an open transaction: the next one waits until after c
   fixture.log.hold();
   const committed = a.commit([update(albumKey(1), { public_photos: int(1) })]);
   assert.ok(await isPending(waiting), "the lock is not released before the log has the commit");
-  fixture.log.letGo();
+  fixture.log.release();
   await committed;
   assert.equal(plain(await waiting)?.["public_photos"], 1);
 });
@@ -92,7 +92,7 @@ test("[TX6] commit: acknowledged when logged, rows answered from memory until ap
   assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 0, "not applied yet");
   const b = client.begin();
   assert.equal(plain(await b.start(albumKey(1)))?.["public_photos"], 7);
-  fixture.rows.letGo();
+  fixture.rows.release();
   await settle();
   assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 7);
 });
@@ -473,7 +473,7 @@ test("drain: open transactions are told DRAINING, commits are finished and appli
   await fails("DRAINING", open.commit());
   await fails("DRAINING", client.begin().start(albumKey(3)));
   assert.ok(await isPending(drained));
-  fixture.log.letGo();
+  fixture.log.release();
   await committing;
   await drained;
   assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 1);

@@ -5,7 +5,7 @@ import {
   definitionToJson,
   parse,
   plan,
-  type PlanSources,
+  type PlanContext,
   sameShape,
   SCHEMA_VERSION_KEY,
   type SchemaCache,
@@ -20,7 +20,7 @@ import { CREATE_STATEMENTS_MAX } from "../limits.ts";
 export interface CreateTablesOptions {
   readonly rows: RowStore;
   readonly schema: SchemaCache;
-  readonly sources: PlanSources;
+  readonly context: PlanContext;
   readonly drawTimestamp: () => TimestampUs;
   readonly timeoutMs: number;
 }
@@ -43,7 +43,7 @@ export async function createTables(statements: readonly string[], options: Creat
   const created = new Set<string>();
   for (const statement of parsed) {
     // Whether a table exists is decided below: the same definition again is no mistake.
-    const planned = plan(statement, statement.body.kind === "create-table" ? NO_TABLES : catalogue, [], options.sources);
+    const planned = plan(statement, statement.body.kind === "create-table" ? NO_TABLES : catalogue, [], options.context);
     if (planned.kind !== "create-table" && planned.kind !== "create-index") {
       throw new ConcordError("CQL_UNSUPPORTED", "CreateTables takes CREATE TABLE and CREATE INDEX only");
     }

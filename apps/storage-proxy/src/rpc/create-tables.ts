@@ -18,5 +18,5 @@ export function runCreate(proxy: Context, statements: readonly string[], timeout
   if (config.schemaAuthority === "coordinator") {
     throw new ConcordError("USE_TRANSACTION", "tables of this store are created at a txn-coordinator");
   }
-  return createTables(statements, { rows, schema, sources: proxy, drawTimestamp: () => writeClock.draw(), timeoutMs });
+  return createTables(statements, { rows, schema, context: proxy, drawTimestamp: () => writeClock.draw(), timeoutMs });
 }

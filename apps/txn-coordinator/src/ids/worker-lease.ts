@@ -27,7 +27,7 @@ export interface WorkerLease {
 
 /** Who had a worker id last, as its log says. */
 type Holder =
-  | { readonly kind: "nobody" }
+  | { readonly kind: "none" }
   /** An earlier life of a node of our name. */
   | { readonly kind: "own" }
   | { readonly kind: "other"; readonly owner: string; readonly epoch: Epoch };
@@ -66,7 +66,7 @@ function candidatesOf({ nodeName, workerId }: LeaseOptions): readonly number[] {
 
 async function holderOf({ groupLog, nodeName, timeoutMs }: LeaseOptions, workerId: number): Promise<Holder> {
   const { promisedEpoch, owner } = await groupLog.status(workerGroup(workerId), timeoutMs);
-  if (promisedEpoch === 0n) return { kind: "nobody" };
+  if (promisedEpoch === 0n) return { kind: "none" };
   if (owner.slice(0, owner.lastIndexOf("/")) === nodeName) return { kind: "own" };
   return { kind: "other", owner, epoch: promisedEpoch };
 }

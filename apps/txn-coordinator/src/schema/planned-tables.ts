@@ -5,7 +5,7 @@ import {
   plan,
   sameShape,
   withTable,
-  type PlanSources,
+  type PlanContext,
   type SchemaCatalogue,
   type TableDefinition,
 } from "@concord/schema";
@@ -22,7 +22,7 @@ export interface PlannedTables {
 }
 
 /** CQL_SYNTAX, CQL_UNSUPPORTED, SCHEMA_INVALID, SYSTEM_TABLE, TABLE_EXISTS when two statements contradict each other. */
-export function plannedTables(statements: readonly string[], sources: PlanSources): PlannedTables {
+export function plannedTables(statements: readonly string[], context: PlanContext): PlannedTables {
   if (statements.length === 0) throw new ConcordError("MALFORMED_REQUEST", "there is no statement");
   if (statements.length > CREATE_STATEMENTS_MAX) {
     const metadata = { limit: "CREATE_STATEMENTS_MAX", value: String(CREATE_STATEMENTS_MAX) };
@@ -39,7 +39,7 @@ export function plannedTables(statements: readonly string[], sources: PlanSource
       elsewhere.push(statement);
       continue;
     }
-    const planned = plan(statement, catalogue, [], sources);
+    const planned = plan(statement, catalogue, [], context);
     if (planned.kind === "create-table") {
       const earlier = catalogue.tables.get(planned.definition.name);
       if (earlier !== undefined) continue;
@@ -52,9 +52,9 @@ export function plannedTables(statements: readonly string[], sources: PlanSource
 }
 
 /** Those that are to be created. TABLE_EXISTS for another definition of a name, INDEX_ON_EXISTING_TABLE, TABLE_UNKNOWN. */
-export function newTables(planned: PlannedTables, existing: SchemaCatalogue, sources: PlanSources): TableDefinition[] {
+export function newTables(planned: PlannedTables, existing: SchemaCatalogue, context: PlanContext): TableDefinition[] {
   for (const statement of planned.elsewhere) {
-    const index = plan(statement, existing, [], sources);
+    const index = plan(statement, existing, [], context);
     if (index.kind === "create-index" && index.exists) continue;
     const table = index.kind === "create-index" ? index.definition.name : "";
     throw new ConcordError("INDEX_ON_EXISTING_TABLE", `${table} exists: CREATE INDEX stands beside its CREATE TABLE, in one call`, {

@@ -67,8 +67,8 @@ export const CATALOGUE: SchemaCatalogue = catalogueOf(7n, [ALBUMS, PHOTOS, EVENT
 
 export const NOW_MS = 1_790_000_000_123;
 
-/** A clock that stands still and a chance that counts up: plans of the tests are the same every time. */
-export function sources(): Parameters<typeof plan>[3] {
+/** A clock that stands still and random numbers that count up: the tests plan the same statement to the same plan. */
+export function planContext(): Parameters<typeof plan>[3] {
   let next = 0;
   const clock = { nowMs: () => NOW_MS, nowUs: () => BigInt(NOW_MS) * 1000n, monotonicMs: () => 0 };
   const never = (): never => {
@@ -83,7 +83,7 @@ export function sources(): Parameters<typeof plan>[3] {
 }
 
 export function planOf(cql: string, binds: readonly (CellValue | null)[] = [], catalogue: SchemaCatalogue = CATALOGUE): Plan {
-  return plan(parse(cql), catalogue, binds, sources());
+  return plan(parse(cql), catalogue, binds, planContext());
 }
 
 /** A catalogue built by CREATE statements. */

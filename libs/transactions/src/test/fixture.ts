@@ -115,7 +115,7 @@ export class FakeRows implements RowStore {
     this.#gate = { promise, open };
   }
 
-  letGo(): void {
+  release(): void {
     this.#gate?.open();
     this.#gate = undefined;
   }
@@ -189,7 +189,7 @@ export class FakeLog implements GroupLog {
     this.#gate = { promise, open };
   }
 
-  letGo(): void {
+  release(): void {
     this.#gate?.open();
     this.#gate = undefined;
   }

@@ -19,7 +19,7 @@ const TERMINATOR = 0;
 const EXPONENT_BIAS = 0x80000000;
 
 /** A number is 0.`digits` * 10^`exponent`; digits neither begin nor end with 0, and zero has none. */
-interface Parts {
+interface Scientific {
   readonly isNegative: boolean;
   readonly digits: string;
   readonly exponent: number;
@@ -33,11 +33,11 @@ export const decimal: CellTypeOf<"decimal"> = {
   tag: 12,
   takes: `a decimal number as string, bigint or whole number, of at most ${DIGITS_MAX} digits and a scale up to ${SCALE_MAX}`,
   compare,
-  bytesOf: (content) => Math.ceil(partsOf(content).digits.length / 2) + 6,
+  bytesOf: (content) => Math.ceil(scientificOf(content).digits.length / 2) + 6,
   problemOf: (content) => {
-    const parts = partsOrNone(content);
-    if (parts === undefined || textOf(parts) !== content) return "is no canonical decimal";
-    return fits(parts) ? undefined : LIMITS;
+    const scientific = scientificOrNone(content);
+    if (scientific === undefined || textOf(scientific) !== content) return "is no canonical decimal";
+    return fits(scientific) ? undefined : LIMITS;
   },
   keyProblemOf: noProblem,
   canonical: asItIs,
@@ -47,21 +47,21 @@ export const decimal: CellTypeOf<"decimal"> = {
   writeCell: write,
   readCell: read,
   tokenBytes: (content) => {
-    const { unscaled, scale } = unscaledOf(partsOf(content));
+    const { unscaled, scale } = unscaledOf(scientificOf(content));
     const bytes = new Uint8Array(4 + unscaled.length);
     new DataView(bytes.buffer).setInt32(0, scale);
     bytes.set(unscaled, 4);
     return bytes;
   },
-  toWire: (content) => ({ decimalValue: unscaledOf(partsOf(content)) }),
+  toWire: (content) => ({ decimalValue: unscaledOf(scientificOf(content)) }),
   fromWire: ({ decimalValue: { unscaled, scale } }) => {
     if (unscaled.length === 0 || unscaled.length > UNSCALED_BYTES_MAX) {
       throw malformed(`a decimal has 1 to ${UNSCALED_BYTES_MAX} unscaled bytes, not ${unscaled.length}`);
     }
     const whole = BigInt.asIntN(8 * unscaled.length, BigInt(`0x${toHex(unscaled)}`));
-    const parts = normalized(whole < 0n, (whole < 0n ? -whole : whole).toString(), -scale);
-    if (!fits(parts)) throw malformed(`a decimal ${LIMITS}`);
-    return textOf(parts);
+    const scientific = normalized(whole < 0n, (whole < 0n ? -whole : whole).toString(), -scale);
+    if (!fits(scientific)) throw malformed(`a decimal ${LIMITS}`);
+    return textOf(scientific);
   },
   fromLiteral: (literal) => {
     if (literal.kind !== "integer" && literal.kind !== "decimal") return otherLiteral(literal);
@@ -75,24 +75,24 @@ export const decimal: CellTypeOf<"decimal"> = {
 };
 
 function storable(text: string): string | undefined {
-  const parts = partsOrNone(text);
-  return parts !== undefined && fits(parts) ? textOf(parts) : undefined;
+  const scientific = scientificOrNone(text);
+  return scientific !== undefined && fits(scientific) ? textOf(scientific) : undefined;
 }
 
-function fits(parts: Parts): boolean {
-  return parts.digits.length <= DIGITS_MAX && Math.abs(scaleOf(parts)) <= SCALE_MAX;
+function fits(scientific: Scientific): boolean {
+  return scientific.digits.length <= DIGITS_MAX && Math.abs(scaleOf(scientific)) <= SCALE_MAX;
 }
 
-function scaleOf({ digits, exponent }: Parts): number {
+function scaleOf({ digits, exponent }: Scientific): number {
   return digits.length - exponent;
 }
 
 /** Of a content, which is a decimal. */
-function partsOf(content: string): Parts {
-  return partsOrNone(content) ?? normalized(false, "", 0);
+function scientificOf(content: string): Scientific {
+  return scientificOrNone(content) ?? normalized(false, "", 0);
 }
 
-function partsOrNone(text: string): Parts | undefined {
+function scientificOrNone(text: string): Scientific | undefined {
   const matched = TEXT.exec(text);
   if (matched === null) return undefined;
   const [, sign, whole, fraction = "", exponent = "0"] = matched;
@@ -100,7 +100,7 @@ function partsOrNone(text: string): Parts | undefined {
 }
 
 /** The number `digits` * 10^`exponent`. */
-function normalized(isNegative: boolean, digits: string, exponent: number): Parts {
+function normalized(isNegative: boolean, digits: string, exponent: number): Scientific {
   let start = 0;
   let end = digits.length;
   while (start < end && digits[start] === "0") start += 1;
@@ -110,7 +110,7 @@ function normalized(isNegative: boolean, digits: string, exponent: number): Part
 }
 
 /** The canonical text: without an exponent unless it takes more than `PADDING_MAX` zeros to do without. */
-function textOf({ isNegative, digits, exponent }: Parts): string {
+function textOf({ isNegative, digits, exponent }: Scientific): string {
   if (digits === "") return "0";
   const sign = isNegative ? "-" : "";
   const padding = exponent <= 0 ? -exponent : Math.max(0, exponent - digits.length);
@@ -125,24 +125,24 @@ function textOf({ isNegative, digits, exponent }: Parts): string {
 
 function compare(left: string, right: string): number {
   if (left === right) return 0;
-  const [a, b] = [partsOf(left), partsOf(right)];
+  const [a, b] = [scientificOf(left), scientificOf(right)];
   const [signA, signB] = [signOf(a), signOf(b)];
   if (signA !== signB) return signA - signB;
   const size = a.exponent - b.exponent || (a.digits < b.digits ? -1 : 1);
   return signA === NEGATIVE ? -size : size;
 }
 
-function signOf({ isNegative, digits }: Parts): number {
+function signOf({ isNegative, digits }: Scientific): number {
   if (digits === "") return ZERO!;
   return (isNegative ? NEGATIVE : POSITIVE)!;
 }
 
 function write(writer: ByteWriter, content: string): void {
-  const parts = partsOf(content);
-  const sign = signOf(parts);
+  const scientific = scientificOf(content);
+  const sign = signOf(scientific);
   writer.u8(sign);
   if (sign === ZERO) return;
-  const { digits, exponent } = parts;
+  const { digits, exponent } = scientific;
   const mask = sign === NEGATIVE ? 0xff : 0;
   const ordered = exponent + EXPONENT_BIAS;
   writer.u32(sign === NEGATIVE ? ~ordered >>> 0 : ordered);
@@ -164,18 +164,19 @@ function read(reader: ByteReader): string {
     pairs += (pair - 1).toString().padStart(2, "0");
   }
   const digits = pairs.endsWith("0") ? pairs.slice(0, -1) : pairs;
-  const parts: Parts = { isNegative: sign === NEGATIVE, digits, exponent };
-  if (digits === "" || digits.startsWith("0") || digits.endsWith("0") || !fits(parts)) throw corrupt("a decimal that is not canonical");
-  return textOf(parts);
+  const scientific: Scientific = { isNegative: sign === NEGATIVE, digits, exponent };
+  if (digits === "" || digits.startsWith("0") || digits.endsWith("0") || !fits(scientific))
+    throw corrupt("a decimal that is not canonical");
+  return textOf(scientific);
 }
 
 /** As CQL and Java have decimals: two's complement of as few bytes as hold it, big-endian, and the number of digits behind the point. */
-function unscaledOf(parts: Parts): { unscaled: Uint8Array; scale: number } {
-  const whole = BigInt(parts.digits === "" ? "0" : parts.digits);
+function unscaledOf(scientific: Scientific): { unscaled: Uint8Array; scale: number } {
+  const whole = BigInt(scientific.digits === "" ? "0" : scientific.digits);
   const bits = whole.toString(2).length;
   // -128 has the eight bits of 128, but its sign is among them.
   const isPowerOfTwo = (whole & (whole - 1n)) === 0n;
-  const length = Math.floor((parts.isNegative && isPowerOfTwo ? bits - 1 : bits) / 8) + 1;
-  const complement = BigInt.asUintN(8 * length, parts.isNegative ? -whole : whole);
-  return { unscaled: fromHex(complement.toString(16).padStart(2 * length, "0")), scale: scaleOf(parts) };
+  const length = Math.floor((scientific.isNegative && isPowerOfTwo ? bits - 1 : bits) / 8) + 1;
+  const complement = BigInt.asUintN(8 * length, scientific.isNegative ? -whole : whole);
+  return { unscaled: fromHex(complement.toString(16).padStart(2 * length, "0")), scale: scaleOf(scientific) };
 }
