@@ -95,12 +95,12 @@ const HTTP: readonly Case[] = [
   bad("a megabyte of header", "431", () => raw(["GET / HTTP/1.1", host(), `X-A: ${"a".repeat(1_000_000)}`])),
   bad("ten thousand headers", "431", () => raw(["GET / HTTP/1.1", host(), ...Array.from({ length: 10_000 }, (_, at) => `X-${at}: 1`)])),
   bad("300 short headers", "431", () => raw(["GET / HTTP/1.1", host(), ...Array.from({ length: 300 }, (_, at) => `X-${at}: 1`)])),
-  bad("a method nobody knows", "400", () => raw(["FROB / HTTP/1.1", host()])),
+  bad("an unknown method", "400", () => raw(["FROB / HTTP/1.1", host()])),
   bad("no HTTP at all", "400", () => sendRaw(gateway.address, "\x16\x03\x01\x02\x00\x01\r\n\r\n")),
   bad("an absolute target", "400 InvalidURI", () => raw([`GET http://${gateway.address}/kept HTTP/1.1`, host()])),
   bad("the target *", "400 InvalidURI", () => raw(["OPTIONS * HTTP/1.1", host()])),
   bad("PATCH", "405 MethodNotAllowed", () => call("PATCH", "/kept/k")),
-  bad("an expectation nobody knows", "417", () =>
+  bad("an unknown expectation", "417", () =>
     sendRaw(gateway.address, rawOf(signed("PUT", "/kept/x", { body: "x" }), ["Content-Length: 1", "Expect: nonsense"])),
   ),
   bad("a put without a length", "411 MissingContentLength", () => sendRaw(gateway.address, rawOf(signed("PUT", "/kept/x")))),
@@ -115,7 +115,7 @@ const KEYS: readonly Case[] = [
   ...["ab", "a".repeat(64), "Upper", "a..b", "192.168.1.1", "-ab", "ab-", "a_b", "a b", "ü-bucket", "xn--a"].map((name) =>
     bad(`bucket ${JSON.stringify(name.slice(0, 12))} of ${name.length}`, "400 InvalidBucketName", () => call("PUT", `/${name}`)),
   ),
-  bad("a bucket that is not there", "404 NoSuchBucket", () => call("GET", "/nobody/k")),
+  bad("a bucket that is not there", "404 NoSuchBucket", () => call("GET", "/absent/k")),
   bad("a key that is not there", "404 NoSuchKey", () => call("GET", "/kept/none")),
   bad("HEAD of a key that is not there", "404", () => call("HEAD", "/kept/none")),
   bad("a key of 1025 bytes", "400 KeyTooLongError", () => call("PUT", `/kept/${"k".repeat(1025)}`, { body: "x" })),
@@ -213,14 +213,14 @@ const XML: readonly Case[] = [
   bad("an external entity", "400 MalformedXML", () =>
     remove("<!DOCTYPE d [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><Delete><Object><Key>&a;</Key></Object></Delete>"),
   ),
-  bad("an entity nobody knows", "400 MalformedXML", () => remove("<Delete><Object><Key>&a;</Key></Object></Delete>")),
+  bad("an unknown entity", "400 MalformedXML", () => remove("<Delete><Object><Key>&a;</Key></Object></Delete>")),
   bad("a processing instruction", "400 MalformedXML", () => remove("<?x y?><Delete><Object><Key>k</Key></Object></Delete>")),
   bad("CDATA", "400 MalformedXML", () => remove("<Delete><Object><Key><![CDATA[k]]></Key></Object></Delete>")),
   bad("depth of 100 000", "400 MalformedXML", () => remove("<Delete>".repeat(100_000))),
   bad("an element that is not closed", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key></Object>")),
   bad("something behind the root", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key></Object></Delete><x/>")),
   bad("another root", "400 MalformedXML", () => remove("<Remove><Object><Key>k</Key></Object></Remove>")),
-  bad("an element nobody knows", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key><Sure/></Object></Delete>")),
+  bad("an unknown element", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key><Sure/></Object></Delete>")),
   bad("UTF-16", "400 MalformedXML", () =>
     call("POST", "/kept", {
       query: [["delete", ""]],
@@ -269,7 +269,7 @@ const MULTIPART: readonly Case[] = [
   ),
   bad("a part without an upload", "501 NotImplemented", () => call("PUT", "/kept/u", { query: [["partNumber", "1"]], body: "x" })),
   bad("an upload id that is none", "404 NoSuchUpload", () => call("PUT", "/kept/u", { query: partQuery("1", "guess"), body: "x" })),
-  bad("an upload id nobody made", "404 NoSuchUpload", () => call("PUT", "/kept/u", { query: partQuery("1", "0000000000001"), body: "x" })),
+  bad("an unknown upload id", "404 NoSuchUpload", () => call("PUT", "/kept/u", { query: partQuery("1", "0000000000001"), body: "x" })),
   bad("an upload of another key", "404 NoSuchUpload", () => call("PUT", "/kept/v", { query: partQuery("1"), body: "x" })),
   bad("a part after the abort", "404 NoSuchUpload", () => call("PUT", "/kept/aborted", { query: partQuery("1", aborted), body: "x" })),
   bad("complete after the abort", "404 NoSuchUpload", () => complete([[1, PART]], aborted, "/kept/aborted")),
@@ -324,7 +324,7 @@ const MULTIPART: readonly Case[] = [
   bad("a checksum type without an algorithm", "400 InvalidRequest", () =>
     call("POST", "/kept/w", { query: [["uploads", ""]], headers: { "x-amz-checksum-type": "FULL_OBJECT" } }),
   ),
-  bad("a checksum nobody knows", "400 InvalidRequest", () =>
+  bad("an unknown checksum", "400 InvalidRequest", () =>
     call("POST", "/kept/w", { query: [["uploads", ""]], headers: { "x-amz-checksum-algorithm": "MD4" } }),
   ),
   bad("max-keys=-1", "400 InvalidArgument", () =>
@@ -361,7 +361,7 @@ const MULTIPART: readonly Case[] = [
       ],
     }),
   ),
-  bad("attributes nobody knows", "400 InvalidArgument", () =>
+  bad("unknown attributes", "400 InvalidArgument", () =>
     call("GET", "/kept/k", { query: [["attributes", ""]], headers: { "x-amz-object-attributes": "Colour" } }),
   ),
   bad("a copy source that is none", "400 InvalidArgument", () => call("PUT", "/kept/c", { headers: { "x-amz-copy-source": "kept" } })),
@@ -420,9 +420,9 @@ const TENANCY: readonly Case[] = [
 ];
 
 const SIGV4: readonly Case[] = [
-  bad("nobody", "403 AccessDenied", () => raw(["GET /kept/k HTTP/1.1", host()])),
-  bad("nobody, an operation nobody knows", "403 AccessDenied", () => raw(["GET /kept?acl HTTP/1.1", host()])),
-  bad("a key nobody has", "403 InvalidAccessKeyId", () => call("GET", "/kept/k", { key: { ...ANN, accessKeyId: "NOBODY" } })),
+  bad("no signature", "403 AccessDenied", () => raw(["GET /kept/k HTTP/1.1", host()])),
+  bad("no signature, an unknown operation", "403 AccessDenied", () => raw(["GET /kept?acl HTTP/1.1", host()])),
+  bad("an unknown key", "403 InvalidAccessKeyId", () => call("GET", "/kept/k", { key: { ...ANN, accessKeyId: "UNKNOWN" } })),
   bad("another secret", "403 SignatureDoesNotMatch", () => call("GET", "/kept/k", { key: { ...ANN, secretAccessKey: "guess-and-guess" } })),
   bad("version 2", "400 InvalidRequest", () => raw(["GET /kept/k HTTP/1.1", host(), "Authorization: AWS ANNSKEY:c2lnbmF0dXJl"])),
   bad("another region", "400 AuthorizationHeaderMalformed", () => call("GET", "/kept/k", { region: "eu-west-1" })),
@@ -444,8 +444,8 @@ const SIGV4: readonly Case[] = [
   bad("another body than was signed", "400 XAmzContentSHA256Mismatch", () =>
     send(gateway.address, { ...signed("PUT", "/kept/k", { body: "new" }), body: Buffer.from("NEW") }),
   ),
-  bad("a payload nobody knows", "400 InvalidArgument", () => call("PUT", "/kept/k", { body: "new", payload: "STREAMING-WHATEVER" })),
-  bad("a payload nobody knows, another route", "400 InvalidArgument", () => call("GET", "/kept", { payload: "STREAMING-WHATEVER" })),
+  bad("an unknown payload", "400 InvalidArgument", () => call("PUT", "/kept/k", { body: "new", payload: "STREAMING-WHATEVER" })),
+  bad("an unknown payload, another route", "400 InvalidArgument", () => call("GET", "/kept", { payload: "STREAMING-WHATEVER" })),
   bad("trailers with a forged signature", "403 SignatureDoesNotMatch", () =>
     call("PUT", "/kept/k", {
       key: { ...ANN, secretAccessKey: "guess-and-guess" },

@@ -38,7 +38,7 @@ test("config: one key is enough; defaults", () => {
   );
 });
 
-test("config: mistakes: each is told", () => {
+test("config: mistakes: each is reported", () => {
   assert.match(problemsOf({}), /at least one key/);
   assert.match(problemsOf({ accessKeys: [KEY, KEY] }), /same accessKeyId/);
   assert.match(problemsOf({ accessKeys: [KEY], longestRequestMs: 2000, gcGraceMs: 1000 }), /cut off/);

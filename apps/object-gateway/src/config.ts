@@ -20,7 +20,7 @@ const count = (text: string, standard: number, max = Number.MAX_SAFE_INTEGER): z
   z.number().int().min(1).max(max).default(standard).describe(text);
 
 const NO_KEYS =
-  'there is nobody who may come in; give at least one key: [{"accessKeyId": "...", "secretAccessKey": "...", "tenant": "..."}] ' +
+  'no client could sign a request; give at least one key: [{"accessKeyId": "...", "secretAccessKey": "...", "tenant": "..."}] ' +
   "as --access-keys, CONCORD_ACCESS_KEYS or in the file";
 
 /** Every key of an object-gateway. */
@@ -70,7 +70,7 @@ export const objectGatewaySchema = z
     checkpointIntervalMs: count("pause between checkpoints of the journal", 600_000),
     objectBytesMax: count("largest object", OBJECT_BYTES_MAX, OBJECT_BYTES_MAX),
     partBytesMax: count("largest single upload and largest part", PART_BYTES_MAX, PART_BYTES_MAX),
-    uploadsInFlightMax: count("uploads at the same time; more are told to slow down", UPLOADS_IN_FLIGHT_DEFAULT, 100_000),
+    uploadsInFlightMax: count("uploads at the same time; more are refused with SlowDown", UPLOADS_IN_FLIGHT_DEFAULT, 100_000),
     packBytesMax: z
       .number()
       .int()

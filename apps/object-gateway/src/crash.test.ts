@@ -78,7 +78,7 @@ interface Crash {
   readonly run: (program: Program) => Promise<Answer>;
   /** "" stands for no object. */
   readonly after: readonly string[];
-  /** Blobs that nobody will ever look at again. */
+  /** Blobs that no recovery and no collection looks at again. */
   readonly leaks?: number;
 }
 

@@ -107,7 +107,7 @@ async function stopped(part: { stop(): Promise<void> }, { log }: Environment): P
   await part.stop().catch((thrown: unknown) => log.warn("a part did not stop well", { reason: toConcordError(thrown).message }));
 }
 
-/** Before it was read nobody knows what is unresolved: no segment may begin without it. */
+/** The unresolved names are known only after the journal was read, and no segment may begin without them. */
 const notOpenYet = (): Uint8Array => {
   throw new ConcordError("STORE_FAILED", "the journal failed while it was being opened", { applied: "no" });
 };
@@ -124,6 +124,6 @@ async function openRecords(
   const failing = { onSyncFailed: snapshot, onStopped };
   const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, failpoint, ...failing });
   for (const { name, reason } of findings.quarantined)
-    log.error("a part of the journal was set aside; check the consistency", { file: name, reason });
+    log.error("a part of the journal was quarantined; check the consistency", { file: name, reason });
   return journal;
 }

@@ -204,7 +204,7 @@ test("[OG13] two gateways over the same rows and blobs: parts sent to both, read
   await rm(shared, { recursive: true });
 });
 
-test("operators: status, reservations, usage; nobody else is answered", async () => {
+test("operators: status, reservations, usage; a caller without a token is refused", async () => {
   const gateway = await start({ config: { journal: "per-transaction" } });
   const s3 = gateway.client();
   await s3.send(new CreateBucketCommand({ Bucket }));
@@ -223,7 +223,7 @@ test("operators: status, reservations, usage; nobody else is answered", async ()
       () => "no failure",
       (thrown: unknown) => (thrown as ConcordError).code,
     );
-  assert.equal(await codeOf(gateway.admin("GetUsage", { bucket: "nobody" })), "BUCKET_UNKNOWN");
+  assert.equal(await codeOf(gateway.admin("GetUsage", { bucket: "absent" })), "BUCKET_UNKNOWN");
   assert.equal(await codeOf(gateway.admin("CollectGarbage", { aheadMs: 2n ** 60n })), "LIMIT_EXCEEDED");
   for (const method of ["GetStatus", "CollectGarbage", "ListReservations", "GetUsage", "CheckConsistency"]) {
     assert.equal(await codeOf(gateway.admin(method, {}, "")), "PERMISSION_DENIED", method);
@@ -244,7 +244,7 @@ test("drain: a download in flight ends well, a new connection is refused", async
   await assert.rejects(send(gateway.address, sign({ method: "GET", path: "/" }, { key: ANN, host: gateway.address })));
 });
 
-test("uploads: more at once than there is room for: told to slow down; afterwards there is room again", async () => {
+test("uploads: more at once than there is room for: refused with SlowDown; afterwards there is room again", async () => {
   const gateway = await start({ config: { uploadsInFlightMax: 1 } });
   const s3 = gateway.client();
   await s3.send(new CreateBucketCommand({ Bucket }));
@@ -272,7 +272,7 @@ test("metrics: operations and codes are counted, keys and buckets are in no labe
   assert.ok(!text.includes("named-"));
 });
 
-test("log: a request that fails inside is told with its id; what a client sends cannot make a line of its own", async () => {
+test("log: a request that fails inside is logged with its id; a client cannot inject a line", async () => {
   const gateway = await start();
   const answer = await send(
     gateway.address,

@@ -542,7 +542,7 @@ for (const generation of GENERATIONS) {
       assert.equal((await fetch(getUrl.replace("p%20q", "other"))).status, 403);
     });
 
-    test("tenants: nobody sees or changes another's", async () => {
+    test("tenants: none sees or changes another's", async () => {
       const [ann, bob] = [client(), clientOf(generation, BOB)];
       const Bucket = await newBucket(ann);
       const Own = await newBucket(bob);

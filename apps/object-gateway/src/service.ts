@@ -3,21 +3,20 @@ import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } f
 import type { Context } from "./http/call.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
 
-/** A gateway that holds an epoch: what its two fronts work with, and what runs behind them. */
+/** A gateway that holds an epoch: the contexts of its two servers and its background tasks. */
 export interface OpenedGateway {
   readonly context: Context;
   readonly admin: ObjectAdmin;
-  /** Recovery of earlier epochs, commits in doubt, garbage, checkpoints (OG18, OGD13). */
+  /** Recovery of earlier epochs, unresolved commits, garbage, checkpoints (OG18, OGD13). */
   startBackground(): void;
-  /** Ends what runs behind; what is settled is written down, stores are closed. Never rejects. */
+  /** Stops the background tasks, records what is resolved and closes the stores. Never rejects. */
   close(): Promise<void>;
 }
 
-/** What the composition gives. */
 export interface ObjectGatewayServiceOptions {
   readonly log: Log;
   readonly drainGraceMs: number;
-  /** Opens the stores and takes an epoch: from then on no blob can be made that nobody would find (OGD6). */
+  /** Opens the stores and acquires an epoch: recovery finds every blob created from then on (OGD6). */
   open(httpAddress: () => string, signal: AbortSignal): Promise<OpenedGateway>;
   services(admin: () => ObjectAdmin): readonly Service[];
   host(services: readonly Service[]): Promise<ServiceHost>;
@@ -38,7 +37,7 @@ export interface Addresses {
   readonly httpAddress: string;
 }
 
-/** One object gateway: take an epoch, serve at once, recover behind (OGD13); drain, settle, close. */
+/** One object gateway: acquire an epoch, serve at once, recover in the background (OGD13); drain, resolve, close. */
 export class ObjectGatewayService {
   readonly #options: ObjectGatewayServiceOptions;
   readonly #stopping = new AbortController();
@@ -54,7 +53,7 @@ export class ObjectGatewayService {
     return this.#state.kind === "serving" && this.#state.host.ready;
   }
 
-  /** Resolves when both fronts serve. Rejects when it must not start. */
+  /** Resolves when both servers accept requests. Rejects when the gateway must not start. */
   start(): Promise<Addresses> {
     assert(this.#state.kind === "new", "a service starts once");
     return (this.#started = this.#start());
@@ -83,7 +82,7 @@ export class ObjectGatewayService {
     }
   }
 
-  /** Requests in flight finish within the grace, then what they left is settled. Never rejects; a second call waits for the first. */
+  /** Requests in flight finish within the grace, then what they left is resolved. Never rejects; a second call waits for the first. */
   stop(): Promise<void> {
     this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
     return (this.#stopped ??= this.#stop());

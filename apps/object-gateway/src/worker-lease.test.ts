@@ -37,7 +37,7 @@ test("[OGD5] worker lease: two starts at once under two names: each has its own 
   assert.equal(new Set(leases.map(({ workerId }) => workerId)).size, 4);
 });
 
-test("worker lease: the answer to a raise and the read behind it are lost: the next raise goes on, nobody is fenced", async () => {
+test("worker lease: the answer to a raise and the read behind it are lost: the next raise goes on, no process is fenced", async () => {
   for (const fate of ["applied", "lost", "late"] as const) {
     const store = metadata();
     const standing = { ...nodeClock, nowUs: () => 1_700_000_000_000_000n };

@@ -1,5 +1,5 @@
-// Whose ids: each gateway's name owns one worker id, by a row that only its latest process can write (OGD5). A process that starts under
-// the same name takes the row over; the one before finds its mark fenced and makes no id any more.
+// Each gateway name owns one worker id, through a row that only the latest process of that name can write (OGD5). A process that starts
+// under the same name takes the row over; its predecessor is then fenced at its next raise and issues no more ids.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import type { MetadataRow, ObjectMetadata, RowVersion } from "@concord/ports";
 import { assert, ConcordError, type Clock, type Random } from "@concord/runtime";
@@ -35,7 +35,7 @@ interface Leasing extends Omit<WorkerLeaseOptions, "random"> {
   readonly writes: OwnWrites;
 }
 
-/** GUIDs of the versions that this process writes: another one for each write, all of them told from everybody else's. */
+/** GUIDs of the versions that this process writes: one per write, distinct from those of every other process. */
 interface OwnWrites {
   next(): bigint;
   has(guid: bigint): boolean;
@@ -57,10 +57,10 @@ interface Held {
   readonly row: WorkerRow;
 }
 
-/** The name's own worker id, or the lowest that nobody has. OVERLOADED when every id belongs to some other name. */
+/** The worker id that the name has, or else the lowest free one. OVERLOADED when other names have them all. */
 export async function leaseWorker(asked: WorkerLeaseOptions): Promise<WorkerLease> {
   const { random, ...rest } = asked;
-  // Nobody has an id yet to sign with: chance tells this process from every other one.
+  // No worker id to sign with yet: randomness makes this process's GUIDs distinct.
   const options: Leasing = { ...rest, writes: ownWrites(new DataView(random.bytes(8).buffer).getBigUint64(0) >> 1n) };
   for (let attempt = 1; attempt <= LEASE_ATTEMPTS_MAX; attempt += 1) {
     const { workerId, found } = await findWorker(options);
@@ -82,7 +82,7 @@ async function findWorker({ metadata, instance }: Leasing): Promise<{ workerId: 
   throw new ConcordError("OVERLOADED", `all ${limit} worker ids belong to gateways; start this one under the name of one that is gone`);
 }
 
-/** The mark is the row's: raising it fails for whoever does not hold the row's latest version. */
+/** The mark is in the row: only the process that holds the row's latest version can raise it. */
 function markOf(options: Leasing, workerId: number, first: Held): HighWaterMark {
   let held = first;
   return {

@@ -7,7 +7,7 @@ import { segmentName, segmentOf } from "./segment-file.ts";
 const BOUNDS = "bounds";
 const SIZES = "sizes";
 
-/** Undefined: nobody has published them. CORRUPT_DATA. */
+/** Undefined: they are not published. CORRUPT_DATA. */
 export async function readBounds(disk: Disk, parent: string, checksum: Checksum): Promise<Bounds | undefined> {
   const file = await disk.open(`${parent}/${BOUNDS}/${SIZES}`);
   if (file === undefined) return undefined;
@@ -19,7 +19,7 @@ export async function readBounds(disk: Disk, parent: string, checksum: Checksum)
 }
 
 /**
- * How long the segments of a closed epoch are, said once: whoever was paused with a segment open may write to it still, and nobody counts
+ * How long the segments of a closed epoch are, recorded once: a paused writer may still append to its open segment, and no reader counts
  * that (I8). Of several who publish the first one wins, since a folder is not renamed onto one that holds a file.
  */
 export async function publishBounds(

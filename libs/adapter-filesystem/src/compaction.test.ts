@@ -88,7 +88,7 @@ test("compaction, another one's open epoch: stays", async () => {
   for (const data of [owner, other]) await expectThere(data, except(5, 0, 1, 2, 3));
 });
 
-test("compaction, closed epoch: whoever removes claims the folder and compacts, the last segment too", async () => {
+test("compaction, closed epoch: a process that removes a blob acquires the folder and compacts, the last segment too", async () => {
   const disk = new MemoryDisk();
   const owner = await filled(disk);
   const other = packing(disk);

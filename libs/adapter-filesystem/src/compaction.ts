@@ -26,7 +26,7 @@ type Copy = readonly [sequence: number, from: NeedlePlace, to: NeedlePlace];
 /** Takes away segments in which more than half is dead; what lives in them is copied first (I9). */
 export class Compaction {
   readonly #options: CompactionOptions;
-  /** Segments with a needle that is not whole: set aside. */
+  /** Segments with a needle that is not whole: quarantined. */
   readonly #kept = new Set<number>();
   #running: Promise<void> | undefined;
 
@@ -60,7 +60,7 @@ export class Compaction {
     for (const segment of this.#candidates()) if (!(await this.#compact(place, segment))) return;
   }
 
-  /** Whose they are: ours while the epoch is open, anybody's who claims them afterwards. */
+  /** Segments belong to the writer while the epoch is open, and to the process that acquires the folder afterwards. */
   #candidates(): readonly number[] {
     const { view, current } = this.#options;
     const closed = view.place?.closed === true;
@@ -73,8 +73,8 @@ export class Compaction {
   }
 
   /**
-   * The right to take segments away: in the open epoch its writer's, and the close ends it. In a closed epoch the folder is renamed; whoever
-   * held the right before finds none of its paths any more. Undefined: somebody else has it now.
+   * The right to take segments away: in the open epoch its writer's, and the close ends it. In a closed epoch the folder is renamed; the
+   * paths of the previous holder are then gone. Undefined: another process has the right now.
    */
   async #claim(): Promise<PackedPlace | undefined> {
     const { disk, view, epoch, failpoint } = this.#options;

@@ -39,7 +39,7 @@ export class EpochFolders {
   readonly #syncs = new Map<string, Rounds>();
   /** Folders whose sync failed, and why. */
   readonly #failed = new Map<string, unknown>();
-  /** One per epoch that somebody writes: our own. */
+  /** One for each epoch being written: only our own. */
   readonly #checks = new Map<number, Rounds>();
   /** Epochs known to be closed: they stay so. */
   readonly #closed = new Set<number>();
@@ -179,7 +179,7 @@ export class EpochFolders {
     return [...names].sort();
   }
 
-  /** A closer between our two calls leaves what we made behind: taken away again, nobody has seen it. */
+  /** A close between our two calls leaves behind the folder we made: it is empty and unseen, so it is removed. */
   async #make(epoch: number, folder: string): Promise<void> {
     if (await this.isClosed(epoch)) throw fenced(epoch);
     await this.#disk.makeFolder(folder);
@@ -226,7 +226,7 @@ export class EpochFolders {
     return rounds.join();
   }
 
-  /** After a failed sync nobody knows what is on disk, and a later one proves nothing: the folder is given up until a restart (I5). */
+  /** After a failed sync the state on disk is unknown, and a later sync proves nothing: the folder stays unused until a restart (I5). */
   async #syncOnce(folder: string): Promise<void> {
     const cause = this.#failed.get(folder);
     if (cause !== undefined) throw new ConcordError("STORE_FAILED", `a sync of ${folder} failed before: restart`, { cause });
@@ -266,5 +266,5 @@ function isOidOf(epoch: number, name: string): name is Oid {
 }
 
 export function fenced(epoch: number): ConcordError {
-  return new ConcordError("EPOCH_FENCED", `epoch ${epoch} of the data is closed: somebody recovered it`, { applied: "no" });
+  return new ConcordError("EPOCH_FENCED", `epoch ${epoch} of the data is closed: another gateway recovered it`, { applied: "no" });
 }

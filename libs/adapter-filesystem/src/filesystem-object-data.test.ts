@@ -80,7 +80,7 @@ const UNSYNCED: Readonly<Record<string, (memory: MemoryDisk) => Disk>> = {
   "file syncs left out": (memory) => changed(memory, { create: (path) => withoutSync(memory, path) }),
 };
 
-for (const [name, plant] of Object.entries(UNSYNCED)) {
+for (const [name, seed] of Object.entries(UNSYNCED)) {
   test(`[OGD6] seeded fault: ${name}: the contract finds it`, async () => {
     const failed = await failedCases(OBJECT_DATA_CASES, async () => {
       const memory = new MemoryDisk();
@@ -88,7 +88,7 @@ for (const [name, plant] of Object.entries(UNSYNCED)) {
         memory.crash();
         return dataOn(memory);
       };
-      return { data: dataOn(plant(memory)), checksum, crash, damage: (oid, at) => damage(memory, oid, at) };
+      return { data: dataOn(seed(memory)), checksum, crash, damage: (oid, at) => damage(memory, oid, at) };
     });
     assert.ok(failed.includes("crash: after seal: sealed, listed, every byte there"), failed.join("; "));
   });
@@ -181,7 +181,7 @@ test("damage: every bit of a small file: never sealed with other bytes", async (
       (found) => found.kind,
       (thrown: unknown) => (thrown as ConcordError).code,
     );
-    // The header stands twice: one damaged copy harms nobody.
+    // The header is stored twice: one damaged copy does no harm.
     assert.ok(outcome === "CORRUPT_DATA" || (outcome === "read" && at < headerBytes), `byte ${at}: ${outcome}`);
     assert.equal(state === "sealed", at < file.size - trailerBytes, `byte ${at}: ${state}`);
     await file.write(at, [Uint8Array.of(byte!)]);

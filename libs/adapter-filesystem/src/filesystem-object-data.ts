@@ -121,7 +121,7 @@ export class FilesystemObjectData implements ObjectData {
     return this.#epoch(epoch).compact();
   }
 
-  /** Lets go of its files. The caller has ended what it began. */
+  /** Closes its files. The caller has ended every operation it began. */
   async close(): Promise<void> {
     await Promise.all([...this.#packed.values()].map((epoch) => epoch.close()));
   }

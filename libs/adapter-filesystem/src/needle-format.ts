@@ -17,7 +17,7 @@ export const NEEDLE_FIRST_BYTE = NEEDLE_MAGIC >>> 24;
 export interface NeedlePrefix {
   readonly epoch: number;
   readonly sequence: number;
-  /** Where the prefix itself stands: bytes of somebody's object that look like one are none. */
+  /** The prefix's own offset: it tells a real prefix from object bytes that look like one. */
   readonly offset: number;
   /** Where its group begins: what was written and synced with it. */
   readonly groupOffset: number;

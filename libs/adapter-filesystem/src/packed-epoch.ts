@@ -36,7 +36,7 @@ export class PackedEpoch {
     this.#compaction = new Compaction({ ...options, view: this.#view, current: () => this.#appender.current });
   }
 
-  /** Takes the name, so that of two who want it one gets it; false: it is taken. `release` frees it. */
+  /** Takes the name for one caller until `release`. Undefined: the name is taken. */
   async begin(sequence: number, description: BlobDescription): Promise<Begun | undefined> {
     if (!this.#isLoaded) await this.refresh();
     if (this.#begun.has(sequence) || this.#view.index.get(sequence) !== undefined || this.#view.removed.has(sequence)) return undefined;
@@ -45,7 +45,7 @@ export class PackedEpoch {
     return begun;
   }
 
-  /** It lies elsewhere now, or nowhere. */
+  /** The blob is stored elsewhere by now, or not at all. */
   release(sequence: number): void {
     this.#begun.delete(sequence);
   }
@@ -102,7 +102,7 @@ export class PackedEpoch {
     if (!this.has(sequence) && !this.#view.removed.has(sequence)) await this.refresh();
     const removed = this.#view.removed.has(sequence);
     if (!this.has(sequence) && !removed) return false;
-    // Also when it is removed already: by whom, and whether that was synced, nobody knows (I6).
+    // Also when it is removed already: that removal may not have been synced (I6).
     return await this.#recordRemoval(sequence);
   }
 
@@ -124,7 +124,7 @@ export class PackedEpoch {
     return this.#compaction.run();
   }
 
-  /** Lets go of its files, after a compaction that runs. */
+  /** Closes its files, after a running compaction. */
   async close(): Promise<void> {
     await this.#compaction.settled();
     await Promise.all([this.#appender.close(), this.#removals.close()]);
@@ -155,7 +155,7 @@ export class PackedEpoch {
     return was;
   }
 
-  /** Our own first segments are known before anybody looked where they are. */
+  /** Our own first segments are known before any listing. */
   async #firstPlace(): Promise<PackedView["place"]> {
     await this.refresh();
     return this.#view.place;

@@ -131,7 +131,7 @@ export class PackedView {
   async #readBounds(place: PackedPlace): Promise<Bounds> {
     const { disk, checksum, failpoint } = this.#options;
     const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, place, checksum, failpoint));
-    // Durable before anybody decides by them, whoever wrote them.
+    // Durable before any decision depends on them, also when another process wrote them.
     await disk.syncFolder(place.parent);
     return bounds;
   }

@@ -163,13 +163,13 @@ class Model {
       if (known === "sealed") assert.equal(state.kind, "sealed", `${oid} is lost`);
       if (known === "removed") assert.equal(state.kind, "absent", `${oid} came back`);
       if (known === "sealed") assert.deepEqual(await readAll(data, oid), bytesFor(oid));
-      // In doubt: these bytes or none.
+      // Indeterminate: these bytes or none.
       if (known !== "sealed" && state.kind === "sealed")
         assert.deepEqual(await readAll(data, oid).catch((thrown: unknown) => refused(thrown, oid)), bytesFor(oid));
     }
   }
 
-  /** What is in doubt is decided as a recovery does it: away with it. */
+  /** Resolves what is indeterminate as a recovery does: removes it. */
   async settle(data: FilesystemObjectData): Promise<void> {
     for (const [oid, known] of this.blobs) if (known.endsWith("doubt")) await this.#remove(data, oid);
   }

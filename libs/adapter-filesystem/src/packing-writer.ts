@@ -135,7 +135,7 @@ export class PackingWriter implements BlobWriter {
       for (const chunk of chunks) await writer.write(chunk);
       await writer.write(bytes);
     } catch (thrown) {
-      // Nobody removes it: it is not there.
+      // There is nothing to remove.
       if (toConcordError(thrown).code === "EPOCH_FENCED") epoch.release(parseOid(oid).sequence);
       throw thrown;
     } finally {

@@ -13,7 +13,7 @@ export interface RemovalLogOptions {
   readonly failpoint: (name: string) => void;
 }
 
-/** Removals of one epoch's needles by this process: a file that nobody else writes, beside the segments. It moves with them. */
+/** Removals of one epoch's needles by this process, in a file of its own beside the segments. The file moves with them. */
 export class RemovalLog {
   readonly #options: RemovalLogOptions;
   readonly #groups = new Rounds(() => this.#appendGroup());
@@ -31,7 +31,7 @@ export class RemovalLog {
     return this.#groups.join();
   }
 
-  /** Nobody removes meanwhile; what comes later goes to a new file. */
+  /** The caller removes nothing meanwhile; later removals go to a new file. */
   async close(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;

@@ -5,7 +5,7 @@ import type { PackedView } from "./packed-view.ts";
 import { Rounds } from "./rounds.ts";
 import { segmentName } from "./segment-file.ts";
 
-/** A whole blob on its way into a segment. */
+/** A whole blob to be appended to a segment. */
 export interface Needle {
   readonly sequence: number;
   readonly parts: readonly Uint8Array[];
@@ -30,7 +30,7 @@ interface OpenSegment {
   end: number;
 }
 
-/** Needles of our epoch: one write and one sync for all who came during the one before. */
+/** Appends needles of our epoch in groups: one write and one sync for all that arrived during the previous group. */
 export class SegmentAppender {
   readonly #options: SegmentAppenderOptions;
   readonly #groups = new Rounds(() => this.#appendGroup());
@@ -52,7 +52,7 @@ export class SegmentAppender {
     return this.#groups.join();
   }
 
-  /** Nobody appends meanwhile; what comes later goes to a new segment. */
+  /** The caller appends nothing meanwhile; later needles go to a new segment. */
   async close(): Promise<void> {
     if (this.#segment !== undefined) await this.#retire(this.#segment);
   }
@@ -71,7 +71,7 @@ export class SegmentAppender {
       // Durable before it is referred to (I1); a new segment's name with it.
       await Promise.all([segment.file.sync(), isNew ? folders.sync(segment.folder) : undefined]);
     } catch (thrown) {
-      // Nobody knows what is on disk, and a later sync proves nothing (I5): the next group goes elsewhere.
+      // The state on disk is unknown, and a later sync proves nothing (I5): the next group goes to another segment.
       await this.#retire(segment);
       return await folders.explainFolder(epoch, segment.folder, thrown);
     }

@@ -4,7 +4,7 @@ import { inputOf } from "./input.ts";
 import type { HttpLimits } from "./limits.ts";
 
 /**
- * Reads the rest of a body that nobody wanted, within limits; true when it came to its end. Closing a connection with bytes unread makes
+ * Reads the rest of an unread body, within limits; true when it reached the end. Closing a connection with bytes unread makes
  * the client's side throw the answer away with them.
  */
 export async function discardRest(incoming: IncomingMessage, clock: Clock, limits: HttpLimits): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 
-/** What has arrived of a body. node stops reading the socket when nobody takes it (at `bufferBytes`). */
+/** The received bytes of a body. node stops reading the socket when `bufferBytes` of them wait for the reader. */
 export interface Input {
   /** All bytes that are there as one chunk; "empty": none yet; "broken": the client went away before the end. */
   take(): Buffer | "empty" | "end" | "broken";

@@ -18,7 +18,7 @@ export interface HttpLimits {
   readonly paceBytesMin: number;
   /** Bytes of one request that wait in memory before the client is stopped; also the largest chunk handed out. */
   readonly bufferBytes: number;
-  /** Rest of a body that nobody wanted which is read and thrown away, so that the client sees the answer. */
+  /** How much of an unread body is read and discarded, so that the client sees the answer. */
   readonly discardBytesMax: number;
   readonly discardMs: number;
 }

@@ -1,4 +1,4 @@
-// From node's request to ours: raw target, raw headers, a body that nobody reads before it is asked for.
+// From node's request to ours: raw target, raw headers, a body that is read only on demand.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { assert, ConcordError, type HttpRequest } from "@concord/runtime";
 import { inputOf, type Input } from "./input.ts";
@@ -15,7 +15,7 @@ export interface IncomingOptions {
 
 export interface Incoming {
   readonly request: HttpRequest;
-  /** True once somebody asked for the body. */
+  /** True once the handler asked for the body. */
   isTaken(): boolean;
 }
 

@@ -31,7 +31,7 @@ export async function sendResponse(response: HttpResponse, { outgoing, pace, bef
   await finished(outgoing, pace);
 }
 
-/** A stream that nobody will read is told so. */
+/** Cancels a stream that will not be read. */
 export async function release({ body }: HttpResponse): Promise<void> {
   if (body !== undefined && !(body instanceof Uint8Array)) await body[Symbol.asyncIterator]().return?.();
 }

@@ -211,7 +211,7 @@ test("body: not read for a while: the client is stopped, memory stays bounded", 
   let before = -1;
   while (client.socket.bytesWritten === 0 || client.socket.writableLength !== before) {
     before = client.socket.writableLength;
-    // How much the kernel takes nobody tells us: when nothing moves for a while, it is full.
+    // The size of the kernel's buffers is unknown: they are full when nothing moves for a while.
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   // What the kernel holds is not ours; the rest still waits with the client.

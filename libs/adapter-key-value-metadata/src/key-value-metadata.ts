@@ -22,7 +22,7 @@ export interface MetadataStore extends StepRunner {
 }
 
 export interface KeyValueMetadataOptions {
-  /** Nobody else writes keys that begin with 0x01 or 0x02. */
+  /** Only this adapter writes keys that begin with 0x01 or 0x02. */
   readonly store: MetadataStore;
   readonly checksum: Checksum;
   readonly log: Log;
@@ -94,7 +94,7 @@ export class KeyValueMetadata implements ObjectMetadata {
     };
   }
 
-  /** Compares and writes in one step: nobody comes between (I1). */
+  /** Compares and writes in one step, so no other write comes between (I1). */
   #stepOf(partition: string, conditions: MetadataCommit["conditions"], prepared: PreparedCommit): StoreStep<MetadataOutcome> {
     const { rowKeys, counterKeys, amounts, operations } = prepared;
     return {
@@ -129,7 +129,7 @@ export class KeyValueMetadata implements ObjectMetadata {
     return value === undefined ? undefined : this.#checked(partition, key, () => decodeRow(key, value, this.#checksum));
   }
 
-  /** A corrupt row is left where it is, named in the log and in the error; whoever needs it is refused (I3). */
+  /** A corrupt row stays where it is and is named in the log and in the error; every read of it fails (I3). */
   #checked<Decoded>(partition: string, key: Uint8Array, decode: () => Decoded): Decoded {
     try {
       return decode();

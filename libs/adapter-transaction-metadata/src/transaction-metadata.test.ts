@@ -84,7 +84,7 @@ test("[OGD16] counters: commits on different rows: spread over the slots", async
   assert.ok(new Set(slots).size > COUNTER_SLOTS / 2);
 });
 
-test("tables: nobody can make them yet: tried again until somebody can", async () => {
+test("tables: no coordinator can make them yet: tried again until one can", async () => {
   let tries = 0;
   const metadata = clientWith({
     createTables: async (statements) => {

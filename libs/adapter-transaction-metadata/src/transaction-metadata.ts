@@ -34,7 +34,7 @@ export interface TransactionMetadataOptions {
   readonly timeoutMs?: number;
 }
 
-/** A row nobody writes: reads open their transaction with it, so that they wait for nobody. */
+/** A row that is never written: reads open their transaction with it, so they wait for no writer. */
 const NO_ROW = Uint8Array.of(0);
 const CREATE_AGAIN_MS = 200;
 
@@ -48,7 +48,7 @@ export class TransactionMetadata implements ObjectMetadata {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Makes the tables; tries until somebody can, or `isOver`. Harmless when they are there. */
+  /** Makes the tables; tries until a coordinator can, or `isOver`. Does nothing when they exist. */
   async createTables(clock: Clock, isOver: () => boolean = () => false): Promise<void> {
     for (;;) {
       try {
@@ -103,7 +103,7 @@ export class TransactionMetadata implements ObjectMetadata {
       return await this.#client.runTransaction(entity, (txn) => attempt(txn, own), { deadlineMs: this.#timeoutMs, mode: "shared" });
     } catch (thrown) {
       const error = fromClient(thrown);
-      // The client has asked what became of it as long as it could (TXD7): now it is in doubt (OGD2).
+      // The client has asked what became of it as long as it could (TXD7): now it is unresolved (OGD2).
       if (error.applied === "unknown") return { kind: "unknown", cause: error };
       throw error;
     }
@@ -209,7 +209,7 @@ async function lockAll<Row extends object>(
   return rows;
 }
 
-/** The client's error as the house's: nothing of it is lost. */
+/** The client's error as a ConcordError; nothing of it is lost. */
 function fromClient(thrown: unknown): ConcordError {
   if (!(thrown instanceof ConcordClientError))
     return thrown instanceof ConcordError ? thrown : new ConcordError("INTERNAL", String(thrown), { cause: thrown });

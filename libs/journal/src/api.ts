@@ -12,7 +12,7 @@ export interface JournalRecord {
 }
 
 /**
- * A local append log (OGD8). Appends are durable when they resolve and readable before they resolve to nobody; all appends that wait
+ * A local append log (OGD8). Appends are durable when they resolve and never readable before they resolve; all appends that wait
  * while a sync runs go into the next one. Sequences are consecutive and survive restarts.
  */
 export interface Journal {
@@ -74,7 +74,7 @@ export interface JournalOptions {
   /** Makes the ids of segments. */
   readonly random: Random;
   readonly limits?: Partial<JournalLimits>;
-  /** Findings that are damage make opening fail with CORRUPT_DATA, after everything was set aside and reported. Default false. */
+  /** Findings that are damage make opening fail with CORRUPT_DATA, after everything was quarantined and reported. Default false. */
   readonly strict?: boolean;
   /**
    * What opening checks: every segment, or (for journals of many GiB) the last one and all headers only; damage elsewhere is then met

@@ -54,7 +54,7 @@ export class FrameReader {
 }
 
 /**
- * The next sound frame at or behind `from`, however many bytes lie before it: how damage is told from a torn tail. Looks for the
+ * The next sound frame at or behind `from`, however many bytes lie before it: it distinguishes damage from a torn tail. Looks for the
  * segment's id, which every frame holds.
  */
 export async function findFrame(source: FrameSource, from: number, to: number): Promise<Frame | undefined> {

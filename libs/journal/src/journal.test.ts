@@ -254,7 +254,7 @@ test("full disk: no room for a new segment: refused; later ones go on without a 
   assert.equal((await everything(await openOn(disk, { limits: SMALL, strict: true }))).length, Number(next) + 1);
 });
 
-test("[OGD8] failed sync: all in the group are told unknown, all behind and later no; reads go on; the file is never synced again", async () => {
+test("[OGD8] failed sync: all in the group get unknown, all behind and later no; reads go on; the file is never synced again", async () => {
   const disk = new WatchedDisk();
   const journal = await openOn(disk);
   await journal.append(text("a"));

@@ -155,7 +155,7 @@ export class SegmentedJournal implements Journal {
     this.#queuedUnits += BigInt(pending.count);
   }
 
-  /** Never rejects: what goes wrong is told to those who wait. */
+  /** Never rejects: the waiting appends get the error. */
   async #run(): Promise<void> {
     await Promise.resolve();
     while (this.#queue.length > 0) await this.#commit();
@@ -241,7 +241,7 @@ export class SegmentedJournal implements Journal {
     for (const [at, { resolve }] of group.entries()) resolve(encoded.frames[at]!.sequence);
   }
 
-  /** OGD8: those who wait for it are told, the file is never synced again; a new segment with everything unresolved, or the end. */
+  /** OGD8: the waiting appends fail and the file is never synced again; a new segment takes everything unresolved, or the journal ends. */
   async #afterFailedWrite(group: readonly Pending[], cause: unknown): Promise<void> {
     this.#isSealed = true;
     this.#writingUnits = 0n;
@@ -349,7 +349,7 @@ export class SegmentedJournal implements Journal {
   }
 
   #closeIdle(): void {
-    // In the background: a file that nobody reads may be closed late.
+    // In the background: a file without readers may be closed late.
     closeIdle(this.#segments).catch((thrown: unknown) => this.#options.log?.warn("journal file not closed", { cause: String(thrown) }));
   }
 }

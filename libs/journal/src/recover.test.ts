@@ -54,7 +54,7 @@ test("row 2: a file of at most a header and no sound one: removed, it never held
   }
 });
 
-test("row 3: a damaged header before records: the segment is set aside and reported", async () => {
+test("row 3: a damaged header before records: the segment is quarantined and reported", async () => {
   const disk = await diskWith([["a"]]);
   await rot(disk, only(disk), flip(20));
   await assert.rejects(openOn(disk, { strict: true }), { code: "CORRUPT_DATA" });
@@ -62,7 +62,7 @@ test("row 3: a damaged header before records: the segment is set aside and repor
   assert.deepEqual((await reopened(disk)).records, []);
 });
 
-test("row 3: a segment under another's name: set aside; a second one too, under a third name", async () => {
+test("row 3: a segment under another's name: quarantined; a second one too, under a third name", async () => {
   const disk = await diskWith([["a"]]);
   for (const ordinal of [7, 7]) {
     const [, bytes] = [...disk.files.contents()].find(([path]) => path.endsWith("1.journal"))!;
@@ -163,7 +163,7 @@ test("[OGD8] row 9: a torn group in which a later record is whole: cut off from 
   assert.deepEqual((await reopened(disk)).findings, CLEAN);
 });
 
-test("[OGD8] row 10: bad bytes before a record of a later group: damage, set aside and reported; the records around it are read", async () => {
+test("[OGD8] row 10: bad bytes before a record of a later group: damage, quarantined and reported; the records around it are read", async () => {
   const disk = await diskWith([["a"], ["b"], ["c"], ["d"]]);
   const at = SEGMENT_HEADER_BYTES + FRAME + 1;
   await rot(disk, only(disk), flip(at + 4));

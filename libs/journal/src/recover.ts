@@ -80,7 +80,7 @@ class Recovery {
     return { segments, findings, nextSequence: this.#expected ?? 0n, lastSequence: this.#lastSequence, lastOrdinal: this.#lastOrdinal };
   }
 
-  /** Every segment file with a sound header, oldest first; the others are removed (never held a record) or set aside. */
+  /** Every segment file with a sound header, oldest first; the others are removed (never held a record) or quarantined. */
   async #load(): Promise<Found[]> {
     const { disk, folder, checksum } = this.#options;
     const found: Found[] = [];
@@ -178,7 +178,7 @@ class Recovery {
   }
 
   /**
-   * Makes what was read durable before anybody builds on it: a process that died before its sync, or whose sync failed, left bytes that
+   * Makes what was read durable before anything depends on it: a process that died before its sync, or whose sync failed, left bytes that
    * reads see and the disk may not have. The last group and the header are written again, since the system takes pages of a failed
    * sync for clean (I6).
    */

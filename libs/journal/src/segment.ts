@@ -10,7 +10,7 @@ export function segmentName(ordinal: number): string {
   return `${String(ordinal).padStart(NAME_DIGITS, "0")}.journal`;
 }
 
-/** The ordinal of a segment's file name; undefined for other files, set-aside ones among them. */
+/** The ordinal of a segment's file name; undefined for other files, quarantined ones among them. */
 export function ordinalOf(name: string): number | undefined {
   const digits = NAME.exec(name)?.[1];
   return digits === undefined ? undefined : Number(digits);

@@ -9,7 +9,7 @@ import type { BucketRow, ShardHeader } from "./rows.ts";
 import { headerOf, type Versioned } from "./shard-view.ts";
 
 /**
- * Headers are changed by whoever owns the bucket's row, whose version is the token: the owner reads the headers, then sees that the row is
+ * Only the owner of the bucket's row, whose version is the token, changes the headers: the owner reads the headers, then sees that the row is
  * still its own, then writes every header anew (I8). An owner that was overtaken between holds versions that its successor has replaced, so
  * nothing it still sends can apply.
  */
@@ -31,7 +31,7 @@ export async function removeShards(context: ObjectStoreContext, mine: Versioned<
   return (await changeHeaders(context, mine.row, closed, "open")) === undefined ? "overtaken" : "not-empty";
 }
 
-/** Removes the headers of a removed bucket in which nothing is left, not even garbage. False: something is, or somebody took it over. */
+/** Removes the headers of a removed bucket when nothing is left, not even garbage. False: something is, or another request took over. */
 export async function dropShards(context: ObjectStoreContext, removed: Versioned<BucketRow>): Promise<boolean> {
   const partitions = partitionsOf(removed.row);
   const headers = await Promise.all(partitions.map(async (partition) => await readHeader(context, partition)));
@@ -107,7 +107,7 @@ async function readHeader(context: ObjectStoreContext, partition: string): Promi
   return headerOf(found);
 }
 
-/** No objects and no uploads that somebody may go on with; garbage and remembered completions outlive the bucket. */
+/** No objects and no uploads that a client may continue; garbage and remembered completions outlive the bucket. */
 async function isEmpty(context: ObjectStoreContext, bucket: BucketRow): Promise<boolean> {
   for (const partition of partitionsOf(bucket)) {
     const { from, to } = headSpan();

@@ -52,7 +52,7 @@ test("buckets: made, seen, listed by tenant and name, tagged, removed", async ()
   assert.equal((await fixture.store.listBuckets("t")).length, 1);
 });
 
-test("create bucket: again by its tenant fine, by another BUCKET_EXISTS; a name nobody can have MALFORMED_REQUEST", async () => {
+test("create bucket: again by its tenant fine, by another BUCKET_EXISTS; an invalid name MALFORMED_REQUEST", async () => {
   const fixture = await openPhotos();
   await fixture.store.createBucket(PHOTOS);
   await assert.rejects(fixture.store.createBucket({ ...PHOTOS, tenant: "u" }), { code: "BUCKET_EXISTS" });
@@ -276,7 +276,7 @@ test("buckets: a write while the bucket is being removed: WRITE_CONFLICT; a read
 });
 
 for (const fate of ["applied", "lost", "late"] as const) {
-  test(`buckets: every commit of a removal and a creation in doubt once, ${fate}: they succeed, or say that it is unknown`, async () => {
+  test(`buckets: every commit of a removal and a creation unresolved once, ${fate}: they succeed, or say that it is unknown`, async () => {
     const fixture = await openPhotos({ shards: 2 });
     for (const operation of ["delete", "create"] as const) {
       let odd = true;

@@ -10,7 +10,7 @@ import type { BucketRow } from "./rows.ts";
 import { readBucket, type Versioned } from "./shard-view.ts";
 
 /**
- * Makes a bucket, in steps that whoever comes next can finish: its row (making), its headers (open), its row (open). The same tenant's
+ * Makes a bucket, in steps that the next caller can finish: its row (making), its headers (open), its row (open). The same tenant's
  * bucket is there already: fine (S3). BUCKET_EXISTS: it is another tenant's.
  */
 export async function createBucket(
@@ -23,9 +23,9 @@ export async function createBucket(
     switch (found?.row.state) {
       case "open":
         if (found.row.tenant === request.tenant) return;
-        throw new ConcordError("BUCKET_EXISTS", "the name belongs to somebody else", { metadata: { bucket: request.bucket } });
+        throw new ConcordError("BUCKET_EXISTS", "the name belongs to another source", { metadata: { bucket: request.bucket } });
       case "removing":
-        // Somebody's removal, running or broken off: finish or undo it, and look again.
+        // A removal that runs or broke off: finish or undo it, then look again.
         await removeBucket(context, found);
         break;
       case "making":
@@ -57,7 +57,7 @@ export async function deleteBucket(context: ObjectStoreContext, bucket: string):
   await readBucket(context, bucket);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const found = await findBucket(context, bucket);
-    // Somebody else finished the removal meanwhile.
+    // Another request finished the removal meanwhile.
     if (found === undefined || found.row.state === "removed" || found.row.state === "making") return;
     switch (await removeBucket(context, found)) {
       case "removed":
@@ -97,12 +97,12 @@ export async function resolveBuckets(context: ObjectStoreContext): Promise<numbe
   return resolved;
 }
 
-/** Until somebody goes on with it, nothing can be written to such a bucket. */
+/** Nothing can be written to such a bucket until its making or removal is finished or undone. */
 export function isUnresolved({ state }: BucketRow): boolean {
   return state === "making" || state === "removing";
 }
 
-/** Goes on with a making or a removal, whoever began it: that one finds itself overtaken (I8). */
+/** Continues a making or a removal; the request that began it finds itself overtaken (I8). */
 export async function resolveBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
   const { name: bucket, tenant, region, state } = found.row;
   if (state === "making") await makeBucket(context, { bucket, tenant, region }, found);
@@ -122,7 +122,7 @@ export async function forgetBucket(context: ObjectStoreContext, found: Versioned
   return outcome.kind === "committed";
 }
 
-/** False: somebody else was faster. */
+/** False: another request was faster. */
 async function makeBucket(
   context: ObjectStoreContext,
   { bucket, tenant, region }: { readonly bucket: string; readonly tenant: string; readonly region: string },
@@ -140,7 +140,7 @@ async function makeBucket(
   return (await commitBucket(context, mine, { ...row, state: "open" })) !== undefined;
 }
 
-/** `overtaken`: somebody else goes on with it, or it is over. */
+/** `overtaken`: another request continues it, or it is over. */
 async function removeBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<"removed" | "not-empty" | "overtaken"> {
   const mine = await commitBucket(context, found, { ...found.row, state: "removing" });
   context.failpoint("bucket:after-removing");

@@ -149,7 +149,7 @@ test("[OGD2] doubt: it arrives between the fence's read and its commit: the fenc
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: somebody's fence has passed it: only garbage is written, the header stays", async () => {
+test("[OGD2] doubt: another fence has passed it: only garbage is written, the header stays", async () => {
   const fixture = await openPhotos();
   let raised = 0n;
   const raise = async (): Promise<void> => {
@@ -164,7 +164,7 @@ test("[OGD2] doubt: somebody's fence has passed it: only garbage is written, the
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: the fence itself is in doubt: repeated until it is decided", async () => {
+test("[OGD2] doubt: the fence itself is unresolved: repeated until it is decided", async () => {
   for (const fate of ["applied", "lost", "late"] as const) {
     const fixture = await openPhotos();
     fixture.metadata.nextFates("late", fate, fate);
@@ -246,7 +246,7 @@ test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is
   assert.equal(fixture.metadata.applyLate(), 0);
 });
 
-test("[OGD17] doubt: the bucket is forgotten: the blob is removed, no GC entry is left where nobody looks", async () => {
+test("[OGD17] doubt: the bucket is forgotten: the blob is removed, no GC entry is left where no collection looks", async () => {
   const fixture = await openPhotos();
   const drop = async (): Promise<void> => {
     await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: headerKey() }] });

@@ -34,9 +34,9 @@ export type CommitResult =
   | { readonly kind: "committed" }
   /** Never written, and never will be. The view as it is now: header, deciding row, rows of the other conditions. Names are the caller's. */
   | { readonly kind: "conflict"; readonly view: ShardView }
-  /** Never will be written; the names are garbage. `applied` is unknown when it may have been written and replaced by somebody since. */
+  /** It will never be written; the names are garbage. `applied` is unknown when it may have been written and replaced since. */
   | { readonly kind: "fenced"; readonly applied: "no" | "unknown" }
-  /** Nobody knows yet, the background resolver has it; or it is decided and the journal could not say so. */
+  /** Undecided, and queued for the background resolver; or decided, and the journal could not record it. */
   | { readonly kind: "unresolved"; readonly cause: unknown };
 
 /** The version of the next write of a row: grows per row whatever clocks do (OGD5). */
@@ -44,7 +44,7 @@ export function nextVersion(observed: RowVersion | undefined, clock: Clock, guid
   return { commit: nextCommit(observed, clock), guid };
 }
 
-/** The same row under a higher number: whoever conditions on the version before must fail. The GUID stays its writer's. */
+/** The same row under a higher number: a commit conditional on the version before must fail. The GUID stays its writer's. */
 export function raisedVersion(observed: RowVersion, clock: Clock): RowVersion {
   return { commit: nextCommit(observed, clock), guid: observed.guid };
 }
@@ -71,7 +71,7 @@ export function raiseHeader(context: ObjectStoreContext, header: Versioned<Shard
 }
 
 /**
- * Commits, and decides when the store cannot say (OGD2). Names are resolved unless it is a conflict or in doubt. While it is in doubt no
+ * Commits, and decides when the store cannot say (OGD2). Names are resolved unless it is a conflict or unresolved. While it is unresolved no
  * blob is touched (I2).
  */
 export async function commitOrResolve(context: ObjectStoreContext, attempt: CommitAttempt): Promise<CommitResult> {
@@ -88,8 +88,8 @@ export async function commitOrResolve(context: ObjectStoreContext, attempt: Comm
 }
 
 /**
- * One bounded attempt to decide a commit in doubt: a serial read, then, unless it is there, one commit that fences it and puts its blobs
- * to garbage. Undefined: not decided.
+ * One bounded attempt to decide an unresolved commit: a serial read, then, unless it is there, one commit that fences it and marks its
+ * blobs as garbage. Undefined: not decided.
  */
 export async function decideCommit(
   context: ObjectStoreContext,
@@ -115,7 +115,7 @@ async function fence(
 ): Promise<"garbage" | "absent" | undefined> {
   context.failpoint("object:before-fence");
   if (header === undefined) return await removeBlobs(context, attempt.names);
-  // Somebody's fence may have passed it already: it fails whenever it arrives, no second one is needed.
+  // Another fence may have passed it already: then it fails whenever it arrives, and no second fence is needed.
   const passed = !sameVersion(header.version, attempt.view.header.version);
   const needed = !passed || header.row.state === "closed" || attempt.names.length === 0;
   const outcome = await context.metadata.commit({
@@ -132,7 +132,7 @@ async function fence(
 }
 
 /**
- * Puts blobs to garbage that no row names and no commit in doubt can name. In a closed shard the header is raised with it, so that the
+ * Marks as garbage the blobs that no row names and no unresolved commit can name. In a closed shard the header is raised with it, so that the
  * bucket is not forgotten meanwhile (I9). Undefined: not now.
  */
 async function collectBlobs(
@@ -152,7 +152,7 @@ async function collectBlobs(
   return outcome.kind === "committed" ? "garbage" : undefined;
 }
 
-/** Of a bucket that is forgotten: no row can name them, nobody reads them, and no collection would find their GC entry. */
+/** For a forgotten bucket: no row can name the blobs, no reader can reach them, and no collection would find their GC entry. */
 async function removeBlobs(context: ObjectStoreContext, names: readonly BlobName[]): Promise<"absent"> {
   for (const { oid } of names) await context.data.remove(oid);
   return "absent";
@@ -181,7 +181,7 @@ export async function commitRepeatable(
   }
 }
 
-/** The GC entry of an attempt's own blobs; made once, so that writing it twice is writing it once. */
+/** The GC entry of an attempt's own blobs. Made once: a repeated write is idempotent. */
 export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): MetadataWrite {
   const { bucket, key } = attempt.view;
   return putGarbage(
@@ -196,7 +196,7 @@ export function garbageOf(context: ObjectStoreContext, attempt: Pick<CommitAttem
 const OWN_BLOBS = 255;
 
 /**
- * Blobs that were written and that no commit in doubt names: to garbage. When the store cannot take it now, the resolver tries on.
+ * Marks as garbage the blobs that were written and that no unresolved commit names. When the store fails now, the resolver retries.
  */
 export async function abandonBlobs(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
   if (attempt.names.length === 0) return;
@@ -212,8 +212,8 @@ export async function abandonBlobs(context: ObjectStoreContext, attempt: Pick<Co
 }
 
 /**
- * After rows were read again: a blob of a closed epoch may be garbage by now, and is recovery's (OGD3, I5). When nobody can say whether it is,
- * the blob is given up: garbage twice is garbage.
+ * After rows were read again: a blob of a closed epoch may be garbage by now, and belongs to recovery (OGD3, I5). When its epoch
+ * cannot be read, the blob is abandoned: marking it as garbage twice is harmless.
  */
 export async function confirmNames(context: ObjectStoreContext, attempt: Pick<CommitAttempt, "view" | "guid" | "names">): Promise<void> {
   for (const name of attempt.names) {
@@ -241,7 +241,7 @@ async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttem
   const retry = backoff(clock, limits.resolveBackoff);
   for (;;) {
     const result = await decideCommit(context, attempt, garbage).catch((error: unknown) => {
-      context.log.warn("a commit in doubt could not be decided yet", { error: toConcordError(error).message });
+      context.log.warn("an unresolved commit could not be decided yet", { error: toConcordError(error).message });
       return undefined;
     });
     if (result !== undefined) return result;
@@ -259,7 +259,7 @@ function queueForResolution(
   context.unresolved.add({ bucket: view.bucket, key: view.key, oids: names.map((name) => name.oid), attempt });
 }
 
-/** By reference, not by version (OGD1): somebody may have raised its number or changed its tags since. */
+/** By reference, not by version (OGD1): another commit may have raised its number or changed its tags since. */
 function isOf(row: MetadataRow, attempt: CommitAttempt): boolean {
   if (row.version.guid === attempt.guid) return true;
   const { oids } = referencesOf(decodeRow(row.value));

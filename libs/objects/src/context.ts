@@ -17,7 +17,7 @@ export interface ObjectStoreContext {
   readonly limits: ObjectLimits;
   /** Names of blobs, and what is written down before their first byte. */
   readonly journal: UploadJournal;
-  /** Commits in doubt whose request has ended. */
+  /** Unresolved commits whose request has ended. */
   readonly unresolved: UnresolvedCommits;
   /** Partitions of a new bucket. */
   readonly shards: number;

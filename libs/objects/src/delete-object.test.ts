@@ -42,7 +42,7 @@ test("delete: a small object: no GC entry", async () => {
   );
 });
 
-test("[OGD4] delete: somebody overwrites it first: the new object's blob is what becomes garbage, both once", async () => {
+test("[OGD4] delete: overwritten first: the new object's blob is what becomes garbage, both once", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await put(fixture, "a", manyBytes(BIG, 1));
@@ -60,7 +60,7 @@ test("[OGD4] delete: somebody overwrites it first: the new object's blob is what
 });
 
 for (const fate of ["applied", "lost", "late"] as const) {
-  test(`[OGD2] delete: in doubt, ${fate}: repeated, done once`, async () => {
+  test(`[OGD2] delete: unresolved, ${fate}: repeated, done once`, async () => {
     const fixture = await openPhotos();
     await put(fixture, "a", manyBytes(BIG));
     fixture.metadata.nextFates(fate);
@@ -73,7 +73,7 @@ for (const fate of ["applied", "lost", "late"] as const) {
   });
 }
 
-test("[OGD2] delete: in doubt while somebody writes the object: unknown; the new object is not deleted", async () => {
+test("[OGD2] delete: unresolved while another request writes the object: unknown; the new object is not deleted", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await put(fixture, "a", manyBytes(BIG, 1));
@@ -121,7 +121,7 @@ test("tags: set, read, replaced; the object stays as it was", async () => {
 });
 
 for (const fate of ["applied", "lost", "late"] as const) {
-  test(`tags: in doubt, ${fate}: set once`, async () => {
+  test(`tags: unresolved, ${fate}: set once`, async () => {
     const fixture = await openPhotos();
     await put(fixture, "a", "1");
     fixture.metadata.nextFates(fate);

@@ -50,7 +50,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   });
   context.failpoint("object:after-delete");
   if (outcome.kind === "unknown") {
-    // Its record is held back until it is decided, by sending it until the store answers.
+    // Its record stays open until the commit is decided: it is sent until the store answers.
     const attempt = async (): Promise<boolean> => {
       const again = await context.metadata.commit(commit);
       if (again.kind !== "unknown") await record.resolve();
@@ -62,9 +62,9 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   await record.resolve();
   if (outcome.kind === "committed") return "deleted";
   const now = outcome.rows[1];
-  // Its own work, arrived after all; or somebody else's. Gone it is.
+  // This commit arrived after all, or another one did: either way the object is gone.
   if (now === undefined) return "deleted";
-  // Of a newer object it cannot be told whether it replaced the old one or came after the delete; a second delete would be one too many.
+  // A newer object may have replaced the old one or followed the delete: a second delete could remove too much.
   if (outcome.uncertain && now.version.guid !== found.version.guid) {
     throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether it was deleted");
   }

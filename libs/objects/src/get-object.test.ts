@@ -236,7 +236,7 @@ test("copy: another object with blobs of its own, attributes and tags of the sou
   await assert.rejects(fixture.store.copyObject(changed), { code: "PRECONDITION_FAILED" });
 });
 
-test("copy: the new blob cannot be written: the source is let go of, no reader stays open", async () => {
+test("copy: the new blob cannot be written: the source is released, no reader stays open", async () => {
   const fixture = await openPhotos({ limits: { inlineBytesMax: 10, writeBytes: 64 } });
   await put(fixture, "a", manyBytes(BIG));
   let readers = 0;

@@ -18,11 +18,11 @@ export interface ObjectLimits {
   readonly commitAttemptsMax: number;
   /** Every part but the last is at least this large (OG1). */
   readonly partBytesMin: number;
-  /** A completing upload of which nobody heard for this long may be taken over, aborted or uploaded to (OGD11). */
+  /** A completing upload that was silent for this long may be taken over, aborted or uploaded to (OGD11). */
   readonly completeStaleMs: number;
   /** How long a repeated complete is answered as the first (OGD11). */
   readonly completeRememberedMs: number;
-  /** How long a request waits for a commit in doubt to be decided before it answers OUTCOME_UNKNOWN (OGD2). */
+  /** How long a request waits for an unresolved commit to be decided before it answers OUTCOME_UNKNOWN (OGD2). */
   readonly resolveWaitMs: number;
   /** Pauses between tries to decide. */
   readonly resolveBackoff: BackoffLimits;

@@ -4,13 +4,13 @@ import type { MetricDefinition } from "@concord/runtime";
 export const OBJECTS_METRICS = [
   { name: "objects_commit_conflicts_total", kind: "counter", help: "Commits that lost a race and were tried again.", labels: [] },
   { name: "objects_in_doubt_total", kind: "counter", help: "Commits whose answer was lost (OGD2).", labels: [] },
-  { name: "objects_commits_in_doubt", kind: "gauge", help: "Commits in doubt that the background resolver has.", labels: [] },
+  { name: "objects_commits_in_doubt", kind: "gauge", help: "Unresolved commits that the background resolver has.", labels: [] },
   { name: "objects_dangling_total", kind: "counter", help: "Rows met that name what is not there. Expected: 0.", labels: [] },
   { name: "objects_streams_ended_total", kind: "counter", help: "Downloads ended because they took too long (OGD10).", labels: [] },
   {
     name: "objects_names_unresolved",
     kind: "gauge",
-    help: "Blobs whose fate is open: uploads in flight and in doubt (OGD7).",
+    help: "Blobs whose fate is open: uploads in flight and unresolved (OGD7).",
     labels: [],
   },
   { name: "objects_epochs_fenced_total", kind: "counter", help: "Epochs of this gateway that others closed (OGD3).", labels: [] },

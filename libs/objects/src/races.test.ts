@@ -22,7 +22,7 @@ const BIG = 20_000;
 const putIf = (fixture: Fixture, content: Uint8Array | string, precondition: Precondition): Promise<{ readonly etag: string }> =>
   fixture.store.putObject({ bucket: "photos", key: "a", body: bodyOf(content), attributes: NO_ATTRIBUTES, precondition });
 
-/** Before the next commit of anybody, once: `act`. */
+/** Runs `act` once, before the next commit of any gateway. */
 function beforeCommit(fixture: Fixture, act: () => Promise<unknown>, times = 1): void {
   let left = times;
   fixture.metadata.before = async (operation) => {
@@ -108,7 +108,7 @@ test("[OGD3] put: its epoch was closed while it lost a race: EPOCH_FENCED; nothi
   assert.deepEqual(referencesIn(fixture), { live: [], garbage: [] });
 });
 
-test("put: it lost a race and nobody says whether its epoch is open: the error, the blob is garbage, its name is resolved", async () => {
+test("put: it lost a race and it is unknown whether its epoch is open: the error, the blob is garbage, its name is resolved", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   beforeCommit(fixture, async () => {
@@ -201,7 +201,7 @@ test("[OG13, OG20] readers and writers of three gateways in any order: old or ne
             .catch((error: ConcordError) => assert.equal(error.code, "OBJECT_UNKNOWN"));
         } else {
           const bytes = await get(fixture, name);
-          assert.ok(bytes === undefined || written.has(fingerprint(bytes)), "bytes nobody wrote");
+          assert.ok(bytes === undefined || written.has(fingerprint(bytes)), "bytes that were never written");
         }
       });
       await scheduler.waitFor(Promise.all(running));
@@ -280,7 +280,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
           else if (what === "late") await turn().then(() => first.metadata.applyLate());
           else {
             const read = await get(fixtures[at]!, name);
-            assert.ok(read === undefined || written.has(text(read)), "bytes nobody wrote");
+            assert.ok(read === undefined || written.has(text(read)), "bytes that were never written");
           }
         } catch (error) {
           assert.ok(
@@ -300,7 +300,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
   );
 });
 
-/** What each key may hold: one value, or several while a commit on it is in doubt. */
+/** What each key may hold: one value, or several while a commit on it is unresolved. */
 class History {
   readonly #possible = new Map<string, Set<string | undefined>>();
   readonly #uncertain = new Set<string>();
@@ -324,7 +324,7 @@ class History {
     }
   }
 
-  /** Nothing is in doubt any more: what is there now stays there. */
+  /** Nothing is unresolved any more: what is there now stays there. */
   resolve(): void {
     this.#uncertain.clear();
   }
@@ -342,7 +342,7 @@ class History {
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1");
 
-/** Deletes that were given up may still arrive; everything else in doubt is decided. */
+/** Deletes that were abandoned may still arrive; everything else is resolved. */
 async function resolveAll(fixtures: readonly Fixture[], model?: History): Promise<void> {
   for (const fixture of fixtures) {
     fixture.metadata.fate = () => "answered";

@@ -51,7 +51,7 @@ export interface NamedPart {
 
 export type UploadState =
   | { readonly kind: "open" }
-  /** Somebody completes it; parts are refused and abort loses (OGD11). A stale one may be taken over by another complete. */
+  /** A request completes it; parts are refused and abort loses (OGD11). A stale one may be taken over by another complete. */
   | { readonly kind: "completing"; readonly guid: bigint; readonly sinceMs: number; readonly parts: readonly NamedPart[] }
   /** Kept while the object points at it, and at least COMPLETE_REMEMBERED_MS for a repeated complete. */
   | { readonly kind: "done"; readonly guid: bigint; readonly etag: string; readonly doneMs: number; readonly parts: readonly NamedPart[] };

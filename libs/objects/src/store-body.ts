@@ -9,7 +9,7 @@ import type { NewBlob, BlobName } from "./upload-journal.ts";
 
 export interface StoredBody {
   readonly content: Extract<Content, { readonly kind: "inline" | "blob" }>;
-  /** The blob's name, to be resolved by whoever commits it; none for inline bytes. */
+  /** The blob's name, which the commit resolves; none for inline bytes. */
   readonly names: readonly BlobName[];
   readonly sizeBytes: number;
   readonly md5Hex: string;
@@ -107,7 +107,7 @@ async function createBlob(context: ObjectStoreContext, target: BodyTarget): Prom
         await discardBlob(context, target, name);
         throw error;
       }
-      // The name is not ours to remove or resolve: somebody else's recovery, or another gateway's blob.
+      // The name is not ours to remove or resolve: it belongs to a recovery or to another gateway.
       context.journal.fenced(name.oid);
       context.log.warn("a blob name was refused; taking another", { oid: name.oid, code });
       if (attempt >= context.limits.blobNamesMax) throw error;

@@ -35,7 +35,7 @@ export async function setObjectTags(context: ObjectStoreContext, bucket: string,
     }
     const now = outcome.rows[1];
     if (now?.version.guid === guid) return;
-    // They may have been set, and changed by somebody since: to set them again would be one time too many.
+    // They may have been set and changed since by another request: setting them again could undo that.
     if (outcome.uncertain && now?.version.guid !== found.version.guid) {
       throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether the tags were set");
     }

@@ -16,14 +16,14 @@ export type Resolution =
   | "referenced"
   /** A GC entry names it, by a commit that was answered or that a serial read found. */
   | "garbage"
-  /** It was never created, or was removed before any commit that names it was sent, and nobody will create it now. */
+  /** It was never created, or was removed before any commit that names it was sent, and will never be created. */
   | "absent";
 
 /** A name for one blob that will be created exactly once. */
 export interface BlobName {
   readonly oid: Oid;
   /**
-   * Call it exactly once, when the blob's fate is certain; never while a commit that names it is in doubt (OGD2). Rejects only in
+   * Call it exactly once, when the blob's fate is certain; never while a commit that names it is unresolved (OGD2). Rejects only in
    * `per-transaction-basic` and only for "referenced": the commit record may be lost, so the upload must be answered as unknown.
    */
   resolve(how: Resolution): Promise<void>;
@@ -58,15 +58,15 @@ export interface UploadJournal {
   begin(blob: NewBlob): Promise<BlobName>;
   /** To be called when `ObjectData.create` or `seal` rejects with EPOCH_FENCED: the gateway takes a new epoch. */
   fenced(oid: Oid): void;
-  /** Before the commit that deletes an object. Call `resolve` when that commit is decided either way; not while it is in doubt. */
+  /** Before the commit that deletes an object. Call `resolve` when that commit is decided either way; not while it is unresolved. */
   beginDelete(deletion: NewDelete): Promise<{ resolve(): Promise<void> }>;
 }
 
-/** A commit whose request ran out of time while it was in doubt (OGD2). */
+/** A commit whose request ran out of time while it was unresolved (OGD2). */
 export interface UnresolvedCommit {
   readonly bucket: string;
   readonly key: string;
-  /** The names it holds back. */
+  /** The names that its decision resolves. */
   readonly oids: readonly Oid[];
   /** One bounded attempt to decide it: true when it is decided and its names are resolved. A rejection counts as false. */
   readonly attempt: () => Promise<boolean>;

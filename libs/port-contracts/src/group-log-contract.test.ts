@@ -57,7 +57,7 @@ class ForgetsTheCeiling extends MemoryGroupLog {
   }
 }
 
-class TrimsForAnybody extends MemoryGroupLog {
+class TrimsForAnyOwner extends MemoryGroupLog {
   override async trim(request: TrimRequest): Promise<void> {
     const { promisedEpoch, owner } = await this.status(request.group);
     return super.trim({ ...request, epoch: promisedEpoch, owner });
@@ -89,7 +89,7 @@ const FAULTS = [
   AnswersBeforeItLogs,
   AcceptsGaps,
   ForgetsTheCeiling,
-  TrimsForAnybody,
+  TrimsForAnyOwner,
   VerifiesByOwnerOnly,
 ];
 

@@ -82,7 +82,7 @@ async function withEntries(log: GroupLog, count: number): Promise<Owner> {
 const entriesOf = (tail: LogTail): unknown[] => tail.entries.map((entry) => [entry.seq, entry.epoch, Uint8Array.from(entry.bytes)]);
 
 const EPOCH_CASES: readonly Case[] = [
-  simple("status: never raised: epoch 0 of nobody", async (log) => {
+  simple("status: never raised: epoch 0 without owner", async (log) => {
     expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 0n, owner: "" }, "status");
   }),
   simple("raise: first: an empty tail", async (log) => {
@@ -228,7 +228,7 @@ const APPEND_CASES: readonly Case[] = [
       "tail",
     );
   }),
-  simple("append: ceilings: the largest is told", async (log) => {
+  simple("append: ceilings: the largest is reported", async (log) => {
     const owner = await withEntries(log, 0);
     await owner.logs(1n, bytes(1), 0n, 500n);
     await owner.logs(2n, bytes(2), 1n, 400n);
@@ -248,7 +248,7 @@ const APPEND_CASES: readonly Case[] = [
 ];
 
 const TRIM_CASES: readonly Case[] = [
-  simple("trim: entries up to the mark are gone, the mark is told", async (log) => {
+  simple("trim: entries up to the mark are gone, the mark is reported", async (log) => {
     const owner = await withEntries(log, 3);
     await owner.trim(2n);
     const tail = await new Owner(log, "b", 2n).raise();

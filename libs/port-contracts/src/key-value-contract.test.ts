@@ -77,7 +77,7 @@ class AnswersInKeyOrder extends Delegate {
   }
 }
 
-class BatchInPieces extends Delegate {
+class SplitsBatches extends Delegate {
   override async batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
     for (const operation of operations) {
       await this.memory.batch([operation], options);
@@ -136,7 +136,7 @@ const FAULTS = [
   LowerBoundExcluded,
   ReverseTakesTheFirst,
   AnswersInKeyOrder,
-  BatchInPieces,
+  SplitsBatches,
   NeverSyncs,
   KeepsTheCallersBuffers,
   ForgetsDeletes,

@@ -19,7 +19,7 @@ export class MemoryGroupLog implements GroupLog {
   readonly #groups = new Map<string, Group>();
 
   async status(group: string): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
-    checkNames(group, "anybody");
+    checkNames(group, "any");
     const { promisedEpoch, owner } = this.#group(group);
     return { promisedEpoch, owner };
   }

@@ -35,7 +35,7 @@ interface Partition {
   /** Grows with every open; the session that has it is the owner. */
   epoch: number;
   fault: PublishFault | undefined;
-  /** Sent by an owner that was told `unknown`, not arrived yet. */
+  /** Sent by an owner that got `unknown`, not arrived yet. */
   late: (() => void) | undefined;
 }
 
@@ -130,7 +130,7 @@ export class MemoryMessageLog implements MessageLog {
     this.#partition(partition).fault = fault;
   }
 
-  /** What was sent by an owner that was told `unknown` arrives now. */
+  /** What was sent by an owner that got `unknown` arrives now. */
   settle(partition: number): void {
     const state = this.#partition(partition);
     const late = state.late;

@@ -48,8 +48,8 @@ class NeverAcknowledges extends Publishes {
   }
 }
 
-/** The zombie gets in: whoever publishes becomes the owner again. */
-class FencesNobody extends Publishes {
+/** The zombie gets in: any publisher becomes the owner again. */
+class FencesNoOwner extends Publishes {
   async publishBy(_session: LogSession, publication: Publication, partition: number): ReturnType<LogSession["publish"]> {
     return (await MemoryMessageLog.prototype.open.call(this, partition, "zombie")).publish(publication);
   }
@@ -178,7 +178,7 @@ const FAULTS = [
   LeavesGaps,
   AcknowledgesByItself,
   NeverAcknowledges,
-  FencesNobody,
+  FencesNoOwner,
   FencesByName,
   JumpsToTheStart,
   JumpsToTheEnd,

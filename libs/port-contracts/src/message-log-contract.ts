@@ -205,7 +205,7 @@ const PUBLISH_CASES: readonly Case[] = [
     const { start } = await log.bounds("input", 0);
     expectEqual([session.acknowledgedInput, session.output], [start, await log.bounds("output", 0)], "session");
   }),
-  simple("publish: all topics have their messages, offsets are told", async (log) => {
+  simple("publish: all topics have their messages, offsets are reported", async (log) => {
     const { from } = await log.append(0, messages("x", "y", "z"));
     const session = await log.open(0, "owner");
     const at = session.output.end;
@@ -319,7 +319,7 @@ const FENCE_CASES: readonly Case[] = [
     expectEqual(fresh.output.end, end, "the end does not move after the fence");
     expectEqual(end - old.output.end, outcome.kind === "published" ? 1n : 0n, "what was published is there, what was fenced is not");
   }),
-  simple("open: nobody's name: MALFORMED_REQUEST", async (log) => {
+  simple("open: an empty owner: MALFORMED_REQUEST", async (log) => {
     await expectCode(() => log.open(0, ""), "MALFORMED_REQUEST", "open");
   }),
   simple("open: another partition's owner is not fenced", async (log) => {

@@ -86,7 +86,7 @@ const CREATE_CASES: readonly Case[] = [
     expectBytes(await bytesOf(data, blob(1), 0, 1000), pattern(1000), "bytes");
     expectEqual((await data.inspect(blob(1))).kind, "sealed", "state");
   }),
-  simple("create: an oid that somebody writes: PIECE_EXISTS, the writer goes on", async (data) => {
+  simple("create: an oid that is being written: PIECE_EXISTS, the writer goes on", async (data) => {
     const writer = await data.create(blob(1), DESCRIPTION);
     await writer.write(pattern(10));
     await expectCode(() => data.create(blob(1), DESCRIPTION), "PIECE_EXISTS", "create");

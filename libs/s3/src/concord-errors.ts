@@ -59,7 +59,7 @@ function s3Code(error: ConcordError): S3ErrorCode {
   return Object.hasOwn(S3_CODES, error.code) ? S3_CODES[error.code as keyof typeof S3_CODES] : fallback(error);
 }
 
-/** What the client is told of anything thrown. Never a stack, a cause, or a message of what we did not foresee. */
+/** The client's error for anything thrown. Never a stack, a cause, or the message of an unexpected error. */
 export function toS3Error(thrown: unknown): S3Error {
   if (thrown instanceof S3Error) return thrown;
   const error = toConcordError(thrown);

@@ -42,14 +42,14 @@ for (const [code, metadata, s3, status] of [
   test(`toS3Error: ${code} ${JSON.stringify(metadata)}: ${s3} ${status}`, () => assert.deepEqual(statusOf(code, metadata), [s3, status]));
 }
 
-test("toS3Error: an outcome nobody knows: always a 5xx, so that the client repeats it", () => {
+test("toS3Error: an unknown outcome: always a 5xx, so that the client repeats it", () => {
   for (const [code, { kind }] of Object.entries(ERRORS)) {
     if (kind === "unknown") assert.ok(statusOf(code as ErrorCode)[1] >= 500, code);
     if (kind === "rejected") assert.ok(statusOf(code as ErrorCode)[1] < 500 || code === "UNIMPLEMENTED", code);
   }
 });
 
-test("toS3Error: something nobody foresaw: nothing of it is told", () => {
+test("toS3Error: an unexpected error: nothing of it is sent", () => {
   for (const thrown of [new TypeError("secret at /etc/x:5"), "secret", { secret: 1 }, undefined, new ConcordError("INTERNAL", "secret")]) {
     const error = toS3Error(thrown);
     assert.deepEqual([error.code, error.message], ["InternalError", S3_ERRORS.InternalError.message]);

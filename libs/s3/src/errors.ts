@@ -75,7 +75,7 @@ export interface S3ErrorOptions {
   readonly cause?: unknown;
 }
 
-/** What a client is told. */
+/** The error as the client gets it. */
 export class S3Error extends Error {
   readonly code: S3ErrorCode;
   readonly status: number;

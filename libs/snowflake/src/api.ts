@@ -14,9 +14,9 @@ export interface IdRange {
 export interface IdSource extends GuidSource {
   readonly workerId: number;
   /**
-   * 1 to TAKE_COUNT_MAX ids, in ascending ranges. CLOCK_SKEW; EPOCH_FENCED when the worker id belongs to somebody else, for good; what
+   * 1 to TAKE_COUNT_MAX ids, in ascending ranges. CLOCK_SKEW; EPOCH_FENCED when the worker id belongs to another source, for good; what
    * raising the mark failed with. CANCELLED when the signal was aborted while it waited. The ids of a
-   * failed call go to nobody.
+   * failed call are never given out.
    */
   take(count: number, signal?: AbortSignal): Promise<readonly IdRange[]>;
 }
@@ -25,6 +25,6 @@ export interface IdSource extends GuidSource {
 export interface HighWaterMark {
   /** Milliseconds since the Unix epoch; undefined: none was ever given out. */
   load(): Promise<number | undefined>;
-  /** Durable when it resolves; called ahead of the ids, not for each. Rejects when the worker id belongs to somebody else by now (EPOCH_FENCED). */
+  /** Durable when it resolves; called ahead of the ids, not for each. Rejects when the worker id belongs to another source by now (EPOCH_FENCED). */
   raise(toMs: number): Promise<void>;
 }

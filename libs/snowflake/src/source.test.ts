@@ -110,7 +110,7 @@ for (const plan of ["fails-before", "fails-after"] as const) {
   });
 }
 
-test("[S7] source: the worker id belongs to somebody else: EPOCH_FENCED for good", async () => {
+test("[S7] source: the worker id belongs to another source: EPOCH_FENCED for good", async () => {
   const { clock, mark, open } = fixture();
   const source = open();
   await source.next();

@@ -112,7 +112,7 @@ class MarkedSource implements IdSource {
     try {
       await this.#store.raise(toMs);
     } catch (thrown) {
-      // What this source gave out stays below its last mark, and whoever has the worker id now starts above it.
+      // Every id of this source stays below its last mark, and the next source of the worker id starts above it.
       if (thrown instanceof ConcordError && thrown.code === "EPOCH_FENCED") this.#mark = { kind: "fenced", error: thrown };
       throw thrown;
     }

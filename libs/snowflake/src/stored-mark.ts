@@ -33,7 +33,7 @@ export function encodeMark(ms: number): Uint8Array {
   return new Uint8Array(view.buffer);
 }
 
-/** CORRUPT_DATA when it is not what `encodeMark` writes: nobody may guess a mark. */
+/** CORRUPT_DATA when it is not what `encodeMark` writes: a mark is never guessed. */
 export function decodeMark(value: Uint8Array): number {
   const view = new DataView(value.buffer, value.byteOffset, value.byteLength);
   if (value.length !== MARK_BYTES || view.getUint8(0) !== FORMAT_VERSION) throw corrupt();

@@ -6,7 +6,7 @@ import { readDocument } from "./bodies.ts";
 import { afterOfToken, pageTokenOf } from "./page-token.ts";
 import { empty, xml } from "./responses.ts";
 
-/** The caller's own bucket may be made again: nothing changes. A name that is somebody else's is refused. */
+/** Creating one's own bucket again changes nothing; another tenant's name is refused. */
 export const createBucket: Operation = async (call, context) => {
   const { bucket, tenant } = call;
   const { store, region } = context;

@@ -13,13 +13,13 @@ import { uploadPartCopy } from "./multipart.ts";
 const budget = (uploadsMax: number, bytesMax: number): UploadBudget => new UploadBudget({ uploadsMax, bytesMax, metrics: silentMetrics });
 const isSlowDown = (thrown: unknown): boolean => thrown instanceof S3Error && thrown.code === "SlowDown";
 
-/** Runs until it is let go. */
+/** Runs until it is released. */
 function held(uploads: UploadBudget, bytes: number): { done: Promise<void>; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { done: uploads.during(bytes, () => promise), release: resolve };
 }
 
-test("budget: uploads below and at the limit run, one above is told to slow down, and runs when another has ended", async () => {
+test("budget: uploads below and at the limit run, one above is refused with SlowDown, and runs when another has ended", async () => {
   const uploads = budget(2, 1e9);
   const [one, two] = [held(uploads, 1), held(uploads, 1)];
   await assert.rejects(held(uploads, 1).done, isSlowDown);
@@ -58,7 +58,7 @@ for (const [name, operation, query] of [
     ],
   ],
 ] as const) {
-  test(`budget: used up: ${name} is told to slow down before a byte of its source is read`, async () => {
+  test(`budget: used up: ${name} is refused with SlowDown before a byte of its source is read`, async () => {
     const uploads = budget(1, UPLOAD_SHARE_BYTES);
     const begun = (): never => assert.fail("the copy began");
     const store = {

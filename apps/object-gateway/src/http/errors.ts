@@ -1,4 +1,4 @@
-// What a client is told of what went wrong, and whether it is ours to look into.
+// Turns a thrown value into the client's S3 error, and says whether operators must look into it.
 import { ConcordError } from "@concord/runtime";
 import { formatHttpDate, S3Error, toS3Error, type Fields } from "@concord/s3";
 import { quoted, type Header } from "./responses.ts";
@@ -19,7 +19,7 @@ export function failureOf(thrown: unknown, headers: Fields | undefined): Failure
 
 function errorOf(thrown: unknown, headers: Fields | undefined): S3Error {
   if (thrown instanceof ConcordError) {
-    // The client went away, or was too slow: nobody will read it, and it is no failure of ours.
+    // The client went away or was too slow: no answer reaches it, and nothing failed here.
     if (thrown.code === "CANCELLED") return new S3Error("RequestTimeout", undefined, { cause: thrown });
     // Without a condition of the client's nothing contradicts it: the status that every SDK repeats on.
     if (thrown.code === "WRITE_CONFLICT" && !isConditional(headers))

@@ -24,7 +24,7 @@ export function checkFeatures(route: Route, query: Fields, headers: Fields, pres
 }
 
 function checkParameter(route: Route, name: string, value: string, presigned: boolean): void {
-  // A header that whoever presigned the request moved into the query is looked at among the headers.
+  // A presigned URL may carry headers as parameters; those are checked as headers.
   if (/^x-amz-/i.test(name) && presigned) return;
   // S3 leaves parameters that begin like this to its users, for its access log; SDKs name the operation in x-id.
   if (name.startsWith("x-") && !name.startsWith("x-amz-")) return;

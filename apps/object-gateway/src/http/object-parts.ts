@@ -1,4 +1,4 @@
-// Parts and ranges of stored objects, as GET and HEAD speak of them.
+// Parts and ranges of stored objects, as GET and HEAD request and report them.
 import type { ByteRange, StoredObject } from "@concord/objects";
 import { formatHttpDate, S3Error, type Fields } from "@concord/s3";
 import type { S3Call } from "./call.ts";

@@ -65,7 +65,7 @@ const PART = ["partNumber", "uploadId"];
 const READ = { query: [...OVERRIDES, "partNumber", "versionId"], headers: ["x-amz-checksum-mode"], conditional: true };
 /** Checks of a body that passes. */
 const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
-/** What a stored object may be told; each value is looked at in features.ts. */
+/** Headers accepted on upload; features.ts checks each value. */
 const STORED = ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", "x-amz-storage-class"];
 const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner"];
 

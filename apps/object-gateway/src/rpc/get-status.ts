@@ -9,7 +9,7 @@ const MODES = {
   off: "JOURNAL_MODE_OFF",
 } as const satisfies Record<GatewayStatus["journal"], string>;
 
-/** Epoch, recovery, what is in doubt. */
+/** Epoch, recovery, what is unresolved. */
 export function getStatusHandler(admin: () => ObjectAdmin): Handler<ObjectAdminService, "GetStatus"> {
   return async () => {
     const { instance, epoch, journal, recovered, recovery, inDoubt, uploadsInFlight, httpAddress } = admin().status();

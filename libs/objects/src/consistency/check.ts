@@ -38,7 +38,7 @@ export interface ConsistencyReport {
   readonly inGarbage: number;
   /** Not named, but above the low-water mark of an epoch that is open or not recovered: an upload in flight, or recovery's. */
   readonly inFlight: number;
-  /** Named by nothing, and nobody will look at them again. Expected: none (OGD9). */
+  /** Blobs that no row names and no recovery or collection looks at again. Expected: none (OGD9). */
   readonly leaked: readonly LeakedBlob[];
   readonly leakedBytes: number;
   /** Named by a row and not there whole. Expected: none. */
@@ -105,7 +105,7 @@ async function listBlobs(context: ObjectStoreContext): Promise<readonly Oid[]> {
   return blobs;
 }
 
-/** From which sequence on an epoch's unnamed blobs are somebody's concern. */
+/** The sequence from which on recovery or a running gateway takes care of an epoch's unnamed blobs. */
 async function watchedFrom(context: ObjectStoreContext): Promise<ReadonlyMap<number, number>> {
   const epochs = await listEpochs(context.metadata);
   return new Map(epochs.flatMap(({ row }) => (row.closed && row.lowWater >= row.reservedTo ? [] : [[row.epoch, row.lowWater] as const])));

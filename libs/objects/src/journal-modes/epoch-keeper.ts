@@ -2,7 +2,7 @@ import { parseOid, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import { openEpoch, type EpochOptions, type GatewayEpoch } from "../reservation/gateway-epoch.ts";
 
-/** The epoch this gateway takes names from. When somebody closes it, the next taker opens another; names of the old one stay its own (OGD3). */
+/** The epoch this gateway takes names from. After another gateway closed it, the next take opens a new one; old names keep theirs (OGD3). */
 export class EpochKeeper {
   readonly #options: Omit<EpochOptions, "onFenced">;
   #current: GatewayEpoch;

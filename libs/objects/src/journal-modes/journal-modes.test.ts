@@ -252,7 +252,7 @@ test("[OG6] basic: the commit record cannot be written: answered as unknown, and
   assert.deepEqual(await faults(next), []);
 });
 
-test("[OG19] basic: the row is somebody else's by now: left as it is", async () => {
+test("[OG19] basic: another request wrote the row since: left as it is", async () => {
   const { world, next } = await dieAt(
     "per-transaction-basic",
     "object:after-commit",

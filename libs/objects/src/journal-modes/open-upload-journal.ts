@@ -175,7 +175,7 @@ export class GatewayJournal implements UploadJournal {
     return this.#journal.append(payload);
   }
 
-  /** Nobody waits for it: without it recovery looks at a row once more. */
+  /** Not awaited: without this record recovery only reads one more row. */
   #appendLater(record: Parameters<typeof encodeRecord>[0]): void {
     if (this.#journal === undefined) return;
     const append = this.#append(encodeRecord(record)).catch((thrown: unknown) => this.#warn("an end record was not written", thrown));
@@ -201,7 +201,7 @@ export class GatewayJournal implements UploadJournal {
 
 const isPerTransaction = (mode: JournalMode): boolean => mode === "per-transaction" || mode === "per-transaction-basic";
 
-/** Nothing was created and nobody will: whatever the journal says, the upload was not applied. */
+/** No blob was or will be created: whatever the journal says, the upload was not applied. */
 function refused(thrown: unknown): ConcordError {
   const cause = toConcordError(thrown);
   return new ConcordError(cause.code, `the upload could not be written down: ${cause.message}`, { applied: "no", cause });

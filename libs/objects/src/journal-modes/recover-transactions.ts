@@ -94,7 +94,7 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
     const [headerRow, headRow] = await context.metadata.read(partition, [headerKey(), key]);
     const [header, head] = [headerOf(headerRow), objectOf(headRow)];
-    // Another version by now: whoever wrote it saw this upload as done.
+    // Another version by now: its writer saw this upload as done.
     if (header === undefined || head === undefined || head.version.guid !== description.guid) return "referenced";
     if (head.row.content.kind !== "blob" || head.row.content.oid !== oid) return "referenced";
     const guid = await context.guids.next();
@@ -117,7 +117,7 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
   return "undecided";
 }
 
-/** Forward, if the row is still exactly the one that was to go; a later one is somebody else's (OG11). Twice changes nothing (OG22). */
+/** Redoes the delete if the row is still exactly the recorded one; a later row belongs to another request (OG11). Idempotent (OG22). */
 async function redoDelete(context: ObjectStoreContext, { bucket, key, guid, version }: BegunDelete): Promise<Redo> {
   const partition = await partitionOf(context, { bucket, key, part: undefined, guid });
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {

@@ -8,7 +8,7 @@ import { openUpload, uploadCondition, type UploadName } from "./upload-view.ts";
 
 /**
  * Ends an upload that was not completed: from here on no part comes in and no complete succeeds. Its parts are garbage, due at once, since
- * nobody could read them. UPLOAD_UNKNOWN, UPLOAD_STATE (abort loses against completing, OGD11), OUTCOME_UNKNOWN.
+ * no request could read them. UPLOAD_UNKNOWN, UPLOAD_STATE (abort loses against completing, OGD11), OUTCOME_UNKNOWN.
  */
 export async function abortUpload(context: ObjectStoreContext, name: UploadName): Promise<void> {
   const { bucket, key, uploadId } = name;

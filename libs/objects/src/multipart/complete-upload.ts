@@ -25,7 +25,7 @@ interface Claimed {
 /**
  * Makes the named parts the object of the key: nothing is visible before, everything after (OG14), in one commit. Repeating it within a day
  * answers as the first did (OGD11). Parts that are not named are garbage with it. UPLOAD_UNKNOWN, PART_INVALID, PART_ORDER, PART_TOO_SMALL,
- * PRECONDITION_FAILED: the upload is open as before. UPLOAD_STATE while somebody else completes it. OUTCOME_UNKNOWN: repeat it.
+ * PRECONDITION_FAILED: the upload is open as before. UPLOAD_STATE while another request completes it. OUTCOME_UNKNOWN: repeat it.
  */
 export async function completeUpload(context: ObjectStoreContext, request: CompleteRequest): Promise<Stored> {
   checkPartList(request.parts);
@@ -40,7 +40,7 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
       await sleep(context.clock, context.limits.resolveBackoff.initialMs);
       continue;
     }
-    // Open, or claimed by somebody who stopped long ago: its claim names a version that ours replaces.
+    // Open, or acquired by a completer that stopped long ago: its commit names a version that ours replaces.
     const stored = await claimAndComplete(context, found, request);
     if (stored !== undefined) return stored;
     attempt += 1;
@@ -48,7 +48,7 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
   throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload or its key");
 }
 
-/** Undefined: somebody else changed the upload. */
+/** Undefined: another request changed the upload. */
 async function claimAndComplete(context: ObjectStoreContext, found: UploadView, request: CompleteRequest): Promise<Stored | undefined> {
   // 1. What must be refused is refused while the upload is open, so that a mistake costs nothing.
   const arrived = await readParts(context, found.view, request);
@@ -61,7 +61,7 @@ async function claimAndComplete(context: ObjectStoreContext, found: UploadView, 
     throw error;
   }
   checkWriteCondition(request.precondition, objectOf(found.rows[0])?.row);
-  // 2. From here on no part comes in, and no other complete or abort: whoever writes names the upload as it was (OGD11).
+  // 2. From here on no part comes in, and no other complete or abort: every writer names the upload as it saw it (OGD11).
   const guid = await context.guids.next();
   const parts = request.parts.map(({ number, etag }) => ({ number, etag }));
   const state: Completing = { kind: "completing", guid, sinceMs: context.clock.nowMs(), parts };
@@ -116,7 +116,7 @@ async function dropParts(context: ObjectStoreContext, { bucket, key, uploadId }:
   ];
 }
 
-/** Undefined: somebody took the upload over. */
+/** Undefined: another request took the upload over. */
 async function commitObject(
   context: ObjectStoreContext,
   first: UploadView,
@@ -209,7 +209,7 @@ function sameParts(left: NamedParts, right: NamedParts): boolean {
 
 const isClaimedBy = (row: UploadRow, guid: bigint): boolean => row.state.kind === "completing" && row.state.guid === guid;
 
-/** A refused complete leaves the upload open; one in doubt stays claimed, until a repetition or staleness decides. */
+/** A refused complete leaves the upload open; an unresolved one keeps it acquired until a repetition or staleness decides. */
 async function reopen(context: ObjectStoreContext, request: CompleteRequest, guid: bigint, cause: unknown): Promise<void> {
   if (!(cause instanceof ConcordError) || cause.applied !== "no") return;
   try {

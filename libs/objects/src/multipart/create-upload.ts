@@ -7,7 +7,7 @@ import { uploadKey } from "../row-keys.ts";
 import type { UploadRow } from "../rows.ts";
 import { viewShard } from "../shard-view.ts";
 
-/** Begins an upload in parts; its id is a GUID (OG1, OG5). BUCKET_UNKNOWN; OUTCOME_UNKNOWN: at worst an upload nobody knows of, as listUploads shows. */
+/** Begins an upload in parts; its id is a GUID (OG1, OG5). BUCKET_UNKNOWN; OUTCOME_UNKNOWN: there may be an upload, as listUploads shows. */
 export async function createUpload(
   context: ObjectStoreContext,
   { bucket, key, attributes, checksum }: { readonly bucket: string; readonly key: string } & NewUpload,
@@ -32,7 +32,7 @@ export async function createUpload(
     if (result.kind === "unresolved") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was begun", { cause: result.cause });
     }
-    // A fence of somebody else's, or our own: it was not written. The header is read again.
+    // A fence, another request's or our own: the row was not written. The header is read again.
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others write to this bucket");
 }

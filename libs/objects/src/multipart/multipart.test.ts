@@ -321,7 +321,7 @@ test("put part: the client breaks off: nothing is left, and the part before stay
   assert.equal(await get(gateway, "k"), A);
 });
 
-test("put part: it lost a race and nobody says whether its epoch is open: the error, its blob is garbage, no name stays unresolved", async () => {
+test("put part: it lost a race and it is unknown whether its epoch is open: the error, its blob is garbage, no name stays unresolved", async () => {
   const { world, gateway } = await openWorld();
   const uploadId = await begin(gateway, "k");
   world.metadata.before = async (operation, partition) => {

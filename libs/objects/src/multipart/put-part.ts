@@ -19,7 +19,7 @@ interface ArrivedPart {
 
 /**
  * Stores a part, or replaces it; nothing is visible under the key before complete (OG14). It is durable when this resolves, and a crash
- * costs only parts that did not arrive yet (OG15). UPLOAD_UNKNOWN, UPLOAD_STATE while somebody completes the upload.
+ * costs only parts that did not arrive yet (OG15). UPLOAD_UNKNOWN, UPLOAD_STATE while another request completes the upload.
  */
 export async function putPart(
   context: ObjectStoreContext,

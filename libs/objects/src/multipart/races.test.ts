@@ -66,7 +66,7 @@ test("[OGD11] complete: an abort and its collection between the look at the uplo
   assert.deepEqual(await faults(gateway), []);
 });
 
-test("[OGD11] abort while somebody completes: refused; the object is whole", async () => {
+test("[OGD11] abort while another request completes: refused; the object is whole", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 2);
   const completing = complete(gateway, "k", uploadId, BOTH);

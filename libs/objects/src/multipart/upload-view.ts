@@ -37,7 +37,7 @@ export async function viewUpload(
 
 /**
  * The upload, open: a part may come in, or an abort. One whose completing stopped long ago is opened again first (OGD11); its completer can
- * not end it any more, since it names the version it saw. UPLOAD_UNKNOWN when it is done, UPLOAD_STATE while somebody completes it.
+ * not end it any more, since it names the version it saw. UPLOAD_UNKNOWN when it is done, UPLOAD_STATE while another request completes it.
  */
 export async function openUpload(context: ObjectStoreContext, name: UploadName, rowKeys: readonly Uint8Array[]): Promise<UploadView> {
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
@@ -59,7 +59,7 @@ export async function openUpload(context: ObjectStoreContext, name: UploadName, 
   throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload");
 }
 
-/** Nobody heard of its completer for long. Its clock may be another's: a mistake costs it a repetition, nothing else. */
+/** Its completer was silent for long. The time is from the completer's clock: a wrong guess costs it one repetition. */
 export function isStale(context: ObjectStoreContext, state: Extract<UploadState, { readonly kind: "completing" }>): boolean {
   return context.clock.nowMs() - state.sinceMs >= context.limits.completeStaleMs;
 }
@@ -88,7 +88,7 @@ export async function changeState(
   return outcome.rows[1]?.version.guid === version.guid ? { version: outcome.rows[1].version, row } : undefined;
 }
 
-/** That the upload is exactly as it was seen. Part rows need no conditions besides: whoever writes one names this too (OGD11). */
+/** That the upload is exactly as it was seen. Part rows need no conditions of their own: every writer of one names this too (OGD11). */
 export function uploadCondition({ key, uploadId }: UploadName, upload: Versioned<UploadRow>): MetadataCondition {
   return { key: uploadKey(key, uploadId), version: upload.version };
 }
@@ -99,4 +99,4 @@ export function uploadUnknown(uploadId: bigint): ConcordError {
   });
 }
 
-export const beingCompleted = (): ConcordError => new ConcordError("UPLOAD_STATE", "somebody is completing this upload");
+export const beingCompleted = (): ConcordError => new ConcordError("UPLOAD_STATE", "another request is completing this upload");

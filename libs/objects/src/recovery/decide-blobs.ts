@@ -90,7 +90,7 @@ async function decideTogether(
   throw new ConcordError("WRITE_CONFLICT", `rows changed ${DECIDE_ATTEMPTS_MAX} times`);
 }
 
-/** One read, one commit; undefined: the rows changed meanwhile, or nobody knows whether it was done. */
+/** One read, one commit; undefined: the rows changed meanwhile, or the outcome is unknown. */
 async function decideOnce(
   context: ObjectStoreContext,
   partition: string,
@@ -121,7 +121,7 @@ async function decideOnce(
 }
 
 /**
- * Fence and garbage in one commit, if all rows are exactly as read: whoever saw the header before cannot commit any more (OGD2). A header
+ * Fence and garbage in one commit, if all rows are exactly as read: a writer that saw the earlier header cannot commit any more (OGD2). A header
  * that is not open needs no fence: it was raised when it was closed, and is raised again before it opens. Its bucket's partitions may be
  * on their way out, so that garbage goes where it is always found.
  */

@@ -9,7 +9,7 @@ export const DECIDE_ATTEMPTS_MAX = 8;
 /** GC entries read to find blobs that are garbage already; beyond it such a blob is named by a second row, which is harmless. */
 export const GARBAGE_SCAN_ROWS_MAX = 100_000;
 export const GARBAGE_SCAN_PAGE = 1000;
-/** How often recovery looks for epochs that nobody keeps alive. */
+/** How often recovery looks for epochs that no gateway keeps alive. */
 export const RECOVERY_INTERVAL_MS = 10_000;
 /** A foreign epoch whose row did not change for this long, by this gateway's own clock, is taken for dead. Three missed heartbeats are 30 s. */
 export const EPOCH_DEAD_AFTER_MS = 45_000;

@@ -17,7 +17,7 @@ export interface EpochReport {
   readonly absent: number;
   /** Blobs left to the next run. */
   readonly undecided: number;
-  /** Nobody needs to look at this epoch again. */
+  /** This epoch needs no further recovery. */
   readonly finished: boolean;
 }
 
@@ -73,7 +73,7 @@ async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Pr
   const { row } = closed;
   const written = await putEpoch(context, closed, { ...row, lowWater: row.reservedTo });
   context.failpoint("recovery:after-mark");
-  // Somebody else recovered it at the same time: only recoveries write the row of a closed epoch.
+  // Another gateway recovered it at the same time: only recoveries write the row of a closed epoch.
   return written.kind === "written" || (written.kind === "changed" && written.held !== undefined && isRecovered(written.held.row));
 }
 

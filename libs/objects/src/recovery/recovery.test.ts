@@ -512,7 +512,7 @@ for (const point of RECOVERY_POINTS) {
   });
 }
 
-test("[OGD2] resolver: a commit in doubt longer than its request: decided in the background, its name is free again", async () => {
+test("[OGD2] resolver: an unresolved commit longer than its request: decided in the background, its name is free again", async () => {
   const { world, gateway } = await openWorld();
   world.metadata.nextFates("late");
   let down = false;
@@ -533,7 +533,7 @@ test("[OGD2] resolver: a commit in doubt longer than its request: decided in the
   assert.ok(isRecovered((await readEpoch(world.metadata, gateway.journal.epoch))!.row), "nothing is unresolved");
 });
 
-test("[OGD2] resolver: stops with a commit in doubt: its epoch stays for recovery", async () => {
+test("[OGD2] resolver: stops with an unresolved commit: its epoch stays for recovery", async () => {
   const { world, gateway } = await openWorld();
   world.metadata.nextFates("applied");
   let down = false;

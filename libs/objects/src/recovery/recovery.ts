@@ -32,7 +32,7 @@ export interface RecoveryTotals {
 }
 
 /**
- * Looks for epochs that nobody keeps alive and recovers them, at every start (OG18) and at an interval, while everybody serves (OG9, OGD13).
+ * Finds epochs that no gateway keeps alive and recovers them, at every start (OG18) and at an interval, while all gateways serve (OG9, OGD13).
  * An epoch is taken for dead when it is closed but not recovered, when it is an older one of this gateway's name, or when its row did not
  * change for a while. A mistake costs its gateway an epoch, no data: the fence decides (OGD3).
  */
@@ -102,7 +102,7 @@ export class Recovery {
         this.#observe(report, held.row.instance);
         epochs.push(report);
       } catch (thrown) {
-        // One that fails again and again keeps nobody from the others.
+        // An epoch that keeps failing does not delay the others.
         context.log.warn("an epoch could not be recovered yet", { epoch: held.row.epoch, reason: toConcordError(thrown).message });
         failures.push(thrown);
       }

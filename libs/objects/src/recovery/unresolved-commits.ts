@@ -9,7 +9,7 @@ export interface ResolverOptions {
 }
 
 /**
- * Resolves commits in doubt after their requests ended (OGD2): each is tried until it is decided, with growing pauses. What is still here when
+ * Resolves unresolved commits after their requests ended (OGD2): each is tried until it is decided, with growing pauses. What is still here when
  * the process ends keeps its names unresolved, so recovery decides it.
  */
 export class CommitResolver implements UnresolvedCommits {
@@ -30,13 +30,13 @@ export class CommitResolver implements UnresolvedCommits {
   add(commit: UnresolvedCommit): void {
     this.#commits.add(commit);
     this.#count();
-    this.#options.log.warn("a commit is in doubt", { bucket: commit.bucket, key: commit.key, blobs: commit.oids.length });
+    this.#options.log.warn("a commit is unresolved", { bucket: commit.bucket, key: commit.key, blobs: commit.oids.length });
     const running = this.#resolve(commit);
     this.#running.add(running);
     void running.finally(() => this.#running.delete(running));
   }
 
-  /** Tries each once more, now; how many are still in doubt. */
+  /** Tries each once more, now; how many are still unresolved. */
   async resolveNow(): Promise<number> {
     for (const commit of this.#commits) await this.#attempt(commit);
     return this.#commits.size;
@@ -68,7 +68,7 @@ export class CommitResolver implements UnresolvedCommits {
       if (await commit.attempt()) this.#commits.delete(commit);
       this.#count();
     } catch (thrown) {
-      this.#options.log.warn("a commit is still in doubt", { key: commit.key, reason: toConcordError(thrown).message });
+      this.#options.log.warn("a commit is still unresolved", { key: commit.key, reason: toConcordError(thrown).message });
     }
   }
 

@@ -1,4 +1,4 @@
-// The row of an epoch: claimed once, then replaced by its gateway, or closed by whoever recovers it. Every write is a compare-and-set, and
+// The row of an epoch: acquired once, then replaced by its gateway, or closed by the gateway that recovers it. Every write is a compare-and-set, and
 // every answer that was lost is looked up, so the caller always holds a row that certainly is, or was, the stored one.
 import type { MetadataRow, ObjectData, ObjectMetadata, RowVersion } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
@@ -37,8 +37,8 @@ export function isRecovered(row: EpochRow): boolean {
 
 /**
  * The first number that neither a row nor a blob has, with its row durable. A lost answer is no reason for another number: the same row is
- * offered again until it is there or somebody else's is. STORE_FAILED (applied: unknown) when the store answers nothing: the number is
- * never used then, by nobody.
+ * written again until it, or another gateway's row, is there. STORE_FAILED (applied: unknown) when the store does not answer: the number
+ * is then never used.
  */
 export async function claimEpoch(stores: EpochStores, instance: string, reservedTo: number): Promise<HeldEpoch> {
   let epoch = (await highestEpoch(stores)) + 1;
@@ -53,7 +53,7 @@ export async function claimEpoch(stores: EpochStores, instance: string, reserved
 
 export type EpochWrite =
   | { readonly kind: "written"; readonly held: HeldEpoch }
-  /** Somebody else wrote; undefined: the row is gone. */
+  /** Another gateway wrote the row; undefined: it is gone. */
   | { readonly kind: "changed"; readonly held: HeldEpoch | undefined }
   | { readonly kind: "unknown"; readonly cause: unknown };
 
@@ -107,4 +107,4 @@ async function highestEpoch(stores: EpochStores): Promise<number> {
 }
 
 const lostAnswer = (cause: unknown): ConcordError =>
-  new ConcordError("STORE_FAILED", "nobody knows whether the epoch's row was written", { cause });
+  new ConcordError("STORE_FAILED", "it is unknown whether the epoch's row was written", { cause });

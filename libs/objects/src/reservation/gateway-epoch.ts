@@ -17,7 +17,7 @@ export interface EpochOptions extends EpochStores {
   readonly instance: string;
   /**
    * `blocks`: every name is reserved before its use, in the epoch's row and by `record` (OGD6). `free`: the epoch's number alone makes
-   * names unique; who must know of them writes them down elsewhere, or nobody does.
+   * names unique; a mode that must remember them records them elsewhere.
    */
   readonly names:
     | { readonly kind: "blocks"; readonly record: (epoch: number, block: NameBlock) => Promise<void> }
@@ -26,7 +26,7 @@ export interface EpochOptions extends EpochStores {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly failpoint: (name: string) => void;
-  /** The epoch was closed by somebody else: no name comes out of it any more. Called once. */
+  /** The epoch was closed by another gateway: no name comes out of it any more. Called once. */
   readonly onFenced: (epoch: number) => void;
 }
 
@@ -100,7 +100,7 @@ export class GatewayEpoch {
     this.#names.resolve(sequence);
   }
 
-  /** Reads the row: EPOCH_FENCED when somebody closed it (OGD3). */
+  /** Reads the row: EPOCH_FENCED when another gateway closed it (OGD3). */
   async confirmOpen(): Promise<void> {
     this.#assertOpen();
     const found = await readEpoch(this.#options.metadata, this.epoch);
@@ -108,7 +108,7 @@ export class GatewayEpoch {
     this.#assertOpen();
   }
 
-  /** Somebody closed the epoch: here or at the data store it was refused. */
+  /** Another gateway closed : here or at the data store it was refused. */
   fenced(): void {
     if (this.#state !== "open") return;
     this.#state = "fenced";
@@ -121,8 +121,8 @@ export class GatewayEpoch {
   }
 
   /**
-   * No further names. With nothing unresolved the epoch is closed as recovered, so nobody needs to look at it again; else the low-water
-   * mark is written for whoever recovers it. A failure is reported, not thrown: recovery does the same.
+   * No further names. With nothing unresolved the epoch is closed as recovered and needs no further recovery; else the low-water
+   * mark is written for its recovery. A failure is reported, not thrown: recovery does the same.
    */
   async stop(): Promise<void> {
     if (this.#state === "stopped") return;
@@ -234,7 +234,7 @@ export class GatewayEpoch {
       for (;;) {
         const written = await putEpoch(this.#options, this.#held, change(this.#held.row));
         if (written.kind === "unknown")
-          throw new ConcordError("STORE_FAILED", "nobody knows whether the epoch's row was written", { cause: written.cause });
+          throw new ConcordError("STORE_FAILED", "it is unknown whether the epoch's row was written", { cause: written.cause });
         if (written.kind === "changed" && (written.held === undefined || written.held.row.closed)) {
           this.fenced();
           return undefined;

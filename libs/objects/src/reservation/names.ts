@@ -51,7 +51,7 @@ export class EpochNames {
     assert(held, `name ${sequence} is resolved once`);
   }
 
-  /** The lowest sequence that may have a blob nobody refers to: the lowest unresolved one, or the next one. */
+  /** The lowest sequence that may have an unreferenced blob: the lowest unresolved one, or the next one. */
   get lowWater(): number {
     for (const lowest of this.#unresolved) return lowest;
     return this.#next;

@@ -182,7 +182,7 @@ test("take: below, at and above the limit of takers that wait: taken, taken, OVE
   assert.equal(new Set(oids).size, TAKERS_WAITING_MAX);
 });
 
-test("[OGD3] the epoch is closed by somebody: the next block, the heartbeat, a look: EPOCH_FENCED, told once", async () => {
+test("[OGD3] the epoch is closed by another gateway: the next block, the heartbeat, a look: EPOCH_FENCED, told once", async () => {
   for (const notice of ["block", "heartbeat", "look"] as const) {
     const { options, metadata, clock, fenced } = setUp();
     const epoch = await openEpoch(options);

@@ -10,7 +10,7 @@ import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
 import type { StoredChecksum } from "../rows.ts";
 import type { NewBlob, BlobName, Resolution, UnresolvedCommit, UploadJournal } from "../upload-journal.ts";
 
-/** Nobody waits: a timer fires in the next turn, and the time it waited for has passed then. */
+/** No real waiting: a timer fires in the next turn, and its time has passed then. */
 export class HurriedClock implements Clock {
   #nowMs: number;
 
@@ -57,9 +57,9 @@ export class MemoryUploadJournal implements UploadJournal {
   /** Deletes that were begun and not resolved. */
   openDeletes = 0;
   epoch: number;
-  /** False: the epoch was closed by somebody. */
+  /** False: the epoch was closed by another gateway. */
   live = true;
-  /** Nobody can say whether the epoch is open. */
+  /** It is unknown whether the epoch is open. */
   unsure: ConcordError | undefined;
 
   constructor(epoch: number) {
@@ -235,7 +235,7 @@ export function referencesIn(fixture: Fixture): { readonly live: readonly Oid[];
   return { live: named((row) => row.kind !== "garbage"), garbage: named((row) => row.kind === "garbage") };
 }
 
-/** What is wrong with the stores when nothing runs and nothing is in doubt; empty: no leak, nothing dangling, nothing both live and garbage. */
+/** What is wrong with the stores when nothing runs and nothing is unresolved; empty: no leak, nothing dangling, nothing both live and garbage. */
 export function faultsOf(fixture: Fixture): readonly string[] {
   const { live, garbage } = referencesIn(fixture);
   const blobs = fixture.data.contents();

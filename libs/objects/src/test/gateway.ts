@@ -16,7 +16,7 @@ import { CommitResolver } from "../recovery/unresolved-commits.ts";
 import type { JournalMode } from "../upload-journal.ts";
 import { bodyOf, collect, md5, NO_ATTRIBUTES } from "./fixture.ts";
 
-/** Time moves when the test says so, but nobody waits for short pauses: those end in the next turn. */
+/** Time moves when the test says so, except for short pauses: those end in the next turn. */
 export class TestClock implements Clock {
   #nowMs = Date.UTC(2026, 0, 1);
   readonly #timers = new Set<{ readonly atMs: number; readonly action: () => void }>();

@@ -97,7 +97,7 @@ async function* passing(
       }
     }
   } finally {
-    // When the reader gives up early the request's body is told so; it drains or breaks the connection off.
+    // When the reader stops early the request's body is cancelled; it then drains or breaks the connection off.
     await decoded.return(NO_TRAILERS);
   }
   if (payload.kind === "hash") checkHash(sha256!, payload.sha256Hex);

@@ -39,7 +39,7 @@ export interface Verified {
 }
 
 export interface Verifier {
-  /** Reads no byte of the body. Throws S3Error: whoever it lets through owns a secret and signed this request. */
+  /** Reads no byte of the body. Throws S3Error unless the owner of a known secret signed this request. */
   verify(request: SignedRequest, target: Target, nowMs: number): Verified;
 }
 
@@ -79,7 +79,7 @@ function checkScope(signed: SignedFields, region: string): void {
   if (signed.date !== signed.timestamp.slice(0, 8)) throw malformed(signed.via, "The date of the credential is not that of the request.");
 }
 
-/** Host and every x-amz-* header that was sent: what is not signed could have been put there by anybody. */
+/** Host and every x-amz-* header sent must be signed: an unsigned one could have been added on the way. */
 function checkSignedHeaders(signed: SignedFields, headers: Fields): void {
   const names = new Set(signed.signedHeaders);
   const sent = headers.entries.map(([name]) => name);

@@ -1,7 +1,7 @@
 import { ConcordError } from "@concord/runtime";
 import type { HighWaterMark } from "../index.ts";
 
-/** What a raise does next: works, fails before or after it is on disk, or is refused because the worker id is somebody else's. */
+/** What a raise does next: works, fails before or after it is on disk, or is refused because the worker id belongs to another source. */
 export type RaisePlan = "works" | "fails-before" | "fails-after" | "fenced";
 
 /** A mark on a disk of its own that outlives the sources opened on it. */
@@ -19,6 +19,6 @@ export class TestMark implements HighWaterMark {
     if (this.plan === "fenced") throw new ConcordError("EPOCH_FENCED", "another owner");
     if (this.plan === "fails-before") throw new ConcordError("STORE_FAILED", "not written");
     this.valueMs = toMs;
-    if (this.plan === "fails-after") throw new ConcordError("STORE_FAILED", "written, but nobody knows");
+    if (this.plan === "fails-after") throw new ConcordError("STORE_FAILED", "written, but the answer was lost");
   }
 }
