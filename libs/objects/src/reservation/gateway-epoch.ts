@@ -108,7 +108,7 @@ export class GatewayEpoch {
     this.#assertOpen();
   }
 
-  /** Another gateway closed : here or at the data store it was refused. */
+  /** Another gateway closed the epoch: here or at the data store it was refused. */
   fenced(): void {
     if (this.#state !== "open") return;
     this.#state = "fenced";
