@@ -80,6 +80,7 @@ export const ALLOWED: readonly Allowed[] = [
     text: /\bVERDICT_[A-Z_]+|\bVerdict verdict = 1|\bVERDICTS?\b(?=\[)|\bverdict\b(?=\??:|"\])|\.verdict\b|"verdict"/g,
     why: "a field of concord.dedup.v1 and a metric label",
   },
+  { text: /dedup:seal(ing|ed)\b|"seal(ing|ed)"/g, why: "failpoints of dedup" },
   { text: /\bsealRecord\b|\bsealed records?\b/g, why: "a function of codec" },
   { text: /objects?_(commits_)?in_doubt\w*|uint32 in_doubt = 6/g, why: "metrics and a field of concord.object.v1" },
   { text: /\binDoubt\b/g, within: /^apps\/object-gateway\/src\//, why: "a field of concord.object.v1" },

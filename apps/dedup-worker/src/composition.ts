@@ -19,7 +19,7 @@ import type { DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, WINDOW_RUNS } from "./limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, WINDOW_SEGMENTS } from "./limits.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { defineServices } from "./rpc/services.ts";
 import { DedupWorkerService, contextOf, type Store } from "./service.ts";
@@ -29,7 +29,7 @@ import { folderStores } from "./store/window-stores.ts";
 const INCARNATION_BYTES = 8;
 const ID_HASH_BYTES = 16;
 
-export interface DedupWorkerHost {
+export interface DedupWorkerOptions {
   readonly environment: Environment;
   /** The data folder. */
   readonly disk: Disk;
@@ -42,7 +42,7 @@ export interface DedupWorkerHost {
 }
 
 /** The only place that knows every adapter of a dedup-worker. */
-export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerHost): DedupWorkerService {
+export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerOptions): DedupWorkerService {
   const { environment } = host;
   const { clock, log, transport, checksum } = environment;
   const authenticator = tokenAuthenticator(tokensOf(config));
@@ -69,7 +69,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerH
 }
 
 /** The logs live beside the windows and are kept for as long as those must be rebuilt from them. */
-function openLog(config: DedupWorkerConfig, { environment, disk }: DedupWorkerHost): Promise<MessageLog> {
+function openLog(config: DedupWorkerConfig, { environment, disk }: DedupWorkerOptions): Promise<MessageLog> {
   const { partitions, outputRetentionMs: outputMs, outputRetentionBytes: outputBytes } = config;
   const retention = { ...(outputMs === undefined ? {} : { outputMs }), ...(outputBytes === undefined ? {} : { outputBytes }) };
   return openEmbeddedLog({ ...environment, disk, folder: "log", partitions, retention });
@@ -77,7 +77,7 @@ function openLog(config: DedupWorkerConfig, { environment, disk }: DedupWorkerHo
 
 function openStore(
   config: DedupWorkerConfig,
-  host: DedupWorkerHost,
+  host: DedupWorkerOptions,
   openKeyValue: (folder: string) => Promise<KeyValue>,
   meta: KeyValue,
   messages: MessageLog,
@@ -97,9 +97,9 @@ function openStore(
         missingId: pipelinePolicy(source, config.missingId),
         page: { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
         window: {
-          layout: "generations",
-          idsPerRun: Math.ceil(config.windowIdsMax / WINDOW_RUNS),
-          runsMax: WINDOW_RUNS,
+          layout: "segmented",
+          idsPerSegment: Math.ceil(config.windowIdsMax / WINDOW_SEGMENTS),
+          segmentsMax: WINDOW_SEGMENTS,
           windowMs: config.windowMaxAgeMs,
         },
       },

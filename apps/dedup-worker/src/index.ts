@@ -1,4 +1,4 @@
-export { composeDedupWorker, type DedupWorkerHost } from "./composition.ts";
+export { composeDedupWorker, type DedupWorkerOptions } from "./composition.ts";
 export { dedupWorkerSchema, type DedupWorkerConfig } from "./config.ts";
 export { DEDUP_WORKER_METRICS } from "./metrics.ts";
 export type { DedupWorkerService } from "./service.ts";

@@ -41,6 +41,6 @@ export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 export const WINDOW_IDS_MIN = 256;
 export const WINDOW_IDS_MAX = 256 * 1024 * 1024;
 /** Sealed runs of a window: with too few ageing is coarse, with many each look-up asks more filters. */
-export const WINDOW_RUNS = 16;
+export const WINDOW_SEGMENTS = 16;
 /** Pause between two looks at the partitions' statistics for the metrics. */
 export const GAUGE_INTERVAL_MS = 5_000;

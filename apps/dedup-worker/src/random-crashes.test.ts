@@ -5,14 +5,14 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
-import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type PartitionWorker, type Verdict } from "@concord/dedup";
+import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type PartitionWorker, type InputResult } from "@concord/dedup";
 import { MemoryWindowStores } from "@concord/dedup/testing";
 import { diskOver, LOSE_UNSYNCED, MemoryDisk } from "@concord/port-contracts";
 import type { LogTopic, MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Disk } from "@concord/runtime";
 
 const PARTITIONS = 2;
-const WINDOW = { layout: "generations", idsPerRun: 16, runsMax: 3, windowMs: 0 } as const;
+const WINDOW = { layout: "segmented", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 } as const;
 const LIMITS = { segmentBytes: 900, inputBytes: 100_000 };
 /** Output: more than the window needs (DDD10), and little enough that some goes. */
 const RETENTION = { inputBytes: 3_000, outputBytes: 16_000 };
@@ -133,7 +133,7 @@ class History {
   #life: Life;
   #count = 0;
   readonly #appended: Sent[] = [];
-  readonly #verdicts: (Sent & { readonly verdict: Verdict })[] = [];
+  readonly #verdicts: (Sent & { readonly verdict: InputResult })[] = [];
   /** By topic and partition: what was read, by offset, and where to read on. */
   readonly #seen = new Map<string, { readonly messages: Map<bigint, Seen>; next: bigint }>();
   /** Retention was faster than the reader: what it missed cannot be judged. */
@@ -283,7 +283,7 @@ class History {
       for (const [offset, { id, value }] of this.#placeOf("output", partition).messages) {
         assert.ok(!published.has(value), `${value} is there twice`);
         const before = last.get(id);
-        const isApart = before === undefined || offset - before > BigInt(WINDOW.idsPerRun * WINDOW.runsMax);
+        const isApart = before === undefined || offset - before > BigInt(WINDOW.idsPerSegment * WINDOW.segmentsMax);
         assert.ok(isApart, `${id} at ${before} and at ${offset}`);
         assert.equal(partitionOfId(utf8(id), PARTITIONS), partition);
         last.set(id, offset);
@@ -302,7 +302,7 @@ class History {
     }
   }
 
-  #judgeVerdict({ partition, value, verdict }: Sent & { readonly verdict: Verdict }): void {
+  #judgeVerdict({ partition, value, verdict }: Sent & { readonly verdict: InputResult }): void {
     if (verdict.kind !== "accepted" && verdict.kind !== "dead-lettered") return;
     const { messages } = this.#placeOf(verdict.kind === "accepted" ? "output" : "dead-letters", partition);
     if (this.#isMissing && !messages.has(verdict.offset)) return;

@@ -15,7 +15,7 @@ export interface Store {
 }
 
 /** What the composition gives: the steps of the start, in order. */
-export interface DedupWorkerWiring {
+export interface DedupWorkerServiceOptions {
   readonly log: Log;
   readonly drainGraceMs: number;
   services(store: () => Store): readonly Service[];
@@ -40,14 +40,14 @@ type State =
 
 /** One dedup-worker: bring every window up to its output, then serve; drain, finish the batches in flight, then close. */
 export class DedupWorkerService {
-  readonly #wiring: DedupWorkerWiring;
+  readonly #options: DedupWorkerServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
   #started: Promise<{ readonly address: string }> | undefined;
   #stopped: Promise<void> | undefined;
 
-  constructor(wiring: DedupWorkerWiring) {
-    this.#wiring = wiring;
+  constructor(options: DedupWorkerServiceOptions) {
+    this.#options = options;
   }
 
   /** Serving, and no partition has stopped. */
@@ -74,24 +74,24 @@ export class DedupWorkerService {
 
   async #start(): Promise<{ readonly address: string }> {
     const { signal } = this.#stopping;
-    const meta = await this.#wiring.openMeta();
+    const meta = await this.#options.openMeta();
     this.#state = { kind: "opening", opened: [meta] };
     signal.throwIfAborted();
-    const host = await this.#wiring.host(this.#wiring.services(() => this.#store()));
+    const host = await this.#options.host(this.#options.services(() => this.#store()));
     this.#state = { kind: "bound", opened: [meta], host };
     signal.throwIfAborted();
-    const messages = await this.#wiring.openMessages();
+    const messages = await this.#options.openMessages();
     const opened = [messages, meta];
     this.#state = { kind: "bound", opened, host };
     signal.throwIfAborted();
-    const store = this.#wiring.openStore(meta, messages);
+    const store = this.#options.openStore(meta, messages);
     this.#state = { kind: "starting", opened, host, store };
     // Fence, then bring the window up to the output (DD9): nobody is answered from before that (I1).
     await store.partitions.start();
     signal.throwIfAborted();
     this.#state = { kind: "serving", opened, host, store };
     host.setServing();
-    this.#wiring.log.info("serving", { address: host.address, partitions: messages.partitions });
+    this.#options.log.info("serving", { address: host.address, partitions: messages.partitions });
     return { address: host.address };
   }
 
@@ -106,10 +106,10 @@ export class DedupWorkerService {
     const state = this.#state;
     if (state.kind === "new" || state.kind === "stopped") return;
     // Calls first: they end with verdicts as long as the partitions work.
-    if (state.kind !== "opening") await state.host.drain(this.#wiring.drainGraceMs);
+    if (state.kind !== "opening") await state.host.drain(this.#options.drainGraceMs);
     if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
     this.#state = { kind: "stopped" };
-    for (const open of state.opened) await open.close().catch(() => this.#wiring.log.warn("a store did not close well"));
+    for (const open of state.opened) await open.close().catch(() => this.#options.log.warn("a store did not close well"));
   }
 
   #store(): Store {

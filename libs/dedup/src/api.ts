@@ -19,11 +19,11 @@ export type MissingIdPolicy =
   /** It goes to the dead letters with its reason. */
   | "dead-letter";
 
-/** A keyed hash of 128 bits: who does not know the key cannot make an id that collides with another's (DDD6). */
+/** A keyed hash of 128 bits: without the key no one can make an id that collides with another's (DDD6). */
 export type IdHash = (key: Uint8Array, bytes: Uint8Array) => Uint8Array;
 
 /**
- * The window's stores: "window" (manifest and journal) and one per sealed run. `open` makes an absent one. `remove` takes a closed or
+ * The window's stores: "window" (manifest and journal) and one per segment. `open` creates an absent one. `remove` takes a closed or
  * never opened one with all it holds; an absent one is not an error. `list` names all that exist, also half removed ones.
  */
 export interface WindowStores {
@@ -34,12 +34,12 @@ export interface WindowStores {
 
 export interface WindowOptions {
   /** `generations` (DDD6) is the product; `source` is the published two-index layout, kept for comparison (DD17). */
-  readonly layout: "generations" | "source";
-  /** Output offsets per run: the precision of ageing. Runs begin at multiples of it. */
-  readonly idsPerRun: number;
-  /** The size bound (DD7): sealed runs that are kept. An id stays for at least `runsMax * idsPerRun` output offsets, unless time drops it. */
-  readonly runsMax: number;
-  /** The time bound: a run whose newest id is older is dropped. 0 = no time bound. */
+  readonly layout: "segmented" | "source";
+  /** Output offsets per segment: the precision of ageing. Segments begin at multiples of it. */
+  readonly idsPerSegment: number;
+  /** The size bound (DD7): segments that are kept. An id stays for at least `segmentsMax * idsPerSegment` output offsets, unless time drops it. */
+  readonly segmentsMax: number;
+  /** The time bound: a segment whose newest id is older is dropped. 0 = no time bound. */
   readonly windowMs: number;
 }
 
@@ -49,7 +49,7 @@ export interface WorkerOptions {
   readonly owner: string;
   readonly idSource: IdSource;
   readonly missingId: MissingIdPolicy;
-  /** One batch of the cycle. */
+  /** One batch of the processing loop. */
   readonly page: PageLimits;
   readonly window: WindowOptions;
 }
@@ -63,14 +63,14 @@ export interface WorkerDependencies {
 }
 
 /** What became of one input offset. Known when it is durable. */
-export type Verdict =
+export type InputResult =
   /** In the output, at `offset`. */
   | { readonly kind: "accepted"; readonly offset: bigint }
   /** Another copy is in the output. */
   | { readonly kind: "duplicate" }
   /** In the dead letters, at `offset`. */
   | { readonly kind: "dead-lettered"; readonly offset: bigint }
-  /** Appended to the input of the partition it belongs to; its verdict comes from there. */
+  /** Appended to the input of the partition it belongs to; its result comes from there. */
   | { readonly kind: "rerouted"; readonly partition: number };
 
 export type WorkerState =
@@ -82,21 +82,21 @@ export type WorkerState =
 export interface WindowStatistics {
   /** Ids the window holds. */
   readonly ids: number;
-  /** Sealed runs. */
-  readonly runs: number;
+  /** Segments. */
+  readonly segments: number;
   /** Age of the oldest id: the effective window, shorter in a flood (DD7). */
   readonly windowMs: number;
-  /** Bytes of ids written to sealed runs and the journal that are kept. */
+  /** Bytes of ids written to segments and the journal that are kept. */
   readonly diskBytes: number;
   /** Bytes of filters, fences and active ids. */
   readonly memoryBytes: number;
   /** The next output offset to apply (DDD2). */
   readonly appliedOutput: bigint;
-  /** Runs dropped by size and by time, since the window was opened. */
+  /** Segments dropped by size and by time, since the window was opened. */
   readonly droppedBySize: number;
   readonly droppedByTime: number;
   /** Stores that failed a check and were kept under their names, out of use. */
-  readonly setAside: readonly string[];
+  readonly quarantined: readonly string[];
 }
 
 export interface PartitionStatistics {
@@ -120,15 +120,15 @@ export interface PartitionWorker {
   readonly state: WorkerState;
   /** Fences earlier owners, brings the window up to the output (DD9), goes on with the input. Resolves when it runs, rejects with the reason it stopped for. */
   start(): Promise<void>;
-  /** Ends after the batch in flight. Waiters are told DRAINING. */
+  /** Ends after the batch in flight. Waiters are rejected with DRAINING. */
   stop(): Promise<void>;
   /** Resolves with the reason when the worker stops by itself; never when `stop` was called. */
   whenStopped(): Promise<ConcordError>;
   /**
-   * The verdict on an input offset, as soon as it is durable. Rejects with OUTCOME_UNKNOWN when it was processed too long ago or by
+   * The result of an input offset, as soon as it is durable. Rejects with OUTCOME_UNKNOWN when it was processed too long ago or by
    * another owner, with PARTITION_STOPPED or DRAINING when the worker ends first: sending the message again is harmless.
    */
-  whenProcessed(offset: bigint): Promise<Verdict>;
+  whenProcessed(offset: bigint): Promise<InputResult>;
   /** Whether ids, as a message would have them, are in the window (DDD12). */
   seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]>;
   /** Resolves with the statistics now. */

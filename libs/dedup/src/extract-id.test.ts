@@ -79,7 +79,7 @@ test("[DDD8] source: header, key, JSON path, content", () => {
   assert.deepEqual(idExtractor({ kind: "content" }, "pass")(message), { kind: "content" });
 });
 
-test("[DDD8] missing id: passed, hashed or set aside, by configuration", () => {
+test("[DDD8] missing id: passed, hashed or quarantined, by configuration", () => {
   const source = { kind: "header", name: "h" } as const;
   assert.deepEqual(idExtractor(source, "pass")(NONE), { kind: "none" });
   assert.deepEqual(idExtractor(source, "hash")(NONE), { kind: "content" });

@@ -4,7 +4,7 @@ import type { IdSource, MissingIdPolicy } from "./api.ts";
 import { findJsonText, jsonPath } from "./json-path.ts";
 import { ID_BYTES_MAX } from "./limits.ts";
 
-/** What the cycle compares a message by. */
+/** What the processing loop compares a message by. */
 export type MessageId =
   | { readonly kind: "given"; readonly id: Uint8Array }
   | { readonly kind: "content" }

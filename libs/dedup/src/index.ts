@@ -5,7 +5,7 @@ export type {
   MissingIdPolicy,
   PartitionStatistics,
   PartitionWorker,
-  Verdict,
+  InputResult,
   WindowOptions,
   WindowStatistics,
   WindowStores,

@@ -4,28 +4,28 @@ import type { BackoffLimits } from "@concord/runtime";
 export const ID_BYTES_MAX = 256;
 /** Levels of a JSON path. */
 export const JSON_PATH_MAX = 16;
-/** Messages and bytes of one batch of the cycle. */
+/** Messages and bytes of one batch of the processing loop. */
 export const PAGE_MESSAGES_MAX = 10_000;
 export const PAGE_BYTES_MAX = 64 * 1024 * 1024;
-/** Sealed runs that are kept: each look-up asks the filter of each, and each has files open. */
-export const RUNS_MAX = 64;
-/** Output offsets of a run. */
-export const IDS_PER_RUN_MIN = 16;
-export const IDS_PER_RUN_MAX = 16 * 1024 * 1024;
+/** Segments that are kept: each look-up asks the filter of each, and each has files open. */
+export const SEGMENTS_MAX = 64;
+/** Output offsets of a segment. */
+export const IDS_PER_SEGMENT_MIN = 16;
+export const IDS_PER_SEGMENT_MAX = 16 * 1024 * 1024;
 /** Memory that a window's options may ask for; see `windowMemoryBytes`. */
 export const WINDOW_MEMORY_BYTES_MAX = 3 * 1024 * 1024 * 1024;
-/** Ids of one stored value of a run: what one look-up reads. */
+/** Ids of one stored value of a segment: what one look-up reads. */
 export const IDS_PER_BLOCK = 256;
-/** Values written or read at once while a run is sealed or opened. */
+/** Values written or read at once while a segment is written or opened. */
 export const BLOCKS_PER_BATCH = 64;
 /** Filter bits per id (DDD6) and the bits each id sets. */
 export const FILTER_BITS_PER_ID = 16;
 export const FILTER_HASHES = 8;
 /** Ids one ageing pass of the source's layout takes (DD17). */
 export const SOURCE_AGEING_PASS_IDS = 4096;
-/** Verdicts that are kept for those who ask late, by whole pages; those of the newest page always. */
-export const VERDICTS_KEPT = 65_536;
-/** Offsets whose verdicts are waited for; one more is refused with OVERLOADED. */
+/** InputResults that are kept for those who ask late, by whole pages; those of the newest page always. */
+export const RESULTS_KEPT = 65_536;
+/** Offsets whose results are awaited; one more is refused with OVERLOADED. */
 export const WAITERS_MAX = 100_000;
 /** Ids of one call of `seen`. */
 export const SEEN_IDS_MAX = 10_000;

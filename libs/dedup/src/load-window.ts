@@ -1,23 +1,23 @@
 import type { KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { ConcordError, toConcordError, type Checksum, type Environment } from "@concord/runtime";
 import type { WindowStores } from "./api.ts";
-import { RUNS_MAX } from "./limits.ts";
-import { openRun, type SealedRun } from "./sealed-run.ts";
-import type { MissingRun } from "./window.ts";
+import { SEGMENTS_MAX } from "./limits.ts";
+import { openSegment, type Segment } from "./segment.ts";
+import type { MissingSegment } from "./window.ts";
 import {
   decodeJournalEntry,
   decodeManifest,
   ID_KEY_BYTES,
   JOURNAL_RANGE,
   MANIFEST_KEY,
-  SET_ASIDE_JOURNAL,
-  SET_ASIDE_MANIFEST_KEY,
+  QUARANTINED_JOURNAL,
+  QUARANTINED_MANIFEST_KEY,
   type JournalEntry,
   type Manifest,
 } from "./window-format.ts";
 
 export const WINDOW_STORE = "window";
-const RUN_PREFIX = "run-";
+const SEGMENT_PREFIX = "run-";
 const PAGE_ENTRIES = 64;
 
 export interface LoadedWindow {
@@ -25,31 +25,31 @@ export interface LoadedWindow {
   readonly manifest: Manifest;
   /** There was no manifest that could be read: begin again from the output. */
   readonly isNew: boolean;
-  readonly runs: SealedRun[];
-  readonly missing: readonly MissingRun[];
-  /** In order and without a gap, from `sealedTo` on. */
+  readonly segments: Segment[];
+  readonly missing: readonly MissingSegment[];
+  /** In order and without a gap, from `segmentsTo` on. */
   readonly journal: readonly JournalEntry[];
   readonly seed: number;
 }
 
 type LoadEnvironment = Pick<Environment, "random" | "checksum" | "log">;
 
-/** Reads what is on disk by the README's table of recovery; what fails its check is kept aside and reported. */
+/** Reads what is on disk by the README's table of recovery; what fails its check is quarantined and reported. */
 export async function loadWindow(stores: WindowStores, environment: LoadEnvironment): Promise<LoadedWindow> {
   const store = await stores.open(WINDOW_STORE);
-  const runs: SealedRun[] = [];
+  const segments: Segment[] = [];
   try {
     const found = await loadManifest(store, stores, environment);
-    const journal = found.isNew ? [] : await loadJournal(store, found.manifest.sealedTo, environment);
+    const journal = found.isNew ? [] : await loadJournal(store, found.manifest.segmentsTo, environment);
     if (found.isNew) await clearJournal(store);
     const seed = seedOf(found.manifest.idKey);
-    const setAside = await openRuns(found.manifest, seed, stores, environment, runs);
-    const manifest = { ...found.manifest, setAside: setAside.slice(-RUNS_MAX) };
+    const quarantined = await openSegments(found.manifest, seed, stores, environment, segments);
+    const manifest = { ...found.manifest, quarantined: quarantined.slice(-SEGMENTS_MAX) };
     await removeOrphans(stores, manifest);
-    const missing = manifest.runs.filter((run) => !runs.some((each) => each.description === run));
-    return { store, manifest, isNew: found.isNew, runs, missing, journal, seed };
+    const missing = manifest.segments.filter((segment) => !segments.some((each) => each.description === segment));
+    return { store, manifest, isNew: found.isNew, segments, missing, journal, seed };
   } catch (error) {
-    for (const run of runs) await run.close().catch(() => undefined);
+    for (const segment of segments) await segment.close().catch(() => undefined);
     await store.close().catch(() => undefined);
     throw error;
   }
@@ -66,22 +66,22 @@ async function loadManifest(
 ): Promise<{ readonly manifest: Manifest; readonly isNew: boolean }> {
   const { random, checksum, log } = environment;
   const bytes = await store.get(MANIFEST_KEY);
-  const fresh: Manifest = { idKey: random.bytes(ID_KEY_BYTES), sealedTo: 0n, nextStore: 1n, runs: [], setAside: [] };
+  const fresh: Manifest = { idKey: random.bytes(ID_KEY_BYTES), segmentsTo: 0n, nextStore: 1n, segments: [], quarantined: [] };
   if (bytes === undefined) return { manifest: fresh, isNew: true };
   try {
     return { manifest: decodeManifest(bytes, checksum), isNew: false };
   } catch (error) {
-    log.error("the window's manifest failed its check: kept aside, the window is rebuilt from the output", { reason: String(error) });
-    await store.batch([{ kind: "put", key: SET_ASIDE_MANIFEST_KEY, value: bytes }], { sync: true });
-    const held = (await stores.list()).filter((name) => name.startsWith(RUN_PREFIX)).toSorted();
-    const last = BigInt(held.at(-1)?.slice(RUN_PREFIX.length) ?? 0);
-    return { manifest: { ...fresh, nextStore: last + 1n, setAside: held }, isNew: true };
+    log.error("the window's manifest failed its check: quarantined, the window is rebuilt from the output", { reason: String(error) });
+    await store.batch([{ kind: "put", key: QUARANTINED_MANIFEST_KEY, value: bytes }], { sync: true });
+    const held = (await stores.list()).filter((name) => name.startsWith(SEGMENT_PREFIX)).toSorted();
+    const last = BigInt(held.at(-1)?.slice(SEGMENT_PREFIX.length) ?? 0);
+    return { manifest: { ...fresh, nextStore: last + 1n, quarantined: held }, isNew: true };
   }
 }
 
-async function loadJournal(store: KeyValue, sealedTo: bigint, environment: LoadEnvironment): Promise<JournalEntry[]> {
+async function loadJournal(store: KeyValue, segmentsTo: bigint, environment: LoadEnvironment): Promise<JournalEntry[]> {
   const journal: JournalEntry[] = [];
-  let next = sealedTo;
+  let next = segmentsTo;
   const refused: KeyValueEntry[] = [];
   for await (const { key, value } of journalEntries(store)) {
     const entry = refused.length === 0 ? readEntry(key, value, environment.checksum) : undefined;
@@ -93,12 +93,12 @@ async function loadJournal(store: KeyValue, sealedTo: bigint, environment: LoadE
     next = entry.next;
   }
   if (refused.length === 0) return journal;
-  environment.log.error("the window's journal has records that do not follow: kept aside, read again from the output", {
+  environment.log.error("the window's journal has records that do not follow: quarantined, read again from the output", {
     records: refused.length,
     appliedOutput: next,
   });
   const operations = refused.flatMap(({ key, value }): KeyValueOperation[] => [
-    { kind: "put", key: Uint8Array.of(SET_ASIDE_JOURNAL, ...key), value },
+    { kind: "put", key: Uint8Array.of(QUARANTINED_JOURNAL, ...key), value },
     { kind: "delete", key },
   ]);
   await store.batch(operations, { sync: true });
@@ -130,44 +130,44 @@ async function* journalEntries(store: KeyValue): AsyncGenerator<KeyValueEntry> {
   }
 }
 
-/** Opens the listed runs into `runs`; resolves with the names of all stores that are kept aside. */
-async function openRuns(
+/** Opens the listed segments into `segments`; resolves with the names of all stores that are quarantined. */
+async function openSegments(
   manifest: Manifest,
   seed: number,
   stores: WindowStores,
   environment: LoadEnvironment,
-  runs: SealedRun[],
+  segments: Segment[],
 ): Promise<readonly string[]> {
-  const setAside = new Set(manifest.setAside);
-  for (const description of manifest.runs) {
+  const quarantined = new Set(manifest.quarantined);
+  for (const description of manifest.segments) {
     let store: KeyValue | undefined;
     try {
       store = await stores.open(description.store);
-      runs.push(await openRun(description, store, seed, environment.checksum));
+      segments.push(await openSegment(description, store, seed, environment.checksum));
     } catch (thrown) {
       const error = toConcordError(thrown);
       await store?.close().catch(() => undefined);
-      // A store that does not open may be whole: tried again, never given up by itself.
+      // A store that does not open may be whole; it is opened again, never quarantined for that.
       if (error.code !== "CORRUPT_DATA") throw withAdvice(error, description.store);
-      environment.log.error("a run of the window cannot be read: kept aside, restored from the output", {
+      environment.log.error("a segment of the window cannot be read: quarantined, restored from the output", {
         store: description.store,
         reason: error.message,
       });
-      setAside.add(description.store);
+      quarantined.add(description.store);
     }
   }
-  return [...setAside];
+  return [...quarantined];
 }
 
 function withAdvice(error: ConcordError, store: string): ConcordError {
-  const advice = "if that does not end, move its folder away: the run is then restored from the output";
+  const advice = "if that does not end, move its folder away: the segment is then restored from the output";
   return new ConcordError(error.code, `${store} of the window cannot be read: ${error.message}; ${advice}`, { cause: error });
 }
 
-/** Stores that a crash left: sealed but not listed yet, or dropped but not removed yet (I5). */
+/** Stores that a crash left: written but not listed yet, or dropped but not removed yet (I5). */
 async function removeOrphans(stores: WindowStores, manifest: Manifest): Promise<void> {
-  const kept = new Set([...manifest.setAside, ...manifest.runs.map((run) => run.store)]);
+  const kept = new Set([...manifest.quarantined, ...manifest.segments.map((segment) => segment.store)]);
   for (const name of await stores.list()) {
-    if (name.startsWith(RUN_PREFIX) && !kept.has(name)) await stores.remove(name);
+    if (name.startsWith(SEGMENT_PREFIX) && !kept.has(name)) await stores.remove(name);
   }
 }

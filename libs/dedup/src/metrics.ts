@@ -2,7 +2,7 @@ import type { MetricDefinition } from "@concord/runtime";
 
 /** Every metric of this lib, for the registry of the process. */
 export const DEDUP_METRICS = [
-  { name: "dedup_messages_total", kind: "counter", help: "Input messages by verdict.", labels: ["verdict"] },
+  { name: "dedup_messages_total", kind: "counter", help: "Input messages by result.", labels: ["verdict"] },
   { name: "dedup_publish_seconds", kind: "histogram", help: "Time to publish one batch.", labels: [] },
   { name: "dedup_apply_seconds", kind: "histogram", help: "Time to apply one published batch to the window.", labels: [] },
   {

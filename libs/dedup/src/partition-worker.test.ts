@@ -1,4 +1,4 @@
-// The cycle of one partition on the reference log: verdicts, order, lost sessions, rebuilding.
+// The processing loop of one partition on the reference log: results, order, lost sessions, rebuilding.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog } from "@concord/port-contracts";
@@ -9,7 +9,7 @@ import { ID_HEADER, ORIGIN_HEADER, readOrigin, readStoredOrigin } from "./origin
 import { all, fixture, Life, message, OPTIONS, outputValues, processed, textOf, until, utf8 } from "./test/fixture.ts";
 import { windowMemoryBytes } from "./worker-options.ts";
 
-test("[DD1] cycle: an id sent twice: published once, both told", async () => {
+test("[DD1] processing: an id sent twice: published once, both callers get their result", async () => {
   const { log, worker } = fixture();
   await worker.start();
   const { from } = await log.append(0, [message("a"), message("b"), message("a")]);
@@ -26,7 +26,7 @@ test("[DD1] cycle: an id sent twice: published once, both told", async () => {
   await worker.stop();
 });
 
-test("cycle: more than a run and the window: runs are sealed and the oldest dropped", async () => {
+test("processing: more than a segment and the window: segments are written and the oldest dropped", async () => {
   const { log, worker } = fixture();
   await worker.start();
   await log.append(
@@ -43,13 +43,13 @@ test("cycle: more than a run and the window: runs are sealed and the oldest drop
   const { window } = await worker.statistics();
   assert.equal(window.appliedOutput, 200n);
   assert.ok(
-    window.runs <= 3 && window.droppedBySize >= 8,
+    window.segments <= 3 && window.droppedBySize >= 8,
     JSON.stringify(window, (_, value) => String(value)),
   );
   await worker.stop();
 });
 
-test("cycle: publish unknown, applied or not or late: each id once, verdicts true", async () => {
+test("processing: publish unknown, applied or not or late: each id once, results true", async () => {
   for (const fault of ["unknown-applied", "unknown-not-applied", "unknown-applied-later", "fenced"] as const) {
     const log = new MemoryMessageLog(1);
     const { worker } = fixture({ log });
@@ -64,8 +64,8 @@ test("cycle: publish unknown, applied or not or late: each id once, verdicts tru
   }
 });
 
-test("cycle: the source's layout: the same verdicts (DD17)", async () => {
-  const { log, worker } = fixture({ options: { window: { layout: "source", idsPerRun: 16, runsMax: 3, windowMs: 0 } } });
+test("processing: the source's layout: the same results (DD17)", async () => {
+  const { log, worker } = fixture({ worker: { window: { layout: "source", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 } } });
   await worker.start();
   await log.append(0, [message("a"), message("b"), message("a")]);
   await processed({ worker });
@@ -73,7 +73,7 @@ test("cycle: the source's layout: the same verdicts (DD17)", async () => {
   await worker.stop();
 });
 
-test("[DD4] cycle: the acknowledged input moves past duplicates", async () => {
+test("[DD4] processing: the acknowledged input moves past duplicates", async () => {
   const { log, worker } = fixture();
   await worker.start();
   await log.append(
@@ -86,10 +86,10 @@ test("[DD4] cycle: the acknowledged input moves past duplicates", async () => {
   assert.equal((await log.open(0, "next")).acknowledgedInput, 30n);
 });
 
-test("[DD6] cycle: a page is one look-up, one publish, one write", async () => {
+test("[DD6] processing: a page is one look-up, one publish, one write", async () => {
   const calls: string[] = [];
   const { log, worker } = fixture({
-    options: { page: { messages: 100, bytes: 1 << 20 } },
+    worker: { page: { messages: 100, bytes: 1 << 20 } },
     seenLog: (inner) => traced(inner, calls, ["read"], (session) => traced(session, calls, ["publish"])),
     seenStores: (inner) => traced(inner, calls, [], (store) => traced(store, calls, ["batch", "getMany"])),
   });
@@ -100,7 +100,7 @@ test("[DD6] cycle: a page is one look-up, one publish, one write", async () => {
   await worker.start();
   await processed({ worker });
   assert.equal(calls.filter((name) => name === "publish").length, 1);
-  // 100 ids pass six run boundaries: one write for them all, one for the window's beginning, then those of the runs.
+  // 100 ids pass six segment boundaries: one write for them all, one for the window's beginning, then those of the segments.
   assert.equal(calls.indexOf("publish") < calls.lastIndexOf("batch"), true);
   assert.equal(
     calls.slice(0, calls.indexOf("publish")).filter((name) => name === "batch").length,
@@ -147,7 +147,7 @@ test("[DDD1] order: died between publish and write: the window learns it from th
 });
 
 test("[DDD7] two in one page, and one in the page that is looked up while the other is published: one delivery", async () => {
-  const { log, worker } = fixture({ options: { page: { messages: 2, bytes: 1 << 20 } } });
+  const { log, worker } = fixture({ worker: { page: { messages: 2, bytes: 1 << 20 } } });
   await log.append(0, [message("a"), message("a"), message("a"), message("b"), message("b"), message("a")]);
   await worker.start();
   await processed({ worker });
@@ -182,7 +182,7 @@ test("[DDD3] misrouted: sent to its partition in the same publication, not publi
   );
   assert.equal((await all(log, "input", 1)).length, 20 - here.length);
   assert.equal((await worker.statistics()).rerouted, 20 - here.length);
-  const other = fixture({ log, options: { partition: 1 } });
+  const other = fixture({ log, worker: { partition: 1 } });
   await other.worker.start();
   await processed(other);
   assert.equal((await all(log, "output", 1)).length, 20 - here.length);
@@ -212,13 +212,13 @@ test("[DDD8] missing id: passed: published each time; hashed: once per content, 
     ["hash", 2],
   ] as const) {
     const log = new MemoryMessageLog(1);
-    const first = fixture({ log, options: { missingId } });
+    const first = fixture({ log, worker: { missingId } });
     await first.worker.start();
     await log.append(0, [message(undefined, "x"), message(undefined, "x"), message(undefined, "y")]);
     await processed(first);
     assert.equal((await all(log, "output")).length, published, missingId);
     await first.worker.stop();
-    const second = fixture({ log, options: { missingId } });
+    const second = fixture({ log, worker: { missingId } });
     await second.worker.start();
     await log.append(0, [message(undefined, "y")]);
     await processed(second);
@@ -265,7 +265,7 @@ test("[DD9] lost store: rebuilt from the whole output before anything else", asy
   await second.worker.stop();
 });
 
-test("[DDD11] a run that fails its check: restored from the output; an output that is gone: the partition stops", async () => {
+test("[DDD11] a segment that fails its check: restored from the output; an output that is gone: the partition stops", async () => {
   for (const isTrimmed of [false, true]) {
     const log = new MemoryMessageLog(1);
     const first = fixture({ log });
@@ -288,7 +288,7 @@ test("[DDD11] a run that fails its check: restored from the output; an output th
     await log.append(0, [message("id 3")]);
     await processed(second);
     assert.equal((await all(log, "output")).length, 40);
-    assert.deepEqual((await second.worker.statistics()).window.setAside, ["run-000000000001"]);
+    assert.deepEqual((await second.worker.statistics()).window.quarantined, ["run-000000000001"]);
     await second.worker.stop();
   }
 });
@@ -367,7 +367,7 @@ test("[DD8] the clock steps back: times of what is published do not", async () =
   await worker.stop();
 });
 
-test("a store that fails: opened again, nothing lost, verdicts still come", async () => {
+test("a store that fails: opened again, nothing lost, results still come", async () => {
   let fails = 2;
   const { log, worker } = fixture({
     seenStores: (inner) => ({
@@ -437,7 +437,7 @@ test("a log that does not open: tried a number of times, then the partition stop
   assert.equal(opens, OPEN_ATTEMPTS_MAX + 1);
 });
 
-test("[DDD12] verdicts: asked late: there; stop: told to those who wait", async () => {
+test("[DDD12] results: asked late: there; stop: the waiters are rejected", async () => {
   const { log, worker } = fixture();
   await worker.start();
   await log.append(
@@ -484,15 +484,15 @@ test("offsets without messages: skipped, in input and output", async () => {
 });
 
 const BAD_OPTIONS: readonly (readonly [string, Parameters<typeof fixture>[0], string])[] = [
-  ["no such partition", { options: { partition: 1 } }, "PARTITION_UNKNOWN"],
-  ["no owner", { options: { owner: "" } }, "MALFORMED_REQUEST"],
-  ["an empty page", { options: { page: { messages: 0, bytes: 1 } } }, "LIMIT_EXCEEDED"],
-  ["too large a page", { options: { page: { messages: 10_001, bytes: 1 } } }, "LIMIT_EXCEEDED"],
-  ["too short runs", { options: { window: { ...OPTIONS.window, idsPerRun: 15 } } }, "LIMIT_EXCEEDED"],
-  ["too many runs", { options: { window: { ...OPTIONS.window, runsMax: 65 } } }, "LIMIT_EXCEEDED"],
-  ["too much memory", { options: { window: { ...OPTIONS.window, idsPerRun: 16 * 1024 * 1024, runsMax: 64 } } }, "LIMIT_EXCEEDED"],
-  ["a header without a name", { options: { idSource: { kind: "header", name: "" } } }, "MALFORMED_REQUEST"],
-  ["an empty path", { options: { idSource: { kind: "json", path: [] } } }, "LIMIT_EXCEEDED"],
+  ["no such partition", { worker: { partition: 1 } }, "PARTITION_UNKNOWN"],
+  ["no owner", { worker: { owner: "" } }, "MALFORMED_REQUEST"],
+  ["an empty page", { worker: { page: { messages: 0, bytes: 1 } } }, "LIMIT_EXCEEDED"],
+  ["too large a page", { worker: { page: { messages: 10_001, bytes: 1 } } }, "LIMIT_EXCEEDED"],
+  ["too short segments", { worker: { window: { ...OPTIONS.window, idsPerSegment: 15 } } }, "LIMIT_EXCEEDED"],
+  ["too many segments", { worker: { window: { ...OPTIONS.window, segmentsMax: 65 } } }, "LIMIT_EXCEEDED"],
+  ["too much memory", { worker: { window: { ...OPTIONS.window, idsPerSegment: 16 * 1024 * 1024, segmentsMax: 64 } } }, "LIMIT_EXCEEDED"],
+  ["a header without a name", { worker: { idSource: { kind: "header", name: "" } } }, "MALFORMED_REQUEST"],
+  ["an empty path", { worker: { idSource: { kind: "json", path: [] } } }, "LIMIT_EXCEEDED"],
 ];
 
 for (const [what, parts, code] of BAD_OPTIONS) {
@@ -500,8 +500,8 @@ for (const [what, parts, code] of BAD_OPTIONS) {
 }
 
 test("options: at their limits: accepted", () => {
-  fixture({ options: { page: { messages: 10_000, bytes: 1 }, window: { ...OPTIONS.window, idsPerRun: 16, runsMax: 64 } } });
-  const large = { ...OPTIONS.window, idsPerRun: 16 * 1024 * 1024, runsMax: 8 };
-  fixture({ options: { window: large } });
+  fixture({ worker: { page: { messages: 10_000, bytes: 1 }, window: { ...OPTIONS.window, idsPerSegment: 16, segmentsMax: 64 } } });
+  const large = { ...OPTIONS.window, idsPerSegment: 16 * 1024 * 1024, segmentsMax: 8 };
+  fixture({ worker: { window: large } });
   assert.ok(windowMemoryBytes(large) < 3 * 1024 ** 3);
 });

@@ -3,34 +3,34 @@ import { assert, backoffMs, ConcordError, sleep, toConcordError, unreachable } f
 import type {
   PartitionStatistics,
   PartitionWorker,
-  Verdict,
+  InputResult,
   WindowStatistics,
   WorkerDependencies,
   WorkerOptions,
   WorkerState,
 } from "./api.ts";
-import { GenerationWindow } from "./generation-window.ts";
+import { SegmentedWindow } from "./segmented-window.ts";
 import type { IdTable } from "./id-table.ts";
-import { countKinds, judgePage, publishedIds, type JudgedPage } from "./judge-page.ts";
+import { countKinds, classifyPage, publishedIds, type ClassifiedPage } from "./classify-page.ts";
 import { ID_BYTES_MAX, OPEN_ATTEMPTS_MAX, OPEN_BACKOFF, SEEN_IDS_MAX } from "./limits.ts";
 import { seedOf } from "./load-window.ts";
 import { IdReader, readPage } from "./read-page.ts";
 import { rebuildWindow } from "./rebuild-window.ts";
 import { SourceWindow } from "./source-window.ts";
-import { Verdicts } from "./verdicts.ts";
+import { InputResults } from "./input-results.ts";
 import type { Window } from "./window.ts";
 import { checkWorkerOptions } from "./worker-options.ts";
 
 const NO_WINDOW: WindowStatistics = {
   ids: 0,
-  runs: 0,
+  segments: 0,
   windowMs: 0,
   diskBytes: 0,
   memoryBytes: 0,
   appliedOutput: 0n,
   droppedBySize: 0,
   droppedByTime: 0,
-  setAside: [],
+  quarantined: [],
 };
 
 /** One partition's deduplication. LIMIT_EXCEEDED, MALFORMED_REQUEST or PARTITION_UNKNOWN when the options are outside the limits. */
@@ -49,7 +49,7 @@ class Worker implements PartitionWorker {
   readonly partition: number;
   readonly #options: WorkerOptions;
   readonly #dependencies: WorkerDependencies;
-  readonly #verdicts = new Verdicts();
+  readonly #results = new InputResults();
   readonly #stopping = new AbortController();
   readonly #running = Promise.withResolvers<void>();
   readonly #stopped = Promise.withResolvers<ConcordError>();
@@ -58,7 +58,7 @@ class Worker implements PartitionWorker {
   /** Kept over a lost session: only its own failure closes it. */
   #opened: Opened | undefined;
   /** Sent to the log, not known to be there and in the window. */
-  #inDoubt: JudgedPage | undefined;
+  #unresolved: ClassifiedPage | undefined;
   #publishedMs = 0;
   /** Failures since a page was published. */
   #attempts = 0;
@@ -85,7 +85,7 @@ class Worker implements PartitionWorker {
     this.#stopping.abort();
     await this.#life;
     const draining = new ConcordError("DRAINING", `partition ${this.partition} stops here`);
-    this.#verdicts.end(draining);
+    this.#results.end(draining);
     this.#running.reject(draining);
   }
 
@@ -93,8 +93,8 @@ class Worker implements PartitionWorker {
     return this.#stopped.promise;
   }
 
-  whenProcessed(offset: bigint): Promise<Verdict> {
-    return this.#verdicts.whenProcessed(offset);
+  whenProcessed(offset: bigint): Promise<InputResult> {
+    return this.#results.whenProcessed(offset);
   }
 
   async seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]> {
@@ -112,7 +112,7 @@ class Worker implements PartitionWorker {
     const { end } = await this.#dependencies.log.bounds("input", this.partition);
     const { accepted, duplicate, rerouted, "dead-lettered": deadLettered } = this.#counts;
     const window = this.#opened?.window.statistics(this.#dependencies.environment.clock.nowMs()) ?? NO_WINDOW;
-    const lag = end - this.#verdicts.processedTo;
+    const lag = end - this.#results.processedTo;
     return { partition: this.partition, state: this.#state, lag, window, accepted, duplicates: duplicate, deadLettered, rerouted };
   }
 
@@ -152,11 +152,11 @@ class Worker implements PartitionWorker {
         environment.log,
       );
       environment.failpoint("dedup:rebuilt");
-      await this.#settleInDoubt(session);
-      this.#verdicts.resumeAt(session.acknowledgedInput);
+      await this.#resolvePublish(session);
+      this.#results.resumeAt(session.acknowledgedInput);
       this.#state = { kind: "running" };
       this.#running.resolve();
-      await this.#cycle(session, opened);
+      await this.#processPages(session, opened);
     } finally {
       await session.close().catch(() => undefined);
     }
@@ -167,8 +167,8 @@ class Worker implements PartitionWorker {
     const { stores, environment, log, hash } = this.#dependencies;
     const { layout } = this.#options.window;
     const window =
-      layout === "generations"
-        ? await GenerationWindow.open(this.#options.window, stores, environment)
+      layout === "segmented"
+        ? await SegmentedWindow.open(this.#options.window, stores, environment)
         : await SourceWindow.open(this.#options.window, stores, environment);
     const reader = new IdReader(this.#options, log.partitions, window.idKey, hash);
     this.#opened = { window, reader };
@@ -176,7 +176,7 @@ class Worker implements PartitionWorker {
   }
 
   /** Reads, looks up, publishes, applies: page after page. Resolves when the worker stops or the session is lost. */
-  async #cycle(session: LogSession, { window, reader }: Opened): Promise<void> {
+  async #processPages(session: LogSession, { window, reader }: Opened): Promise<void> {
     const { log, environment } = this.#dependencies;
     const reading = new AbortController();
     const signal = AbortSignal.any([reading.signal, this.#stopping.signal]);
@@ -195,9 +195,9 @@ class Worker implements PartitionWorker {
         coming = read(page.next);
         environment.failpoint("dedup:looked-up");
         this.#publishedMs = Math.max(this.#publishedMs, environment.clock.nowMs());
-        const judged = judgePage(page, before, this.#publishedMs, seedOf(window.idKey));
-        if (!(await this.#publish(session, window, judged))) return;
-        before = judged.fresh;
+        const classified = classifyPage(page, before, this.#publishedMs, seedOf(window.idKey));
+        if (!(await this.#publish(session, window, classified))) return;
+        before = classified.fresh;
         if (this.#stopping.signal.aborted) return;
       }
     } finally {
@@ -206,17 +206,17 @@ class Worker implements PartitionWorker {
     }
   }
 
-  /** Publish, then apply, then tell (I1). False: the session is lost, and what was published is in doubt until the next one opens. */
-  async #publish(session: LogSession, window: Window, judged: JudgedPage): Promise<boolean> {
+  /** Publishes, then applies, then resolves the waiters (I1). False: the session is lost, and the outcome of the publish is unresolved until the next one opens. */
+  async #publish(session: LogSession, window: Window, classified: ClassifiedPage): Promise<boolean> {
     const { clock, failpoint, metrics, log } = this.#dependencies.environment;
     const startMs = clock.monotonicMs();
-    this.#inDoubt = judged;
-    const outcome = await session.publish(judged.publication);
+    this.#unresolved = classified;
+    const outcome = await session.publish(classified.publication);
     switch (outcome.kind) {
       case "fenced":
       case "unknown":
         // Fenced: nothing was written, and what is acknowledged by now is another owner's.
-        if (outcome.kind === "fenced") this.#inDoubt = undefined;
+        if (outcome.kind === "fenced") this.#unresolved = undefined;
         log.warn("publish did not succeed: the partition is opened again", { partition: this.partition, outcome: outcome.kind });
         this.#attempts += 1;
         return false;
@@ -227,36 +227,36 @@ class Worker implements PartitionWorker {
     }
     failpoint("dedup:published");
     const publishedMs = clock.monotonicMs();
-    await window.apply(publishedIds(judged, outcome.outputFrom));
+    await window.apply(publishedIds(classified, outcome.outputFrom));
     await window.age(this.#publishedMs);
     failpoint("dedup:applied");
     metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
     metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);
-    this.#settle(judged, outcome.outputFrom, outcome.deadLettersFrom);
+    this.#record(classified, outcome.outputFrom, outcome.deadLettersFrom);
     this.#attempts = 0;
     return true;
   }
 
   /** The fence has decided it: its input is acknowledged, or it was never written (I7). */
-  async #settleInDoubt(session: LogSession): Promise<void> {
-    const judged = this.#inDoubt;
-    this.#inDoubt = undefined;
-    if (judged === undefined || session.acknowledgedInput !== judged.next) return;
+  async #resolvePublish(session: LogSession): Promise<void> {
+    const classified = this.#unresolved;
+    this.#unresolved = undefined;
+    if (classified === undefined || session.acknowledgedInput !== classified.next) return;
     const deadLetters = await this.#dependencies.log.bounds("dead-letters", this.partition);
-    const { publication } = judged;
+    const { publication } = classified;
     const outputFrom = session.output.end - BigInt(publication.output.length);
-    this.#settle(judged, outputFrom, deadLetters.end - BigInt(publication.deadLetters.length));
+    this.#record(classified, outputFrom, deadLetters.end - BigInt(publication.deadLetters.length));
   }
 
-  #settle(judged: JudgedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
+  #record(classified: ClassifiedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
     const { metrics } = this.#dependencies.environment;
-    this.#inDoubt = undefined;
-    metrics.observe("dedup_batch_messages", judged.kinds.length);
-    for (const [verdict, count] of Object.entries(countKinds(judged))) {
-      this.#counts[verdict as Verdict["kind"]] += count;
-      if (count > 0) metrics.count("dedup_messages_total", count, { verdict });
+    this.#unresolved = undefined;
+    metrics.observe("dedup_batch_messages", classified.kinds.length);
+    for (const [kind, count] of Object.entries(countKinds(classified))) {
+      this.#counts[kind as InputResult["kind"]] += count;
+      if (count > 0) metrics.count("dedup_messages_total", count, { verdict: kind });
     }
-    this.#verdicts.settle(judged, outputFrom, deadLettersFrom);
+    this.#results.record(classified, outputFrom, deadLettersFrom);
   }
 
   async #closeWindow(): Promise<void> {
@@ -270,7 +270,7 @@ class Worker implements PartitionWorker {
     const reason = new ConcordError("PARTITION_STOPPED", text, { metadata: { code: error.code }, cause: error });
     this.#dependencies.environment.log.error(text, { partition: this.partition, code: error.code });
     this.#state = { kind: "stopped", reason };
-    this.#verdicts.end(reason);
+    this.#results.end(reason);
     this.#running.reject(reason);
     this.#stopped.resolve(reason);
   }

@@ -1,19 +1,19 @@
 // Random histories of one partition and its neighbour: duplicates, missing and misrouted ids, publishes of unknown outcome, deaths at
-// every failpoint, power cuts and lost stores. What is acknowledged is published, each id once within the window, verdicts are true.
+// every failpoint, power cuts and lost stores. What is acknowledged is published, each id once within the window, results are true.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog, type PublishFault } from "@concord/port-contracts";
 import { type LogMessage } from "@concord/ports";
 import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import fc from "fast-check";
-import type { Verdict } from "./api.ts";
+import type { InputResult } from "./api.ts";
 import { partitionOfId } from "./murmur2.ts";
 import { readOrigin } from "./origin.ts";
 import { all, FastClock, fixture, Life, message, textOf, turn, until, utf8, type Fixture } from "./test/fixture.ts";
 
 const PARTITIONS = 2;
-const IDS_PER_RUN = 16;
-const RUNS_MAX = 2;
+const IDS_PER_SEGMENT = 16;
+const SEGMENTS_MAX = 2;
 
 type Step =
   /** Numbers of ids to send at once; below 0: no id, or one that belongs elsewhere. */
@@ -67,15 +67,15 @@ class History {
   log = new MemoryMessageLog(PARTITIONS);
   stores = new MemoryWindowStores();
   readonly clock = new FastClock();
-  readonly verdicts = new Map<bigint, Verdict>();
+  readonly results = new Map<bigint, InputResult>();
   readonly passed = new Set<string>();
   #sent = 0;
   #now!: Fixture;
 
   live(hits = Infinity): void {
     const { log, stores, clock } = this;
-    const window = { layout: "generations", idsPerRun: IDS_PER_RUN, runsMax: RUNS_MAX, windowMs: 0 } as const;
-    this.#now = fixture({ log, stores, clock, life: new Life(hits), options: { window } });
+    const window = { layout: "segmented", idsPerSegment: IDS_PER_SEGMENT, segmentsMax: SEGMENTS_MAX, windowMs: 0 } as const;
+    this.#now = fixture({ log, stores, clock, life: new Life(hits), worker: { window } });
     this.#now.worker.start().catch(() => undefined);
   }
 
@@ -99,7 +99,7 @@ class History {
       const { worker } = this.#now;
       worker
         .whenProcessed(offset)
-        .then((verdict) => this.verdicts.set(offset, verdict))
+        .then((result) => this.results.set(offset, result))
         .catch(() => undefined);
     }
   }
@@ -133,7 +133,7 @@ class History {
     const rerouted = await all(this.log, "input", 1);
     checkOnce(output!);
     checkNothingLost(input!, output!, dead!, rerouted);
-    for (const [offset, verdict] of this.verdicts) checkVerdict(input!, output!, dead!, offset, verdict);
+    for (const [offset, result] of this.results) checkResult(input!, output!, dead!, offset, result);
   }
 }
 
@@ -145,7 +145,7 @@ function checkOnce(output: readonly LogMessage[]): void {
   let input = -1n;
   for (const each of output) {
     const before = last.get(idOf(each));
-    const guaranteed = BigInt(IDS_PER_RUN * RUNS_MAX);
+    const guaranteed = BigInt(IDS_PER_SEGMENT * SEGMENTS_MAX);
     assert.ok(before === undefined || each.offset - before > guaranteed, `${idOf(each)} at ${before} and again at ${each.offset}`);
     last.set(idOf(each), each.offset);
     const { inputOffset } = readOrigin(each)!;
@@ -176,20 +176,20 @@ function checkNothingLost(
   assert.equal(rerouted.length, elsewhere, "rerouted once each");
 }
 
-function checkVerdict(
+function checkResult(
   input: readonly LogMessage[],
   output: readonly LogMessage[],
   dead: readonly LogMessage[],
   offset: bigint,
-  verdict: Verdict,
+  result: InputResult,
 ): void {
   const sent = input.find((each) => each.offset === offset)!;
-  const what = `verdict on ${offset}: ${verdict.kind}`;
-  if (verdict.kind === "accepted")
-    assert.equal(readOrigin(output.find((each) => each.offset === verdict.offset)!)!.inputOffset, offset, what);
-  else if (verdict.kind === "dead-lettered")
-    assert.equal(readOrigin(dead.find((each) => each.offset === verdict.offset)!)!.inputOffset, offset, what);
-  else if (verdict.kind === "rerouted") assert.equal(verdict.partition, 1, what);
+  const what = `result on ${offset}: ${result.kind}`;
+  if (result.kind === "accepted")
+    assert.equal(readOrigin(output.find((each) => each.offset === result.offset)!)!.inputOffset, offset, what);
+  else if (result.kind === "dead-lettered")
+    assert.equal(readOrigin(dead.find((each) => each.offset === result.offset)!)!.inputOffset, offset, what);
+  else if (result.kind === "rerouted") assert.equal(result.partition, 1, what);
   else
     assert.ok(
       output.some((each) => idOf(each) === idOf(sent) && readOrigin(each)!.inputOffset < offset),

@@ -2,7 +2,7 @@ import type { LogMessage, MessageLog } from "@concord/ports";
 import type { IdHash, WorkerOptions } from "./api.ts";
 import { idExtractor, type ExtractId } from "./extract-id.ts";
 import { ID_WORDS, idKeys, packContent, packGiven, type IdKeys } from "./id-words.ts";
-import type { PreparedPage, ReadId } from "./judge-page.ts";
+import type { PreparedPage, ReadId } from "./classify-page.ts";
 import { partitionOfBytes, partitionOfId } from "./murmur2.ts";
 import { headerOf, ID_HEADER, readStoredOrigin } from "./origin.ts";
 import type { OutputIds, Window } from "./window.ts";

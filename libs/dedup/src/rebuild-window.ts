@@ -5,7 +5,7 @@ import { ID_WORDS } from "./id-words.ts";
 import { REBUILD_PAGE } from "./limits.ts";
 import { seedOf } from "./load-window.ts";
 import type { IdReader } from "./read-page.ts";
-import type { MissingRun, OutputIds, Window } from "./window.ts";
+import type { MissingSegment, OutputIds, Window } from "./window.ts";
 
 export interface RebuildSource {
   readonly log: MessageLog;
@@ -16,7 +16,7 @@ export interface RebuildSource {
 }
 
 /**
- * Brings the window to the output (DD9): restores lost runs, applies [outNext, end). An output that does not have what is needed stops
+ * Brings the window to the output (DD9): restores lost segments, applies [outNext, end). An output that does not have what is needed stops
  * the partition; a window is never begun empty beside an output that has messages (DDD11).
  */
 export async function rebuildWindow(window: Window, source: RebuildSource, report: Log): Promise<void> {
@@ -30,7 +30,8 @@ export async function rebuildWindow(window: Window, source: RebuildSource, repor
         "one of them is from another time. Restore the one that is wrong, or move the window's folder away to rebuild it from the output",
     );
   }
-  for (let run = window.missing[0]; run !== undefined; run = window.missing[0]) await restoreRun(window, run, source, report);
+  for (let segment = window.missing[0]; segment !== undefined; segment = window.missing[0])
+    await restoreSegment(window, segment, source, report);
   const from = window.appliedOutput!;
   let foreign = 0;
   for await (const page of outputPages(source, from, output.end)) {
@@ -38,30 +39,30 @@ export async function rebuildWindow(window: Window, source: RebuildSource, repor
     await window.apply(page);
   }
   if (from < output.end) report.info("window rebuilt from the output", { partition, from, to: output.end });
-  if (foreign > 0) report.warn("the output has messages of somebody else: they are in no window", { partition, foreign });
+  if (foreign > 0) report.warn("the output has messages of another publisher: they are in no window", { partition, foreign });
 }
 
-async function restoreRun(window: Window, run: MissingRun, source: RebuildSource, report: Log): Promise<void> {
+async function restoreSegment(window: Window, segment: MissingSegment, source: RebuildSource, report: Log): Promise<void> {
   const { output, partition } = source;
-  if (run.from < output.start || run.to > output.end) {
+  if (segment.from < output.start || segment.to > output.end) {
     throw new ConcordError(
       "PARTITION_STOPPED",
-      `${run.store} of partition ${partition} cannot be read, and the output holds ${output.start} to ${output.end} of its ${run.from} to ` +
-        `${run.to}: restore the window's folder from a copy, or move it away to go on with the ids that the output still has`,
+      `${segment.store} of partition ${partition} cannot be read, and the output holds ${output.start} to ${output.end} of its ${segment.from} to ` +
+        `${segment.to}: restore the window's folder from a copy, or move it away to go on with the ids that the output still has`,
     );
   }
   const ids = new IdTable(seedOf(window.idKey));
   let oldestMs = Infinity;
   let newestMs = 0;
-  for await (const page of outputPages(source, run.from, run.to)) {
+  for await (const page of outputPages(source, segment.from, segment.to)) {
     for (let at = 0; at < page.ids.length; at += ID_WORDS) ids.add(page.ids, at);
     for (const ms of page.publishedMs) {
       oldestMs = Math.min(oldestMs, ms);
       newestMs = Math.max(newestMs, ms);
     }
   }
-  await window.restore(run, ids, ids.count === 0 ? newestMs : oldestMs, newestMs);
-  report.info("run restored from the output", { partition, from: run.from, to: run.to, ids: ids.count });
+  await window.restore(segment, ids, ids.count === 0 ? newestMs : oldestMs, newestMs);
+  report.info("segment restored from the output", { partition, from: segment.from, to: segment.to, ids: ids.count });
 }
 
 async function* outputPages(source: RebuildSource, from: bigint, to: bigint): AsyncGenerator<OutputIds & { readonly foreign: number }> {

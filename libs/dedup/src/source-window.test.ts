@@ -10,7 +10,7 @@ import { SourceWindow } from "./source-window.ts";
 import { checksum, countingRandom, FastClock } from "./test/fixture.ts";
 import type { OutputIds } from "./window.ts";
 
-const OPTIONS: WindowOptions = { layout: "source", idsPerRun: 16, runsMax: 1, windowMs: 0 };
+const OPTIONS: WindowOptions = { layout: "source", idsPerSegment: 16, segmentsMax: 1, windowMs: 0 };
 const ENVIRONMENT = { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, failpoint: () => undefined };
 
 function idWords(first: number, count: number): Uint32Array {

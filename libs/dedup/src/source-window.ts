@@ -2,7 +2,7 @@ import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { assert } from "@concord/runtime";
 import type { WindowOptions, WindowStatistics, WindowStores } from "./api.ts";
-import type { WindowEnvironment } from "./generation-window.ts";
+import type { WindowEnvironment } from "./segmented-window.ts";
 import { ID_WORDS, unpackIds } from "./id-words.ts";
 import { SOURCE_AGEING_PASS_IDS } from "./limits.ts";
 import type { OutputIds, Window } from "./window.ts";
@@ -68,7 +68,7 @@ export class SourceWindow implements Window {
   }
 
   restore(): Promise<void> {
-    assert(false, "one store has no missing runs");
+    assert(false, "one store has no missing segments");
   }
 
   async lookUp(ids: Uint32Array): Promise<Uint8Array> {
@@ -97,8 +97,8 @@ export class SourceWindow implements Window {
 
   /** One pass: at most n oldest from the hint on; ids, sequence entries and the next hint in one batch (DD17). */
   async age(nowMs: number): Promise<void> {
-    const { idsPerRun, runsMax, windowMs } = this.#options;
-    const excess = Math.max(0, this.#head.count - idsPerRun * (runsMax + 1));
+    const { idsPerSegment, segmentsMax, windowMs } = this.#options;
+    const excess = Math.max(0, this.#head.count - idsPerSegment * (segmentsMax + 1));
     if (excess === 0 && (windowMs === 0 || this.#head.oldestMs >= nowMs - windowMs)) return;
     const oldest = await this.#store.range({
       from: sequenceKey(this.#head.hint),
@@ -126,14 +126,14 @@ export class SourceWindow implements Window {
     const { count, next, oldestMs } = this.#head;
     return {
       ids: count,
-      runs: 0,
+      segments: 0,
       windowMs: count === 0 ? 0 : Math.max(0, nowMs - oldestMs),
       diskBytes: count * BYTES_PER_ID,
       memoryBytes: 0,
       appliedOutput: next ?? 0n,
       droppedBySize: this.#dropped.bySize,
       droppedByTime: this.#dropped.byTime,
-      setAside: [],
+      quarantined: [],
     };
   }
 

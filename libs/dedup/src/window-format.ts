@@ -3,22 +3,22 @@ import type { Checksum } from "@concord/runtime";
 import { packIds, PACKED_ID_BYTES, unpackIds } from "./id-words.ts";
 
 /**
- * The window on disk, version 1; each value is sealed with its checksum, golden bytes are tested.
- * Store "window": 01 -> manifest; 02 output offset (8 bytes) -> journal record: ids of the active run from that offset on.
- * Store of a run: 01 -> header; 10 block number (4 bytes) -> up to 256 ids in order.
+ * The window on disk, version 1; each value carries its checksum, golden bytes are tested.
+ * Store "window": 01 -> manifest; 02 output offset (8 bytes) -> journal record: ids of the active segment from that offset on.
+ * Store of a segment: 01 -> header; 10 block number (4 bytes) -> up to 256 ids in order.
  */
 export const WINDOW_FORMAT_VERSION = 1;
 export const ID_KEY_BYTES = 16;
 
 export const MANIFEST_KEY = Uint8Array.of(0x01);
-export const SET_ASIDE_MANIFEST_KEY = Uint8Array.of(0x7f);
-/** Before the key of a journal record that is kept aside. */
-export const SET_ASIDE_JOURNAL = 0x7e;
+export const QUARANTINED_MANIFEST_KEY = Uint8Array.of(0x7f);
+/** Before the key of a journal record that is quarantined. */
+export const QUARANTINED_JOURNAL = 0x7e;
 export const JOURNAL_RANGE = { from: Uint8Array.of(0x02), to: Uint8Array.of(0x03) };
-export const RUN_HEADER_KEY = Uint8Array.of(0x01);
+export const SEGMENT_HEADER_KEY = Uint8Array.of(0x01);
 export const BLOCK_RANGE = { from: Uint8Array.of(0x10), to: Uint8Array.of(0x11) };
 
-export interface RunDescription {
+export interface SegmentDescription {
   readonly store: string;
   /** Output offsets it covers: `to` is exclusive. */
   readonly from: bigint;
@@ -30,13 +30,13 @@ export interface RunDescription {
 
 export interface Manifest {
   readonly idKey: Uint8Array;
-  /** Output offset behind the newest sealed run: where the journal begins. */
-  readonly sealedTo: bigint;
+  /** Output offset behind the newest segment: where the journal begins. */
+  readonly segmentsTo: bigint;
   /** Number in the next store's name. */
   readonly nextStore: bigint;
   /** Oldest first. */
-  readonly runs: readonly RunDescription[];
-  readonly setAside: readonly string[];
+  readonly segments: readonly SegmentDescription[];
+  readonly quarantined: readonly string[];
 }
 
 export interface JournalEntry {
@@ -47,39 +47,39 @@ export interface JournalEntry {
   readonly ids: Uint32Array;
 }
 
-export function runStoreName(number: bigint): string {
+export function segmentStoreName(number: bigint): string {
   return `run-${String(number).padStart(12, "0")}`;
 }
 
 export function encodeManifest(manifest: Manifest, checksum: Checksum): Uint8Array {
-  const writer = new ByteWriter(256).raw(manifest.idKey).u64(manifest.sealedTo).u64(manifest.nextStore).varint(manifest.runs.length);
-  for (const run of manifest.runs) {
-    writer.text(run.store);
-    writeRange(writer, run);
+  const writer = new ByteWriter(256).raw(manifest.idKey).u64(manifest.segmentsTo).u64(manifest.nextStore).varint(manifest.segments.length);
+  for (const segment of manifest.segments) {
+    writer.text(segment.store);
+    writeRange(writer, segment);
   }
-  writer.varint(manifest.setAside.length);
-  for (const name of manifest.setAside) writer.text(name);
+  writer.varint(manifest.quarantined.length);
+  for (const name of manifest.quarantined) writer.text(name);
   return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
 }
 
 export function decodeManifest(bytes: Uint8Array, checksum: Checksum): Manifest {
   const reader = new ByteReader(openRecord(bytes, WINDOW_FORMAT_VERSION, checksum).body);
   const idKey = Uint8Array.from(reader.raw(ID_KEY_BYTES));
-  const sealedTo = reader.u64();
+  const segmentsTo = reader.u64();
   const nextStore = reader.u64();
-  const runs = Array.from({ length: reader.varint() }, () => ({ store: reader.text(), ...readRange(reader) }));
-  const setAside = Array.from({ length: reader.varint() }, () => reader.text());
+  const segments = Array.from({ length: reader.varint() }, () => ({ store: reader.text(), ...readRange(reader) }));
+  const quarantined = Array.from({ length: reader.varint() }, () => reader.text());
   reader.end();
-  return { idKey, sealedTo, nextStore, runs, setAside };
+  return { idKey, segmentsTo, nextStore, segments, quarantined };
 }
 
-export function encodeRunHeader(run: Omit<RunDescription, "store">, checksum: Checksum): Uint8Array {
+export function encodeSegmentHeader(segment: Omit<SegmentDescription, "store">, checksum: Checksum): Uint8Array {
   const writer = new ByteWriter(40);
-  writeRange(writer, run);
+  writeRange(writer, segment);
   return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
 }
 
-export function decodeRunHeader(bytes: Uint8Array, checksum: Checksum): Omit<RunDescription, "store"> {
+export function decodeSegmentHeader(bytes: Uint8Array, checksum: Checksum): Omit<SegmentDescription, "store"> {
   const reader = new ByteReader(openRecord(bytes, WINDOW_FORMAT_VERSION, checksum).body);
   const header = readRange(reader);
   reader.end();
@@ -122,14 +122,14 @@ export function encodeBlock(ids: Uint32Array, checksum: Checksum): Uint8Array {
 
 export function decodeBlock(value: Uint8Array, checksum: Checksum): Uint32Array {
   const { body } = openRecord(value, WINDOW_FORMAT_VERSION, checksum);
-  if (body.length === 0 || body.length % PACKED_ID_BYTES !== 0) throw corrupt("a block of a run");
+  if (body.length === 0 || body.length % PACKED_ID_BYTES !== 0) throw corrupt("a block of a segment");
   return packIds(body);
 }
 
-function writeRange(writer: ByteWriter, run: Omit<RunDescription, "store">): void {
-  writer.u64(run.from).u64(run.to).u32(run.ids).u64(BigInt(run.oldestMs)).u64(BigInt(run.newestMs));
+function writeRange(writer: ByteWriter, segment: Omit<SegmentDescription, "store">): void {
+  writer.u64(segment.from).u64(segment.to).u32(segment.ids).u64(BigInt(segment.oldestMs)).u64(BigInt(segment.newestMs));
 }
 
-function readRange(reader: ByteReader): Omit<RunDescription, "store"> {
+function readRange(reader: ByteReader): Omit<SegmentDescription, "store"> {
   return { from: reader.u64(), to: reader.u64(), ids: reader.u32(), oldestMs: Number(reader.u64()), newestMs: Number(reader.u64()) };
 }

@@ -12,8 +12,8 @@ export interface OutputIds {
   readonly publishedMs: readonly number[];
 }
 
-/** A sealed run whose store is lost or failed a check: its ids are to be read again from this part of the output (DDD11). */
-export interface MissingRun {
+/** A segment whose store is lost or failed a check: its ids are to be read again from this part of the output (DDD11). */
+export interface MissingSegment {
   readonly store: string;
   readonly from: bigint;
   readonly to: bigint;
@@ -26,15 +26,15 @@ export interface Window {
   /** Key of the ids' hash, kept with the window. */
   readonly idKey: Uint8Array;
   /** To be restored before the first look-up. */
-  readonly missing: readonly MissingRun[];
+  readonly missing: readonly MissingSegment[];
   /** The output offset the window begins at. */
   begin(outputFrom: bigint): Promise<void>;
-  restore(run: MissingRun, ids: IdTable, oldestMs: number, newestMs: number): Promise<void>;
+  restore(segment: MissingSegment, ids: IdTable, oldestMs: number, newestMs: number): Promise<void>;
   /** Of each id 1 = it is in the window, 0 = it is not. */
   lookUp(ids: Uint32Array): Promise<Uint8Array>;
   /** Atomic: the ids and the offset to go on from. Not synced: what is lost is read from the output again (DDD2). */
   apply(output: OutputIds): Promise<void>;
-  /** Drops runs that are too old. */
+  /** Drops segments that are too old. */
   age(nowMs: number): Promise<void>;
   statistics(nowMs: number): WindowStatistics;
   /** Waits for what runs in the background; never rejects. */

@@ -2,22 +2,24 @@ import { ConcordError } from "@concord/runtime";
 import type { IdSource, WindowOptions, WorkerOptions } from "./api.ts";
 import {
   FILTER_BITS_PER_ID,
-  IDS_PER_RUN_MAX,
-  IDS_PER_RUN_MIN,
+  IDS_PER_SEGMENT_MAX,
+  IDS_PER_SEGMENT_MIN,
   JSON_PATH_MAX,
   PAGE_BYTES_MAX,
   PAGE_MESSAGES_MAX,
-  RUNS_MAX,
+  SEGMENTS_MAX,
   WINDOW_MEMORY_BYTES_MAX,
 } from "./limits.ts";
 
 /** Of one id in the active set: its words and slots, at the moment the table has just doubled. */
 const ACTIVE_BYTES_PER_ID = 48;
 
-/** The most memory a window of these options takes: two runs in memory (one fills while one is sealed, and sorted), filters and fences of the rest. */
-export function windowMemoryBytes({ idsPerRun, runsMax }: WindowOptions): number {
-  const sealing = idsPerRun * 24;
-  return idsPerRun * 2 * ACTIVE_BYTES_PER_ID + sealing + Math.ceil(idsPerRun * (runsMax + 1) * (FILTER_BITS_PER_ID / 8 + 16 / 256));
+/** The most memory a window of these options takes: two segments in memory (one fills while the other is sorted and written), filters and fences of the rest. */
+export function windowMemoryBytes({ idsPerSegment, segmentsMax }: WindowOptions): number {
+  const sorting = idsPerSegment * 24;
+  return (
+    idsPerSegment * 2 * ACTIVE_BYTES_PER_ID + sorting + Math.ceil(idsPerSegment * (segmentsMax + 1) * (FILTER_BITS_PER_ID / 8 + 16 / 256))
+  );
 }
 
 /** Refuses options outside the limits: LIMIT_EXCEEDED, or MALFORMED_REQUEST. */
@@ -28,8 +30,8 @@ export function checkWorkerOptions(options: WorkerOptions, partitions: number): 
     throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${partitions}`);
   checkRange("page.messages", page.messages, 1, PAGE_MESSAGES_MAX);
   checkRange("page.bytes", page.bytes, 1, PAGE_BYTES_MAX);
-  checkRange("window.idsPerRun", window.idsPerRun, IDS_PER_RUN_MIN, IDS_PER_RUN_MAX);
-  checkRange("window.runsMax", window.runsMax, 1, RUNS_MAX);
+  checkRange("window.idsPerSegment", window.idsPerSegment, IDS_PER_SEGMENT_MIN, IDS_PER_SEGMENT_MAX);
+  checkRange("window.segmentsMax", window.segmentsMax, 1, SEGMENTS_MAX);
   checkRange("window.windowMs", window.windowMs, 0, Number.MAX_SAFE_INTEGER);
   checkRange("the window's memory", windowMemoryBytes(window), 0, WINDOW_MEMORY_BYTES_MAX);
   checkSource(options.idSource);

@@ -14,8 +14,8 @@ import type { BenchOptions } from "./bench.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
 const MIB = 1024 * 1024;
-const LAYOUTS = ["generations", "source"] as const;
-const RUNS = 8;
+const LAYOUTS = ["segmented", "source"] as const;
+const SEGMENTS = 8;
 /** The window is turned over this often: ageing runs for a third of the time. */
 const TURNS = 1.5;
 /** The source's rate, of messages sent before within its window. */
@@ -69,7 +69,7 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
     limits: { inputBytes: INPUT_BYTES_MAX },
   });
   const stores = countingStores(join(root, "window"));
-  const window: WindowOptions = { layout, idsPerRun: Math.ceil(ids / RUNS), runsMax: RUNS, windowMs: 0 };
+  const window: WindowOptions = { layout, idsPerSegment: Math.ceil(ids / SEGMENTS), segmentsMax: SEGMENTS, windowMs: 0 };
   const messages = Math.ceil(ids * TURNS);
   const worker = createPartitionWorker(
     { partition: 0, owner: "bench", idSource: { kind: "header", name: ID_HEADER }, missingId: "dead-letter", page: PAGE, window },

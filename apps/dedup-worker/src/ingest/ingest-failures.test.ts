@@ -1,7 +1,7 @@
 // Ingest alone, over a log and partitions that do what the test says.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PartitionWorker, Verdict } from "@concord/dedup";
+import type { PartitionWorker, InputResult } from "@concord/dedup";
 import { MemoryMessageLog } from "@concord/port-contracts";
 import type { MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Applied, type Clock } from "@concord/runtime";
@@ -21,7 +21,7 @@ interface Fixture {
   readonly ingest: Ingest;
   readonly appended: { readonly partition: number; readonly messages: readonly NewMessage[] }[];
   /** What the next verdict is; waits when undefined. */
-  verdict: (() => Promise<Verdict>) | undefined;
+  verdict: (() => Promise<InputResult>) | undefined;
   /** What the next append to a partition fails with. */
   readonly fails: Map<number, ConcordError>;
   release(): void;
@@ -41,7 +41,7 @@ function fixture(): Fixture {
       return { from: BigInt(appended.length * 1000) };
     },
   });
-  const whenProcessed = (offset: bigint): Promise<Verdict> =>
+  const whenProcessed = (offset: bigint): Promise<InputResult> =>
     made.verdict?.() ?? new Promise((resolve) => held.push(() => resolve({ kind: "accepted", offset })));
   const worker = (partition: number): PartitionWorker =>
     ({ partition, state: { kind: "running" }, whenProcessed }) as unknown as PartitionWorker;

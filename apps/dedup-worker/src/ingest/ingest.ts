@@ -1,4 +1,4 @@
-import { ID_HEADER, type Verdict } from "@concord/dedup";
+import { ID_HEADER, type InputResult } from "@concord/dedup";
 import type { MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, toConcordError, unreachable, type Environment } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
@@ -143,7 +143,7 @@ function queued({ partition, placed, from }: Appended): readonly IngestResult[] 
   return placed.map(({ id }, at) => ({ verdict: "queued", partition, offset: from + BigInt(at), id: idText(id) }));
 }
 
-function decided({ partition, id }: Placed, verdict: Verdict): IngestResult {
+function decided({ partition, id }: Placed, verdict: InputResult): IngestResult {
   switch (verdict.kind) {
     case "accepted":
     case "dead-lettered":

@@ -25,7 +25,7 @@ function statisticsToWire({ window, ...partition }: PartitionStatistics): Partit
     windowMs: BigInt(Math.max(0, Math.round(window.windowMs))),
     diskBytes: BigInt(window.diskBytes),
     memoryBytes: BigInt(window.memoryBytes),
-    runs: window.runs,
+    runs: window.segments,
     accepted: BigInt(partition.accepted),
     duplicates: BigInt(partition.duplicates),
     deadLettered: BigInt(partition.deadLettered),

@@ -4,7 +4,7 @@ import {
   REASON_HEADER,
   type PartitionStatistics,
   type PartitionWorker,
-  type Verdict,
+  type InputResult,
   type WorkerState,
 } from "@concord/dedup";
 import { ByteWriter } from "@concord/codec";
@@ -12,7 +12,7 @@ import type { LogMessage, MessageHeader, MessageLog, NewMessage } from "@concord
 import { ConcordError } from "@concord/runtime";
 
 interface Waiter {
-  readonly resolve: (verdict: Verdict) => void;
+  readonly resolve: (verdict: InputResult) => void;
   readonly reject: (error: ConcordError) => void;
 }
 
@@ -29,7 +29,7 @@ export class ScriptedWorker implements PartitionWorker {
   readonly #log: MessageLog;
   readonly #seen = new Set<string>();
   readonly #waiters = new Map<bigint, Waiter[]>();
-  readonly #verdicts = new Map<bigint, Verdict>();
+  readonly #verdicts = new Map<bigint, InputResult>();
   readonly #stopping = new AbortController();
   #tell: (reason: ConcordError) => void = () => undefined;
   readonly #stopped = new Promise<ConcordError>((resolve) => (this.#tell = resolve));
@@ -61,7 +61,7 @@ export class ScriptedWorker implements PartitionWorker {
     return this.#stopped;
   }
 
-  whenProcessed(offset: bigint): Promise<Verdict> {
+  whenProcessed(offset: bigint): Promise<InputResult> {
     const known = this.#verdicts.get(offset);
     if (known !== undefined) return Promise.resolve(known);
     if (this.state.kind === "stopped") return Promise.reject(new ConcordError("PARTITION_STOPPED", "stopped"));
@@ -75,14 +75,14 @@ export class ScriptedWorker implements PartitionWorker {
   async statistics(): Promise<PartitionStatistics> {
     const window = {
       ids: this.#seen.size,
-      runs: 1,
+      segments: 1,
       windowMs: 5,
       diskBytes: 16,
       memoryBytes: 2,
       appliedOutput: 1n,
       droppedBySize: 0,
       droppedByTime: 0,
-      setAside: [],
+      quarantined: [],
     };
     const counts = { accepted: this.#seen.size, duplicates: 0, deadLettered: 0, rerouted: 0 };
     return { partition: this.partition, state: this.state, lag: BigInt(this.#waiters.size), window, ...counts };
@@ -138,11 +138,11 @@ export class ScriptedWorker implements PartitionWorker {
 
   #decide(
     offset: bigint,
-    { kind, at }: { readonly kind: Verdict["kind"]; readonly at: bigint },
+    { kind, at }: { readonly kind: InputResult["kind"]; readonly at: bigint },
     outputFrom: bigint,
     deadLettersFrom: bigint,
   ): void {
-    const verdict: Verdict =
+    const verdict: InputResult =
       kind === "accepted"
         ? { kind, offset: outputFrom + at }
         : kind === "dead-lettered"

@@ -26,7 +26,7 @@ import {
   type Metrics,
   type Timer,
 } from "@concord/runtime";
-import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerHost, type DedupWorkerService } from "../index.ts";
+import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerOptions, type DedupWorkerService } from "../index.ts";
 import { ScriptedWorker } from "./scripted-worker.ts";
 
 export const START_MS = 1_800_000_000_000;
@@ -82,7 +82,7 @@ export interface FixtureOptions {
   /** Real workers when false. */
   readonly scripted?: boolean;
   readonly config?: object;
-  readonly host?: Partial<DedupWorkerHost>;
+  readonly host?: Partial<DedupWorkerOptions>;
   readonly prepare?: (worker: ScriptedWorker) => void;
 }
 
@@ -148,7 +148,7 @@ export class WorkerFixture {
   constructor(options: FixtureOptions = {}, folder = new Folder()) {
     this.folder = folder;
     const config = dedupWorkerSchema.parse({ operatorToken: "secret-o", partitions: folder.log.partitions, ...options.config });
-    const openWorker = (...[{ partition }, { log }]: Parameters<NonNullable<DedupWorkerHost["openWorker"]>>): ScriptedWorker => {
+    const openWorker = (...[{ partition }, { log }]: Parameters<NonNullable<DedupWorkerOptions["openWorker"]>>): ScriptedWorker => {
       const worker = new ScriptedWorker(partition, log);
       options.prepare?.(worker);
       this.scripted.push(worker);

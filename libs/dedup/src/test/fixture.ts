@@ -50,7 +50,7 @@ export const OPTIONS: WorkerOptions = {
   idSource: { kind: "header", name: ID_HEADER },
   missingId: "dead-letter",
   page: { messages: 4, bytes: 1 << 20 },
-  window: { layout: "generations", idsPerRun: 16, runsMax: 3, windowMs: 0 },
+  window: { layout: "segmented", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 },
 };
 
 export function message(id: string | undefined, value = `value of ${id}`): NewMessage {
@@ -111,19 +111,19 @@ export interface Fixture {
   readonly worker: PartitionWorker;
 }
 
-export interface FixtureParts {
+export interface FixtureOptions {
   readonly log?: MemoryMessageLog;
   readonly stores?: MemoryWindowStores;
   readonly clock?: FastClock;
   readonly life?: Life;
-  readonly options?: Partial<WorkerOptions>;
+  readonly worker?: Partial<WorkerOptions>;
   readonly seenLog?: (log: MessageLog) => MessageLog;
   readonly seenStores?: (stores: WindowStores) => WindowStores;
 }
 
-/** A worker of partition 0 of one, unless told otherwise. */
-export function fixture(parts: FixtureParts = {}): Fixture {
-  const { log = new MemoryMessageLog(1), stores = new MemoryWindowStores(), clock = new FastClock(), life = new Life() } = parts;
+/** A worker of partition 0 of one, by default. */
+export function fixture(options: FixtureOptions = {}): Fixture {
+  const { log = new MemoryMessageLog(1), stores = new MemoryWindowStores(), clock = new FastClock(), life = new Life() } = options;
   const environment: WorkerDependencies["environment"] = {
     clock,
     random: countingRandom(),
@@ -132,9 +132,9 @@ export function fixture(parts: FixtureParts = {}): Fixture {
     metrics: silentMetrics,
     failpoint: life.failpoint,
   };
-  const seenLog = life.guard<MessageLog>(parts.seenLog === undefined ? log : parts.seenLog(log));
-  const seenStores = life.guard<WindowStores>(parts.seenStores === undefined ? stores : parts.seenStores(stores));
-  const worker = createPartitionWorker({ ...OPTIONS, ...parts.options }, { log: seenLog, stores: seenStores, hash, environment });
+  const seenLog = life.guard<MessageLog>(options.seenLog === undefined ? log : options.seenLog(log));
+  const seenStores = life.guard<WindowStores>(options.seenStores === undefined ? stores : options.seenStores(stores));
+  const worker = createPartitionWorker({ ...OPTIONS, ...options.worker }, { log: seenLog, stores: seenStores, hash, environment });
   return { log, stores, clock, life, worker };
 }
 

@@ -1,4 +1,4 @@
-// One dedup-worker on a simulated machine, with windows so small that runs are sealed and dropped all the time.
+// One dedup-worker on a simulated machine, with windows so small that segments are written and dropped all the time.
 import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerConfig } from "@concord/dedup-worker";
 import type { KeyValue } from "@concord/ports";
 import type { Log, LogFields } from "@concord/runtime";
@@ -20,8 +20,8 @@ export interface DedupPlan {
   readonly windowMaxAgeMs: number;
 }
 
-/** As the composition cuts a window into runs. */
-const WINDOW_RUNS = 16;
+/** As the composition cuts a window into segments. */
+const WINDOW_SEGMENTS = 16;
 
 export function drawDedupPlan(random: SeededRandom): DedupPlan {
   return {
@@ -33,7 +33,7 @@ export function drawDedupPlan(random: SeededRandom): DedupPlan {
 
 /** Output offsets within which an id cannot come again, unless time drops it. */
 export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
-  return BigInt(Math.ceil(windowIdsMax / WINDOW_RUNS) * WINDOW_RUNS);
+  return BigInt(Math.ceil(windowIdsMax / WINDOW_SEGMENTS) * WINDOW_SEGMENTS);
 }
 
 export function startDedupNode(world: World, plan: DedupPlan): void {
@@ -101,11 +101,11 @@ function supervise(host: NodeHost, isReady: () => boolean): void {
   probe();
 }
 
-/** No simulated disk damages anything: whatever is kept aside, and a partition that stops for another reason than its disk, is a mistake of ours. */
+/** No simulated disk damages anything: whatever is quarantined, and a partition that stops for another reason than its disk, is a mistake of ours. */
 function watched(world: World, log: Log): Log {
   const error = (message: string, fields?: LogFields): void => {
     const isStop = message.includes("is stopped") && fields?.["code"] !== "STORE_FAILED";
-    if (isStop || message.includes("kept aside") || message.includes("damaged")) world.violation("damage", message);
+    if (isStop || message.includes("quarantined") || message.includes("damaged")) world.violation("damage", message);
     log.error(message, fields);
   };
   return { debug: (...line) => log.debug(...line), info: (...line) => log.info(...line), warn: (...line) => log.warn(...line), error };

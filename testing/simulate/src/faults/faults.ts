@@ -12,7 +12,7 @@ export interface SeededFault {
 
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
 const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
-const DEDUP_WINDOW = "libs/dedup/src/generation-window.ts";
+const DEDUP_WINDOW = "libs/dedup/src/segmented-window.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
@@ -148,11 +148,11 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: DEDUP_WORKER,
-        search: "    const outcome = await session.publish(judged.publication);",
+        search: "    const outcome = await session.publish(classified.publication);",
         replace:
-          "    await window.apply(publishedIds(judged, window.appliedOutput!));\n    const outcome = await session.publish(judged.publication);",
+          "    await window.apply(publishedIds(classified, window.appliedOutput!));\n    const outcome = await session.publish(classified.publication);",
       },
-      { file: DEDUP_WORKER, search: "    await window.apply(publishedIds(judged, outcome.outputFrom));\n", replace: "" },
+      { file: DEDUP_WORKER, search: "    await window.apply(publishedIds(classified, outcome.outputFrom));\n", replace: "" },
     ],
   },
   {
@@ -164,7 +164,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         file: DEDUP_WINDOW,
         search: "    await this.#store.batch(operations, { sync: false });\n",
         replace:
-          '    const heads = blobs.map((blob) => ({ ...blob, ids: new Uint32Array() }));\n    const puts = heads.map((head) => ({ kind: "put" as const, key: journalKey(head.from), value: encodeJournalEntry(head, checksum) }));\n    await this.#store.batch(puts, { sync: false });\n    failpoint("dedup:journaled");\n    await this.#store.batch(operations, { sync: false });\n',
+          '    const heads = entries.map((entry) => ({ ...entry, ids: new Uint32Array() }));\n    const puts = heads.map((head) => ({ kind: "put" as const, key: journalKey(head.from), value: encodeJournalEntry(head, checksum) }));\n    await this.#store.batch(puts, { sync: false });\n    failpoint("dedup:journaled");\n    await this.#store.batch(operations, { sync: false });\n',
       },
     ],
   },
@@ -175,9 +175,9 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: DEDUP_WORKER,
-        search: "    const outcome = await session.publish(judged.publication);",
+        search: "    const outcome = await session.publish(classified.publication);",
         replace:
-          "    await session.publish({ ...judged.publication, output: [] });\n    const outcome = await session.publish(judged.publication);",
+          "    await session.publish({ ...classified.publication, output: [] });\n    const outcome = await session.publish(classified.publication);",
       },
     ],
   },
@@ -188,30 +188,30 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: DEDUP_WINDOW,
-        search: "for (const at of await run.lookUp(ids, positions)) found[at / ID_WORDS] = 1;",
-        replace: "await run.lookUp(ids, positions);\n        for (const at of positions) found[at / ID_WORDS] = 1;",
+        search: "for (const at of await segment.lookUp(ids, positions)) found[at / ID_WORDS] = 1;",
+        replace: "await segment.lookUp(ids, positions);\n        for (const at of positions) found[at / ID_WORDS] = 1;",
       },
     ],
   },
   {
     name: "newest-run-dropped",
-    about: "Ageing drops the run before the newest instead of the oldest (DD7).",
+    about: "Ageing drops the segment before the newest instead of the oldest (DD7).",
     scenario: "dedup",
     edits: [
       {
         file: DEDUP_WINDOW,
-        search: "runs: runs.slice(excess), sealedTo: to",
-        replace: "runs: excess === 0 ? runs : [...runs.slice(0, -1 - excess), runs.at(-1)!], sealedTo: to",
+        search: "segments: segments.slice(excess), segmentsTo: to",
+        replace: "segments: excess === 0 ? segments : [...segments.slice(0, -1 - excess), segments.at(-1)!], segmentsTo: to",
       },
     ],
   },
   {
     name: "run-listed-before-synced",
-    about: "A sealed run is in the manifest before it is on disk (DD10): a power cut leaves a listed run without its ids.",
+    about: "A segment is in the manifest before it is on disk (DD10): a power cut leaves a listed run without its ids.",
     scenario: "dedup",
     edits: [
       {
-        file: "libs/dedup/src/sealed-run.ts",
+        file: "libs/dedup/src/segment.ts",
         search: "  await store.batch([header], { sync: true });",
         replace: "  await store.batch([header], { sync: false });",
       },
@@ -221,7 +221,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     name: "page-before-forgotten",
     about: "A page is not compared with the one that is published while it is looked up (DDD7).",
     scenario: "dedup",
-    edits: [{ file: "libs/dedup/src/judge-page.ts", search: "before?.has(page.words, at) === true || ", replace: "" }],
+    edits: [{ file: "libs/dedup/src/classify-page.ts", search: "before?.has(page.words, at) === true || ", replace: "" }],
   },
   {
     name: "output-not-read-again",

@@ -1,11 +1,11 @@
-// The window in generations: look-ups, ageing, what a crash leaves, row by row of the README's table.
+// The segmented window: look-ups, ageing, what a crash leaves, row by row of the README's table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type KeyValue, type KeyValueOperation } from "@concord/ports";
 import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import { ConcordError, silentLog } from "@concord/runtime";
 import type { WindowOptions, WindowStores } from "./api.ts";
-import { GenerationWindow, type WindowEnvironment } from "./generation-window.ts";
+import { SegmentedWindow, type WindowEnvironment } from "./segmented-window.ts";
 import { IdTable } from "./id-table.ts";
 import { WINDOW_STORE } from "./load-window.ts";
 import { checksum, countingRandom, FastClock, until } from "./test/fixture.ts";
@@ -14,13 +14,13 @@ import {
   encodeBlock,
   encodeJournalEntry,
   encodeManifest,
-  encodeRunHeader,
+  encodeSegmentHeader,
   JOURNAL_RANGE,
   MANIFEST_KEY,
 } from "./window-format.ts";
 import type { OutputIds } from "./window.ts";
 
-const OPTIONS: WindowOptions = { layout: "generations", idsPerRun: 16, runsMax: 3, windowMs: 0 };
+const OPTIONS: WindowOptions = { layout: "segmented", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 };
 
 class KilledAt extends Error {}
 
@@ -43,20 +43,20 @@ function output(from: number, count: number, ms = 1000 + from): OutputIds {
   return { next: BigInt(from + count), ids: idWords(from, count), offsets, publishedMs: offsets.map(() => ms) };
 }
 
-async function opened(stores: WindowStores, options: Partial<WindowOptions> = {}, killAt?: string): Promise<GenerationWindow> {
-  const window = await GenerationWindow.open({ ...OPTIONS, ...options }, stores, environment(killAt));
+async function opened(stores: WindowStores, options: Partial<WindowOptions> = {}, killAt?: string): Promise<SegmentedWindow> {
+  const window = await SegmentedWindow.open({ ...OPTIONS, ...options }, stores, environment(killAt));
   if (window.appliedOutput === undefined) await window.begin(0n);
   return window;
 }
 
-async function fill(window: GenerationWindow, from: number, to: number, step = 5): Promise<void> {
+async function fill(window: SegmentedWindow, from: number, to: number, step = 5): Promise<void> {
   for (let at = from; at < to; at += step) await window.apply(output(at, Math.min(step, to - at)));
 }
 
-const sealedRuns = (window: GenerationWindow, runs: number): Promise<void> =>
-  until(() => window.statistics(0).runs === runs, `${runs} runs`);
+const segmentsWritten = (window: SegmentedWindow, segments: number): Promise<void> =>
+  until(() => window.statistics(0).segments === segments, `${segments} segments`);
 
-async function known(window: GenerationWindow, from: number, count: number): Promise<string> {
+async function known(window: SegmentedWindow, from: number, count: number): Promise<string> {
   return (await window.lookUp(idWords(from, count))).join("");
 }
 
@@ -98,11 +98,11 @@ class Counting implements WindowStores {
   }
 }
 
-test("[DD4] look up: ids of the active run, of the one being sealed and of sealed ones: all at once", async () => {
+test("[DD4] look up: ids of the active segment, of the one being written and of those on disk: all at once", async () => {
   const window = await opened(new MemoryWindowStores());
   await fill(window, 0, 40);
   assert.equal(await known(window, 0, 45), "1".repeat(40) + "0".repeat(5));
-  await sealedRuns(window, 2);
+  await segmentsWritten(window, 2);
   assert.equal(await known(window, 0, 45), "1".repeat(40) + "0".repeat(5));
   await window.close();
 });
@@ -123,9 +123,9 @@ test("[DD6] apply: one batch of the journal, not synced; an id's own bytes and f
 
 test("[DD13] [DD19] look up: absent ids: hardly any value read; a filter hit: one value, its ids decide", async () => {
   const stores = new Counting();
-  const window = await opened(stores, { idsPerRun: 4096, runsMax: 2 });
+  const window = await opened(stores, { idsPerSegment: 4096, segmentsMax: 2 });
   await fill(window, 0, 4096, 1024);
-  await sealedRuns(window, 1);
+  await segmentsWritten(window, 1);
   stores.reads.length = 0;
   assert.equal((await known(window, 10_000, 2000)).includes("1"), false, "a filter hit alone is no duplicate");
   const wrong = stores.reads.reduce((sum, each) => sum + each.keys, 0);
@@ -141,37 +141,37 @@ test("[DD13] [DD19] look up: absent ids: hardly any value read; a filter hit: on
   assert.deepEqual(
     stores.reads.map((each) => each.keys),
     [16],
-    "each value of the run once, in one call",
+    "each value of the segment once, in one call",
   );
   await window.close();
 });
 
-test("[DD7] [DD8] size bound: the oldest run goes whole: a removed store, no read, no id touched", async () => {
+test("[DD7] [DD8] size bound: the oldest segment goes whole: a removed store, no read, no id touched", async () => {
   const stores = new Counting();
   const window = await opened(stores);
   await fill(window, 0, 16 * 4);
-  await until(() => stores.removed.length === 1, "a run removed");
+  await until(() => stores.removed.length === 1, "a segment removed");
   assert.equal(await known(window, 0, 64), "0".repeat(16) + "1".repeat(48), "oldest first");
   assert.deepEqual(
     stores.reads.filter((each) => each.store === stores.removed[0]),
     [],
   );
-  const { runs, droppedBySize, windowMs, ids } = window.statistics(2000);
-  assert.deepEqual([runs, droppedBySize, ids], [3, 1, 48]);
+  const { segments, droppedBySize, windowMs, ids } = window.statistics(2000);
+  assert.deepEqual([segments, droppedBySize, ids], [3, 1, 48]);
   assert.equal(windowMs, 2000 - (1000 + 15), "the window in time is what the oldest id says");
   await window.close();
 });
 
-test("[DD7] time bound: runs whose newest id is too old go; both bounds are reported", async () => {
-  const window = await opened(new MemoryWindowStores(), { windowMs: 500, runsMax: 10 });
+test("[DD7] time bound: segments whose newest id is too old go; both bounds are reported", async () => {
+  const window = await opened(new MemoryWindowStores(), { windowMs: 500, segmentsMax: 10 });
   await fill(window, 0, 48, 16);
-  await sealedRuns(window, 3);
+  await segmentsWritten(window, 3);
   await window.age(1000 + 516);
-  assert.deepEqual([window.statistics(0).runs, window.statistics(0).droppedByTime], [2, 1]);
+  assert.deepEqual([window.statistics(0).segments, window.statistics(0).droppedByTime], [2, 1]);
   await window.age(1000 + 516);
-  assert.equal(window.statistics(0).runs, 2, "the newest is exactly as old as allowed");
+  assert.equal(window.statistics(0).segments, 2, "the newest is exactly as old as allowed");
   await window.age(10_000);
-  assert.deepEqual([window.statistics(0).runs, window.statistics(0).droppedByTime, window.statistics(0).droppedBySize], [0, 3, 0]);
+  assert.deepEqual([window.statistics(0).segments, window.statistics(0).droppedByTime, window.statistics(0).droppedBySize], [0, 3, 0]);
   await window.close();
 });
 
@@ -180,7 +180,7 @@ test("[DDD2] reopen: ids and the offset to go on from come back together, after 
     const stores = new MemoryWindowStores();
     const window = await opened(stores);
     await fill(window, 0, 24, 4);
-    await sealedRuns(window, 1);
+    await segmentsWritten(window, 1);
     const again = await opened(stores.restart(cut));
     const applied = Number(again.appliedOutput);
     assert.equal(await known(again, 0, 30), "1".repeat(applied) + "0".repeat(30 - applied));
@@ -195,7 +195,7 @@ async function runContents(stores: MemoryWindowStores): Promise<unknown[]> {
   return names.map((name) => stores.disk(name));
 }
 
-test("rebuild: pages of any size: the same runs, byte for byte", async () => {
+test("rebuild: pages of any size: the same segments, byte for byte", async () => {
   const contents: unknown[][] = [];
   for (const step of [1, 7, 64]) {
     const stores = new MemoryWindowStores();
@@ -204,7 +204,7 @@ test("rebuild: pages of any size: the same runs, byte for byte", async () => {
       const one = output(at, Math.min(step, 50 - at));
       await window.apply({ ...one, publishedMs: one.offsets.map((offset) => 1000 + Number(offset)) });
     }
-    await sealedRuns(window, 3);
+    await segmentsWritten(window, 3);
     await window.close();
     contents.push(await runContents(stores.restart("process")));
   }
@@ -212,13 +212,13 @@ test("rebuild: pages of any size: the same runs, byte for byte", async () => {
   assert.deepEqual(contents[2], contents[0]);
 });
 
-/** Kills the process at a point of sealing run 0..16 or of dropping it, cuts the power, opens again, applies what is missing. */
-async function crashed(killAt: string, runs: number): Promise<{ stores: MemoryWindowStores; applied: number }> {
+/** Kills the process at a point of writing segment 0..16 or of dropping it, cuts the power, opens again, applies what is missing. */
+async function crashed(killAt: string, segments: number): Promise<{ stores: MemoryWindowStores; applied: number }> {
   const stores = new MemoryWindowStores();
   const window = await opened(stores, {}, killAt);
-  await fill(window, 0, runs * 16 + 3, 1).catch(() => undefined);
+  await fill(window, 0, segments * 16 + 3, 1).catch(() => undefined);
   for (let turns = 0; turns < 40; turns += 1) await new Promise((resolve) => void setImmediate(resolve));
-  return { stores: stores.restart("power"), applied: runs * 16 + 3 };
+  return { stores: stores.restart("power"), applied: segments * 16 + 3 };
 }
 
 for (const killAt of ["dedup:journaled", "dedup:sealing", "dedup:run-written", "dedup:sealed", "dedup:run-dropped"]) {
@@ -227,23 +227,23 @@ for (const killAt of ["dedup:journaled", "dedup:sealing", "dedup:run-written", "
     const window = await opened(stores);
     await fill(window, Number(window.appliedOutput), applied, 1);
     const expected = "0".repeat(32) + "1".repeat(applied - 32);
-    await until(async () => (await known(window, 0, applied)) === expected, "the newest three runs and the active one");
-    await until(async () => (await stores.list()).length === 4, "the window's store and three runs");
-    assert.deepEqual(window.statistics(0).setAside, []);
+    await until(async () => (await known(window, 0, applied)) === expected, "the newest three segments and the active one");
+    await until(async () => (await stores.list()).length === 4, "the window's store and three segments");
+    assert.deepEqual(window.statistics(0).quarantined, []);
     await window.close();
   });
 }
 
-test("crash after a seal, power cut: the run is whole: synced before it is listed (I4)", async () => {
+test("crash after a segment is written, power cut: the segment is whole: synced before it is listed (I4)", async () => {
   const stores = new MemoryWindowStores();
   const window = await opened(stores);
   await fill(window, 0, 16);
-  await sealedRuns(window, 1);
-  const again = await GenerationWindow.open(OPTIONS, stores.restart("power"), environment());
+  await segmentsWritten(window, 1);
+  const again = await SegmentedWindow.open(OPTIONS, stores.restart("power"), environment());
   assert.deepEqual([again.missing, again.appliedOutput], [[], 16n]);
 });
 
-test("orphan stores: sealed but not listed, dropped but not removed: removed at open (I5)", async () => {
+test("orphan stores: written but not listed, dropped but not removed: removed at open (I5)", async () => {
   const stores = new MemoryWindowStores();
   await (await stores.open("run-000000000009")).batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }], { sync: true });
   const window = await opened(stores);
@@ -251,11 +251,11 @@ test("orphan stores: sealed but not listed, dropped but not removed: removed at 
   await window.close();
 });
 
-async function sealedAndClosed(): Promise<MemoryWindowStores> {
+async function writtenAndClosed(): Promise<MemoryWindowStores> {
   const stores = new MemoryWindowStores();
   const window = await opened(stores);
   await fill(window, 0, 38);
-  await sealedRuns(window, 2);
+  await segmentsWritten(window, 2);
   await window.close();
   return stores.restart("process");
 }
@@ -271,33 +271,33 @@ const DAMAGES: readonly (readonly [string, (stores: MemoryWindowStores) => void]
   ["the header fails its check", (stores) => flip(stores, "run-000000000001", (key) => key[0] === 1)],
   ["a block is gone", (stores) => stores.damage("run-000000000001", ({ entries }) => ({ entries: entries.slice(0, 1) }))],
   ["the store is gone", (stores) => stores.damage("run-000000000001", () => ({ entries: [] }))],
-  ["it is another run", (stores) => stores.damage("run-000000000001", () => stores.disk("run-000000000002")!)],
+  ["it is another segment", (stores) => stores.damage("run-000000000001", () => stores.disk("run-000000000002")!)],
 ];
 
 for (const [what, damage] of DAMAGES) {
-  test(`[DDD11] open: ${what}: the run is missing until restored, its store kept aside`, async () => {
-    const stores = await sealedAndClosed();
+  test(`[DDD11] open: ${what}: the segment is missing until restored, its store quarantined`, async () => {
+    const stores = await writtenAndClosed();
     damage(stores);
     const window = await opened(stores);
     assert.deepEqual(
       window.missing.map(({ from, to }) => [from, to]),
       [[0n, 16n]],
     );
-    await assert.rejects(window.lookUp(idWords(0, 1)), /missing runs/);
+    await assert.rejects(window.lookUp(idWords(0, 1)), /missing segments/);
     const ids = new IdTable(1);
     for (let at = 0; at < 16; at += 1) ids.add(idWords(at, 1), 0);
     await window.restore(window.missing[0]!, ids, 1000, 1015);
     assert.equal(await known(window, 0, 40), "1".repeat(38) + "00");
-    assert.deepEqual(window.statistics(0).setAside, ["run-000000000001"]);
+    assert.deepEqual(window.statistics(0).quarantined, ["run-000000000001"]);
     await window.close();
     const again = await opened(stores.restart("power"));
-    assert.deepEqual([again.missing, again.statistics(0).setAside], [[], ["run-000000000001"]]);
+    assert.deepEqual([again.missing, again.statistics(0).quarantined], [[], ["run-000000000001"]]);
     assert.equal(await known(again, 0, 16), "1".repeat(16));
   });
 }
 
-test("open: a run's store does not open once: nothing is given up, the next attempt has it", async () => {
-  const stores = await sealedAndClosed();
+test("open: a segment's store does not open once: nothing is given up, the next attempt has it", async () => {
+  const stores = await writtenAndClosed();
   let failures = 1;
   const failing: WindowStores = {
     open: async (name) => {
@@ -309,12 +309,12 @@ test("open: a run's store does not open once: nothing is given up, the next atte
   };
   await assert.rejects(opened(failing), { code: "STORE_FAILED", message: /move its folder away/ });
   const window = await opened(failing);
-  assert.deepEqual([window.missing, window.statistics(0).setAside], [[], []]);
+  assert.deepEqual([window.missing, window.statistics(0).quarantined], [[], []]);
   await window.close();
 });
 
-test("[DDD11] open: a journal record fails its check: what follows is applied again, the records kept aside", async () => {
-  const stores = await sealedAndClosed();
+test("[DDD11] open: a journal record fails its check: what follows is applied again, the records quarantined", async () => {
+  const stores = await writtenAndClosed();
   const isSecond = (key: Uint8Array): boolean => key[0] === JOURNAL_RANGE.from[0] && key[8] === 35;
   flip(stores, WINDOW_STORE, isSecond);
   const window = await opened(stores);
@@ -331,31 +331,31 @@ test("[DDD11] open: a journal record fails its check: what follows is applied ag
   );
 });
 
-test("[DDD11] open: the manifest fails its check: kept aside with all runs, the window begins again", async () => {
-  const stores = await sealedAndClosed();
+test("[DDD11] open: the manifest fails its check: quarantined with all segments, the window begins again", async () => {
+  const stores = await writtenAndClosed();
   flip(stores, WINDOW_STORE, (key) => key[0] === MANIFEST_KEY[0]);
-  const window = await GenerationWindow.open(OPTIONS, stores, environment());
+  const window = await SegmentedWindow.open(OPTIONS, stores, environment());
   assert.equal(window.appliedOutput, undefined, "rebuilt from the output, not taken for empty");
   await window.begin(0n);
   await fill(window, 0, 38);
-  await sealedRuns(window, 2);
+  await segmentsWritten(window, 2);
   assert.equal(await known(window, 0, 40), "1".repeat(38) + "00");
-  assert.deepEqual(window.statistics(0).setAside, ["run-000000000001", "run-000000000002"]);
+  assert.deepEqual(window.statistics(0).quarantined, ["run-000000000001", "run-000000000002"]);
   await window.close();
 });
 
-test("open: other options: runs go on at the new boundaries", async () => {
-  const window = await opened(await sealedAndClosed(), { idsPerRun: 20 });
+test("open: other options: segments go on at the new boundaries", async () => {
+  const window = await opened(await writtenAndClosed(), { idsPerSegment: 20 });
   await fill(window, 38, 61);
-  await sealedRuns(window, 3);
+  await segmentsWritten(window, 3);
   assert.equal(await known(window, 0, 62), `${"1".repeat(61)}0`);
   await window.close();
 });
 
-test("apply: offsets without ids: runs hold fewer, empty ones are not written", async () => {
+test("apply: offsets without ids: segments hold fewer, empty ones are not written", async () => {
   const window = await opened(new MemoryWindowStores());
   await window.apply({ next: 100n, ids: idWords(0, 1), offsets: [3n], publishedMs: [7] });
-  await sealedRuns(window, 1);
+  await segmentsWritten(window, 1);
   assert.deepEqual([window.appliedOutput, await known(window, 0, 1)], [100n, "1"]);
   await window.close();
 });
@@ -377,12 +377,18 @@ test("a failed write: told to the next caller, not swallowed in the background",
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
 test("format: golden bytes of version 1", () => {
-  const run = { store: "run-000000000001", from: 16n, to: 32n, ids: 2, oldestMs: 5, newestMs: 6 };
-  const manifest = { idKey: new Uint8Array(16).fill(7), sealedTo: 32n, nextStore: 2n, runs: [run], setAside: ["run-000000000000"] };
+  const segment = { store: "run-000000000001", from: 16n, to: 32n, ids: 2, oldestMs: 5, newestMs: 6 };
+  const manifest = {
+    idKey: new Uint8Array(16).fill(7),
+    segmentsTo: 32n,
+    nextStore: 2n,
+    segments: [segment],
+    quarantined: ["run-000000000000"],
+  };
   assert.deepEqual(
     [
       hex(encodeManifest(manifest, checksum)),
-      hex(encodeRunHeader(run, checksum)),
+      hex(encodeSegmentHeader(segment, checksum)),
       hex(encodeJournalEntry({ from: 1n, next: 3n, oldestMs: 5, newestMs: 6, ids: idWords(1, 1) }, checksum)),
       hex(encodeBlock(idWords(1, 1), checksum)),
     ],

@@ -1,26 +1,26 @@
 import { ConcordError, unreachable } from "@concord/runtime";
-import type { Verdict } from "./api.ts";
-import type { JudgedPage } from "./judge-page.ts";
-import { VERDICTS_KEPT, WAITERS_MAX } from "./limits.ts";
+import type { InputResult } from "./api.ts";
+import type { ClassifiedPage } from "./classify-page.ts";
+import { RESULTS_KEPT, WAITERS_MAX } from "./limits.ts";
 
-export type VerdictKind = Verdict["kind"];
+export type ResultKind = InputResult["kind"];
 
-/** What is kept of a page: its verdicts, not its messages. */
-interface SettledPage extends Pick<JudgedPage, "from" | "next" | "offsets" | "kinds" | "positions"> {
+/** What is kept of a page: its results, not its messages. */
+interface RecordedPage extends Pick<ClassifiedPage, "from" | "next" | "offsets" | "kinds" | "positions"> {
   readonly outputFrom: bigint;
   readonly deadLettersFrom: bigint;
 }
 
 interface Waiter {
-  readonly resolve: (verdict: Verdict) => void;
+  readonly resolve: (result: InputResult) => void;
   readonly reject: (error: ConcordError) => void;
 }
 
-/** Who waits for which input offset, and the verdicts of the newest pages for those who ask late. */
-export class Verdicts {
+/** The waiters by input offset, and the results of the newest pages for late callers. */
+export class InputResults {
   readonly #waiters = new Map<bigint, Waiter[]>();
   #waiting = 0;
-  #recent: SettledPage[] = [];
+  #recent: RecordedPage[] = [];
   #kept = 0;
   /** Below it everything is processed. */
   #processedTo = 0n;
@@ -30,10 +30,10 @@ export class Verdicts {
     return this.#processedTo;
   }
 
-  whenProcessed(offset: bigint): Promise<Verdict> {
-    if (offset < this.#processedTo) return this.#settled(offset);
+  whenProcessed(offset: bigint): Promise<InputResult> {
+    if (offset < this.#processedTo) return this.#recorded(offset);
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
-    if (this.#waiting >= WAITERS_MAX) return Promise.reject(new ConcordError("OVERLOADED", `${WAITERS_MAX} verdicts are waited for`));
+    if (this.#waiting >= WAITERS_MAX) return Promise.reject(new ConcordError("OVERLOADED", `${WAITERS_MAX} results are awaited`));
     return new Promise((resolve, reject) => {
       const waiters = this.#waiters.get(offset);
       if (waiters === undefined) this.#waiters.set(offset, [{ resolve, reject }]);
@@ -42,21 +42,21 @@ export class Verdicts {
     });
   }
 
-  /** The page is durable: its verdicts are true from now on. */
-  settle(judged: JudgedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
-    const { from, next, offsets, kinds, positions } = judged;
+  /** The page is durable: its results are final. */
+  record(classified: ClassifiedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
+    const { from, next, offsets, kinds, positions } = classified;
     const page = { from, next, offsets, kinds, positions, outputFrom, deadLettersFrom };
     this.#recent.push(page);
     this.#kept += offsets.length;
-    while (this.#kept > VERDICTS_KEPT && this.#recent.length > 1) this.#kept -= this.#recent.shift()!.offsets.length;
+    while (this.#kept > RESULTS_KEPT && this.#recent.length > 1) this.#kept -= this.#recent.shift()!.offsets.length;
     this.#processedTo = next;
     if (this.#waiting === 0) return;
     for (const [index, offset] of offsets.entries()) {
-      for (const waiter of this.#take(offset)) waiter.resolve(verdictOf(page, index));
+      for (const waiter of this.#take(offset)) waiter.resolve(resultOf(page, index));
     }
   }
 
-  /** Processing goes on from here: what is before it and not settled was done by another owner, or by this one before a crash. */
+  /** Processing goes on from here: what is before it and not recorded was done by another owner, or by this one before a crash. */
   resumeAt(acknowledgedInput: bigint): void {
     if (acknowledgedInput > this.#processedTo) this.#processedTo = acknowledgedInput;
     for (const offset of this.#waiters.keys()) {
@@ -71,10 +71,10 @@ export class Verdicts {
     for (const offset of this.#waiters.keys()) for (const waiter of this.#take(offset)) waiter.reject(error);
   }
 
-  #settled(offset: bigint): Promise<Verdict> {
+  #recorded(offset: bigint): Promise<InputResult> {
     const page = this.#recent.findLast(({ from, next }) => offset >= from && offset < next);
     const index = page === undefined ? -1 : page.offsets.indexOf(offset);
-    return page === undefined || index < 0 ? Promise.reject(outcomeUnknown(offset)) : Promise.resolve(verdictOf(page, index));
+    return page === undefined || index < 0 ? Promise.reject(outcomeUnknown(offset)) : Promise.resolve(resultOf(page, index));
   }
 
   #take(offset: bigint): readonly Waiter[] {
@@ -85,7 +85,7 @@ export class Verdicts {
   }
 }
 
-function verdictOf({ kinds, positions, outputFrom, deadLettersFrom }: SettledPage, index: number): Verdict {
+function resultOf({ kinds, positions, outputFrom, deadLettersFrom }: RecordedPage, index: number): InputResult {
   const kind = kinds[index]!;
   const position = positions[index]!;
   switch (kind) {
@@ -105,6 +105,6 @@ function verdictOf({ kinds, positions, outputFrom, deadLettersFrom }: SettledPag
 function outcomeUnknown(offset: bigint): ConcordError {
   return new ConcordError(
     "OUTCOME_UNKNOWN",
-    `input offset ${offset} was processed, its verdict is not kept: sending the message again is harmless`,
+    `input offset ${offset} was processed, its result is not kept: sending the message again is harmless`,
   );
 }

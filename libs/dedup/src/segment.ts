@@ -8,29 +8,29 @@ import {
   BLOCK_RANGE,
   blockKey,
   decodeBlock,
-  decodeRunHeader,
+  decodeSegmentHeader,
   encodeBlock,
-  encodeRunHeader,
-  RUN_HEADER_KEY,
-  type RunDescription,
+  encodeSegmentHeader,
+  SEGMENT_HEADER_KEY,
+  type SegmentDescription,
 } from "./window-format.ts";
 
-/** What is in memory of a run: a filter, and the first id of each block. */
-export interface RunIndex {
+/** What is in memory of a segment: a filter, and the first id of each block. */
+export interface SegmentIndex {
   readonly filter: IdFilter;
   readonly fences: Uint32Array;
 }
 
-/** An immutable run of ids, sorted and packed in a store of its own. */
-export class SealedRun {
-  readonly description: RunDescription;
+/** An immutable segment of ids, sorted and packed in a store of its own. */
+export class Segment {
+  readonly description: SegmentDescription;
   readonly #store: KeyValue;
-  readonly #index: RunIndex;
+  readonly #index: SegmentIndex;
   readonly #checksum: Checksum;
   #lookUps = 0;
   #whenIdle: (() => void) | undefined;
 
-  constructor(description: RunDescription, store: KeyValue, index: RunIndex, checksum: Checksum) {
+  constructor(description: SegmentDescription, store: KeyValue, index: SegmentIndex, checksum: Checksum) {
     this.description = description;
     this.#store = store;
     this.#index = index;
@@ -42,7 +42,7 @@ export class SealedRun {
   }
 
   get diskBytes(): number {
-    return runDiskBytes(this.description.ids);
+    return segmentDiskBytes(this.description.ids);
   }
 
   /** False is certain (DD13). */
@@ -50,7 +50,7 @@ export class SealedRun {
     return this.#index.filter.mayHave(ids, at);
   }
 
-  /** Which of these ids, by their word positions, the run has: reads each block they may be in once. CORRUPT_DATA when one fails its check. */
+  /** Which of these ids, by their word positions, the segment has: reads each block they may be in once. CORRUPT_DATA when one fails its check. */
   async lookUp(ids: Uint32Array, positions: readonly number[]): Promise<number[]> {
     const wanted = positions.map((at) => ({ at, block: this.#blockOf(ids, at) })).filter((each) => each.block >= 0);
     if (wanted.length === 0) return [];
@@ -82,19 +82,19 @@ export class SealedRun {
   }
 }
 
-export function runDiskBytes(ids: number): number {
+export function segmentDiskBytes(ids: number): number {
   return ids * 16 + Math.ceil(ids / IDS_PER_BLOCK) * 10 + 41;
 }
 
 /** Writes sorted ids into an empty store; synced before it resolves (I4). */
-export async function writeRun(
-  description: RunDescription,
+export async function writeSegment(
+  description: SegmentDescription,
   sorted: Uint32Array,
   store: KeyValue,
   seed: number,
   checksum: Checksum,
-): Promise<RunIndex> {
-  assert(sorted.length === description.ids * ID_WORDS, "a run's header counts its ids");
+): Promise<SegmentIndex> {
+  assert(sorted.length === description.ids * ID_WORDS, "a segment's header counts its ids");
   const index = emptyIndex(description.ids, seed);
   const wordsPerBlock = IDS_PER_BLOCK * ID_WORDS;
   const blocks = Math.ceil(description.ids / IDS_PER_BLOCK);
@@ -107,18 +107,18 @@ export async function writeRun(
     }
     await store.batch(operations, { sync: false });
   }
-  const header: KeyValueOperation = { kind: "put", key: RUN_HEADER_KEY, value: encodeRunHeader(description, checksum) };
+  const header: KeyValueOperation = { kind: "put", key: SEGMENT_HEADER_KEY, value: encodeSegmentHeader(description, checksum) };
   await store.batch([header], { sync: true });
   return index;
 }
 
-/** Reads a run whole: checks every block, and builds what is kept in memory. CORRUPT_DATA when it is not what the manifest says. */
-export async function openRun(description: RunDescription, store: KeyValue, seed: number, checksum: Checksum): Promise<SealedRun> {
-  const header = await store.get(RUN_HEADER_KEY);
+/** Reads a segment whole: checks every block, and builds what is kept in memory. CORRUPT_DATA when it is not what the manifest says. */
+export async function openSegment(description: SegmentDescription, store: KeyValue, seed: number, checksum: Checksum): Promise<Segment> {
+  const header = await store.get(SEGMENT_HEADER_KEY);
   if (header === undefined) throw corrupt(`${description.store} has no header`);
-  const { from, to, ids } = decodeRunHeader(header, checksum);
+  const { from, to, ids } = decodeSegmentHeader(header, checksum);
   const isIt = from === description.from && to === description.to && ids === description.ids;
-  if (!isIt) throw corrupt(`${description.store} is another run`);
+  if (!isIt) throw corrupt(`${description.store} is another segment`);
   const index = emptyIndex(ids, seed);
   const blocks = Math.ceil(ids / IDS_PER_BLOCK);
   let last: Uint32Array | undefined;
@@ -134,15 +134,15 @@ export async function openRun(description: RunDescription, store: KeyValue, seed
     }
   }
   if (read !== ids) throw corrupt(`${description.store} has ${read} ids of ${ids}`);
-  return new SealedRun(description, store, index, checksum);
+  return new Segment(description, store, index, checksum);
 }
 
-function emptyIndex(ids: number, seed: number): RunIndex {
+function emptyIndex(ids: number, seed: number): SegmentIndex {
   return { filter: new IdFilter(ids, seed), fences: new Uint32Array(Math.ceil(ids / IDS_PER_BLOCK) * ID_WORDS) };
 }
 
-function addToIndex(index: RunIndex, block: number, ids: Uint32Array): void {
-  if ((block + 1) * ID_WORDS > index.fences.length) throw corrupt("a run has more blocks than its header says");
+function addToIndex(index: SegmentIndex, block: number, ids: Uint32Array): void {
+  if ((block + 1) * ID_WORDS > index.fences.length) throw corrupt("a segment has more blocks than its header says");
   for (let word = 0; word < ID_WORDS; word += 1) index.fences[block * ID_WORDS + word] = ids[word]!;
   for (let at = 0; at < ids.length; at += ID_WORDS) index.filter.add(ids, at);
 }

@@ -4,10 +4,10 @@ import type { MessageId } from "./extract-id.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
 import { withOrigin } from "./origin.ts";
-import type { VerdictKind } from "./verdicts.ts";
+import type { ResultKind } from "./input-results.ts";
 import type { OutputIds } from "./window.ts";
 
-/** What the cycle compares a message by, and where it belongs. */
+/** What the processing loop compares a message by, and where it belongs. */
 export type ReadId = MessageId | { readonly kind: "misrouted"; readonly partition: number };
 
 /** A page of the input with what the window says about its ids. */
@@ -23,14 +23,14 @@ export interface PreparedPage {
   readonly known: Uint8Array;
 }
 
-/** A page with its verdicts: what is published, and what the window and the waiters learn from it. */
-export interface JudgedPage {
+/** A page with its results: what is published, and what the window and the waiters learn from it. */
+export interface ClassifiedPage {
   readonly from: bigint;
   readonly next: bigint;
   readonly publication: Publication;
-  /** Per message: input offset, verdict, and its position among the messages of that verdict, or its right partition. */
+  /** Per message: input offset, result, and its position among the messages of that result, or its right partition. */
   readonly offsets: readonly bigint[];
-  readonly kinds: readonly VerdictKind[];
+  readonly kinds: readonly ResultKind[];
   readonly positions: Uint32Array;
   /** The ids it publishes: what the next page, looked up meanwhile, is compared with too. */
   readonly fresh: IdTable;
@@ -40,16 +40,16 @@ export interface JudgedPage {
 }
 
 /**
- * The verdict on each message: known to the window, to the page before, which is not in the window yet, or to this page (DDD7) is a
+ * The result of each message: known to the window, to the page before, which is not in the window yet, or to this page (DDD7) is a
  * duplicate; what belongs elsewhere is sent there in the same publication (DDD3).
  */
-export function judgePage(page: PreparedPage, before: IdTable | undefined, publishedMs: number, seed: number): JudgedPage {
+export function classifyPage(page: PreparedPage, before: IdTable | undefined, publishedMs: number, seed: number): ClassifiedPage {
   const fresh = new IdTable(seed, page.messages.length);
   const freshPositions: number[] = [];
   const output: NewMessage[] = [];
   const deadLetters: NewMessage[] = [];
   const rerouted: { readonly partition: number; readonly message: NewMessage }[] = [];
-  const kinds: VerdictKind[] = [];
+  const kinds: ResultKind[] = [];
   const positions = new Uint32Array(page.messages.length);
   for (const [index, message] of page.messages.entries()) {
     const id = page.ids[index]!;
@@ -78,18 +78,18 @@ export function judgePage(page: PreparedPage, before: IdTable | undefined, publi
 }
 
 /** What the window applies once the page is published from `outputFrom` on. */
-export function publishedIds(judged: JudgedPage, outputFrom: bigint): OutputIds {
+export function publishedIds(classified: ClassifiedPage, outputFrom: bigint): OutputIds {
   return {
-    next: outputFrom + BigInt(judged.publication.output.length),
-    ids: judged.fresh.words,
-    offsets: judged.freshPositions.map((position) => outputFrom + BigInt(position)),
-    publishedMs: judged.freshPositions.map(() => judged.publishedMs),
+    next: outputFrom + BigInt(classified.publication.output.length),
+    ids: classified.fresh.words,
+    offsets: classified.freshPositions.map((position) => outputFrom + BigInt(position)),
+    publishedMs: classified.freshPositions.map(() => classified.publishedMs),
   };
 }
 
-export function countKinds(judged: JudgedPage): Readonly<Record<VerdictKind, number>> {
+export function countKinds(classified: ClassifiedPage): Readonly<Record<ResultKind, number>> {
   const counts = { accepted: 0, duplicate: 0, "dead-lettered": 0, rerouted: 0 };
-  for (const kind of judged.kinds) {
+  for (const kind of classified.kinds) {
     switch (kind) {
       case "accepted":
       case "duplicate":
