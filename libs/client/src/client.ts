@@ -1,3 +1,6 @@
+import type { CqlStatementInit } from "@concord/protos-common";
+import type { QueryRequestInit, QueryResponse, ReadRangeRequestInit, ReadRequestInit } from "@concord/protos-storage";
+import { TransactionService, type ExecuteRequestInit } from "@concord/protos-txn";
 import { newTimeId, sleep, timeIdToBytes } from "@concord/runtime";
 import type {
   BatchOptions,
@@ -26,30 +29,15 @@ import { clientError, toClientError } from "./client-error.ts";
 import { PAGE_ROWS } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
-import { resolveOutcome, TRANSACTIONS, type TransactionContext } from "./resolve-outcome.ts";
+import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
 import type { Storage } from "./storage.ts";
-import {
-  exactKeyMessage,
-  fieldsOf,
-  rangeMessage,
-  rowFromMessage,
-  tableNameOf,
-  tokenOfFields,
-  writeMessage,
-  type RowMessage,
-  type Table,
-} from "./tables.ts";
+import { exactKeyMessage, fieldsOf, rangeMessage, rowFromMessage, tableNameOf, tokenOfFields, writeMessage, type Table } from "./tables.ts";
 import { SessionTransaction } from "./transaction.ts";
 
 export interface RoutingContext extends TransactionContext {
   readonly messages: Messages;
   readonly storage: Storage;
   readonly timeoutMs: number;
-}
-
-interface PageMessage {
-  readonly rows: readonly RowMessage[];
-  readonly nextPageToken: Uint8Array;
 }
 
 /** The fat client (TX1): it knows topology and schema, reads and plain writes go to storage, transactions to their master. */
@@ -70,18 +58,10 @@ export class RoutingClient implements ConcordClient {
 
   async createTables(statements: readonly string[]): Promise<bigint> {
     const { connections, directory, timeoutMs } = this.#context;
-    const coordinators = directory.coordinators();
-    const service = coordinators.length > 0 ? "concord.txn.v1.SchemaService" : "concord.storage.v1.SchemaService";
-    const addresses = coordinators.length > 0 ? coordinators : this.topology.storageProxies.map((node) => node.address);
+    const { service, addresses } = directory.schemaServers();
     for (let at = 0; ; at += 1) {
       try {
-        const response = await connections.unary<{ schemaVersion: bigint }>(
-          addresses[at]!,
-          service,
-          "CreateTables",
-          { statements },
-          timeoutMs,
-        );
+        const response = await connections.unary(addresses[at]!, service.methods.CreateTables, { statements }, timeoutMs);
         await directory.refreshSchema(response.schemaVersion);
         return response.schemaVersion;
       } catch (thrown) {
@@ -138,21 +118,25 @@ export class RoutingClient implements ConcordClient {
   ): Promise<(R | undefined)[]> {
     const { directory, storage } = this.#context;
     const table = await directory.table(tableName);
-    const request = {
+    const request: ReadRequestInit = {
       keys: keys.map((key) => exactKeyMessage(table, key)),
       mode: "READ_MODE_FAST",
       schemaVersion: directory.schemaVersion,
     };
-    const response = await storage.read<{ results: { row: RowMessage | null }[] }>("read", request, options.timeoutMs);
+    const response = await storage.read("read", request, options.timeoutMs);
     return response.results.map(({ row }) => (row === null ? undefined : (rowFromMessage(table, row) as R)));
   }
 
   async *readRange<R extends object = Row>(tableName: string, range: Range, options: CallOptions = {}): AsyncGenerator<R, void, undefined> {
     const { directory, storage } = this.#context;
     const table = await directory.table(tableName);
-    const base = { range: rangeMessage(table, range), mode: "READ_MODE_FAST", schemaVersion: directory.schemaVersion };
+    const base: ReadRangeRequestInit = {
+      range: rangeMessage(table, range),
+      mode: "READ_MODE_FAST",
+      schemaVersion: directory.schemaVersion,
+    };
     yield* pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, async (pageSize, pageToken) => {
-      const page = await storage.read<PageMessage>("readRange", { ...base, pageSize, pageToken }, options.timeoutMs);
+      const page = await storage.read("readRange", { ...base, pageSize, pageToken }, options.timeoutMs);
       return { rows: page.rows.map((row) => rowFromMessage(table, row) as R), next: page.nextPageToken };
     });
   }
@@ -163,15 +147,15 @@ export class RoutingClient implements ConcordClient {
     options: QueryOptions = {},
   ): Promise<Page<R>> {
     const { storage, directory } = this.#context;
-    const request = {
+    const request: QueryRequestInit = {
       statement: this.#statement(cql, binds),
       pageSize: options.pageSize ?? PAGE_ROWS,
       pageToken: options.pageToken ?? new Uint8Array(),
       schemaVersion: directory.schemaVersion,
     };
-    if (isSelect(cql)) return this.#page<R>(await storage.read<PageMessage>("query", request, options.timeoutMs));
+    if (isSelect(cql)) return this.#page<R>(await storage.read("query", request, options.timeoutMs));
     try {
-      return await this.#page<R>(await storage.statement<PageMessage>(request, options.timeoutMs));
+      return await this.#page<R>(await storage.statement(request, options.timeoutMs));
     } catch (thrown) {
       const error = toClientError(thrown);
       if (error.code !== "USE_TRANSACTION") throw error;
@@ -222,23 +206,17 @@ export class RoutingClient implements ConcordClient {
   }
 
   /** One id for all tries: the coordinator answers a repeated one with what became of the first. */
-  async #execute(request: object, firstAddress: string, options: CallOptions): Promise<CommitToken> {
+  async #execute(request: ExecuteRequestInit, firstAddress: string, options: CallOptions): Promise<CommitToken> {
     const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     const transactionId = timeIdToBytes(newTimeId(clock, random));
     let address = firstAddress;
     for (;;) {
-      const known = { groupMapVersion: directory.topology.groupMapVersion, schemaVersion: directory.schemaVersion };
+      const known: ExecuteRequestInit = { groupMapVersion: directory.topology.groupMapVersion, schemaVersion: directory.schemaVersion };
       try {
         const budget = { timeoutMs: deadlineAtMs - clock.monotonicMs() };
-        const response = await connections.call<{ token: CommitToken }>(
-          address,
-          TRANSACTIONS,
-          "execute",
-          { ...request, ...known, transactionId },
-          budget,
-        );
-        return response.token;
+        const response = await connections.call(address, TransactionService, "execute", { ...request, ...known, transactionId }, budget);
+        return response.token!;
       } catch (thrown) {
         const error = toClientError(thrown);
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
@@ -250,13 +228,13 @@ export class RoutingClient implements ConcordClient {
     }
   }
 
-  async #page<R>(message: PageMessage): Promise<Page<R>> {
+  async #page<R>(message: QueryResponse): Promise<Page<R>> {
     const rows: R[] = [];
-    for (const row of message.rows) rows.push(rowFromMessage(await this.#context.directory.table(row.key.table), row) as R);
+    for (const row of message.rows) rows.push(rowFromMessage(await this.#context.directory.table(row.key!.table), row) as R);
     return { rows, next: message.nextPageToken.length === 0 ? undefined : message.nextPageToken };
   }
 
-  #statement(cql: string, binds: readonly (Value | TypedValue)[]): object {
+  #statement(cql: string, binds: readonly (Value | TypedValue)[]): CqlStatementInit {
     return { text: cql, binds: bindMessages(cql, binds, (name) => this.#context.directory.find(name)) };
   }
 

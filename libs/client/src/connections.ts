@@ -1,23 +1,25 @@
-import type { ServiceContract } from "@concord/protos";
-import { contract as dedup } from "@concord/protos-dedup";
-import { contract as storage } from "@concord/protos-storage";
-import { contract as txn } from "@concord/protos-txn";
-import { bearer, SessionClient } from "@concord/rpc";
+import type { UnaryMethod } from "@concord/protos";
+import type { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
+import type { BatchService, RowsService } from "@concord/protos-storage";
+import type { TransactionService } from "@concord/protos-txn";
+import {
+  bearer,
+  callUnary,
+  SessionClient,
+  type CallRequest,
+  type CallResponse,
+  type OperationName,
+  type SessionCallOptions,
+} from "@concord/rpc";
 import type { Channel, Clock, Metadata, Transport } from "@concord/runtime";
 
 /** Services that have a session stream; calls of the others are unary. */
-export type SessionService =
-  | "concord.txn.v1.TransactionService"
-  | "concord.storage.v1.RowsService"
-  | "concord.storage.v1.BatchService"
-  | "concord.dedup.v1.IngestService"
-  | "concord.dedup.v1.OutputService"
-  | "concord.dedup.v1.WindowService";
-export type UnaryService = "concord.txn.v1.TopologyService" | "concord.txn.v1.SchemaService" | "concord.storage.v1.SchemaService";
+export type SessionService = TransactionService | RowsService | BatchService | IngestService | OutputService | WindowService;
 
 interface Peer {
   readonly channel: Channel;
-  readonly sessions: Map<SessionService, SessionClient<ServiceContract>>;
+  /** The session's service is the key. */
+  readonly sessions: Map<SessionService, Pick<SessionClient<SessionService>, "close">>;
 }
 
 /** One channel per address and one session per service and address, opened at their first call. */
@@ -34,25 +36,23 @@ export class Connections {
   }
 
   /** An operation of a session stream, by the name of its oneof case. */
-  call<Response extends object>(
+  call<S extends SessionService, O extends OperationName<S>>(
     address: string,
-    service: SessionService,
-    operation: string,
-    request: object,
-    options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-  ): Promise<Response> {
-    return this.#session(address, service).callByName(operation, request, options) as Promise<Response>;
+    service: S,
+    operation: O,
+    request: CallRequest<S, O>,
+    options: SessionCallOptions,
+  ): Promise<CallResponse<S, O>> {
+    return this.#session(address, service).call(operation, request, options);
   }
 
-  async unary<Response extends object>(
+  unary<M extends UnaryMethod>(
     address: string,
-    service: UnaryService,
-    method: string,
-    request: object,
+    method: M,
+    request: Parameters<M["encodeRequest"]>[0],
     timeoutMs: number,
-  ): Promise<Response> {
-    const { methods } = contractOf(service);
-    return (await this.#peer(address).channel.unary(methods[method]!, request, { timeoutMs, metadata: this.#metadata })) as Response;
+  ): Promise<ReturnType<M["decodeResponse"]>> {
+    return callUnary(this.#peer(address).channel, method, request, { timeoutMs, metadata: this.#metadata });
   }
 
   close(): void {
@@ -63,13 +63,12 @@ export class Connections {
     this.#peers.clear();
   }
 
-  #session(address: string, service: SessionService): SessionClient<ServiceContract> {
-    const peer = this.#peer(address);
-    let session = peer.sessions.get(service);
-    if (session === undefined) {
-      session = new SessionClient({ channel: peer.channel, contract: contractOf(service), clock: this.#clock, metadata: this.#metadata });
-      peer.sessions.set(service, session);
-    }
+  #session<S extends SessionService>(address: string, contract: S): SessionClient<S> {
+    const { channel, sessions } = this.#peer(address);
+    const open = sessions.get(contract);
+    if (open !== undefined) return open as SessionClient<S>;
+    const session = new SessionClient({ channel, contract, clock: this.#clock, metadata: this.#metadata });
+    sessions.set(contract, session);
     return session;
   }
 
@@ -81,11 +80,4 @@ export class Connections {
     }
     return peer;
   }
-}
-
-const CONTRACTS = { dedup, storage, txn };
-
-function contractOf(service: SessionService | UnaryService): ServiceContract {
-  const [, owner, , name] = service.split(".");
-  return CONTRACTS[owner as keyof typeof CONTRACTS].service(name!);
 }

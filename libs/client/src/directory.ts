@@ -1,10 +1,12 @@
 import { foldName } from "@concord/codec";
+import { SchemaService as StorageSchemaService } from "@concord/protos-storage";
+import { SchemaService, TopologyService, type GetTopologyResponse } from "@concord/protos-txn";
 import type { Clock } from "@concord/runtime";
 import type { Topology } from "./api.ts";
 import { clientError, toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import { tableFromJson, type Table } from "./tables.ts";
-import { masterAddress, topologyFromMessage, topologyOfProxies, type TopologyMessage } from "./topology.ts";
+import { masterAddress, topologyFromMessage, topologyOfProxies } from "./topology.ts";
 
 export interface DirectoryOptions {
   readonly connections: Connections;
@@ -23,7 +25,7 @@ export class Directory {
   #topology: Topology;
   #tables: ReadonlyMap<string, Table> = new Map();
   #schemaVersion = 0n;
-  /** One fetch at a time; whoever comes meanwhile shares it. */
+  /** One fetch at a time, shared by all that ask for it meanwhile. */
   #topologyFetch: Promise<void> | undefined;
   #schemaFetch: Promise<void> | undefined;
 
@@ -71,6 +73,13 @@ export class Directory {
     return address;
   }
 
+  /** Where tables are created and read: at the coordinators; at the storage-proxies in a cluster without any. */
+  schemaServers(): { readonly service: SchemaService | StorageSchemaService; readonly addresses: readonly string[] } {
+    const coordinators = this.coordinators();
+    if (coordinators.length > 0) return { service: SchemaService, addresses: coordinators };
+    return { service: StorageSchemaService, addresses: this.#topology.storageProxies.map((node) => node.address) };
+  }
+
   /** Asks the coordinators in turn until one answers. */
   refreshTopology(): Promise<void> {
     this.#topologyFetch ??= this.#fetchTopology().finally(() => {
@@ -96,19 +105,17 @@ export class Directory {
     this.#topology = { ...topology, storageProxies };
   }
 
-  #topologyFrom(address: string): Promise<TopologyMessage> {
-    const request = { groupMapVersion: this.#topology.groupMapVersion };
-    return this.#options.connections.unary(address, "concord.txn.v1.TopologyService", "GetTopology", request, this.#options.timeoutMs);
+  #topologyFrom(address: string): Promise<GetTopologyResponse> {
+    const { connections, timeoutMs } = this.#options;
+    return connections.unary(address, TopologyService.methods.GetTopology, { groupMapVersion: this.#topology.groupMapVersion }, timeoutMs);
   }
 
   async #fetchSchema(version: bigint): Promise<void> {
     const { connections, timeoutMs } = this.#options;
-    const coordinators = this.coordinators();
-    const service = coordinators.length > 0 ? "concord.txn.v1.SchemaService" : "concord.storage.v1.SchemaService";
-    const addresses = coordinators.length > 0 ? coordinators : this.#topology.storageProxies.map((node) => node.address);
-    const ask = (address: string): Promise<{ schemaVersion: bigint; tables: string[] }> =>
-      connections.unary(address, service, "GetSchema", { schemaVersion: version }, timeoutMs);
-    const answer = await this.#firstAnswer(addresses, ask);
+    const { service, addresses } = this.schemaServers();
+    const answer = await this.#firstAnswer(addresses, (address) =>
+      connections.unary(address, service.methods.GetSchema, { schemaVersion: version }, timeoutMs),
+    );
     if (answer.schemaVersion < this.#schemaVersion) return;
     this.#tables = new Map(answer.tables.map(tableFromJson).map((table) => [table.name, table]));
     this.#schemaVersion = answer.schemaVersion;

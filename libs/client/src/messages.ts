@@ -1,3 +1,19 @@
+import {
+  IngestService,
+  OutputService,
+  WindowService,
+  type Acknowledge,
+  type GetBoundsRequestInit,
+  type IngestRequestInit,
+  type IngestResponse,
+  type IngestResult,
+  type LogMessage,
+  type Message,
+  type ReadRequestInit,
+  type Topic,
+  type Verdict,
+} from "@concord/protos-dedup";
+import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
 import { backoff, type Backoff, type Clock, type Random } from "@concord/runtime";
 import type {
   CallOptions,
@@ -23,35 +39,12 @@ export interface WorkerMessagesOptions {
   readonly timeoutMs: number;
 }
 
-interface WireMessage {
-  readonly id: string;
-  readonly value: Uint8Array;
-  readonly key: Uint8Array;
-  readonly headers: readonly { readonly name: string; readonly value: Uint8Array }[];
-  readonly timestampMs: bigint;
-}
-
-interface WirePage {
-  readonly messages: readonly (WireMessage & { readonly offset: bigint })[];
-  readonly nextOffset: bigint;
-}
-
-interface WireResult {
-  readonly verdict: string;
-  readonly partition: number;
-  readonly offset: bigint;
-  readonly id: string;
-}
-
-const VERDICTS: Readonly<Record<string, IngestedMessage["verdict"]>> = {
+const VERDICTS: Readonly<Partial<Record<Verdict, IngestedMessage["verdict"]>>> = {
   VERDICT_ACCEPTED: "accepted",
   VERDICT_DUPLICATE: "duplicate",
   VERDICT_DEAD_LETTERED: "dead-lettered",
   VERDICT_QUEUED: "queued",
 };
-const INGEST = "concord.dedup.v1.IngestService";
-const OUTPUT = "concord.dedup.v1.OutputService";
-const WINDOW = "concord.dedup.v1.WindowService";
 
 /** Messages at one dedup-worker. Every message has an id before it is first sent, so every try is harmless (I7). */
 export class WorkerMessages implements Messages {
@@ -63,12 +56,12 @@ export class WorkerMessages implements Messages {
 
   async ingest(messages: readonly OutgoingMessage[], options: IngestOptions = {}): Promise<readonly IngestedMessage[]> {
     const deadlineAtMs = this.#deadline(options);
-    const acknowledge = options.acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
+    const acknowledge: Acknowledge = options.acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     const results: IngestedMessage[] = [];
     for (const part of partsOf(messages.map((message) => this.#wireMessage(message)))) {
-      const request = { messages: part, acknowledge };
+      const request: IngestRequestInit = { messages: part, acknowledge };
       const mayBeApplied = results.length > 0;
-      const answer = await this.#untilDecided<{ results: readonly WireResult[] }>(request, deadlineAtMs, mayBeApplied);
+      const answer = await this.#untilDecided(request, deadlineAtMs, mayBeApplied);
       results.push(...answer.results.map(resultOf));
     }
     return results;
@@ -105,18 +98,13 @@ export class WorkerMessages implements Messages {
   }
 
   async bounds(partition: number, options: ReadOptions = {}): Promise<{ start: bigint; end: bigint; partitions: number }> {
-    const request = { partition, topic: topicOf(options) };
-    const answer = await this.#call<{ startOffset: bigint; endOffset: bigint; partitions: number }>(
-      OUTPUT,
-      "getBounds",
-      request,
-      this.#deadline(options),
-    );
+    const request: GetBoundsRequestInit = { partition, topic: topicOf(options) };
+    const answer = await this.#call(OutputService, "getBounds", request, this.#deadline(options));
     return { start: answer.startOffset, end: answer.endOffset, partitions: answer.partitions };
   }
 
   async seen(ids: readonly string[], options: CallOptions = {}): Promise<readonly boolean[]> {
-    return (await this.#call<{ seen: readonly boolean[] }>(WINDOW, "seen", { ids }, this.#deadline(options))).seen;
+    return (await this.#call(WindowService, "seen", { ids }, this.#deadline(options))).seen;
   }
 
   async #page(
@@ -127,18 +115,18 @@ export class WorkerMessages implements Messages {
     deadlineAtMs: number,
     signal?: AbortSignal,
   ): Promise<MessagePage> {
-    const request = { partition, topic: topicOf(options), fromOffset: options.from ?? 0n, maxMessages: limit, waitMs };
-    const page = await this.#call<WirePage>(OUTPUT, "read", request, deadlineAtMs, signal);
+    const request: ReadRequestInit = { partition, topic: topicOf(options), fromOffset: options.from ?? 0n, maxMessages: limit, waitMs };
+    const page = await this.#call(OutputService, "read", request, deadlineAtMs, signal);
     return { messages: page.messages.map(storedMessage), next: page.nextOffset };
   }
 
   /** The same request again after every failure that a repetition can mend; what it, or a part before it, may have done is told with the last one. */
-  async #untilDecided<Answer extends object>(request: object, deadlineAtMs: number, isPartApplied: boolean): Promise<Answer> {
+  async #untilDecided(request: IngestRequestInit, deadlineAtMs: number, isPartApplied: boolean): Promise<IngestResponse> {
     let mayBeApplied = isPartApplied;
     const retry = this.#backoff();
     for (;;) {
       try {
-        return await this.#call<Answer>(INGEST, "ingest", request, deadlineAtMs);
+        return await this.#call(IngestService, "ingest", request, deadlineAtMs);
       } catch (thrown) {
         const error = toClientError(thrown);
         mayBeApplied ||= error.applied !== "no";
@@ -148,18 +136,18 @@ export class WorkerMessages implements Messages {
     }
   }
 
-  async #call<Answer extends object>(
-    service: SessionService,
-    operation: string,
-    request: object,
+  async #call<S extends SessionService, O extends OperationName<S>>(
+    service: S,
+    operation: O,
+    request: CallRequest<S, O>,
     deadlineAtMs: number,
     signal?: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<CallResponse<S, O>> {
     const { address, clock, connections } = this.#options;
     if (address === undefined) throw clientError("UNIMPLEMENTED", "this client was connected without dedupWorker: there are no messages");
     const timeoutMs = deadlineAtMs - clock.monotonicMs();
     try {
-      return await connections.call<Answer>(address, service, operation, request, {
+      return await connections.call(address, service, operation, request, {
         timeoutMs,
         ...(signal === undefined ? {} : { signal }),
       });
@@ -177,7 +165,7 @@ export class WorkerMessages implements Messages {
     return backoff(clock, { ...MESSAGE_BACKOFF, jitter: random }, signal);
   }
 
-  #wireMessage({ id, value, key, headers = {}, timestamp }: OutgoingMessage): WireMessage {
+  #wireMessage({ id, value, key, headers = {}, timestamp }: OutgoingMessage): Message {
     return {
       // Made here and not by the server: all tries carry the same one.
       id: id === undefined || id === "" ? this.#newId() : id,
@@ -203,8 +191,8 @@ function isAborted(signal: AbortSignal | undefined): boolean {
 }
 
 /** As many per call as it takes; no messages are still a call, whose refusal the server words. */
-function partsOf(messages: readonly WireMessage[]): readonly (readonly WireMessage[])[] {
-  const parts: WireMessage[][] = [[]];
+function partsOf(messages: readonly Message[]): readonly (readonly Message[])[] {
+  const parts: Message[][] = [[]];
   let bytes = 0;
   for (const message of messages) {
     const size = sizeOf(message);
@@ -221,21 +209,21 @@ function partsOf(messages: readonly WireMessage[]): readonly (readonly WireMessa
 }
 
 /** Not below the server's count: a character has at most three bytes. */
-function sizeOf({ id, value, key, headers }: WireMessage): number {
+function sizeOf({ id, value, key, headers }: Message): number {
   return headers.reduce((sum, header) => sum + 3 * header.name.length + header.value.length, 3 * id.length + value.length + key.length);
 }
 
-function resultOf({ verdict, partition, offset, id }: WireResult): IngestedMessage {
+function resultOf({ verdict, partition, offset, id }: IngestResult): IngestedMessage {
   const known = VERDICTS[verdict];
   if (known === undefined) throw clientError("INTERNAL", `the server answered ${verdict}; this client is too old for it`);
   return { id, verdict: known, partition, offset: offset < 0n ? undefined : offset };
 }
 
-function storedMessage({ offset, id, value, key, headers, timestampMs }: WirePage["messages"][number]): StoredMessage {
+function storedMessage({ offset, id, value, key, headers, timestampMs }: LogMessage): StoredMessage {
   return { offset, id, value, key, headers, timestamp: new Date(Number(timestampMs)) };
 }
 
-function topicOf({ topic }: ReadOptions): string {
+function topicOf({ topic }: ReadOptions): Topic {
   return topic === "dead-letters" ? "TOPIC_DEAD_LETTERS" : "TOPIC_OUTPUT";
 }
 

@@ -1,4 +1,4 @@
-// The client's own clock and chance: it is the edge of somebody else's process, where no adapter of ours runs.
+// The client's own clock and randomness: it runs in the process of its user, where no adapter of ours runs.
 /* oxlint-disable concord/no-ambient */
 import { randomBytes, randomInt } from "node:crypto";
 import { performance } from "node:perf_hooks";

@@ -1,12 +1,11 @@
+import type { RowKeyInit } from "@concord/protos-common";
+import { TransactionService, type ResolveOutcomeRequestInit, type ResolveOutcomeResponse } from "@concord/protos-txn";
 import { backoff, fromHex, type Clock, type Random } from "@concord/runtime";
-import type { CommitToken, Outcome } from "./api.ts";
+import type { Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import { RESOLVE_BACKOFF, RESOLVE_TURN_MS } from "./limits.ts";
-import type { KeyMessage } from "./tables.ts";
-
-export const TRANSACTIONS = "concord.txn.v1.TransactionService";
 
 export interface TransactionContext {
   readonly connections: Connections;
@@ -19,19 +18,19 @@ export interface TransactionContext {
 export async function resolveOutcome(
   context: TransactionContext,
   transactionId: string,
-  key: KeyMessage,
+  key: RowKeyInit,
   firstAddress: string,
   deadlineAtMs: number,
 ): Promise<Outcome> {
   const { connections, directory, clock } = context;
-  const request = { transactionId: fromHex(transactionId), key };
+  const request: ResolveOutcomeRequestInit = { transactionId: fromHex(transactionId), key };
   let address = firstAddress;
   const retry = backoff(clock, RESOLVE_BACKOFF);
   for (;;) {
     try {
       // One coordinator may be down for long: ask in short turns.
       const timeoutMs = Math.min(RESOLVE_TURN_MS, Math.max(1, deadlineAtMs - clock.monotonicMs()));
-      const response = await connections.call<OutcomeMessage>(address, TRANSACTIONS, "resolveOutcome", request, { timeoutMs });
+      const response = await connections.call(address, TransactionService, "resolveOutcome", request, { timeoutMs });
       return outcomeFromMessage(response);
     } catch (thrown) {
       const error = toClientError(thrown);
@@ -43,12 +42,7 @@ export async function resolveOutcome(
   }
 }
 
-interface OutcomeMessage {
-  readonly outcome?: string;
-  readonly committed?: CommitToken | null;
-}
-
-function outcomeFromMessage(message: OutcomeMessage): Outcome {
-  if (message.outcome === "committed") return { kind: "committed", token: message.committed! };
+function outcomeFromMessage(message: ResolveOutcomeResponse): Outcome {
+  if (message.outcome === "committed") return { kind: "committed", token: message.committed };
   return message.outcome === "aborted" ? { kind: "aborted" } : { kind: "expired" };
 }

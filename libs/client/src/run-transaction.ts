@@ -85,7 +85,7 @@ async function hasLearntTable({ directory }: TransactionContext, thrown: unknown
   return directory.find(name) !== undefined;
 }
 
-/** A refusal that shows old knowledge brings new knowledge, as far as somebody answers. */
+/** A refusal that shows old knowledge brings new knowledge, as far as a server answers. */
 async function learnFrom(context: TransactionContext, error: ConcordClientError): Promise<void> {
   const { directory } = context;
   if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { BatchService, RowsService } from "@concord/protos-storage";
 import { toHex } from "@concord/runtime";
 import type { ConcordClient } from "./api.ts";
 import { ConcordClientError } from "./errors.ts";
@@ -77,9 +78,9 @@ test("[TX8] write: plain table: goes to a storage-proxy with a timestamp that gr
   const { cluster, db } = await connected();
   await cluster.clock.until(db.insert("notes", NOTE));
   await cluster.clock.until(db.update("notes", { place: "wall", at: 1, text: null }));
-  const [first, second] = cluster.seen("write");
-  assert.ok(PROXIES.includes(first!.address));
-  assert.ok((second!.request["timestampUs"] as bigint) > (first!.request["timestampUs"] as bigint));
+  assert.ok(PROXIES.includes(cluster.seen("write")[0]!.address));
+  const [first, second] = cluster.requests(RowsService.methods.Write);
+  assert.ok(second!.timestampUs > first!.timestampUs);
 });
 
 test("[TX8] write: transactional table: a one-statement transaction at the master", async () => {
@@ -94,7 +95,8 @@ test("write: timed out: repeated elsewhere with the same timestamp", async () =>
   cluster.fail("write", "WRITE_TIMEOUT");
   await cluster.clock.until(db.insert("notes", NOTE));
   const [first, second] = cluster.seen("write");
-  assert.equal(first!.request["timestampUs"], second!.request["timestampUs"]);
+  const timestamps = cluster.requests(RowsService.methods.Write).map(({ timestampUs }) => timestampUs);
+  assert.equal(timestamps[0], timestamps[1]);
   assert.notEqual(first!.address, second!.address);
 });
 
@@ -128,12 +130,8 @@ test("range: bounds by column name: prefixes of the clustering key, inclusive or
   await cluster.clock.until(
     collect(db.readRange("notes", { partition: { place: "wall" }, after: { at: 3 }, to: { at: 9 }, reverse: true })),
   );
-  const range = cluster.seen("readRange")[0]!.request["range"] as {
-    lower: { inclusive: boolean };
-    upper: { inclusive: boolean };
-    reverse: boolean;
-  };
-  assert.deepEqual([range.lower.inclusive, range.upper.inclusive, range.reverse], [false, true, true]);
+  const range = cluster.requests(RowsService.methods.ReadRange)[0]!.range!;
+  assert.deepEqual([range.lower!.inclusive, range.upper!.inclusive, range.reverse], [false, true, true]);
   const wrong = collect(db.readRange("notes", { partition: { place: "wall" }, from: { text: "x" } }));
   assert.equal((await failure(cluster.clock.until(wrong))).code, "KEY_INCOMPLETE");
 });
@@ -163,16 +161,13 @@ test("names: tables and columns in every spelling: sent as they are stored; one 
     await cluster.clock.until(db.read(table, key));
     await cluster.clock.until(collect(db.readRange(table, { partition, from: bound, limit: 1 })));
   }
-  const sent = (operation: string, field: string): unknown[] => cluster.seen(operation).map(({ request }) => request[field]);
-  const writes = sent("write", "write");
+  const writes = cluster.requests(RowsService.methods.Write).map(({ write }) => write);
   for (const at of [0, 2, 4]) assert.deepEqual([writes[at], writes[at + 1]], [writes[0], writes[1]]);
-  for (const [operation, field] of [
-    ["read", "keys"],
-    ["readRange", "range"],
-  ] as const) {
-    const requests = sent(operation, field);
-    assert.equal(requests.length, 3);
-    for (const request of requests) assert.deepEqual(request, requests[0]);
+  const keys = cluster.requests(RowsService.methods.Read).map((request) => request.keys);
+  const ranges = cluster.requests(RowsService.methods.ReadRange).map((request) => request.range);
+  for (const sent of [keys, ranges]) {
+    assert.equal(sent.length, 3);
+    for (const one of sent) assert.deepEqual(one, sent[0]);
   }
   const refusal = await failure(cluster.clock.until(db.insert("notes", { ...NOTE, Text: "again" })));
   assert.deepEqual([refusal.code, refusal.applied, refusal.message], ["MALFORMED_REQUEST", "no", "column text is given twice"]);
@@ -190,7 +185,7 @@ test("[LB4] batch: the log write timed out: repeated once with the same id and t
       { delete: "notes", key: { place: "door", at: 2 } },
     ]),
   );
-  const [first, second] = cluster.seen("executeBatch").map((call) => call.request as { batchId: Uint8Array; timestampUs: bigint });
+  const [first, second] = cluster.requests(BatchService.methods.ExecuteBatch);
   assert.deepEqual(first!.batchId, second!.batchId);
   assert.equal(first!.timestampUs, second!.timestampUs);
   assert.equal(result.batchId, toHex(first!.batchId));
@@ -201,7 +196,7 @@ test("[LB4] batch: the first reply is dropped: repeated with the same id and tim
   const { cluster, db } = await connected();
   cluster.dropReply("executeBatch");
   await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }]));
-  const ids = cluster.seen("executeBatch").map((call) => toHex(call.request["batchId"] as Uint8Array));
+  const ids = cluster.requests(BatchService.methods.ExecuteBatch).map(({ batchId }) => toHex(batchId));
   assert.equal(ids.length, 2);
   assert.equal(ids[0], ids[1]);
 });
@@ -223,7 +218,7 @@ test("batch: the connection broke and the second try never left: applied unknown
   });
   const error = await failure(cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }])));
   assert.deepEqual([error.code, error.applied], ["CONNECTION_LOST", "unknown"]);
-  assert.equal(error.metadata["batchId"], toHex(cluster.seen("executeBatch")[0]!.request["batchId"] as Uint8Array));
+  assert.equal(error.metadata["batchId"], toHex(cluster.requests(BatchService.methods.ExecuteBatch)[0]!.batchId));
 });
 
 test("[LB6] batch: logged but not applied in time: not repeated, it will be completed", async () => {
@@ -239,7 +234,7 @@ test("[LB14] batch: unlogged is asked for: said so in the request", async () => 
   await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }], { logged: false }));
   await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }]));
   assert.deepEqual(
-    cluster.seen("executeBatch").map((call) => call.request["unlogged"]),
+    cluster.requests(BatchService.methods.ExecuteBatch).map(({ unlogged }) => unlogged),
     [true, false],
   );
 });

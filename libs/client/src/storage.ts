@@ -1,3 +1,13 @@
+import type { RowWriteInit } from "@concord/protos-common";
+import {
+  BatchService,
+  RowsService,
+  type ExecuteBatchRequestInit,
+  type QueryRequestInit,
+  type QueryResponse,
+  type WriteRequestInit,
+} from "@concord/protos-storage";
+import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
 import { newTimeId, sleep, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
 import type { BatchOptions, BatchResult } from "./api.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
@@ -5,7 +15,6 @@ import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import type { ConcordClientError } from "./errors.ts";
 import { NodePool } from "./node-pool.ts";
-import type { WriteMessage } from "./tables.ts";
 
 export interface StorageOptions {
   readonly connections: Connections;
@@ -18,9 +27,7 @@ export interface StorageOptions {
   readonly timeoutMs: number;
 }
 
-const ROWS = "concord.storage.v1.RowsService";
-const BATCHES = "concord.storage.v1.BatchService";
-type StorageService = typeof ROWS | typeof BATCHES;
+type StorageService = RowsService | BatchService;
 
 /** Reads, plain writes and batches: what goes straight to a storage-proxy (TX8). */
 export class Storage {
@@ -36,16 +43,16 @@ export class Storage {
   /**
    * A read: the first answer counts. A second proxy is asked when the first is slow (TXD13) or failed, and so on; each is asked once.
    */
-  read<Response extends object>(
-    operation: "read" | "readRange" | "query",
-    request: object,
+  read<O extends "read" | "readRange" | "query">(
+    operation: O,
+    request: CallRequest<RowsService, O>,
     timeoutMs: number | undefined,
-  ): Promise<Response> {
+  ): Promise<CallResponse<RowsService, O>> {
     const { clock, speculationDelayMs } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     const waiting = this.#nodes();
     const abort = new AbortController();
-    return new Promise<Response>((resolve, reject) => {
+    return new Promise<CallResponse<RowsService, O>>((resolve, reject) => {
       let inFlight = 0;
       let speculation: { cancel(): void } | undefined;
       const finish = (settle: () => void): void => {
@@ -63,7 +70,7 @@ export class Storage {
         inFlight += 1;
         speculation?.cancel();
         if (speculationDelayMs > 0 && waiting.length > 0) speculation = clock.setTimer(speculationDelayMs, next);
-        this.#call<Response>(address, ROWS, operation, request, deadlineAtMs, abort.signal).then(
+        this.#call(address, RowsService, operation, request, deadlineAtMs, abort.signal).then(
           (response) => finish(() => resolve(response)),
           (thrown: unknown) => {
             inFlight -= 1;
@@ -76,22 +83,22 @@ export class Storage {
   }
 
   /** A plain write with its timestamp made here, so that repeating it at another proxy changes nothing. */
-  async write(write: WriteMessage, timeoutMs: number | undefined): Promise<void> {
-    const request = { write, timestampUs: this.#timestampUs(), schemaVersion: this.#options.directory.schemaVersion };
-    await this.#inTurn(ROWS, "write", request, timeoutMs, (error) => error.retryable);
+  async write(write: RowWriteInit, timeoutMs: number | undefined): Promise<void> {
+    const request: WriteRequestInit = { write, timestampUs: this.#timestampUs(), schemaVersion: this.#options.directory.schemaVersion };
+    await this.#inTurn(RowsService, "write", request, timeoutMs, (error) => error.retryable);
   }
 
   /** A CQL statement that is no SELECT: the caller cannot know, so it is asked once per proxy and only while nothing happened. */
-  statement<Response extends object>(request: object, timeoutMs: number | undefined): Promise<Response> {
+  statement(request: QueryRequestInit, timeoutMs: number | undefined): Promise<QueryResponse> {
     const batchId = timeIdToBytes(newTimeId(this.#options.clock, this.#options.random));
-    const complete = { ...request, timestampUs: this.#timestampUs(), batchId };
-    return this.#inTurn(ROWS, "query", complete, timeoutMs, (error) => error.retryable && error.applied === "no");
+    const complete: QueryRequestInit = { ...request, timestampUs: this.#timestampUs(), batchId };
+    return this.#inTurn(RowsService, "query", complete, timeoutMs, (error) => error.retryable && error.applied === "no");
   }
 
   /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke. */
-  async batch(writes: readonly WriteMessage[], options: BatchOptions): Promise<BatchResult> {
+  async batch(writes: readonly RowWriteInit[], options: BatchOptions): Promise<BatchResult> {
     const id = newTimeId(this.#options.clock, this.#options.random);
-    const request = {
+    const request: ExecuteBatchRequestInit = {
       batchId: timeIdToBytes(id),
       writes,
       timestampUs: this.#timestampUs(),
@@ -105,21 +112,21 @@ export class Storage {
       retriesLeft -= 1;
       return retriesLeft >= 0;
     };
-    const run = this.#inTurn<{ timestampUs: bigint; holders: string[] }>(BATCHES, "executeBatch", request, options.timeoutMs, again);
+    const run = this.#inTurn(BatchService, "executeBatch", request, options.timeoutMs, again);
     const response = await run.catch((thrown: unknown) => {
       throw withFacts(toClientError(thrown), { metadata: { batchId: id } });
     });
-    return { batchId: id, timestampUs: response.timestampUs, holders: response.holders };
+    return { batchId: id, timestampUs: response.timestampUs, holders: [...response.holders] };
   }
 
   /** Asks one proxy after the other while `again` says that a further try is right; a single proxy is asked twice at most. */
-  async #inTurn<Response extends object>(
-    service: StorageService,
-    operation: string,
-    request: object,
+  async #inTurn<S extends StorageService, O extends OperationName<S>>(
+    service: S,
+    operation: O,
+    request: CallRequest<S, O>,
     timeoutMs: number | undefined,
     again: (error: ConcordClientError) => boolean,
-  ): Promise<Response> {
+  ): Promise<CallResponse<S, O>> {
     const { clock } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     const nodes = this.#nodes();
@@ -127,7 +134,7 @@ export class Storage {
     let mayHaveHappened = false;
     for (let at = 0; ; at += 1) {
       try {
-        return await this.#call<Response>(tries[at]!, service, operation, request, deadlineAtMs, undefined);
+        return await this.#call(tries[at]!, service, operation, request, deadlineAtMs, undefined);
       } catch (thrown) {
         const error = toClientError(thrown);
         mayHaveHappened ||= error.applied !== "no";
@@ -138,18 +145,18 @@ export class Storage {
     }
   }
 
-  async #call<Response extends object>(
+  async #call<S extends StorageService, O extends OperationName<S>>(
     address: string,
-    service: StorageService,
-    operation: string,
-    request: object,
+    service: S,
+    operation: O,
+    request: CallRequest<S, O>,
     deadlineAtMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<Response> {
+  ): Promise<CallResponse<S, O>> {
     const { connections, clock } = this.#options;
     const options = { timeoutMs: deadlineAtMs - clock.monotonicMs(), ...(signal === undefined ? {} : { signal }) };
     try {
-      const response = await connections.call<Response>(address, service, operation, request, options);
+      const response = await connections.call(address, service, operation, request, options);
       this.#pool.answered(address);
       return response;
     } catch (thrown) {

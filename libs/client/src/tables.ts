@@ -1,4 +1,13 @@
 import { foldName } from "@concord/codec";
+import type {
+  CellValueInit,
+  ColumnInit,
+  RangeBoundInit,
+  RowKeyInit,
+  RowRangeInit,
+  RowWriteInit,
+  Row as WireRow,
+} from "@concord/protos-common";
 import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
 import type { Fields, Range, Row, TypedValue, Write } from "./api.ts";
 import { clientError } from "./client-error.ts";
@@ -11,26 +20,6 @@ export interface Table {
   readonly types: ReadonlyMap<string, CellType>;
   readonly partitionKey: readonly string[];
   readonly clusteringKey: readonly string[];
-}
-
-/** concord.common.v1.RowKey */
-export interface KeyMessage {
-  readonly table: string;
-  readonly partition: readonly CellMessage[];
-  readonly clustering: readonly CellMessage[];
-}
-
-/** concord.common.v1.Row */
-export interface RowMessage {
-  readonly key: KeyMessage;
-  readonly columns: readonly { readonly name: string; readonly value: CellMessage | null }[];
-}
-
-/** concord.common.v1.RowWrite */
-export interface WriteMessage {
-  readonly kind: "WRITE_KIND_INSERT" | "WRITE_KIND_UPDATE" | "WRITE_KIND_DELETE";
-  readonly key: KeyMessage;
-  readonly columns: readonly { readonly name: string; readonly value: CellMessage }[];
 }
 
 /** Reads a table definition in its JSON form, format version 1; fields it does not need may grow. */
@@ -71,14 +60,14 @@ function foldedFields(given: object): Fields {
 }
 
 /** The key columns of `fields`, others ignored; KEY_INCOMPLETE names what is missing. */
-function keyMessage(table: Table, fields: Fields): KeyMessage {
+function keyMessage(table: Table, fields: Fields): RowKeyInit {
   const partition = table.partitionKey.map((column) => cellToWire(keyCell(table, column, fields)));
   const clustering = table.clusteringKey.map((column) => cellToWire(keyCell(table, column, fields)));
   return { table: table.name, partition, clustering };
 }
 
 /** The key given alone: a column outside the key is a mistake, not ignored. */
-export function exactKeyMessage(table: Table, given: Fields): KeyMessage {
+export function exactKeyMessage(table: Table, given: Fields): RowKeyInit {
   const key = foldedFields(given);
   const stranger = Object.keys(key).find((column) => key[column] !== undefined && !isKey(table, column));
   if (stranger !== undefined) {
@@ -92,7 +81,7 @@ export function tokenOfFields(table: Table, fields: object): bigint {
   return tokenOf(keyCell(table, table.partitionKey[0]!, foldedFields(fields)));
 }
 
-export function writeMessage(table: Table, write: Write): WriteMessage {
+export function writeMessage(table: Table, write: Write): RowWriteInit {
   if ("delete" in write) return { kind: "WRITE_KIND_DELETE", key: exactKeyMessage(table, write.key), columns: [] };
   const row = foldedFields(write.row);
   const kind = "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE";
@@ -108,16 +97,15 @@ export function fieldsOf(write: Write): Fields {
   return "delete" in write ? write.key : write.row;
 }
 
-export function rowFromMessage(table: Table, message: RowMessage): Row {
+export function rowFromMessage(table: Table, message: WireRow): Row {
   const row: Row = {};
-  table.partitionKey.forEach((column, at) => setCell(row, column, message.key.partition[at]));
-  table.clusteringKey.forEach((column, at) => setCell(row, column, message.key.clustering[at]));
+  table.partitionKey.forEach((column, at) => setCell(row, column, message.key!.partition[at]));
+  table.clusteringKey.forEach((column, at) => setCell(row, column, message.key!.clustering[at]));
   for (const column of message.columns) setCell(row, column.name, column.value ?? undefined);
   return row;
 }
 
-/** concord.common.v1.RowRange */
-export function rangeMessage(table: Table, range: Range): object {
+export function rangeMessage(table: Table, range: Range): RowRangeInit {
   const partition = foldedFields(range.partition);
   for (const column of table.partitionKey) {
     if (partition[column] === undefined) throw keyIncomplete(table, column);
@@ -134,13 +122,18 @@ export function rangeMessage(table: Table, range: Range): object {
 }
 
 /** A text that two keys share exactly when they are the same row. */
-export function keyText(key: KeyMessage): string {
-  const part = (cell: CellMessage): string =>
+export function keyText(key: RowKeyInit): string {
+  const part = (cell: CellValueInit): string =>
     JSON.stringify(cell, (_, value: unknown) => (typeof value === "bigint" ? `${value}n` : value));
-  return [key.table, ...key.partition.map(part), "|", ...key.clustering.map(part)].join("/");
+  return [key.table, ...(key.partition ?? []).map(part), "|", ...(key.clustering ?? []).map(part)].join("/");
 }
 
-function boundMessage(table: Table, inclusive: Fields | undefined, exclusive: Fields | undefined, names: string): object | undefined {
+function boundMessage(
+  table: Table,
+  inclusive: Fields | undefined,
+  exclusive: Fields | undefined,
+  names: string,
+): RangeBoundInit | undefined {
   if (inclusive !== undefined && exclusive !== undefined) throw clientError("MALFORMED_REQUEST", `give one of ${names}, not both`);
   const spelled = inclusive ?? exclusive;
   if (spelled === undefined) return undefined;
@@ -157,8 +150,8 @@ function boundMessage(table: Table, inclusive: Fields | undefined, exclusive: Fi
   return { prefix: prefix.map((column) => cellToWire(keyCell(table, column, bound))), inclusive: inclusive !== undefined };
 }
 
-function columnMessages(table: Table, row: Fields): { name: string; value: CellMessage }[] {
-  const columns: { name: string; value: CellMessage }[] = [];
+function columnMessages(table: Table, row: Fields): ColumnInit[] {
+  const columns: ColumnInit[] = [];
   for (const [name, value] of Object.entries(row)) {
     if (value === undefined || isKey(table, name)) continue;
     const type = table.types.get(name);

@@ -1,15 +1,7 @@
-import type { Node, Topology } from "./api.ts";
+import type { GetTopologyResponse } from "@concord/protos-txn";
+import type { Topology } from "./api.ts";
 
-/** concord.txn.v1.GetTopologyResponse */
-export interface TopologyMessage {
-  readonly coordinators: readonly Node[];
-  readonly storageProxies: readonly Node[];
-  readonly groups: readonly { readonly id: string; readonly fromToken: bigint; readonly master: string }[];
-  readonly groupMapVersion: bigint;
-  readonly schemaVersion: bigint;
-}
-
-export function topologyFromMessage(message: TopologyMessage): Topology {
+export function topologyFromMessage(message: GetTopologyResponse): Topology {
   const groups = message.groups.map(({ id, fromToken, master }) => ({ id, fromToken: BigInt.asUintN(64, fromToken), master }));
   groups.sort((a, b) => (a.fromToken < b.fromToken ? -1 : a.fromToken > b.fromToken ? 1 : 0));
   const { groupMapVersion, schemaVersion } = message;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { TransactionService, type CommitRequest } from "@concord/protos-txn";
 import { toHex } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 import type { ConcordClient } from "./api.ts";
@@ -70,10 +71,10 @@ test("[TXD9] retry: deadlock twice: new ids, the first start time kept, the serv
       runs += 1;
     }),
   );
-  const starts = cluster.seen("start").map((call) => call.request as { firstStartMs: bigint; operation: { transactionId: Uint8Array } });
+  const starts = cluster.requests(TransactionService.methods.Start);
   assert.equal(runs, 2);
   assert.equal(new Set(starts.map((start) => start.firstStartMs)).size, 1);
-  assert.equal(new Set(starts.map((start) => toHex(start.operation.transactionId))).size, 3);
+  assert.equal(new Set(starts.map((start) => toHex(start.operation!.transactionId))).size, 3);
   assert.ok(cluster.clock.nowMs() - before >= 300);
 });
 
@@ -97,7 +98,7 @@ test("[TXD7] commit: the first reply is dropped: resolved as committed, the work
 
 test("[TXD7] commit: no answer until the deadline: resolved as committed, the work ran once", async () => {
   const { cluster, db } = await withAlbum();
-  cluster.intercept("commit", async (_, next) => {
+  cluster.intercept("commit", async (next) => {
     await next();
     return new Promise(() => undefined);
   });
@@ -112,7 +113,7 @@ test("[TXD7] commit: lost before it arrived, resolved as aborted: the work runs 
   assert.deepEqual(cluster.operations(), ["start", "commit", "resolveOutcome", "start", "commit"]);
 });
 
-test("[TXD7] commit: nobody can be asked: OUTCOME_UNKNOWN with the id, the work never runs again", async () => {
+test("[TXD7] commit: no coordinator can be asked: OUTCOME_UNKNOWN with the id, the work never runs again", async () => {
   const { cluster, db } = await withAlbum();
   cluster.fail("commit", "OUTCOME_UNKNOWN");
   for (let i = 0; i < 10_000; i += 1) cluster.fail("resolveOutcome", "STARTING");
@@ -160,7 +161,7 @@ test("[TX5] buffer: a read of a buffered row: the write goes first; of another r
     }),
   );
   assert.deepEqual(cluster.operations(), ["start", "read", "write", "read", "commit"]);
-  const numbers = cluster.calls.map((call) => (call.request["operation"] as { number: number }).number);
+  const numbers = cluster.calls.map((call) => (call.request as CommitRequest).operation!.number);
   assert.deepEqual(numbers, [1, 2, 3, 4, 5]);
 });
 
@@ -192,7 +193,7 @@ test("[TX8] execute: the first reply is dropped: repeated under the same id", as
   const { cluster, db } = await withAlbum();
   cluster.dropReply("execute");
   await cluster.clock.until(db.execute([{ update: "albums", row: { id: 7n, owner: "bob" } }]));
-  const ids = cluster.seen("execute").map((call) => toHex(call.request["transactionId"] as Uint8Array));
+  const ids = cluster.requests(TransactionService.methods.Execute).map(({ transactionId }) => toHex(transactionId));
   assert.equal(ids.length, 2);
   assert.equal(ids[0], ids[1]);
 });
@@ -203,9 +204,9 @@ test("[TX8] execute: CQL at a coordinator that is not the master: sent on to the
   await cluster.clock.until(db.executeCql("UPDATE albums SET public_photos = ? WHERE id = ?", [5, 7]));
   const [first, second] = cluster.seen("execute");
   assert.deepEqual([first?.address, second?.address], ["c1:1", "c2:1"]);
-  const binds = (second!.request["statement"] as { binds: { kind: string }[] }).binds;
+  const { statement } = cluster.requests(TransactionService.methods.Execute)[1]!;
   assert.deepEqual(
-    binds.map((bind) => bind.kind),
+    statement!.binds.map((bind) => bind.kind),
     ["intValue", "bigintValue"],
   );
 });

@@ -1,3 +1,15 @@
+import type { CqlStatementInit, RowKeyInit, RowWriteInit, Row as WireRow } from "@concord/protos-common";
+import {
+  TransactionService,
+  type LockMode,
+  type LockRequestInit,
+  type OperationInit,
+  type QueryRequestInit,
+  type ReadRequestInit,
+  type RowResult,
+  type StartRequestInit,
+} from "@concord/protos-txn";
+import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
 import { fromHex, newTimeId } from "@concord/runtime";
 import type {
   CommitToken,
@@ -18,19 +30,8 @@ import { clientError, toClientError } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
 import { PAGE_ROWS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
-import { resolveOutcome, TRANSACTIONS, type TransactionContext } from "./resolve-outcome.ts";
-import {
-  exactKeyMessage,
-  keyText,
-  rangeMessage,
-  rowFromMessage,
-  tokenOfFields,
-  writeMessage,
-  type KeyMessage,
-  type RowMessage,
-  type Table,
-  type WriteMessage,
-} from "./tables.ts";
+import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
+import { exactKeyMessage, keyText, rangeMessage, rowFromMessage, tokenOfFields, writeMessage, type Table } from "./tables.ts";
 
 export interface StartOptions {
   /** Monotonic milliseconds: no operation waits longer. */
@@ -41,9 +42,8 @@ export interface StartOptions {
   readonly maxCommitDelayMs: number;
 }
 
-interface RowResultMessage {
-  readonly row: RowMessage | null;
-}
+/** The operations of an open transaction, which are numbered. */
+type TransactionOperation = Exclude<OperationName<TransactionService>, "resolveOutcome" | "execute">;
 
 type Phase =
   | { readonly kind: "open" }
@@ -60,16 +60,16 @@ export class SessionTransaction implements OpenTransaction {
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #address: string;
-  readonly #entityKey: KeyMessage;
+  readonly #entityKey: RowKeyInit;
   readonly #errors = new WeakSet<object>();
   /** The entity's row as start read it: an answer for the first lock of that row. */
-  #entityRow: RowMessage | null = null;
+  #entityRow: WireRow | null = null;
   #operation = 0;
-  #buffer: WriteMessage[] = [];
+  #buffer: RowWriteInit[] = [];
   #sending: Promise<void> = Promise.resolve();
   #phase: Phase = { kind: "open" };
 
-  private constructor(context: TransactionContext, options: StartOptions, key: KeyMessage, address: string) {
+  private constructor(context: TransactionContext, options: StartOptions, key: RowKeyInit, address: string) {
     this.id = newTimeId(context.clock, context.random);
     this.#context = context;
     this.#options = options;
@@ -106,8 +106,8 @@ export class SessionTransaction implements OpenTransaction {
     const messages = keys.map((key) => exactKeyMessage(table, key));
     const mode = options.mode ?? "exclusive";
     if (messages.length === 1 && this.#isHeldEntity(messages[0]!, mode)) return [this.#rowOf<R>(table, { row: this.#entityRow })];
-    const request = { keys: messages, mode: lockModeOf(mode), skipRead: options.read === false };
-    const response = await this.#ask<{ rows: RowResultMessage[] }>("lock", request, this.#touches(messages));
+    const request: LockRequestInit = { keys: messages, mode: lockModeOf(mode), skipRead: options.read === false };
+    const response = await this.#ask("lock", request, this.#touches(messages));
     return response.rows.map((result) => this.#rowOf<R>(table, result));
   }
 
@@ -119,7 +119,7 @@ export class SessionTransaction implements OpenTransaction {
   async readMany<R extends object = Row>(tableName: string, keys: readonly Fields[]): Promise<(R | undefined)[]> {
     const table = this.#context.directory.known(tableName);
     const messages = keys.map((key) => exactKeyMessage(table, key));
-    const response = await this.#ask<{ rows: RowResultMessage[] }>("read", { keys: messages }, this.#touches(messages));
+    const response = await this.#ask("read", { keys: messages }, this.#touches(messages));
     return response.rows.map((result) => this.#rowOf<R>(table, result));
   }
 
@@ -127,8 +127,8 @@ export class SessionTransaction implements OpenTransaction {
     const table = this.#context.directory.known(tableName);
     const message = rangeMessage(table, range);
     return pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, async (limit, pageToken) => {
-      const request = { keys: [], range: message, limit, pageToken };
-      const page = await this.#ask<{ rangeRows: RowMessage[]; nextPageToken: Uint8Array }>("read", request, true);
+      const request: ReadRequestInit = { keys: [], range: message, limit, pageToken };
+      const page = await this.#ask("read", request, true);
       return { rows: page.rangeRows.map((row) => rowFromMessage(table, row) as R), next: page.nextPageToken };
     });
   }
@@ -139,11 +139,11 @@ export class SessionTransaction implements OpenTransaction {
     options: QueryOptions = {},
   ): Promise<Page<R>> {
     const { directory } = this.#context;
-    const statement = { text: cql, binds: bindMessages(cql, binds, (name) => directory.find(name)) };
-    const request = { statement, limit: options.pageSize ?? PAGE_ROWS, pageToken: options.pageToken ?? new Uint8Array() };
-    const response = await this.#ask<{ rows: RowMessage[]; nextPageToken: Uint8Array }>("query", request, true);
+    const statement: CqlStatementInit = { text: cql, binds: bindMessages(cql, binds, (name) => directory.find(name)) };
+    const request: QueryRequestInit = { statement, limit: options.pageSize ?? PAGE_ROWS, pageToken: options.pageToken ?? new Uint8Array() };
+    const response = await this.#ask("query", request, true);
     return {
-      rows: response.rows.map((row) => rowFromMessage(directory.known(row.key.table), row) as R),
+      rows: response.rows.map((row) => rowFromMessage(directory.known(row.key!.table), row) as R),
       next: response.nextPageToken.length === 0 ? undefined : response.nextPageToken,
     };
   }
@@ -172,8 +172,8 @@ export class SessionTransaction implements OpenTransaction {
     this.#buffer = [];
     this.#phase = { kind: "ended" };
     try {
-      const request = { writes, maxCommitDelayMs: this.#options.maxCommitDelayMs };
-      return (await this.#call<{ token: CommitToken }>("commit", request)).token;
+      const response = await this.#call("commit", { writes, maxCommitDelayMs: this.#options.maxCommitDelayMs });
+      return response.token!;
     } catch (thrown) {
       const error = this.#own(toClientError(thrown));
       if (error.applied === "no") throw error;
@@ -194,7 +194,7 @@ export class SessionTransaction implements OpenTransaction {
 
   async #start(): Promise<void> {
     const { directory } = this.#context;
-    const request = {
+    const request: StartRequestInit = {
       key: this.#entityKey,
       mode: lockModeOf(this.#options.mode),
       firstStartMs: BigInt(this.#options.firstStartMs),
@@ -202,7 +202,7 @@ export class SessionTransaction implements OpenTransaction {
       schemaVersion: directory.schemaVersion,
     };
     try {
-      this.#entityRow = (await this.#call<RowResultMessage>("start", request)).row;
+      this.#entityRow = (await this.#call("start", request)).row;
     } catch (thrown) {
       const error = toClientError(thrown);
       // It may be open after all, with the row locked: say so at once instead of leaving it to the idle limit.
@@ -224,7 +224,7 @@ export class SessionTransaction implements OpenTransaction {
     if (outcome.kind === "aborted") {
       throw this.#own(clientError("TRANSACTION_ABORTED", `the commit did not happen: ${lost.message}`, { applied: "no", cause: lost }));
     }
-    throw this.#own(clientError("TRANSACTION_EXPIRED", "nobody knows the outcome any more", { applied: "unknown", cause: lost }));
+    throw this.#own(clientError("TRANSACTION_EXPIRED", "the outcome is no longer known", { applied: "unknown", cause: lost }));
   }
 
   #write(tableName: string, write: Write): void {
@@ -248,34 +248,42 @@ export class SessionTransaction implements OpenTransaction {
     this.#sending = this.#sending.then(() => sent);
   }
 
-  async #ask<Response extends object>(operation: string, request: object, seesBuffer: boolean): Promise<Response> {
+  async #ask<O extends TransactionOperation>(
+    operation: O,
+    request: CallRequest<TransactionService, O>,
+    seesBuffer: boolean,
+  ): Promise<CallResponse<TransactionService, O>> {
     if (seesBuffer) this.#sendBuffer();
     if (this.#phase.kind === "failed") throw this.#phase.error;
     if (this.#phase.kind === "ended") throw this.#own(clientError("TRANSACTION_STATE", "the transaction has ended already"));
     try {
-      return await this.#call<Response>(operation, request);
+      return await this.#call(operation, request);
     } catch (thrown) {
       throw this.#own(toClientError(thrown));
     }
   }
 
   /** Numbers the operation in the order of the calls and sends it. */
-  #call<Response extends object = object>(operation: string, request: object): Promise<Response> {
+  #call<O extends TransactionOperation>(
+    name: O,
+    request: CallRequest<TransactionService, O>,
+  ): Promise<CallResponse<TransactionService, O>> {
     const { connections, clock } = this.#context;
     this.#operation += 1;
-    const numbered = { ...request, operation: { transactionId: fromHex(this.id), number: this.#operation } };
+    const operation: OperationInit = { transactionId: fromHex(this.id), number: this.#operation };
+    const numbered = Object.assign({}, request, { operation });
     const timeoutMs = Math.max(1, this.#options.deadlineAtMs - clock.monotonicMs());
-    return connections.call<Response>(this.#address, TRANSACTIONS, operation, numbered, { timeoutMs });
+    return connections.call(this.#address, TransactionService, name, numbered, { timeoutMs });
   }
 
-  #touches(keys: readonly KeyMessage[]): boolean {
+  #touches(keys: readonly RowKeyInit[]): boolean {
     if (this.#buffer.length === 0) return false;
     const texts = new Set(keys.map(keyText));
-    return this.#buffer.some((write) => texts.has(keyText(write.key)));
+    return this.#buffer.some((write) => texts.has(keyText(write.key!)));
   }
 
   /** Start has locked and read the entity's row: as long as nothing was written the first lock of it costs no message. */
-  #isHeldEntity(key: KeyMessage, mode: "exclusive" | "shared"): boolean {
+  #isHeldEntity(key: RowKeyInit, mode: "exclusive" | "shared"): boolean {
     const isStrongEnough = this.#options.mode === "exclusive" || mode === "shared";
     return (
       isStrongEnough &&
@@ -286,7 +294,7 @@ export class SessionTransaction implements OpenTransaction {
     );
   }
 
-  #rowOf<R>(table: Table, result: RowResultMessage): R | undefined {
+  #rowOf<R>(table: Table, result: Pick<RowResult, "row">): R | undefined {
     return result.row === null ? undefined : (rowFromMessage(table, result.row) as R);
   }
 
@@ -296,6 +304,6 @@ export class SessionTransaction implements OpenTransaction {
   }
 }
 
-function lockModeOf(mode: "exclusive" | "shared"): string {
+function lockModeOf(mode: "exclusive" | "shared"): LockMode {
   return mode === "shared" ? "LOCK_MODE_SHARED" : "LOCK_MODE_EXCLUSIVE";
 }

@@ -1,4 +1,5 @@
 export { bearer, tokenAuthenticator, type Authenticator, type Role, type RoleToken } from "./auth.ts";
+export { fakeService, type FakeAnswers, type FakeCall, type FakeServiceOptions } from "./fake-service.ts";
 export { HEALTH_WATCHERS_MAX, healthMethods } from "./health.ts";
 export { startHost, type HostOptions, type ServiceHost } from "./host.ts";
 export { reflectionMethods } from "./reflection.ts";

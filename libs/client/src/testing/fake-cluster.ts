@@ -1,25 +1,52 @@
 /** Servers with the real contracts over a memory transport and next to no logic: enough to see what the client sends and how it takes answers. */
-import type { AnyContract } from "@concord/protos";
-import { contract as dedup } from "@concord/protos-dedup";
-import { contract as storage } from "@concord/protos-storage";
-import { contract as txn } from "@concord/protos-txn";
-import { defineUntypedService, MemoryTransport, tokenAuthenticator, type UnaryHandler } from "@concord/rpc";
+import type { Empty, ServiceContract, UnaryMethod } from "@concord/protos";
+import type { CommitToken, Row, RowKey, RowWrite } from "@concord/protos-common";
 import {
-  ConcordError,
-  silentLog,
-  silentMetrics,
-  toHex,
-  type ErrorCode,
-  type Listener,
-  type Random,
-  type ServedMethod,
-} from "@concord/runtime";
+  IngestService,
+  OutputService,
+  WindowService,
+  type Acknowledge,
+  type GetBoundsResponseInit,
+  type IngestResponseInit,
+  type IngestResultInit,
+  type LogMessage,
+  type Message,
+  type ReadResponse as OutputReadResponse,
+  type SeenResponse,
+} from "@concord/protos-dedup";
+import {
+  BatchService,
+  RowsService,
+  SchemaService as StorageSchemaService,
+  type ExecuteBatchResponseInit,
+  type ReadRangeResponseInit,
+  type ReadResponseInit,
+  type ReadResultInit,
+  type WriteResponse,
+} from "@concord/protos-storage";
+import {
+  SchemaService,
+  TopologyService,
+  TransactionService,
+  type CommitResponse,
+  type CreateTablesResponse,
+  type ExecuteResponse,
+  type GetSchemaResponseInit,
+  type GetTopologyResponseInit,
+  type LockResponse,
+  type NodeInit,
+  type QueryResponseInit,
+  type ReadResponseInit as TransactionReadResponseInit,
+  type ResolveOutcomeResponseInit,
+  type RowResult,
+  type StartResponseInit,
+} from "@concord/protos-txn";
+import { fakeService, MemoryTransport, tokenAuthenticator, type FakeAnswers, type FakeCall, type Service } from "@concord/rpc";
+import { ConcordError, silentLog, silentMetrics, toHex, type ErrorCode, type Listener, type Random } from "@concord/runtime";
 import type { ConcordClient, ConnectOptions } from "../api.ts";
 import { connectThrough } from "../connect-through.ts";
-import { keyText, type KeyMessage, type RowMessage, type WriteMessage } from "../tables.ts";
+import { keyText } from "../tables.ts";
 import { VirtualClock } from "./virtual-clock.ts";
-
-const CONTRACTS: Readonly<Record<string, AnyContract>> = { dedup, storage, txn };
 
 export const COORDINATORS = ["c1:1", "c2:1", "c3:1"];
 export const PROXIES = ["s1:1", "s2:1", "s3:1"];
@@ -76,23 +103,21 @@ export const NOTES = {
 export interface SeenCall {
   readonly address: string;
   readonly operation: string;
-  readonly request: Readonly<Record<string, unknown>>;
+  /** "/concord.storage.v1.RowsService/Read" */
+  readonly path: string;
+  readonly request: object;
 }
 
 /** Stands before a handler once: `next` runs it. */
-export type Interceptor = (request: Readonly<Record<string, unknown>>, next: () => Promise<object>) => Promise<object>;
-
-interface OperationMessage {
-  readonly operation: { readonly transactionId: Uint8Array; readonly number: number };
-}
+export type Interceptor = (next: () => Promise<object>) => Promise<object>;
 
 export class FakeCluster {
   readonly clock = new VirtualClock();
   readonly calls: SeenCall[] = [];
-  readonly rows = new Map<string, RowMessage>();
-  readonly outcomes = new Map<string, object>();
+  readonly rows = new Map<string, Row>();
+  readonly outcomes = new Map<string, ResolveOutcomeResponseInit>();
   /** What the dedup-worker has published, in one partition. */
-  readonly published: { readonly id: string }[] = [];
+  readonly published: Message[] = [];
   tables: object[] = [ALBUMS, PHOTOS, NOTES];
   /** Who serves the upper half of the tokens. */
   upperMaster = "c2";
@@ -126,7 +151,7 @@ export class FakeCluster {
 
   /** Runs the operation, then breaks the connection instead of answering. */
   dropReply(operation: string): void {
-    this.intercept(operation, async (_, next) => {
+    this.intercept(operation, async (next) => {
       await next();
       return this.#breakConnections();
     });
@@ -134,6 +159,11 @@ export class FakeCluster {
 
   seen(operation: string): SeenCall[] {
     return this.calls.filter((call) => call.operation === operation);
+  }
+
+  /** The requests of a method, oldest first. */
+  requests<M extends UnaryMethod>(method: M): ReturnType<M["decodeRequest"]>[] {
+    return this.calls.filter((call) => call.path === method.path).map((call) => call.request as ReturnType<M["decodeRequest"]>);
   }
 
   /** Operations in the order they came, those that fetch topology and schema left out. */
@@ -158,81 +188,81 @@ export class FakeCluster {
   async #serve(address: string): Promise<void> {
     const services =
       address === WORKER ? this.#worker(address) : address.startsWith("c") ? this.#coordinator(address) : this.#proxy(address);
-    this.#listeners.set(address, await this.#transport.serve(address, services));
+    const methods = services.flatMap((service) => service.methods);
+    this.#listeners.set(address, await this.#transport.serve(address, methods));
   }
 
-  #coordinator(address: string): ServedMethod[] {
+  #coordinator(address: string): readonly Service[] {
+    const commit = (id: Uint8Array, writes: readonly RowWrite[]): CommitToken => this.#commit(toHex(id), writes);
     return [
-      ...this.#service(address, "concord.txn.v1.TopologyService", { GetTopology: () => this.#topology() }),
-      ...this.#service(address, "concord.txn.v1.SchemaService", {
+      this.#service(address, TopologyService, { GetTopology: () => this.#topology() }),
+      this.#service(address, SchemaService, {
         GetSchema: () => this.#schema(),
-        CreateTables: () => ({ schemaVersion: 2n }),
+        CreateTables: (): CreateTablesResponse => ({ schemaVersion: 2n }),
       }),
-      ...this.#service(address, "concord.txn.v1.TransactionService", {
-        Start: (request: { key: KeyMessage }) => ({ row: this.#row(request.key), group: "g0", epoch: 1n }),
-        Lock: (request: { keys: KeyMessage[] }) => ({ rows: request.keys.map((key) => ({ row: this.#row(key) })) }),
-        Read: (request: { keys: KeyMessage[] }) => ({ rows: request.keys.map((key) => ({ row: this.#row(key) })) }),
-        Query: () => ({ rows: [] }),
-        Write: (request: { writes: WriteMessage[] }) => this.#write(request.writes),
-        Commit: (request: OperationMessage & { writes: WriteMessage[] }) =>
-          this.#commit(toHex(request.operation.transactionId), request.writes),
+      this.#service(address, TransactionService, {
+        Start: ({ key }): StartResponseInit => ({ row: this.#row(key!), group: "g0", epoch: 1n }),
+        Lock: ({ keys }): LockResponse => ({ rows: keys.map((key): RowResult => ({ row: this.#row(key) })) }),
+        Read: ({ keys }): TransactionReadResponseInit => ({ rows: keys.map((key): RowResult => ({ row: this.#row(key) })) }),
+        Query: (): QueryResponseInit => ({ rows: [] }),
+        Write: ({ writes }) => this.#write(writes),
+        Commit: ({ operation, writes }): CommitResponse => ({ token: commit(operation!.transactionId, writes), flushSize: 1 }),
         Rollback: () => ({}),
-        ResolveOutcome: (request: { transactionId: Uint8Array }) => this.outcomes.get(toHex(request.transactionId)) ?? { aborted: {} },
-        Execute: (request: { transactionId: Uint8Array; writes: WriteMessage[] }) =>
-          this.#commit(toHex(request.transactionId), request.writes),
+        ResolveOutcome: ({ transactionId }) => this.outcomes.get(toHex(transactionId)) ?? { aborted: {} },
+        Execute: ({ transactionId, writes }): ExecuteResponse => ({ token: commit(transactionId, writes) }),
       }),
     ];
   }
 
-  #proxy(address: string): ServedMethod[] {
+  #proxy(address: string): readonly Service[] {
     return [
-      ...this.#service(address, "concord.storage.v1.SchemaService", {
+      this.#service(address, StorageSchemaService, {
         GetSchema: () => this.#schema(),
-        CreateTables: () => ({ schemaVersion: 2n }),
+        CreateTables: (): CreateTablesResponse => ({ schemaVersion: 2n }),
       }),
-      ...this.#service(address, "concord.storage.v1.RowsService", {
-        Read: (request: { keys: KeyMessage[] }) => ({ results: request.keys.map((key) => ({ row: this.#row(key) })) }),
-        ReadRange: (request: { pageSize: number; pageToken: Uint8Array }) => this.#page(request.pageSize, request.pageToken),
-        Query: (request: { pageSize: number; pageToken: Uint8Array }) => this.#page(request.pageSize, request.pageToken),
-        Write: (request: { write: WriteMessage; timestampUs: bigint }) => {
-          this.#write([request.write]);
-          return { timestampUs: request.timestampUs };
+      this.#service(address, RowsService, {
+        Read: ({ keys }): ReadResponseInit => ({ results: keys.map((key): ReadResultInit => ({ row: this.#row(key) })) }),
+        ReadRange: ({ pageSize, pageToken }) => this.#page(pageSize, pageToken),
+        Query: ({ pageSize, pageToken }) => this.#page(pageSize, pageToken),
+        Write: ({ write, timestampUs }): WriteResponse => {
+          this.#write([write!]);
+          return { timestampUs };
         },
       }),
-      ...this.#service(address, "concord.storage.v1.BatchService", {
-        ExecuteBatch: (request: { batchId: Uint8Array; timestampUs: bigint; writes: WriteMessage[] }) => {
-          this.#write(request.writes);
-          return { batchId: request.batchId, timestampUs: request.timestampUs, outcome: "BATCH_OUTCOME_APPLIED", holders: ["s2", "s3"] };
+      this.#service(address, BatchService, {
+        ExecuteBatch: ({ batchId, timestampUs, writes }): ExecuteBatchResponseInit => {
+          this.#write(writes);
+          return { batchId, timestampUs, outcome: "BATCH_OUTCOME_APPLIED", holders: ["s2", "s3"] };
         },
       }),
     ];
   }
 
-  #worker(address: string): ServedMethod[] {
+  #worker(address: string): readonly Service[] {
     return [
-      ...this.#service(address, "concord.dedup.v1.IngestService", {
-        Ingest: (request: { messages: { id: string }[]; acknowledge: string }) => ({
-          results: request.messages.map((message) => this.#ingest(message, request.acknowledge)),
+      this.#service(address, IngestService, {
+        Ingest: ({ messages, acknowledge }): IngestResponseInit => ({
+          results: messages.map((message) => this.#ingest(message, acknowledge)),
         }),
       }),
-      ...this.#service(address, "concord.dedup.v1.OutputService", {
-        Read: (request: { fromOffset: bigint; maxMessages: number }) => {
-          const from = Number(request.fromOffset);
-          const messages = this.published.slice(from, from + request.maxMessages);
+      this.#service(address, OutputService, {
+        Read: ({ fromOffset, maxMessages }): OutputReadResponse => {
+          const from = Number(fromOffset);
+          const messages = this.published.slice(from, from + maxMessages);
           return {
-            messages: messages.map((message, at) => ({ ...message, offset: BigInt(from + at) })),
+            messages: messages.map((message, at): LogMessage => ({ ...message, offset: BigInt(from + at) })),
             nextOffset: BigInt(from + messages.length),
           };
         },
-        GetBounds: () => ({ startOffset: 0n, endOffset: BigInt(this.published.length), partitions: 1 }),
+        GetBounds: (): GetBoundsResponseInit => ({ startOffset: 0n, endOffset: BigInt(this.published.length), partitions: 1 }),
       }),
-      ...this.#service(address, "concord.dedup.v1.WindowService", {
-        Seen: ({ ids }: { ids: string[] }) => ({ seen: ids.map((id) => this.published.some((message) => message.id === id)) }),
+      this.#service(address, WindowService, {
+        Seen: ({ ids }): SeenResponse => ({ seen: ids.map((id) => this.published.some((message) => message.id === id)) }),
       }),
     ];
   }
 
-  #ingest(message: { id: string }, acknowledge: string): object {
+  #ingest(message: Message, acknowledge: Acknowledge): IngestResultInit {
     if (acknowledge === "ACKNOWLEDGE_INPUT") return { verdict: "VERDICT_QUEUED", partition: 0, offset: 7n, id: message.id };
     if (this.published.some(({ id }) => id === message.id))
       return { verdict: "VERDICT_DUPLICATE", partition: 0, offset: -1n, id: message.id };
@@ -240,32 +270,20 @@ export class FakeCluster {
     return { verdict: "VERDICT_ACCEPTED", partition: 0, offset, id: message.id };
   }
 
-  #service(address: string, name: string, handlers: Readonly<Record<string, (request: never) => object>>): ServedMethod[] {
-    const unary = Object.fromEntries(
-      Object.entries(handlers).map(([method, handler]) => [method, this.#handler(address, method, handler)]),
-    );
-    const [, owner, , short] = name.split(".");
-    const contract = CONTRACTS[owner!]!.service(short!);
-    const roles = Object.fromEntries(Object.keys(unary).map((method) => [method, ["client" as const]]));
+  #service<S extends ServiceContract<object>>(address: string, contract: S, answers: FakeAnswers<S>): Service {
     const environment = { clock: this.clock, log: silentLog, metrics: silentMetrics, authenticator: tokenAuthenticator([]) };
-    const service = defineUntypedService({ contract, unary, roles }, environment);
-    service.setState("serving");
-    return [...service.methods];
-  }
-
-  #handler(address: string, method: string, handler: (request: never) => object): UnaryHandler {
-    const operation = method.charAt(0).toLowerCase() + method.slice(1);
-    return async (request: never) => {
-      this.calls.push({ address, operation, request });
-      const run = (): Promise<object> => Promise.resolve(handler(request));
+    const intercept = async ({ method, request, answer }: FakeCall): Promise<object> => {
+      const operation = method.charAt(0).toLowerCase() + method.slice(1);
+      this.calls.push({ address, operation, path: `/${contract.name}/${method}`, request });
       const at = this.#interceptors.findIndex((one) => one.operation === operation && (one.address ?? address) === address);
       const [planned] = at < 0 ? [] : this.#interceptors.splice(at, 1);
-      return planned === undefined ? run() : planned.interceptor(request, run);
+      return planned === undefined ? answer() : planned.interceptor(answer);
     };
+    return fakeService({ contract, answers, intercept, role: "client", environment });
   }
 
-  #topology(): object {
-    const node = (address: string): object => ({ name: address.slice(0, 2), address, datacenter: `dc${address.slice(1, 2)}` });
+  #topology(): GetTopologyResponseInit {
+    const node = (address: string): NodeInit => ({ name: address.slice(0, 2), address, datacenter: `dc${address.slice(1, 2)}` });
     const groups = [
       { id: "g0", fromToken: 0n, master: "c1" },
       { id: "g1", fromToken: HALF, master: this.upperMaster },
@@ -273,31 +291,31 @@ export class FakeCluster {
     return { coordinators: COORDINATORS.map(node), storageProxies: PROXIES.map(node), groups, groupMapVersion: 1n, schemaVersion: 1n };
   }
 
-  #schema(): object {
+  #schema(): GetSchemaResponseInit {
     return { schemaVersion: 1n, tables: this.tables.map((table) => JSON.stringify(table)) };
   }
 
-  #row(key: KeyMessage): RowMessage | null {
+  #row(key: RowKey): Row | null {
     return this.rows.get(keyText(key)) ?? null;
   }
 
-  #write(writes: readonly WriteMessage[]): object {
-    for (const write of writes) {
-      if (write.kind === "WRITE_KIND_DELETE") this.rows.delete(keyText(write.key));
-      else this.rows.set(keyText(write.key), { key: write.key, columns: write.columns });
+  #write(writes: readonly RowWrite[]): Empty {
+    for (const { kind, key, columns } of writes) {
+      if (kind === "WRITE_KIND_DELETE") this.rows.delete(keyText(key!));
+      else this.rows.set(keyText(key!), { key, columns, newestTimestampUs: 0n });
     }
     return {};
   }
 
-  #commit(id: string, writes: readonly WriteMessage[]): object {
+  #commit(id: string, writes: readonly RowWrite[]): CommitToken {
     this.#write(writes);
     const token = { group: "g0", seq: 1n, timestampUs: 5n };
     this.outcomes.set(id, { committed: token });
-    return { token, flushSize: 1 };
+    return token;
   }
 
   /** All rows of the store, in the order they were written. */
-  #page(pageSize: number, pageToken: Uint8Array): object {
+  #page(pageSize: number, pageToken: Uint8Array): ReadRangeResponseInit {
     const rows = [...this.rows.values()];
     const from = pageToken.length === 0 ? 0 : new DataView(pageToken.buffer, pageToken.byteOffset).getUint32(0);
     const next = new Uint8Array(4);
