@@ -7,6 +7,7 @@ import { affectedBase, NoBaseError } from "./affected-base.ts";
 import { readTestCounts, type TestCounts } from "./test-counts.ts";
 
 const NX = "node_modules/nx/dist/bin/nx.js";
+const AFFECTED = "tools/nx/affected.ts";
 const RUN_REPORT = ".nx/cache/run.json";
 const LAST_GREEN = ".nx/last-green";
 const CHECK_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "words", "contracts", "test", "build"];
@@ -32,10 +33,10 @@ function runProgram(args: readonly string[]): Promise<number> {
   });
 }
 
-/** Runs Nx and prints one line per target and the closing line; the exit code is 0 only if everything passed. */
-async function runNx(args: readonly string[]): Promise<number> {
+/** Runs tasks and prints one line per target and the closing line; the exit code is 0 only if everything passed. */
+async function runNx(args: readonly string[], program = NX): Promise<number> {
   rmSync(RUN_REPORT, { force: true });
-  const status = await runProgram([NX, ...args]);
+  const status = await runProgram([program, ...args]);
   if (!existsSync(RUN_REPORT)) {
     console.log(status === 0 ? "nothing to do" : "Nx could not run the tasks");
     console.log(`0 passed, ${status === 0 ? 0 : 1} failed`);
@@ -94,7 +95,7 @@ async function main(): Promise<number> {
       const base = affectedBase(process.cwd(), values.base, lastGreen);
       console.log(`what changed since ${base} affects:`);
       const head = values.head === undefined ? [] : [`--head=${values.head}`];
-      return runNx(["affected", "-t", ...CHECK_TARGETS, `--base=${base}`, ...head, output]);
+      return runNx([`--base=${base}`, ...head, ...CHECK_TARGETS], AFFECTED);
     }
     case "format":
       return runProgram([join("node_modules", "oxfmt", "bin", "oxfmt"), "."]);
