@@ -5,7 +5,7 @@ import { encodeEntry } from "@concord/logged-batch";
 import { BATCH_BYTES_MAX } from "@concord/ports";
 import { LIST_PAGE_MAX } from "./limits.ts";
 import { ENTRY_BYTES_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX } from "@concord/group-log";
-import { ConcordError, newTimeId, timeIdToBytes, type ErrorCode, type TimeId } from "@concord/runtime";
+import { ConcordError, newTimeId, timeIdToBytes, timestampUsOf, type ErrorCode, type TimeId } from "@concord/runtime";
 import { crc32 } from "node:zlib";
 import { COORDINATOR, MemoryRing, PEER } from "./test/memory-ring.ts";
 
@@ -165,7 +165,7 @@ function goodEntry(): Uint8Array {
     id,
     coordinator: "node-2",
     createdMs: 1,
-    timestampUs: 5n,
+    timestampUs: timestampUsOf(5n),
     holders: ["node-1"],
     rowCount: 1,
     mutations: [timeIdToBytes(id)],

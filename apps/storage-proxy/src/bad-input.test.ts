@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { ByteWriter } from "@concord/codec";
 import type { RowKey } from "@concord/ports";
 import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
-import { ConcordError, type ErrorCode } from "@concord/runtime";
+import { ConcordError, timestampUsOf, type ErrorCode } from "@concord/runtime";
 import { CELL_TYPES, cellToWire } from "@concord/values";
 import { LITERALS, refusedMessages, sampleCells } from "@concord/values/testing";
 import {
@@ -106,13 +106,13 @@ const WHO: readonly BadCall[] = [
   bad(
     "ReplicaService/ApplyRows",
     "role client",
-    { mutations: [encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: 9n })] },
+    { mutations: [encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: timestampUsOf(9n) })] },
     "PERMISSION_DENIED",
   ),
   bad(
     "ReplicaService/ApplyRows",
     "role coordinator",
-    { mutations: [encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: 9n })] },
+    { mutations: [encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: timestampUsOf(9n) })] },
     "PERMISSION_DENIED",
     COORDINATOR,
   ),
@@ -331,7 +331,7 @@ const STATEMENTS: readonly BadCall[] = [
   bad("SchemaService/GetSchema", "a version that no node has", { schemaVersion: 99n }, "SCHEMA_BEHIND"),
 ];
 
-const GOOD = encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: 9n });
+const GOOD = encodeMutation({ kind: "delete", key: ROW_KEY, timestampUs: timestampUsOf(9n) });
 const MEMBERS = ["node-1", "node-2", "node-3"];
 
 const PEERS: readonly BadCall[] = [

@@ -4,7 +4,7 @@ import { afterEach, test } from "node:test";
 import { crc32 } from "node:zlib";
 import { encodeEntry } from "@concord/logged-batch";
 import { encodeMutation } from "@concord/rows";
-import { timeIdFromBytes } from "@concord/runtime";
+import { timeIdFromBytes, timestampUsOf } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, PEER, type RingOptions } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;
@@ -143,9 +143,17 @@ function entryOf(id: Uint8Array, createdMs: number): Uint8Array {
       clustering: [{ kind: "bigint", value: 1n } as const],
     };
     const columns = [{ column: "body", value: { kind: "text", value: "old" } as const }];
-    return encodeMutation({ kind: "insert", key, columns, timestampUs: 7n });
+    return encodeMutation({ kind: "insert", key, columns, timestampUs: timestampUsOf(7n) });
   });
-  const entry = { id: timeIdFromBytes(id), coordinator: "node-2", createdMs, timestampUs: 7n, holders: ["node-1"], rowCount: 3, mutations };
+  const entry = {
+    id: timeIdFromBytes(id),
+    coordinator: "node-2",
+    createdMs,
+    timestampUs: timestampUsOf(7n),
+    holders: ["node-1"],
+    rowCount: 3,
+    mutations,
+  };
   return encodeEntry(entry, (bytes) => crc32(bytes));
 }
 

@@ -5,6 +5,7 @@ import type { Row, RowKey } from "@concord/ports";
 import { indexKeyOf, SCHEMA_LIMITS, validateDefinition, validateKey, type TableDefinition } from "@concord/schema";
 import { keyToWire } from "@concord/rows-wire";
 import type { CellValue } from "@concord/values";
+import { timestampUsOf } from "@concord/runtime";
 import { COORDINATOR, MemoryRing } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;
@@ -34,11 +35,11 @@ test("[TX21] apply: the largest key and the largest index key the schema allows:
   // a zero takes two bytes in a key
   const value: CellValue = { kind: "text", value: "\0".repeat(SCHEMA_LIMITS.keyValueBytesMax) };
   const key: RowKey = { table: longest, partition: [value], clustering: keyColumns.slice(1).map(() => value) };
-  const row: Row = { key: validateKey(WIDEST, key), columns: new Map(indexed.map((name) => [name, value])), newestUs: 1n };
+  const row: Row = { key: validateKey(WIDEST, key), columns: new Map(indexed.map((name) => [name, value])), newestUs: timestampUsOf(1n) };
   const indexKey = indexKeyOf(WIDEST, WIDEST.indexes[0]!, row)!;
   const mutations = [key, indexKey].map((one) => ({
     write: { kind: "WRITE_KIND_INSERT", key: keyToWire(one), columns: [] },
-    timestampUs: 5n,
+    timestampUs: timestampUsOf(5n),
   }));
   await ring.call(node, "RowsService/Apply", { mutations }, COORDINATOR);
   const { results } = await ring.call<{ results: readonly { row: object | null }[] }>(

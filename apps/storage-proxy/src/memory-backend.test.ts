@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { memoryStorage, MemoryStorageBackend } from "@concord/port-contracts";
 import { MemoryTransport } from "@concord/rpc";
-import { ConcordError, silentLog, silentMetrics, timeIdFromBytes, type Environment, type Transport } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, timeIdFromBytes, timestampUsOf, type Environment, type Transport } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyService } from "./index.ts";
 import { COORDINATOR, MemoryRing } from "./test/memory-ring.ts";
 import { VirtualClock } from "./test/virtual-clock.ts";
@@ -29,7 +29,7 @@ test("group log: raised, appended, verified, trimmed and fenced through the RPCs
       ...owned,
       seq,
       previousEpoch: seq === 1n ? 0n : 1n,
-      timestampCeilingUs: 5n,
+      timestampCeilingUs: timestampUsOf(5n),
       content: Uint8Array.of(Number(seq)),
     });
   assert.equal((await call<{ result: string }>("GroupLogService/Raise", owned)).result, "raised");
@@ -47,7 +47,7 @@ test("group log: raised, appended, verified, trimmed and fenced through the RPCs
 function left(lastByte: number): Parameters<MemoryStorageBackend["storage"]["batches"]["leaveBehind"]>[0] {
   const key = { table: "notes", partition: [{ kind: "text", value: "ann" } as const], clustering: [] };
   const id = timeIdFromBytes(Uint8Array.of(1, 2, 3, 4, 5, 6, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, lastByte));
-  return { id, timestampUs: 7n, mutations: [{ kind: "insert", key, columns: [], timestampUs: 7n }] };
+  return { id, timestampUs: timestampUsOf(7n), mutations: [{ kind: "insert", key, columns: [], timestampUs: timestampUsOf(7n) }] };
 }
 
 test("[LBD12] batches: left behind: listed with their total, completed by ReplayBatches", async () => {
@@ -85,7 +85,7 @@ test("[TXD7] outcomes: past the retention and the margin: the backend is asked t
   const outcome = (ageMinutes: bigint): object => {
     const partition = [{ textValue: "g1" }, { bigintValue: bucket - ageMinutes }];
     const key = { table: "concord_outcomes", partition, clustering: [{ uuidValue: new Uint8Array(16) }] };
-    return { write: { kind: "WRITE_KIND_INSERT", key, columns: [] }, timestampUs: 5n };
+    return { write: { kind: "WRITE_KIND_INSERT", key, columns: [] }, timestampUs: timestampUsOf(5n) };
   };
   await call("RowsService/Apply", { mutations: [outcome(0n), outcome(60n)] });
   await clock.advance(31_000);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaLogState } from "@concord/group-log";
-import { ConcordError, epochOf, seqOf, type TimeId } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, timestampUsOf, type TimeId } from "@concord/runtime";
 import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
 import { PROBE_INTERVAL_MS } from "./limits.ts";
 import { FakePeer } from "./test/fake-peer.ts";
@@ -42,7 +42,7 @@ const STATE: ReplicaLogState = {
   appliedEpoch: epochOf(5n),
   lastSeq: seqOf(4n),
   lastEpoch: epochOf(6n),
-  timestampCeilingUs: 99n,
+  timestampCeilingUs: timestampUsOf(99n),
   entries: [{ seq: seqOf(4n), epoch: epochOf(6n), bytes: bytes(1, 2) }],
 };
 
@@ -62,7 +62,7 @@ test("group log: every call: request and state as the log lib knows them", async
     owner,
     previousEpoch: epochOf(6n),
     entries: STATE.entries,
-    timestampCeilingUs: 9n,
+    timestampCeilingUs: timestampUsOf(9n),
     appliedSeq: seqOf(0n),
     appliedEpoch: epochOf(0n),
   };
@@ -86,7 +86,7 @@ test("group log: an answer without state or of a kind we do not know: INTERNAL",
     owner: "o",
     previousEpoch: epochOf(0n),
     entries: [],
-    timestampCeilingUs: 0n,
+    timestampCeilingUs: timestampUsOf(0n),
     appliedSeq: seqOf(0n),
     appliedEpoch: epochOf(0n),
   };

@@ -1,7 +1,7 @@
 import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, LogReplica, ReplicaLogState } from "@concord/group-log";
 import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
 import type * as wire from "@concord/protos-storage";
-import { ConcordError, epochOf, seqOf } from "@concord/runtime";
+import { ConcordError, epochOf, isTimestampUs, seqOf } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
 
 const RESULTS = {
@@ -53,6 +53,8 @@ export function logStateToWire(state: ReplicaLogState): wire.ReplicaLogState {
 
 export function logStateFromWire(state: wire.ReplicaLogState | null): ReplicaLogState {
   if (state === null) throw new ConcordError("INTERNAL", "a peer answered without its log state");
+  const { timestampCeilingUs } = state;
+  if (!isTimestampUs(timestampCeilingUs)) throw new ConcordError("INTERNAL", `a peer answered with a ceiling of ${timestampCeilingUs} us`);
   return {
     promisedEpoch: epochOf(state.promisedEpoch),
     owner: state.owner,
@@ -60,7 +62,7 @@ export function logStateFromWire(state: wire.ReplicaLogState | null): ReplicaLog
     appliedEpoch: epochOf(state.appliedEpoch),
     lastSeq: seqOf(state.lastSeq),
     lastEpoch: epochOf(state.lastEpoch),
-    timestampCeilingUs: state.timestampCeilingUs,
+    timestampCeilingUs,
     entries: state.entries.map(entryFromWire),
   };
 }

@@ -1,7 +1,7 @@
 import { groupLogContract, MemoryGroupLog, MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { RowKey } from "@concord/ports";
 import { MemoryTransport } from "@concord/rpc";
-import { ConcordError, type Clock, type Timer } from "@concord/runtime";
+import { ConcordError, timestampUsOf, type Clock, type Timer } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "./index.ts";
@@ -100,7 +100,7 @@ test("proxies: own one starting, draining or gone: the identical call goes to th
   const rows = new StorageProxyRows(here.channels);
   const home = here.proxies[1]!;
   home.before = () => Promise.reject(new ConcordError("STARTING", "not yet"));
-  await rows.apply([{ kind: "insert", key: key(1), columns: [], timestampUs: 5n }], READ);
+  await rows.apply([{ kind: "insert", key: key(1), columns: [], timestampUs: timestampUsOf(5n) }], READ);
   await rows.read([key(1)], READ);
   assert.deepEqual(callsOf(here), [2, 1, 0]);
   home.before = () => Promise.resolve();
@@ -152,6 +152,9 @@ test("proxies: an error about the call itself: passed on at once", async () => {
   const here = await fixture();
   const rows = new StorageProxyRows(here.channels);
   here.proxies[1]!.before = () => Promise.reject(new ConcordError("WRITE_TIMEOUT", "one replica"));
-  await assert.rejects(rows.apply([{ kind: "delete", key: key(1), timestampUs: 5n }], READ), { code: "WRITE_TIMEOUT", applied: "unknown" });
+  await assert.rejects(rows.apply([{ kind: "delete", key: key(1), timestampUs: timestampUsOf(5n) }], READ), {
+    code: "WRITE_TIMEOUT",
+    applied: "unknown",
+  });
   assert.deepEqual(callsOf(here), [0, 1, 0]);
 });

@@ -2,7 +2,7 @@
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
 import type { Mutation, RowImage, RowKey, RowRange } from "@concord/ports";
 import { MemoryTransport } from "@concord/rpc";
-import type { Clock } from "@concord/runtime";
+import { timestampUsOf, type Clock } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellValue } from "@concord/values";
@@ -34,7 +34,12 @@ const key = (at: number): RowKey => ({ table: "photos", partition: [text("album"
 test("[TXD2] apply: a takeover's mutations are larger than one message: all of them arrive", async () => {
   const { rows, remote } = await fixture();
   const mutations = Array.from({ length: 6 }, (_, at): Mutation => {
-    return { kind: "insert", key: key(at), columns: [{ column: "body", value: text("x".repeat(900_000)) }], timestampUs: 5n };
+    return {
+      kind: "insert",
+      key: key(at),
+      columns: [{ column: "body", value: text("x".repeat(900_000)) }],
+      timestampUs: timestampUsOf(5n),
+    };
   });
   await remote.apply(mutations, OPTIONS);
   const images = await rows.read(mutations.map((mutation) => mutation.key));
@@ -46,7 +51,7 @@ test("[TXD2] apply: a takeover's mutations are larger than one message: all of t
 
 test("[TX28] range: the proxy saw deleted rows only and says where it goes on: the rows behind them are found", async () => {
   const { rows, remote } = await fixture();
-  await rows.apply([{ kind: "insert", key: key(7), columns: [], timestampUs: 5n }]);
+  await rows.apply([{ kind: "insert", key: key(7), columns: [], timestampUs: timestampUsOf(5n) }]);
   const readRange = rows.readRange.bind(rows);
   let pages = 0;
   rows.readRange = async (range: RowRange) => {

@@ -1,6 +1,6 @@
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
 import { GroupLogService, type AppendRequest as WireAppend, type LogTail as WireTail } from "@concord/protos-storage";
-import { epochOf, seqOf, type Epoch } from "@concord/runtime";
+import { epochOf, isTimestampUs, seqOf, type Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
 
@@ -65,6 +65,8 @@ export class StorageProxyGroupLog implements GroupLog {
 }
 
 function tailFromWire(tail: WireTail): LogTail {
+  const { timestampCeilingUs } = tail;
+  if (!isTimestampUs(timestampCeilingUs)) throw malformedAnswer("raise", `a ceiling of ${timestampCeilingUs} us`);
   const entries = tail.entries.map(({ seq, epoch, content }) => ({
     seq: seqOf(seq),
     epoch: epochOf(epoch),
@@ -74,6 +76,6 @@ function tailFromWire(tail: WireTail): LogTail {
     appliedSeq: seqOf(tail.appliedSeq),
     appliedEpoch: epochOf(tail.appliedEpoch),
     entries,
-    timestampCeilingUs: tail.timestampCeilingUs,
+    timestampCeilingUs,
   };
 }

@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, isTimestampUs, type TimestampUs } from "@concord/runtime";
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const VARINT_BYTES_MAX = 5;
@@ -37,6 +37,13 @@ export class ByteReader {
 
   i64(): bigint {
     return this.#view.getBigInt64(this.#advance(8));
+  }
+
+  /** CORRUPT_DATA when it is negative. */
+  timestampUs(): TimestampUs {
+    const value = this.i64();
+    if (!isTimestampUs(value)) throw corrupt(`a timestamp is ${value}, below 0`);
+    return value;
   }
 
   f64(): number {

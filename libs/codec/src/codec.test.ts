@@ -116,6 +116,12 @@ test("writer and reader: every kind of value: read back as written", () => {
   );
 });
 
+test("reader: timestamp: 63 bits as written, a negative one CORRUPT_DATA", () => {
+  const stored = (value: bigint): ByteReader => new ByteReader(new ByteWriter().i64(value).finish());
+  for (const value of [0n, 1n, (1n << 63n) - 1n]) assert.equal(stored(value).timestampUs(), value);
+  for (const value of [-1n, -(1n << 63n)]) assert.throws(() => stored(value).timestampUs(), { code: "CORRUPT_DATA" });
+});
+
 test("writer: another one is begun before the first is finished: neither sees the other's bytes", () => {
   const outer = new ByteWriter().text("outer");
   const inner = new ByteWriter().text("inner");

@@ -5,7 +5,6 @@ import type { LogAppendRequest, LogReadRequest } from "./replica.ts";
 
 /** Refusals of what coordinators and peers send: nothing is changed, the message names the field. */
 const encoder = new TextEncoder();
-const I64_MAX = (1n << 63n) - 1n;
 
 export function encodedName(group: string): Uint8Array {
   return checkText("group", group, GROUP_BYTES_MAX);
@@ -23,7 +22,6 @@ export function checkAppendRequest(request: AppendRequest): void {
   checkRange("seq", request.seq, 1n, SEQ_MAX);
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
   if ((request.seq === 1n) !== (request.previousEpoch === 0n)) throw malformed("previous_epoch", "is 0 for seq 1 and only there");
-  checkCeiling(request.timestampCeilingUs);
   checkContent("content", request.bytes);
 }
 
@@ -32,7 +30,6 @@ export function checkAppend(request: LogAppendRequest): void {
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
   checkRange("applied_seq", request.appliedSeq, 0n, SEQ_MAX);
   checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
-  checkCeiling(request.timestampCeilingUs);
   if (request.entries.length === 0 && request.appliedSeq === 0n) throw malformed("entries", "are missing");
   if (request.entries.length > TAIL_ENTRIES_MAX + 1) throw tooMuch("entries", TAIL_ENTRIES_MAX + 1, request.entries.length);
   let expected: bigint | undefined = request.entries[0]?.seq;
@@ -57,10 +54,6 @@ export function checkTrim(request: TrimRequest): void {
   checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
   if ((request.appliedSeq === 0n) !== (request.appliedEpoch === 0n))
     throw malformed("applied_epoch", "is 0 for applied_seq 0 and only there");
-}
-
-function checkCeiling(ceilingUs: bigint): void {
-  checkRange("timestamp_ceiling_us", ceilingUs, 0n, I64_MAX);
 }
 
 function checkText(field: string, text: string, bytesMax: number): Uint8Array {

@@ -1,6 +1,16 @@
 import { compareBytes } from "@concord/codec";
 import type { LogEntry } from "@concord/ports";
-import { assert, ConcordError, EPOCH_NONE, SEQ_NONE, seqOf, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  EPOCH_NONE,
+  SEQ_NONE,
+  seqOf,
+  TIMESTAMP_ZERO,
+  type Epoch,
+  type Seq,
+  type TimestampUs,
+} from "@concord/runtime";
 import { TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import type { LogAppendRequest, ReplicaLogState } from "./replica.ts";
 
@@ -25,7 +35,7 @@ export const EMPTY_GROUP: GroupState = {
   owner: "",
   appliedSeq: SEQ_NONE,
   appliedEpoch: EPOCH_NONE,
-  timestampCeilingUs: 0n,
+  timestampCeilingUs: TIMESTAMP_ZERO,
   entries: [],
   tailBytes: 0,
 };

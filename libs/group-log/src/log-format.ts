@@ -63,7 +63,7 @@ export function decodeHeader(bytes: Uint8Array, checksum: Checksum): GroupHeader
     owner: reader.text(),
     appliedSeq: seqOf(reader.u64()),
     appliedEpoch: epochOf(reader.u64()),
-    timestampCeilingUs: reader.i64(),
+    timestampCeilingUs: reader.timestampUs(),
   };
   reader.end();
   return header;

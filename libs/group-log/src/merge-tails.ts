@@ -1,6 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { LogEntry, LogTail } from "@concord/ports";
-import { assert, nextSeq } from "@concord/runtime";
+import { assert, nextSeq, TIMESTAMP_ZERO } from "@concord/runtime";
 import type { ReplicaLogState } from "./replica.ts";
 
 /**
@@ -11,7 +11,7 @@ import type { ReplicaLogState } from "./replica.ts";
 export function mergeTails(states: readonly ReplicaLogState[]): LogTail {
   assert(states.length > 0, "a majority promised");
   const base = states.reduce(largerBase);
-  let timestampCeilingUs = 0n;
+  let timestampCeilingUs = TIMESTAMP_ZERO;
   for (const state of states) if (state.timestampCeilingUs > timestampCeilingUs) timestampCeilingUs = state.timestampCeilingUs;
   let followed = states.map((state) => new Map(state.entries.map((entry) => [entry.seq, entry])));
   const entries: LogEntry[] = [];

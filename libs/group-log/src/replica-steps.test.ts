@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { LogEntry, StoreStep } from "@concord/ports";
-import { epochOf, seqOf, toHex } from "@concord/runtime";
+import { epochOf, seqOf, timestampUsOf, toHex } from "@concord/runtime";
 import { EPOCH_MAX, GROUPS_MAX, SEQ_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import { entryKey, headerKey } from "./log-format.ts";
 import { openReplicaLog } from "./open-replica.ts";
@@ -46,7 +46,7 @@ class Replica {
       epoch: epochOf(1n),
       owner: "a",
       previousEpoch: epochOf(0n),
-      timestampCeilingUs: 0n,
+      timestampCeilingUs: timestampUsOf(0n),
       appliedSeq: seqOf(0n),
       appliedEpoch: epochOf(0n),
     };
@@ -94,7 +94,7 @@ test("[TXR1] raise: the same again before the first is on disk: written again, s
 
 test("[TXR1] restart: promise, owner, entries, mark and ceiling are there", async () => {
   const replica = await withTail(3);
-  await replica.append({ entries: [entry(4, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: 900n });
+  await replica.append({ entries: [entry(4, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: timestampUsOf(900n) });
   await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) }));
   const before = await replica.read();
   await replica.restart();
@@ -153,7 +153,7 @@ test("[TXR2] append: accepted: on disk before it is answered, an identical one a
     owner: "a",
     previousEpoch: epochOf(1n),
     entries: [entry(2, 1)],
-    timestampCeilingUs: 0n,
+    timestampCeilingUs: timestampUsOf(0n),
     appliedSeq: seqOf(0n),
     appliedEpoch: epochOf(0n),
   };
@@ -240,8 +240,8 @@ test("trim: by a stranger: EPOCH_FENCED, nothing changed", async () => {
 test("[TXD4] ceiling: the largest seen stays, through trims and restarts", async () => {
   const replica = await Replica.open();
   await replica.raise(1n, "a");
-  await replica.append({ entries: [entry(1, 1)], timestampCeilingUs: 500n });
-  await replica.append({ entries: [entry(2, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: 300n });
+  await replica.append({ entries: [entry(1, 1)], timestampCeilingUs: timestampUsOf(500n) });
+  await replica.append({ entries: [entry(2, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: timestampUsOf(300n) });
   await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) }));
   await replica.restart();
   assert.equal((await replica.read()).timestampCeilingUs, 500n);
@@ -322,7 +322,12 @@ test("open: an entry is missing inside the tail: CORRUPT_DATA", async () => {
 test("format version 1: golden bytes of header and entry", async () => {
   const replica = await Replica.open();
   await replica.raise(7n, "node-a.1");
-  await replica.append({ epoch: epochOf(7n), owner: "node-a.1", entries: [entry(1, 7, "hi")], timestampCeilingUs: 1_000_000n });
+  await replica.append({
+    epoch: epochOf(7n),
+    owner: "node-a.1",
+    entries: [entry(1, 7, "hi")],
+    timestampCeilingUs: timestampUsOf(1_000_000n),
+  });
   const stored = Object.fromEntries(replica.store.contents().map(({ key, value }) => [toHex(key), toHex(value)]));
   assert.deepEqual(stored, GOLDEN);
 });

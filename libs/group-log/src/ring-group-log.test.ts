@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { AppendRequest, StepRunner } from "@concord/ports";
-import { ConcordError, epochOf, seqOf } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
 import { localLogReplica } from "./local-replica.ts";
 import { mergeTails } from "./merge-tails.ts";
@@ -79,7 +79,7 @@ const request = (seq: number, epoch: bigint, change: Partial<AppendRequest> = {}
   owner: `owner-${epoch}`,
   seq: seqOf(BigInt(seq)),
   previousEpoch: epochOf(seq === 1 ? 0n : epoch),
-  timestampCeilingUs: 0n,
+  timestampCeilingUs: timestampUsOf(0n),
   bytes: bytesOf(`e${seq}`),
   ...change,
 });
@@ -278,7 +278,7 @@ const state = (appliedSeq: bigint, entries: readonly (readonly [number, bigint, 
   appliedEpoch: epochOf(appliedSeq === 0n ? 0n : 1n),
   lastSeq: seqOf(appliedSeq + BigInt(entries.length)),
   lastEpoch: epochOf(entries.at(-1)?.[1] ?? 0n),
-  timestampCeilingUs: appliedSeq * 10n,
+  timestampCeilingUs: timestampUsOf(appliedSeq * 10n),
   entries: entries.map(([seq, epoch, content]) => ({ seq: seqOf(BigInt(seq)), epoch: epochOf(epoch), bytes: bytesOf(content) })),
 });
 

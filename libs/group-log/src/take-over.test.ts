@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "@concord/port-contracts";
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { ConcordError, epochOf, seqOf } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
 import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";
 import { bytesOf, text } from "./test/history.ts";
@@ -59,7 +59,7 @@ async function abandoned(): Promise<Recorded> {
       owner: "dead",
       seq: seqOf(seq),
       previousEpoch: seq - 1n,
-      timestampCeilingUs: 700n,
+      timestampCeilingUs: timestampUsOf(700n),
       bytes: bytesOf(`e${seq}`),
     };
     await log.append({ ...request, previousEpoch: epochOf(seq === 1n ? 0n : 1n) });
@@ -97,7 +97,7 @@ test("[TXD1] takeover: the old master's next append: fenced", async () => {
     owner: "dead",
     seq: seqOf(3n),
     previousEpoch: epochOf(1n),
-    timestampCeilingUs: 0n,
+    timestampCeilingUs: timestampUsOf(0n),
     bytes: bytesOf("late"),
   };
   assert.deepEqual(await log.append(late), { kind: "fenced", promisedEpoch: epochOf(2n) });

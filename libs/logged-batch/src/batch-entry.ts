@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
 import type { DeadLetter, DeadLetterReason } from "@concord/ports";
-import { timeIdFromBytes, timeIdToBytes, TIME_ID_BYTES, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
+import { TIME_ID_BYTES, timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /** Version of batchlog entries and dead letters on disk and between nodes (LBD10). Golden bytes are tested. */
 export const BATCH_FORMAT_VERSION = 1;
@@ -56,7 +56,7 @@ export function decodeEntry(bytes: Uint8Array, checksum: Checksum): BatchEntry {
   const id = timeIdFromBytes(reader.raw(TIME_ID_BYTES));
   const coordinator = reader.text();
   const createdMs = Number(reader.i64());
-  const timestampUs = reader.i64();
+  const timestampUs = reader.timestampUs();
   const holders = Array.from({ length: reader.varint() }, () => reader.text());
   const rowCount = reader.varint();
   const mutations = Array.from({ length: reader.varint() }, () => reader.bytes());

@@ -1,7 +1,7 @@
 // The holder's steps over its store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { toHex, type TimeId } from "@concord/runtime";
+import { timestampUsOf, toHex, type TimeId } from "@concord/runtime";
 import { encodeEntry, encodeLetter, entryKey, type BatchEntry } from "./batch-entry.ts";
 import { BatchLog } from "./batch-log.ts";
 import { LOG_CALL_ENTRIES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
@@ -9,7 +9,14 @@ import { checksum, ManualClock } from "./test/memory-ring.ts";
 
 const idOf = (at: number): TimeId => `0190000000007000800000${at.toString(16).padStart(10, "0")}` as TimeId;
 const entryOf = (at: number, change: Partial<BatchEntry> = {}): Uint8Array => {
-  const entry = { id: idOf(at), coordinator: "node-1", createdMs: 1000 - at, timestampUs: 7n, holders: ["node-2"], rowCount: 1 };
+  const entry = {
+    id: idOf(at),
+    coordinator: "node-1",
+    createdMs: 1000 - at,
+    timestampUs: timestampUsOf(7n),
+    holders: ["node-2"],
+    rowCount: 1,
+  };
   return encodeEntry({ ...entry, mutations: [Uint8Array.of(1, 2)], ...change }, checksum);
 };
 const opened = (): BatchLog => new BatchLog(checksum, new ManualClock());
@@ -29,7 +36,7 @@ test("[LBD2] put: durable before answered, a repeated one too", () => {
 test("[LBD8] put: the same id with other rows or timestamp: IDEMPOTENCY_MISMATCH, none of the call is kept", () => {
   const log = opened();
   log.put([entryOf(1)]).run([]);
-  for (const change of [{ timestampUs: 8n }, { mutations: [Uint8Array.of(1, 3)] }]) {
+  for (const change of [{ timestampUs: timestampUsOf(8n) }, { mutations: [Uint8Array.of(1, 3)] }]) {
     assert.throws(() => log.put([entryOf(2), entryOf(1, change)]).run([]), { code: "IDEMPOTENCY_MISMATCH" });
   }
   assert.equal(log.put([entryOf(1, { coordinator: "node-3", createdMs: 9, holders: [] })]).run([]).persist.length, 1);

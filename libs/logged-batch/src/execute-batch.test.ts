@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type Mutation } from "@concord/ports";
 import { encodeMutation } from "@concord/rows";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
 import { EXECUTING_BATCHES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
 import { checksum, GRACE_MS, insert, inserts, MemoryRing, settle, valueAt, WRITE_TIMEOUT_MS } from "./test/memory-ring.ts";
@@ -31,7 +31,7 @@ const holding = (ring: MemoryRing): number[] => ring.nodes.map((node) => node.pr
 test("[LB1] batch: no timestamp given: one is drawn and all writes have it", async () => {
   const ring = await MemoryRing.open(3);
   const drawn: bigint[] = [];
-  const mutationsAt = (atUs: bigint): Mutation[] => {
+  const mutationsAt = (atUs: TimestampUs): Mutation[] => {
     drawn.push(atUs);
     return inserts(PARTITIONS, "v1")(atUs);
   };
@@ -42,14 +42,14 @@ test("[LB1] batch: no timestamp given: one is drawn and all writes have it", asy
 
 test("[LB1] batch: timestamp given: all writes have it", async () => {
   const ring = await MemoryRing.open(3);
-  const result = await ring.process(0).executor.execute(requestOf(ring, { timestampUs: 77n }));
+  const result = await ring.process(0).executor.execute(requestOf(ring, { timestampUs: timestampUsOf(77n) }));
   assert.equal(result.timestampUs, 77n);
   for (const image of ring.node(2).rows.values()) assert.equal(image.markerUs, 77n);
 });
 
 test("[LB1] batch: a write with another timestamp: BATCH_INVALID, nothing written", async () => {
   const ring = await MemoryRing.open(3);
-  const mutationsAt = (atUs: bigint): Mutation[] => [insert("p1", "v", atUs), insert("p2", "v", atUs + 1n)];
+  const mutationsAt = (atUs: TimestampUs): Mutation[] => [insert("p1", "v", atUs), insert("p2", "v", plusUs(atUs, 1n))];
   assert.equal((await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })))).code, "BATCH_INVALID");
   assert.deepEqual(ring.steps, []);
 });
@@ -225,7 +225,7 @@ test("[LB12] batch: unlogged asked for: no log is written", async () => {
 
 test("[LB12] batch: all rows of one partition: no log is written", async () => {
   const ring = await MemoryRing.open(3);
-  const mutationsAt = (atUs: bigint): Mutation[] => [insert("p1", "v", atUs, "c1"), insert("p1", "v", atUs, "c2")];
+  const mutationsAt = (atUs: TimestampUs): Mutation[] => [insert("p1", "v", atUs, "c1"), insert("p1", "v", atUs, "c2")];
   const result = await ring.process(0).executor.execute(requestOf(ring, { mutationsAt }));
   assert.deepEqual(result.holders, []);
   assert.ok(ring.steps.every((step) => step.what === "apply"));
@@ -248,7 +248,7 @@ test("[LB15] batch log: the whole batch is one value with resolved mutations und
   ring.onFailpoint = (name, point) => {
     if (point === "batch:after-log") ring.crash(ring.nodes.find((node) => node.name === name)!);
   };
-  const request = requestOf(ring, { timestampUs: 99n });
+  const request = requestOf(ring, { timestampUs: timestampUsOf(99n) });
   void ring
     .process(0)
     .executor.execute(request)
@@ -260,7 +260,7 @@ test("[LB15] batch log: the whole batch is one value with resolved mutations und
   assert.deepEqual([entry.id, entry.coordinator, entry.timestampUs, entry.rowCount], [request.id, "node-0", 99n, 3]);
   assert.deepEqual(
     entry.mutations.map((mutation) => [...mutation]),
-    inserts(PARTITIONS, "v1")(99n).map((mutation) => [...encodeMutation(mutation)]),
+    inserts(PARTITIONS, "v1")(timestampUsOf(99n)).map((mutation) => [...encodeMutation(mutation)]),
   );
   const flipped = stored[0]!.value.slice();
   flipped[flipped.length - 1]! ^= 1;
@@ -292,7 +292,7 @@ test("[LBD8] batch: the id with another payload: IDEMPOTENCY_MISMATCH, nothing w
   await ring.process(0).executor.execute(request);
   await settle();
   const before = ring.node(1).contents();
-  for (const change of [{ mutationsAt: inserts(PARTITIONS, "v2") }, { unlogged: true }, { timestampUs: 5n }]) {
+  for (const change of [{ mutationsAt: inserts(PARTITIONS, "v2") }, { unlogged: true }, { timestampUs: timestampUsOf(5n) }]) {
     const error = await failure(ring, ring.process(0).executor.execute({ ...request, ...change }));
     assert.equal(error.code, "IDEMPOTENCY_MISMATCH");
   }
@@ -301,7 +301,7 @@ test("[LBD8] batch: the id with another payload: IDEMPOTENCY_MISMATCH, nothing w
 
 test("[LBD8] batch: the id with another payload at another node while the first is held: IDEMPOTENCY_MISMATCH", async () => {
   const ring = await MemoryRing.open(3);
-  const request = requestOf(ring, { timestampUs: 50n });
+  const request = requestOf(ring, { timestampUs: timestampUsOf(50n) });
   ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") ring.crash(ring.node(0));
   };
@@ -328,7 +328,7 @@ test("[LBD8] batch: the id after the window: executed anew", async () => {
 
 test("[LBD14] batch: two images of one row at one timestamp: BATCH_INVALID, nothing written", async () => {
   const ring = await MemoryRing.open(3);
-  const mutationsAt = (atUs: bigint): Mutation[] => [insert("p1", "v1", atUs), insert("p2", "v", atUs), insert("p1", "v2", atUs)];
+  const mutationsAt = (atUs: TimestampUs): Mutation[] => [insert("p1", "v1", atUs), insert("p2", "v", atUs), insert("p1", "v2", atUs)];
   assert.equal((await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })))).code, "BATCH_INVALID");
   assert.deepEqual(ring.steps, []);
 });
@@ -337,9 +337,9 @@ test("[LBD14] batch: a delete one tick before its insert: the row is there", asy
   const ring = await MemoryRing.open(3);
   const { executor } = ring.process(0);
   await executor.execute(requestOf(ring));
-  const mutationsAt = (atUs: bigint): Mutation[] => {
+  const mutationsAt = (atUs: TimestampUs): Mutation[] => {
     const { key } = insert("p1", "", atUs);
-    return [{ kind: "delete", key, timestampUs: atUs - 1n }, insert("p1", "v2", atUs), insert("p2", "v2", atUs)];
+    return [{ kind: "delete", key, timestampUs: plusUs(atUs, -1n) }, insert("p1", "v2", atUs), insert("p2", "v2", atUs)];
   };
   await executor.execute(requestOf(ring, { mutationsAt }));
   assert.deepEqual(

@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TimeId } from "@concord/runtime";
+import { timestampUsOf, type TimeId } from "@concord/runtime";
 import { IDEMPOTENCY_ENTRIES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
 import { OutcomeWindow, type KnownBatch } from "./outcome-window.ts";
 import { ManualClock } from "./test/memory-ring.ts";
 
 const idOf = (at: number): TimeId => at.toString(16).padStart(32, "0") as TimeId;
-const failed = (): KnownBatch => ({ timestampUs: 1n, digest: "d", state: { kind: "failed" } });
-const running = (): KnownBatch => ({ timestampUs: 1n, digest: "d", state: { kind: "running", result: new Promise(() => undefined) } });
+const failed = (): KnownBatch => ({ timestampUs: timestampUsOf(1n), digest: "d", state: { kind: "failed" } });
+const running = (): KnownBatch => ({
+  timestampUs: timestampUsOf(1n),
+  digest: "d",
+  state: { kind: "running", result: new Promise(() => undefined) },
+});
 
 test("outcome window: entries at the limit: all known; one more: the oldest is forgotten", () => {
   const window = new OutcomeWindow(new ManualClock());

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
-import { timeIdToBytes, type TimeId } from "@concord/runtime";
+import { timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
 import { decodeEntry, entryKey, letterKey } from "./batch-entry.ts";
 import { REPLAY_ENTRIES_MAX } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
@@ -103,7 +103,7 @@ test("[LB8] replay: started: looks at each interval by itself", async () => {
 test("[LB10] replay: two holders at once, and the coordinator: the rows are the same as after one", async () => {
   const ring = await MemoryRing.open(3);
   const id = ring.newId();
-  const request = { id, timestampUs: 500n, mutationsAt: inserts(PARTITIONS, "v1"), unlogged: false };
+  const request = { id, timestampUs: timestampUsOf(500n), mutationsAt: inserts(PARTITIONS, "v1"), unlogged: false };
   const replays: Promise<unknown>[] = [];
   ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") replays.push(ring.process(1).replay.replayNow(), ring.process(2).replay.replayNow());

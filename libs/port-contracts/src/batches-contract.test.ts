@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BatchRequest, BatchResult, Mutation, ReplayCount, RowKey, RowStore } from "@concord/ports";
-import type { TimeId } from "@concord/runtime";
+import { plusUs, timestampUsOf, type TimeId } from "@concord/runtime";
 import {
   BATCH_REPLAY_CASES,
   BATCHES_CASES,
@@ -85,7 +85,7 @@ class WritesBeforeItChecks extends MemoryBatches {
   }
 
   override async execute(request: BatchRequest): Promise<BatchResult> {
-    const [first] = request.mutationsAt(request.timestampUs ?? 1n);
+    const [first] = request.mutationsAt(request.timestampUs ?? timestampUsOf(1n));
     if (first !== undefined) await this.#rows.apply([first], { timeoutMs: 5000 });
     return super.execute(request);
   }
@@ -111,7 +111,7 @@ class ListsWithoutLimit extends MemoryBatches {
 
 const FAULTS: readonly (readonly [string, Make])[] = [
   ["loses a row", changing((mutations) => mutations.slice(0, -1))],
-  ["writes each row a tick later", changing((all) => all.map((one, at) => ({ ...one, timestampUs: one.timestampUs + BigInt(at) })))],
+  ["writes each row a tick later", changing((all) => all.map((one, at) => ({ ...one, timestampUs: plusUs(one.timestampUs, BigInt(at)) })))],
   ["forgets deletes", changing((all) => all.filter((one) => one.kind !== "delete"))],
   ["ForgetsIds", (rows) => new ForgetsIds(rows)],
   ["AnswersAnyRepeat", (rows) => new AnswersAnyRepeat(rows)],

@@ -8,7 +8,7 @@ import {
   type RowStore,
 } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError, timeIdFromBytes, type TimeId, type TimestampUs } from "@concord/runtime";
+import { ConcordError, plusUs, timeIdFromBytes, timestampUsOf, type TimeId, type TimestampUs } from "@concord/runtime";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 export interface BatchesSubject {
@@ -35,7 +35,7 @@ export interface ReplaySubject extends BatchesSubject {
 type Case = ContractCase<BatchesSubject>;
 
 const OPTIONS = { timeoutMs: 5000 };
-const GIVEN_US = 5_000_000n;
+const GIVEN_US = timestampUsOf(5_000_000n);
 const PARTITIONS = ["ann", "bob", "cid"];
 
 function idOf(last: number): TimeId {
@@ -63,7 +63,7 @@ function request(change: Partial<BatchRequest> & { readonly body?: string } = {}
 }
 
 const left = (id: number, body: string): LeftBatch => {
-  const timestampUs = GIVEN_US + BigInt(id);
+  const timestampUs = plusUs(GIVEN_US, BigInt(id));
   return { id: idOf(id), timestampUs, mutations: request({ body }).mutationsAt(timestampUs) };
 };
 
@@ -107,7 +107,7 @@ const REFUSED_CASES: readonly Case[] = [
   ),
   refused(
     "a write at another timestamp",
-    { mutationsAt: (atUs) => [insert(keyOf("ann"), "a", atUs), insert(keyOf("bob"), "b", atUs + 1n)] },
+    { mutationsAt: (atUs) => [insert(keyOf("ann"), "a", atUs), insert(keyOf("bob"), "b", plusUs(atUs, 1n))] },
     "BATCH_INVALID",
   ),
   refused(
@@ -135,17 +135,17 @@ const EXECUTE_CASES: readonly Case[] = [
   }),
   simple("execute: at an older timestamp than what is stored: the newer stays", async (batches, rows) => {
     await batches.execute(request({ timestampUs: GIVEN_US, body: "new" }));
-    await batches.execute(request({ id: idOf(2), timestampUs: GIVEN_US - 10n, body: "old" }));
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(GIVEN_US, -10n), body: "old" }));
     expectEqual(await stored(rows), three("new", GIVEN_US), "rows");
   }),
   simple("execute: a delete one tick before an insert of the same row: the net image (LBD14)", async (batches, rows) => {
     await batches.execute(request({ timestampUs: GIVEN_US }));
     const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => [
-      { kind: "delete", key: keyOf("ann"), timestampUs: atUs - 1n },
+      { kind: "delete", key: keyOf("ann"), timestampUs: plusUs(atUs, -1n) },
       { kind: "insert", key: keyOf("ann"), columns: [], timestampUs: atUs },
       insert(keyOf("bob"), "two", atUs),
     ];
-    await batches.execute(request({ id: idOf(2), timestampUs: GIVEN_US + 10n, mutationsAt }));
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(GIVEN_US, 10n), mutationsAt }));
     const [row] = await rows.read([keyOf("ann")], OPTIONS);
     expectEqual(liveRow(row)?.columns, new Map(), "row");
   }),
@@ -163,20 +163,20 @@ const EXECUTE_CASES: readonly Case[] = [
   }),
   simple("execute: the id again: the first result, nothing changes (LBD8)", async (batches, rows) => {
     const first = await batches.execute(request());
-    await rows.apply([insert(keyOf("ann"), "later", first.timestampUs + 1n)], OPTIONS);
+    await rows.apply([insert(keyOf("ann"), "later", plusUs(first.timestampUs, 1n))], OPTIONS);
     expectEqual(await batches.execute(request()), first, "result");
-    expectEqual((await stored(rows))[0], ["later", first.timestampUs + 1n], "row");
+    expectEqual((await stored(rows))[0], ["later", plusUs(first.timestampUs, 1n)], "row");
   }),
   simple("execute: the id again with another payload or timestamp: IDEMPOTENCY_MISMATCH, nothing changes", async (batches, rows) => {
     await batches.execute(request({ timestampUs: GIVEN_US }));
     await expectCode(() => batches.execute(request({ timestampUs: GIVEN_US, body: "two" })), "IDEMPOTENCY_MISMATCH", "payload");
-    await expectCode(() => batches.execute(request({ timestampUs: GIVEN_US + 1n })), "IDEMPOTENCY_MISMATCH", "timestamp");
+    await expectCode(() => batches.execute(request({ timestampUs: plusUs(GIVEN_US, 1n) })), "IDEMPOTENCY_MISMATCH", "timestamp");
     expectEqual(await stored(rows), three("one", GIVEN_US), "rows");
   }),
   simple("execute: many at once: each one whole", async (batches, rows) => {
     const ids = Array.from({ length: 20 }, (_, at) => idOf(at + 1));
-    await Promise.all(ids.map((id, at) => batches.execute(request({ id, body: `b${at}`, timestampUs: GIVEN_US + BigInt(at) }))));
-    expectEqual(await stored(rows), three("b19", GIVEN_US + 19n), "rows");
+    await Promise.all(ids.map((id, at) => batches.execute(request({ id, body: `b${at}`, timestampUs: plusUs(GIVEN_US, BigInt(at)) }))));
+    expectEqual(await stored(rows), three("b19", plusUs(GIVEN_US, 19n)), "rows");
   }),
 ];
 
@@ -209,14 +209,14 @@ export const BATCH_REPLAY_CASES: readonly ContractCase<ReplaySubject>[] = [
   replayed("replay: a batch left behind: completed at its own timestamp, and gone from the log", async ({ batches, rows, ...subject }) => {
     await subject.leaveBehind(left(1, "left"));
     expectEqual(await batches.replay(), { completed: 1, kept: 0, deadLettered: 0 }, "replay");
-    expectEqual(await stored(rows), three("left", GIVEN_US + 1n), "rows");
+    expectEqual(await stored(rows), three("left", plusUs(GIVEN_US, 1n)), "rows");
     expectEqual((await batches.pending(10)).total, 0, "pending");
   }),
   replayed("replay: rows were written since: the newer ones stay", async ({ batches, rows, ...subject }) => {
     await subject.leaveBehind(left(1, "left"));
-    await batches.execute(request({ id: idOf(2), timestampUs: GIVEN_US + 50n, body: "newer" }));
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(GIVEN_US, 50n), body: "newer" }));
     await batches.replay();
-    expectEqual(await stored(rows), three("newer", GIVEN_US + 50n), "rows");
+    expectEqual(await stored(rows), three("newer", plusUs(GIVEN_US, 50n)), "rows");
   }),
   replayed(
     "dead letter: older than gc_grace: listed, nothing written; not forced: BATCH_INVALID",
@@ -237,7 +237,7 @@ export const BATCH_REPLAY_CASES: readonly ContractCase<ReplaySubject>[] = [
     await subject.leaveExpired(left(1, "expired"));
     const expected = PARTITIONS.map((partition) => keyOf(partition));
     expectEqual(await batches.redrive(idOf(1), true), expected, "rows named");
-    expectEqual(await stored(rows), three("expired", GIVEN_US + 1n), "rows");
+    expectEqual(await stored(rows), three("expired", plusUs(GIVEN_US, 1n)), "rows");
     expectEqual(await batches.deadLetters(10), [], "letters");
   }),
 ];

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "./memory-group-log.ts";
 import type { AppendOutcome, AppendRequest, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
+import { timestampUsOf } from "@concord/runtime";
 import { failedCases } from "./contract.ts";
 import { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./group-log-contract.ts";
 
@@ -53,7 +54,7 @@ class AcceptsGaps extends MemoryGroupLog {
 
 class ForgetsTheCeiling extends MemoryGroupLog {
   override append(request: AppendRequest): Promise<AppendOutcome> {
-    return super.append({ ...request, timestampCeilingUs: 0n });
+    return super.append({ ...request, timestampCeilingUs: timestampUsOf(0n) });
   }
 }
 

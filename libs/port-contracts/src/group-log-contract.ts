@@ -1,4 +1,4 @@
-import { epochOf, seqOf, type Epoch } from "@concord/runtime";
+import { epochOf, seqOf, timestampUsOf, type Epoch } from "@concord/runtime";
 import type { AppendOutcome, AppendRequest, GroupLog, LogTail } from "@concord/ports";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
@@ -43,7 +43,7 @@ class Owner {
       owner: this.name,
       seq: seqOf(seq),
       previousEpoch: epochOf(previousEpoch),
-      timestampCeilingUs: ceilingUs,
+      timestampCeilingUs: timestampUsOf(ceilingUs),
       bytes: content,
     };
     return this.log.append(request, TIMEOUT_MS);

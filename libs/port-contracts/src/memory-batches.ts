@@ -12,7 +12,7 @@ import {
   type RowStore,
 } from "@concord/ports";
 import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
-import { ConcordError, toHex, type TimeId, type TimestampUs } from "@concord/runtime";
+import { ConcordError, plusUs, timestampUsOf, toHex, type TimeId, type TimestampUs } from "@concord/runtime";
 
 const OPTIONS = { timeoutMs: 5000 };
 const HOLDER = "memory";
@@ -35,7 +35,7 @@ export class MemoryBatches implements Batches {
   readonly #executed = new Map<TimeId, Executed>();
   readonly #pending = new Map<TimeId, Logged>();
   readonly #letters = new Map<TimeId, Logged>();
-  #lastUs: TimestampUs = 1_000_000n;
+  #lastUs = timestampUsOf(1_000_000n);
 
   constructor(rows: RowStore) {
     this.#rows = rows;
@@ -43,7 +43,7 @@ export class MemoryBatches implements Batches {
 
   async execute(request: BatchRequest): Promise<BatchResult> {
     const known = this.#executed.get(request.id);
-    const timestampUs = known?.result.timestampUs ?? request.timestampUs ?? (this.#lastUs += 1n);
+    const timestampUs = known?.result.timestampUs ?? request.timestampUs ?? (this.#lastUs = plusUs(this.#lastUs, 1n));
     const mutations = request.mutationsAt(timestampUs);
     const isLogged = !request.unlogged && checked(request.id, mutations, timestampUs) > 1;
     const payload = `${timestampUs} ${isLogged} ${mutations.map((mutation) => toHex(encodeMutation(mutation))).join(" ")}`;

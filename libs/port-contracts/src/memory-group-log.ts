@@ -1,4 +1,4 @@
-import { ConcordError, EPOCH_NONE, SEQ_NONE, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
+import { ConcordError, EPOCH_NONE, SEQ_NONE, TIMESTAMP_ZERO, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, RaiseOutcome, TrimRequest } from "@concord/ports";
 
@@ -74,7 +74,14 @@ export class MemoryGroupLog implements GroupLog {
   #group(name: string): Group {
     let group = this.#groups.get(name);
     if (group === undefined) {
-      group = { promisedEpoch: EPOCH_NONE, owner: "", appliedSeq: SEQ_NONE, appliedEpoch: EPOCH_NONE, timestampCeilingUs: 0n, entries: [] };
+      group = {
+        promisedEpoch: EPOCH_NONE,
+        owner: "",
+        appliedSeq: SEQ_NONE,
+        appliedEpoch: EPOCH_NONE,
+        timestampCeilingUs: TIMESTAMP_ZERO,
+        entries: [],
+      };
       this.#groups.set(name, group);
     }
     return group;

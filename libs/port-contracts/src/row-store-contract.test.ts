@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { MemoryRowStore, type ConditionalFate } from "./memory-row-store.ts";
 import type { Condition, ConditionalOutcome, Mutation, ReadOptions, RowImage, RowKey, RowPage, RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
+import { plusUs, TIMESTAMP_ZERO } from "@concord/runtime";
 import { failedCases } from "./contract.ts";
 import {
   CONDITIONAL_ROWS_CASES,
@@ -14,10 +15,10 @@ import {
 } from "./row-store-contract.ts";
 
 class LastCallWins extends MemoryRowStore {
-  #lastUs = 0n;
+  #lastUs = TIMESTAMP_ZERO;
 
   override apply(mutations: readonly Mutation[]): Promise<void> {
-    return super.apply(mutations.map((mutation) => ({ ...mutation, timestampUs: (this.#lastUs += 1n) })));
+    return super.apply(mutations.map((mutation) => ({ ...mutation, timestampUs: (this.#lastUs = plusUs(this.#lastUs, 1n)) })));
   }
 }
 

@@ -3,6 +3,7 @@ import { liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
 import { CELL_TYPES } from "@concord/values";
 import { rowOfEveryType, sampleCells } from "@concord/values/testing";
+import { timestampUsOf } from "@concord/runtime";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 type Case = ContractCase<RowStore>;
@@ -15,11 +16,11 @@ const write = (kind: "insert" | "update", of: RowKey, columns: Readonly<Record<s
   kind,
   key: of,
   columns: Object.entries(columns).map(([column, value]): ColumnWrite => ({ column, value })),
-  timestampUs: BigInt(at),
+  timestampUs: timestampUsOf(BigInt(at)),
 });
 const insert = (of: RowKey, columns: Readonly<Record<string, CellValue | null>>, at: number): Mutation => write("insert", of, columns, at);
 const update = (of: RowKey, columns: Readonly<Record<string, CellValue | null>>, at: number): Mutation => write("update", of, columns, at);
-const remove = (of: RowKey, at: number): Mutation => ({ kind: "delete", key: of, timestampUs: BigInt(at) });
+const remove = (of: RowKey, at: number): Mutation => ({ kind: "delete", key: of, timestampUs: timestampUsOf(BigInt(at)) });
 
 const ROW = key("p", bigint(1));
 

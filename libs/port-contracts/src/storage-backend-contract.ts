@@ -1,5 +1,5 @@
 import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowKey, type StorageBackend } from "@concord/ports";
-import { ConcordError, epochOf, seqOf } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { BATCHES_CASES } from "./batches-contract.ts";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 import { GROUP_LOG_CASES } from "./group-log-contract.ts";
@@ -65,7 +65,7 @@ function simple(name: string, run: (backend: StorageBackend, subject: StorageBac
 
 const bytes = (value: number): Uint8Array => Uint8Array.of(value);
 const rowKey: RowKey = { table: "notes", partition: [{ kind: "text", value: "ann" }], clustering: [] };
-const rowOf = (key: RowKey): Mutation => ({ kind: "insert", key, columns: [], timestampUs: 5n });
+const rowOf = (key: RowKey): Mutation => ({ kind: "insert", key, columns: [], timestampUs: timestampUsOf(5n) });
 
 /** Every call that must be refused while the backend does not serve. */
 const calls = (backend: StorageBackend): readonly (() => Promise<unknown>)[] => [
@@ -113,7 +113,7 @@ const LIFECYCLE_CASES: readonly Case[] = [
       owner: "a",
       seq: seqOf(1n),
       previousEpoch: epochOf(0n),
-      timestampCeilingUs: 9n,
+      timestampCeilingUs: timestampUsOf(9n),
       bytes: bytes(1),
     };
     expectEqual(await backend.groupLog.append(entry, OPTIONS.timeoutMs), { kind: "logged" }, "append");

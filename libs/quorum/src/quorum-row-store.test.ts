@@ -6,6 +6,7 @@ import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
 import { encodeMutation, encodeRowKey, liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
+import { timestampUsOf } from "@concord/runtime";
 import { storedRowKey, type RowReplica } from "./index.ts";
 import { testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 
@@ -18,9 +19,13 @@ const insert = (value: string, timestampUs: number, key: RowKey = KEY): Mutation
   kind: "insert",
   key,
   columns: [{ column: "v", value: text(value) }],
-  timestampUs: BigInt(timestampUs),
+  timestampUs: timestampUsOf(BigInt(timestampUs)),
 });
-const remove = (timestampUs: number, key: RowKey = KEY): Mutation => ({ kind: "delete", key, timestampUs: BigInt(timestampUs) });
+const remove = (timestampUs: number, key: RowKey = KEY): Mutation => ({
+  kind: "delete",
+  key,
+  timestampUs: timestampUsOf(BigInt(timestampUs)),
+});
 
 rowStoreContract(test, async () => testRing(1).rows);
 rowStoreContract(test, async () => testRing(3).rows);
@@ -294,9 +299,9 @@ test("property: replicas that missed any writes, pages cut anywhere: ranges as t
 test("[LB10] applyRows: the same mutations again: nothing is written", async () => {
   const ring = testRing(1);
   const columns: ColumnWrite[] = [{ column: "v", value: text("x") }];
-  await ring.rows.apply([{ kind: "update", key: KEY, columns, timestampUs: 5n }], OPTIONS);
+  await ring.rows.apply([{ kind: "update", key: KEY, columns, timestampUs: timestampUsOf(5n) }], OPTIONS);
   const before = ring.replicas[0]!.store.contents();
-  await ring.rows.apply([{ kind: "update", key: KEY, columns, timestampUs: 5n }], OPTIONS);
+  await ring.rows.apply([{ kind: "update", key: KEY, columns, timestampUs: timestampUsOf(5n) }], OPTIONS);
   assert.deepEqual(ring.replicas[0]!.store.contents(), before);
 });
 

@@ -1,4 +1,4 @@
-import { corrupt, openRecord, sealRecord, compareBytes } from "@concord/codec";
+import { openRecord, sealRecord, compareBytes } from "@concord/codec";
 import type { KeyValueOperation, RowImage, StoreStep } from "@concord/ports";
 import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
 import { ConcordError, type Checksum } from "@concord/runtime";
@@ -85,7 +85,6 @@ function changesOf(mutations: readonly Uint8Array[]): RowChange[] {
   const byRow = new Map<string, RowChange>();
   for (const bytes of mutations) {
     const mutation = decodeMutation(bytes);
-    if (mutation.timestampUs < 0n) throw corrupt("a mutation with a negative timestamp");
     const storedKey = storedRowKey(mutationRowKey(bytes));
     const name = String.fromCharCode.apply(null, storedKey as unknown as number[]);
     const change = byRow.get(name);

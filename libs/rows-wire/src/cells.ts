@@ -3,7 +3,7 @@ import type * as wire from "@concord/protos-common";
 import type * as storage from "@concord/protos-storage";
 import { foldName } from "@concord/codec";
 import type { CellImage, ColumnWrite, Row, RowImage, RowKey, RowRange } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, isTimestampUs, type TimestampUs } from "@concord/runtime";
 import { keyProblem, cellFromWire, cellToWire, type CellValue } from "@concord/values";
 
 export function malformed(what: string): ConcordError {
@@ -73,14 +73,20 @@ export function rowToWire(row: Row, columns?: ReadonlySet<string>): wire.RowInit
 
 export function imageFromWire(image: storage.RowImage): RowImage {
   const cells = new Map<string, CellImage>();
-  for (const { name, timestampUs, value } of image.cells) cells.set(name, { timestampUs, value: cellFromWire(value) });
+  for (const { name, timestampUs, value } of image.cells)
+    cells.set(name, { timestampUs: timestampFromWire(timestampUs), value: cellFromWire(value) });
   const { deletedAtUs, markerUs } = image;
   return {
     key: keyFromWire(image.key),
-    deletedAtUs: deletedAtUs === 0n ? undefined : deletedAtUs,
-    markerUs: markerUs === 0n ? undefined : markerUs,
+    deletedAtUs: deletedAtUs === 0n ? undefined : timestampFromWire(deletedAtUs),
+    markerUs: markerUs === 0n ? undefined : timestampFromWire(markerUs),
     cells,
   };
+}
+
+function timestampFromWire(timestampUs: bigint): TimestampUs {
+  if (isTimestampUs(timestampUs)) return timestampUs;
+  throw malformed(`a timestamp is ${timestampUs}, below 0`);
 }
 
 export function imageToWire(image: RowImage): storage.RowImageInit {

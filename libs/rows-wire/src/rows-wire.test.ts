@@ -9,6 +9,7 @@ import type { RowImage as WireRowImage } from "@concord/protos-storage";
 import { catalogueOf, definitionFromJson } from "@concord/schema";
 import { cellFromWire, cellToWire } from "@concord/values";
 import { anyValue } from "@concord/values/testing";
+import { timestampUsOf } from "@concord/runtime";
 import { imageFromWire, imageToWire, mutationFromWire, schemaToWire, writeFromWire } from "./index.ts";
 
 /** As proto-loader decodes a oneof: `kind` names the field that is set. */
@@ -42,7 +43,7 @@ test("writes: kinds by name; a write without one, a delete with columns or a mut
 
 test("images: tombstones, timestamps and markers survive; blobs share nothing with the frame", () => {
   const key = { table: "t", partition: [{ kind: "bigint" as const, value: 1n }], clustering: [] };
-  const insert: Mutation = { kind: "insert", key, columns: [{ column: "a", value: null }], timestampUs: 9n };
+  const insert: Mutation = { kind: "insert", key, columns: [{ column: "a", value: null }], timestampUs: timestampUsOf(9n) };
   const wire = imageToWire(imageOf(insert));
   const there = {
     ...wire,
@@ -54,6 +55,21 @@ test("images: tombstones, timestamps and markers survive; blobs share nothing wi
   const blob = cellFromWire({ kind: "blobValue", blobValue: frame.subarray(1) });
   frame.fill(0);
   assert.deepEqual(blob, { kind: "blob", value: Uint8Array.of(2, 3) });
+});
+
+test("images, mutations: a negative timestamp: MALFORMED_REQUEST", () => {
+  const key = { table: "t", partition: [received({ bigintValue: 1n })], clustering: [] };
+  const wire: WireRowImage = { key, deletedAtUs: 0n, markerUs: 0n, cells: [] };
+  assert.equal(imageFromWire(wire).markerUs, undefined);
+  const write = { kind: "WRITE_KIND_DELETE" as const, key, columns: [] };
+  assert.throws(() => mutationFromWire({ write, timestampUs: -1n }), { code: "MALFORMED_REQUEST" });
+  for (const change of [
+    { deletedAtUs: -1n },
+    { markerUs: -1n },
+    { cells: [{ name: "a", timestampUs: -1n, value: received(cellToWire(null)) }] },
+  ]) {
+    assert.throws(() => imageFromWire({ ...wire, ...change }), { code: "MALFORMED_REQUEST" });
+  }
 });
 
 test("schema: a definition: the same in the message and in the deprecated JSON text", () => {

@@ -2,7 +2,7 @@
 import type * as wire from "@concord/protos-common";
 import type * as storage from "@concord/protos-storage";
 import type { Mutation } from "@concord/ports";
-import type { TimestampUs } from "@concord/runtime";
+import { isTimestampUs, type TimestampUs } from "@concord/runtime";
 import type { RowWrite } from "@concord/schema";
 import { columnFromWire, keyFromWire, malformed, required } from "./cells.ts";
 
@@ -25,7 +25,7 @@ export function writeFromWire(write: wire.RowWrite | null): RowWrite {
 export function mutationFromWire(message: storage.Mutation): Mutation {
   const write = writeFromWire(message.write);
   const { timestampUs } = message;
-  if (timestampUs <= 0n) throw malformed("a mutation has no timestamp");
+  if (timestampUs === 0n || !isTimestampUs(timestampUs)) throw malformed("a mutation has no timestamp");
   if (write.kind === "delete" && write.columns.length > 0) throw malformed("a delete has columns");
   return mutationOf(write, timestampUs);
 }

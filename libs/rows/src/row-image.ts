@@ -1,4 +1,4 @@
-import { unreachable, type TimestampUs } from "@concord/runtime";
+import { TIMESTAMP_ZERO, unreachable, type TimestampUs } from "@concord/runtime";
 import type { CellImage, Mutation, Row, RowImage, RowKey } from "@concord/ports";
 import { compareValues, type CellValue } from "@concord/values";
 
@@ -54,7 +54,7 @@ export function liveRow(image: RowImage | undefined): Row | undefined {
 
 /** The largest timestamp in the image, tombstones included; 0 for an empty one. */
 export function newestTimestamp(image: RowImage): TimestampUs {
-  let newest = maxTimestamp(image.deletedAtUs, image.markerUs) ?? 0n;
+  let newest = maxTimestamp(image.deletedAtUs, image.markerUs) ?? TIMESTAMP_ZERO;
   for (const cell of image.cells.values()) if (cell.timestampUs > newest) newest = cell.timestampUs;
   return newest;
 }

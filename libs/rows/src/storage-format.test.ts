@@ -1,10 +1,11 @@
 // Format version 1 on disk and between nodes: golden bytes, order, round trips, hostile input; and the laws of merging.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ByteWriter } from "@concord/codec";
 import fc from "fast-check";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, timestampUsOf } from "@concord/runtime";
 import type { Mutation, RowImage, RowKey } from "@concord/ports";
-import { compareValues, type CellValue } from "@concord/values";
+import { compareValues, writeCellValue, type CellValue } from "@concord/values";
 import { anyValue, VALUES } from "@concord/values/testing";
 import { imageOf, liveRow, mergeImages, sameImage } from "./row-image.ts";
 import {
@@ -37,7 +38,7 @@ const columns = fc
   .map((writes) => [...writes]);
 
 function mutationOf(key: fc.Arbitrary<RowKey>, largest = 1_900_000_000_000_000): fc.Arbitrary<Mutation> {
-  const timestampUs = fc.integer({ min: 1, max: largest }).map(BigInt);
+  const timestampUs = fc.integer({ min: 1, max: largest }).map((at) => timestampUsOf(BigInt(at)));
   return fc.oneof(
     record({ kind: fc.constantFrom("insert" as const, "update" as const), key, columns, timestampUs }),
     record({ kind: fc.constant("delete" as const), key, timestampUs }),
@@ -53,7 +54,7 @@ const GOLDEN: Mutation = {
     { column: "t", value: { kind: "text", value: "hi" } },
     { column: "x", value: null },
   ],
-  timestampUs: 1n,
+  timestampUs: timestampUsOf(1n),
 };
 
 test("format: version 1: golden bytes of key, mutation and image", () => {
@@ -92,7 +93,7 @@ test("row key: any: read back as written; as found inside mutations and images",
     fc.property(rowKey, (key) => {
       const bytes = encodeRowKey(key);
       assert.deepEqual(decodeRowKey(bytes), key);
-      const mutation: Mutation = { kind: "delete", key, timestampUs: 1n };
+      const mutation: Mutation = { kind: "delete", key, timestampUs: timestampUsOf(1n) };
       assert.deepEqual(Uint8Array.from(mutationRowKey(encodeMutation(mutation))), bytes);
       assert.deepEqual(Uint8Array.from(imageRowKey(encodeImage(imageOf(mutation)))), bytes);
     }),
@@ -170,6 +171,22 @@ const image = fc
   .array(mutationOf(fc.constant(KEY), 5), { minLength: 1, maxLength: 5 })
   .map((mutations) => mutations.map(imageOf).reduce(mergeImages));
 
+test("decoding: a negative timestamp of a mutation, a tombstone, a marker or a cell: CORRUPT_DATA", () => {
+  const key = encodeRowKey(KEY);
+  const image = (deletedAtUs: bigint, markerUs: bigint, cellUs: bigint): Uint8Array => {
+    const writer = new ByteWriter().bytes(key).i64(deletedAtUs).i64(markerUs).varint(1).text("a").i64(cellUs);
+    writeCellValue(writer, null);
+    return writer.finish();
+  };
+  assert.equal(decodeImage(image(-1n, -1n, 1n)).deletedAtUs, undefined);
+  for (const bytes of [image(-2n, -1n, 1n), image(-1n, -2n, 1n), image(-1n, -1n, -1n)]) {
+    assert.throws(() => decodeImage(bytes), { code: "CORRUPT_DATA", message: /a timestamp is/ });
+  }
+  const mutation = encodeMutation(GOLDEN);
+  mutation[1]! |= 0x80;
+  assert.throws(() => decodeMutation(mutation), { code: "CORRUPT_DATA", message: /a timestamp is/ });
+});
+
 test("[TX7] merge: any images: commutative, associative, idempotent (I1)", () => {
   fc.assert(
     fc.property(image, image, image, (a, b, c) => {
@@ -186,9 +203,14 @@ test("[TX7] merge: any images: commutative, associative, idempotent (I1)", () =>
 test("[TX7] merge: the later of two writes: its cells win; a later delete leaves nothing", () => {
   fc.assert(
     fc.property(image, (before) => {
-      const later: Mutation = { kind: "insert", key: KEY, columns: [{ column: "a", value: { kind: "int", value: 1 } }], timestampUs: 9n };
+      const later: Mutation = {
+        kind: "insert",
+        key: KEY,
+        columns: [{ column: "a", value: { kind: "int", value: 1 } }],
+        timestampUs: timestampUsOf(9n),
+      };
       assert.deepEqual(liveRow(mergeImages(before, imageOf(later)))?.columns.get("a"), { kind: "int", value: 1 });
-      assert.equal(liveRow(mergeImages(before, imageOf({ kind: "delete", key: KEY, timestampUs: 9n }))), undefined);
+      assert.equal(liveRow(mergeImages(before, imageOf({ kind: "delete", key: KEY, timestampUs: timestampUsOf(9n) }))), undefined);
     }),
   );
 });

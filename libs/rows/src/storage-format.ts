@@ -1,6 +1,7 @@
 import { ByteReader, ByteWriter, corrupt, readOrderedText, writeOrderedText } from "@concord/codec";
 import type { CellImage, ColumnWrite, Mutation, RowImage, RowKey, RowRange } from "@concord/ports";
 import { readCellValue, readKeyValue, writeCellValue, writeKeyValue, type CellValue } from "@concord/values";
+import { isTimestampUs, type TimestampUs } from "@concord/runtime";
 
 /**
  * The storage format, version 1: how keys, mutations and images are written on disk, in the group log, in the batchlog and between
@@ -69,7 +70,7 @@ export function decodeMutation(bytes: Uint8Array): Mutation {
   const reader = new ByteReader(bytes);
   const kind = MUTATION_KINDS[reader.u8()];
   if (kind === undefined) throw corrupt("an unknown kind of mutation");
-  const timestampUs = reader.i64();
+  const timestampUs = reader.timestampUs();
   const key = decodeRowKey(reader.bytes());
   const count = reader.varint();
   const columns: ColumnWrite[] = [];
@@ -90,13 +91,15 @@ export function imageRowKey(bytes: Uint8Array): Uint8Array {
   return new ByteReader(bytes).bytes();
 }
 
+const NO_TIMESTAMP = -1n;
+
 /** `rowKey`: the encoded key, when it is at hand. */
 export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(image.key)): Uint8Array {
   const writer = new ByteWriter();
   writer
     .bytes(rowKey)
-    .i64(image.deletedAtUs ?? -1n)
-    .i64(image.markerUs ?? -1n)
+    .i64(image.deletedAtUs ?? NO_TIMESTAMP)
+    .i64(image.markerUs ?? NO_TIMESTAMP)
     .varint(image.cells.size);
   for (const [column, cell] of [...image.cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
     writer.text(column).i64(cell.timestampUs);
@@ -108,17 +111,20 @@ export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(i
 export function decodeImage(bytes: Uint8Array): RowImage {
   const reader = new ByteReader(bytes);
   const key = decodeRowKey(reader.bytes());
-  const deletedAtUs = timestampOrNone(reader.i64());
-  const markerUs = timestampOrNone(reader.i64());
+  const deletedAtUs = readTimestampOrNone(reader);
+  const markerUs = readTimestampOrNone(reader);
   const count = reader.varint();
   const cells = new Map<string, CellImage>();
-  for (let i = 0; i < count; i += 1) cells.set(reader.text(), { timestampUs: reader.i64(), value: readCellValue(reader) });
+  for (let i = 0; i < count; i += 1) cells.set(reader.text(), { timestampUs: reader.timestampUs(), value: readCellValue(reader) });
   reader.end();
   return { key, deletedAtUs, markerUs, cells };
 }
 
-function timestampOrNone(timestampUs: bigint): bigint | undefined {
-  return timestampUs < 0n ? undefined : timestampUs;
+function readTimestampOrNone(reader: ByteReader): TimestampUs | undefined {
+  const timestampUs = reader.i64();
+  if (timestampUs === NO_TIMESTAMP) return undefined;
+  if (!isTimestampUs(timestampUs)) throw corrupt(`a timestamp is ${timestampUs}, below 0`);
+  return timestampUs;
 }
 
 function writePartition(writer: ByteWriter, table: string, partition: readonly CellValue[]): void {

@@ -7,9 +7,6 @@ type Brand<Base, Name extends string> = Base & { readonly [brand]: Name };
 
 /** A client-made id of a transaction or batch: UUIDv7 as 32 lower-case hex digits. Its first 48 bits are its Unix time in ms (TXD7). */
 export type TimeId = Brand<string, "TimeId">;
-/** A write timestamp: microseconds since the Unix epoch, made monotonic by the group (TX7). */
-export type TimestampUs = bigint;
-
 export const TIME_ID_BYTES = 16;
 
 export function newTimeId(clock: Clock, random: Random): TimeId {

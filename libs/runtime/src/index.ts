@@ -16,19 +16,23 @@ export {
   type ErrorOptions,
   type GrpcStatusName,
 } from "./errors.ts";
-export {
-  fromHex,
-  newTimeId,
-  timeIdFromBytes,
-  timeIdMs,
-  timeIdToBytes,
-  TIME_ID_BYTES,
-  toHex,
-  type TimeId,
-  type TimestampUs,
-} from "./ids.ts";
+export { fromHex, newTimeId, timeIdFromBytes, timeIdMs, timeIdToBytes, TIME_ID_BYTES, toHex, type TimeId } from "./ids.ts";
 export type { HttpHandler, HttpListener, HttpRequest, HttpResponse, HttpServer } from "./http.ts";
-export { EPOCH_NONE, epochOf, nextEpoch, nextSeq, SEQ_NONE, seqOf, type Epoch, type Seq } from "./protocol-numbers.ts";
+export {
+  EPOCH_NONE,
+  epochOf,
+  isTimestampUs,
+  nextEpoch,
+  nextSeq,
+  plusUs,
+  SEQ_NONE,
+  seqOf,
+  TIMESTAMP_ZERO,
+  timestampUsOf,
+  type Epoch,
+  type Seq,
+  type TimestampUs,
+} from "./protocol-numbers.ts";
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export type { Random } from "./random.ts";
 export type {

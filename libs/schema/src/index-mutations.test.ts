@@ -4,6 +4,7 @@ import fc from "fast-check";
 import type { ColumnWrite, Mutation, Row, RowImage } from "@concord/ports";
 import { imageOf, liveRow, mergeImages } from "@concord/rows";
 import type { CellValue } from "@concord/values";
+import { timestampUsOf, type TimestampUs } from "@concord/runtime";
 import {
   baseKeyOf,
   baseRowOf,
@@ -22,7 +23,7 @@ import {
 import { bigint, CATALOGUE, photo, photoKey, PHOTOS, text, timestamp } from "./test/albums.ts";
 
 const [BY_OWNER, BY_STATUS, BY_ALBUM] = PHOTOS.indexes;
-const TS = 1000n;
+const TS = timestampUsOf(1000n);
 
 const before = photo(1, 2, { owner: bigint(7), modified: timestamp(50), status: text("public"), title: text("sea") });
 
@@ -153,7 +154,7 @@ const write: fc.Arbitrary<RowWrite> = fc
 const commits = fc.array(fc.array(write, { minLength: 1, maxLength: 5 }), { maxLength: 12 });
 
 /** One commit as the coordinator makes it: the net image of each row and the index rows that follow from before and after. */
-function commit(store: Store, writes: readonly RowWrite[], timestampUs: bigint): Mutation[] {
+function commit(store: Store, writes: readonly RowWrite[], timestampUs: TimestampUs): Mutation[] {
   const ids = new Set(writes.map((one) => keyText(one.key)));
   return [...ids].flatMap((id) => {
     const image = store.images.get(id);
@@ -174,7 +175,7 @@ test("[TX21] [TXD4] index rows: any commits, delivered in any order: exactly the
       const store = new Store();
       const replica = new Store();
       const log = all.flatMap((writes, at) => {
-        const mutations = commit(store, writes, BigInt(at + 1) * 10n);
+        const mutations = commit(store, writes, timestampUsOf(BigInt(at + 1) * 10n));
         store.apply(mutations);
         return mutations;
       });

@@ -3,11 +3,12 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { ColumnWrite, Mutation, RowImage } from "@concord/ports";
 import { emptyImage, imageOf, liveRow, mergeImages } from "@concord/rows";
+import { plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
 import { netBatch, netMutations, type RowWrite } from "./index.ts";
 import { photoKey, text } from "./test/albums.ts";
 
 const KEY = photoKey(1, 2);
-const TS = 1000n;
+const TS = timestampUsOf(1000n);
 
 function write(kind: RowWrite["kind"], columns: Readonly<Record<string, string | null>> = {}, key = KEY): RowWrite {
   const writes = Object.entries(columns).map(([column, value]): ColumnWrite => ({ column, value: value === null ? null : text(value) }));
@@ -69,9 +70,9 @@ function seen(image: RowImage): unknown {
 }
 
 /** Each write at its own, growing timestamp: the order of the statements made plain. */
-function oneByOne(image: RowImage, given: readonly RowWrite[], firstUs: bigint): RowImage {
+function oneByOne(image: RowImage, given: readonly RowWrite[], firstUs: TimestampUs): RowImage {
   return given.reduce((merged, { kind, key, columns: set }, at) => {
-    const timestampUs = firstUs + BigInt(at);
+    const timestampUs = plusUs(firstUs, BigInt(at));
     return applied(merged, [kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns: set, timestampUs }]);
   }, image);
 }
@@ -79,7 +80,7 @@ function oneByOne(image: RowImage, given: readonly RowWrite[], firstUs: bigint):
 test("[TXD4] [LBD14] netMutations: any writes on any earlier row, in any order of delivery, repeated: as one after another", () => {
   fc.assert(
     fc.property(writes, writes, fc.boolean(), (earlier, given, reversed) => {
-      const before = oneByOne(emptyImage(KEY), earlier, 1n);
+      const before = oneByOne(emptyImage(KEY), earlier, timestampUsOf(1n));
       const net = netMutations(given, TS);
       const delivered = reversed ? net.toReversed() : net;
       const after = applied(applied(before, delivered), delivered);
@@ -105,5 +106,5 @@ test("[LBD14] netBatch: writes of several rows mixed: one net image per row, row
 
 test("netMutations: two rows, or a timestamp with no tick below it: an assertion fails", () => {
   assert.throws(() => netMutations([write("delete"), write("delete", {}, photoKey(1, 3))], TS), { code: "INTERNAL" });
-  assert.throws(() => netMutations([write("delete")], 1n), { code: "INTERNAL" });
+  assert.throws(() => netMutations([write("delete")], timestampUsOf(1n)), { code: "INTERNAL" });
 });

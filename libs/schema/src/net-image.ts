@@ -1,4 +1,4 @@
-import { assert, type TimestampUs } from "@concord/runtime";
+import { assert, plusUs, type TimestampUs } from "@concord/runtime";
 import type { ColumnWrite, Mutation } from "@concord/ports";
 import type { CellValue } from "@concord/values";
 import { keyText, sameKey } from "./keys.ts";
@@ -32,7 +32,7 @@ export function netMutations(writes: readonly RowWrite[], timestampUs: Timestamp
   const nothingLeft = !inserted && columns.every(({ value }) => value === null);
   if (deleted && nothingLeft) return [{ kind: "delete", key, timestampUs }];
   if (!inserted && columns.length === 0) return [];
-  const mutations: Mutation[] = deleted ? [{ kind: "delete", key, timestampUs: timestampUs - 1n }] : [];
+  const mutations: Mutation[] = deleted ? [{ kind: "delete", key, timestampUs: plusUs(timestampUs, -1n) }] : [];
   mutations.push({ kind: inserted ? "insert" : "update", key, columns, timestampUs });
   return mutations;
 }

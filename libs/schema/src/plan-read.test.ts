@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, timestampUsOf } from "@concord/runtime";
 import type { Row, RowRange } from "@concord/ports";
 import { type CellValue, compareValues } from "@concord/values";
 import {
@@ -272,7 +272,7 @@ function rowsOf(definition: TableDefinition): fc.Arbitrary<Row[]> {
     return {
       key: { table: definition.name, partition: key(definition.partitionKey), clustering: key(definition.clusteringKey) },
       columns: new Map(columns),
-      newestUs: 0n,
+      newestUs: timestampUsOf(0n),
     };
   });
   return fc.array(row, { maxLength: 40, size: "max" }).map((all) => [...new Map(all.map((one) => [keyText(one.key), one])).values()]);
@@ -329,7 +329,7 @@ function carriedOut(definition: TableDefinition, rows: readonly Row[], plan: Rea
       const key = indexKeyOf(definition, index, row);
       if (key === undefined) return [];
       const columns = indexColumnsOf(definition, index, row).map(({ column, value }): [string, CellValue] => [column, value!]);
-      return [{ key, columns: new Map(columns), newestUs: 0n }];
+      return [{ key, columns: new Map(columns), newestUs: timestampUsOf(0n) }];
     });
     return readRange(indexRows, range).map((row) => baseRowOf(definition, index, row));
   });

@@ -1,4 +1,4 @@
-import { ConcordError, type TimestampUs } from "@concord/runtime";
+import { ConcordError } from "@concord/runtime";
 import { tableOf, type SchemaCatalogue } from "./catalogue.ts";
 import type { TableDefinition, TableKind } from "./definition.ts";
 import { SCHEMA_LIMITS } from "./limits.ts";
@@ -12,7 +12,7 @@ export const TIMESTAMP_US_MIN = 2n;
 export const TIMESTAMP_US_MAX = (1n << 63n) - 1n;
 
 /** One write from outside. As `validateWrite`, and SYSTEM_TABLE, TABLE_UNKNOWN, TIMESTAMP_OUT_OF_RANGE, MALFORMED_REQUEST. */
-export function planWrite(catalogue: SchemaCatalogue, write: RowWrite, timestampUs?: TimestampUs): WritePlan {
+export function planWrite(catalogue: SchemaCatalogue, write: RowWrite, timestampUs?: bigint): WritePlan {
   const definition = userTable(catalogue, write.table);
   const checked = validateWrite(definition, write);
   checkTimestamp(definition.kind, timestampUs);
@@ -20,7 +20,7 @@ export function planWrite(catalogue: SchemaCatalogue, write: RowWrite, timestamp
 }
 
 /** A batch from outside (LB1). As `planWrite`; BATCH_INVALID when it is empty or mixes plain and transactional tables; LIMIT_EXCEEDED. */
-export function planBatch(catalogue: SchemaCatalogue, logged: boolean, writes: readonly RowWrite[], timestampUs?: TimestampUs): WritePlan {
+export function planBatch(catalogue: SchemaCatalogue, logged: boolean, writes: readonly RowWrite[], timestampUs?: bigint): WritePlan {
   if (writes.length > SCHEMA_LIMITS.batchStatementsMax) {
     throw new ConcordError("LIMIT_EXCEEDED", `${writes.length} statements in one batch; at most ${SCHEMA_LIMITS.batchStatementsMax}`);
   }
@@ -47,7 +47,7 @@ function userTable(catalogue: SchemaCatalogue, table: string): TableDefinition {
   return tableOf(catalogue, table);
 }
 
-function checkTimestamp(kind: TableKind, timestampUs: TimestampUs | undefined): void {
+function checkTimestamp(kind: TableKind, timestampUs: bigint | undefined): void {
   if (timestampUs === undefined) return;
   if (kind === "transactional") {
     throw new ConcordError("MALFORMED_REQUEST", "transactional tables take their timestamp from the commit; leave TIMESTAMP out");

@@ -1,4 +1,3 @@
-import type { TimestampUs } from "@concord/runtime";
 import type { RowKey, RowRange } from "@concord/ports";
 import type { CellValue } from "@concord/values";
 import type { IndexDefinition, TableDefinition, TableKind } from "./definition.ts";
@@ -37,14 +36,14 @@ export interface IndexScan {
 
 export type WritePlan =
   /** `timestampUs` only from USING TIMESTAMP, which only plain tables take. */
-  | { readonly kind: "write"; readonly tableKind: TableKind; readonly write: RowWrite; readonly timestampUs: TimestampUs | undefined }
+  | { readonly kind: "write"; readonly tableKind: TableKind; readonly write: RowWrite; readonly timestampUs: bigint | undefined }
   /** In statement order; several may touch one row: see `netBatch` (LBD14). All tables are of one kind. */
   | {
       readonly kind: "batch";
       readonly logged: boolean;
       readonly tableKind: TableKind;
       readonly writes: readonly RowWrite[];
-      readonly timestampUs: TimestampUs | undefined;
+      readonly timestampUs: bigint | undefined;
     };
 
 /** One column's condition of a structured read. */

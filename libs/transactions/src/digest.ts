@@ -1,6 +1,6 @@
 import { ByteWriter } from "@concord/codec";
 import { encodeMutation } from "@concord/rows";
-import type { Checksum } from "@concord/runtime";
+import { TIMESTAMP_ZERO, type Checksum } from "@concord/runtime";
 import type { TableWrite } from "./pending-rows.ts";
 
 /** Of a commit's or execute's own writes: the same id with another payload is refused (TXD7). 0 = no writes. */
@@ -10,7 +10,9 @@ export function digestOf(writes: readonly TableWrite[], checksum: Checksum): big
   for (const { write } of writes) {
     const { kind, key } = write;
     writer.bytes(
-      encodeMutation(kind === "delete" ? { kind, key, timestampUs: 0n } : { kind, key, columns: write.columns, timestampUs: 0n }),
+      encodeMutation(
+        kind === "delete" ? { kind, key, timestampUs: TIMESTAMP_ZERO } : { kind, key, columns: write.columns, timestampUs: TIMESTAMP_ZERO },
+      ),
     );
   }
   const bytes = writer.finish();

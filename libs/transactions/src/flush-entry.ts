@@ -60,7 +60,7 @@ function readFlushed(reader: ByteReader): FlushedTransaction {
   const tag = reader.u8();
   if (tag !== COMMITTED && tag !== ABORTED) throw corrupt(`outcome tag ${tag} in a flush`);
   const id = timeIdFromBytes(reader.raw(16));
-  const timestampUs = reader.i64();
+  const timestampUs = reader.timestampUs();
   const digest = reader.u64();
   const count = reader.varint();
   const mutations: Mutation[] = [];

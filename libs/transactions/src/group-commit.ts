@@ -5,6 +5,7 @@ import {
   ConcordError,
   ERRORS,
   nextSeq,
+  TIMESTAMP_ZERO,
   toConcordError,
   unreachable,
   type Epoch,
@@ -85,7 +86,7 @@ export class GroupCommit {
   #applying = false;
   /** Bytes of entries the replicas still keep: logged since the last trim. */
   #untrimmedBytes = 0;
-  #ceilingUs: TimestampUs = 0n;
+  #ceilingUs = TIMESTAMP_ZERO;
   #flushesSinceTrim = 0;
   #drained: (() => void)[] = [];
 

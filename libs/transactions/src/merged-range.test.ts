@@ -3,11 +3,12 @@ import { emptyImage, imageOf } from "@concord/rows";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellValue } from "@concord/values";
+import { timestampUsOf } from "@concord/runtime";
 import { readMergedRange } from "./merged-range.ts";
 
 const text = (value: string): CellValue => ({ kind: "text", value });
 const keyOf = (name: string): RowKey => ({ table: "names", partition: [text("p")], clustering: [text(name)] });
-const row = (name: string): RowImage => imageOf({ kind: "insert", key: keyOf(name), columns: [], timestampUs: 5n });
+const row = (name: string): RowImage => imageOf({ kind: "insert", key: keyOf(name), columns: [], timestampUs: timestampUsOf(5n) });
 
 test("[TX28] range: stored and pending names beyond the basic plane: no row is passed over", async () => {
   const stored = ["！a", "😀b"].map(row);
@@ -23,7 +24,7 @@ test("[TX28] range: stored and pending names beyond the basic plane: no row is p
   do {
     const range: RowRange = { table: "names", partition: [text("p")], reverse: false, limit: 1, ...(after === undefined ? {} : { after }) };
     const pending = after === undefined || Buffer.compare(Buffer.from("😀c"), afterBytes(range)) > 0 ? ["😀c"] : [];
-    const changes = pending.map((name) => ({ text: name, image: { ...emptyImage(keyOf(name)), markerUs: 9n } }));
+    const changes = pending.map((name) => ({ text: name, image: { ...emptyImage(keyOf(name)), markerUs: timestampUsOf(9n) } }));
     const page = await readMergedRange(range, changes, readPage);
     for (const image of page.rows) found.push((image.key.clustering[0] as { value: string }).value);
     after = page.next;

@@ -1,6 +1,6 @@
 import type { Row, RowImage, RowKey, RowRange } from "@concord/ports";
 import { liveRow, newestTimestamp } from "@concord/rows";
-import { assert, ConcordError, type Clock } from "@concord/runtime";
+import { assert, ConcordError, TIMESTAMP_ZERO, type Clock } from "@concord/runtime";
 import type { LockMode } from "@concord/locks";
 import {
   baseKeyOf,
@@ -257,7 +257,7 @@ export class TransactionOperations {
   /** A row out of a range; pending cells carry no real timestamp, so none is shown for such a row. */
   #row(image: RowImage): Row | undefined {
     const row = liveRow(image);
-    return row === undefined || row.newestUs < PENDING_US - 1n ? row : { ...row, newestUs: 0n };
+    return row === undefined || row.newestUs < PENDING_US - 1n ? row : { ...row, newestUs: TIMESTAMP_ZERO };
   }
 
   #acquire(text: string, mode: LockMode): Promise<void> | undefined {

@@ -1,6 +1,6 @@
 import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError, seqOf, timeIdMs, type Seq, type TimeId, type TimestampUs } from "@concord/runtime";
+import { ConcordError, isTimestampUs, seqOf, timeIdMs, type Seq, type TimeId, type TimestampUs } from "@concord/runtime";
 import type { FlushedTransaction } from "./flush-entry.ts";
 
 /** What is written down about a decided transaction. */
@@ -47,7 +47,7 @@ export function outcomeOf(image: RowImage | undefined): StoredOutcome | undefine
     return value?.kind === "bigint" ? value.value : undefined;
   });
   const kind = result?.kind === "text" && (result.value === "committed" || result.value === "aborted") ? result.value : undefined;
-  if (kind === undefined || timestampUs === undefined || seq === undefined || digest === undefined) {
+  if (kind === undefined || timestampUs === undefined || !isTimestampUs(timestampUs) || seq === undefined || digest === undefined) {
     throw new ConcordError("CORRUPT_DATA", "an outcome row is incomplete");
   }
   return { kind, timestampUs, seq: seqOf(seq), digest: BigInt.asUintN(64, digest) };

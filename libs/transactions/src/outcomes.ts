@@ -1,4 +1,4 @@
-import { timeIdMs, type TimeId } from "@concord/runtime";
+import { timeIdMs, TIMESTAMP_ZERO, type TimeId } from "@concord/runtime";
 import { keyText } from "@concord/schema";
 import type { CommittedRows } from "./committed-rows.ts";
 import { abortedError, requireSamePayload } from "./ended-errors.ts";
@@ -59,7 +59,7 @@ export class Outcomes {
   /** Logs that the id never commits; from this call on nothing opens or commits under it. OUTCOME_UNKNOWN when the master ends meanwhile. */
   abortInLog(id: TimeId): Promise<StoredOutcome> {
     const { context, recent, commit, timestamps } = this.#options;
-    const timestampUs = timestamps.draw(context.clock.nowUs(), 0n);
+    const timestampUs = timestamps.draw(context.clock.nowUs(), TIMESTAMP_ZERO);
     const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
       commit.enqueue({

@@ -1,10 +1,10 @@
 import type { Mutation, RowImage, RowKey } from "@concord/ports";
 import { imageOf, liveRow, mergeImages } from "@concord/rows";
-import type { TimestampUs } from "@concord/runtime";
+import { timestampUsOf, type TimestampUs } from "@concord/runtime";
 import { indexMutations, netMutations, type IndexDefinition, type RowWrite, type TableDefinition, indexTableName } from "@concord/schema";
 
 /** Above every real timestamp: a transaction's own writes win over whatever it reads until they get their own (TX5). */
-export const PENDING_US: TimestampUs = 1n << 62n;
+export const PENDING_US = timestampUsOf(1n << 62n);
 
 /** A write of one row with the definition it was checked against. */
 export interface TableWrite {

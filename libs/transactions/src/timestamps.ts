@@ -1,4 +1,4 @@
-import type { TimestampUs } from "@concord/runtime";
+import { timestampUsOf, type TimestampUs } from "@concord/runtime";
 
 /**
  * Write timestamps of one group (TX7, TXD4): each is above every earlier one and above what its transaction has read, by two, so that the
@@ -15,11 +15,11 @@ export class Timestamps {
     return this.#last;
   }
 
-  draw(nowUs: TimestampUs, newestReadUs: TimestampUs): TimestampUs {
-    let drawn = this.#last + 2n;
-    if (newestReadUs + 2n > drawn) drawn = newestReadUs + 2n;
-    if (nowUs > drawn) drawn = nowUs;
-    this.#last = drawn;
-    return drawn;
+  draw(nowUs: bigint, newestReadUs: TimestampUs): TimestampUs {
+    let drawnUs: bigint = this.#last + 2n;
+    if (newestReadUs + 2n > drawnUs) drawnUs = newestReadUs + 2n;
+    if (nowUs > drawnUs) drawnUs = nowUs;
+    this.#last = timestampUsOf(drawnUs);
+    return this.#last;
   }
 }

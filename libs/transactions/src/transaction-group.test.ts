@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, timestampUsOf } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -129,7 +129,7 @@ test("[TX6] rollback: frees locks and memory, writes nothing, is idempotent", as
 
 test("[TX7] timestamps: clock behind what was read: the commit is above it by two ticks", async () => {
   const fixture = new TestFixture();
-  const aheadUs = BigInt(START_MS + 60_000) * 1000n;
+  const aheadUs = timestampUsOf(BigInt(START_MS + 60_000) * 1000n);
   const key = albumKey(1);
   await fixture.rows.apply([{ kind: "insert", key, columns: [{ column: "title", value: text("future") }], timestampUs: aheadUs }]);
   const client = await fixture.open();

@@ -1,5 +1,5 @@
 import type { RowImage } from "@concord/ports";
-import { ConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
+import { ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
 import type { CommitToken } from "./group-commit.ts";
 import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
@@ -45,7 +45,7 @@ export class Transaction {
   /** Committed images read under a lock of ours: nobody can change them while we hold it. */
   readonly held = new Map<string, RowImage>();
   state: TransactionState = { kind: "open" };
-  newestReadUs: TimestampUs = 0n;
+  newestReadUs = TIMESTAMP_ZERO;
   writeCount = 0;
   writeBytes = 0;
   rowsRead = 0;

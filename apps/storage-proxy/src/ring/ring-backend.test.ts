@@ -13,7 +13,7 @@ import {
 import type { StorageBackend } from "@concord/ports";
 import { MemoryTransport, startHost, tokenAuthenticator } from "@concord/rpc";
 import { encodeMutation } from "@concord/rows";
-import { silentLog, silentMetrics, type Environment } from "@concord/runtime";
+import { plusUs, silentLog, silentMetrics, timestampUsOf, type Environment } from "@concord/runtime";
 import type { OpenedBackend } from "../backend-definition.ts";
 import { VirtualClock } from "../test/virtual-clock.ts";
 import type { RingConfig } from "./config.ts";
@@ -81,12 +81,12 @@ class TestedRing {
     };
     const environment = this.#environment();
     const { clock, log, transport } = environment;
-    let lastUs = clock.nowUs();
+    let lastUs = timestampUsOf(clock.nowUs());
     const opened = await openRing({
       config,
       environment,
       authenticator: tokenAuthenticator([{ token: PEER_TOKEN, role: "peer" }]),
-      drawTimestampUs: () => (lastUs += 1n),
+      drawTimestampUs: () => (lastUs = plusUs(lastUs, 1n)),
       onFailed: (cause) => {
         throw cause;
       },

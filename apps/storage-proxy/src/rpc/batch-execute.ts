@@ -40,7 +40,7 @@ export interface CheckedBatch {
   /** Checked against the schema. */
   readonly writes: readonly RowWrite[];
   /** 0 = drawn here, once (LB1). */
-  readonly timestampUs: TimestampUs;
+  readonly timestampUs: bigint;
   readonly unlogged: boolean;
 }
 
@@ -53,7 +53,7 @@ export async function runBatch(proxy: Context, batch: CheckedBatch): Promise<Bat
 }
 
 /** The net image of a row may need the tick before (LBD14). */
-function checkTimestamp(proxy: Context, timestampUs: TimestampUs): TimestampUs {
+function checkTimestamp(proxy: Context, timestampUs: bigint): TimestampUs {
   if (timestampUs >= TIMESTAMP_US_MIN) return proxy.writeClock.check(timestampUs);
   throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `a batch's timestamp is at least ${TIMESTAMP_US_MIN}`);
 }

@@ -4,7 +4,7 @@ import type { Handler } from "@concord/rpc";
 import { epochOf, seqOf, unreachable } from "@concord/runtime";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
-import { ownerFromWire } from "./numbers.ts";
+import { ceilingFromWire, ownerFromWire } from "./numbers.ts";
 
 /** Appends one flush under the promised epoch (TXR2); logged means two replicas synced it (TX27). */
 export function appendHandler(serving: Serving): Handler<GroupLogService, "Append"> {
@@ -15,7 +15,7 @@ export function appendHandler(serving: Serving): Handler<GroupLogService, "Appen
       ...ownerFromWire(request),
       seq: seqOf(request.seq),
       previousEpoch: epochOf(request.previousEpoch),
-      timestampCeilingUs: request.timestampCeilingUs,
+      timestampCeilingUs: ceilingFromWire(request.timestampCeilingUs),
       // a copy: a view would keep the whole frame in memory for as long as the entry lives
       bytes: Uint8Array.from(request.content),
     };

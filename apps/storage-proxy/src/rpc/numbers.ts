@@ -1,11 +1,17 @@
-/** Numbers of the group log come as plain bigints: here they become epochs and positions. */
+/** Numbers of the group log come as plain bigints: here they become epochs, seqs and timestamps, or are refused. */
 import type { GroupOwner, TrimRequest } from "@concord/ports";
-import { epochOf, seqOf } from "@concord/runtime";
+import { ConcordError, epochOf, isTimestampUs, seqOf, type TimestampUs } from "@concord/runtime";
 
 type Plain<Message> = { readonly [Field in keyof Message]: Message[Field] extends bigint ? bigint : Message[Field] };
 
 export function ownerFromWire({ group, epoch, owner }: Plain<GroupOwner>): GroupOwner {
   return { group, epoch: epochOf(epoch), owner };
+}
+
+export function ceilingFromWire(timestampCeilingUs: bigint): TimestampUs {
+  if (isTimestampUs(timestampCeilingUs)) return timestampCeilingUs;
+  const field = "timestamp_ceiling_us";
+  throw new ConcordError("MALFORMED_REQUEST", `${field} is ${timestampCeilingUs}, below 0`, { metadata: { field } });
 }
 
 export function trimFromWire(request: Plain<TrimRequest>): TrimRequest {

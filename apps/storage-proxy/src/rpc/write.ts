@@ -23,7 +23,7 @@ export function writeHandler(serving: Serving): Handler<RowsService, "Write"> {
 }
 
 /** `timestampUs` 0 = drawn here. Answers the timestamp the row has. */
-export async function applyWrite(proxy: Context, write: RowWrite, timestampUs: TimestampUs, timeoutMs: number): Promise<TimestampUs> {
+export async function applyWrite(proxy: Context, write: RowWrite, timestampUs: bigint, timeoutMs: number): Promise<TimestampUs> {
   const drawnUs = timestampUs === 0n ? proxy.writeClock.draw() : proxy.writeClock.check(timestampUs);
   const mutation = mutationOf(write, drawnUs);
   checkMutationBytes(mutation);

@@ -1,6 +1,6 @@
 import { ByteWriter } from "@concord/codec";
 import type { AppendRequest, GroupLog, GroupOwner } from "@concord/ports";
-import { assert, ConcordError, nextSeq, toConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, nextSeq, timestampUsOf, toConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import type { HighWaterMark } from "@concord/snowflake";
 import { ID_MARK_TRIM_EVERY } from "../limits.ts";
 
@@ -46,7 +46,7 @@ export class LogMark implements HighWaterMark {
     if (this.#undecided !== undefined && (await this.#append(this.#undecided)) >= toMs) return;
     const { group, epoch, owner } = this.#owned;
     const bytes = new ByteWriter().u8(MARK_FORMAT).u64(BigInt(toMs)).finish();
-    const timestampCeilingUs = BigInt(toMs) * US_PER_MS;
+    const timestampCeilingUs = timestampUsOf(BigInt(toMs) * US_PER_MS);
     await this.#append({ group, epoch, owner, seq: this.#seq, previousEpoch: this.#previousEpoch, timestampCeilingUs, bytes });
   }
 

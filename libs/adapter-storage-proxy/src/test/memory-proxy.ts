@@ -11,7 +11,16 @@ import {
   type ServiceHost,
   type UnaryHandler,
 } from "@concord/rpc";
-import { silentLog, silentMetrics, type Clock, type Epoch, type Seq, type Transport } from "@concord/runtime";
+import {
+  silentLog,
+  silentMetrics,
+  timestampUsOf,
+  type Clock,
+  type Epoch,
+  type Seq,
+  type TimestampUs,
+  type Transport,
+} from "@concord/runtime";
 import {
   columnFromWire,
   keyFromWire,
@@ -101,7 +110,7 @@ function logMethods({ log }: Stores): Readonly<Record<string, Method>> {
       const entries = outcome.tail.entries.map(({ seq, epoch: at, bytes }) => ({ seq, epoch: at, content: bytes }));
       return { raised: { ...outcome.tail, entries } };
     },
-    Append: async (request: Owned & { seq: Seq; previousEpoch: Epoch; timestampCeilingUs: bigint; content: Uint8Array }) => {
+    Append: async (request: Owned & { seq: Seq; previousEpoch: Epoch; timestampCeilingUs: TimestampUs; content: Uint8Array }) => {
       const outcome = await log.append({ ...request, bytes: request.content });
       return outcome.kind === "fenced" ? { fenced: { epoch: outcome.promisedEpoch } } : { [outcome.kind]: {} };
     },
@@ -113,7 +122,8 @@ function logMethods({ log }: Stores): Readonly<Record<string, Method>> {
   };
 }
 
-function mutationFromWire({ write, timestampUs }: WireMutation): Mutation {
+function mutationFromWire({ write, timestampUs: wireUs }: WireMutation): Mutation {
+  const timestampUs = timestampUsOf(wireUs);
   const kind = KINDS[write.kind];
   const key = keyFromWire(write.key);
   return kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns: write.columns.map(columnFromWire), timestampUs };

@@ -1,5 +1,5 @@
 import type { GroupLog, LogEntry, RaiseOutcome } from "@concord/ports";
-import { nextSeq, seqOf, sleep } from "@concord/runtime";
+import { nextSeq, plusUs, seqOf, sleep } from "@concord/runtime";
 import { RingGroupLog } from "../ring-group-log.ts";
 import { takeOver } from "../take-over.ts";
 import { SimulatedRing } from "./simulated-ring.ts";
@@ -134,7 +134,7 @@ async function serve(world: World, client: string, owner: string, appends: numbe
       owner,
       seq,
       previousEpoch: lastEpoch,
-      timestampCeilingUs: taken.timestampFloorUs + seq,
+      timestampCeilingUs: plusUs(taken.timestampFloorUs, seq),
       bytes: bytesOf(content),
     };
     let outcome = await log.append(request, TIMEOUT_MS);

@@ -5,6 +5,9 @@ import {
   assert,
   ConcordError,
   newTimeId,
+  plusUs,
+  TIMESTAMP_ZERO,
+  timestampUsOf,
   toHex,
   type Checksum,
   type Clock,
@@ -130,7 +133,7 @@ export class MemoryRing {
   onFailpoint: (node: string, name: string) => void = () => undefined;
   readonly steps: StepEvent[] = [];
   gcGraceMs = 10 * 24 * 3600 * 1000;
-  #lastUs: TimestampUs = 0n;
+  #lastUs = TIMESTAMP_ZERO;
 
   constructor(size: 1 | 3) {
     this.nodes = Array.from({ length: size }, (_, at) => new MemoryNode(`node-${at}`));
@@ -183,7 +186,7 @@ export class MemoryRing {
 
   #draw(): TimestampUs {
     const nowUs = this.clock.nowUs();
-    this.#lastUs = nowUs > this.#lastUs ? nowUs : this.#lastUs + 2n;
+    this.#lastUs = nowUs > this.#lastUs ? timestampUsOf(nowUs) : plusUs(this.#lastUs, 2n);
     return this.#lastUs;
   }
 

@@ -1,5 +1,6 @@
 import type { Row, RowKey } from "@concord/ports";
 import type { CellValue } from "@concord/values";
+import { TIMESTAMP_ZERO } from "@concord/runtime";
 import { catalogueOf, parse, plan, withTable, type Plan, type SchemaCatalogue, type TableDefinition } from "../index.ts";
 
 /** The tables of the tests: albums and their photos, and a plain one. */
@@ -102,6 +103,6 @@ export function photoKey(album: number, id: number): RowKey {
   return { table: "photos", partition: [bigint(album)], clustering: [bigint(id)] };
 }
 
-export function photo(album: number, id: number, columns: Readonly<Record<string, CellValue>>, newestUs = 0n): Row {
+export function photo(album: number, id: number, columns: Readonly<Record<string, CellValue>>, newestUs = TIMESTAMP_ZERO): Row {
   return { key: photoKey(album, id), columns: new Map(Object.entries(columns)), newestUs };
 }

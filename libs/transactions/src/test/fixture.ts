@@ -25,6 +25,7 @@ import {
   SEQ_NONE,
   silentLog,
   silentMetrics,
+  timestampUsOf,
   toHex,
   type Clock,
   type ErrorCode,
@@ -204,7 +205,7 @@ export class FakeLog implements GroupLog {
     this.promisedEpoch = epoch;
     this.owner = owner;
     const { appliedSeq, appliedEpoch, ceilingUs } = this;
-    return { kind: "raised", tail: { appliedSeq, appliedEpoch, entries: [...this.entries], timestampCeilingUs: ceilingUs } };
+    return { kind: "raised", tail: { appliedSeq, appliedEpoch, entries: [...this.entries], timestampCeilingUs: timestampUsOf(ceilingUs) } };
   }
 
   async append(request: AppendRequest): Promise<AppendOutcome> {

@@ -7,7 +7,7 @@ import type { KeyValueEntry, Mutation, RowKey } from "@concord/ports";
 import { encodeImage, encodeRowKey, imageOf } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { sealRecord } from "@concord/codec";
-import type { Log } from "@concord/runtime";
+import { timestampUsOf, type Log } from "@concord/runtime";
 import { MemoryRing, PEER, type MemoryNode } from "../../test/memory-ring.ts";
 import { readMarker, writeMarker } from "./marker.ts";
 
@@ -157,7 +157,7 @@ test("copy: rows beyond a page: all of them, in pages", async () => {
 
 function rowEntry(at: number): KeyValueEntry {
   const key: RowKey = { table: "many", partition: [{ kind: "text", value: "p" }], clustering: [{ kind: "bigint", value: BigInt(at) }] };
-  const mutation: Mutation = { kind: "insert", key, columns: [], timestampUs: 5n };
+  const mutation: Mutation = { kind: "insert", key, columns: [], timestampUs: timestampUsOf(5n) };
   return { key: storedRowKey(encodeRowKey(key)), value: sealRecord(1, encodeImage(imageOf(mutation)), checksum) };
 }
 

@@ -5,7 +5,7 @@ import type { Handler, HandlerContext } from "@concord/rpc";
 import { epochOf, seqOf } from "@concord/runtime";
 import type { RingNode } from "../ring-node.ts";
 import { budgetMs } from "../../rpc/budget.ts";
-import { ownerFromWire, trimFromWire } from "../../rpc/numbers.ts";
+import { ceilingFromWire, ownerFromWire, trimFromWire } from "../../rpc/numbers.ts";
 
 const RESULTS: Readonly<Record<LogAppendReply["result"], LogAppendResult>> = {
   accepted: "LOG_APPEND_RESULT_ACCEPTED",
@@ -30,7 +30,12 @@ export function logAppendHandler(node: () => RingNode): Handler<ReplicaService, 
       bytes: Uint8Array.from(content),
     }));
     const reply = await node().localLog.logAppend(
-      { ...trimFromWire(request), previousEpoch: epochOf(request.previousEpoch), timestampCeilingUs: request.timestampCeilingUs, entries },
+      {
+        ...trimFromWire(request),
+        previousEpoch: epochOf(request.previousEpoch),
+        timestampCeilingUs: ceilingFromWire(request.timestampCeilingUs),
+        entries,
+      },
       remainingMs(node, context),
     );
     return { result: RESULTS[reply.result], state: logStateToWire(reply.state) };
