@@ -77,7 +77,7 @@ export const ALLOWED: readonly Allowed[] = [
   { text: /(CONCORD_|\$\{ENV_PREFIX\})KILL_POINT/g, why: "an environment variable of released programs" },
   { text: /set_aside_ms|\bsetAsideMs\b/g, why: "a field of concord.storage.v1" },
   {
-    text: /\bVERDICT_[A-Z_]+|\bVerdict verdict = 1|\bVERDICTS?\b(?=\[)|\bverdict\b(?=\??:|"\])|\.verdict\b|"verdict"/g,
+    text: /\bVERDICT_[A-Z_]*|\benum Verdict\b|\bVerdict verdict = 1|\bVERDICTS?\b(?=\[)|\bverdict\b(?=\??:|"\])|\.verdict\b|"verdict"/g,
     why: "a field of concord.dedup.v1 and a metric label",
   },
   { text: /dedup:seal(ing|ed)\b|"seal(ing|ed)"/g, why: "failpoints of dedup" },

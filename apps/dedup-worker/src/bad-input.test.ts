@@ -212,7 +212,7 @@ async function consumed(token: string | undefined, send: readonly object[]): Pro
 
 for (const [what, token, code] of [
   ["no credentials", undefined, "UNAUTHENTICATED"],
-  ["credentials nobody knows", "wrong", "UNAUTHENTICATED"],
+  ["unknown credentials", "wrong", "UNAUTHENTICATED"],
 ] as const) {
   test(`bad input: every method: ${what}: ${code}, nothing changes`, async () => {
     const stranger = fixture.connect(token);

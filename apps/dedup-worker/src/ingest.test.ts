@@ -10,7 +10,7 @@ import { fails, Folder, settle, START_MS, WorkerFixture, type Client, type Form,
 
 const FORMS: readonly Form[] = ["unary", "session"];
 const value = (text: string): Buffer => Buffer.from(text);
-const verdicts = (results: readonly IngestResult[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
+const statuses = (results: readonly IngestResult[]): string[] => results.map((result) => result.verdict.replace("VERDICT_", ""));
 
 async function withFixture(options: FixtureOptions, body: (fixture: WorkerFixture, client: Client) => Promise<void>): Promise<void> {
   const fixture = await new WorkerFixture(options).start();
@@ -34,7 +34,7 @@ describe("ingest", () => {
         await fails("DEADLINE_EXCEEDED", lost);
         for (const worker of fixture.scripted) worker.release();
         const { results } = await client.call(form, "Ingest", { messages });
-        assert.deepEqual(verdicts(results), ["DUPLICATE", "DUPLICATE", "DUPLICATE"]);
+        assert.deepEqual(statuses(results), ["DUPLICATE", "DUPLICATE", "DUPLICATE"]);
         assert.deepEqual(
           results.map(({ offset }) => offset),
           [-1n, -1n, -1n],
@@ -57,8 +57,8 @@ describe("ingest", () => {
         results.map(({ id }) => id),
         messages.map(({ id }) => id),
       );
-      for (const { id, partition, offset, verdict } of results) {
-        assert.equal(verdict, "VERDICT_ACCEPTED");
+      for (const { id, partition, offset, ...result } of results) {
+        assert.equal(result.verdict, "VERDICT_ACCEPTED");
         assert.equal(partition, partitionOfId(Buffer.from(id), 2));
         const page = await client.read(partition, offset, { maxMessages: 1 });
         assert.equal(page.messages[0]!.id, id, "the output can be read by id");
@@ -87,16 +87,16 @@ describe("ingest", () => {
       await settle();
       for (const worker of fixture.scripted) worker.release();
       const [[one], [two]] = await both;
-      assert.deepEqual(verdicts([one!, two!]).sort(), ["ACCEPTED", "DUPLICATE"]);
+      assert.deepEqual(statuses([one!, two!]).sort(), ["ACCEPTED", "DUPLICATE"]);
     }));
 
-  test("[DDD12] ingest: acknowledged when it is in the input: queued with input offsets, before any verdict", () =>
+  test("[DDD12] ingest: acknowledged when it is in the input: queued with input offsets, before any result", () =>
     withFixture({}, async (fixture, client) => {
       for (const worker of fixture.scripted) worker.isHeld = true;
       const id = fixture.idIn(1);
       const results = await client.ingest([{ id }, { id }], { acknowledge: "ACKNOWLEDGE_INPUT" });
       assert.deepEqual(
-        results.map(({ verdict, partition, offset }) => [verdict, partition, offset]),
+        results.map((result) => [result.verdict, result.partition, result.offset]),
         [
           ["VERDICT_QUEUED", 1, 0n],
           ["VERDICT_QUEUED", 1, 1n],
@@ -105,7 +105,7 @@ describe("ingest", () => {
       assert.equal((await fixture.folder.messages("input", 1)).length, 2);
     }));
 
-  test("ingest: no verdict in time: DEADLINE_EXCEEDED, applied unknown, the messages come out later", () =>
+  test("ingest: no result in time: DEADLINE_EXCEEDED, applied unknown, the messages come out later", () =>
     withFixture({}, async (fixture, client) => {
       const id = fixture.idIn(0);
       fixture.scripted[0]!.isHeld = true;
@@ -119,7 +119,7 @@ describe("ingest", () => {
       assert.equal((await fixture.folder.messages("output", 0)).length, 1);
     }));
 
-  test("ingest: the partition stops while the verdict is awaited: PARTITION_STOPPED, applied unknown (I2)", () =>
+  test("ingest: the partition stops while the result is awaited: PARTITION_STOPPED, applied unknown (I2)", () =>
     withFixture({}, async (fixture, client) => {
       fixture.scripted[0]!.isHeld = true;
       const waiting = client.ingest([{ id: fixture.idIn(0) }]);
@@ -136,7 +136,7 @@ describe("ids", () => {
     const fixture = await new WorkerFixture({}, folder).start();
     const first = await fixture.connect().ingest([{ value: value("a") }, { value: value("b") }]);
     const ids = first.map(({ id }) => guidFromText(id));
-    assert.deepEqual(verdicts(first), ["ACCEPTED", "ACCEPTED"]);
+    assert.deepEqual(statuses(first), ["ACCEPTED", "ACCEPTED"]);
     assert.ok(ids[0]! < ids[1]!);
     assert.equal(partsOfGuid(ids[0]!).timeMs, START_MS);
     assert.ok((await folder.stores.get("meta")!.get(ID_MARK_KEY)) !== undefined);
@@ -156,7 +156,7 @@ describe("ids", () => {
   };
   const json = { value: value('{"user":{"event":"e-7"}}') };
 
-  for (const [what, config, message, id, verdict] of [
+  for (const [what, config, message, id, status] of [
     ["in the key", { idSource: "key" }, { key: value("k-1") }, "k-1", "ACCEPTED"],
     ["in a header", { idSource: "header:trace" }, { headers: [{ name: "trace", value: value("t-1") }] }, "t-1", "ACCEPTED"],
     ["in the value", { idSource: "json:user.event" }, json, "e-7", "ACCEPTED"],
@@ -164,9 +164,9 @@ describe("ids", () => {
     ["nowhere, to the dead letters", { idSource: "json:user.event", missingId: "dead-letter" }, {}, "", "DEAD_LETTERED"],
     ["nowhere in what is no JSON", { idSource: "json:a", missingId: "dead-letter" }, { value: value("{") }, "", "DEAD_LETTERED"],
   ] as const) {
-    test(`[DDD8] ids: ${what}: ${verdict}`, async () => {
+    test(`[DDD8] ids: ${what}: ${status}`, async () => {
       const result = await found(config, message);
-      assert.deepEqual([result.id, result.verdict], [id, `VERDICT_${verdict}`]);
+      assert.deepEqual([result.id, result.verdict], [id, `VERDICT_${status}`]);
     });
   }
 
@@ -186,7 +186,7 @@ describe("partitions", () => {
       assert.deepEqual([error.applied, error.metadata["partition"], error.metadata["code"]], ["no", "0", "CORRUPT_DATA"]);
       await fails("PARTITION_STOPPED", client.call("unary", "Seen", { ids: [stopped, running] }));
       assert.equal(await fixture.folder.contents(), before);
-      assert.deepEqual(verdicts(await client.ingest([{ id: running }])), ["ACCEPTED"]);
+      assert.deepEqual(statuses(await client.ingest([{ id: running }])), ["ACCEPTED"]);
       const ids = [running, `${running}-not`].filter((id) => partitionOfId(Buffer.from(id), 2) === 1);
       assert.equal((await client.call("unary", "Seen", { ids })).seen[0], true);
       assert.deepEqual((await client.read(0, 0n)).messages, [], "what is committed can be read");
@@ -224,7 +224,7 @@ describe("partitions", () => {
       if (code === undefined) {
         await fixture.start();
         assert.equal(fixture.service.ready, false);
-        assert.deepEqual(verdicts(await fixture.connect().ingest([{ id: fixture.idIn(0) }])), ["ACCEPTED"]);
+        assert.deepEqual(statuses(await fixture.connect().ingest([{ id: fixture.idIn(0) }])), ["ACCEPTED"]);
         await fixture.service.stop();
       } else await fails(code, fixture.start());
     });

@@ -34,13 +34,13 @@ export const READ_WAIT_MARGIN_MS = 50;
 export const CONSUME_CREDITS_MAX = 100_000;
 
 export const PARTITIONS_MAX = 256;
-/** One batch of the cycle. */
+/** One batch of the processing loop. */
 export const BATCH_MESSAGES_MAX = 5_000;
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
-/** Ids a partition may be told to remember. */
+/** The largest `windowIdsMax` setting. */
 export const WINDOW_IDS_MIN = 256;
 export const WINDOW_IDS_MAX = 256 * 1024 * 1024;
-/** Sealed runs of a window: with too few ageing is coarse, with many each look-up asks more filters. */
+/** Segments of a window: with too few ageing is coarse, with many each look-up asks more filters. */
 export const WINDOW_SEGMENTS = 16;
 /** Pause between two looks at the partitions' statistics for the metrics. */
 export const GAUGE_INTERVAL_MS = 5_000;

@@ -10,7 +10,7 @@ export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
   ...DEDUP_METRICS,
   ...JOURNAL_METRICS,
-  { name: "dedup_ingest_results_total", kind: "counter", help: "Messages answered, by verdict", labels: ["verdict"] },
+  { name: "dedup_ingest_results_total", kind: "counter", help: "Messages answered, by result", labels: ["verdict"] },
   { name: "dedup_partition_running", kind: "gauge", help: "1 while the partition works, 0 when it has stopped", labels },
   { name: "dedup_partition_lag", kind: "gauge", help: "Input offsets that are not processed yet", labels },
   { name: "dedup_rebuildable", kind: "gauge", help: "1 while the output that is kept covers the window", labels },

@@ -73,9 +73,9 @@ async function outputOf(address: string): Promise<string[]> {
 }
 
 const ids = (count: number, name: string): string[] => Array.from({ length: count }, (_, at) => `${name}-${String(at).padStart(4, "0")}`);
-const verdicts = (results: readonly IngestResult[]): Set<string> => new Set(results.map(({ verdict }) => verdict));
+const statuses = (results: readonly IngestResult[]): Set<string> => new Set(results.map((result) => result.verdict));
 
-test("[DD10] process: killed at points of its cycle, everything sent again each time: each id once", async () => {
+test("[DD10] process: killed at points of its processing loop, everything sent again each time: each id once", async () => {
   const expected: string[] = [];
   for (const [at, failpoint] of ["ingest:appended:2", "dedup:looked-up:2", "dedup:published:2", "dedup:applied:2"].entries()) {
     const { child, address } = await start(failpoint);
@@ -94,7 +94,7 @@ test("[DD10] process: killed at points of its cycle, everything sent again each 
     const next = await start();
     for (let from = 0; from < expected.length; from += 100) await ingest(next.address, expected.slice(from, from + 100));
     assert.deepEqual(await outputOf(next.address), expected, failpoint);
-    assert.deepEqual(verdicts(await ingest(next.address, expected.slice(0, 100))), new Set(["VERDICT_DUPLICATE"]));
+    assert.deepEqual(statuses(await ingest(next.address, expected.slice(0, 100))), new Set(["VERDICT_DUPLICATE"]));
     next.child.kill("SIGTERM");
     assert.deepEqual(await once(next.child, "exit"), [0, null]);
   }

@@ -1,5 +1,5 @@
 // Two partitions' real workers on the real log: copies, misrouted ids, messages without one, failed syncs, deaths, power cuts, retention and
-// lost windows. What is visible stays; nothing acknowledged is lost; each id is there once within the window; verdicts are true.
+// lost windows. What is visible stays; nothing acknowledged is lost; each id is there once within the window; results are true.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
@@ -133,7 +133,7 @@ class History {
   #life: Life;
   #count = 0;
   readonly #appended: Sent[] = [];
-  readonly #verdicts: (Sent & { readonly verdict: InputResult })[] = [];
+  readonly #results: (Sent & { readonly result: InputResult })[] = [];
   /** By topic and partition: what was read, by offset, and where to read on. */
   readonly #seen = new Map<string, { readonly messages: Map<bigint, Seen>; next: bigint }>();
   /** Retention was faster than the reader: what it missed cannot be judged. */
@@ -213,7 +213,7 @@ class History {
         this.#appended.push(...sent);
         for (const [at, one] of sent.entries()) {
           const settled = workers[partition]!.whenProcessed(from + BigInt(at));
-          settled.then((verdict) => (life.isDead ? 0 : this.#verdicts.push({ ...one, verdict }))).catch(() => undefined);
+          settled.then((result) => (life.isDead ? 0 : this.#results.push({ ...one, result }))).catch(() => undefined);
         }
       });
       appended.catch(() => undefined);
@@ -295,18 +295,18 @@ class History {
         dead.add(value);
       }
     }
-    for (const sent of this.#verdicts) this.#judgeVerdict(sent);
+    for (const sent of this.#results) this.#judgeResult(sent);
     if (this.#isMissing) return;
     for (const { id, value } of this.#appended) {
       assert.ok(id === undefined ? dead.has(value) : published.has(value) || ids.has(id.toLowerCase()), `${value} with ${id} is lost`);
     }
   }
 
-  #judgeVerdict({ partition, value, verdict }: Sent & { readonly verdict: InputResult }): void {
-    if (verdict.kind !== "accepted" && verdict.kind !== "dead-lettered") return;
-    const { messages } = this.#placeOf(verdict.kind === "accepted" ? "output" : "dead-letters", partition);
-    if (this.#isMissing && !messages.has(verdict.offset)) return;
-    assert.equal(messages.get(verdict.offset)?.value, value, `${verdict.kind} at ${verdict.offset}`);
+  #judgeResult({ partition, value, result }: Sent & { readonly result: InputResult }): void {
+    if (result.kind !== "accepted" && result.kind !== "dead-lettered") return;
+    const { messages } = this.#placeOf(result.kind === "accepted" ? "output" : "dead-letters", partition);
+    if (this.#isMissing && !messages.has(result.offset)) return;
+    assert.equal(messages.get(result.offset)?.value, value, `${result.kind} at ${result.offset}`);
   }
 }
 
@@ -316,5 +316,5 @@ function messageOf({ value, id }: Sent): NewMessage {
 }
 
 for (const seed of SEEDS) {
-  test(`[DD10] [DD15] random crashes: seed ${seed}: nothing lost, nothing twice, verdicts true`, () => new History(seed).run(60));
+  test(`[DD10] [DD15] random crashes: seed ${seed}: nothing lost, nothing twice, results true`, () => new History(seed).run(60));
 }

@@ -55,7 +55,7 @@ export class DedupWorkerService {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#state.store.partitions.ready;
   }
 
-  /** Resolves when it serves; until then everybody is answered STARTING. Rejects when it must not start; then all is closed. */
+  /** Resolves when it serves; until then every call gets STARTING. Rejects when it must not start; then all is closed. */
   start(): Promise<{ readonly address: string }> {
     assert(this.#state.kind === "new", "a service starts once");
     this.#state = { kind: "opening", opened: [] };
@@ -86,7 +86,7 @@ export class DedupWorkerService {
     signal.throwIfAborted();
     const store = this.#options.openStore(meta, messages);
     this.#state = { kind: "starting", opened, host, store };
-    // Fence, then bring the window up to the output (DD9): nobody is answered from before that (I1).
+    // Fence, then bring the window up to the output (DD9): no call is answered before that (I1).
     await store.partitions.start();
     signal.throwIfAborted();
     this.#state = { kind: "serving", opened, host, store };
@@ -96,7 +96,7 @@ export class DedupWorkerService {
   }
 
   async #stop(): Promise<void> {
-    // A rebuild can take long; the start gives up when its partitions do.
+    // A rebuild can take long; the start ends when its partitions stop.
     if (this.#state.kind === "starting") await this.#state.store.partitions.stop();
     await this.#started?.catch(() => undefined);
     await this.#close();
@@ -105,7 +105,7 @@ export class DedupWorkerService {
   async #close(): Promise<void> {
     const state = this.#state;
     if (state.kind === "new" || state.kind === "stopped") return;
-    // Calls first: they end with verdicts as long as the partitions work.
+    // Calls first: they end with results as long as the partitions work.
     if (state.kind !== "opening") await state.host.drain(this.#options.drainGraceMs);
     if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
     this.#state = { kind: "stopped" };

@@ -10,7 +10,7 @@ import { dedupWorkerSchema } from "./index.ts";
 import { fails, Folder, settle, WorkerFixture, type FixtureOptions } from "./test/worker-fixture.ts";
 
 const REAL: FixtureOptions = { scripted: false, config: { windowIdsMax: 4096 } };
-const verdicts = (results: readonly IngestResult[]): string[] => results.map(({ verdict }) => verdict.replace("VERDICT_", ""));
+const statuses = (results: readonly IngestResult[]): string[] => results.map((result) => result.verdict.replace("VERDICT_", ""));
 const message = (id: string): object => ({ id, value: Buffer.from(`value of ${id}`) });
 const messages = (count: number, name = "m"): object[] => Array.from({ length: count }, (_, at) => message(`${name}${at}`));
 
@@ -23,11 +23,11 @@ test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: e
   const folder = new Folder();
   const fixture = await new WorkerFixture(REAL, folder).start();
   const client = fixture.connect();
-  assert.deepEqual(verdicts(await client.ingest([message("a"), message("b"), message("a")])), ["ACCEPTED", "ACCEPTED", "DUPLICATE"]);
-  assert.deepEqual(verdicts(await client.ingest([message("b"), message("c")])), ["DUPLICATE", "ACCEPTED"]);
+  assert.deepEqual(statuses(await client.ingest([message("a"), message("b"), message("a")])), ["ACCEPTED", "ACCEPTED", "DUPLICATE"]);
+  assert.deepEqual(statuses(await client.ingest([message("b"), message("c")])), ["DUPLICATE", "ACCEPTED"]);
   await fixture.service.stop();
   const again = await new WorkerFixture(REAL, folder.restart()).start();
-  assert.deepEqual(verdicts(await again.connect().ingest([message("a"), message("c"), message("d")])), [
+  assert.deepEqual(statuses(await again.connect().ingest([message("a"), message("c"), message("d")])), [
     "DUPLICATE",
     "DUPLICATE",
     "ACCEPTED",
@@ -37,7 +37,7 @@ test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: e
   assert.deepEqual(await outputIds(folder), ["a", "b", "c", "d"]);
 });
 
-test("[DD9] worker: the stores are gone but the output is there: rebuilt from it before anybody is answered", async () => {
+test("[DD9] worker: the stores are gone but the output is there: rebuilt from it before any answer", async () => {
   const folder = new Folder();
   const fixture = await new WorkerFixture(REAL, folder).start();
   await fixture.connect().ingest(messages(300));
@@ -46,7 +46,7 @@ test("[DD9] worker: the stores are gone but the output is there: rebuilt from it
   bare.log = folder.log.restart();
   const again = new WorkerFixture(REAL, bare);
   await again.start();
-  assert.deepEqual(new Set(verdicts(await again.connect().ingest(messages(300)))), new Set(["DUPLICATE"]));
+  assert.deepEqual(new Set(statuses(await again.connect().ingest(messages(300)))), new Set(["DUPLICATE"]));
   await again.service.stop();
 });
 
@@ -68,7 +68,7 @@ test("[DD10] worker: crashed with messages in the input and others published: no
   await again.service.stop();
 });
 
-test("[DDD5] worker: nobody knows whether a publish arrived: opened again, the waiting calls get true verdicts", async () => {
+test("[DDD5] worker: the outcome of a publish is unknown: opened again, the waiting calls get true results", async () => {
   for (const fault of ["unknown-applied", "unknown-not-applied", "unknown-applied-later"] as const) {
     const folder = new Folder();
     const fixture = await new WorkerFixture(REAL, folder).start();
@@ -76,7 +76,7 @@ test("[DDD5] worker: nobody knows whether a publish arrived: opened again, the w
     folder.log.failNext(1, fault);
     const answer = fixture.connect().ingest(messages(20));
     await fixture.clock.advance(1_000);
-    assert.deepEqual(new Set(verdicts(await answer)), new Set(["ACCEPTED"]), fault);
+    assert.deepEqual(new Set(statuses(await answer)), new Set(["ACCEPTED"]), fault);
     assert.equal((await outputIds(folder)).length, 20);
     await fixture.service.stop();
   }
@@ -121,8 +121,8 @@ test("worker: stopped while it starts: the start gives up, nothing stays open", 
 });
 
 test("worker: before it serves: STARTING", async () => {
-  let go: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => (go = resolve));
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
   const folder = new Folder();
   const openMessages = (): Promise<Folder["log"]> => held.then(() => folder.log);
   const fixture: WorkerFixture = new WorkerFixture(
@@ -134,7 +134,7 @@ test("worker: before it serves: STARTING", async () => {
   fixture.address = "w:7";
   const error = await fails("STARTING", fixture.connect().ingest([message("a")]));
   assert.equal(error.applied, "no");
-  go();
+  release();
   await starting;
   await fixture.service.stop();
 });
@@ -197,7 +197,7 @@ test("[DDD10] worker: output removed that the window is not rebuilt without: the
   await fixture.service.stop();
 });
 
-test("config: what a worker can be told: limits at and beyond, sources of ids", () => {
+test("config: settings: limits at and beyond, sources of ids", () => {
   const parses = (key: string, value: unknown): boolean => dedupWorkerSchema.safeParse({ [key]: value }).success;
   for (const [key, good, bad] of [
     ["partitions", [1, 256], [0, 257, 1.5]],

@@ -196,14 +196,14 @@ test("corrupt journal: refused at opening, loudly; the bytes are kept", async ()
 interface Step {
   readonly kind: "append" | "publish" | "reopen" | "crash" | "kill" | "fail-sync";
   readonly turns: number;
-  readonly chance: readonly number[];
+  readonly percents: readonly number[];
 }
 
 const steps = fc.array(
   fc.record<Step>({
     kind: fc.constantFrom("append", "append", "publish", "publish", "publish", "reopen", "crash", "kill", "fail-sync"),
     turns: fc.nat({ max: 150 }),
-    chance: fc.array(fc.nat({ max: 100 }), { minLength: 1, maxLength: 9 }),
+    percents: fc.array(fc.nat({ max: 100 }), { minLength: 1, maxLength: 9 }),
   }),
   { maxLength: 25 },
 );
@@ -219,7 +219,7 @@ test("random appends, publications, owners, failed syncs and crashes: answers ho
       let session = await log.open(0, "owner");
       const [appended, published] = [new Set<string>(), new Set<string>()];
       let number = 0;
-      for (const { kind, turns, chance } of script) {
+      for (const { kind, turns, percents } of script) {
         const name = String((number += 1)).padStart(4, "0");
         if (kind === "append")
           void log.append(0, [message(`in${name}`)]).then(
@@ -239,7 +239,7 @@ test("random appends, publications, owners, failed syncs and crashes: answers ho
         if (kind === "crash" || kind === "kill") {
           own.die();
           let drawn = 0;
-          const draw = (): number => chance[(drawn += 1) % chance.length]! / 100;
+          const draw = (): number => percents[(drawn += 1) % percents.length]! / 100;
           if (kind === "crash") disk.crash(({ length }) => Math.round(Math.max(0, Math.min(1, draw() * 1.5 - 0.25)) * length));
           disk.files.clearFaults();
           own = processOn(disk);

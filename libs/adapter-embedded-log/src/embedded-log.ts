@@ -56,7 +56,7 @@ interface Settings extends EmbeddedLogOptions {
 
 /**
  * Opens or makes a log. Finishes publications that a crash cut off before it answers. CORRUPT_DATA when a journal is damaged: what is
- * damaged was set aside and reported. MALFORMED_REQUEST when the folder was made for another number of partitions.
+ * damaged was quarantined and reported. MALFORMED_REQUEST when the folder was made for another number of partitions.
  */
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<MessageLog> {
   assert(

@@ -4,7 +4,7 @@ import { decodeMessages, decodePublication, encodeMessages, encodePublication, t
 import { RETENTION_EVERY_MS, type EmbeddedLogLimits, type Retention } from "./limits.ts";
 import type { TopicLog } from "./topic-log.ts";
 
-export interface PartitionParts {
+export interface PartitionContext {
   readonly number: number;
   readonly topics: Readonly<Record<LogTopic, TopicLog>>;
   readonly limits: EmbeddedLogLimits;
@@ -18,7 +18,7 @@ export interface PartitionParts {
 
 /** Everything of one partition: appends to its input, one owner's publications, retention. */
 export class Partition {
-  readonly #parts: PartitionParts;
+  readonly #context: PartitionContext;
   /** Grows with every `open`: sessions of earlier ones are fenced (I4). */
   #epoch = 0;
   /** Publications and opens, one at a time (I2). */
@@ -31,12 +31,12 @@ export class Partition {
   #trimmedSegments = 0;
   #trimmedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: PartitionParts) {
-    this.#parts = parts;
+  constructor(context: PartitionContext) {
+    this.#context = context;
   }
 
   get topics(): Readonly<Record<LogTopic, TopicLog>> {
-    return this.#parts.topics;
+    return this.#context.topics;
   }
 
   async append(messages: readonly NewMessage[]): Promise<bigint> {
@@ -50,7 +50,7 @@ export class Partition {
     const { input } = this.topics;
     try {
       const from = await input.append(payload, count);
-      this.#parts.failpoint("log:input-appended");
+      this.#context.failpoint("log:input-appended");
       return from;
     } catch (thrown) {
       // What a failed sync left is decided now: opening the journal again finds it or not.
@@ -62,11 +62,11 @@ export class Partition {
   }
 
   #checkBacklog(input: TopicLog): void {
-    const { inputBytes } = this.#parts.limits;
+    const { inputBytes } = this.#context.limits;
     if (input.sizeBytes < inputBytes) return;
     this.#trimmedSegments = -1;
     this.#trimLater();
-    throw new ConcordError("OVERLOADED", `partition ${this.#parts.number}'s input is at its limit of ${inputBytes} bytes`);
+    throw new ConcordError("OVERLOADED", `partition ${this.#context.number}'s input is at its limit of ${inputBytes} bytes`);
   }
 
   /** What the disk says, after the process began or after an unknown outcome; finishes what a crash cut off. */
@@ -140,7 +140,7 @@ export class Partition {
     const record: PublicationRecord = {
       publication: this.#publication + 1n,
       acknowledgedInput,
-      writtenAtMs: this.#parts.clock.nowMs(),
+      writtenAtMs: this.#context.clock.nowMs(),
       output: publication.output,
       deadLetters: publication.deadLetters,
       rerouted,
@@ -149,21 +149,21 @@ export class Partition {
     this.#checkSize(payload);
     try {
       const outputFrom = await output.append(payload, publication.output.length);
-      this.#parts.failpoint("log:output-written");
+      this.#context.failpoint("log:output-written");
       this.#newest(record, outputFrom);
       await this.#settle(record);
       output.show();
-      this.#parts.failpoint("log:published");
+      this.#context.failpoint("log:published");
       this.#trimLater();
       return { kind: "published", outputFrom, deadLettersFrom };
     } catch (cause) {
-      this.#parts.log.warn("publication unknown", { partition: this.#parts.number, cause: String(cause) });
+      this.#context.log.warn("publication unknown", { partition: this.#context.number, cause: String(cause) });
       return { kind: "unknown", cause };
     }
   }
 
   #checkSize(payload: Uint8Array): void {
-    const { publicationBytes } = this.#parts.limits;
+    const { publicationBytes } = this.#context.limits;
     if (payload.length <= publicationBytes) return;
     throw new ConcordError("LIMIT_EXCEEDED", `a publication of ${payload.length} bytes is over the limit of ${publicationBytes}`);
   }
@@ -179,28 +179,28 @@ export class Partition {
     const byTarget = new Map<number, NewMessage[]>();
     for (const { partition, message } of rerouted) byTarget.set(partition, [...(byTarget.get(partition) ?? []), message]);
     return [...byTarget].map(([partition, messages]) => {
-      const inputEnd = this.#parts.partition(partition).topics.input.end;
+      const inputEnd = this.#context.partition(partition).topics.input.end;
       return { partition, inputEnd, messages };
     });
   }
 
   /** Dead letters and rerouted messages to their journals, unless an earlier try brought them there. */
   async #settle(record: PublicationRecord): Promise<void> {
-    const origin = { partition: this.#parts.number, publication: record.publication };
+    const origin = { partition: this.#context.number, publication: record.publication };
     const { "dead-letters": deadLetters } = this.topics;
     if (record.deadLetters.length > 0 && (await newestOrigin(deadLetters)) < record.publication) {
       await deadLetters.append(encodeMessages(record.deadLetters, origin), record.deadLetters.length);
-      this.#parts.failpoint("log:dead-letters-written");
+      this.#context.failpoint("log:dead-letters-written");
     }
     for (const { partition, inputEnd, messages } of record.rerouted) {
-      await this.#parts.partition(partition).#receive(
+      await this.#context.partition(partition).#receive(
         encodeMessages(messages, origin),
         messages.length,
         origin.partition,
         record,
         inputEnd,
       );
-      this.#parts.failpoint("log:rerouted-written");
+      this.#context.failpoint("log:rerouted-written");
     }
     deadLetters.show();
   }
@@ -218,7 +218,7 @@ export class Partition {
 
   /** In the background and one at a time; a failure is tried again with the next publication. */
   #trimLater(): void {
-    const { clock, log, number } = this.#parts;
+    const { clock, log, number } = this.#context;
     const segments = Object.values(this.topics).reduce((sum, topic) => sum + topic.segments.length, 0);
     const nowMs = clock.monotonicMs();
     if (this.#trimming !== undefined) return;
@@ -234,7 +234,7 @@ export class Partition {
 
   async #trim(): Promise<void> {
     const { input, output, "dead-letters": deadLetters } = this.topics;
-    const { inputBytes, outputBytes, outputMs, deadLetterBytes } = this.#parts.retention;
+    const { inputBytes, outputBytes, outputMs, deadLetterBytes } = this.#context.retention;
     await input.trim(lesser(beyondBytes(input, inputBytes), this.#acknowledged));
     const [bySize, byAge] = [beyondBytes(output, outputBytes), await this.#beyondAge(output, outputMs)];
     await output.trim(lesser(bySize > byAge ? bySize : byAge, this.#newestOutput));
@@ -245,7 +245,7 @@ export class Partition {
   async #beyondAge(output: TopicLog, ageMs: number): Promise<bigint> {
     let offset = output.bounds.start;
     if (ageMs === Number.POSITIVE_INFINITY) return offset;
-    const oldestMs = this.#parts.clock.nowMs() - ageMs;
+    const oldestMs = this.#context.clock.nowMs() - ageMs;
     for (const { firstSequence } of output.segments.slice(1)) {
       if ((await writtenAtMs(output, firstSequence)) >= oldestMs) return offset;
       offset = firstSequence;

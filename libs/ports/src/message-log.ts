@@ -38,7 +38,7 @@ export interface PageLimits {
   readonly bytes: number;
 }
 
-/** What one batch of the cycle leaves: all of it becomes visible at once, or nothing. */
+/** What one batch of the processing loop publishes: all of it becomes visible at once, or nothing. */
 export interface Publication {
   readonly output: readonly NewMessage[];
   readonly deadLetters: readonly NewMessage[];
@@ -53,7 +53,7 @@ export type PublishOutcome =
   | { readonly kind: "published"; readonly outputFrom: bigint; readonly deadLettersFrom: bigint }
   /** Another owner has the partition; nothing was written. */
   | { readonly kind: "fenced" }
-  /** It may be there: give the session up and open another one (DDD5). */
+  /** It may be there: close the session and open another one (DDD5). */
   | { readonly kind: "unknown"; readonly cause: unknown };
 
 /** The one writer of a partition's output. After `fenced` or `unknown` every further publish is refused the same way. */

@@ -10,7 +10,7 @@ const PER_CALL = 40;
 const OLD_PER_CALL = 8;
 const PAGE = 10_000;
 const VALUE = Buffer.from("a message");
-/** Small, so that runs are sealed and dropped under the kills; what is sent again is younger than that. */
+/** Small, so that segments are written and dropped under the kills; what is sent again is younger than that. */
 export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId: "dead-letter" };
 
 interface Result {

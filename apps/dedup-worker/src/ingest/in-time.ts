@@ -4,7 +4,7 @@ import { ConcordError } from "@concord/runtime";
 export function inTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => {
-      reject(new ConcordError("DEADLINE_EXCEEDED", "the verdicts did not come in time; sending the same ids again is harmless"));
+      reject(new ConcordError("DEADLINE_EXCEEDED", "the results did not come in time; sending the same ids again is harmless"));
     };
     if (signal.aborted) giveUp();
     signal.addEventListener("abort", giveUp, { once: true });

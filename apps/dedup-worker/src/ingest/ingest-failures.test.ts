@@ -20,8 +20,8 @@ function message(partition: number, bytes = 10): CheckedMessage {
 interface Fixture {
   readonly ingest: Ingest;
   readonly appended: { readonly partition: number; readonly messages: readonly NewMessage[] }[];
-  /** What the next verdict is; waits when undefined. */
-  verdict: (() => Promise<InputResult>) | undefined;
+  /** The next result; waits when undefined. */
+  result: (() => Promise<InputResult>) | undefined;
   /** What the next append to a partition fails with. */
   readonly fails: Map<number, ConcordError>;
   release(): void;
@@ -42,7 +42,7 @@ function fixture(): Fixture {
     },
   });
   const whenProcessed = (offset: bigint): Promise<InputResult> =>
-    made.verdict?.() ?? new Promise((resolve) => held.push(() => resolve({ kind: "accepted", offset })));
+    made.result?.() ?? new Promise((resolve) => held.push(() => resolve({ kind: "accepted", offset })));
   const worker = (partition: number): PartitionWorker =>
     ({ partition, state: { kind: "running" }, whenProcessed }) as unknown as PartitionWorker;
   const partitions = new Partitions({
@@ -58,7 +58,7 @@ function fixture(): Fixture {
     ingest: new Ingest({ log, partitions, place, environment }),
     appended,
     fails,
-    verdict: undefined,
+    result: undefined,
     release: () => {
       for (const go of held.splice(0)) go();
       held = [];
@@ -80,7 +80,7 @@ for (const [what, limit, count, bytes] of [
   ["messages", "INGEST_IN_FLIGHT_MESSAGES_MAX", INGEST_IN_FLIGHT_MESSAGES_MAX, 1],
   ["bytes", "INGEST_IN_FLIGHT_BYTES_MAX", 4, INGEST_IN_FLIGHT_BYTES_MAX / 4],
 ] as const) {
-  test(`ingest: as many ${what} as may wait for verdicts: taken; one more: OVERLOADED, nothing appended; room again when they are answered`, async () => {
+  test(`ingest: as many ${what} as may wait for results: taken; one more: OVERLOADED, nothing appended; accepted again when they are answered`, async () => {
     const { ingest, appended, release } = fixture();
     const waiting = ingest.ingest(
       Array.from({ length: count }, () => message(0, bytes)),
@@ -96,7 +96,7 @@ for (const [what, limit, count, bytes] of [
     const next = ingest.ingest([message(1, 1)], "output", never);
     await new Promise((resolve) => setImmediate(resolve));
     release();
-    assert.equal((await next)[0]!.verdict, "accepted");
+    assert.equal((await next)[0]!.status, "accepted");
   });
 }
 
@@ -114,8 +114,8 @@ const failure = (applied: Applied): ConcordError => new ConcordError("STORAGE_FU
 for (const [what, first, second, applied] of [
   ["one partition refuses, the other takes its messages", failure("no"), undefined, "unknown"],
   ["both refuse", failure("no"), failure("no"), "no"],
-  ["one refuses, nobody knows about the other", failure("no"), failure("unknown"), "unknown"],
-  ["nobody knows about either", failure("unknown"), failure("unknown"), "unknown"],
+  ["one refuses, the other is unknown", failure("no"), failure("unknown"), "unknown"],
+  ["both are unknown", failure("unknown"), failure("unknown"), "unknown"],
 ] as const) {
   test(`ingest: ${what}: the call fails, applied ${applied} (I2)`, async () => {
     const { ingest, fails } = fixture();
@@ -127,9 +127,9 @@ for (const [what, first, second, applied] of [
 }
 
 for (const code of ["DRAINING", "PARTITION_STOPPED", "OVERLOADED", "OUTCOME_UNKNOWN"] as const) {
-  test(`ingest: appended, then ${code} instead of a verdict: applied unknown (I2)`, async () => {
+  test(`ingest: appended, then ${code} instead of a result: applied unknown (I2)`, async () => {
     const one = fixture();
-    one.verdict = () => Promise.reject(new ConcordError(code, "no verdict"));
+    one.result = () => Promise.reject(new ConcordError(code, "no result"));
     const error = await refused(one.ingest.ingest([message(0), message(1)], "output", never));
     assert.deepEqual([error.code, error.applied], [code, "unknown"]);
   });
@@ -137,12 +137,12 @@ for (const code of ["DRAINING", "PARTITION_STOPPED", "OVERLOADED", "OUTCOME_UNKN
 
 test("[DDD3] ingest: a message that belongs elsewhere: queued there, no offset yet", async () => {
   const one = fixture();
-  one.verdict = () => Promise.resolve({ kind: "rerouted", partition: 1 });
+  one.result = () => Promise.resolve({ kind: "rerouted", partition: 1 });
   const [result] = await one.ingest.ingest([message(0)], "output", never);
-  assert.deepEqual(result, { verdict: "queued", partition: 1, offset: undefined, id: "\u0000" });
+  assert.deepEqual(result, { status: "queued", partition: 1, offset: undefined, id: "\u0000" });
 });
 
-test("ingest: the caller is gone before the verdict: DEADLINE_EXCEEDED, applied unknown, and a late verdict disturbs nobody", async () => {
+test("ingest: the caller is gone before the result: DEADLINE_EXCEEDED, applied unknown, and a late result does no harm", async () => {
   const { ingest, release } = fixture();
   const controller = new AbortController();
   const waiting = ingest.ingest([message(0)], "output", controller.signal);

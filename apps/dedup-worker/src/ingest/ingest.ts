@@ -9,7 +9,7 @@ import type { Placed } from "./message-ids.ts";
 
 /** What became of one message. */
 export interface IngestResult {
-  readonly verdict: "accepted" | "duplicate" | "dead-lettered" | "queued";
+  readonly status: "accepted" | "duplicate" | "dead-lettered" | "queued";
   readonly partition: number;
   /** In the output, the dead letters or the input; undefined: in none of them, or in a partition that will say. */
   readonly offset: bigint | undefined;
@@ -35,7 +35,7 @@ interface Appended extends Share {
   readonly from: bigint;
 }
 
-/** The way in: append to the input, then answer with what the cycle made of it; never writes the output itself (DDD12). */
+/** Appends to the input, then answers with the result of the processing loop; never writes the output itself (DDD12). */
 export class Ingest {
   readonly #options: IngestOptions;
   #messagesInFlight = 0;
@@ -62,7 +62,7 @@ export class Ingest {
       for (const { partition } of shares) this.#options.partitions.working(partition);
       const appended = await this.#append(shares);
       this.#options.environment.failpoint("ingest:appended");
-      const results = acknowledge === "input" ? appended.map(queued) : await this.#verdicts(appended, signal);
+      const results = acknowledge === "input" ? appended.map(queued) : await this.#results(appended, signal);
       return this.#inOrder(messages.length, appended, results);
     } finally {
       this.#messagesInFlight -= messages.length;
@@ -74,7 +74,7 @@ export class Ingest {
     const inFlight = this.#messagesInFlight + messages;
     const limit = inFlight > INGEST_IN_FLIGHT_MESSAGES_MAX ? "INGEST_IN_FLIGHT_MESSAGES_MAX" : "INGEST_IN_FLIGHT_BYTES_MAX";
     if (inFlight > INGEST_IN_FLIGHT_MESSAGES_MAX || this.#bytesInFlight + bytes > INGEST_IN_FLIGHT_BYTES_MAX) {
-      throw new ConcordError("OVERLOADED", `${this.#messagesInFlight} messages wait for their verdicts`, { metadata: { limit } });
+      throw new ConcordError("OVERLOADED", `${this.#messagesInFlight} messages wait for their results`, { metadata: { limit } });
     }
     this.#messagesInFlight = inFlight;
     this.#bytesInFlight += bytes;
@@ -92,11 +92,11 @@ export class Ingest {
     throw isUntouched ? failures[0]! : perhapsApplied(failures[0]!);
   }
 
-  async #verdicts(appended: readonly Appended[], signal: AbortSignal): Promise<readonly (readonly IngestResult[])[]> {
+  async #results(appended: readonly Appended[], signal: AbortSignal): Promise<readonly (readonly IngestResult[])[]> {
     const answers = appended.map(async (share) => {
       const worker = this.#options.partitions.worker(share.partition);
-      const verdicts = await Promise.all(share.placed.map((_, at) => worker.whenProcessed(share.from + BigInt(at))));
-      return share.placed.map((placed, at) => decided(placed, verdicts[at]!));
+      const results = await Promise.all(share.placed.map((_, at) => worker.whenProcessed(share.from + BigInt(at))));
+      return share.placed.map((placed, at) => decided(placed, results[at]!));
     });
     try {
       return await inTime(Promise.all(answers), signal);
@@ -109,7 +109,7 @@ export class Ingest {
     const ordered: IngestResult[] = [];
     ordered.length = count;
     shares.forEach(({ at }, share) => at.forEach((place, index) => (ordered[place] = results[share]![index]!)));
-    for (const { verdict } of ordered) this.#options.environment.metrics.count("dedup_ingest_results_total", 1, LABELS[verdict]);
+    for (const { status } of ordered) this.#options.environment.metrics.count("dedup_ingest_results_total", 1, LABELS[status]);
     return ordered;
   }
 }
@@ -132,7 +132,7 @@ function sharesOf(placed: readonly Placed[]): readonly Share[] {
   return [...byPartition.values()];
 }
 
-/** The id goes with the message, so that the output can be read by id and the cycle need not know where it was found. */
+/** The id goes with the message, so that the output can be read by id and the processing loop need not know where it was found. */
 function inputMessage({ message, id }: Placed): NewMessage {
   const { key, value, timestampMs } = message;
   const headers = message.headers.map((header) => ({ name: header.name, value: header.value }));
@@ -140,20 +140,20 @@ function inputMessage({ message, id }: Placed): NewMessage {
 }
 
 function queued({ partition, placed, from }: Appended): readonly IngestResult[] {
-  return placed.map(({ id }, at) => ({ verdict: "queued", partition, offset: from + BigInt(at), id: idText(id) }));
+  return placed.map(({ id }, at) => ({ status: "queued", partition, offset: from + BigInt(at), id: idText(id) }));
 }
 
-function decided({ partition, id }: Placed, verdict: InputResult): IngestResult {
-  switch (verdict.kind) {
+function decided({ partition, id }: Placed, result: InputResult): IngestResult {
+  switch (result.kind) {
     case "accepted":
     case "dead-lettered":
-      return { verdict: verdict.kind, partition, offset: verdict.offset, id: idText(id) };
+      return { status: result.kind, partition, offset: result.offset, id: idText(id) };
     case "duplicate":
-      return { verdict: "duplicate", partition, offset: undefined, id: idText(id) };
+      return { status: "duplicate", partition, offset: undefined, id: idText(id) };
     case "rerouted":
-      return { verdict: "queued", partition: verdict.partition, offset: undefined, id: idText(id) };
+      return { status: "queued", partition: result.partition, offset: undefined, id: idText(id) };
     default:
-      return unreachable(verdict);
+      return unreachable(result);
   }
 }
 
@@ -161,7 +161,7 @@ function idText(id: Uint8Array | undefined): string {
   return id === undefined ? "" : new TextDecoder().decode(id);
 }
 
-/** Messages may be in the input although the call failed: whoever says "no" here lies (I2). */
+/** Messages may be in the input although the call failed: "no" would be wrong \(I2\). */
 function perhapsApplied(error: ConcordError): ConcordError {
   if (error.applied !== "no") return error;
   const { code, message, metadata } = error;

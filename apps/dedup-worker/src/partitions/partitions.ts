@@ -110,7 +110,7 @@ export class Partitions {
     } catch (thrown) {
       log.warn("statistics cannot be read", { reason: String(thrown) });
     }
-    // Read while it was stopped: nobody would cancel a timer that is set now.
+    // Stopped meanwhile: a timer set now would never be cancelled.
     if (!this.#isStopped) this.#timer = clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());
   }
 }

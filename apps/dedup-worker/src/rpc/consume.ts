@@ -14,8 +14,8 @@ interface Consumption {
 }
 
 /**
- * Messages as they come, never more than the consumer has granted credits for. It begins where `start` says; the consumer that ends its
- * side ends it. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
+ * Sends messages as they come, never more than the consumer has granted credits for. The stream begins at `start` and ends when the
+ * consumer ends its side. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
  */
 export function consumeHandler({ log }: Context): StreamHandlers<OutputService>["Consume"] {
   return async (stream, context) => {
@@ -24,7 +24,7 @@ export function consumeHandler({ log }: Context): StreamHandlers<OutputService>[
     if (begun === undefined) return;
     const { topic, partition } = begun;
     let next = begun.from;
-    // A wrong partition or offset is said at once, not when the first credit is used.
+    // Refuses a wrong partition or offset at once, not when the first credit is used.
     await log().read(topic, partition, next, { messages: 1, bytes: 1 });
     while (await consumer.hasCredits()) {
       const page = await readAnswer(log(), topic, partition, next, Math.min(consumer.credits, READ_MESSAGES_MAX));
@@ -52,13 +52,13 @@ class Consumer {
     stream.onMessage((request) => this.#hear(request));
   }
 
-  /** Undefined: it went away before it said where. */
+  /** Undefined: the consumer left before it sent a start. */
   async started(): Promise<Consumption | undefined> {
     while (this.#start === undefined && !this.#signal.aborted) await this.#news();
     return this.#start;
   }
 
-  /** Waits for some; false: nobody waits for messages any more. */
+  /** Waits for credits; false: the consumer is gone. */
   async hasCredits(): Promise<boolean> {
     while (this.credits === 0 && !this.#signal.aborted) await this.#news();
     return !this.#signal.aborted;

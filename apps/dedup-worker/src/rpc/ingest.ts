@@ -4,7 +4,7 @@ import { checkedMessages } from "../ingest/check-message.ts";
 import type { IngestResult } from "../ingest/ingest.ts";
 import type { Context } from "../context.ts";
 
-const VERDICTS = {
+const STATUSES = {
   accepted: "VERDICT_ACCEPTED",
   duplicate: "VERDICT_DUPLICATE",
   "dead-lettered": "VERDICT_DEAD_LETTERED",
@@ -24,6 +24,6 @@ export function ingestHandler({ ingest, environment }: Context): Handler<IngestS
   };
 }
 
-function resultToWire({ verdict, partition, offset, id }: IngestResult): IngestResultInit {
-  return { verdict: VERDICTS[verdict], partition, offset: offset ?? -1n, id };
+function resultToWire({ status, partition, offset, id }: IngestResult): IngestResultInit {
+  return { verdict: STATUSES[status], partition, offset: offset ?? -1n, id };
 }

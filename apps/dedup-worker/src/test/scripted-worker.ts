@@ -12,7 +12,7 @@ import type { LogMessage, MessageHeader, MessageLog, NewMessage } from "@concord
 import { ConcordError } from "@concord/runtime";
 
 interface Waiter {
-  readonly resolve: (verdict: InputResult) => void;
+  readonly resolve: (result: InputResult) => void;
   readonly reject: (error: ConcordError) => void;
 }
 
@@ -29,7 +29,7 @@ export class ScriptedWorker implements PartitionWorker {
   readonly #log: MessageLog;
   readonly #seen = new Set<string>();
   readonly #waiters = new Map<bigint, Waiter[]>();
-  readonly #verdicts = new Map<bigint, InputResult>();
+  readonly #results = new Map<bigint, InputResult>();
   readonly #stopping = new AbortController();
   #tell: (reason: ConcordError) => void = () => undefined;
   readonly #stopped = new Promise<ConcordError>((resolve) => (this.#tell = resolve));
@@ -62,7 +62,7 @@ export class ScriptedWorker implements PartitionWorker {
   }
 
   whenProcessed(offset: bigint): Promise<InputResult> {
-    const known = this.#verdicts.get(offset);
+    const known = this.#results.get(offset);
     if (known !== undefined) return Promise.resolve(known);
     if (this.state.kind === "stopped") return Promise.reject(new ConcordError("PARTITION_STOPPED", "stopped"));
     return new Promise((resolve, reject) => this.#waiters.set(offset, [...(this.#waiters.get(offset) ?? []), { resolve, reject }]));
@@ -142,14 +142,14 @@ export class ScriptedWorker implements PartitionWorker {
     outputFrom: bigint,
     deadLettersFrom: bigint,
   ): void {
-    const verdict: InputResult =
+    const result: InputResult =
       kind === "accepted"
         ? { kind, offset: outputFrom + at }
         : kind === "dead-lettered"
           ? { kind, offset: deadLettersFrom + at }
           : { kind: "duplicate" };
-    this.#verdicts.set(offset, verdict);
-    for (const { resolve } of this.#waiters.get(offset) ?? []) resolve(verdict);
+    this.#results.set(offset, result);
+    for (const { resolve } of this.#waiters.get(offset) ?? []) resolve(result);
     this.#waiters.delete(offset);
   }
 

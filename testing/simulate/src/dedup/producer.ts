@@ -57,17 +57,17 @@ export interface ProducerOptions {
 }
 
 export class Producer {
-  readonly #parts: ProducerOptions;
+  readonly #options: ProducerOptions;
   readonly #channel: Channel;
 
-  constructor(parts: ProducerOptions) {
-    this.#parts = parts;
-    this.#channel = parts.env.transport.connect(WORKER_ADDRESS);
+  constructor(options: ProducerOptions) {
+    this.#options = options;
+    this.#channel = options.env.transport.connect(WORKER_ADDRESS);
   }
 
-  /** One batch, sent again until its producer knows, or gives up. */
+  /** One batch, sent again until it has results, at most TRIES_MAX times. */
   async send(): Promise<void> {
-    const { env, history, world } = this.#parts;
+    const { env, history, world } = this.#options;
     const messages = this.#batch();
     const acknowledge = env.random.below(5) === 0 ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
@@ -84,7 +84,7 @@ export class Producer {
   }
 
   #batch(): MessageInit[] {
-    const { env, history, pool } = this.#parts;
+    const { env, history, pool } = this.#options;
     return Array.from({ length: 1 + env.random.below(BATCH_MAX) }, () => {
       const id = !pool.isEmpty && env.random.below(100) < AGAIN_PERCENT ? pool.again(env) : pool.fresh(env);
       const value = history.valueOf(id) ?? `value of ${id}`;
@@ -94,7 +94,7 @@ export class Producer {
   }
 
   async #try(request: IngestRequestInit): Promise<"ok" | "again"> {
-    const { history, world, timeoutMs } = this.#parts;
+    const { history, world, timeoutMs } = this.#options;
     try {
       const { results } = await callUnary(this.#channel, IngestService.methods.Ingest, request, { timeoutMs });
       for (const result of results) history.told(result);
