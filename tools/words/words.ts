@@ -23,7 +23,7 @@ const OBJECTS =
 const BLOBS = new RegExp(`${OBJECTS.source}|^libs/(port-contracts|adapter-rados)/`);
 const GROUP_LOG =
   /^(apps\/(txn-coordinator|storage-proxy)|libs\/(group-log|transactions|ports|port-contracts|adapter-storage-proxy|client))\//;
-const SIGNATURES_AND_LEASES = /^(libs\/s3\/src\/signature|apps\/[^/]+\/src\/(ids\/)?worker-lease)/;
+const SIGNATURES_AND_LEASES = /^(libs\/s3\/src\/signature|libs\/(objects|adapter-filesystem)\/src|apps\/[^/]+\/src\/(ids\/)?worker-lease)/;
 
 export const WORDS: readonly Word[] = [
   { name: "room", instead: "module, layer; in tests fixture", pattern: /\brooms\b|\broom\.[a-z#]/g },
@@ -89,7 +89,7 @@ export const ALLOWED: readonly Allowed[] = [
   { text: /\.pieces\b|\bpieces: bigint/g, within: /^apps\/object-gateway\/src\//, why: "a field of concord.object.v1" },
   { text: /"pieces"|\bpieces\//g, within: /^(libs\/adapter-filesystem|apps\/object-gateway|docs)\//, why: "a folder on disk" },
   { text: /\bPIECE_EXISTS\b|"pieceBytes"/g, why: "an error code; the name of a limit in error metadata" },
-  { text: /\bpiece:(created|written|synced|sealed|removed)\b|`piece:`/g, why: "failpoints" },
+  { text: /\bpiece:(created|written|synced|sealed|removed)\b|`piece:`|\bsegment:claimed\b|\bafter-epoch-claimed\b/g, why: "failpoints" },
   {
     text: /\bplanted: \{ type|values\.planted/g,
     within: /^testing\/simulate\/src\/simulate\.ts$/,
