@@ -1,4 +1,4 @@
-// Composes one gateway over its stores: worker id, journal and epoch, object store, and what runs behind them.
+// Composes one gateway over its stores: worker id, journal and epoch, object store, and its background tasks.
 import { openJournal, type Journal } from "@concord/journal";
 import {
   CommitResolver,
@@ -19,7 +19,7 @@ import { openGuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { leaseWorker } from "./worker-lease.ts";
 
-/** Other limits and paces than those of production, so that tests need no patience. */
+/** Shorter limits and intervals than in production, for tests. */
 export interface GatewayTuning {
   readonly limits?: Partial<ObjectLimits>;
   readonly recoveryIntervalMs?: number;
@@ -54,7 +54,7 @@ export interface GatewayStore {
 /** The journal's folder on the gateway's disk. */
 const JOURNAL_FOLDER = "journal";
 
-/** Resolves when uploads can begin: an epoch is claimed, its first names are reserved (OGD6). Nothing of earlier epochs was looked at yet. */
+/** Resolves when uploads can begin: an epoch is acquired and its first names are reserved (OGD6). Earlier epochs are not recovered yet. */
 export async function openGatewayStore(options: StoreOptions): Promise<GatewayStore> {
   const { config, environment, metadata, data, tuning = {} } = options;
   const { clock, random, log, metrics, failpoint } = environment;
@@ -87,7 +87,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
-      // What decides first, then what those decisions are written in.
+      // Tasks that decide stop before the journal that records their decisions.
       for (const part of [collector, recovery, resolver, journal]) await stopped(part, environment);
       await records
         ?.close()
@@ -117,7 +117,7 @@ async function openRecords(
   { config, environment, disk, onFailed }: StoreOptions,
   snapshot: () => Uint8Array,
 ): Promise<Journal | undefined> {
-  // Switched off, it may still hold what an earlier process left.
+  // Switched off, the journal may still have records of an earlier process.
   if (config.journal === "off" && (await disk.list(JOURNAL_FOLDER)).length === 0) return undefined;
   const { checksum, random, log, metrics, failpoint } = environment;
   const onStopped = (cause: unknown): void => onFailed(toConcordError(cause));

@@ -8,12 +8,12 @@ export const LIST_PAGE_MAX = 1000;
 export const DELETES_AT_ONCE = 50;
 export const UPLOADS_IN_FLIGHT_DEFAULT = 256;
 export const UPLOAD_BUFFER_BYTES_DEFAULT = 256 * 1024 * 1024;
-/** What one upload may hold in memory at once: chunks on their way and the writer's buffer. A smaller body counts as what it is. */
+/** The most memory of one upload: chunks in flight and the writer's buffer. A smaller body counts with its own length. */
 export const UPLOAD_SHARE_BYTES = 2 * 1024 * 1024;
 export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
 /** Names in one consistency report. */
 export const CONSISTENCY_NAMES_MAX = 100;
-/** Pause before txn-coordinators that did not answer are asked again, and between lines in the log about it. */
+/** Pause before txn-coordinators that did not answer are tried again, and between log lines about it. */
 export const COORDINATORS_RETRY_MS = 200;
 export const COORDINATORS_LOG_MS = 5000;
 export const BUCKETS_PAGE_MAX = 10_000;

@@ -1,4 +1,4 @@
-// Where rows are kept: a store of this gateway's own, transactions of txn-coordinators that several gateways share, or what a test gives.
+// Opens the store of rows: this gateway's own, transactions of txn-coordinators shared by several gateways, or a test's store.
 import { join } from "node:path";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { openLevel } from "@concord/adapter-level";

@@ -97,8 +97,8 @@ function markOf(options: Leasing, workerId: number, first: Held): HighWaterMark 
 }
 
 /**
- * "lost": another process wrote the row. A commit without answer is looked up; where the look fails too, the next write meets its own earlier
- * one and goes on from there.
+ * "lost": another process wrote the row. After a commit without answer the row is read; if the read fails too, the next write conflicts with
+ * its own earlier one and continues from there.
  */
 async function writeWorker(
   { metadata, clock, writes }: Leasing,

@@ -14,7 +14,7 @@ const HEADER_PREFIX_BYTES = 9;
 
 /** The last part of the trailer; the header's copy stands before it. */
 const FIXED_BYTES = 45;
-/** What has to be read from the end to decode any trailer. */
+/** How many bytes at the end suffice to decode any trailer. */
 export const TRAILER_BYTES_MAX = HEADER_BYTES_MAX + FIXED_BYTES;
 
 export interface BlobHeader {

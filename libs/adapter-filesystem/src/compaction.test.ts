@@ -142,7 +142,7 @@ test("compaction, a reader has the segment open: it reads to the end", async () 
   assert.equal((await reading.next()).done, true);
 });
 
-test("compaction, the folder cannot be claimed any more: nothing is taken away", async () => {
+test("compaction, the folder cannot be acquired any more: nothing is removed", async () => {
   const disk = new MemoryDisk();
   await filled(disk);
   const data = packing({ ...withCalls(disk, async () => undefined), rename: () => Promise.resolve(false) });

@@ -23,7 +23,7 @@ export interface CompactionOptions {
 /** Where a live needle of the old segment is in the new one. */
 type Copy = readonly [sequence: number, from: NeedlePlace, to: NeedlePlace];
 
-/** Takes away segments in which more than half is dead; what lives in them is copied first (I9). */
+/** Removes segments of which more than half is dead, after copying their live needles (I9). */
 export class Compaction {
   readonly #options: CompactionOptions;
   /** Segments with a needle that is not whole: quarantined. */
@@ -53,7 +53,7 @@ export class Compaction {
     const { view } = this.#options;
     if (this.#candidates().length === 0) return;
     if (view.place === undefined) await view.refresh();
-    const place = await this.#claim();
+    const place = await this.#acquire();
     if (place === undefined) return;
     await view.refresh();
     if (view.place?.path !== place.path) return;
@@ -76,7 +76,7 @@ export class Compaction {
    * The right to take segments away: in the open epoch its writer's, and the close ends it. In a closed epoch the folder is renamed; the
    * paths of the previous holder are then gone. Undefined: another process has the right now.
    */
-  async #claim(): Promise<PackedPlace | undefined> {
+  async #acquire(): Promise<PackedPlace | undefined> {
     const { disk, view, epoch, failpoint } = this.#options;
     const { place } = view;
     if (place === undefined || !place.closed) return place;

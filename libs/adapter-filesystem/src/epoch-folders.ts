@@ -7,7 +7,7 @@ export const ROOT = "pieces";
 const CLOSED = ".closed";
 /** A file in every epoch's folder, so that one call tells whether a closed one is there. */
 const MARK = "epoch";
-/** Segments of a closed epoch: `packed`, and after each claim the next `packed-<generation>`. */
+/** Segments of a closed epoch: `packed`, and after each acquisition the next `packed-<generation>`. */
 const PACKED = "packed";
 const PACKED_NAME = /^packed(?:-(\d{1,5}))?$/;
 const LOCATE_ATTEMPTS_MAX = 3;
@@ -30,7 +30,7 @@ export function packedPlace(epoch: number, closed: boolean, generation: number):
 }
 
 /**
- * Where blobs lie, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
+ * The folders of blobs, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
  * is found, what is made in the old path fails, since folders are made only by `ready`, which looks for the closed one afterwards.
  */
 export class EpochFolders {

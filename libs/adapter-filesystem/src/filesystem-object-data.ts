@@ -9,11 +9,11 @@ import { inspectBlob, readBlob } from "./blob-reader.ts";
 import { FileBlobWriter } from "./blob-writer.ts";
 
 export interface FilesystemOptions {
-  /** Blobs lie in its folder "pieces". Several gateways may share it. */
+  /** Blobs are in its folder "pieces". Several gateways may share it. */
   readonly disk: Disk;
   readonly checksum: Checksum;
   readonly failpoint: (name: string) => void;
-  /** Damage and failed compactions are said here. */
+  /** Gets damage and failed compactions. */
   readonly log?: Log;
   /** Blobs up to this length are packed into segments (OGD14); at most PACK_BYTES_MAX. 0, as when absent: each is a file of its own. */
   readonly packBytesMax?: number;
@@ -23,7 +23,7 @@ export interface FilesystemOptions {
   readonly segmentBytes?: number;
 }
 
-/** Long blobs as files, one each; short ones packed into segments. What is there is read either way, whatever `packBytesMax` is now. */
+/** Stores long blobs as files of their own and packs short ones into segments. Reads both kinds, whatever `packBytesMax` is now. */
 export class FilesystemObjectData implements ObjectData {
   readonly #options: FilesystemOptions;
   readonly #folders: EpochFolders;
@@ -76,7 +76,7 @@ export class FilesystemObjectData implements ObjectData {
     const epoch = this.#epoch(number);
     const begun = epoch.begun(sequence);
     if (begun !== undefined) return { kind: "open", description: begun.description };
-    // What others removed is seen here, and by `list`.
+    // Removals of other processes are seen here, and by `list`.
     await epoch.refresh();
     const file = await this.#open(oid);
     if (file === undefined) return { kind: "absent" };
@@ -116,7 +116,7 @@ export class FilesystemObjectData implements ObjectData {
     await this.#epoch(epoch).refresh();
   }
 
-  /** Waits for what goes on in the background with an epoch's segments. */
+  /** Waits for background work on an epoch's segments. */
   compact(epoch: number): Promise<void> {
     return this.#epoch(epoch).compact();
   }

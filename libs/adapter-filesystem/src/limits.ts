@@ -14,7 +14,7 @@ export const HEADER_BYTES_MAX = 4096;
 export const BLOB_BYTES_MAX = 5 * 1024 ** 3;
 /** Sequences that share a folder: their seals share its syncs. */
 export const BLOBS_PER_FOLDER = 4096;
-/** Folders whose existence is remembered. */
+/** How many existing folders are cached. */
 export const KNOWN_FOLDERS_MAX = 64;
 /** The longest blob that is packed into a segment: `packBytesMax` may be less, not more. */
 export const PACK_BYTES_MAX = 1024 * 1024;
@@ -22,7 +22,7 @@ export const PACK_BYTES_MAX = 1024 * 1024;
 export const PACK_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 /** A segment that has grown to it gets no further needle. */
 export const SEGMENT_BYTES = 256 * 1024 * 1024;
-/** Segments, and files of removals, that an open epoch can have; in a closed one, of each claim. */
+/** Segments, and files of removals, that an open epoch can have; in a closed one, of each acquisition. */
 export const SEGMENTS_MAX = 65_536;
 /** Sequences of one page of the index, 12 bytes each: a needle far from all others costs a page. */
 export const INDEX_PAGE_SEQUENCES = 1024;

@@ -1,4 +1,4 @@
-// Version 1 of what lies in an epoch's folder of segments: needles, removals, the bounds of a closed epoch.
+// Version 1 of the formats in an epoch's folder of segments: needles, removals, the bounds of a closed epoch.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import type { Checksum } from "@concord/runtime";
 import { withChecksum, withoutChecksum } from "./blob-format.ts";

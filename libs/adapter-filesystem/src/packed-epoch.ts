@@ -138,7 +138,7 @@ export class PackedEpoch {
         await begun.state.settled;
         return await this.remove(sequence);
       case "failed":
-        // A needle may have come to the disk: it stays removed.
+        // A needle may have reached the disk: it stays removed.
         if (this.#view.place !== undefined || (await this.#options.folders.locatePacked(this.#options.epoch)) !== undefined)
           await this.#recordRemoval(sequence);
         return this.#begun.delete(sequence);

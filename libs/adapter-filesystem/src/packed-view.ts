@@ -10,7 +10,7 @@ import { scanSegment } from "./segment-scan.ts";
 
 export interface SegmentState {
   readonly sizeBytes: number;
-  /** Where its scan goes on. */
+  /** Where its scan continues. */
   readonly next: number;
   readonly damagedBytes: number;
 }
@@ -34,7 +34,7 @@ export interface PackedViewOptions {
   readonly log: Log;
 }
 
-/** What is known of an epoch's segments: read from the disk at first, kept up with what others do by `refresh`. */
+/** An in-memory view of an epoch's segments: read from disk at first, updated by `refresh` with the writes of other processes. */
 export class PackedView {
   readonly #options: PackedViewOptions;
   readonly #refreshing: Rounds;

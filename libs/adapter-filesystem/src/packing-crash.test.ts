@@ -113,7 +113,7 @@ const life: fc.Arbitrary<Life> = fc.record({
 });
 
 /** What the answers so far say of a blob. Doubt: an answer is missing. */
-type Known = "sealed" | "removed" | "put-doubt" | "remove-doubt";
+type Known = "sealed" | "removed" | "put-unresolved" | "remove-unresolved";
 
 class Model {
   readonly blobs = new Map<Oid, Known>();
@@ -140,7 +140,7 @@ class Model {
   }
 
   async #put(data: FilesystemObjectData, oid: Oid): Promise<void> {
-    this.blobs.set(oid, "put-doubt");
+    this.blobs.set(oid, "put-unresolved");
     const writer = await data.create(oid, { bucket: "b", key: `k${oid}`, part: undefined, guid: 7n });
     await writer.write(bytesFor(oid));
     await writer.seal();
@@ -148,7 +148,7 @@ class Model {
   }
 
   async #remove(data: FilesystemObjectData, oid: Oid): Promise<void> {
-    if (this.blobs.get(oid) !== "removed") this.blobs.set(oid, "remove-doubt");
+    if (this.blobs.get(oid) !== "removed") this.blobs.set(oid, "remove-unresolved");
     await data.remove(oid);
     this.blobs.set(oid, "removed");
   }
@@ -171,7 +171,7 @@ class Model {
 
   /** Resolves what is indeterminate as a recovery does: removes it. */
   async settle(data: FilesystemObjectData): Promise<void> {
-    for (const [oid, known] of this.blobs) if (known.endsWith("doubt")) await this.#remove(data, oid);
+    for (const [oid, known] of this.blobs) if (known.endsWith("unresolved")) await this.#remove(data, oid);
   }
 }
 

@@ -39,7 +39,7 @@ export interface PackingWriterOptions {
   readonly budget: PackBudget;
   readonly checksum: Checksum;
   readonly failpoint: (name: string) => void;
-  /** A file of its own for what gets too long. */
+  /** Creates a file of its own for a blob that gets too long. */
   readonly spill: () => Promise<BlobWriter>;
 }
 

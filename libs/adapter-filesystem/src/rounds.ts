@@ -1,5 +1,5 @@
 /**
- * One action for all who asked before it began: those who come while it runs share the next one. So a folder is synced once for many
+ * One action for all callers that asked before it began; callers that arrive while it runs share the next one. So a folder is synced once for many
  * seals, and each of them still gets a sync that began after its own write.
  */
 export class Rounds {

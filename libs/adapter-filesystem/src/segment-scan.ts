@@ -21,7 +21,7 @@ export interface ScanRequest {
 
 export interface ScanResult {
   readonly needles: readonly FoundNeedle[];
-  /** Where the next scan goes on: behind the last whole needle. */
+  /** Where the next scan continues: behind the last whole needle. */
   readonly next: number;
   /** Bytes that were synced once and are not sound now: a needle of a later group stands behind them. */
   readonly damagedBytes: number;
@@ -38,7 +38,7 @@ export async function scanSegment(request: ScanRequest): Promise<ScanResult> {
       const found = await nextPrefix(request, at + 1);
       needles.push(...(await endedNeedles(request, at, found?.offset ?? end)));
       if (found === undefined) break;
-      // A group is written after the one before it was synced: what lies before a later group was whole once.
+      // A group is written after the one before it was synced: everything before a later group was whole once.
       if (found.groupOffset > at) damagedBytes += found.offset - at;
       at = found.offset;
       prefix = found;
@@ -51,7 +51,7 @@ export async function scanSegment(request: ScanRequest): Promise<ScanResult> {
   return { needles, next, damagedBytes };
 }
 
-/** The first prefix that stands where it says, from `from` on. */
+/** The first prefix, from `from` on, whose own offset matches. */
 async function nextPrefix({ file, epoch, end, checksum }: ScanRequest, from: number): Promise<NeedlePrefix | undefined> {
   for (let start = from; start + NEEDLE_PREFIX_BYTES <= end; start += SEARCH_BYTES) {
     const window = await file.read(start, Math.min(SEARCH_BYTES + NEEDLE_PREFIX_BYTES - 1, end - start));

@@ -1,7 +1,7 @@
-// What the object store offers to its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
+// The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
 import type { ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject } from "./rows.ts";
 
-/** A body on its way in. The kit behind it checks signature, length and digests while the bytes pass. */
+/** An incoming body. The kit behind it checks signature, length and digests while the bytes pass. */
 export interface UploadBody {
   /** Announced length of the decoded body; undefined: unknown until its end. */
   readonly lengthBytes: number | undefined;
@@ -33,7 +33,7 @@ export interface ByteRange {
 
 export interface FoundObject {
   readonly object: StoredObject;
-  /** The bytes asked for: first offset and length. */
+  /** The requested bytes: first offset and length. */
   readonly offset: number;
   readonly lengthBytes: number;
   /** Ends with an error when the longest request has passed (OGD10) or the data fails its checksum. */
@@ -90,7 +90,7 @@ export interface ListedUpload {
   readonly initiatedMs: number;
 }
 
-/** Where a copy comes from. */
+/** The source of a copy. */
 export interface CopySource {
   readonly bucket: string;
   readonly key: string;

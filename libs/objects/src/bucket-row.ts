@@ -48,7 +48,7 @@ export async function commitBucket(
   if (outcome.kind === "unknown") {
     throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the bucket was changed", { cause: outcome.cause });
   }
-  // A repeated commit may meet its own work.
+  // A repeated commit may conflict with its own first attempt.
   const done = outcome.kind === "committed" || sameVersion(outcome.rows[0]?.version, version);
   return done ? { version, row } : undefined;
 }

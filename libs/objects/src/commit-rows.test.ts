@@ -19,7 +19,7 @@ import {
 } from "./test/fixture.ts";
 
 const BIG = 20_000;
-const DOUBT = { code: "OUTCOME_UNKNOWN" };
+const UNRESOLVED = { code: "OUTCOME_UNKNOWN" };
 
 /** The next put's commit has this fate; `meanwhile` runs before its fence reads the rows. */
 async function putUnresolved(
@@ -57,7 +57,7 @@ test("versions: grow by one or to the clock, whichever is more; a raise keeps th
   assert.deepEqual(raisedVersion({ commit: 2_000_000n, guid: 1n }, clock), { commit: 2_000_001n, guid: 1n });
 });
 
-test("[OGD2] doubt: the commit was applied: committed, nothing is fenced", async () => {
+test("[OGD2] unresolved commit: the commit was applied: committed, nothing is fenced", async () => {
   const fixture = await openPhotos();
   const header = versionOfHeader(fixture);
   await putUnresolved(fixture, "applied", manyBytes(BIG));
@@ -67,7 +67,7 @@ test("[OGD2] doubt: the commit was applied: committed, nothing is fenced", async
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD1] doubt: applied, then its tags were set: committed, by what the row names", async () => {
+test("[OGD1] unresolved commit: applied, then its tags were set: committed, by what the row names", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await putUnresolved(fixture, "applied", manyBytes(BIG), () => other.store.setObjectTags("photos", "a", { t: "1" }));
@@ -76,7 +76,7 @@ test("[OGD1] doubt: applied, then its tags were set: committed, by what the row 
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: never applied, over an object: the old one stays, ours is garbage, certainly not stored", async () => {
+test("[OGD2] unresolved commit: never applied, over an object: the old one stays, ours is garbage, certainly not stored", async () => {
   const fixture = await openPhotos();
   await put(fixture, "a", manyBytes(BIG, 1));
   await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG, 2)), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
@@ -87,10 +87,10 @@ test("[OGD2] doubt: never applied, over an object: the old one stays, ours is ga
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: never applied, no object: it never will be, not even after another object came and went", async () => {
+test("[OGD2] unresolved commit: never applied, no object: it never will be, not even after another object came and went", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
-  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG, 1)), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG, 1)), UNRESOLVED);
   assert.equal(await get(fixture, "a"), undefined);
   await put(other, "a", manyBytes(BIG, 2));
   await other.store.deleteObject({ bucket: "photos", key: "a" });
@@ -99,9 +99,9 @@ test("[OGD2] doubt: never applied, no object: it never will be, not even after a
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: nothing is there after a fence: neither listed nor in the way of If-None-Match", async () => {
+test("[OGD2] unresolved commit: nothing is there after a fence: neither listed nor in the way of If-None-Match", async () => {
   const fixture = await openPhotos();
-  await assert.rejects(putUnresolved(fixture, "lost", manyBytes(BIG, 1)), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "lost", manyBytes(BIG, 1)), UNRESOLVED);
   const listing = await fixture.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
   assert.deepEqual(listing.objects, []);
   assert.deepEqual(
@@ -110,12 +110,12 @@ test("[OGD2] doubt: nothing is there after a fence: neither listed nor in the wa
   );
 });
 
-test("[OGD2] doubt: another's object is there: ours is garbage, and stays out when that one is gone", async () => {
+test("[OGD2] unresolved commit: another's object is there: ours is garbage, and stays out when that one is gone", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await assert.rejects(
     putUnresolved(fixture, "late", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
-    DOUBT,
+    UNRESOLVED,
   );
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
   await other.store.deleteObject({ bucket: "photos", key: "a" });
@@ -124,19 +124,19 @@ test("[OGD2] doubt: another's object is there: ours is garbage, and stays out wh
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: applied and overwritten at once: unknown, our blob is garbage", async () => {
+test("[OGD2] unresolved commit: applied and overwritten at once: unknown, our blob is garbage", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   await assert.rejects(
     putUnresolved(fixture, "applied", manyBytes(BIG, 1), () => put(other, "a", manyBytes(BIG, 2))),
-    DOUBT,
+    UNRESOLVED,
   );
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
   assert.deepEqual(new Set(referencesIn(fixture).garbage), new Set(fixture.journal.taken));
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: it arrives between the fence's read and its commit: the fence fails, it is committed", async () => {
+test("[OGD2] unresolved commit: it arrives between the fence's read and its commit: the fence fails, it is committed", async () => {
   const fixture = await openPhotos();
   fixture.metadata.nextFates("late");
   let commits = 0;
@@ -149,7 +149,7 @@ test("[OGD2] doubt: it arrives between the fence's read and its commit: the fenc
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: another fence has passed it: only garbage is written, the header stays", async () => {
+test("[OGD2] unresolved commit: another fence has passed it: only garbage is written, the header stays", async () => {
   const fixture = await openPhotos();
   let raised = 0n;
   const raise = async (): Promise<void> => {
@@ -158,24 +158,24 @@ test("[OGD2] doubt: another fence has passed it: only garbage is written, the he
     await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [raiseHeader(fixture.context, view.header)] });
     raised = versionOfHeader(fixture);
   };
-  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG), raise), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG), raise), UNRESOLVED);
   assert.equal(versionOfHeader(fixture), raised);
   assert.equal(fixture.metadata.applyLate(), 0);
   assert.deepEqual(faultsOf(fixture), []);
 });
 
-test("[OGD2] doubt: the fence itself is unresolved: repeated until it is decided", async () => {
+test("[OGD2] unresolved commit: the fence itself is unresolved: repeated until it is decided", async () => {
   for (const fate of ["applied", "lost", "late"] as const) {
     const fixture = await openPhotos();
     fixture.metadata.nextFates("late", fate, fate);
-    await assert.rejects(put(fixture, "a", manyBytes(BIG)), DOUBT);
+    await assert.rejects(put(fixture, "a", manyBytes(BIG)), UNRESOLVED);
     assert.equal(fixture.metadata.applyLate(), 0);
     assert.deepEqual([...fixture.journal.resolved.values()], ["garbage"]);
     assert.deepEqual(faultsOf(fixture), []);
   }
 });
 
-test("[OGD2] doubt: the store is away longer than the request waits: unknown, no blob is touched, the resolver decides later", async () => {
+test("[OGD2] unresolved commit: the store is away longer than the request waits: unknown, no blob is touched, the resolver decides later", async () => {
   for (const fate of ["applied", "late"] as const) {
     const fixture = await openPhotos();
     fixture.metadata.nextFates(fate);
@@ -184,7 +184,7 @@ test("[OGD2] doubt: the store is away longer than the request waits: unknown, no
       if (committed) throw new ConcordError("REPLICAS_UNAVAILABLE", "away");
       if (operation === "commit") committed = true;
     };
-    await assert.rejects(put(fixture, "a", manyBytes(BIG)), DOUBT);
+    await assert.rejects(put(fixture, "a", manyBytes(BIG)), UNRESOLVED);
     assert.equal(fixture.data.contents().length, 1);
     assert.equal(fixture.journal.resolved.size, 0);
     const [held] = fixture.unresolved;
@@ -198,9 +198,9 @@ test("[OGD2] doubt: the store is away longer than the request waits: unknown, no
   }
 });
 
-test("[OGD2] doubt: a small object: the same, without blobs; over an object that is still there it is committed again", async () => {
+test("[OGD2] unresolved commit: a small object: the same, without blobs; over an object that is still there it is committed again", async () => {
   const fixture = await openPhotos();
-  await assert.rejects(putUnresolved(fixture, "late", bytesOf("0")), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", bytesOf("0")), UNRESOLVED);
   assert.equal(fixture.metadata.applyLate(), 0);
   assert.equal(await get(fixture, "a"), undefined);
   await putUnresolved(fixture, "applied", bytesOf("1"));
@@ -211,7 +211,7 @@ test("[OGD2] doubt: a small object: the same, without blobs; over an object that
   assert.deepEqual(await fixture.store.bucketUsage("photos"), { objects: 1n, bytes: 1n });
 });
 
-test("[OGD2] doubt: after a fence others commit again without writing their data again", async () => {
+test("[OGD2] unresolved commit: after a fence others commit again without writing their data again", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   let creates = 0;
@@ -230,7 +230,7 @@ test("[OGD2] doubt: after a fence others commit again without writing their data
   assert.deepEqual(await get(other, "b"), manyBytes(BIG));
 });
 
-test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is raised so that the bucket is not forgotten", async () => {
+test("[OGD17] unresolved commit: the bucket was closed meanwhile: garbage, and the header is raised so that the bucket is not forgotten", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
   let closed = 0n;
@@ -239,19 +239,19 @@ test("[OGD17] doubt: the bucket was closed meanwhile: garbage, and the header is
       await other.store.deleteBucket("photos");
       closed = versionOfHeader(fixture);
     }),
-    DOUBT,
+    UNRESOLVED,
   );
   assert.ok(versionOfHeader(fixture) > closed);
   assert.deepEqual(referencesIn(fixture).garbage, fixture.journal.taken);
   assert.equal(fixture.metadata.applyLate(), 0);
 });
 
-test("[OGD17] doubt: the bucket is forgotten: the blob is removed, no GC entry is left where no collection looks", async () => {
+test("[OGD17] unresolved commit: the bucket is forgotten: the blob is removed, no GC entry is left where no collection looks", async () => {
   const fixture = await openPhotos();
   const drop = async (): Promise<void> => {
     await fixture.metadata.commit({ partition: "photos/0", conditions: [], writes: [{ kind: "delete", key: headerKey() }] });
   };
-  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG), drop), DOUBT);
+  await assert.rejects(putUnresolved(fixture, "late", manyBytes(BIG), drop), UNRESOLVED);
   assert.deepEqual(fixture.data.contents(), []);
   assert.deepEqual([...fixture.journal.resolved.values()], ["absent"]);
   assert.deepEqual(fixture.metadata.contents("photos/0"), []);

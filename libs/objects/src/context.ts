@@ -5,7 +5,7 @@ import type { BucketCache } from "./bucket-cache.ts";
 import type { ObjectLimits } from "./limits.ts";
 import type { UnresolvedCommits, UploadJournal } from "./upload-journal.ts";
 
-/** What every step of the store works with. */
+/** The context of every step of the store. */
 export interface ObjectStoreContext {
   readonly metadata: ObjectMetadata;
   readonly data: ObjectData;

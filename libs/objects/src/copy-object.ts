@@ -26,7 +26,7 @@ export async function openCopySource(context: ObjectStoreContext, source: CopySo
   return found;
 }
 
-/** What is read from one object as the body of another, digested on the way. */
+/** Reads one object as the body of another, and digests it on the way. */
 export function copyBody(found: FoundObject, makeDigest: CopyDigest): UploadBody {
   const digest = makeDigest(found.object.checksum?.algorithm);
   async function* digested(): AsyncGenerator<Uint8Array, void, undefined> {

@@ -145,7 +145,7 @@ export function touchedParts(content: PartsContent, span: Span): readonly PartSp
   return touched;
 }
 
-/** A stream that goes on longer than garbage waits could lose its bytes under way: it is ended (OGD10). */
+/** A stream that outlasts the garbage grace could lose its bytes: it is ended (OGD10). */
 async function* until(
   context: ObjectStoreContext,
   endsAtMs: number,

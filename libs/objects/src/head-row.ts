@@ -19,7 +19,7 @@ export function objectUnknown(key: string): ConcordError {
   return new ConcordError("OBJECT_UNKNOWN", "there is no such object", { metadata: { key } });
 }
 
-/** What a replaced or deleted object leaves behind (I4); undefined: nothing. */
+/** The garbage of a replaced or deleted object (I4); undefined: none. */
 export function leftBy(object: StoredObject | undefined): GcEntry["what"] | undefined {
   if (object === undefined) return undefined;
   const { content } = object;

@@ -1,6 +1,6 @@
 import type { BackoffLimits } from "@concord/runtime";
 
-/** Every limit of the store. A store is given its own copy, so that tests need no patience and operators can choose. */
+/** Every limit of the store. Each store has its own copy, so tests and operators can choose. */
 export interface ObjectLimits {
   /** Objects up to this size live in their row (OGD14). */
   readonly inlineBytesMax: number;
@@ -29,7 +29,7 @@ export interface ObjectLimits {
   /** How often another blob name is taken when one is refused (OGD3, OGD5). */
   readonly blobNamesMax: number;
   readonly listLimitMax: number;
-  /** Rows asked for at once while listing. */
+  /** Rows read at once while listing. */
   readonly listPageRows: number;
   /** Part rows read at once while an object in parts is streamed. */
   readonly partPageRows: number;

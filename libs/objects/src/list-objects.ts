@@ -53,7 +53,7 @@ function startOf({ prefix, delimiter, after }: ListRequest): KeySpan {
   return { from: compareBytes(from, span.from) > 0 ? from : span.from, to: span.to };
 }
 
-/** Nothing is asked for: nothing is read, and there is no more of nothing (S3). */
+/** A page of zero keys reads nothing and is not truncated (S3). */
 async function peekWithin(rows: MergedRows, limit: number): ReturnType<MergedRows["peek"]> {
   return limit === 0 ? undefined : await rows.peek();
 }

@@ -18,7 +18,7 @@ export interface PutRequest {
   readonly precondition: Precondition;
 }
 
-/** An upload whose bytes are safe: what is left is its row. */
+/** An upload whose bytes are durable; only its row is missing. */
 interface Upload {
   readonly guid: bigint;
   readonly body: StoredBody;
@@ -34,7 +34,7 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   const { bucket, key, attributes, precondition } = request;
   checkKey(key);
   checkAttributes(attributes);
-  // 1. What is there now. An upload that must be refused is refused before its body; and the version that the first commit names is read
+  // 1. Read the current rows. An upload that must be refused is refused before its body; and the version that the first commit names is read
   //    before the blob exists, so a commit of ours after our epoch was recovered finds its fence (OGD3).
   const guid = await context.guids.next();
   const view = await viewShard(context, "write", bucket, key, [headKey(key)]);

@@ -33,7 +33,7 @@ export function bucketPartition(bucket: string, shard: number): string {
   return `${bucket}/${shard}`;
 }
 
-/** Which of a bucket's shards holds everything of a key. Never change it: rows lie where it says. */
+/** Which of a bucket's shards holds everything of a key. Never change it: it determines where stored rows are. */
 export function shardOf(key: string, shards: number): number {
   if (shards === 1) return 0;
   return Number(tokenOf({ kind: "text", value: key }) % BigInt(shards));

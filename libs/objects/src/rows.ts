@@ -1,4 +1,4 @@
-// The rows behind an object store: what each kind of row says. One partition per bucket and shard holds all rows of its keys (OGD15).
+// The row types of an object store. One partition per bucket and shard holds all rows of its keys (OGD15).
 import type { Oid } from "@concord/ports";
 
 /** Checksums of a whole object or part that the client sent or asked for, base64 as in S3 headers. */
@@ -11,7 +11,7 @@ export interface StoredChecksum {
   readonly value: string;
 }
 
-/** What the client says of an object, given back as it was given. */
+/** Attributes that the client gives an object, returned unchanged. */
 export interface ObjectAttributes {
   /** content-type, content-encoding, content-language, content-disposition, cache-control, expires: present ones only. */
   readonly headers: Readonly<Record<string, string>>;
@@ -94,7 +94,7 @@ export interface GcEntry {
 export interface ShardHeader {
   readonly kind: "header";
   readonly state: "open" | "closed";
-  /** As in the bucket's row: who placed a key by another number looks again. */
+  /** As in the bucket's row: a request that used another number reads again. */
   readonly shards: number;
 }
 

@@ -138,7 +138,7 @@ async function discardBlob(context: ObjectStoreContext, target: BodyTarget, name
 }
 
 interface Gathered {
-  /** Good until the next one is asked for. */
+  /** Valid until the next one is requested. */
   readonly bytes: Uint8Array;
   readonly last: boolean;
 }

@@ -10,7 +10,7 @@ import type { MetadataRow, Oid, BlobDescription, RowVersion } from "@concord/por
  */
 export type JournalMode = "reservation" | "per-transaction" | "per-transaction-basic" | "off";
 
-/** What becomes of a blob; nothing else takes its name off the unresolved list (OGD7). */
+/** The outcome of a blob; only a resolution takes its name off the unresolved list (OGD7). */
 export type Resolution =
   /** A row names it, by a commit that was answered or that a serial read found. */
   | "referenced"

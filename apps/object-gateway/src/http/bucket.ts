@@ -17,7 +17,7 @@ export const createBucket: Operation = async (call, context) => {
   return empty(200, [["location", `/${bucket}`]]);
 };
 
-/** That it is there, and the caller's, was seen when the request was let in. */
+/** The pipeline has checked already that the bucket exists and belongs to the caller. */
 export const headBucket: Operation = async (_call, { region }) => empty(200, [["x-amz-bucket-region", region]]);
 
 /** Only an empty one (OGD17). */

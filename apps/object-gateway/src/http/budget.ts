@@ -1,4 +1,4 @@
-// How many uploads may run at once and how much memory their bodies may take; who comes beyond is refused with SlowDown at once.
+// How many uploads may run at once and how much memory their bodies may take; requests over the limit get SlowDown immediately.
 import { assert, type Metrics } from "@concord/runtime";
 import { S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";

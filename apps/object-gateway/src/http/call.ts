@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse, Log, Metrics } from "@concord/runtime";
 import type { Fields, Verified } from "@concord/s3";
 import type { UploadBudget } from "./budget.ts";
 
-/** What the operations work with. */
+/** The context of every operation. */
 export interface Context {
   readonly store: ObjectStore;
   readonly log: Log;
@@ -11,11 +11,11 @@ export interface Context {
   readonly budget: UploadBudget;
   readonly region: string;
   readonly partBytesMax: number;
-  /** What locations begin with. */
+  /** The scheme of returned locations. */
   readonly scheme: "http" | "https";
 }
 
-/** A request that was let in: who asks is known, and what is asked for belongs to them. */
+/** An admitted request: the caller is authenticated and owns the bucket. */
 export interface S3Call {
   readonly requestId: string;
   readonly request: HttpRequest;

@@ -1,4 +1,4 @@
-// Where a copy comes from: a bucket of the caller's, whatever the request's own bucket is.
+// The source of a copy: it must be in a bucket of the caller, like the request's own bucket.
 import type { CopySource } from "@concord/objects";
 import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";

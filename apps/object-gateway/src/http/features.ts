@@ -1,4 +1,4 @@
-// What a request asks for beyond its operation. Default-deny: a parameter or x-amz-* header that is not known to be honoured by this
+// Parameters and headers of a request beyond its operation. Default-deny: a parameter or x-amz-* header that is not known to be honoured by this
 // operation is refused, so that a feature we lack is never a wrong success.
 import { refuseUnsupported, S3Error, type Fields } from "@concord/s3";
 import type { Route } from "./routes.ts";
@@ -19,7 +19,7 @@ const refusal = (what: string): S3Error => new S3Error("NotImplemented", `${what
 export function checkFeatures(route: Route, query: Fields, headers: Fields, presigned: boolean): void {
   for (const [name, value] of query.entries) checkParameter(route, name, value, presigned);
   for (const [name] of headers.entries) checkHeader(route, name);
-  // Of those that are honoured, only the values that ask for what holds anyway.
+  // Accepted only with the values that ask for the default.
   refuseUnsupported(headers);
 }
 

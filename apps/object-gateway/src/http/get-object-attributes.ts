@@ -6,7 +6,7 @@ import { xml } from "./responses.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"]);
 
-/** What is known of an object without its metadata; only what was asked for. */
+/** The requested attributes of an object, without its metadata. */
 export const getObjectAttributes: Operation = async (call, { store }) => {
   const { bucket, key, headers } = call;
   const asked = attributesOf(call);

@@ -3,7 +3,7 @@ import type { Operation } from "./call.ts";
 import { contentRange, partsCountHeaders, partSpan, rangeHolds, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 
-/** What GET would say, without the bytes. */
+/** The headers of GET, without the bytes. */
 export const headObject: Operation = async (call, { store }) => {
   const { bucket, key, headers } = call;
   const part = readPart(call);

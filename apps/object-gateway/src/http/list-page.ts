@@ -1,4 +1,4 @@
-// What a request for a page of a list says, whichever list it is.
+// The parameters of a page that all list operations share.
 import type { Listing } from "@concord/objects";
 import type { S3Call } from "./call.ts";
 import { encodingOf, pageSizeOf } from "./parameters.ts";

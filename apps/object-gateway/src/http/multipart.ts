@@ -61,14 +61,14 @@ export const uploadPartCopy: Operation = async (call, context) => {
   return xml(copyPartXml(await copying(context, () => context.store.copyPart(copy))));
 };
 
-/** What arrived: a client that was broken off sends the rest (OG1). */
+/** The parts that arrived: an interrupted client sends the rest (OG1). */
 export const listParts: Operation = async (call, { store }) => {
   const { bucket, key, query, tenant } = call;
   const uploadId = uploadIdOf(query);
   const encoding = encodingOf(call);
   const maxParts = pageSizeOf(call, "max-parts");
   const marker = readNumber(query, "part-number-marker", 0, [0, INT_MAX]);
-  // A page of none is asked for as one of one: that there is such an upload must be seen.
+  // An empty page is read as a page of one, to check that the upload exists.
   const { initiatedMs: _, ...found } = await store.listParts({ bucket, key, uploadId, after: marker, limit: Math.max(1, maxParts) });
   const listed = maxParts === 0 ? { ...found, parts: [], next: undefined } : found;
   return xml(listPartsXml({ bucket, key, uploadId: guidToText(uploadId), owner: { id: tenant }, marker, maxParts, encoding, ...listed }));
@@ -106,7 +106,7 @@ function markerOf(query: Fields): { key: string; uploadId: bigint | undefined } 
   return { key, uploadId: id === "" ? undefined : uploadIdFrom(id) };
 }
 
-/** Makes the object of its parts; answered the same way when it is asked for again within a day (OGD11). */
+/** Assembles the object from its parts; a repetition within a day gets the same answer (OGD11). */
 export const completeMultipartUpload: Operation = async (call, context) => {
   const { bucket, key, query, headers } = call;
   const uploadId = uploadIdOf(query);
@@ -123,7 +123,7 @@ function locationOf({ request, headers }: S3Call): string {
   return `${headers.one("host") ?? ""}${request.target.split("?")[0]!}`;
 }
 
-/** Where the client says how long the object is, its parts must be that together. */
+/** If the client announces the object's length, the parts must add up to it. */
 function combining(headers: Fields): CombineDigests {
   const sizeBytes = headers.has("x-amz-mp-object-size")
     ? readNumber(headers, "x-amz-mp-object-size", 0, [0, Number.MAX_SAFE_INTEGER])

@@ -5,7 +5,7 @@ import type { S3Call } from "./call.ts";
 import { partNumberOf } from "./parameters.ts";
 import { checksumHeaders, quoted, type Header } from "./responses.ts";
 
-/** The part that is asked for instead of the whole. */
+/** The part requested instead of the whole object. */
 export function readPart({ query }: S3Call): number | undefined {
   return query.has("partNumber") ? partNumberOf(query) : undefined;
 }
@@ -28,7 +28,7 @@ export interface Span {
   readonly lengthBytes: number;
 }
 
-/** Where a part lies; an object that was not uploaded in parts is its own first part. InvalidRange. */
+/** The range of a part; an object that was not uploaded in parts is its own part 1. InvalidRange. */
 export function partSpan({ content, sizeBytes }: StoredObject, number: number): Span {
   if (content.kind !== "parts") {
     if (number === 1) return { offset: 0, lengthBytes: sizeBytes };

@@ -20,7 +20,7 @@ export function encodingOf({ query }: S3Call): "url" | undefined {
   throw new S3Error("InvalidArgument", "Invalid Encoding Method specified in Request");
 }
 
-/** NoSuchUpload for what was never an id of ours. */
+/** NoSuchUpload for text that is no upload id. */
 export function uploadIdOf(query: Fields): bigint {
   return uploadIdFrom(query.one("uploadId"));
 }

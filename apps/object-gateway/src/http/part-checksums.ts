@@ -2,7 +2,7 @@
 import type { ObjectStore } from "@concord/objects";
 import { CHECKSUM_ALGORITHMS, checksumHeader, S3Error, type ChecksumAlgorithm, type Fields } from "@concord/s3";
 
-/** Undefined: none was asked for when the upload was begun. NoSuchUpload, before a byte of the part is read. */
+/** Undefined: the upload was created without one. NoSuchUpload, before a byte of the part is read. */
 export async function uploadAlgorithm(
   store: ObjectStore,
   upload: { readonly bucket: string; readonly key: string; readonly uploadId: bigint },

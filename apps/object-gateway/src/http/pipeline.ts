@@ -1,4 +1,4 @@
-// The one way every request goes: target, signature, operation, what it asks for, whose bucket it is, then the operation itself. What
+// The steps of every request: target, signature, operation, features, the bucket's tenant, then the operation itself. What
 // goes wrong anywhere becomes an S3 error with the request's id; a client never sees more than that.
 import {
   toHex,
@@ -95,7 +95,7 @@ async function answer(request: HttpRequest, { target, route }: Named, requestId:
   return response;
 }
 
-/** A resource that cannot be asked so at all, or something S3 has and we do not. */
+/** The method does not fit the resource, or S3 has an operation that Concord lacks. */
 function unknownOperation(method: string, target: Target): S3Error {
   const isPlain = target.query.entries.length === 0;
   const isForm = method === "POST" && target.key === undefined && target.bucket !== undefined;

@@ -25,7 +25,7 @@ export function checksumHeaders(checksum: StoredChecksum | undefined): readonly 
   ];
 }
 
-/** What GET and HEAD say of an object whichever of its bytes they are about. */
+/** Headers of GET and HEAD for an object, whatever the range. */
 export function objectHeaders(object: StoredObject, overrides: Readonly<Record<string, string>>): readonly Header[] {
   const { headers, metadata, tags } = object.attributes;
   const tagCount = Object.keys(tags).length;

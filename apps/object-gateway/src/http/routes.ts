@@ -1,4 +1,4 @@
-// Which request is which operation, and what each of them honours. Whatever a row does not name is answered with NotImplemented: never
+// Maps requests to operations, and lists the parameters and headers each accepts. Anything a row does not name gets NotImplemented: never
 // a success that did less than was asked (docs/design/objects.md, S3 surface).
 import type { Fields } from "@concord/s3";
 import {

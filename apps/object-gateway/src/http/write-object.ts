@@ -50,7 +50,7 @@ export const deleteObject: Operation = async ({ bucket, key }, { store }) => {
   return empty(204);
 };
 
-/** Up to a thousand keys, each deleted by itself: some may fail, and the answer says which. */
+/** Deletes up to a thousand keys, each on its own; the answer lists those that failed. */
 export const deleteObjects: Operation = async (call, context) => {
   const { bucket } = call;
   const { keys, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));

@@ -1,4 +1,4 @@
-/** What the operators' service asks of a gateway; the service composes it from the context. */
+/** The operations of a gateway that the admin service needs. */
 export interface ObjectAdmin {
   status(): GatewayStatus;
   /** Removes what is due up to `aheadMs` from now. */

@@ -1,4 +1,4 @@
-// What becomes of one GC entry that is due. Data first, its row last: whatever ends in between is done again (OGD10).
+// Collects one GC entry that is due: data first, the entry last, so an interrupted collection is repeated (OGD10).
 import type { MetadataWrite, Oid, BlobState } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
@@ -15,9 +15,9 @@ export interface CollectedRow {
   readonly blobs: number;
   /** What they held. */
   readonly bytes: number;
-  /** A row names them although they are garbage: never removed, reported, and looked at again after another grace (our bug, or damage). */
+  /** A row names them although they are garbage: never removed, reported, and checked again after another grace (our bug, or damage). */
   readonly referenced: readonly Oid[];
-  /** What takes the place of the GC entry; empty: nothing is left to do for it. */
+  /** Writes that replace the GC entry; empty: nothing is left to do for it. */
   readonly instead: readonly MetadataWrite[];
 }
 
@@ -123,7 +123,7 @@ async function collectParts(
       conditions: page.map((row) => ({ key: row.key, version: row.version })),
       writes: page.map((row) => ({ kind: "delete", key: row.key })),
     });
-    // Another collector's work, or an answer that was lost: the next look tells. The GC entry goes only when no part is left.
+    // Another collector did it, or an answer was lost: the next run decides. The GC entry is deleted only when no part is left.
     if (outcome.kind === "unknown") throw outcome.cause;
   }
 }

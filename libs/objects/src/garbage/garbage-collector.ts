@@ -11,7 +11,7 @@ import { collectRow } from "./collect-row.ts";
 import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
 
 export interface GarbageReport {
-  /** GC entries that were dealt with. */
+  /** GC entries that were collected. */
   readonly rows: number;
   /** Blobs that are gone, and what they held. */
   readonly blobs: number;
@@ -29,7 +29,7 @@ export interface GarbageCollectorOptions {
   readonly intervalMs?: number;
 }
 
-/** A report on its way. */
+/** A report being built. */
 type Run = { -readonly [Name in keyof GarbageReport]: number } & {
   readonly asOfMs: number;
   /** GUIDs of rows that this run wrote in place of others. */
@@ -37,7 +37,7 @@ type Run = { -readonly [Name in keyof GarbageReport]: number } & {
 };
 
 /**
- * Removes what is garbage and due, in the background (OG12, OGD10). Any number of gateways may do it at once: removing twice is removing, and
+ * Removes what is garbage and due, in the background (OG12, OGD10). Any number of gateways may do it at once: removal is idempotent, and
  * of two commits of a GC entry one finds it gone.
  */
 export class GarbageCollector {
@@ -151,7 +151,7 @@ export class GarbageCollector {
       const done: MetadataRow[] = [];
       const instead: MetadataWrite[] = [];
       for (const row of page) {
-        // What this very run put in another one's place is not due for it.
+        // An entry that this run wrote in another's place is not due in this run.
         if (run.written.has(row.version.guid)) continue;
         if (await this.#collect(partition, row, instead, run)) done.push(row);
         else run.kept += 1;

@@ -1,4 +1,4 @@
-/** GC entries looked at together; their rows go in one commit. */
+/** GC entries collected together and deleted in one commit. */
 export const GARBAGE_BATCH_ROWS = 100;
 /** Blobs removed at the same time. */
 export const REMOVALS_CONCURRENT = 8;
@@ -8,5 +8,5 @@ export const PARTS_PER_COMMIT_MAX = 200;
 export const GARBAGE_INTERVAL_MS = 60_000;
 /** Rows read at a time when they are only counted. */
 export const COUNT_PAGE_ROWS = 1000;
-/** A bucket that was being made or removed for so long, by this gateway's own clock, is gone on with. */
+/** The collector finishes a making or removal that lasted this long by this gateway's own clock. */
 export const BUCKET_STUCK_AFTER_MS = 120_000;

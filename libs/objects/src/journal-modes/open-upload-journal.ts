@@ -27,7 +27,7 @@ export async function openUploadJournal(options: UploadJournalOptions): Promise<
   return new GatewayJournal(options, epochs, transactions, left);
 }
 
-/** Every journal mode behind one interface; how they differ is said here and nowhere else. */
+/** Every journal mode behind one interface; only this class knows how they differ. */
 export class GatewayJournal implements UploadJournal {
   readonly mode: JournalMode;
   /** Unresolved when the process before ended: recovery decides them and says so with `recovered`. */
@@ -50,7 +50,7 @@ export class GatewayJournal implements UploadJournal {
     this.#scheduleCheckpoint();
   }
 
-  /** The epoch names come from now. */
+  /** The epoch that names are taken from now. */
   get epoch(): number {
     return this.#epochs.epoch;
   }
@@ -117,7 +117,7 @@ export class GatewayJournal implements UploadJournal {
     this.#appendLater(record.kind === "begun" ? { kind: "aborted", oid: record.oid } : { kind: "deleted", guid: record.guid });
   }
 
-  /** Lists what is unresolved, in one step with respect to new records (OGD7), and drops what lies before (OG10). Joins one in progress. */
+  /** Lists what is unresolved, in one step with respect to new records (OGD7), and drops earlier records (OG10). Joins one in progress. */
   checkpoint(): Promise<void> {
     this.#checkpointing ??= this.#writeCheckpoint().finally(() => (this.#checkpointing = undefined));
     return this.#checkpointing;

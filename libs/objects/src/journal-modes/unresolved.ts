@@ -1,4 +1,4 @@
-// What a journal must still tell of: a list in memory while it runs, found again by a backward scan after a crash.
+// The unresolved records of a journal: a list in memory while it runs, rebuilt by a backward scan after a crash.
 import type { Journal } from "@concord/journal";
 import type { Oid } from "@concord/ports";
 import { decodeCheckpoint, decodeRecord, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
@@ -42,7 +42,7 @@ export class UnresolvedTransactions {
     return this.#uploads.size + this.#deletes.size;
   }
 
-  /** What a checkpoint of them takes. */
+  /** The bytes of a checkpoint of them. */
   get bytes(): number {
     return this.#bytes;
   }

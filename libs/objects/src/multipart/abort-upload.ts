@@ -7,7 +7,7 @@ import { headerCondition } from "../shard-view.ts";
 import { openUpload, uploadCondition, type UploadName } from "./upload-view.ts";
 
 /**
- * Ends an upload that was not completed: from here on no part comes in and no complete succeeds. Its parts are garbage, due at once, since
+ * Ends an upload that was not completed: from here on no part is stored and no complete succeeds. Its parts are garbage, due at once, since
  * no request could read them. UPLOAD_UNKNOWN, UPLOAD_STATE (abort loses against completing, OGD11), OUTCOME_UNKNOWN.
  */
 export async function abortUpload(context: ObjectStoreContext, name: UploadName): Promise<void> {
@@ -31,7 +31,7 @@ export async function abortUpload(context: ObjectStoreContext, name: UploadName)
     if (outcome.kind === "unknown") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was aborted", { cause: outcome.cause });
     }
-    // Gone after a lost answer: its own work, or another abort's.
+    // Gone after a lost answer: this abort or another one did it.
     if (outcome.uncertain && outcome.rows[1] === undefined) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload");

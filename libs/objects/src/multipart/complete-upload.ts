@@ -16,7 +16,7 @@ type CompleteRequest = Parameters<ObjectStore["completeUpload"]>[0];
 type Completing = Extract<UploadState, { readonly kind: "completing" }>;
 
 /** An upload that is ours to complete. */
-interface Claimed {
+interface Acquired {
   readonly request: CompleteRequest;
   readonly guid: bigint;
   readonly state: Completing;
@@ -41,7 +41,7 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
       continue;
     }
     // Open, or acquired by a completer that stopped long ago: its commit names a version that ours replaces.
-    const stored = await claimAndComplete(context, found, request);
+    const stored = await acquireAndComplete(context, found, request);
     if (stored !== undefined) return stored;
     attempt += 1;
   }
@@ -49,8 +49,8 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
 }
 
 /** Undefined: another request changed the upload. */
-async function claimAndComplete(context: ObjectStoreContext, found: UploadView, request: CompleteRequest): Promise<Stored | undefined> {
-  // 1. What must be refused is refused while the upload is open, so that a mistake costs nothing.
+async function acquireAndComplete(context: ObjectStoreContext, found: UploadView, request: CompleteRequest): Promise<Stored | undefined> {
+  // 1. Refuse while the upload is still open, so that a mistake costs nothing.
   const arrived = await readParts(context, found.view, request);
   try {
     selectParts(context, found.upload.row, arrived, request);
@@ -61,34 +61,34 @@ async function claimAndComplete(context: ObjectStoreContext, found: UploadView, 
     throw error;
   }
   checkWriteCondition(request.precondition, objectOf(found.rows[0])?.row);
-  // 2. From here on no part comes in, and no other complete or abort: every writer names the upload as it saw it (OGD11).
+  // 2. From here on no part, other complete or abort succeeds: every writer names the upload as it saw it (OGD11).
   const guid = await context.guids.next();
   const parts = request.parts.map(({ number, etag }) => ({ number, etag }));
   const state: Completing = { kind: "completing", guid, sinceMs: context.clock.nowMs(), parts };
   const upload = await changeState(context, found, request, state);
   context.failpoint("multipart:after-completing");
   if (upload === undefined) return undefined;
-  const claimed = { request, guid, state };
+  const acquired = { request, guid, state };
   try {
-    // 3. The parts as they stay: one may have come in between 1 and 2.
+    // 3. Read the final parts: one may have arrived between 1 and 2.
     const selected = selectParts(context, upload.row, await readParts(context, found.view, request), request);
-    const unnamed = await moveUnnamed(context, { ...found, upload }, claimed, selected);
+    const unnamed = await moveUnnamed(context, { ...found, upload }, acquired, selected);
     // 4. The object: visible and durable with one commit.
-    return unnamed === undefined ? undefined : await commitObject(context, unnamed.seen, claimed, { ...selected, unnamed: unnamed.left });
+    return unnamed === undefined ? undefined : await commitObject(context, unnamed.seen, acquired, { ...selected, unnamed: unnamed.left });
   } catch (error) {
     await reopen(context, request, guid, error);
     throw error;
   }
 }
 
-/** All but one commit's worth of the parts that are not named: to garbage, in bounded commits, each under the claim. */
+/** All but one commit's worth of the parts that are not named: to garbage, in bounded commits, each under the acquisition. */
 async function moveUnnamed(
   context: ObjectStoreContext,
-  claimedView: UploadView,
-  { request, state }: Claimed,
+  acquiredView: UploadView,
+  { request, state }: Acquired,
   { unnamed }: SelectedParts,
 ): Promise<{ readonly seen: UploadView; readonly left: readonly ArrivedPart[] } | undefined> {
-  let seen = claimedView;
+  let seen = acquiredView;
   let left = unnamed;
   while (left.length > UNNAMED_PER_COMMIT_MAX) {
     const writes = await dropParts(context, request, left.slice(0, UNNAMED_PER_COMMIT_MAX));
@@ -97,7 +97,7 @@ async function moveUnnamed(
     context.failpoint("multipart:after-unnamed");
     if (upload === undefined) {
       const now = await viewUpload(context, "write", request, []);
-      if (!isClaimedBy(now.upload.row, state.guid)) return undefined;
+      if (!isAcquiredBy(now.upload.row, state.guid)) return undefined;
       seen = now;
       continue;
     }
@@ -120,19 +120,19 @@ async function dropParts(context: ObjectStoreContext, { bucket, key, uploadId }:
 async function commitObject(
   context: ObjectStoreContext,
   first: UploadView,
-  claimed: Claimed,
+  acquired: Acquired,
   selected: SelectedParts,
 ): Promise<Stored | undefined> {
-  const { request, guid } = claimed;
+  const { request, guid } = acquired;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const seen =
       attempt === 1 ? await withHead(context, first, request) : await viewUpload(context, "write", request, [headKey(request.key)]);
-    if (!isClaimedBy(seen.upload.row, guid)) return undefined;
+    if (!isAcquiredBy(seen.upload.row, guid)) return undefined;
     const old = objectOf(seen.rows[0]);
     checkWriteCondition(request.precondition, old?.row);
     const object = objectFrom(context, seen.upload.row, request, selected);
     context.failpoint("multipart:before-complete-commit");
-    const result = await tryCommit(context, seen, claimed, { old, object, selected });
+    const result = await tryCommit(context, seen, acquired, { old, object, selected });
     context.failpoint("multipart:after-complete-commit");
     if (result.kind === "committed") return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
     if (result.kind === "unresolved") {
@@ -145,7 +145,7 @@ async function commitObject(
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
 }
 
-/** The view of the claim, with the head as it is now. */
+/** The view of the acquisition, with the head as it is now. */
 async function withHead(context: ObjectStoreContext, seen: UploadView, name: UploadName): Promise<UploadView> {
   const [head] = await context.metadata.read(seen.view.partition, [headKey(name.key)]);
   return { ...seen, rows: [head] };
@@ -154,7 +154,7 @@ async function withHead(context: ObjectStoreContext, seen: UploadView, name: Upl
 async function tryCommit(
   context: ObjectStoreContext,
   { view, upload }: UploadView,
-  { request, guid, state }: Claimed,
+  { request, guid, state }: Acquired,
   { old, object, selected }: { old: Versioned<StoredObject> | undefined; object: StoredObject; selected: SelectedParts },
 ): Promise<CommitResult> {
   const { bucket, key, uploadId } = request;
@@ -207,14 +207,14 @@ function sameParts(left: NamedParts, right: NamedParts): boolean {
   return left.length === right.length && left.every((part, at) => part.number === right[at]!.number && part.etag === right[at]!.etag);
 }
 
-const isClaimedBy = (row: UploadRow, guid: bigint): boolean => row.state.kind === "completing" && row.state.guid === guid;
+const isAcquiredBy = (row: UploadRow, guid: bigint): boolean => row.state.kind === "completing" && row.state.guid === guid;
 
 /** A refused complete leaves the upload open; an unresolved one keeps it acquired until a repetition or staleness decides. */
 async function reopen(context: ObjectStoreContext, request: CompleteRequest, guid: bigint, cause: unknown): Promise<void> {
   if (!(cause instanceof ConcordError) || cause.applied !== "no") return;
   try {
     const found = await viewUpload(context, "write", request, []);
-    if (isClaimedBy(found.upload.row, guid)) await changeState(context, found, request, { kind: "open" });
+    if (isAcquiredBy(found.upload.row, guid)) await changeState(context, found, request, { kind: "open" });
   } catch {
     context.log.warn("a refused complete could not open its upload again; it will be stale soon", { key: request.key });
   }

@@ -80,7 +80,7 @@ test("[OGD11] abort while another request completes: refused; the object is whol
   assert.equal(await get(other, "k"), A + B);
 });
 
-test("[OGD11] abort commits before the claim of a complete: the complete finds no upload, nothing is left", async () => {
+test("[OGD11] abort commits before the acquisition of a complete: the complete finds no upload, nothing is left", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 1);
   const completing = codeOf(complete(gateway, "k", uploadId, BOTH));
@@ -107,7 +107,7 @@ test("[OGD11] a late part: its bytes are there, the upload was completed meanwhi
   assert.equal(await get(gateway, "k"), A + B);
 });
 
-test("[OGD11] a part is replaced between a complete's look and its claim: the complete is refused, the upload open", async () => {
+test("[OGD11] a part is replaced between a complete's look and its acquisition: the complete is refused, the upload open", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 1);
   const completing = codeOf(complete(gateway, "k", uploadId, BOTH));
@@ -155,7 +155,7 @@ test("[OGD4] a put between a complete's look at the head and its commit: one aft
   assert.equal(world.data.contents().length, 2);
 });
 
-test("[OGD11] If-None-Match: a put wins while the upload is claimed: refused, and the upload is open again", async () => {
+test("[OGD11] If-None-Match: a put wins while the upload is acquired: refused, and the upload is open again", async () => {
   const { world, gateway, other, uploadId } = await twoParts();
   const { arrived, release } = holdCommit(world, 2);
   const completing = codeOf(complete(gateway, "k", uploadId, BOTH, true));
@@ -219,7 +219,7 @@ test("[OGD11] complete commits before an abort's commit: the abort finds it done
   assert.deepEqual(await complete(other, "k", uploadId, BOTH), done);
 });
 
-test("[OGD11] claimed by a dead gateway: UPLOAD_STATE below the stale time, at it a part, an abort or a complete works", async () => {
+test("[OGD11] acquired by a dead gateway: UPLOAD_STATE below the stale time, at it a part, an abort or a complete works", async () => {
   for (const next of ["part", "abort", "complete"] as const) {
     const { world, gateway } = await openWorld({
       failpoint: (name, { die }) => (name === "multipart:after-completing" ? die() : undefined),

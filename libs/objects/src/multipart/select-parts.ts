@@ -16,7 +16,7 @@ export interface ArrivedPart {
   readonly row: PartRow;
 }
 
-/** What a complete makes of the parts that arrived. */
+/** The object that a complete assembles from the parts that arrived. */
 export interface SelectedParts {
   readonly named: readonly ArrivedPart[];
   readonly unnamed: readonly ArrivedPart[];
@@ -25,7 +25,7 @@ export interface SelectedParts {
   readonly checksum: StoredChecksum | undefined;
 }
 
-/** What is wrong with the list whatever arrived: MALFORMED_REQUEST, LIMIT_EXCEEDED, PART_ORDER. */
+/** Refuses a list that is wrong whatever parts arrived: MALFORMED_REQUEST, LIMIT_EXCEEDED, PART_ORDER. */
 export function checkPartList(parts: NamedParts): void {
   if (parts.length === 0)
     throw new ConcordError("MALFORMED_REQUEST", "a completed upload has at least one part", { metadata: { field: "parts" } });

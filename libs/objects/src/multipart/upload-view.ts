@@ -84,7 +84,7 @@ export async function changeState(
     throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload's state was changed", { cause: outcome.cause });
   }
   if (outcome.kind === "committed") return { version, row };
-  // Its own work, whose first answer was lost.
+  // Our own earlier commit, whose answer was lost.
   return outcome.rows[1]?.version.guid === version.guid ? { version: outcome.rows[1].version, row } : undefined;
 }
 

@@ -154,7 +154,7 @@ async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenBlob
   );
 }
 
-/** Blobs that GC entries name, read once for each partition. What it misses is named twice, which is harmless. */
+/** Blobs that GC entries name, read once for each partition. A missed one is named twice, which is harmless. */
 export class GarbageIndex {
   readonly #context: ObjectStoreContext;
   readonly #partitions = new Map<string, Promise<ReadonlySet<Oid>>>();

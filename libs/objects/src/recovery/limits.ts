@@ -11,7 +11,7 @@ export const GARBAGE_SCAN_ROWS_MAX = 100_000;
 export const GARBAGE_SCAN_PAGE = 1000;
 /** How often recovery looks for epochs that no gateway keeps alive. */
 export const RECOVERY_INTERVAL_MS = 10_000;
-/** A foreign epoch whose row did not change for this long, by this gateway's own clock, is taken for dead. Three missed heartbeats are 30 s. */
+/** A foreign epoch whose row did not change for this long, by this gateway's own clock, is presumed dead. Three missed heartbeats are 30 s. */
 export const EPOCH_DEAD_AFTER_MS = 45_000;
 /** Pauses of the resolver between attempts at one commit. */
 export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 100, maxMs: 10_000 };

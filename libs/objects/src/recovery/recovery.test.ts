@@ -299,7 +299,7 @@ test("epochs table: own: left alone; recovered: left alone; older of the same na
   assert.deepEqual((await third.recovery.runOnce()).epochs, [], "another's, maybe alive");
 });
 
-test("epochs table: one of its own name above the current one: left alone, it may be being claimed", async () => {
+test("epochs table: one of its own name above the current one: left alone, it may be being acquired", async () => {
   const { world, gateway } = await openWorld();
   const newer = await openGateway(world);
   assert.deepEqual((await gateway.recovery.runOnce()).epochs, []);

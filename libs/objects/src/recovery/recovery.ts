@@ -33,7 +33,7 @@ export interface RecoveryTotals {
 
 /**
  * Finds epochs that no gateway keeps alive and recovers them, at every start (OG18) and at an interval, while all gateways serve (OG9, OGD13).
- * An epoch is taken for dead when it is closed but not recovered, when it is an older one of this gateway's name, or when its row did not
+ * An epoch is presumed dead when it is closed but not recovered, when it is an older one of this gateway's name, or when its row did not
  * change for a while. A mistake costs its gateway an epoch, no data: the fence decides (OGD3).
  */
 export class Recovery {
@@ -66,13 +66,13 @@ export class Recovery {
     await this.#loop;
   }
 
-  /** Joins a run in progress. Rejects when the stores do not answer: then the next run goes on where it stopped. */
+  /** Joins a run in progress. Rejects when the stores do not answer: then the next run continues where it stopped. */
   runOnce(): Promise<RecoveryReport> {
     this.#running ??= this.#run(() => false).finally(() => (this.#running = undefined));
     return this.#running;
   }
 
-  /** Takes every other gateway for dead: for tests, and operators who know that none runs. */
+  /** Presumes every other gateway dead: for tests, and for operators who know that none runs. */
   async recoverAll(): Promise<RecoveryReport> {
     await this.#running?.catch(() => undefined);
     this.#running = this.#run(() => true).finally(() => (this.#running = undefined));
@@ -147,7 +147,7 @@ export class Recovery {
   #isDead(held: HeldEpoch): boolean {
     const { row, version } = held;
     if (!this.#isForeign(held)) return false;
-    // One of this name above the current one may be being claimed by this very process.
+    // One of this name above the current one may be being acquired by this very process.
     const { instance, journal } = this.#options;
     if (row.closed || (row.instance === instance && row.epoch < journal.epoch)) return true;
     // Without a reservation only its own gateway's journal knows its names.

@@ -42,7 +42,7 @@ export class CommitResolver implements UnresolvedCommits {
     return this.#commits.size;
   }
 
-  /** Resolves when no attempt is on its way. */
+  /** Resolves when no attempt is running. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(this.#running);

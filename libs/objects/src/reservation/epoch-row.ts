@@ -6,7 +6,7 @@ import type { GuidSource } from "@concord/snowflake";
 import { decodeRowAs, encodeRow } from "../row-codec.ts";
 import { epochKey, epochSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { EpochRow } from "../rows.ts";
-import { CLAIM_ATTEMPTS, EPOCH_ROW_ATTEMPTS } from "./limits.ts";
+import { ACQUIRE_ATTEMPTS, EPOCH_ROW_ATTEMPTS } from "./limits.ts";
 
 export interface EpochStores {
   readonly metadata: ObjectMetadata;
@@ -40,15 +40,15 @@ export function isRecovered(row: EpochRow): boolean {
  * written again until it, or another gateway's row, is there. STORE_FAILED (applied: unknown) when the store does not answer: the number
  * is then never used.
  */
-export async function claimEpoch(stores: EpochStores, instance: string, reservedTo: number): Promise<HeldEpoch> {
+export async function acquireEpoch(stores: EpochStores, instance: string, reservedTo: number): Promise<HeldEpoch> {
   let epoch = (await highestEpoch(stores)) + 1;
-  for (let attempt = 0; attempt < CLAIM_ATTEMPTS; attempt += 1, epoch += 1) {
+  for (let attempt = 0; attempt < ACQUIRE_ATTEMPTS; attempt += 1, epoch += 1) {
     const row: EpochRow = { kind: "epoch", epoch, instance, reservedTo, lowWater: 0, closed: false };
-    const claimed = await putEpoch(stores, undefined, row);
-    if (claimed.kind === "written") return claimed.held;
-    if (claimed.kind === "unknown") throw lostAnswer(claimed.cause);
+    const acquired = await putEpoch(stores, undefined, row);
+    if (acquired.kind === "written") return acquired.held;
+    if (acquired.kind === "unknown") throw lostAnswer(acquired.cause);
   }
-  throw new ConcordError("WRITE_CONFLICT", `no epoch could be claimed in ${CLAIM_ATTEMPTS} attempts: other gateways take them`);
+  throw new ConcordError("WRITE_CONFLICT", `no epoch could be acquired in ${ACQUIRE_ATTEMPTS} attempts: other gateways take them`);
 }
 
 export type EpochWrite =

@@ -1,6 +1,6 @@
 import { oidOf, parseOid, type Oid } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError, type Log, type Metrics, type Timer } from "@concord/runtime";
-import { claimEpoch, putEpoch, readEpoch, type EpochStores, type HeldEpoch } from "./epoch-row.ts";
+import { acquireEpoch, putEpoch, readEpoch, type EpochStores, type HeldEpoch } from "./epoch-row.ts";
 import {
   BLOCK_FETCH_AT,
   BLOCK_NAMES,
@@ -13,7 +13,7 @@ import {
 import { EpochNames, type NameBlock } from "./names.ts";
 
 export interface EpochOptions extends EpochStores {
-  /** Who the epoch belongs to: the same name after a restart. */
+  /** The owner's name: the same after a restart. */
   readonly instance: string;
   /**
    * `blocks`: every name is reserved before its use, in the epoch's row and by `record` (OGD6). `free`: the epoch's number alone makes
@@ -26,7 +26,7 @@ export interface EpochOptions extends EpochStores {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly failpoint: (name: string) => void;
-  /** The epoch was closed by another gateway: no name comes out of it any more. Called once. */
+  /** The epoch was closed by another gateway: it yields no more names. Called once. */
   readonly onFenced: (epoch: number) => void;
 }
 
@@ -38,10 +38,10 @@ interface Taker {
 
 type EpochState = "open" | "fenced" | "stopped";
 
-/** Claims the next epoch and reserves its first block; resolves when names can be taken. */
+/** Acquires the next epoch and reserves its first block; resolves when names can be taken. */
 export async function openEpoch(options: EpochOptions): Promise<GatewayEpoch> {
   const blocks = options.names.kind === "blocks";
-  const held = await claimEpoch(options, options.instance, blocks ? BLOCK_NAMES : 0);
+  const held = await acquireEpoch(options, options.instance, blocks ? BLOCK_NAMES : 0);
   options.failpoint("object:after-epoch-claimed");
   if (options.names.kind === "blocks") await options.names.record(held.row.epoch, { from: 0, to: BLOCK_NAMES });
   return new GatewayEpoch(options, held);
@@ -140,7 +140,7 @@ export class GatewayEpoch {
     }
   }
 
-  /** Writes the low-water mark now; what the interval does. */
+  /** Writes the low-water mark now, as the interval does. */
   async beat(): Promise<void> {
     if (this.#state !== "open") return;
     this.#options.metrics.gauge("objects_names_unresolved", this.#names.unresolvedCount);

@@ -12,7 +12,7 @@ export const UNRESOLVED_NAMES_MAX = 1_000_000;
 export const EPOCH_HEARTBEAT_MS = 10_000;
 /** Pause before a reservation is tried again. */
 export const RESERVE_RETRY_MS = 200;
-/** How often an answer that was lost is asked for before the caller hears of it. */
+/** How often a lost answer is looked up before the call fails. */
 export const EPOCH_ROW_ATTEMPTS = 5;
 /** Epoch numbers tried when others take them at the same time. */
-export const CLAIM_ATTEMPTS = 100;
+export const ACQUIRE_ATTEMPTS = 100;
