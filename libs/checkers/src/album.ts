@@ -41,7 +41,7 @@ export function checkAlbums(reads: readonly AlbumRead[]): AlbumAnomaly[] {
   return reads.flatMap(checkRead);
 }
 
-/** Every acknowledged photo is there, and none that nobody added. */
+/** The final album holds every acknowledged photo and none that was never added. */
 export function checkFinalAlbum(read: AlbumRead, expected: AlbumExpectation): AlbumAnomaly[] {
   const anomalies = checkRead(read);
   const present = new Set(read.photos.map(({ id }) => id));

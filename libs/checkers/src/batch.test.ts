@@ -63,7 +63,7 @@ test("batch: certainly failed and seen: reported", () => {
   assert.deepEqual(checkBatches(batches, [], state({})), []);
 });
 
-test("batch: a token nobody wrote, or in a row it was not written to: garbage", () => {
+test("batch: a token that was never written, or not to this row: garbage", () => {
   assert.deepEqual(kinds(checkBatches([batch({ token: "t1", at: 1, puts: "a" })], [], state({ a: "t1", b: "t1", c: "t9" }))), [
     "garbage",
     "garbage",

@@ -4,13 +4,13 @@ export interface BatchFact {
   readonly timestampUs: bigint;
   readonly puts: readonly string[];
   readonly deletes: readonly string[];
-  /** `ok` = acknowledged; `fail` = certainly nothing was written; `info` = nobody knows, or a time-out that promises completion later. */
+  /** `ok` = acknowledged; `fail` = certainly nothing was written; `info` = unknown, or a time-out that promises completion later. */
   readonly outcome: "ok" | "fail" | "info";
   /** The service said that the batch is logged and will be completed (LB6): then it counts as acknowledged for the final state. */
   readonly willComplete: boolean;
 }
 
-/** A token somebody read from a row at any time. */
+/** A token read from a row, at any time. */
 export interface Sighting {
   readonly row: string;
   readonly token: string;

@@ -7,7 +7,7 @@ export type MicroOperation =
   | { readonly kind: "read"; readonly key: string; readonly elements: readonly Element[] | undefined };
 
 /**
- * One transaction as its client saw it. `ok` = acknowledged; `fail` = certainly not applied; `info` = nobody knows (timed out,
+ * One transaction as its client saw it. `ok` = acknowledged; `fail` = certainly not applied; `info` = unknown (timed out,
  * cancelled, connection lost, never completed). Calling an unknown outcome `fail` makes the checker lie.
  */
 export interface Transaction {

@@ -26,7 +26,7 @@ export interface KeyFacts {
 
 export interface Facts {
   readonly keys: Map<string, KeyFacts>;
-  /** Per transaction: acknowledged, or unknown and seen by somebody. */
+  /** Per transaction: acknowledged, or unknown and seen by a read. */
   readonly isCommitted: boolean[];
   readonly anomalies: Anomaly[];
 }
@@ -167,7 +167,7 @@ function checkOrder(facts: Facts, key: KeyFacts, transactions: readonly Transact
     const readerName = transactions[reader]!.name;
     const writer = key.writers.get(element);
     if (writer === undefined) {
-      report(facts, "garbage-read", [readerName], `${readerName} read ${String(element)} of ${key.key}, which nobody appended`);
+      report(facts, "garbage-read", [readerName], `${readerName} read ${String(element)} of ${key.key}, which no transaction appended`);
       continue;
     }
     const { name, outcome } = transactions[writer.transaction]!;

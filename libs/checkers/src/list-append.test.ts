@@ -139,7 +139,7 @@ const PAIRS: readonly Pair[] = [
             R ok: x=[1] y=[1]`,
   },
   {
-    about: "G2: write skew that nobody read",
+    about: "G2: write skew that no transaction read",
     kind: "G2",
     invalid: `A ok: x=[] y+1
               B ok: y=[] x+1`,
@@ -203,7 +203,7 @@ const PAIRS: readonly Pair[] = [
             B ok: x=[1]`,
   },
   {
-    about: "garbage: an element nobody appended",
+    about: "garbage: an element that no transaction appended",
     kind: "garbage-read",
     invalid: "B ok: x=[7]",
     valid: `A info: x+7

@@ -54,9 +54,9 @@ function addReadEdges(graph: DependencyGraph, key: KeyFacts): void {
 }
 
 /**
- * Appends that nobody read come after the longest read, in any order among themselves. A helper node keeps this linear: last
- * writer -> helper and readers of everything -> helper, helper -> each unread writer. Whoever is on both sides is joined
- * directly, without itself.
+ * Unread appends come after the longest read, in any order among themselves. A helper node keeps this linear: last
+ * writer -> helper and readers of everything -> helper, helper -> each unread writer. A transaction on both sides
+ * gets direct edges, none to itself.
  */
 function addUnreadEdges(graph: DependencyGraph, key: KeyFacts, facts: Facts): void {
   const read = new Set<Element>(key.order);

@@ -83,7 +83,7 @@ test("register: long histories of a few writers: quickly", () => {
 function byPermutation(history: readonly RegisterOperation[], value?: string): boolean {
   if (history.every(({ endedAt }) => endedAt === Number.POSITIVE_INFINITY)) return true;
   return history.some((operation) => {
-    // Whoever returned before it was called must have been before it.
+    // An operation that returned before this one was called comes before it.
     if (history.some((other) => other !== operation && other.endedAt < operation.startedAt)) return false;
     const rest = history.filter((other) => other !== operation);
     if (operation.kind === "read") return operation.accepts(value) && byPermutation(rest, value);

@@ -4,7 +4,7 @@
 export type RegisterOperation = {
   readonly name: string;
   readonly startedAt: number;
-  /** Infinity: nobody knows whether it happened, or when. */
+  /** Infinity: it is unknown whether it happened, or when. */
   readonly endedAt: number;
 } & RegisterEffect;
 
@@ -48,7 +48,7 @@ export function checkRegister(operations: readonly RegisterOperation[], initial?
   return { kind: "linearizable" };
 }
 
-/** A read without answer says nothing; a write without answer whose value nobody saw need not have happened. */
+/** A read without answer says nothing; a write without answer whose value no read saw need not have happened. */
 function isNeeded(operation: RegisterOperation, all: readonly RegisterOperation[]): boolean {
   if (operation.endedAt !== Number.POSITIVE_INFINITY) return true;
   if (operation.kind === "read") return false;

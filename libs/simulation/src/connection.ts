@@ -12,8 +12,8 @@ export interface Dependent {
 type Binding = { readonly kind: "connecting" } | { readonly kind: "bound"; readonly server: Incarnation } | { readonly kind: "broken" };
 
 /**
- * One connection from a client incarnation to an address. It binds to whoever listens there when its first packet arrives and stays
- * with that process: a paused process keeps its connections, its replacement gets new ones.
+ * One connection from a client incarnation to an address. It binds to the process that listens there when its first packet arrives and stays
+ * with it: a paused process keeps its connections, its replacement gets new ones.
  */
 export class Connection {
   readonly client: Incarnation;
@@ -67,7 +67,7 @@ export class Connection {
     if (this.#server !== undefined) this.#tell(this.#server, this.serverSide, this.client.node, lingerUs);
   }
 
-  /** Who answers at the other end; undefined when nobody listens there any more. Breaks a connection that finds nobody at first. */
+  /** The listener at the other end, undefined when it is gone. The first call breaks the connection when there is no listener. */
   bind(): SimListener | undefined {
     switch (this.#binding.kind) {
       case "broken":

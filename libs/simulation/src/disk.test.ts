@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KEY_VALUE_CASES, type KeyValueSubject } from "@concord/port-contracts";
 import type { KeyValue } from "@concord/ports";
-import { World, type NodeHost } from "./index.ts";
+import { World, type NodeContext } from "./index.ts";
 
 const key = (n: number): Uint8Array => Uint8Array.of(n >> 8, n & 0xff);
 const ALL = { from: Uint8Array.of(0), to: Uint8Array.of(255), limit: 10_000 };
@@ -10,9 +10,9 @@ const ALL = { from: Uint8Array.of(0), to: Uint8Array.of(255), limit: 10_000 };
 /** A world with one node whose newest process is in `latest`. */
 async function worldWithStore(seed: number): Promise<{ world: World; open: () => Promise<KeyValue> }> {
   const world = new World(seed);
-  let latest: NodeHost | undefined;
-  world.node("n", async (host) => {
-    latest = host;
+  let latest: NodeContext | undefined;
+  world.node("n", async (context) => {
+    latest = context;
   });
   await world.advance(1);
   return { world, open: () => world.complete(latest!.openKeyValue("main"), 1_000) };
@@ -113,8 +113,8 @@ test("crash before the store's creation was synced: the store is empty", async (
 test("a second process: the store is locked until the first one is gone", async () => {
   const world = new World(4);
   const outcomes: string[] = [];
-  world.node("n", async (host) => {
-    await host.openKeyValue("main").then(
+  world.node("n", async (context) => {
+    await context.openKeyValue("main").then(
       () => outcomes.push("open"),
       (error: { code: string }) => outcomes.push(error.code),
     );
@@ -127,17 +127,17 @@ test("a second process: the store is locked until the first one is gone", async 
 
 /** A subject whose every step happens in virtual time; the test drives it. */
 function subjectOf(world: World): Promise<KeyValueSubject> {
-  let booted: (host: NodeHost) => void = () => undefined;
-  const nextHost = (): Promise<NodeHost> => new Promise((resolve) => (booted = resolve));
+  let booted: (context: NodeContext) => void = () => undefined;
+  const nextHost = (): Promise<NodeContext> => new Promise((resolve) => (booted = resolve));
   const first = nextHost();
-  world.node("n", async (host) => booted(host));
-  const open = async (host: NodeHost): Promise<KeyValueSubject> => {
-    const store = await host.openKeyValue("main");
+  world.node("n", async (context) => booted(context));
+  const open = async (context: NodeContext): Promise<KeyValueSubject> => {
+    const store = await context.openKeyValue("main");
     return {
       store,
       reopen: async () => {
         await store.close();
-        return host.openKeyValue("main");
+        return context.openKeyValue("main");
       },
       crash: async () => {
         const next = nextHost();

@@ -2,19 +2,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Disk, DiskFile } from "@concord/runtime";
 import { contentOf, DISK_CASES, DISK_CRASH_CASES, LOSE_UNSYNCED, type CrashableDiskSubject } from "@concord/port-contracts";
-import { World, type NodeHost } from "./index.ts";
+import { World, type NodeContext } from "./index.ts";
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
 
-/** A world with one node; `host` is its newest process. */
-async function worldWithDisk(seed: number, options = {}): Promise<{ world: World; host: () => NodeHost }> {
+/** A world with one node; `context` is its newest process. */
+async function worldWithDisk(seed: number, options = {}): Promise<{ world: World; context: () => NodeContext }> {
   const world = new World(seed, options);
-  let latest: NodeHost | undefined;
-  world.node("n", async (host) => {
-    latest = host;
+  let latest: NodeContext | undefined;
+  world.node("n", async (context) => {
+    latest = context;
   });
   await world.advance(1);
-  return { world, host: () => latest! };
+  return { world, context: () => latest! };
 }
 
 async function restart(world: World, mode: "kill" | "power", node = "n"): Promise<void> {
@@ -42,9 +42,9 @@ test("[I7] power cut: over 60 seeds: synced bytes stay; of the rest all, nothing
   const seen = new Set<string>();
   const names = new Set<string>();
   for (let seed = 0; seed < 60; seed += 1) {
-    const { world, host } = await worldWithDisk(seed);
-    await world.complete(halfSynced(host().disk), 1_000);
-    await world.complete(makeFile(host().disk, "unsynced"), 1_000);
+    const { world, context } = await worldWithDisk(seed);
+    await world.complete(halfSynced(context().disk), 1_000);
+    await world.complete(makeFile(context().disk, "unsynced"), 1_000);
     await restart(world, "power");
     const content = await contentOf(world.filesOn("n"), "f");
     assert.deepEqual(content?.slice(0, 4), bytes(0, 1, 2, 3));
@@ -60,12 +60,12 @@ test("[I7] kill: what was written stays; a write under way is absent, whole or t
   const sizes = new Set<number>();
   let lost = 0;
   for (let seed = 0; seed < 60; seed += 1) {
-    const { world, host } = await worldWithDisk(seed);
-    await world.complete(halfSynced(host().disk), 1_000);
-    const file = await world.complete(host().disk.open("f"), 100);
+    const { world, context } = await worldWithDisk(seed);
+    await world.complete(halfSynced(context().disk), 1_000);
+    const file = await world.complete(context().disk.open("f"), 100);
     void file!.write(10, [new Uint8Array(1_000)]);
     await restart(world, "kill");
-    const content = await world.complete(contentOf(host().disk, "f"), 100);
+    const content = await world.complete(contentOf(context().disk, "f"), 100);
     assert.deepEqual(content?.slice(0, 10), bytes(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
     sizes.add(content!.length);
     await restart(world, "power");
@@ -76,20 +76,20 @@ test("[I7] kill: what was written stays; a write under way is absent, whole or t
 });
 
 test("failed sync: STORE_FAILED once; the flag is shared with the node's stores", async () => {
-  const { world, host } = await worldWithDisk(1);
-  const file = await world.complete(makeFile(host().disk, "f"), 100);
+  const { world, context } = await worldWithDisk(1);
+  const file = await world.complete(makeFile(context().disk, "f"), 100);
   world.disk("n").failNextSync = true;
   await assert.rejects(world.complete(file.sync(), 100), { code: "STORE_FAILED", applied: "unknown" });
   await world.complete(file.sync(), 100);
-  const store = await world.complete(host().openKeyValue("main"), 100);
+  const store = await world.complete(context().openKeyValue("main"), 100);
   world.disk("n").failNextSync = true;
   await assert.rejects(world.complete(store.batch([], { sync: true }), 100), { code: "STORE_FAILED" });
   await world.complete(file.sync(), 100);
 });
 
 test("slow disk: calls take as much longer as it is slower; heal ends it and gives room back", async () => {
-  const { world, host } = await worldWithDisk(2);
-  const file = await world.complete(makeFile(host().disk, "f"), 100);
+  const { world, context } = await worldWithDisk(2);
+  const file = await world.complete(makeFile(context().disk, "f"), 100);
   const taken = async (): Promise<number> => {
     const beganMs = world.nowMs;
     for (let n = 0; n < 20; n += 1) await world.complete(file.sync(), 10_000);
@@ -106,8 +106,8 @@ test("slow disk: calls take as much longer as it is slower; heal ends it and giv
 });
 
 test("dead process: its files answer nothing and change nothing", async () => {
-  const { world, host } = await worldWithDisk(3);
-  const { disk } = host();
+  const { world, context } = await worldWithDisk(3);
+  const { disk } = context();
   const file = await world.complete(makeFile(disk, "f"), 100);
   await restart(world, "kill");
   let answered = false;
@@ -120,11 +120,11 @@ test("dead process: its files answer nothing and change nothing", async () => {
   assert.deepEqual([answered, [...world.disk("n").files.contents().keys()]], [false, ["f"]]);
 });
 
-async function machine(seed: number): Promise<{ world: World; hosts: Map<string, NodeHost> }> {
+async function machine(seed: number): Promise<{ world: World; hosts: Map<string, NodeContext> }> {
   const world = new World(seed);
-  const hosts = new Map<string, NodeHost>();
+  const hosts = new Map<string, NodeContext>();
   world.sharedDisk("data", ["a", "b"]);
-  for (const name of ["a", "b", "c"]) world.node(name, async (host) => void hosts.set(name, host));
+  for (const name of ["a", "b", "c"]) world.node(name, async (context) => void hosts.set(name, context));
   await world.advance(1);
   return { world, hosts };
 }
@@ -164,14 +164,14 @@ test("shared disk: a power cut of one node takes the machine's others, not those
 
 test("[I1] equal seeds: with files, crashes and failed syncs: equal traces; another seed: another trace", async () => {
   const run = async (seed: number): Promise<string> => {
-    const { world, host } = await worldWithDisk(seed);
-    await world.complete(halfSynced(host().disk), 1_000);
+    const { world, context } = await worldWithDisk(seed);
+    await world.complete(halfSynced(context().disk), 1_000);
     await restart(world, "power");
-    const file = await world.complete(host().disk.open("f"), 100);
+    const file = await world.complete(context().disk.open("f"), 100);
     void file!.write(2, [bytes(9, 9, 9)]);
     await restart(world, "kill");
     world.disk("n").failNextSync = true;
-    await world.complete(host().disk.syncFolder(""), 100).catch(() => undefined);
+    await world.complete(context().disk.syncFolder(""), 100).catch(() => undefined);
     await restart(world, "power");
     return world.trace.digest();
   };
@@ -181,10 +181,10 @@ test("[I1] equal seeds: with files, crashes and failed syncs: equal traces; anot
 
 /** A subject whose every step happens in virtual time; the test drives it. Power cuts lose what they may. */
 async function subjectOf(world: World): Promise<CrashableDiskSubject> {
-  let booted: (host: NodeHost) => void = () => undefined;
-  const nextHost = (): Promise<NodeHost> => new Promise((resolve) => (booted = resolve));
+  let booted: (context: NodeContext) => void = () => undefined;
+  const nextHost = (): Promise<NodeContext> => new Promise((resolve) => (booted = resolve));
   const first = nextHost();
-  world.node("n", async (host) => booted(host));
+  world.node("n", async (context) => booted(context));
   const { files } = world.disk("n");
   files.chooser = LOSE_UNSYNCED;
   return {

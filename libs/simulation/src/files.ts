@@ -96,7 +96,7 @@ export class SimFiles {
         if (isDone && this.#random.chance(0.5)) act();
         else if (isDone) call.partly?.(bytes);
       } catch {
-        // Nobody is left to hear of it.
+        // The caller is gone; nothing takes the report.
       }
     }
   }

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError, type HttpHandler, type HttpRequest } from "@concord/runtime";
-import { simulatedHttpClient, World, type NodeHost, type SimulatedHttpClient } from "./index.ts";
+import { simulatedHttpClient, World, type NodeContext, type SimulatedHttpClient } from "./index.ts";
 
 const SERVER = "server:8000";
 
 /** A world with a server and a client's process. */
-async function worldWith(handler: HttpHandler): Promise<{ world: World; client: SimulatedHttpClient; host: NodeHost }> {
+async function worldWith(handler: HttpHandler): Promise<{ world: World; client: SimulatedHttpClient; context: NodeContext }> {
   const world = new World("http", { keepTrace: true });
-  world.node("server", async (host) => {
-    const listener = await host.http.serve(SERVER, handler);
+  world.node("server", async (context) => {
+    const listener = await context.http.serve(SERVER, handler);
     return { stop: () => listener.drain(1_000) };
   });
-  const host = await world.complete(new Promise<NodeHost>((resolve) => world.node("client", async (own) => resolve(own))), 1_000);
+  const context = await world.complete(new Promise<NodeContext>((resolve) => world.node("client", async (own) => resolve(own))), 1_000);
   await world.advance(10);
-  return { world, client: simulatedHttpClient(host.env, SERVER), host };
+  return { world, client: simulatedHttpClient(context.env, SERVER), context };
 }
 
 async function readAll(request: HttpRequest): Promise<Buffer> {

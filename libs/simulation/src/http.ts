@@ -90,7 +90,7 @@ class OutgoingBody {
     });
   }
 
-  /** Rejects when the other side is gone: whoever makes the body must stop. */
+  /** Rejects when the other side is gone, so that the producer of the body stops. */
   async send(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length; at += BODY_PART_BYTES) {
       if (this.#isGone) throw new ConcordError("CANCELLED", "the other side went away");

@@ -116,7 +116,7 @@ export class Incarnation {
   }
 }
 
-export interface EnvironmentParts {
+export interface EnvironmentOptions {
   readonly incarnation: Incarnation;
   readonly scheduler: Scheduler;
   readonly random: SeededRandom;
@@ -125,12 +125,12 @@ export interface EnvironmentParts {
   readonly witness: Witness;
 }
 
-export function simulatedEnvironment(parts: EnvironmentParts): Environment {
-  const { incarnation, witness } = parts;
+export function simulatedEnvironment(options: EnvironmentOptions): Environment {
+  const { incarnation, witness } = options;
   return {
-    clock: simulatedClock(parts),
-    random: { bytes: parts.random.bytes, below: parts.random.below, float: parts.random.float },
-    transport: parts.transport,
+    clock: simulatedClock(options),
+    random: { bytes: options.random.bytes, below: options.random.below, float: options.random.float },
+    transport: options.transport,
     checksum: (bytes, previous) => crc32(bytes, previous),
     log: simulatedLog(incarnation, witness),
     metrics: simulatedMetrics(incarnation, witness),
@@ -143,7 +143,7 @@ export function simulatedEnvironment(parts: EnvironmentParts): Environment {
 /** Timers fire up to this much late, as in a busy process. */
 const TIMER_SLACK_US = 300;
 
-function simulatedClock({ incarnation, scheduler, random, hardware }: EnvironmentParts): Clock {
+function simulatedClock({ incarnation, scheduler, random, hardware }: EnvironmentOptions): Clock {
   const elapsedUs = (): number => scheduler.nowUs * (1 + hardware.drift);
   const wallUs = (): number => SIMULATION_EPOCH_MS * 1000 + elapsedUs() + hardware.offsetUs;
   const later = (delayUs: number, action: () => void): Timer => {

@@ -5,4 +5,4 @@ export { SIMULATION_EPOCH_MS } from "./incarnation.ts";
 export { CALM_NETWORK, type NetworkProfile } from "./links.ts";
 export { KEEPALIVE_US } from "./network.ts";
 export { seededRandom, type SeededRandom } from "./seeded-random.ts";
-export { World, type Boot, type Booted, type NodeHost, type Violation, type WorldOptions } from "./world.ts";
+export { World, type Boot, type Booted, type NodeContext, type Violation, type WorldOptions } from "./world.ts";

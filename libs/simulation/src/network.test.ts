@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError, type MessageStream } from "@concord/runtime";
-import { World, type NodeHost } from "./index.ts";
+import { World, type NodeContext } from "./index.ts";
 import { STREAM_WINDOW_BYTES } from "./pipe.ts";
 import { clientOf, GET, PUT, TALK, toyMethod, toyStore } from "./toy-service.test-support.ts";
 
-async function pair(seed: number): Promise<{ world: World; env: NodeHost["env"] }> {
+async function pair(seed: number): Promise<{ world: World; env: NodeContext["env"] }> {
   const world = new World(seed);
   world.node("s1", toyStore("s1:1"));
   const { env } = await world.complete(clientOf(world, "c"), 100);
@@ -29,7 +29,7 @@ test("unary: put and get: the answer comes back through the wire", async () => {
   assert.deepEqual(await world.complete(channel.unary(GET, { key: "a" }, { timeoutMs: 100 }), 200), { value: "1" });
 });
 
-test("unary: nobody listens: CONNECTION_LOST", async () => {
+test("unary: no listener: CONNECTION_LOST", async () => {
   const { world, env } = await pair(2);
   const call = env.transport.connect("nowhere:1").unary(GET, { key: "a" }, { timeoutMs: 100 });
   await assert.rejects(world.complete(call, 200), { code: "CONNECTION_LOST", applied: "no" });

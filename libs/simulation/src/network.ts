@@ -17,7 +17,7 @@ export interface NodeDirectory {
   current(node: string): Incarnation | undefined;
 }
 
-export interface NetworkParts {
+export interface NetworkOptions {
   readonly scheduler: Scheduler;
   readonly random: SeededRandom;
   readonly profile: NetworkProfile;
@@ -37,10 +37,10 @@ const ANY_PORT = /:0$/;
 export class SimNetwork {
   readonly scheduler: Scheduler;
   readonly links: Links;
-  readonly #parts: NetworkParts;
+  readonly #options: NetworkOptions;
   readonly #connections = new Set<Connection>();
   readonly #listeners = new Map<string, SimListener>();
-  /** Which node last listened at an address: packets to it go there even while nobody listens. */
+  /** Which node last listened at an address: packets to it go there even without a listener. */
   readonly #owners = new Map<string, string>();
   /** Listeners of processes that were replaced and live on. */
   readonly #replaced = new Map<Incarnation, Map<string, SimListener>>();
@@ -48,10 +48,10 @@ export class SimNetwork {
   #callId = 0;
   #port = 40_000;
 
-  constructor(parts: NetworkParts) {
-    this.#parts = parts;
-    this.scheduler = parts.scheduler;
-    this.links = new Links(parts.profile, parts.random);
+  constructor(options: NetworkOptions) {
+    this.#options = options;
+    this.scheduler = options.scheduler;
+    this.links = new Links(options.profile, options.random);
   }
 
   transport(incarnation: Incarnation): Transport {
@@ -67,11 +67,11 @@ export class SimNetwork {
   }
 
   note(line: string): void {
-    this.#parts.trace.line(this.scheduler.nowUs, line);
+    this.#options.trace.line(this.scheduler.nowUs, line);
   }
 
   monotonicMs(incarnation: Incarnation): number {
-    return this.#parts.directory.monotonicMs(incarnation.node);
+    return this.#options.directory.monotonicMs(incarnation.node);
   }
 
   listenerAt(address: string): SimListener | undefined {
@@ -87,7 +87,7 @@ export class SimNetwork {
   }
 
   traceMessage(from: string, to: string, label: string, bytes: Uint8Array): void {
-    this.#parts.trace.line(this.scheduler.nowUs, `msg ${from} > ${to} ${label} ${fingerprint(bytes)}`);
+    this.#options.trace.line(this.scheduler.nowUs, `msg ${from} > ${to} ${label} ${fingerprint(bytes)}`);
   }
 
   /** One message that may get lost: it arrives once, later, or never. */
@@ -96,7 +96,7 @@ export class SimNetwork {
     const [from, to] = direction === "to-server" ? [client.node, serverNode] : [serverNode, client.node];
     if (this.links.isLost(from, to) || this.links.isBlocked(from, to)) {
       this.traceMessage(from, to, `${label} LOST`, bytes);
-      this.#parts.witness.count("sim:messages-lost", 1);
+      this.#options.witness.count("sim:messages-lost", 1);
       return;
     }
     this.traceMessage(from, to, label, bytes);
@@ -110,7 +110,7 @@ export class SimNetwork {
   isDeadEnd(connection: Connection, to: string): boolean {
     const end = to === connection.client.node && connection.client.isDead ? connection.client : connection.server;
     if (end === undefined || !end.isDead || end.node !== to) return false;
-    if (this.#parts.directory.current(to)?.isDead === false) connection.break("reset by a new process");
+    if (this.#options.directory.current(to)?.isDead === false) connection.break("reset by a new process");
     return true;
   }
 
@@ -160,7 +160,7 @@ export class SimNetwork {
   /** Some of a replaced process's callers find its replacement at once; the others keep the connection they have. */
   reroute(incarnation: Incarnation): void {
     for (const connection of this.#connections) {
-      if (connection.server === incarnation && this.#parts.random.chance(0.5)) connection.break("rerouted");
+      if (connection.server === incarnation && this.#options.random.chance(0.5)) connection.break("rerouted");
     }
   }
 
@@ -177,12 +177,12 @@ export class SimNetwork {
     if (server.isDead) return;
     const error = toConcordError(thrown);
     if (error.code === "INTERNAL")
-      this.#parts.witness.violation("internal error", `${server.name} ${path}: ${describeError(error.cause ?? error)}`);
+      this.#options.witness.violation("internal error", `${server.name} ${path}: ${describeError(error.cause ?? error)}`);
   }
 
   /** A message that its own contract cannot decode. */
   undecodable(path: string, thrown: unknown): void {
-    this.#parts.witness.violation("undecodable message", `${path}: ${describeError(thrown)}`);
+    this.#options.witness.violation("undecodable message", `${path}: ${describeError(thrown)}`);
   }
 
   async #serve(incarnation: Incarnation, wanted: string, methods: readonly ServedMethod[]): Promise<SimListener> {
@@ -211,7 +211,7 @@ export class SimNetwork {
     }
   }
 
-  /** Before anybody listened at an address its host part is taken for the node's name. */
+  /** Until a process has listened at an address, its host part counts as the node's name. */
   #nodeAt(address: string): string {
     return this.#owners.get(address) ?? address.replace(PORT, "");
   }

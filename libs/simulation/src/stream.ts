@@ -11,7 +11,7 @@ type Phase =
   | { readonly kind: "peer-ended" }
   | { readonly kind: "over" };
 
-export interface StreamParts {
+export interface StreamOptions {
   readonly owner: Incarnation;
   readonly side: "client" | "server";
   readonly outgoing: Pipe;
@@ -28,7 +28,7 @@ const NO_BYTES = new Uint8Array(0);
 
 /** One end of a simulated stream. Ending as the server ends the call; ending as the client half-closes it, with an error cancels it. */
 export class SimStream implements MessageStream {
-  readonly #parts: StreamParts;
+  readonly #options: StreamOptions;
   #peer: SimStream | undefined;
   #phase: Phase = { kind: "open" };
   #messages: ((message: object) => void) | undefined;
@@ -36,8 +36,8 @@ export class SimStream implements MessageStream {
   readonly #ends: ((error: Error | undefined) => void)[] = [];
   #notice: { readonly error: Error | undefined } | undefined;
 
-  constructor(parts: StreamParts) {
-    this.#parts = parts;
+  constructor(options: StreamOptions) {
+    this.#options = options;
   }
 
   /** Joins both ends once the stream reached its server. */
@@ -47,10 +47,10 @@ export class SimStream implements MessageStream {
   }
 
   send(message: object): boolean {
-    if (this.#phase.kind === "over" || this.#phase.kind === "ended-here" || this.#parts.owner.isDead) return true;
-    const bytes = this.#parts.encode(message);
-    this.#parts.outgoing.send("message", bytes, () => this.#peer?.receive(bytes));
-    return this.#parts.outgoing.hasRoom;
+    if (this.#phase.kind === "over" || this.#phase.kind === "ended-here" || this.#options.owner.isDead) return true;
+    const bytes = this.#options.encode(message);
+    this.#options.outgoing.send("message", bytes, () => this.#peer?.receive(bytes));
+    return this.#options.outgoing.hasRoom;
   }
 
   onMessage(listener: (message: object) => void): void {
@@ -61,7 +61,7 @@ export class SimStream implements MessageStream {
   }
 
   onDrain(listener: () => void): void {
-    this.#parts.outgoing.onDrained(listener);
+    this.#options.outgoing.onDrained(listener);
   }
 
   onEnd(listener: (error: Error | undefined) => void): void {
@@ -70,7 +70,7 @@ export class SimStream implements MessageStream {
   }
 
   end(error?: Error): void {
-    const { owner, outgoing, side } = this.#parts;
+    const { owner, outgoing, side } = this.#options;
     if (this.#phase.kind === "over" || this.#phase.kind === "ended-here" || owner.isDead) return;
     if (side === "client" && error === undefined) {
       this.#phase = { kind: "ended-here" };
@@ -85,9 +85,9 @@ export class SimStream implements MessageStream {
 
   /** The other side's message arrived at this host. */
   receive(bytes: Uint8Array): void {
-    const { owner, incoming, decode } = this.#parts;
+    const { owner, incoming, decode } = this.#options;
     owner.run(() => {
-      if (this.#peer !== undefined) incoming.consumed(this.#peer.#parts.owner, bytes.length);
+      if (this.#peer !== undefined) incoming.consumed(this.#peer.#options.owner, bytes.length);
       if (this.#phase.kind === "over" || this.#phase.kind === "peer-ended") return;
       const message = this.#decoded(decode, bytes);
       if (message === undefined) return;
@@ -97,7 +97,7 @@ export class SimStream implements MessageStream {
   }
 
   peerEnded(): void {
-    this.#parts.owner.run(() => {
+    this.#options.owner.run(() => {
       switch (this.#phase.kind) {
         case "open":
           this.#phase = { kind: "peer-ended" };
@@ -114,19 +114,19 @@ export class SimStream implements MessageStream {
   }
 
   peerClosed(bytes: Uint8Array): void {
-    this.#parts.owner.run(() => this.#over(bytes.length === 0 ? undefined : decodeError(bytes)));
+    this.#options.owner.run(() => this.#over(bytes.length === 0 ? undefined : decodeError(bytes)));
   }
 
   /** The connection broke. Runs inside the owner. */
   lost(error: ConcordError): void {
-    this.#over(this.#parts.side === "client" ? error : new ConcordError("CANCELLED", "the client went away"));
+    this.#over(this.#options.side === "client" ? error : new ConcordError("CANCELLED", "the client went away"));
   }
 
   #decoded(decode: (bytes: Uint8Array) => object, bytes: Uint8Array): object | undefined {
     try {
       return decode(bytes);
     } catch (thrown) {
-      this.#parts.undecodable(thrown);
+      this.#options.undecodable(thrown);
       return undefined;
     }
   }
@@ -134,7 +134,7 @@ export class SimStream implements MessageStream {
   #over(error: Error | undefined): void {
     if (this.#phase.kind === "over") return;
     this.#phase = { kind: "over" };
-    this.#parts.closed();
+    this.#options.closed();
     this.#announce(error);
   }
 

@@ -1,5 +1,5 @@
 import type { MethodDescriptor, ServedMethod } from "@concord/runtime";
-import type { Boot, NodeHost } from "./index.ts";
+import type { Boot, NodeContext } from "./index.ts";
 
 /** Methods made by hand, JSON on the wire. */
 export function toyMethod(path: string, isStream = false): MethodDescriptor {
@@ -24,16 +24,16 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 
 /** A small durable store: Put syncs before it answers, Talk echoes numbered messages. */
 export function toyStore(address: string): Boot {
-  return async (host: NodeHost) => {
-    const store = await host.openKeyValue("main");
+  return async (context: NodeContext) => {
+    const store = await context.openKeyValue("main");
     const put: ServedMethod = {
       kind: "unary",
       method: PUT,
       handle: async (request) => {
         const { key, value } = request as { key: string; value: string };
-        host.env.failpoint("toy:before-write");
+        context.env.failpoint("toy:before-write");
         await store.batch([{ kind: "put", key: bytesOf(key), value: bytesOf(value) }], { sync: true });
-        host.env.failpoint("toy:after-write");
+        context.env.failpoint("toy:after-write");
         return { ok: true };
       },
     };
@@ -55,14 +55,14 @@ export function toyStore(address: string): Boot {
         });
       },
     };
-    const listener = await host.env.transport.serve(address, [put, get, talk]);
+    const listener = await context.env.transport.serve(address, [put, get, talk]);
     return { stop: () => listener.drain(1_000) };
   };
 }
 
 /** Runs `body` as the only process of a node and answers its result. */
-export function clientOf(world: { node(name: string, boot: Boot): void }, name: string): Promise<NodeHost> {
+export function clientOf(world: { node(name: string, boot: Boot): void }, name: string): Promise<NodeContext> {
   return new Promise((resolve) => {
-    world.node(name, async (host) => resolve(host));
+    world.node(name, async (context) => resolve(context));
   });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError } from "@concord/runtime";
-import { drawFaultPlan, World, type NodeHost } from "./index.ts";
+import { drawFaultPlan, World, type NodeContext } from "./index.ts";
 import { clientOf, GET, PUT, TALK, toyMethod, toyStore } from "./toy-service.test-support.ts";
 
 const SERVERS = ["s1", "s2", "s3"];
@@ -108,7 +108,7 @@ test("[I3] crash: timers and answers of the old process: never run", async () =>
 test("pause: timers and deliveries are held: they come in a burst, the clock has moved on", async () => {
   const world = new World(2);
   const seen: number[] = [];
-  let clock: NodeHost["env"]["clock"] | undefined;
+  let clock: NodeContext["env"]["clock"] | undefined;
   world.node("n", async ({ env }) => {
     clock = env.clock;
     for (let i = 1; i <= 5; i += 1) env.clock.setTimer(i * 10, () => seen.push(env.clock.monotonicMs()));
@@ -207,7 +207,7 @@ test("violations: unhandled rejection, exception, INTERNAL answer, INTERNAL log:
   const method = toyMethod("/toy.Bad/Fail");
   world.node("s", async ({ env }) => {
     await env.transport.serve("s:1", [{ kind: "unary", method, handle: async () => Promise.reject(new TypeError("oops")) }]);
-    env.clock.setTimer(10, () => void Promise.reject(new Error("nobody listens")));
+    env.clock.setTimer(10, () => void Promise.reject(new Error("no listener")));
     env.clock.setTimer(11, () => {
       throw new Error("thrown in a timer");
     });
@@ -243,7 +243,7 @@ test("boot: refused with a reason of the list: started again after a while", asy
   let boots = 0;
   world.node("n", async () => {
     boots += 1;
-    if (boots < 3) throw new ConcordError("REPLICAS_UNAVAILABLE", "nobody there yet");
+    if (boots < 3) throw new ConcordError("REPLICAS_UNAVAILABLE", "no replica yet");
   });
   await world.advance(1_000);
   assert.equal(boots, 3);

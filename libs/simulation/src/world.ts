@@ -33,7 +33,7 @@ const MAX_VIRTUAL_MS_DEFAULT = 3_600_000;
 const RESTART_AFTER_US = 200_000;
 
 /** What a simulated process gets: everything it knows of the outside. */
-export interface NodeHost {
+export interface NodeContext {
   readonly name: string;
   readonly env: Environment;
   /** Opens a store on the node's disk; it survives restarts as the crash mode allows. */
@@ -53,7 +53,7 @@ export interface Booted {
   stop?(): Promise<void>;
 }
 
-export type Boot = (host: NodeHost) => Promise<Booted | void>;
+export type Boot = (context: NodeContext) => Promise<Booted | void>;
 
 export interface Violation {
   readonly atMs: number;
@@ -386,7 +386,7 @@ export class World {
     return true;
   }
 
-  /** A rejection nobody handles is a bug of the simulated code. */
+  /** An unhandled rejection is a bug of the simulated code. */
   #watchRejections(): () => void {
     const before = process.rawListeners("unhandledRejection") as NodeJS.UnhandledRejectionListener[];
     const onRejection = (reason: unknown): void => this.violation("unhandled rejection", describeError(reason));
@@ -407,7 +407,7 @@ export class World {
       transport: this.network.transport(incarnation),
       witness: this.#witness,
     });
-    const host: NodeHost = {
+    const context: NodeContext = {
       name: node.name,
       env,
       http: simulatedHttp(env),
@@ -432,7 +432,7 @@ export class World {
       if (node.current === incarnation) node.booted = booted ?? undefined;
       this.#note(`up ${incarnation.name}`);
     };
-    node.boot(host).then(started, failed);
+    node.boot(context).then(started, failed);
   }
 
   #exit(node: SimNode, incarnation: Incarnation, reason: string): void {
@@ -454,7 +454,7 @@ export class World {
     node.disk.crash(mode);
     this.network.crashed(incarnation, mode === "kill");
     this.count(`sim:crash-${mode}`);
-    if (this.callsInFlight > 0) this.count("sim:in-doubt-at-crash", this.callsInFlight);
+    if (this.callsInFlight > 0) this.count("sim:indeterminate-at-crash", this.callsInFlight);
   }
 
   #reachedPoint(incarnation: Incarnation, point: string): void {

@@ -1,6 +1,6 @@
 import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
-import { World, type FaultTargets, type NodeHost } from "@concord/simulation";
+import { World, type FaultTargets, type NodeContext } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
 import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { drawSwarm, type Swarm } from "./swarm.ts";
@@ -99,10 +99,10 @@ export class Cluster {
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
-    this.world.node(name, async (host) => {
-      const service = composeTxnCoordinator(config, { environment: host.env });
+    this.world.node(name, async (context) => {
+      const service = composeTxnCoordinator(config, { environment: context.env });
       await service.start();
-      supervise(host, () => service.ready);
+      supervise(context, () => service.ready);
       return { stop: () => service.stop() };
     });
   }
@@ -122,11 +122,11 @@ export class Cluster {
       batchGraceMs: BATCH_GRACE_MS,
       batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
     });
-    this.world.node(name, async (host) => {
+    this.world.node(name, async (context) => {
       const service = composeStorageProxy(config, {
-        environment: host.env,
-        openKeyValue: (store) => host.openKeyValue(store),
-        onFailed: (cause) => host.exit(cause.message),
+        environment: context.env,
+        openKeyValue: (store) => context.openKeyValue(store),
+        onFailed: (cause) => context.exit(cause.message),
       });
       await service.start();
       return { stop: () => service.stop() };
@@ -135,12 +135,12 @@ export class Cluster {
 }
 
 /** What a supervisor does: a process that is not ready for long is started again. A fenced master is such a process. */
-function supervise(host: NodeHost, isReady: () => boolean): void {
-  const { clock } = host.env;
+function supervise(context: NodeContext, isReady: () => boolean): void {
+  const { clock } = context.env;
   let readyAtMs = clock.monotonicMs();
   const probe = (): void => {
     if (isReady()) readyAtMs = clock.monotonicMs();
-    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) host.exit("not ready");
+    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) context.exit("not ready");
     else clock.setTimer(PROBE_EVERY_MS, probe);
   };
   probe();

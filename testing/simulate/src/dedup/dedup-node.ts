@@ -2,7 +2,7 @@
 import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerConfig } from "@concord/dedup-worker";
 import type { KeyValue } from "@concord/ports";
 import type { Log, LogFields } from "@concord/runtime";
-import type { NodeHost, SeededRandom, World } from "@concord/simulation";
+import type { NodeContext, SeededRandom, World } from "@concord/simulation";
 
 export const WORKER = "dedup-1";
 export const WORKER_ADDRESS = "dedup-1:7000";
@@ -38,14 +38,14 @@ export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
 
 export function startDedupNode(world: World, plan: DedupPlan): void {
   const config = configOf(plan);
-  world.node(WORKER, async (host) => {
+  world.node(WORKER, async (context) => {
     const service = composeDedupWorker(config, {
-      environment: { ...host.env, log: watched(world, host.env.log) },
-      disk: host.disk,
-      openKeyValue: (folder) => openStore(host, folder),
+      environment: { ...context.env, log: watched(world, context.env.log) },
+      disk: context.disk,
+      openKeyValue: (folder) => openStore(context, folder),
     });
     const started = service.start();
-    supervise(host, () => service.ready);
+    supervise(context, () => service.ready);
     await started;
     return { stop: () => service.stop() };
   });
@@ -67,16 +67,16 @@ function configOf({ partitions, windowIdsMax, windowMaxAgeMs }: DedupPlan): Dedu
  * A level store is a folder: it is there when its folder is, and one that was removed and made again is empty. The simulated disk keeps
  * stores beside its folders, so both are brought together here.
  */
-async function openStore(host: NodeHost, folder: string): Promise<KeyValue> {
+async function openStore(context: NodeContext, folder: string): Promise<KeyValue> {
   const at = folder.lastIndexOf("/");
   const [parent, name] = at < 0 ? ["", folder] : [folder.slice(0, at), folder.slice(at + 1)];
-  const isThere = (await host.disk.list(parent)).some((entry) => entry.name === name);
-  const store = await host.openKeyValue(folder);
+  const isThere = (await context.disk.list(parent)).some((entry) => entry.name === name);
+  const store = await context.openKeyValue(folder);
   if (!isThere) await clear(store);
-  await host.disk.makeFolder(folder);
+  await context.disk.makeFolder(folder);
   // Each time: an earlier attempt may have made it and failed to sync it.
   for (let path = parent; ; path = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "") {
-    await host.disk.syncFolder(path);
+    await context.disk.syncFolder(path);
     if (path === "") return store;
   }
 }
@@ -90,12 +90,12 @@ async function clear(store: KeyValue): Promise<void> {
   }
 }
 
-function supervise(host: NodeHost, isReady: () => boolean): void {
-  const { clock } = host.env;
+function supervise(context: NodeContext, isReady: () => boolean): void {
+  const { clock } = context.env;
   let readyAtMs = clock.monotonicMs();
   const probe = (): void => {
     if (isReady()) readyAtMs = clock.monotonicMs();
-    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) host.exit("not ready");
+    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) context.exit("not ready");
     else clock.setTimer(PROBE_EVERY_MS, probe);
   };
   probe();

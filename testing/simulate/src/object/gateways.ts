@@ -4,7 +4,7 @@ import { bearer } from "@concord/rpc";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
 import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
-import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeHost, type SeededRandom } from "@concord/simulation";
+import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type SeededRandom } from "@concord/simulation";
 import { PROXIES, type Cluster } from "../cluster.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
@@ -115,7 +115,7 @@ export class Gateways {
       case "local":
         break;
       case "node":
-        world.node(ROWS, (host) => serveMetadata(host, ROWS_ADDRESS));
+        world.node(ROWS, (context) => serveMetadata(context, ROWS_ADDRESS));
         break;
       case "transactions":
         this.#cluster.startProxies("coordinator");
@@ -125,7 +125,7 @@ export class Gateways {
         unreachable(rows);
     }
     if (rows !== "local") world.sharedDisk(DATA, names);
-    for (const name of names) world.node(name, (host) => this.#boot(host, name));
+    for (const name of names) world.node(name, (context) => this.#boot(context, name));
   }
 
   /** What faults may hit, and which: clocks stay right where grace is short. */
@@ -151,22 +151,22 @@ export class Gateways {
     }
   }
 
-  async #boot(host: NodeHost, name: string): Promise<{ stop(): Promise<void> }> {
+  async #boot(context: NodeContext, name: string): Promise<{ stop(): Promise<void> }> {
     const { rows, epochDeadAfterMs } = this.plan;
     const service = composeObjectGateway(this.#config(name), {
-      environment: host.env,
-      disk: host.disk,
-      http: host.http,
-      openKeyValue: (store) => host.openKeyValue(store),
-      onFailed: (cause) => host.exit(cause.message),
+      environment: context.env,
+      disk: context.disk,
+      http: context.http,
+      openKeyValue: (store) => context.openKeyValue(store),
+      onFailed: (cause) => context.exit(cause.message),
       tuning: {
         limits: { partBytesMin: PART_BYTES_MIN, resolveWaitMs: 1_500, completeStaleMs: 3_000 },
         recoveryIntervalMs: 500,
         epochHeartbeatMs: 300,
         epochDeadAfterMs,
       },
-      ...(rows === "local" ? {} : { dataDisk: host.sharedDisk(DATA) }),
-      ...(rows === "node" ? { metadata: this.#remoteRows(host.env) } : {}),
+      ...(rows === "local" ? {} : { dataDisk: context.sharedDisk(DATA) }),
+      ...(rows === "node" ? { metadata: this.#remoteRows(context.env) } : {}),
     });
     await service.start();
     return { stop: () => service.stop() };

@@ -12,7 +12,7 @@ import {
   type Random,
   type Transport,
 } from "@concord/runtime";
-import type { Booted, NodeHost } from "@concord/simulation";
+import type { Booted, NodeContext } from "@concord/simulation";
 
 /** Messages as JSON in which bytes and big numbers say what they are. */
 function encode(message: object): Uint8Array {
@@ -60,10 +60,10 @@ type WireOutcome =
   | { readonly kind: "unknown"; readonly reason: string };
 
 /** The rows, on the node's own disk. */
-export async function serveMetadata(host: NodeHost, address: string): Promise<Booted> {
-  const { clock, metrics, checksum, log, transport } = host.env;
-  const store = await host.openKeyValue("rows");
-  const engine = new Engine({ store, clock, metrics, onFailed: (cause) => host.exit(cause.message) });
+export async function serveMetadata(context: NodeContext, address: string): Promise<Booted> {
+  const { clock, metrics, checksum, log, transport } = context.env;
+  const store = await context.openKeyValue("rows");
+  const engine = new Engine({ store, clock, metrics, onFailed: (cause) => context.exit(cause.message) });
   const rows = new KeyValueMetadata({ store: engine, checksum, log });
   const unary = (served: MethodDescriptor, handle: (request: never) => Promise<object>): Parameters<Transport["serve"]>[1][number] => ({
     kind: "unary",

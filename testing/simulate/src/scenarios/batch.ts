@@ -45,7 +45,7 @@ export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
   await world.complete(createPatiently(admin, [CREATE]), 60_000);
   const startMs = world.nowMs;
   for (let n = 1; n <= swarm.clients; n += 1) {
-    const { db, env } = await cluster.client(`client-${n}`, connect, (host) => watchBatches(host.transport, run.sent));
+    const { db, env } = await cluster.client(`client-${n}`, connect, (context) => watchBatches(context.transport, run.sent));
     void writeBatches(run, db, env, `c${n}`);
     void readRows(run, db, env);
   }
