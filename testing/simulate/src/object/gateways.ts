@@ -1,6 +1,6 @@
 // One gateway with rows of its own, or two that share data and rows: through a node that keeps them, or in transactions.
-import { contract } from "@concord/protos-object";
-import { bearer } from "@concord/rpc";
+import { contract, type ObjectAdminService } from "@concord/protos-object";
+import { bearer, type RequestInitOf, type ResponseOf, type UnaryName } from "@concord/rpc";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
 import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
@@ -83,13 +83,6 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
   };
 }
 
-export interface GatewayStatus {
-  readonly epoch: number;
-  readonly recovered: boolean;
-  readonly indeterminate: number;
-  readonly uploadsInFlight: number;
-}
-
 export class Gateways {
   readonly plan: GatewayPlan;
   readonly #cluster: Cluster;
@@ -142,10 +135,16 @@ export class Gateways {
   }
 
   /** Asks a gateway as an operator. */
-  async ask<Answer>(env: Environment, name: string, method: string, request: object = {}): Promise<Answer> {
+  async ask<Name extends UnaryName<ObjectAdminService>>(
+    env: Environment,
+    name: string,
+    method: Name,
+    request: RequestInitOf<ObjectAdminService, Name> = {},
+  ): Promise<ResponseOf<ObjectAdminService, Name>> {
     const channel = env.transport.connect(grpcAddress(name));
     try {
-      return (await channel.unary(ADMIN[method]!, request, { timeoutMs: ADMIN_TIMEOUT_MS, metadata: bearer(OPERATOR) })) as Answer;
+      const answer = await channel.unary(ADMIN[method]!, request, { timeoutMs: ADMIN_TIMEOUT_MS, metadata: bearer(OPERATOR) });
+      return answer as ResponseOf<ObjectAdminService, Name>;
     } finally {
       channel.close();
     }

@@ -2,7 +2,7 @@ import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import { Gateways, type GatewayStatus } from "../object/gateways.ts";
+import { Gateways } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
 import { BUCKET, KEYS, ObjectClient } from "../object/object-client.ts";
 import { S3Client } from "../object/s3-client.ts";
@@ -162,59 +162,39 @@ async function until({ admin }: Run, ask: () => Promise<boolean>): Promise<void>
 }
 
 async function isQuiet({ gateways, admin }: Run, name: string): Promise<boolean> {
-  const status = await gateways.ask<GatewayStatus>(admin, name, "GetStatus");
-  return status.recovered && status.indeterminate === 0 && status.uploadsInFlight === 0;
-}
-
-interface Reservation {
-  readonly epoch: number;
-  readonly reservedTo: bigint;
-  readonly lowWater: bigint;
-  readonly closed: boolean;
+  const status = await gateways.ask(admin, name, "GetStatus");
+  return status.recovered && status.inDoubt === 0 && status.uploadsInFlight === 0;
 }
 
 /** All epochs but the gateways' own are closed, and nothing of them is unresolved. */
 async function areRecovered({ gateways, admin }: Run): Promise<boolean> {
   const own = new Set<number>();
-  for (const name of gateways.plan.names) own.add((await gateways.ask<GatewayStatus>(admin, name, "GetStatus")).epoch);
-  const { reservations } = await gateways.ask<{ reservations: Reservation[] }>(admin, gateways.plan.names[0]!, "ListReservations");
+  for (const name of gateways.plan.names) own.add((await gateways.ask(admin, name, "GetStatus")).epoch);
+  const { reservations } = await gateways.ask(admin, gateways.plan.names[0]!, "ListReservations");
   return reservations.every(({ epoch, closed, lowWater, reservedTo }) => own.has(epoch) || (closed && lowWater >= reservedTo));
 }
 
 /** Until nothing is left to collect, now or later. */
 async function collect({ gateways, admin }: Run): Promise<boolean> {
   const request = { aheadMs: BigInt(AHEAD_MS) };
-  const { kept, pending } = await gateways.ask<{ kept: bigint; pending: bigint }>(
-    admin,
-    gateways.plan.names[0]!,
-    "CollectGarbage",
-    request,
-  );
+  const { kept, pending } = await gateways.ask(admin, gateways.plan.names[0]!, "CollectGarbage", request);
   return kept + pending === 0n;
 }
 
 async function compareUsage({ reader, gateways, admin, cluster: { world } }: Run): Promise<boolean> {
   const listed = await reader.list();
   if (listed === undefined) return false;
-  const { buckets } = await gateways.ask<{ buckets: { bucket: string; objects: bigint }[] }>(admin, gateways.plan.names[0]!, "GetUsage");
+  const { buckets } = await gateways.ask(admin, gateways.plan.names[0]!, "GetUsage");
   const objects = buckets.find(({ bucket }) => bucket === BUCKET)?.objects ?? 0n;
   if (objects !== BigInt(listed.size)) world.violation("usage", `${listed.size} objects are listed, ${objects} are counted`);
   return true;
-}
-
-interface ConsistencyAnswer {
-  readonly pieces: bigint;
-  readonly referenced: bigint;
-  readonly garbage: bigint;
-  readonly leaked: readonly string[];
-  readonly dangling: readonly string[];
 }
 
 /** By the gateway's own comparison, and by counting what is on the disk. */
 async function compareData(run: Run): Promise<boolean> {
   const { gateways, admin, cluster } = run;
   const { world } = cluster;
-  const found = await gateways.ask<ConsistencyAnswer>(admin, gateways.plan.names[0]!, "CheckConsistency");
+  const found = await gateways.ask(admin, gateways.plan.names[0]!, "CheckConsistency");
   if (found.leaked.length > 0)
     world.violation("leak", `${found.leaked.length} blobs that no row names: ${found.leaked.slice(0, 3).join(", ")}`);
   if (found.dangling.length > 0) world.violation("dangling", `rows without their blob: ${found.dangling.slice(0, 3).join(", ")}`);
