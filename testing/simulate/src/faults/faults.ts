@@ -95,11 +95,15 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     about: "After a takeover timestamps start from the clock alone (TXD4, TX7).",
     scenario: "txn",
     edits: [
-      { file: "libs/transactions/src/timestamps.ts", search: "this.#last = ceilingUs;", replace: "this.#last = ceilingUs - ceilingUs;" },
       {
         file: "libs/transactions/src/timestamps.ts",
-        search: "if (newestReadUs + 2n > drawn) drawn = newestReadUs + 2n;",
-        replace: "if (newestReadUs < 0n) drawn = newestReadUs;",
+        search: "this.#last = ceilingUs;",
+        replace: "this.#last = (ceilingUs - ceilingUs) as TimestampUs;",
+      },
+      {
+        file: "libs/transactions/src/timestamps.ts",
+        search: "if (newestReadUs + 2n > drawnUs) drawnUs = newestReadUs + 2n;",
+        replace: "if (newestReadUs < 0n) drawnUs = newestReadUs;",
       },
     ],
   },
