@@ -149,7 +149,7 @@ const CASES: readonly Case[] = [
   },
   {
     method: "Lock",
-    what: "transaction nobody opened",
+    what: "transaction that was never opened",
     code: "TRANSACTION_UNKNOWN",
     request: (turn) => ({ operation: { transactionId: id(turn), number: 2 }, keys: [albumKey(1)] }),
   },
@@ -169,7 +169,7 @@ const CASES: readonly Case[] = [
   },
   {
     method: "Read",
-    what: "page token of nobody",
+    what: "made-up page token",
     code: "PAGE_TOKEN_INVALID",
     request: inside({ range: { table: "photos", partition: [{ bigintValue: 1n }] }, pageToken: Uint8Array.of(1, 2, 3) }),
   },
@@ -279,7 +279,7 @@ const CASES: readonly Case[] = [
   },
   {
     method: "Commit",
-    what: "transaction nobody opened",
+    what: "transaction that was never opened",
     code: "TRANSACTION_UNKNOWN",
     request: (turn) => ({ operation: { transactionId: id(turn), number: 2 }, writes: [write("INSERT", albumKey(1))] }),
   },
@@ -455,7 +455,7 @@ for (const one of CASES) {
   }
 }
 
-test("bad input: credentials nobody knows: UNAUTHENTICATED; another process's role: PERMISSION_DENIED", async () => {
+test("bad input: unknown credentials: UNAUTHENTICATED; another process's role: PERMISSION_DENIED", async () => {
   await fails("UNAUTHENTICATED", fixture.connect(0, "wrong").unary("Start", {}));
   await fails("UNAUTHENTICATED", fixture.connect(0, "wrong").call("Start", {}));
   await client.unary("GetTopology", {}, "TopologyService");

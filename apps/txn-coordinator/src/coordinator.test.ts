@@ -217,7 +217,7 @@ test("[TX4] session: many transactions on one stream, operations of one sent wit
   await fixture.stop();
 });
 
-test("[TX3] session: the first use of a table is pipelined: nobody overtakes the Start that reads the schema", async () => {
+test("[TX3] session: the first use of a table is pipelined: no call overtakes the Start that reads the schema", async () => {
   const fixture = await new CoordinatorFixture().start(3);
   await fixture.connect(0).createTables();
   for (const at of [0, 1, 2]) {

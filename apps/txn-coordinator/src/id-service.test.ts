@@ -75,7 +75,7 @@ for (const form of FORMS) {
     });
   }
 
-  test(`bad input: Generate (${form}): credentials nobody knows: UNAUTHENTICATED`, async () => {
+  test(`bad input: Generate (${form}): unknown credentials: UNAUTHENTICATED`, async () => {
     await fails("UNAUTHENTICATED", generate(form, {}, "wrong"));
   });
 }

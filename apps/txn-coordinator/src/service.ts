@@ -3,14 +3,13 @@ import type { ServiceHost } from "@concord/rpc";
 import { assert, type Log } from "@concord/runtime";
 import type { Groups } from "./groups/groups.ts";
 
-/** What the composition gives. */
 export interface TxnCoordinatorServiceOptions {
   readonly log: Log;
   readonly groups: Groups;
   readonly schema: SchemaCache;
   readonly drainGraceMs: number;
   host(): Promise<ServiceHost>;
-  /** Nobody waits for a worker id any more. */
+  /** Ends the waits for a worker id. */
   stopIds(): void;
   close(): void;
 }
@@ -33,7 +32,7 @@ export class TxnCoordinatorService {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#options.groups.ready;
   }
 
-  /** Resolves when every own group serves; until then everybody is answered STARTING. Rejects when it must not start. */
+  /** Resolves when every own group serves; until then calls get STARTING. Rejects when the process must not start. */
   async start(): Promise<{ readonly address: string }> {
     assert(this.#state.kind === "new", "a service starts once");
     this.#state = { kind: "binding" };
@@ -43,7 +42,7 @@ export class TxnCoordinatorService {
     groups.boundTo(host.address);
     try {
       this.#stopping.signal.throwIfAborted();
-      // Raise and apply first (TXD2): nobody is answered from before the takeover.
+      // Raise and apply first (TXD2): no answer shows the state before the takeover.
       await groups.start(this.#stopping.signal);
       await schema.reload();
       this.#stopping.signal.throwIfAborted();

@@ -49,8 +49,8 @@ const ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * Calls of one service over one session per proxy. Every call made through it may be sent twice (I1): the next proxy gets the identical
- * request when one fails to answer. Stays with the proxy that works; every HOME_RETRY_MS a copy of a call looks whether home is back, and
- * nobody waits for it.
+ * request when one fails to answer. Stays with the proxy that works; every HOME_RETRY_MS a copy of a call
+ * probes the preferred proxy in the background.
  */
 export class ProxyCalls<S extends ServiceContract<object>> {
   readonly #clock: Clock;

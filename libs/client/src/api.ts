@@ -104,7 +104,7 @@ export interface CommitToken {
 }
 
 export interface LockOptions {
-  /** Default "exclusive". "shared": others may read, nobody writes. */
+  /** Default "exclusive". "shared": others may read, none may write. */
   readonly mode?: "exclusive" | "shared";
   /** Default true. False: lock without reading; the answer is undefined. */
   readonly read?: boolean;
@@ -143,7 +143,7 @@ export interface Transaction {
 export interface OpenTransaction extends Transaction {
   /**
    * Commits. An answer that got lost is resolved (TXD7): returns when it is committed; throws with `applied: no` when it is not and
-   * never will be, with OUTCOME_UNKNOWN when nobody could be asked in time.
+   * never will be, with OUTCOME_UNKNOWN when no master answered in time.
    */
   commit(): Promise<CommitToken>;
   /** Frees locks and memory at once. Harmless after the end. */

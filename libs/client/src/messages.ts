@@ -120,7 +120,7 @@ export class WorkerMessages implements Messages {
     return { messages: page.messages.map(storedMessage), next: page.nextOffset };
   }
 
-  /** The same request again after every failure that a repetition can mend; what it, or a part before it, may have done is told with the last one. */
+  /** Repeats the request after every failure that a repetition can mend. The last error's `applied` covers all tries and the parts before. */
   async #untilDecided(request: IngestRequestInit, deadlineAtMs: number, isPartApplied: boolean): Promise<IngestResponse> {
     let mayBeApplied = isPartApplied;
     const retry = this.#backoff();

@@ -17,7 +17,7 @@ export interface EngineLimits extends CacheLimits {
 }
 
 export interface EngineOptions {
-  /** Nobody else writes the keys that steps load (I4). */
+  /** Only the engine writes the keys that steps load (I4). */
   readonly store: KeyValue;
   readonly clock: Clock;
   readonly metrics?: Metrics;

@@ -23,7 +23,7 @@ export class ValueView {
   readonly #limits: CacheLimits;
   /** Entries that a step needs or has written. */
   readonly #active = new Map<string, Entry>();
-  /** Entries that nobody needs, least recently used first: on disk, every one. */
+  /** Entries that no step needs, least recently used first; all are on disk. */
   readonly #cached = new Map<string, Entry>();
   #cachedBytes = 0;
 
@@ -31,7 +31,7 @@ export class ValueView {
     this.#limits = limits;
   }
 
-  /** Holds the key for a step. True: nobody has loaded it yet, the caller must, and then calls `fill`. */
+  /** Holds the key for a step. True: it is not loaded yet; the caller loads it and calls `fill`. */
   acquire(key: string): boolean {
     const known = this.#use(key) !== undefined;
     if (!known) this.#active.set(key, { known: { kind: "loading" }, uses: 1 });

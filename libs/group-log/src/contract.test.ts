@@ -57,7 +57,7 @@ function ringOf(size: number, third?: (name: string) => LogReplica): () => Promi
   };
 }
 
-// Without a third answer nobody can say for sure that something is missing: those two promises need all replicas.
+// Without a third answer a missing entry cannot be proved missing: those two promises need all replicas.
 const WITHOUT_THIRD = GROUP_LOG_CASES.filter(({ name }) => !name.includes("leaves a gap") && !name.includes("on top of another epoch"));
 
 registerContract(test, "GroupLog ring of 1", GROUP_LOG_CASES, ringOf(1));

@@ -105,8 +105,8 @@ export function withBase(state: GroupState, seq: Seq, epoch: Epoch): Change {
 }
 
 /**
- * Notes a trim. Only a replica that holds the entry under that epoch, or a newer one, drops anything: another one has missed
- * something and is told the base when it is caught up.
+ * Notes a trim. Only a replica that holds the entry under that epoch, or a newer one, drops anything: another one lacks
+ * entries and learns the base when it catches up.
  */
 export function trimTo(state: GroupState, seq: Seq, epoch: Epoch): Change {
   const held = entryAt(state, seq);

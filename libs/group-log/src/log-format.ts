@@ -4,7 +4,7 @@ import { epochOf, seqOf, type Checksum, type Seq } from "@concord/runtime";
 import type { GroupHeader } from "./group-state.ts";
 
 /**
- * The group log on disk, version 1. Header: 'g', group -> promise, applied mark, ceiling. Entry: 'l', group, seq (8 bytes) -> epoch,
+ * The group log on disk, version 1. Header: 'g', group -> promise, applied watermark, ceiling. Entry: 'l', group, seq (8 bytes) -> epoch,
  * content. Each value is sealed with its checksum (TXR1). Golden bytes are tested.
  */
 export const LOG_FORMAT_VERSION = 1;

@@ -4,7 +4,7 @@ import { assert, nextSeq, TIMESTAMP_ZERO } from "@concord/runtime";
 import type { ReplicaLogState } from "./replica.ts";
 
 /**
- * The tail a new owner must finish, out of the tails of a majority that promised it (TXR3): it starts at the largest applied mark;
+ * The tail a new owner must finish, out of the tails of a majority that promised it (TXR3): it starts at the largest applied watermark;
  * per seq the entry with the highest epoch. A replica whose entry differs from the chosen one has followed a history that was not
  * decided: what it holds after that is not looked at (I5).
  */

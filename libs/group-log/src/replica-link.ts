@@ -36,7 +36,7 @@ export type Offer =
   | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
   /** An older epoch is promised here: this replica missed the raise, or there was none. */
   | { readonly kind: "behind"; readonly promisedEpoch: Epoch }
-  /** Nobody who answered has what this replica lacks. */
+  /** No replica that answered has what this one lacks. */
   | { readonly kind: "gap" }
   | { readonly kind: "failed"; readonly error: ConcordError };
 
@@ -141,7 +141,7 @@ export class ReplicaLink {
 
   /**
    * This replica missed the raise. It may promise late, because the raise is its owner's; but only when another replica has
-   * accepted under that epoch: nobody becomes owner by appending (I6).
+   * accepted under that epoch: no append makes its sender the owner (I6).
    */
   async #joins(round: OfferRound): Promise<boolean> {
     round.acceptance.record(this, "behind");
@@ -151,7 +151,7 @@ export class ReplicaLink {
     return reply.promised;
   }
 
-  /** Brings what this replica lacks from one that has it. Undefined: nobody has; throws when somebody did not answer. */
+  /** Copies what this replica lacks from one that has it. Undefined: none has it; throws when a replica did not answer. */
   async #catchUp(round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
     let failure: ConcordError | undefined;
     for (const source of round.links) {
@@ -202,8 +202,8 @@ function startOf(held: ReplicaLogState, epoch: Epoch): Position {
 }
 
 /**
- * What to offer from `from` on, out of what a source has; without `next` the request's own entry is the last. Undefined: the source
- * has not promised this epoch, or lacks the entry before the request's as well.
+ * What to offer from `from` on, taken from the state of a source replica; without `next` the request's own entry is the last. Undefined:
+ * the source has not promised this epoch, or lacks the entry before the request's as well.
  */
 function pageOf(source: ReplicaLogState, from: Position, request: AppendRequest): Page | undefined {
   if (source.promisedEpoch !== request.epoch || source.owner !== request.owner) return undefined;

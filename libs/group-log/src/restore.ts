@@ -6,7 +6,7 @@ import type { ReplicaLogState } from "./replica.ts";
 
 /**
  * What a replica that lost its store keeps of a group, out of the states (with all entries) of both peers (TXR4): the newest promise,
- * the largest applied mark, per seq the entry with the highest epoch. Whatever it had logged together with one of them is there again.
+ * the largest applied watermark, per seq the entry with the highest epoch. Whatever it had logged together with one of them is there again.
  */
 export function restoreGroup(group: string, states: readonly ReplicaLogState[], checksum: Checksum): KeyValueOperation[] {
   assert(states.length > 0, "a group is restored from the peers' states");

@@ -122,7 +122,7 @@ test("[TX11] append, verify: a dead owner's raise to the same epoch reached one 
   const log = await raised(ring, 1n);
   assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
   ring.down.add(1);
-  // nobody else can own this epoch: a majority has promised it to us
+  // no other caller can own this epoch: a majority has promised it to us
   assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "unknown" });
   assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "unknown");
   ring.down.clear();
@@ -173,7 +173,7 @@ test("[TXR2] append: a replica that missed the raise too: it joins the epoch and
   assert.equal(await ring.tail(2), "1@2=e1 2@2=e2");
 });
 
-test("[TXR2] append: what a replica lacks was trimmed elsewhere: it is told the base", async () => {
+test("[TXR2] append: what a replica lacks was trimmed elsewhere: it learns the base", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   ring.down.add(2);
@@ -200,7 +200,7 @@ test("append: tail and entry do not fit one message: caught up in two", async ()
   assert.equal((await ring.state(2)).entries.length, 3);
 });
 
-test("[TXD1] append: nobody becomes owner by appending: all replicas behind: fenced, none joins", async () => {
+test("[TXD1] append: no append makes its sender the owner: all replicas behind: fenced, none joins", async () => {
   const ring = await Ring.open();
   await raised(ring, 1n);
   assert.equal(((await append(ring, ring.log(), request(1, 2n))) as { kind: string }).kind, "fenced");
@@ -241,7 +241,7 @@ test("[TXR3] raise: only one replica answers: unknown; a newer promise: refused 
   assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: epochOf(4n), owner: "a" }, TIMEOUT_MS)), refused);
 });
 
-test("[TXR3] raise: the mark one replica has is told to another, so that the first append connects without it", async () => {
+test("[TXR3] raise: the watermark of one replica is copied to another, so that the first append connects without it", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   for (const seq of [1, 2]) await append(ring, log, request(seq, 1n));
@@ -300,7 +300,7 @@ test("[TXR3] tails: per seq the entry with the highest epoch", () => {
   );
 });
 
-test("[TXR3] tails: they start at the largest applied mark", () => {
+test("[TXR3] tails: they start at the largest applied watermark", () => {
   assert.equal(
     merged(
       state(2n, [[3, 1n, "c"]]),

@@ -107,8 +107,8 @@ export class RingGroupLog implements GroupLog {
   }
 
   /**
-   * The applied mark a raise found on one replica is told to the others that promised, so that the owner's first append connects at
-   * a majority even when that one replica dies now.
+   * Copies the applied watermark that a raise found on one replica to the others that promised, so that the owner's first append
+   * connects at a majority even when that one replica dies now.
    */
   async #spreadBase(owner: GroupOwner, promises: readonly PromiseOf[], tail: LogTail, deadlineAtMs: number): Promise<boolean> {
     const { appliedSeq, appliedEpoch, timestampCeilingUs } = tail;

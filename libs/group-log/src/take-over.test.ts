@@ -18,7 +18,7 @@ class Recorded implements GroupLog {
   fault: (call: string) => "unknown" | "lost" | undefined = () => undefined;
 
   status(group: string): ReturnType<GroupLog["status"]> {
-    if (this.fault("status") !== undefined) return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "nobody answers"));
+    if (this.fault("status") !== undefined) return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "no replica answers"));
     return this.inner.status(group);
   }
 
@@ -153,7 +153,7 @@ test("takeover: an apply fails for good: its error, nothing trimmed", async () =
   assert.ok(!log.calls.some((call) => call.startsWith("trim")));
 });
 
-test("[TXD1] takeover: somebody raised between status and raise: refused", async () => {
+test("[TXD1] takeover: another owner raised between status and raise: refused", async () => {
   const log = await abandoned();
   log.status = async () => {
     await log.inner.raise({ group: GROUP, epoch: epochOf(9n), owner: "other" });
@@ -162,7 +162,7 @@ test("[TXD1] takeover: somebody raised between status and raise: refused", async
   assert.deepEqual(await run(log), { kind: "refused", promisedEpoch: epochOf(9n) });
 });
 
-test("takeover: nobody answers: unavailable after a bounded number of tries", async () => {
+test("takeover: no replica answers: unavailable after a bounded number of tries", async () => {
   const log = await abandoned();
   log.fault = (call) => (call === "raise" ? "unknown" : undefined);
   assert.deepEqual(await run(log), { kind: "unavailable" });

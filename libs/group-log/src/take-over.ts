@@ -35,7 +35,7 @@ export type TakeOverOutcome =
       readonly lastEpoch: Epoch;
       readonly timestampFloorUs: TimestampUs;
     }
-  /** Somebody else raised the group: before our own raise had a majority, or after. */
+  /** Another caller raised the group: before our own raise had a majority, or after. */
   | { readonly kind: "refused" | "fenced"; readonly promisedEpoch: Epoch }
   /** Too few replicas answered for too long, or the signal was aborted: nothing is promised, try again. */
   | { readonly kind: "unavailable" };

@@ -1,7 +1,7 @@
 import { assert } from "@concord/runtime";
 import type { Lock, Waiter } from "./state.ts";
 
-/** Queues a request: an upgrade behind the other upgrades and before everybody else, any other at the end. */
+/** Queues a request: an upgrade behind the other upgrades and before all other requests, any other at the end. */
 export function enqueue(waiter: Waiter): void {
   const { lock } = waiter;
   let before = lock.last;

@@ -18,7 +18,7 @@ class Scenario {
     return decision;
   }
 
-  /** The outcome alone, when nobody else may be touched. */
+  /** The outcome alone, when no other transaction may be touched. */
   outcome(id: string, key: string, mode: LockMode = "exclusive"): string {
     const decision = this.ask(id, key, mode);
     assert.deepEqual(
@@ -182,7 +182,7 @@ describe("fairness", () => {
     const scenario = new Scenario();
     scenario.outcome("a1", "k");
     for (const key of [undefined, "k", "other"]) assert.deepEqual(scenario.table.cancel("a1", key), []);
-    assert.deepEqual(scenario.table.cancel("nobody"), []);
+    assert.deepEqual(scenario.table.cancel("unknown"), []);
     assert.ok(scenario.table.holds("a1", "k", "exclusive"));
   });
 
@@ -205,7 +205,7 @@ describe("deadlocks", () => {
     assert.deepEqual(scenario.release("b2"), ["a1 y exclusive"]);
   });
 
-  test("[TXD9] request: closes a cycle of five: the youngest of it is aborted, nobody outside", () => {
+  test("[TXD9] request: closes a cycle of five: the youngest of it is aborted, none outside", () => {
     const scenario = new Scenario();
     const ids = ["a3", "b1", "c5", "d2", "e4"];
     for (const [at, id] of ids.entries()) scenario.outcome(id, `k${at}`);
@@ -267,7 +267,7 @@ describe("deadlocks", () => {
     assert.deepEqual(scenario.ask("c3", "y").victims, ["c3"]);
   });
 
-  test("[TXD9] request: waits behind many, closes no cycle: nobody is aborted", () => {
+  test("[TXD9] request: waits behind many, closes no cycle: none is aborted", () => {
     const scenario = new Scenario();
     for (let at = 1; at <= 20; at += 1) scenario.outcome(`t${at}`, "hot");
     assert.equal(scenario.table.stats().waiting, 19);

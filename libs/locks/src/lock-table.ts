@@ -9,7 +9,7 @@ import { findCycle } from "./wait-for.ts";
 
 export interface LockOwner {
   readonly id: string;
-  /** When its first try began: a retry keeps it, so it ages until nobody is older and it cannot be chosen as victim for ever (TXD9). */
+  /** When its first try began: a retry keeps it, so it becomes the oldest in time and is not the victim for ever (TXD9). */
   readonly firstStartMs: number;
 }
 
@@ -115,7 +115,7 @@ export class LockTable {
     return { expired, granted: this.#grantNext(touched) };
   }
 
-  /** When `tick` has work next; undefined while nobody waits. */
+  /** When `tick` has work next; undefined while no request waits. */
   nextDeadlineMs(): number | undefined {
     return this.#deadlines.first()?.deadlineMs;
   }
@@ -202,7 +202,7 @@ export class LockTable {
     waiter.transaction.waits.delete(waiter.lock.key);
   }
 
-  /** Grants from the front of each queue as far as it goes (I2) and drops locks nobody holds. */
+  /** Grants from the front of each queue as far as it goes (I2) and drops locks without holders. */
   #grantNext(locks: readonly Lock[]): LockGrant[] {
     const granted: LockGrant[] = [];
     for (const lock of locks) {

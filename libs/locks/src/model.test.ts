@@ -61,7 +61,7 @@ class Model {
     return edges;
   }
 
-  /** Everybody on some cycle with `id`, itself included; empty when it is in none. */
+  /** All transactions on a cycle with `id`, itself included; empty when it is in none. */
   cycleMembers(id: string): string[] {
     const edges = this.edges();
     const reach = (from: string): Set<string> => {

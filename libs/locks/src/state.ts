@@ -12,7 +12,7 @@ export interface TransactionState {
   phase: TransactionPhase;
 }
 
-/** A locked key. Lives while it is held; an empty one is dropped, so a waiter always waits for somebody. */
+/** A locked key. Lives while it is held; an empty one is dropped, so a waiter always waits for a holder. */
 export interface Lock {
   readonly key: string;
   /** What all holders hold: with three modes, compatible holders have the same one. */

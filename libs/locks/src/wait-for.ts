@@ -11,7 +11,7 @@ type Walked = Record<LockMode, Set<Waiter>>;
  */
 export function findCycle(start: TransactionState): TransactionState[] | undefined {
   if (!isWaitedFor(start)) return undefined;
-  /** Everybody reached, in order of distance, with whom they were reached from. */
+  /** Visited transactions in breadth-first order, each with its predecessor. */
   const reachedFrom = new Map<TransactionState, TransactionState | undefined>([[start, undefined]]);
   const walked: Walked = { shared: new Set(), exclusive: new Set(), intent: new Set() };
   for (const transaction of reachedFrom.keys()) {

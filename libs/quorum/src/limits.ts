@@ -13,5 +13,5 @@ export const RANGE_SLACK_IMAGES = 8;
 export const RANGE_SCAN_IMAGES_MAX = 100_000;
 /** Repairs of a third replica that run in the background; more are left to the next read. */
 export const BACKGROUND_REPAIRS_MAX = 64;
-/** A call that has failed already waits this much for the replicas still out: whether anybody acted decides what the caller is told. */
+/** A call that has failed already waits this long for the remaining replicas: whether one applied the write decides the error. */
 export const LAST_WORD_MS = 50;

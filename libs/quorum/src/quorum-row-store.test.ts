@@ -95,7 +95,7 @@ test("apply: fewer than a quorum reachable: refused before anything is sent", as
   );
 });
 
-test("apply: nobody took it: not applied; one took it and the others did not: unknown", async () => {
+test("apply: no replica took it: not applied; one took it and the others did not: unknown", async () => {
   const ring = testRing(3);
   behave(ring, "refusing", "refusing", "refusing");
   assert.equal(await settled(ring.rows.apply([insert("value-a", 5)], OPTIONS)), "REPLICAS_UNAVAILABLE/no");
@@ -147,7 +147,7 @@ test("[TX30] read: the repair is not confirmed: no answer, until a quorum has wh
   assert.equal(await valueOn(ring.replicas[2]!), "value-a");
 });
 
-test("[TX30] read: a write that only one replica has: seen by one reader, then by every later one, whoever answers", async () => {
+test("[TX30] read: a write that only one replica has: seen by one reader, then by every later one, whichever replicas answer", async () => {
   for (const later of [
     [0, 1],
     [0, 2],
@@ -175,7 +175,7 @@ test("[TX12] read: the third answer comes late and older: dropped for the caller
   assert.equal(await valueOn(ring.replicas[2]!), "value-a");
 });
 
-test("read: a tombstone on one replica, the row on another: dead, whoever answers first", async () => {
+test("read: a tombstone on one replica, the row on another: dead, whichever answers first", async () => {
   const ring = testRing(3);
   await ring.rows.apply([insert("value-a", 5)], OPTIONS);
   behave(ring, "normal", "normal", "refusing");

@@ -5,7 +5,7 @@ import { bearer, tokenAuthenticator } from "./auth.ts";
 
 const refused = { name: "ConcordError", code: "UNAUTHENTICATED" };
 
-test("auth: no token for clients: anonymous callers are clients, known tokens their role, unknown ones nobody", () => {
+test("auth: no token for clients: anonymous callers are clients, known tokens their role, unknown ones no role", () => {
   const authenticator = tokenAuthenticator([{ role: "peer", token: "p" }]);
   assert.equal(authenticator.authenticate({}), "client");
   assert.equal(authenticator.authenticate(bearer("p")), "peer");

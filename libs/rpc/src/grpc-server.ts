@@ -225,7 +225,7 @@ class ServerStream implements MessageStream {
     this.#remoteEnd(error);
   }
 
-  /** Tells the listeners once, whoever ended it first. */
+  /** Calls the listeners once, whichever side ended it first. */
   #remoteEnd(error: Error | undefined): void {
     if (this.#remoteEnded) return;
     this.#remoteEnded = true;

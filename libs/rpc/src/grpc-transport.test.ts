@@ -82,7 +82,7 @@ test("errors: thrown by a handler: arrive with code, applied, metadata and retry
 test("errors: a foreign exception in a handler: INTERNAL without its text, applied unknown", async (t) => {
   const { channel } = await start(t, {
     echo: () => {
-      throw new TypeError("secret of the house");
+      throw new TypeError("internal secret");
     },
   });
   const error = await failureOf(channel.unary(echo, {}, { timeoutMs: 5000 }));
@@ -170,7 +170,7 @@ test("drain: an idle open session: ended with DRAINING, and drain returns within
   assert.equal(later.applied, "no");
 });
 
-test("drain: a stream nobody drains but the transport: ended when it is quiet, which says nothing about its calls", async (t) => {
+test("drain: a stream that only the transport drains: ended when it is quiet, which says nothing about its calls", async (t) => {
   const { channel, listener } = await start(t);
   const ended = Promise.withResolvers<ConcordError>();
   const opened = Promise.withResolvers<void>();
@@ -271,7 +271,7 @@ test("drain: under load from unary calls and sessions: every call is answered or
   }
 });
 
-test("connection: nobody listens: CONNECTION_LOST and surely not applied", async (t) => {
+test("connection: no listener: CONNECTION_LOST and surely not applied", async (t) => {
   const network = grpcTransport({ clock: realClock, log: silentLog, metrics: recordingMetrics() });
   const channel = network.connect("127.0.0.1:1");
   t.after(() => channel.close());

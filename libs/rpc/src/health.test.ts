@@ -51,7 +51,7 @@ test("health: check and list: the state of each service, of all, and NOT_FOUND f
   service.setState("starting");
   assert.deepEqual(await ask(Check, {}), { status: "NOT_SERVING" });
   assert.deepEqual(await ask(List, {}), { statuses: { "": { status: "NOT_SERVING" }, [ECHO]: { status: "NOT_SERVING" } } });
-  assert.equal((await failureOf(ask(Check, { service: "nobody" }))).code, "NOT_FOUND");
+  assert.equal((await failureOf(ask(Check, { service: "unknown" }))).code, "NOT_FOUND");
 });
 
 test("health: watch: the status now and after each change, until drain ends the stream", async () => {
@@ -59,7 +59,7 @@ test("health: watch: the status now and after each change, until drain ends the 
   const watch = open(Watch);
   watch.stream.send({ service: ECHO });
   const unknown = open(Watch);
-  unknown.stream.send({ service: "nobody" });
+  unknown.stream.send({ service: "unknown" });
   await clock.settle();
   service.setState("starting");
   service.setState("serving");

@@ -9,7 +9,7 @@ type Status = "SERVING" | "NOT_SERVING" | "SERVICE_UNKNOWN";
 
 /**
  * grpc.health.v1 over the services' own states: SERVING while a service is `serving`; the empty name is SERVING when all are.
- * Answers anybody, also while starting and draining.
+ * Answers every caller, also while starting and draining.
  */
 export function healthMethods(services: readonly Service[]): readonly ServedMethod[] {
   const { Check, List, Watch } = Health.methods;

@@ -162,7 +162,7 @@ class StreamEnd implements MessageStream {
   readonly #clock: Clock;
   readonly #encode: (message: object) => Uint8Array;
   readonly #decode: (bytes: Uint8Array) => object;
-  /** Arrived before anybody listened. */
+  /** Arrived before there was a listener. */
   readonly #early: Event[] = [];
   #onMessage: ((message: object) => void) | undefined;
   #onEnd: ((error: Error | undefined) => void) | undefined;

@@ -157,7 +157,7 @@ class Session implements ServerSession, SessionContext {
     return { callId: call.callId, [call.operation]: response };
   }
 
-  /** The client has given up on the call: the credit goes back, the handler is told to stop and may run on. */
+  /** The client no longer waits for the call: its credit returns, the signal aborts, and the handler may run on. */
   #expire(call: RunningCall): void {
     this.#unanswered.delete(call.callId);
     call.abort();
@@ -275,7 +275,7 @@ class RunningCall implements HandlerContext, WithDeadline {
   readonly callId: bigint;
   readonly operation: string;
   readonly deadlineAtMs: number;
-  /** Made when somebody asks for the signal: most handlers never do. */
+  /** Made on first use of the signal: most handlers never use it. */
   #controller: AbortController | undefined;
   #aborted = false;
 

@@ -11,7 +11,7 @@ export interface StreamContext {
   readonly role: Role;
   readonly metadata: Metadata;
   readonly peer: string;
-  /** Aborted when nobody waits for more: the client has ended its side or is gone, a message was refused, or the server drains. */
+  /** Aborted when no more messages are wanted: the client has ended its side or is gone, a message was refused, or the server drains. */
   readonly signal: AbortSignal;
 }
 
@@ -38,7 +38,7 @@ export interface StreamOptions {
 }
 
 export interface RunningStream {
-  /** The handler is told to stop; then the stream ends with DRAINING. */
+  /** Aborts the handler's signal; then the stream ends with DRAINING. */
   drain(reason: ConcordError): void;
 }
 
@@ -54,7 +54,7 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
   readonly #options: StreamOptions;
   readonly #controller = new AbortController();
   #listener: ((message: object) => void) | undefined;
-  /** Messages that came before anybody listened. */
+  /** Messages that came before there was a listener. */
   #early: object[] | undefined = [];
   #blocked: (() => void)[] = [];
   /** Why the stream ends with an error although the handler settles well. */

@@ -66,7 +66,7 @@ async function world(transport: Transport, handler: Handler, streamsMax = 2): Pr
   };
 }
 
-/** Answers each message with its credits, until nobody waits. */
+/** Answers each message with its credits, until the signal aborts. */
 const echo: Handler = async (stream, { signal }) => {
   stream.onMessage(({ credits = 0 }) => void stream.send({ nextOffset: BigInt(credits) }));
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
@@ -181,7 +181,7 @@ for (const [name, make] of TRANSPORTS) {
       assert.equal((await open().ended)?.code, "STARTING");
     }));
 
-  test(`stream (${name}): drain: the handler is told, the stream ends with DRAINING, then the service is drained`, () =>
+  test(`stream (${name}): drain: the signal aborts, the stream ends with DRAINING, then the service is drained`, () =>
     withWorld(echo, async ({ open, service }) => {
       const client = open();
       client.stream.send({ credits: 1 });
@@ -199,7 +199,7 @@ for (const [name, make] of TRANSPORTS) {
     const handler: Handler = async (stream, context) => {
       context.signal.addEventListener("abort", told);
       await echo(stream, context);
-      throw new Error("nobody hears this");
+      throw new Error("never reported");
     };
     await withWorld(handler, async ({ open, service }) => {
       const client = open();

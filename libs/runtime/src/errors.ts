@@ -4,7 +4,7 @@
  * as `concord.common.v1.ErrorReason`; a test of the rpc kit keeps both equal.
  *
  * kind: `rejected` = the caller must change something; `unavailable` = nothing happened, try again; `unknown` = it may have
- * happened, ask or repeat idempotently; `corrupt` = stored data failed a check and was set aside.
+ * happened, ask or repeat idempotently; `corrupt` = stored data failed a check and was quarantined.
  */
 export type ErrorKind = "rejected" | "unavailable" | "unknown" | "corrupt";
 

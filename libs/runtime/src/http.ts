@@ -1,6 +1,6 @@
 /**
  * HTTP as an argument: node's server, or the simulator's network. The handler sees a request as it was sent: the target undecoded, all
- * headers in order with duplicates, the body as a stream that is read only when somebody asks for it.
+ * headers in order with duplicates, the body as a stream that is read only on demand.
  */
 export interface HttpRequest {
   readonly method: string;

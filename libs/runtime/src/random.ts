@@ -1,4 +1,4 @@
-/** Chance as an argument: production draws from the operating system, the simulator from the seed. */
+/** Randomness as an argument: production draws from the operating system, the simulator from the seed. */
 export interface Random {
   /** `length` random bytes. */
   bytes(length: number): Uint8Array;

@@ -16,7 +16,7 @@ export interface SchemaCacheOptions {
   readonly log: Log;
 }
 
-/** The schema as committed and applied, read at quorum when somebody needs more than is known (TX3). */
+/** The schema as committed and applied, read again at quorum when a caller needs a newer version (TX3). */
 export class SchemaCache {
   readonly #options: SchemaCacheOptions;
   #catalogue: SchemaCatalogue = catalogueOf(0n, []);
@@ -49,7 +49,7 @@ export class SchemaCache {
     return this.#catalogue;
   }
 
-  /** Reads again; whoever asks while a read runs shares the next one, which starts after it. */
+  /** Reads again; calls that come while a read runs share the next one, which starts after it. */
   reload(): Promise<void> {
     if (this.#running === undefined) {
       this.#running = this.#load().finally(() => (this.#running = undefined));

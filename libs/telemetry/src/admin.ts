@@ -8,7 +8,7 @@ export const ADMIN_CONNECTIONS_MAX = 64;
 export const ADMIN_REQUEST_TIMEOUT_MS = 5_000;
 
 export interface AdminOptions {
-  /** "127.0.0.1:0" binds a free port. Loopback or a private network: nobody is authenticated here. */
+  /** "127.0.0.1:0" binds a free port. Loopback or a private network: callers are not authenticated. */
   readonly address: string;
   readonly metrics: MetricsRegistry;
   /** Whether the program wants traffic now. */

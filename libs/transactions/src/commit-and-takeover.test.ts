@@ -227,7 +227,7 @@ test("[TXD1] append: unknown, then accepted: locks kept, the identical entry sen
   const committing = session.commit([insert(albumKey(1), { public_photos: int(1) })]);
   const waiting = client.begin().start(albumKey(1));
   assert.ok(await isPending(committing));
-  assert.ok(await isPending(waiting), "the lock is kept while nobody knows");
+  assert.ok(await isPending(waiting), "the lock is kept while the outcome is unknown");
   await fixture.clock.advance(200);
   const token = await committing;
   assert.equal(plain(await waiting)?.["public_photos"], 1);

@@ -55,8 +55,8 @@ export class CommittedRows {
   }
 
   /**
-   * The committed image; an absent row is an empty image. `locked`: does the caller hold a lock on it since before this call? Asked when the
-   * answer is there: only then nobody can have changed the row meanwhile, and it may be kept.
+   * The committed image; an absent row is an empty image. `locked`: has the caller held a lock on it since before this call? Asked when the
+   * answer arrives: only then the row cannot have changed meanwhile, and the image may be kept.
    */
   async read(key: RowKey, text: string, locked: () => boolean): Promise<RowImage> {
     const before = this.#rows.get(text);
@@ -73,7 +73,7 @@ export class CommittedRows {
 
   /**
    * Live rows of a range of one partition: storage, the logged and unapplied over it, `pending` (a transaction's own) over both, in
-   * order, with `limit` and `next` as RowStore.readRange has them (TX5, TX28). `onRead` is told how many rows each page read.
+   * order, with `limit` and `next` as RowStore.readRange has them (TX5, TX28). `onRead` receives the number of rows of each page.
    */
   range(range: RowRange, pending: readonly RowImage[], onRead: (rows: number) => void): Promise<MergedPage> {
     const changes = new Map<string, RowImage>();

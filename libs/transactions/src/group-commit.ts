@@ -325,8 +325,8 @@ export class GroupCommit {
   }
 
   /**
-   * "Fenced" says that this call did not log the entry; a replica may still hold it, and then the next master logs it (TXR3). So what was
-   * ever sent is in doubt for us, and ResolveOutcome at the next master says what became of it.
+   * "Fenced" says that this call did not log the entry; a replica may still hold it, and then the next master logs it (TXR3). So the
+   * outcome of every sent entry is unknown here, and ResolveOutcome at the next master decides it.
    */
   #lose(flush: Flush, error: ConcordError): void {
     for (const item of flush.items) item.lost(error);

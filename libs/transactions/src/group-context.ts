@@ -3,7 +3,7 @@ import type { GroupLog, RowKey, RowStore } from "@concord/ports";
 import type { LockLimits } from "@concord/locks";
 import type { TransactionLimits } from "./limits.ts";
 
-/** What one group's master is told once. Times in milliseconds. */
+/** The fixed settings of one group's master. Times in milliseconds. */
 export interface GroupSettings {
   readonly group: string;
   /** Name of this coordinator: the first part of the epoch's owner. */

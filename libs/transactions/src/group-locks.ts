@@ -13,8 +13,8 @@ interface LockWait {
 }
 
 /**
- * The lock table with promises. A transaction waits for at most one lock, because its operations run one after another. Whoever is
- * told to abort (a deadlock's victim, an expired wait) is aborted through `onDoomed`, which must release it.
+ * The lock table with promises. A transaction waits for at most one lock, because its operations run one after another. A
+ * deadlock's victim and a transaction whose wait expired are aborted through `onDoomed`, which must release their locks.
  */
 export class GroupLocks {
   readonly #table: LockTable;

@@ -49,7 +49,7 @@ export class OpenTransactions {
     for (const waiter of waiters) waiter.reject(error);
   }
 
-  /** The commit is decided: locks go, whoever waits is answered. */
+  /** The commit is decided: releases its locks and answers the waiting calls. */
   committed(transaction: Transaction, token: CommitToken): void {
     const waiters = waitersOf(transaction);
     transaction.state = { kind: "committed", token };
@@ -62,7 +62,7 @@ export class OpenTransactions {
     for (const transaction of Array.from(this.#open.values())) this.abort(transaction, error);
   }
 
-  /** The client of these transactions has a grace period to speak on another session. */
+  /** The client of these transactions has a grace period to continue on another session. */
   sessionEnded(sessionId: number): void {
     const lostAtMs = this.#context.clock.monotonicMs() + SESSION_GRACE_MS;
     for (const transaction of this.#open.values()) if (transaction.sessionId === sessionId) transaction.lostAtMs = lostAtMs;

@@ -17,7 +17,7 @@ export interface OutcomesOptions {
   readonly timestamps: Timestamps;
 }
 
-/** What became of transactions that are not open: from memory, from their rows, and aborted in the log when nobody decided (TXD7). */
+/** What became of transactions that are not open: from memory, from their rows, and aborted in the log when undecided (TXD7). */
 export class Outcomes {
   readonly #options: OutcomesOptions;
 
@@ -25,7 +25,7 @@ export class Outcomes {
     this.#options = options;
   }
 
-  /** Older than outcomes are kept: nobody knows any more. */
+  /** Older than the retention of outcomes: its outcome cannot be known any more. */
   isExpired(id: TimeId): boolean {
     const { clock, settings } = this.#options.context;
     return timeIdMs(id) < clock.nowMs() - settings.outcomeRetentionMs;

@@ -19,7 +19,7 @@ export interface PendingRow {
   readonly writes: RowWrite[];
 }
 
-/** What a transaction has buffered; nobody else sees it (TX5). */
+/** The buffered writes of one transaction; no other transaction sees them (TX5). */
 export class PendingRows {
   readonly #rows = new Map<string, PendingRow>();
 

@@ -48,7 +48,7 @@ export class RowReader {
       );
   }
 
-  /** Rows of different transactions may be too large together: then nobody fails for the others' size. */
+  /** Rows of different transactions may be too large together: no transaction fails for another's size. */
   #failed(part: readonly WaitingRead[], error: unknown): void {
     if (part.length > 1 && error instanceof ConcordError && error.code === "LIMIT_EXCEEDED") {
       const middle = Math.ceil(part.length / 2);

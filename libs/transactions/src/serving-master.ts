@@ -188,7 +188,7 @@ export class ServingMaster {
     return answer;
   }
 
-  /** Committed, aborted or expired, never unknown (TXD7): an id nobody decided is aborted in the log first. */
+  /** Committed, aborted or expired, never unknown (TXD7): an undecided id is aborted in the log first. */
   async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
     if (this.#outcomes.isExpired(id)) return { kind: "expired" };
     const transaction = this.#open.get(id);

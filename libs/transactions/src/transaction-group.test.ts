@@ -459,7 +459,7 @@ test("limits: operations of one transaction that wait: above the limit LIMIT_EXC
   await read;
 });
 
-test("drain: open transactions are told DRAINING, commits are finished and applied", async () => {
+test("drain: open transactions get DRAINING, commits are finished and applied", async () => {
   const fixture = new TestFixture();
   const client = await withAlbum(fixture);
   const open = client.begin();

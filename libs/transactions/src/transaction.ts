@@ -5,7 +5,7 @@ import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
 import { PendingRows } from "./pending-rows.ts";
 
-/** Somebody who waits for a commit's decision; after `answerByMs` (monotonic) it is told OUTCOME_UNKNOWN. */
+/** A call that waits for a commit's decision; after `answerByMs` (monotonic) it gets OUTCOME_UNKNOWN. */
 export interface DecisionWaiter {
   readonly answerByMs: number;
   readonly resolve: (token: CommitToken) => void;
@@ -42,7 +42,7 @@ export class Transaction {
   readonly endsAtMs: number;
   readonly order: OperationOrder;
   readonly pending = new PendingRows();
-  /** Committed images read under a lock of ours: nobody can change them while we hold it. */
+  /** Committed images read under a lock of ours: they cannot change while it is held. */
   readonly held = new Map<string, RowImage>();
   state: TransactionState = { kind: "open" };
   newestReadUs = TIMESTAMP_ZERO;
@@ -52,7 +52,7 @@ export class Transaction {
   lastHeardMs: number;
   /** The session that spoke for it last; undefined = a unary call. */
   sessionId: number | undefined;
-  /** Aborted then unless another session speaks for it; Infinity while the session lives. */
+  /** Aborted then unless another session continues it; Infinity while the session lives. */
   lostAtMs = Infinity;
 
   constructor(opening: TransactionOpening) {

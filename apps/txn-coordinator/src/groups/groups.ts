@@ -18,7 +18,7 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #own = new Map<string, TransactionGroup>();
-  /** Sessions whose end we are told of. */
+  /** Sessions whose end is already watched. */
   readonly #sessions = new Set<number>();
   /** Starts that wait for a newer schema: later operations of the same transaction wait behind them. */
   readonly #opening = new Map<TimeId, Promise<unknown>>();
@@ -44,7 +44,7 @@ export class Groups {
     return alone === undefined || this.#boundAddress === undefined ? coordinators : [{ ...alone, address: this.#boundAddress }];
   }
 
-  /** A coordinator alone is reached where it was bound: nobody could say so before. */
+  /** The address of a single coordinator is known only after bind. */
   boundTo(address: string): void {
     this.#boundAddress = address;
   }

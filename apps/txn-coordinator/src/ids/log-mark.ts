@@ -54,8 +54,7 @@ export class LogMark implements HighWaterMark {
   async #append(request: AppendRequest): Promise<number> {
     this.#undecided = request;
     const outcome = await this.#log.append(request, this.#timeoutMs).catch((thrown: unknown) => refused(request.group, thrown));
-    if (outcome.kind === "unknown")
-      throw new ConcordError("REPLICAS_UNAVAILABLE", "nobody knows whether the mark of the ids is durable yet");
+    if (outcome.kind === "unknown") throw new ConcordError("REPLICAS_UNAVAILABLE", "the high-water mark of the ids may not be durable yet");
     if (outcome.kind === "fenced") throw fenced(request.group);
     assert(request.seq === this.#seq, "one append at a time");
     this.#undecided = undefined;

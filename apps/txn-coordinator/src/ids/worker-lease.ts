@@ -81,7 +81,7 @@ async function isIdle(
   return answer.kind === "raised" && markMs(answer.tail.timestampCeilingUs) < clock.nowMs() - ID_LEASE_IDLE_MS;
 }
 
-/** Undefined: somebody was faster. */
+/** Undefined: another coordinator raised the epoch first. */
 async function take(options: LeaseOptions, workerId: number): Promise<WorkerLease | undefined> {
   const { groupLog, nodeName, timeoutMs, clock, random, log, signal } = options;
   const group = workerGroup(workerId);

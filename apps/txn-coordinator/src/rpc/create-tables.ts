@@ -18,7 +18,7 @@ export function createTablesHandler(coordinator: Context): Handler<SchemaService
     const method = SchemaService.methods.CreateTables;
     const options = { timeoutMs, metadata: bearer(config.coordinatorToken) };
     const response = (await coordinator.systemMaster.unary(method, request, options)) as { readonly schemaVersion: bigint };
-    // Whoever creates a table here uses it here next.
+    // A client that creates a table here is likely to use it here next.
     await schema.having([], response.schemaVersion).catch(() => undefined);
     return response;
   };

@@ -4,7 +4,7 @@ import type { Handler } from "@concord/rpc";
 import { required } from "@concord/rows-wire";
 import type { Context } from "../context.ts";
 
-/** Rollback. Idempotent: an id nobody knows is rolled back already. */
+/** Rollback. Idempotent: an unknown id counts as rolled back. */
 export function rollbackHandler(coordinator: Context): Handler<TransactionService, "Rollback"> {
   return async (request) => {
     const id = timeIdFromBytes(required(request.operation, "operation").transactionId);

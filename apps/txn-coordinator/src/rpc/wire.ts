@@ -29,7 +29,7 @@ export function modeFromWire(mode: string): LockMode {
   return mode === "LOCK_MODE_SHARED" ? "shared" : "exclusive";
 }
 
-/** Tables of keys or writes, before anybody looks whether they exist. System tables are nobody's. */
+/** Tables of keys or writes, not yet looked up in the schema. Refuses system tables. */
 export function tablesOfKeys(keys: readonly (RowKeyMessage | null)[]): string[] {
   return keys.map((key) => userTable(foldName(required(key, "key").table)));
 }

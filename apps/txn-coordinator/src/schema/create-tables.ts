@@ -72,7 +72,7 @@ async function rollbackOnError(group: TransactionGroup, id: TimeId, work: () => 
   }
 }
 
-/** As the transaction sees them: the version row is locked, so nobody changes them meanwhile. */
+/** As the transaction sees them: the version row is locked, so no other transaction changes them meanwhile. */
 async function existingTables(operations: TransactionOperations, { environment }: CreateTablesContext): Promise<SchemaCatalogue> {
   const [row] = await operations.read([SCHEMA_VERSION_KEY]);
   const version = row?.columns.get("version");

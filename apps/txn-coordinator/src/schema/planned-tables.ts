@@ -12,8 +12,8 @@ import {
 import { CREATE_STATEMENTS_MAX } from "../limits.ts";
 
 /**
- * The tables that CREATE TABLE and CREATE INDEX statements ask for, each with its indexes, before anybody looks what exists. An index
- * stands beside its table (TX29): one on a table of another call is refused by `newTables`.
+ * The tables that CREATE TABLE and CREATE INDEX statements ask for, each with its indexes, without a look at existing tables. An index
+ * comes in the same call as its table (TX29): `newTables` refuses one on an existing table.
  */
 export interface PlannedTables {
   readonly tables: ReadonlyMap<string, TableDefinition>;
@@ -57,7 +57,7 @@ export function newTables(planned: PlannedTables, existing: SchemaCatalogue, con
     const index = plan(statement, existing, [], context);
     if (index.kind === "create-index" && index.exists) continue;
     const table = index.kind === "create-index" ? index.definition.name : "";
-    throw new ConcordError("INDEX_ON_EXISTING_TABLE", `${table} exists: CREATE INDEX stands beside its CREATE TABLE, in one call`, {
+    throw new ConcordError("INDEX_ON_EXISTING_TABLE", `${table} exists: send CREATE INDEX in the same call as its CREATE TABLE`, {
       metadata: { table },
     });
   }

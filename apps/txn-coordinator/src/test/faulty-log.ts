@@ -2,7 +2,7 @@ import { MemoryGroupLog } from "@concord/port-contracts";
 import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, RaiseOutcome } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 
-/** What happens to the next calls: they work, or nobody knows, with the entry written or not, or the call is lost on the way. */
+/** What happens to the next calls: they work, answer "unknown" with the entry written or not, or fail before or after the write. */
 export type LogFault = "works" | "unknown-written" | "unknown-lost" | "throws-written" | "throws-lost";
 
 /** The log in memory behind a network that fails as the test says. */

@@ -25,8 +25,8 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /**
- * One statement of the CQL subset (TX24). Refused with a position: CQL_SYNTAX for what is no CQL, CQL_UNSUPPORTED or USE_TRANSACTION for
- * CQL we do not speak, LIMIT_EXCEEDED. The result holds no values of binds, clock or schema and may be kept per text.
+ * One statement of the CQL subset (TX24). Refused with a position: CQL_SYNTAX for text that is not CQL, CQL_UNSUPPORTED or USE_TRANSACTION
+ * for CQL outside the subset, LIMIT_EXCEEDED. The result holds no values of binds, clock or schema and may be kept per text.
  */
 export function parse(text: string): Statement {
   const cursor: Cursor = { tokens: tokensOf(text), next: 0, bindCount: 0 };
