@@ -59,6 +59,10 @@ const TOOL_FILES = [
   "claims/claims.ts",
 ];
 const PROJECTS_PER_KIND = 3;
+const SOURCES = 10;
+const TESTS = 6;
+/** Every one costs a run of its task. */
+const FAILURES_PER_TARGET = 2;
 
 /** All edits for the work tree in `root`; the files they name exist there (or are new). */
 export function generateEdits(root: string, expectation: Expectation): Edit[] {
@@ -68,25 +72,29 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
     files: { [path]: touched(path, read(path)) },
     expected: expectation.of(path),
   });
-  const projects = expectation.projects.filter((project) => !project.root.startsWith("tools/"));
+  const { projects } = expectation;
   const roots = projects.map((project) => project.root);
   const existing = (path: string): boolean => existsSync(join(root, path));
   const firstOfEach = (pattern: string): string[] =>
     roots.flatMap((folder) => globSync(`${folder}/${pattern}`, { cwd: root }).sort().slice(0, 1));
-  const some = (paths: readonly string[]): string[] =>
-    paths.filter((_, index) => index % Math.ceil(paths.length / PROJECTS_PER_KIND) === 0);
+  const some = (paths: readonly string[], count = PROJECTS_PER_KIND): string[] =>
+    paths.filter((_, index) => index % Math.ceil(paths.length / count) === 0);
 
-  const sources = projects.flatMap(({ root: folder, name }, index) => sourceEdit(root, folder, name, index, expectation));
+  const failing = some(roots, FAILURES.length * FAILURES_PER_TARGET);
+  const sources = failing.flatMap((folder, index) => sourceEdit(root, folder, index, expectation));
+  const plain = firstOfEach("src/index.ts").filter((path) => !sources.some(({ files }) => path in files));
   const protoFiles = globSync("protos/concord/**/*.proto", { cwd: root }).sort();
   return [
     ...sources,
-    ...firstOfEach("src/**/*.test.ts").map(touch),
+    touch("libs/runtime/src/index.ts"),
+    ...some(plain, SOURCES).map(touch),
+    ...some(firstOfEach("**/*.test.ts"), TESTS).map(touch),
     ...some(firstOfEach("README.md")).map(touch),
     ...some(firstOfEach("tsconfig.json")).map(touch),
     ...some(firstOfEach("package.json")).map(touch),
-    ...firstOfEach("src/config.ts").map(touch),
+    ...some(firstOfEach("src/config.ts")).map(touch),
     ...protoFiles.slice(0, PROJECTS_PER_KIND).map(touch),
-    ...["protos/buf.yaml", "protos/released.binpb"].filter(existing).map(touch),
+    ...["protos/buf.yaml", "protos/vendored.json", "protos/released.binpb"].filter(existing).map(touch),
     ...SHARED_FILES.map(touch),
     ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
     touch("docs/design/seeded.md"),
@@ -96,16 +104,20 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
   ];
 }
 
-/** A failure appended to a source file of the project, a different kind for each project in turn. */
-function sourceEdit(root: string, folder: string, name: string, index: number, expectation: Expectation): Edit[] {
-  const sources = globSync(`${folder}/src/**/*.ts`, { cwd: root, exclude: (file) => file.endsWith(".test.ts") || file === "gen" }).sort();
+/** A failure appended to a source file of the project there, a different kind for each project in turn. */
+function sourceEdit(root: string, folder: string, index: number, expectation: Expectation): Edit[] {
+  const project = expectation.projects.find((candidate) => candidate.root === folder)!.name;
+  const sources = globSync(`${folder}/{,src/**/}*.ts`, {
+    cwd: root,
+    exclude: (file) => file.endsWith(".test.ts") || file === "gen",
+  }).sort();
   const tested = sources.find((path) => importedByItsTest(root, path));
   const failure = FAILURES[index % FAILURES.length]!;
   const { target, text } = failure.target === "test" && tested === undefined ? FAILURES[0]! : failure;
   const path = target === "test" ? tested : (sources.find((source) => basename(source) === "index.ts") ?? sources[0]);
   if (path === undefined) return [];
   const files = { [path]: `${readFileSync(join(root, path), "utf8")}${text}` };
-  return [{ name: `${target} failure in ${path}`, files, expected: expectation.of(path), failure: { target, project: name } }];
+  return [{ name: `${target} failure in ${path}`, files, expected: expectation.of(path), failure: { target, project } }];
 }
 
 function importedByItsTest(root: string, path: string): boolean {
@@ -122,7 +134,7 @@ function contractBreak(protoFiles: readonly string[], read: (path: string) => st
       name: `contract break in ${path}`,
       files,
       expected: expectation.of(path),
-      failure: { target: "contracts", project: "@concord/protos" },
+      failure: { target: "contracts", project: expectation.ownerOf(path)!.name },
     },
   ];
 }
@@ -147,6 +159,11 @@ function newAndGone(root: string, expectation: Expectation): Edit[] {
       name: "new test file",
       files: { "libs/ports/src/seeded.test.ts": "export {};\n" },
       expected: expectation.of("libs/ports/src/seeded.test.ts"),
+    },
+    {
+      name: `moved to another project: ${goneSource}`,
+      files: { [goneSource]: undefined, "libs/checksums/src/seeded.ts": "export {};\n" },
+      expected: new Set([...expectation.of(goneSource), ...expectation.of("libs/checksums/src/seeded.ts")]),
     },
     { name: "new project", files: newProject, expected: expectation.ofNewProject(manifest.name) },
     { name: `gone: ${goneSource}`, files: { [goneSource]: undefined }, expected: expectation.of(goneSource) },

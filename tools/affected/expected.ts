@@ -5,7 +5,7 @@ import { readWorkspace, type Project } from "@concord/boundaries";
 const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "words", "test"];
 const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
-const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build"];
+const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build", ...CONTRACT_TARGETS];
 const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
 /** Files outside the projects, or of other projects, and the tasks that read them. */
 const READERS: readonly (readonly [files: RegExp, task: string])[] = [
@@ -19,7 +19,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^protos\/test-vectors\//, "@concord/values:test"],
   [/^protos\/((concord|google)\/.*\.proto|test-vectors\/.*|buf(\.gen)?\.yaml)$/, "@concord/clients:test"],
   [/^LICENSE$/, "@concord/client-pack:test"],
-  [/^[^/]+(\/[^/]+)?\/package\.json$/, "@concord/boundaries:boundaries"],
+  [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
 const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;
 const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
@@ -35,6 +35,12 @@ export class Expectation {
 
   get projects(): readonly Project[] {
     return this.#projects;
+  }
+
+  /** The innermost project the file lies in. */
+  ownerOf(path: string): Project | undefined {
+    const around = this.#projects.filter(({ root }) => path.startsWith(`${root}/`));
+    return around.sort((a, b) => b.root.length - a.root.length)[0];
   }
 
   /** Every task of the workspace. */
@@ -53,7 +59,7 @@ export class Expectation {
     if (NO_TASK.test(path)) return new Set();
     if (path === ".oxlintrc.json") return this.#everywhere("lint");
     if (path === ".oxfmtrc.json") return this.#everywhere("format-check");
-    const project = this.#projects.find(({ root }) => path.startsWith(`${root}/`));
+    const project = this.ownerOf(path);
     if (project === undefined) throw new Error(`no expectation says what a change of ${path} must run`);
     const inside = path.slice(project.root.length + 1);
     const own = this.#inside(project, inside);
@@ -68,13 +74,11 @@ export class Expectation {
   #inside(project: Project, path: string): Set<string> {
     if (TEST_FILE.test(path)) return this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
     if (path === "README.md") return new Set([`${project.name}:test`, `${project.name}:words`]);
-    if (path === "released.binpb") return new Set(["contracts", "test", "words"].map((target) => `${project.name}:${target}`));
+    const checked = this.#tasks(this.#contracts(), (target) => target === "contracts");
+    if (path === "released.binpb") return union(checked, [`${project.name}:test`, `${project.name}:words`]);
     const production = this.#production(project);
-    if (path.endsWith(".proto") || path === "buf.yaml")
-      return union(
-        production,
-        CONTRACT_TARGETS.map((target) => `${project.name}:${target}`),
-      );
+    if (path.endsWith(".proto") || path === "buf.yaml") return union(production, this.#tasks([project], isContractTarget));
+    if (path === "vendored.json") return union(production, checked);
     if (path !== "package.json") return production;
     const direct = this.#projects.filter((other) => dependsOn(other, project.name));
     return union(
@@ -89,13 +93,13 @@ export class Expectation {
     if (path.startsWith("tools/boundaries/")) return this.#everywhere("boundaries");
     if (path.startsWith("tools/words/")) return this.#everywhere("words");
     if (path.startsWith("tools/lint-rules/")) return this.#everywhere("lint");
-    const protos = this.#projects.find(({ root }) => root === "protos")!;
-    if (path.startsWith("tools/protos/"))
-      return union(
-        this.#production(protos),
-        CONTRACT_TARGETS.map((target) => `${protos.name}:${target}`),
-      );
-    return new Set();
+    if (!path.startsWith("tools/protos/")) return new Set();
+    const contracts = this.#contracts();
+    return union(this.#tasks(contracts, isContractTarget), ...contracts.map((project) => this.#production(project)));
+  }
+
+  #contracts(): readonly Project[] {
+    return this.#projects.filter(({ root }) => isContract(root));
   }
 
   /** The project's tasks but the contract ones, and what its dependents make of its production files. */
@@ -140,9 +144,12 @@ function dependsOn({ dependencies, devDependencies, implicitDependencies }: Proj
   return dependencies.has(name) || devDependencies.has(name) || implicitDependencies.has(name);
 }
 
+const isContract = (root: string): boolean => root === "protos" || root.startsWith("protos/");
+const isContractTarget = (target: string): boolean => CONTRACT_TARGETS.includes(target);
+
 function targetsOf({ root, ownTargets }: Project): readonly string[] {
   const build = root.startsWith("apps/") ? ["build"] : [];
-  const contracts = root === "protos" ? CONTRACT_TARGETS : [];
+  const contracts = !isContract(root) ? [] : root.startsWith("protos/testing/") ? ["generate"] : CONTRACT_TARGETS;
   return [...new Set([...COMMON_TARGETS, ...build, ...contracts, ...ownTargets])];
 }
 

@@ -1,5 +1,5 @@
-// The affected oracle: for generated edits, does `nx affected` run every task it must? A task runs when Nx selects it and its hash is
-// new. Source edits bring a real failure: whenever the full run would be red, the affected run must be red.
+// The affected oracle: for generated edits, does `npm run affected` run every task it must? A task runs when it is selected and its hash
+// is new. Source edits bring a real failure: whenever the full run would be red, the affected run must be red.
 // Prints `N edits, 0 missed, N superfluous`; exit code 1 when anything was missed.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -9,8 +9,6 @@ import { WorkTree } from "./work-tree.ts";
 
 const ORIGIN = join(import.meta.dirname, "../..");
 const TARGETS = ["boundaries", "typecheck", "lint", "format-check", "words", "contracts", "generate", "test", "build"];
-/** Run once before the edits, so that a stale result is there to be replayed. Tests are left to their hashes: they take long. */
-const WARMED_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "words", "contracts"];
 const LEAST_EDITS = 40;
 
 interface Tally {
@@ -35,31 +33,47 @@ function compare(edit: Edit, baseline: Readonly<Record<string, string>>, tree: W
   console.log(`${edit.name}: ${runs.size} run, ${edit.expected.size} expected${notes}`);
 }
 
-/**
- * The affected run must be red for a seeded failure that makes the full run red. Only the edited project's own task is run, which
- * the whole affected run would run too.
- */
-function runSeeded({ target, project }: SeededFailure, edit: Edit, others: readonly string[], tree: WorkTree, tally: Tally): void {
-  const affected = tree.nx("affected", "-t", target, "--base=HEAD", `--exclude=${others.join(",")}`);
-  if (!affected.isGreen) {
-    tally.red += 1;
-    return;
-  }
-  const full = tree.nx("run-many", "-t", target, "--skip-nx-cache");
-  const what = full.isGreen ? `the seeded ${target} failure fails nowhere` : "the full run is red, the affected run is green";
-  tally.missed.push(`${edit.name}: ${project}: ${what}`);
+/** The task that an affected run takes must turn red for a failure seeded into it; a stale green result is there to be replayed. */
+function runSeeded({ target, project }: SeededFailure, edit: Edit, tree: WorkTree, tally: Tally): void {
+  if (tree.nx("run-many", "-t", target, "-p", project).isGreen) tally.missed.push(`${edit.name}: ${target} of ${project} is green`);
+  else tally.red += 1;
 }
 
-/** The oracle itself must be seen to fail: without `^production` in the inputs it has to find that dependents are missed. */
-function findsSeededHole(tree: WorkTree, edits: readonly Edit[]): boolean {
-  const plugin = "tools/nx/plugin.mjs";
-  tree.apply({ [plugin]: tree.read(plugin).replaceAll(', "^production"', "") });
+/** Runs the tasks that failures will be seeded into; those that are red without one. */
+function runUnseeded(edits: readonly Edit[], tree: WorkTree): Set<string> {
+  const failures = edits.flatMap(({ failure }) => (failure === undefined ? [] : [failure]));
+  const red = [...Map.groupBy(failures, ({ target }) => target)].flatMap(
+    ([target, group]) => tree.nx("run-many", "-t", target, "-p", group.map(({ project }) => project).join(",")).red,
+  );
+  return new Set(red);
+}
+
+interface SeededHole {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Inputs without the files of dependencies; a selection that overlooks the files of projects. */
+const SEEDED_HOLES: readonly SeededHole[] = [
+  { file: "tools/nx/plugin.mjs", from: ', "^production"', to: "" },
+  { file: "tools/nx/select-tasks.ts", from: "return this.#matches(splitGlobs(rest), this.#ownedBy(root));", to: "return false;" },
+];
+
+/** The oracle itself must be seen to fail: with the hole it has to find that tasks are missed. */
+function findsSeededHole({ file, from, to }: SeededHole, tree: WorkTree, edits: readonly Edit[]): boolean {
+  const whole = tree.read(file);
+  if (!whole.includes(from)) throw new Error(`${file} has no ${from} to take out`);
+  tree.apply({ [file]: whole.replaceAll(from, to) });
   tree.commit();
   const { hashes } = tree.probe(TARGETS);
   const edit = edits.find(({ name }) => name.endsWith("libs/runtime/src/index.ts"))!;
   tree.apply(edit.files);
   const tally: Tally = { missed: [], superfluous: 0, replayed: 0, red: 0 };
-  compare({ ...edit, name: `with a seeded hole, ${edit.name}` }, hashes, tree, tally);
+  compare({ ...edit, name: `with a seeded hole in ${file}, ${edit.name}` }, hashes, tree, tally);
+  tree.reset();
+  tree.apply({ [file]: whole });
+  tree.commit();
   return tally.missed.length > 0;
 }
 
@@ -70,8 +84,7 @@ function main(): number {
     const expectation = new Expectation(tree.root);
     const all = generateEdits(tree.root, expectation);
     const edits = all.filter(({ name }) => values.only === undefined || name.includes(values.only));
-    const names = expectation.projects.map(({ name }) => name);
-    const redBefore = new Set(tree.nx("run-many", "-t", ...WARMED_TARGETS).red);
+    const redBefore = runUnseeded(edits, tree);
     const baseline = tree.probe(TARGETS).hashes;
     const tally: Tally = { missed: [], superfluous: 0, replayed: 0, red: 0 };
     for (const task of Object.keys(baseline))
@@ -83,17 +96,12 @@ function main(): number {
       if (failure !== undefined && redBefore.has(`${failure.project}:${failure.target}`)) {
         tally.missed.push(`${edit.name}: ${failure.target} of ${failure.project} is red without it, so nothing can be shown`);
       } else if (failure !== undefined) {
-        runSeeded(
-          failure,
-          edit,
-          names.filter((name) => name !== failure.project),
-          tree,
-          tally,
-        );
+        runSeeded(failure, edit, tree, tally);
       }
       tree.reset();
     }
-    if (!findsSeededHole(tree, all)) tally.missed.push("a seeded hole in the inputs was not found");
+    for (const hole of SEEDED_HOLES)
+      if (!findsSeededHole(hole, tree, all)) tally.missed.push(`a seeded hole in ${hole.file} was not found`);
     if (values.only === undefined && edits.length < LEAST_EDITS) tally.missed.push(`only ${edits.length} edits could be generated`);
     for (const line of tally.missed) console.error(`MISSED ${line}`);
     console.log(`seeded failures that turned the affected run red: ${tally.red}; selected but answered from the cache: ${tally.replayed}`);
