@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ReplicaService } from "@concord/protos-storage";
 import type { ReplicaLogState } from "@concord/group-log";
 import { ConcordError, epochOf, seqOf, timestampUsOf, type TimeId } from "@concord/runtime";
 import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
@@ -19,20 +20,17 @@ async function listening(): Promise<FakePeer> {
 test("rows: apply, read and range: the bytes arrive and come back as they are", async () => {
   const peer = await listening();
   const rows = new RemoteRowReplica(peer.session());
-  peer.answers["ReadRows"] = async () => ({ images: [bytes(), bytes(7, 8)] });
-  peer.answers["ReadRowRange"] = async () => ({ images: [bytes(9)], more: true });
+  peer.answers.ReadRows = async () => ({ images: [bytes(), bytes(7, 8)] });
+  peer.answers.ReadRowRange = async () => ({ images: [bytes(9)], more: true });
   await rows.applyRows([bytes(1), bytes(2, 3)], TIMEOUT_MS);
   assert.deepEqual(plain(await rows.readRows([bytes(4), bytes(5)], TIMEOUT_MS)), [bytes(), bytes(7, 8)]);
   const page = await rows.readRowRange({ from: bytes(1), to: bytes(2), reverse: true, limit: 5 }, TIMEOUT_MS);
   assert.deepEqual({ images: plain(page.images), more: page.more }, { images: [bytes(9)], more: true });
-  const [apply, read, range] = peer.requests.map((one) => one.request) as [
-    { mutations: Uint8Array[] },
-    { keys: Uint8Array[] },
-    Record<string, unknown>,
-  ];
-  assert.deepEqual(plain(apply.mutations), [bytes(1), bytes(2, 3)]);
-  assert.deepEqual(plain(read.keys), [bytes(4), bytes(5)]);
-  assert.deepEqual([range["reverse"], range["limit"]], [true, 5]);
+  const { ApplyRows, ReadRows, ReadRowRange } = ReplicaService.methods;
+  assert.deepEqual(plain(peer.requestsOf(ApplyRows)[0]!.mutations), [bytes(1), bytes(2, 3)]);
+  assert.deepEqual(plain(peer.requestsOf(ReadRows)[0]!.keys), [bytes(4), bytes(5)]);
+  const [range] = peer.requestsOf(ReadRowRange);
+  assert.deepEqual([range!.reverse, range!.limit], [true, 5]);
 });
 
 const STATE: ReplicaLogState = {
@@ -50,10 +48,10 @@ test("group log: every call: request and state as the log lib knows them", async
   const peer = await listening();
   const log = new RemoteLogReplica(peer.session());
   const answer = { state: logStateToWire(STATE) };
-  peer.answers["LogRaise"] = async () => ({ promised: true, ...answer });
-  peer.answers["LogAppend"] = async () => ({ result: "LOG_APPEND_RESULT_GAP", ...answer });
-  peer.answers["LogState"] = async () => answer;
-  peer.answers["LogRead"] = async () => answer;
+  peer.answers.LogRaise = async () => ({ promised: true, ...answer });
+  peer.answers.LogAppend = async () => ({ result: "LOG_APPEND_RESULT_GAP", ...answer });
+  peer.answers.LogState = async () => answer;
+  peer.answers.LogRead = async () => answer;
   assert.deepEqual(await log.logRaise({ group: "g", epoch: epochOf(7n), owner: "txn-1" }, TIMEOUT_MS), { promised: true, state: STATE });
   const { group, epoch, owner } = { group: "g", epoch: epochOf(7n), owner: "txn-1" };
   const append = {
@@ -70,16 +68,16 @@ test("group log: every call: request and state as the log lib knows them", async
   assert.deepEqual(await log.logState("g", TIMEOUT_MS), STATE);
   assert.deepEqual(await log.logRead({ group, fromSeq: seqOf(4n), limit: 10 }, TIMEOUT_MS), STATE);
   await log.logTrim({ group, epoch, owner, appliedSeq: seqOf(4n), appliedEpoch: epochOf(6n) }, TIMEOUT_MS);
-  const entries = peer.requests[1]!.request["entries"] as { seq: bigint; epoch: bigint; content: Uint8Array }[];
+  const { entries } = peer.requestsOf(ReplicaService.methods.LogAppend)[0]!;
   assert.deepEqual({ ...entries[0], content: Uint8Array.from(entries[0]!.content) }, { seq: 4n, epoch: epochOf(6n), content: bytes(1, 2) });
-  assert.equal(peer.requests[4]!.request["appliedSeq"], 4n);
+  assert.equal(peer.requestsOf(ReplicaService.methods.LogTrim)[0]!.appliedSeq, 4n);
 });
 
 test("group log: an answer without state or of a kind we do not know: INTERNAL", async () => {
   const peer = await listening();
   const log = new RemoteLogReplica(peer.session());
   await assert.rejects(log.logState("g", TIMEOUT_MS), { code: "INTERNAL" });
-  peer.answers["LogAppend"] = async () => ({ result: "LOG_APPEND_RESULT_UNSPECIFIED", state: logStateToWire(STATE) });
+  peer.answers.LogAppend = async () => ({ result: "LOG_APPEND_RESULT_UNSPECIFIED", state: logStateToWire(STATE) });
   const append = {
     group: "g",
     epoch: epochOf(1n),
@@ -98,16 +96,16 @@ test("batchlog: put and remove: entries and ids", async () => {
   const batchLog = new RemoteBatchLog(peer.session());
   await batchLog.put([bytes(1)], TIMEOUT_MS);
   await batchLog.remove(["0190b6a2c3d47e5f8a9b0c1d2e3f4a5b" as TimeId], TIMEOUT_MS);
-  assert.deepEqual(plain(peer.requests[0]!.request["entries"] as Uint8Array[]), [bytes(1)]);
+  assert.deepEqual(plain(peer.requestsOf(ReplicaService.methods.BatchLogPut)[0]!.entries), [bytes(1)]);
   assert.equal(
-    Buffer.from((peer.requests[1]!.request["batchIds"] as Uint8Array[])[0]!).toString("hex"),
+    Buffer.from(peer.requestsOf(ReplicaService.methods.BatchLogRemove)[0]!.batchIds[0]!).toString("hex"),
     "0190b6a2c3d47e5f8a9b0c1d2e3f4a5b",
   );
 });
 
 test("session: the peer's error: code and applied arrive", async () => {
   const peer = await listening();
-  peer.answers["ApplyRows"] = () => Promise.reject(new ConcordError("STORE_FAILED", "disk", { applied: "no" }));
+  peer.answers.ApplyRows = () => Promise.reject(new ConcordError("STORE_FAILED", "disk", { applied: "no" }));
   await assert.rejects(new RemoteRowReplica(peer.session()).applyRows([bytes(1)], TIMEOUT_MS), { code: "STORE_FAILED", applied: "no" });
 });
 
@@ -115,7 +113,7 @@ test("session: the peer is gone: not reachable until a probe gets through (I1)",
   const peer = await listening();
   const session = peer.session();
   const rows = new RemoteRowReplica(session);
-  peer.answers["Hello"] = async () => ({ node: "n2", formed: true, members: ["n1", "n2", "n3"] });
+  peer.answers.Hello = async () => ({ node: "n2", formed: true, members: ["n1", "n2", "n3"] });
   await rows.applyRows([bytes(1)], TIMEOUT_MS);
   await peer.hangUp();
   await assert.rejects(rows.applyRows([bytes(1)], TIMEOUT_MS), { code: "CONNECTION_LOST", applied: "no" });
@@ -135,8 +133,8 @@ test("session: calls whose own time is short expire: the peer stays reachable fo
   const session = peer.session();
   const rows = new RemoteRowReplica(session);
   await rows.applyRows([bytes(1)], TIMEOUT_MS);
-  peer.answers["ApplyRows"] = () => new Promise(() => undefined);
-  peer.answers["Hello"] = () => new Promise(() => undefined);
+  peer.answers.ApplyRows = () => new Promise(() => undefined);
+  peer.answers.Hello = () => new Promise(() => undefined);
   const hurried = assert.rejects(rows.applyRows([bytes(1)], 20), { code: "DEADLINE_EXCEEDED" });
   await peer.clock.pass(40);
   await hurried;
@@ -163,8 +161,8 @@ test("session: closed: not reachable, no probe goes on", async () => {
 test("hello and copy: wrong token: UNAUTHENTICATED; right one: the peer's words", async () => {
   const peer = await listening();
   await assert.rejects(peer.session("wrong").hello(TIMEOUT_MS), { code: "UNAUTHENTICATED" });
-  peer.answers["Hello"] = async () => ({ node: "n2", formed: true, members: ["a", "b"], knowsCaller: true });
-  peer.answers["Copy"] = async () => ({ entries: [{ key: bytes(1), value: bytes(2) }], done: true, lastKey: bytes(1) });
+  peer.answers.Hello = async () => ({ node: "n2", formed: true, members: ["a", "b"], knowsCaller: true });
+  peer.answers.Copy = async () => ({ entries: [{ key: bytes(1), value: bytes(2) }], done: true, lastKey: bytes(1) });
   const hello = await peer.session().hello(TIMEOUT_MS, true);
   assert.deepEqual([hello.node, hello.formed, hello.members, hello.knowsCaller], ["n2", true, ["a", "b"], true]);
   assert.deepEqual(peer.requests[0]!.request, { node: "n1", members: ["n1", "n2", "n3"], formed: true });

@@ -1,7 +1,7 @@
 import type { Row } from "@concord/ports";
 import { decodeImage, encodeRange, liveRow } from "@concord/rows";
-import { ReplicaService } from "@concord/protos-storage";
-import { bearer } from "@concord/rpc";
+import { ReplicaService, type ReadRowRangeRequest } from "@concord/protos-storage";
+import { bearer, callUnary } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import { PEER_TOKEN } from "./cluster.ts";
@@ -16,16 +16,14 @@ export async function readReplica(
   table: string,
   partitions: readonly (readonly CellValue[])[],
 ): Promise<Row[]> {
-  const readRange = ReplicaService.methods.ReadRowRange;
   const channel = env.transport.connect(address);
   const rows: Row[] = [];
   for (const partition of partitions) {
     const { from, to } = encodeRange({ table, partition, reverse: false, limit: ROWS_MAX });
-    const request = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX };
-    const answer = (await channel.unary(readRange, request, { timeoutMs: TIMEOUT_MS, metadata: bearer(PEER_TOKEN) })) as {
-      images: Uint8Array[];
-    };
-    for (const image of answer.images) {
+    const request: ReadRowRangeRequest = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX };
+    const options = { timeoutMs: TIMEOUT_MS, metadata: bearer(PEER_TOKEN) };
+    const { images } = await callUnary(channel, ReplicaService.methods.ReadRowRange, request, options);
+    for (const image of images) {
       const row = liveRow(decodeImage(image));
       if (row !== undefined) rows.push(row);
     }

@@ -1,6 +1,7 @@
 // A peer's ReplicaService whose answers the test writes, over the in-process network; time by hand.
+import type { UnaryMethod } from "@concord/protos";
 import { ReplicaService } from "@concord/protos-storage";
-import { defineUntypedService, MemoryTransport, tokenAuthenticator, type Service, type UnaryHandler } from "@concord/rpc";
+import { fakeService, MemoryTransport, tokenAuthenticator, type FakeAnswers, type Service, type UnaryName } from "@concord/rpc";
 import { silentLog, silentMetrics, type Clock, type Listener, type Timer } from "@concord/runtime";
 import { PeerSession } from "../index.ts";
 
@@ -43,12 +44,15 @@ export class ManualClock implements Clock {
 export const ADDRESS = "peer:1";
 const TOKEN = "secret";
 
+type Answers = { -readonly [Name in keyof FakeAnswers<ReplicaService>]: FakeAnswers<ReplicaService>[Name] };
+
 export class FakePeer {
   readonly clock = new ManualClock();
   readonly transport = new MemoryTransport({ clock: this.clock });
   /** Requests by operation, oldest first. */
-  readonly requests: { readonly operation: string; readonly request: Record<string, unknown> }[] = [];
-  readonly answers: Record<string, (request: Record<string, unknown>) => Promise<object>> = {};
+  readonly requests: { readonly operation: string; readonly request: object }[] = [];
+  /** A method without one is answered with an empty message. */
+  readonly answers: Answers = {};
   #listener: Listener | undefined;
 
   async listen(): Promise<void> {
@@ -74,24 +78,30 @@ export class FakePeer {
     });
   }
 
-  #service(): Service {
-    const unary = Object.fromEntries(
-      Object.keys(ReplicaService.methods)
-        .filter((name) => name !== "Session")
-        .map((name) => [name, this.#handler(name)]),
-    );
-    const roles = Object.fromEntries(Object.keys(unary).map((name) => [name, ["peer"] as const]));
-    const authenticator = tokenAuthenticator([{ role: "peer", token: TOKEN }]);
-    const environment = { clock: this.clock, log: silentLog, metrics: silentMetrics, authenticator };
-    const service = defineUntypedService({ contract: ReplicaService, unary, roles }, environment);
-    service.setState("serving");
-    return service;
+  /** The requests of a method, oldest first. */
+  requestsOf<M extends UnaryMethod>(method: M): ReturnType<M["decodeRequest"]>[] {
+    const ours = this.requests.filter((one) => one.operation === method.name);
+    return ours.map(({ request }) => request as ReturnType<M["decodeRequest"]>);
   }
 
-  #handler(operation: string): UnaryHandler {
-    return async (request: Record<string, unknown>) => {
-      this.requests.push({ operation, request });
-      return (await this.answers[operation]?.(request)) ?? {};
-    };
+  #service(): Service {
+    const names = Object.keys(ReplicaService.methods).filter((name) => name !== "Session") as UnaryName<ReplicaService>[];
+    // Looked up at the call: a test sets its answers when it likes.
+    const answers = Object.fromEntries(names.map((name) => [name, this.#answer(name)]));
+    const authenticator = tokenAuthenticator([{ role: "peer", token: TOKEN }]);
+    return fakeService({
+      contract: ReplicaService,
+      answers,
+      intercept: ({ method, request, answer }) => {
+        this.requests.push({ operation: method, request });
+        return answer();
+      },
+      role: "peer",
+      environment: { clock: this.clock, log: silentLog, metrics: silentMetrics, authenticator },
+    });
+  }
+
+  #answer<Name extends UnaryName<ReplicaService>>(name: Name): NonNullable<FakeAnswers<ReplicaService>[Name]> {
+    return ((request, context) => this.answers[name]?.(request, context) ?? {}) as NonNullable<FakeAnswers<ReplicaService>[Name]>;
   }
 }

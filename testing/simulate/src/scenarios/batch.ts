@@ -1,3 +1,4 @@
+import type { BatchServiceSessionRequestInit } from "@concord/protos-storage";
 import { checkBatches, type BatchFact, type Sighting } from "@concord/checkers";
 import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
 import type { Row } from "@concord/ports";
@@ -207,18 +208,12 @@ function countOutcomes(batches: readonly BatchFact[]): Outcomes {
   return counts;
 }
 
-interface SentBatch {
-  readonly batchId: Uint8Array;
-  readonly timestampUs: bigint;
-}
-
 /** A transport that remembers the timestamp of every batch that is sent: an error tells the id only. */
 function watchBatches(transport: Transport, sent: Map<string, bigint>): Transport {
   const note = (message: object): void => {
-    const { calls } = message as { calls?: readonly { executeBatch?: SentBatch | null }[] };
-    for (const call of calls ?? []) {
-      if (call.executeBatch !== undefined && call.executeBatch !== null)
-        sent.set(toHex(call.executeBatch.batchId), call.executeBatch.timestampUs);
+    const { calls } = message as BatchServiceSessionRequestInit;
+    for (const { executeBatch } of calls ?? []) {
+      if (executeBatch !== undefined) sent.set(toHex(executeBatch.batchId!), executeBatch.timestampUs!);
     }
   };
   const watched = (stream: MessageStream): MessageStream => ({
