@@ -18,6 +18,10 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^([^/]+|docs\/.*)\.md$/, "@concord/words:words"],
   [/^protos\/test-vectors\//, "@concord/values:test"],
   [/^protos\/((concord|google)\/.*\.proto|test-vectors\/.*|buf(\.gen)?\.yaml)$/, "@concord/clients:test"],
+  [
+    /^(protos\/concord\/.*\.proto|apps\/[^/]+\/src\/(ring\/)?rpc\/[^/]+\.ts|libs\/(client|rows-wire|adapter-ring|adapter-storage-proxy|rpc)\/src\/[^/]+\.ts)$/,
+    "@concord/proto-tools:test",
+  ],
   [/^LICENSE$/, "@concord/client-pack:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
