@@ -49,6 +49,8 @@ const RENAMES: readonly Rename[] = [
     field: "from_offset",
     users: ["apps/dedup-worker/src/rpc/consume.ts", "apps/dedup-worker/src/rpc/read.ts", "libs/client/src/messages.ts"],
   },
+  { contract: "txn", proto: "transactions.proto", field: "flush_size", users: ["apps/txn-coordinator/src/rpc/commit.ts"] },
+  { contract: "txn", proto: "topology.proto", field: "schema_version", users: ["apps/txn-coordinator/src/rpc/get-topology.ts"] },
   { contract: "object", proto: "admin.proto", field: "dangling_refs", users: ["apps/object-gateway/src/rpc/check-consistency.ts"] },
   { contract: "ids", proto: "ids.proto", field: "count", users: ["apps/txn-coordinator/src/rpc/generate-ids.ts"] },
   {

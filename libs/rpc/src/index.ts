@@ -10,10 +10,18 @@ export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "
 export { MemoryTransport, type MemoryTransportOptions } from "./memory-transport.ts";
 export { RPC_METRICS } from "./metrics.ts";
 export { callUnary, openStream, type TypedStream } from "./unary.ts";
-export type { OperationName, RequestInitOf, RequestOf, ResponseInitOf, ResponseOf, StreamName, UnaryName } from "./contract-types.ts";
+export type {
+  AnswerOf,
+  OperationName,
+  RequestInitOf,
+  RequestOf,
+  ResponseInitOf,
+  ResponseOf,
+  StreamName,
+  UnaryName,
+} from "./contract-types.ts";
 export {
   defineService,
-  defineUntypedService,
   remainingMs,
   type Handler,
   type HandlerContext,
@@ -26,8 +34,6 @@ export {
   type ServiceState,
   type SessionContext,
   type StreamHandlers,
-  type UnaryHandler,
-  type UntypedServiceDefinition,
 } from "./service.ts";
 export {
   SessionClient,

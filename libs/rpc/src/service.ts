@@ -16,7 +16,7 @@ import {
   type ServedMethod,
 } from "@concord/runtime";
 import type { Authenticator, Role } from "./auth.ts";
-import type { RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
+import type { AnswerOf, RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
 import {
   FRAME_CALLS_MAX,
   MESSAGE_BYTES_MAX,
@@ -27,7 +27,7 @@ import {
 } from "./limits.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
-import { serveStream, type RunningStream, type StreamContext, type StreamHandler } from "./stream-server.ts";
+import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
 
 /** The session stream a call came on. */
 export interface SessionContext {
@@ -45,7 +45,7 @@ export interface HandlerContext extends CallContext {
 
 /** Decode, check, call the domain, encode. Throws ConcordError; anything else is INTERNAL to the caller and logged here. */
 export type Handlers<S extends ServiceContract<object>> = {
-  readonly [Name in UnaryName<S>]: (request: RequestOf<S, Name>, context: HandlerContext) => Promise<ResponseInitOf<S, Name>>;
+  readonly [Name in UnaryName<S>]: (request: RequestOf<S, Name>, context: HandlerContext) => Promise<AnswerOf<S, Name>>;
 };
 
 /** One handler: `Handler<RowsService, "Read">`. */
@@ -139,23 +139,6 @@ export function defineService<S extends ServiceContract<object>>(
   definition: ServiceDefinition<S>,
   environment: ServiceEnvironment,
 ): Service {
-  return new ServedService(definition as unknown as Definition, environment);
-}
-
-/** Until its handlers are typed. */
-export type UnaryHandler = (request: never, context: HandlerContext) => Promise<object>;
-
-/** Until its handlers are typed. */
-export interface UntypedServiceDefinition {
-  readonly contract: ServiceContract<object>;
-  readonly unary: Readonly<Record<string, UnaryHandler>>;
-  readonly streams?: Readonly<Record<string, (stream: never, context: StreamContext) => Promise<void>>>;
-  readonly roles: readonly Role[] | Readonly<Record<string, readonly Role[]>>;
-  readonly limits?: Partial<ServiceLimits>;
-}
-
-/** Until its handlers are typed. */
-export function defineUntypedService(definition: UntypedServiceDefinition, environment: ServiceEnvironment): Service {
   return new ServedService(definition as unknown as Definition, environment);
 }
 

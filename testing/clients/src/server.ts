@@ -32,7 +32,11 @@ export async function startServer(): Promise<ServiceHost> {
   const getSchema: Handler<SchemaService, "GetSchema"> = (request) =>
     request.schemaVersion > catalogue.version ? Promise.reject(BEHIND) : Promise.resolve(schemaToWire(catalogue));
   const service = defineService(
-    { contract: SchemaService, unary: { GetSchema: getSchema, CreateTables: () => Promise.resolve({}) }, roles: ["client"] },
+    {
+      contract: SchemaService,
+      unary: { GetSchema: getSchema, CreateTables: () => Promise.resolve({ schemaVersion: undefined }) },
+      roles: ["client"],
+    },
     environment,
   );
   const host = await startHost({ transport: grpcTransport(environment), address: "127.0.0.1:0", services: [service], ...environment });

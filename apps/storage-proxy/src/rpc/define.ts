@@ -25,7 +25,7 @@ export type MethodsOf<S extends ServiceContract<object>> = {
 /** A service without streams but its session. */
 export function define<S extends ServiceContract<object>>(options: DefineOptions, contract: S, methods: MethodsOf<S>): Service {
   const { clock, log, metrics } = options.environment;
-  const entries = Object.entries<MethodsOf<S>[UnaryName<S>]>(methods);
+  const entries: [string, MethodsOf<S>[UnaryName<S>]][] = Object.entries(methods as object);
   const unary = Object.fromEntries(entries.map(([name, { handler }]) => [name, handler])) as Handlers<S>;
   const roles = Object.fromEntries(entries.map(([name, one]) => [name, one.roles])) as Roles<S>;
   return defineService({ contract, unary, roles } as unknown as ServiceDefinition<S>, {

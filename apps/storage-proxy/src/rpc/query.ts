@@ -1,5 +1,5 @@
-import type { QueryRequest, QueryResponseInit, RowsService } from "@concord/protos-storage";
-import type { HandlerContext, Handler } from "@concord/rpc";
+import type { QueryRequest, RowsService } from "@concord/protos-storage";
+import type { AnswerOf, Handler, HandlerContext } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
 import type { Serving } from "../context.ts";
@@ -14,6 +14,10 @@ import { applyWrite, refuseTransactional } from "./write.ts";
 
 const BINDS_MAX = 4096;
 
+type Answer = AnswerOf<RowsService, "Query">;
+/** Each kind of statement fills its own fields. */
+const NOTHING: Answer = { rows: undefined, nextPageToken: undefined, timestampUs: undefined, schemaVersion: undefined };
+
 /** One CQL statement: plain tables, or a SELECT on any (TX24). It compiles to the same plan as a structured request. */
 export function queryHandler(serving: Serving): Handler<RowsService, "Query"> {
   return async (request, context) => {
@@ -24,7 +28,7 @@ export function queryHandler(serving: Serving): Handler<RowsService, "Query"> {
     const { config, clock, schema } = serving();
     if (isCreate(statement)) {
       const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-      return { schemaVersion: await runCreate(serving(), [text], timeoutMs) };
+      return { ...NOTHING, schemaVersion: await runCreate(serving(), [text], timeoutMs) };
     }
     const catalogue = await schema.having(tablesOf(statement), request.schemaVersion);
     const planned = plan(statement, catalogue, binds.map(cellFromWire), serving());
@@ -40,7 +44,7 @@ interface Execution {
   readonly context: HandlerContext;
 }
 
-async function execute(serving: Serving, execution: Execution): Promise<QueryResponseInit> {
+async function execute(serving: Serving, execution: Execution): Promise<Answer> {
   const { planned } = execution;
   switch (planned.kind) {
     case "read-rows":
@@ -59,35 +63,27 @@ async function execute(serving: Serving, execution: Execution): Promise<QueryRes
   }
 }
 
-async function select(
-  serving: Serving,
-  { request, pageSize, catalogue, context }: Execution,
-  planned: ReadPlan,
-): Promise<QueryResponseInit> {
+async function select(serving: Serving, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<Answer> {
   const { rows, pageTokens, config, clock } = serving();
   const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
   const page = await runRead(planned, { rows, catalogue, tokens: pageTokens, pageSize, pageToken: request.pageToken, timeoutMs });
   const columns = new Set(planned.columns);
-  return { rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
+  return { ...NOTHING, rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
 }
 
-async function write(
-  serving: Serving,
-  { request, context }: Execution,
-  planned: Extract<WritePlan, { kind: "write" }>,
-): Promise<QueryResponseInit> {
+async function write(serving: Serving, { request, context }: Execution, planned: Extract<WritePlan, { kind: "write" }>): Promise<Answer> {
   const { config, clock } = serving();
   refuseTransactional(planned.tableKind, planned.write.table);
   const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-  return { timestampUs: await applyWrite(serving(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
+  return { ...NOTHING, timestampUs: await applyWrite(serving(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
 }
 
-async function batch(serving: Serving, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<QueryResponseInit> {
+async function batch(serving: Serving, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<Answer> {
   refuseTransactional(planned.tableKind, planned.writes[0]!.table);
   const { batchId } = request;
   const timestampUs = planned.timestampUs ?? request.timestampUs;
   const result = await runBatch(serving(), { batchId, writes: planned.writes, timestampUs, unlogged: !planned.logged });
-  return { timestampUs: result.timestampUs };
+  return { ...NOTHING, timestampUs: result.timestampUs };
 }
 
 function isCreate(statement: Statement): boolean {

@@ -1,8 +1,8 @@
 import type { CqlStatement } from "@concord/protos-common";
-import type { QueryResponseInit, TransactionService } from "@concord/protos-txn";
+import type { TransactionService } from "@concord/protos-txn";
 import { required, rowToWire } from "@concord/rows-wire";
 import type { Row } from "@concord/ports";
-import type { Handler } from "@concord/rpc";
+import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError, unreachable } from "@concord/runtime";
 import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, tableOf, type WritePlan } from "@concord/schema";
 import type { TableWrite, TransactionOperations } from "@concord/transactions";
@@ -62,9 +62,9 @@ async function runRead(
   catalogue: SchemaCatalogue,
   operations: TransactionOperations,
   page: Page,
-): Promise<QueryResponseInit> {
+): Promise<AnswerOf<TransactionService, "Query">> {
   const columns = new Set(planned.columns);
-  const answer = (rows: readonly Row[], nextPageToken: Uint8Array = new Uint8Array()): QueryResponseInit => ({
+  const answer = (rows: readonly Row[], nextPageToken: Uint8Array = new Uint8Array()): AnswerOf<TransactionService, "Query"> => ({
     rows: rows.map((row) => rowToWire(row, columns)),
     nextPageToken,
   });

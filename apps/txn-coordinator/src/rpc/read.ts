@@ -1,6 +1,6 @@
-import type { TransactionService, ReadRequest, ReadResponseInit, RowResultInit } from "@concord/protos-txn";
+import type { TransactionService, ReadRequest, RowResultInit } from "@concord/protos-txn";
 import { malformed, rangeFromWire, rowToWire } from "@concord/rows-wire";
-import type { Handler } from "@concord/rpc";
+import type { AnswerOf, Handler } from "@concord/rpc";
 import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
 import type { TransactionOperations } from "@concord/transactions";
 import { READ_KEYS_MAX } from "../limits.ts";
@@ -8,12 +8,15 @@ import type { Context } from "../context.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
 import { callFromWire, checkCount, checkedKey, checkedLimit, rowResult, tablesOfKeys, userTable } from "./wire.ts";
 
+type RangeAnswer = Omit<AnswerOf<TransactionService, "Read">, "rows">;
+const NO_RANGE: RangeAnswer = { rangeRows: undefined, nextPageToken: undefined };
+
 export function readHandler(coordinator: Context): Handler<TransactionService, "Read"> {
   return async (request, context) =>
     inTransaction(coordinator, callFromWire(request.operation, context, coordinator), async (operations) => {
       if (request.keys.length === 0 && request.range === null) throw malformed("neither keys nor a range are given");
       const rows = request.keys.length === 0 ? [] : await readKeys(coordinator, request, operations);
-      const range = request.range === null ? {} : await readRange(coordinator, request, operations);
+      const range = request.range === null ? NO_RANGE : await readRange(coordinator, request, operations);
       return { rows, ...range };
     });
 }
@@ -25,7 +28,7 @@ async function readKeys(coordinator: Context, request: ReadRequest, operations: 
   return rows.map(rowResult);
 }
 
-async function readRange(coordinator: Context, request: ReadRequest, operations: TransactionOperations): Promise<ReadResponseInit> {
+async function readRange(coordinator: Context, request: ReadRequest, operations: TransactionOperations): Promise<RangeAnswer> {
   const asked = rangeFromWire(request.range, checkedLimit(request.limit));
   const catalogue = await catalogueFor(coordinator, [userTable(asked.table)]);
   const query = queryFingerprint([asked]);

@@ -28,7 +28,7 @@ export function startHandler(coordinator: Context): Handler<TransactionService, 
     const { row, group, epoch } = await (catalogue instanceof Promise
       ? startLater(coordinator, call.id, catalogue, start)
       : start(catalogue));
-    return { ...(row === undefined ? {} : { row: rowToWire(row) }), group, epoch };
+    return { row: row === undefined ? undefined : rowToWire(row), group, epoch };
   };
 }
 

@@ -2,7 +2,7 @@
 import { EchoService, type EchoRequest, type EchoResponseInit } from "@concord/protos-test";
 import { ConcordError, silentLog, type Clock, type Metrics, type Timer } from "@concord/runtime";
 import { tokenAuthenticator, type RoleToken } from "../auth.ts";
-import { defineService, type HandlerContext, type Service, type ServiceLimits } from "../service.ts";
+import { defineService, type HandlerContext, type Handlers, type Service, type ServiceLimits } from "../service.ts";
 
 export const ECHO = EchoService.name;
 export const TOKENS: readonly RoleToken[] = [
@@ -26,7 +26,8 @@ export function echoService(options: EchoOptions): Service {
     {
       contract: EchoService,
       unary: {
-        Echo: options.echo ?? ((request) => Promise.resolve({ text: request.text, number: request.number, payload: request.payload })),
+        // A test answers with the fields it is about.
+        Echo: (options.echo ?? ((request) => Promise.resolve(request))) as Handlers<EchoService>["Echo"],
         LogAppend: (request) => Promise.resolve({ seq: request.seq }),
       },
       roles: { Echo: ["client", "coordinator", "peer"], LogAppend: ["coordinator"] },
