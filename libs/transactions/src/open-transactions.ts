@@ -76,7 +76,8 @@ export class OpenTransactions {
   #end(transaction: Transaction, error: ConcordError): void {
     transaction.state = { kind: "aborted", error };
     this.#open.delete(transaction.id);
-    this.#recent.set(transaction.id, { kind: "aborted-here", error });
+    // an id whose stored outcome was found while it opened keeps that outcome (TXD7)
+    if (this.#recent.get(transaction.id)?.kind !== "decided") this.#recent.set(transaction.id, { kind: "aborted-here", error });
     this.#locks.release(transaction.id, error);
     this.#context.metrics.count("txn_aborts_total", 1, { group: this.#context.settings.group, code: error.code });
   }

@@ -27,6 +27,20 @@ test("[TXD7] commit: repeated with the same id: the first outcome, also by a new
   assert.equal(fixture.log.appends.length, 1);
 });
 
+test("[TXD7] start: of an id an earlier master committed: refused, and it stays committed", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  const session = client.begin();
+  await session.start(albumKey(1));
+  const token = await session.commit([insert(albumKey(1))]);
+  await client.group.drain();
+  const taker = await fixture.open();
+  await assert.rejects(taker.begin(session.id).start(albumKey(1)));
+  const outcome = await taker.group.serving().resolveOutcome(session.id, taker.deadline());
+  assert.equal(outcome.kind, "committed");
+  assert.equal(outcome.token.seq, token.seq);
+});
+
 test("[TXD7] execute: first reply lost, repeated: applied once; other writes: IDEMPOTENCY_MISMATCH", async () => {
   const fixture = new TestFixture();
   const client = await fixture.open();
