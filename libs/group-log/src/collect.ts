@@ -1,4 +1,4 @@
-import type { Clock } from "@concord/runtime";
+import { assert, type Clock } from "@concord/runtime";
 
 /**
  * Waits for answers until `decide` has an outcome: asked after each answer with all so far and how many are still to come. After
@@ -17,6 +17,7 @@ export function collect<Answer, Outcome>(
       try {
         const outcome = decide(answers, pending);
         if (outcome === undefined && pending > 0) return;
+        assert(open, "settled once");
         finish();
         resolve(outcome as Outcome);
       } catch (thrown) {
@@ -35,6 +36,7 @@ export function collect<Answer, Outcome>(
       void flow.then((answer) => {
         if (!open) return;
         answers.push(answer);
+        assert(answers.length <= flows.length, "each flow answers once");
         settle(flows.length - answers.length);
       });
     }

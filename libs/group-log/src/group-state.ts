@@ -79,6 +79,7 @@ export function isPromised(state: GroupState, epoch: Epoch, owner: string): bool
 export function acceptEntries(before: GroupState, request: LogAppendRequest): Acceptance {
   if (!isPromised(before, request.epoch, request.owner)) return { kind: "fenced" };
   const based = withBase(before, request.appliedSeq, request.appliedEpoch);
+  assert(based.state.promisedEpoch === request.epoch, "I4: accepted only under the promised epoch");
   const first = request.entries[0];
   if (first !== undefined && !connects(based.state, first.seq, request.previousEpoch)) return { kind: "gap" };
   let state = raiseCeiling(based.state, request.timestampCeilingUs);
@@ -92,6 +93,8 @@ export function acceptEntries(before: GroupState, request: LogAppendRequest): Ac
     dropped.push(...placed.dropped);
   }
   refuseOverload(before, state);
+  assert(state.appliedSeq >= before.appliedSeq && state.timestampCeilingUs >= before.timestampCeilingUs, "applied and ceiling only grow");
+  assert(lastEpoch(state) <= state.promisedEpoch, "no entry is of an epoch after the promised one (I2)");
   return { kind: "accepted", state, written, dropped: dropped.filter((seq) => seq <= state.appliedSeq || seq > lastSeq(state)) };
 }
 
@@ -100,6 +103,7 @@ export function withBase(state: GroupState, seq: Seq, epoch: Epoch): Change {
   if (seq <= state.appliedSeq) return { state, written: [], dropped: [] };
   const covered = state.entries.filter((entry) => entry.seq <= seq);
   const entries = state.entries.slice(covered.length);
+  assert(entries.length === 0 || entries[0]!.seq === seq + 1n, "the tail begins after what is applied (I3)");
   const based = { ...state, appliedSeq: seq, appliedEpoch: epoch, entries, tailBytes: bytesOf(entries) };
   return { state: based, written: [], dropped: covered.map((entry) => entry.seq) };
 }
@@ -142,6 +146,7 @@ function place(state: GroupState, entry: LogEntry): Change {
     return { state, written: [held], dropped: [] };
   }
   const index = Number(entry.seq - state.appliedSeq) - 1;
+  assert(state.entries[index] === held, "an entry is replaced in its place (I5)");
   const before = state.entries.slice(0, index);
   const after = state.entries.slice(index + 1);
   if (same) return { state: withEntries(state, [...before, entry, ...after]), written: [entry], dropped: [] };

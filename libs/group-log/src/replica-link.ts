@@ -1,5 +1,6 @@
 import type { AppendRequest, LogEntry } from "@concord/ports";
 import {
+  assert,
   ConcordError,
   EPOCH_NONE,
   nextSeq,
@@ -99,6 +100,7 @@ export class ReplicaLink {
       }
       return { kind: "failed", error };
     } finally {
+      assert(this.#inFlight > 0, "a call ends once");
       this.#inFlight -= 1;
     }
   }
@@ -154,6 +156,7 @@ export class ReplicaLink {
   /** Copies what this replica lacks from one that has it. Undefined: none has it; throws when a replica did not answer. */
   async #catchUp(round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
     let failure: ConcordError | undefined;
+    assert(round.links.includes(this), "an entry is offered within its round");
     for (const source of round.links) {
       if (source === this) continue;
       const copied = await source.attempt(() => this.#copyFrom(source, round, held));

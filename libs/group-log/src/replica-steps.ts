@@ -1,5 +1,5 @@
 import type { GroupOwner, KeyValueOperation, LogEntry, StoreEffects, StoreStep, TrimRequest } from "@concord/ports";
-import { ConcordError, type Checksum } from "@concord/runtime";
+import { assert, ConcordError, type Checksum } from "@concord/runtime";
 import { checkAppend, checkOwned, checkRead, checkTrim, encodedName } from "./check-requests.ts";
 import { acceptEntries, canPromise, describeState, EMPTY_GROUP, isPromised, trimTo, type Change, type GroupState } from "./group-state.ts";
 import { GROUPS_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX } from "./limits.ts";
@@ -36,6 +36,7 @@ export class ReplicaLogSteps implements ReplicaLog {
         return { persist: [], reply: { promised: false, state: describeState(before, []) } };
       }
       this.#refuseGroups(request.group);
+      assert(request.epoch >= before.promisedEpoch, "a promise is never taken back (I1)");
       const state = { ...before, promisedEpoch: request.epoch, owner: request.owner };
       this.#groups.set(request.group, state);
       // promised and synced before answered (I1); repeated raises too, so that they wait for the first
@@ -77,6 +78,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       if (!isPromised(before, request.epoch, request.owner)) throw fenced(before);
       const change = trimTo(before, request.appliedSeq, request.appliedEpoch);
       if (change.state === before) return { persist: [], reply: undefined };
+      assert(change.state.appliedSeq > before.appliedSeq && change.dropped.length > 0, "a trim moves the applied mark on");
       this.#groups.set(request.group, change.state);
       return { persist: this.#changed(request.group, change), reply: undefined };
     });
@@ -98,6 +100,7 @@ export class ReplicaLogSteps implements ReplicaLog {
   }
 
   #changed(group: string, change: Change): KeyValueOperation[] {
+    assert(change.state === this.#groups.get(group), "what is persisted is what is in memory (I1)");
     const dropped = change.dropped.map((seq): KeyValueOperation => ({ kind: "delete", key: entryKey(group, seq) }));
     const written = change.written.map((entry): KeyValueOperation => {
       return { kind: "put", key: entryKey(group, entry.seq), value: encodeEntry(entry, this.#checksum) };

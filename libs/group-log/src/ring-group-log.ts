@@ -29,6 +29,8 @@ export class RingGroupLog implements GroupLog {
     this.#links = options.replicas.map((replica) => new ReplicaLink(replica, options.clock, options.log ?? silentLog));
     this.#clock = options.clock;
     this.#majority = (options.replicas.length + 1) / 2;
+    assert(2 * this.#majority > this.#links.length, "two majorities share a replica (I2)");
+    assert(new Set(options.replicas.map(({ name }) => name)).size === this.#links.length, "replicas are distinct");
   }
 
   /** REPLICAS_UNAVAILABLE when no majority answered. */
@@ -50,6 +52,7 @@ export class RingGroupLog implements GroupLog {
     });
     const decision = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
     if (decision.kind !== "promised") return decision;
+    assert(decision.promises.length >= this.#majority, "a majority promised (TXR3)");
     const tail = mergeTails(decision.promises.map((promise) => promise.state));
     const spread = await this.#spreadBase(owner, decision.promises, tail, deadlineAtMs);
     return spread ? { kind: "raised", tail } : { kind: "unknown" };
@@ -113,6 +116,7 @@ export class RingGroupLog implements GroupLog {
   async #spreadBase(owner: GroupOwner, promises: readonly PromiseOf[], tail: LogTail, deadlineAtMs: number): Promise<boolean> {
     const { appliedSeq, appliedEpoch, timestampCeilingUs } = tail;
     const behind = promises.filter((promise) => promise.state.appliedSeq < appliedSeq);
+    assert(behind.length < promises.length, "the merged mark is one replica's own");
     if (promises.length - behind.length >= this.#majority) return true;
     const timeoutMs = Math.max(1, deadlineAtMs - this.#clock.monotonicMs());
     const base = { ...owner, previousEpoch: EPOCH_NONE, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
@@ -125,6 +129,7 @@ export class RingGroupLog implements GroupLog {
   }
 
   #appended(epoch: Epoch, offers: readonly Offer[], pending: number): AppendOutcome | undefined {
+    assert(offers.length + pending <= this.#links.length, "each replica answers an offer once");
     const accepted = offers.filter((offer) => offer.kind === "accepted").length;
     // two synced it in the same epoch: logged (TXR2, TX27)
     if (accepted >= this.#majority) return { kind: "logged" };

@@ -1,4 +1,4 @@
-import { toConcordError, type Clock, type ConcordError } from "@concord/runtime";
+import { assert, toConcordError, type Clock, type ConcordError } from "@concord/runtime";
 
 /** How far calls to several nodes came. */
 export interface Acks {
@@ -11,10 +11,12 @@ export interface Acks {
 
 /** Waits for `needed` of the calls; settles early when they cannot come any more, and at the time-out. Never rejects. */
 export function waitForAcks(clock: Clock, timeoutMs: number, needed: number, calls: readonly Promise<void>[]): Promise<Acks> {
+  assert(needed >= 1 && needed <= calls.length, "what is needed can come");
   return new Promise((resolve) => {
     const failures: ConcordError[] = [];
     let acked = 0;
     const settle = (): void => {
+      assert(acked + failures.length <= calls.length, "each call ends once");
       timer.cancel();
       resolve({ enough: acked >= needed, acked, failures: [...failures], outstanding: calls.length - acked - failures.length });
     };

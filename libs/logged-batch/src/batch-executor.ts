@@ -1,6 +1,7 @@
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type BatchResult, type Mutation } from "@concord/ports";
 import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
 import {
+  assert,
   ConcordError,
   silentLog,
   silentMetrics,
@@ -91,6 +92,7 @@ export class BatchExecutor {
     const record: KnownBatch = { timestampUs: batch.timestampUs, digest, state: { kind: "running", result } };
     this.#window.add(batch.id, record);
     const settled = (code: string): void => {
+      assert(this.#executing > 0 && record.state.kind !== "running", "a run ends once");
       this.#executing -= 1;
       this.#metrics.count("batch_executions_total", 1, { code, logged: String(batch.logged) });
     };
@@ -110,6 +112,7 @@ export class BatchExecutor {
 
   #seal(batch: PreparedBatch, holders: readonly string[]): Uint8Array {
     const { id, timestampUs, rowCount, mutations } = batch;
+    assert(batch.logged && holders.length > 0, "only a logged batch has an entry (LB12)");
     const createdMs = this.#ring.clock.nowMs();
     return encodeEntry({ id, coordinator: this.#ring.self, createdMs, timestampUs, holders, rowCount, mutations }, this.#checksum);
   }

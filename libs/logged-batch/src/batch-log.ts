@@ -94,6 +94,7 @@ export class BatchLog {
       load: [entryKey(id)],
       run: ([entry]) => {
         if (entry === undefined || !this.#drop(id)) return { persist: [], reply: false };
+        assert(!this.#pending.has(id), "I4: in one place at a time");
         this.#letters.add(id);
         const letter = encodeLetter({ id, reason, setAsideMs: this.#clock.nowMs(), entry }, this.#checksum);
         return { persist: [remove(entryKey(id)), put(letterKey(id), letter)], reply: true };
@@ -168,6 +169,7 @@ export class BatchLog {
   }
 
   #add(summary: HeldBatch): void {
+    assert(!this.#pending.has(summary.id), "an entry is counted once");
     this.#pending.set(summary.id, summary);
     this.#bytes += summary.bytes;
   }
@@ -175,6 +177,7 @@ export class BatchLog {
   #drop(id: TimeId): boolean {
     const held = this.#pending.get(id);
     if (held !== undefined) this.#bytes -= held.bytes;
+    assert(this.#bytes >= 0, "what is dropped was counted");
     const unreadable = this.#unreadable.delete(id);
     return this.#pending.delete(id) || unreadable;
   }

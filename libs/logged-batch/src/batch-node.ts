@@ -1,4 +1,4 @@
-import type { Clock, TimeId } from "@concord/runtime";
+import { assert, type Clock, type TimeId } from "@concord/runtime";
 
 /** The batchlog of one node, own or behind a connection. Resolves after sync (LBD2); rejects with a ConcordError within `timeoutMs`. */
 export interface BatchLogReplica {
@@ -35,6 +35,7 @@ export interface BatchRing {
 }
 
 export function quorumOf(ring: BatchRing): number {
+  assert(ring.nodes.length === 1 || ring.nodes.length === 3, "a ring has 1 or 3 nodes (TXR4)");
   return Math.floor(ring.nodes.length / 2) + 1;
 }
 
@@ -44,6 +45,7 @@ export function quorumOf(ring: BatchRing): number {
  */
 export function chooseHolders(ring: BatchRing): readonly BatchNode[] | undefined {
   const own = ring.nodes.filter((node) => node.name === ring.self);
+  assert(own.length === 1, "this node is in the ring once");
   if (ring.nodes.length === 1) return own;
   const others = ring.nodes.filter((node) => node.name !== ring.self && node.rows.reachable);
   if (others.length === 0) return undefined;

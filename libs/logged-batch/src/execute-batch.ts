@@ -39,6 +39,7 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
   if (holders === undefined) throw unavailable(batch, "no other node can keep the batch", "BATCH_LOG");
   ring.failpoint("batch:before-log");
   const log = await writeLog(steps, batch, holders);
+  assert(log.confirmed.length >= holders.length, "I1: two holders (one in single-node mode) have it before the first row is touched");
   // logged at two before the first row is touched (I1)
   ring.failpoint("batch:after-log");
   const { everywhere } = await applyAtQuorum(ring, batch, "BATCH");
@@ -46,6 +47,10 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
     if (!complete) return;
     // every replica has every mutation before the log forgets it (I2)
     ring.failpoint("batch:before-remove");
+    assert(
+      log.confirmed.every((holder) => log.asked.includes(holder)),
+      "removed wherever it is held (I2)",
+    );
     steps.remove(id, log.asked);
   });
   return { id, timestampUs, holders: log.confirmed.map((holder) => holder.name) };
@@ -71,6 +76,7 @@ interface LogWrite {
 async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readonly BatchNode[]): Promise<LogWrite> {
   const { ring } = steps;
   assert(holders.length === 2 || ring.nodes.length === 1, "two holders keep a batch (LB3)");
+  assert(new Set(holders).size === holders.length, "holders are distinct nodes (LB3)");
   const deadlineAtMs = ring.clock.monotonicMs() + ring.writeTimeoutMs;
   const entry = steps.seal(
     batch,
@@ -87,6 +93,7 @@ async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readon
   const own = ring.nodes.find((node) => node.name === ring.self && !asked.includes(node));
   const remainingMs = deadlineAtMs - ring.clock.monotonicMs();
   if (!acks.enough && own !== undefined && acks.acked + acks.outstanding > 0 && remainingMs > 0) {
+    assert(!asked.includes(own), "holders are distinct nodes (LB3)");
     asked.push(own);
     acks = await waitForAcks(ring.clock, remainingMs, holders.length, [...puts, put(own)]);
   }
@@ -104,6 +111,7 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
 
 /** LB5: to all replicas, done when a quorum has it. `everywhere` tells whether all of them came to have it (LBD1). */
 async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch, writeType: BatchWriteType): Promise<{ everywhere: Promise<boolean> }> {
+  assert(batch.mutations.length > 0, "a batch writes something");
   let first = true;
   const applies = ring.nodes.map(async (node) => {
     await node.rows.applyRows(batch.mutations, ring.writeTimeoutMs);

@@ -1,5 +1,5 @@
 import type { BatchResult } from "@concord/ports";
-import type { Clock, TimeId, TimestampUs } from "@concord/runtime";
+import { assert, type Clock, type TimeId, type TimestampUs } from "@concord/runtime";
 import { IDEMPOTENCY_ENTRIES_MAX, IDEMPOTENCY_WINDOW_MS } from "./limits.ts";
 
 export interface KnownBatch {
@@ -26,6 +26,8 @@ export class OutcomeWindow {
   }
 
   add(id: TimeId, batch: KnownBatch): void {
+    const before = this.#known.get(id)?.batch;
+    assert(before === undefined || before.timestampUs === batch.timestampUs, "a repeat keeps the first timestamp (LB4)");
     this.#known.delete(id);
     this.#known.set(id, { batch, atMs: this.#clock.monotonicMs() });
     this.#expire();

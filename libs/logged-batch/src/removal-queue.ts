@@ -1,4 +1,4 @@
-import { toConcordError, type TimeId } from "@concord/runtime";
+import { assert, toConcordError, type TimeId } from "@concord/runtime";
 import type { BatchNode } from "./batch-node.ts";
 import { LOG_CALL_ENTRIES_MAX, REMOVALS_WAITING_MAX } from "./limits.ts";
 
@@ -26,6 +26,7 @@ export class RemovalQueue {
   }
 
   #send(): void {
+    assert(!this.#sending && this.#waiting.length > 0, "one call in flight");
     this.#sending = true;
     const ids = this.#waiting.splice(0, LOG_CALL_ENTRIES_MAX);
     const next = (): void => {

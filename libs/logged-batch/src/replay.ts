@@ -1,10 +1,11 @@
 import type { DeadLetter, DeadLetterReason, ReplayCount, RowKey, StepRunner } from "@concord/ports";
 import { decodeMutation } from "@concord/rows";
 import {
+  assert,
   ConcordError,
-  toConcordError,
   silentLog,
   silentMetrics,
+  toConcordError,
   type Checksum,
   type Log,
   type Metrics,
@@ -98,6 +99,7 @@ export class BatchReplay {
     const rows = entry.mutations.map((mutation) => decodeMutation(mutation).key);
     if (this.#isExpired(entry.createdMs) && !force) throw expired(entry, rows);
     const pending = await runner.submit(batchLog.revive({ ...entry, createdMs: this.#ring.clock.nowMs(), holders: [this.#ring.self] }));
+    assert(pending.id === id && entry.timestampUs === pending.timestampUs, "a redriven batch keeps its id and timestamp (LBD6)");
     const result = await this.#complete(pending, entry);
     if (result === "completed" || pending.confirmed.size >= quorumOf(this.#ring)) return rows;
     throw batchError("BATCH_TIMEOUT", "the batch is in the log again and will be completed", {
@@ -168,6 +170,7 @@ export class BatchReplay {
     const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && node.rows.reachable);
     await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));
     if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";
+    assert(pending.confirmed.size >= nodes.length, "I2: every replica has it before the entry goes");
     this.#ring.failpoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
     const others = nodes.filter((node) => node.name !== this.#ring.self && pending.holders.includes(node.name));

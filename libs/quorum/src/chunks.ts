@@ -1,4 +1,5 @@
 import { APPLY_CHUNK_BYTES_TARGET, APPLY_CHUNK_MUTATIONS_MAX } from "./limits.ts";
+import { assert } from "@concord/runtime";
 
 /** Mutations in messages of a bounded size; a larger single one goes alone. */
 export function chunksOf(mutations: readonly Uint8Array[]): (readonly Uint8Array[])[] {
@@ -7,6 +8,7 @@ export function chunksOf(mutations: readonly Uint8Array[]): (readonly Uint8Array
   let bytes = 0;
   for (const mutation of mutations) {
     if (current.length === APPLY_CHUNK_MUTATIONS_MAX || (current.length > 0 && bytes + mutation.length > APPLY_CHUNK_BYTES_TARGET)) {
+      assert(current.length <= APPLY_CHUNK_MUTATIONS_MAX, "a chunk is bounded");
       chunks.push(current);
       current = [];
       bytes = 0;
@@ -15,5 +17,6 @@ export function chunksOf(mutations: readonly Uint8Array[]): (readonly Uint8Array
     bytes += mutation.length;
   }
   if (current.length > 0) chunks.push(current);
+  assert((chunks.length === 0) === (mutations.length === 0), "every mutation is in a chunk");
   return chunks;
 }

@@ -1,4 +1,4 @@
-import { toConcordError, type Clock, type ConcordError, type Timer } from "@concord/runtime";
+import { assert, toConcordError, type Clock, type ConcordError, type Timer } from "@concord/runtime";
 
 import { LAST_WORD_MS } from "./limits.ts";
 
@@ -32,11 +32,14 @@ export interface GatherOptions<Value> {
  * more, and at the time-out whatever the replicas do. Later answers go to `onLate`, later failures nowhere.
  */
 export function gather<Value>(calls: readonly Promise<Value>[], options: GatherOptions<Value>): Promise<Gathered<Value>> {
+  assert(options.needed <= calls.length, "what is needed can come");
   return new Promise((resolve) => {
     const answers: Answer<Value>[] = [];
     const failures: ConcordError[] = [];
     let settled = false;
     const settle = (): void => {
+      assert(!settled, "settled once");
+      assert(answers.length + failures.length <= calls.length, "each call ends once");
       settled = true;
       timer.cancel();
       const outstanding = calls.length - answers.length - failures.length;

@@ -1,5 +1,5 @@
 import type { CellImage, ColumnWrite, Mutation, RowImage } from "@concord/ports";
-import type { TimestampUs } from "@concord/runtime";
+import { assert, type TimestampUs } from "@concord/runtime";
 
 /** Mutations that, merged into any older state of the row, give at least this image: how a replica is repaired (TX30). */
 export function mutationsOf(image: RowImage): Mutation[] {
@@ -11,6 +11,7 @@ export function mutationsOf(image: RowImage): Mutation[] {
   for (const [timestampUs, columns] of byTimestamp) {
     mutations.push({ kind: timestampUs === image.markerUs ? "insert" : "update", key: image.key, columns, timestampUs });
   }
+  assert(mutations.length > 0 || image.cells.size === 0, "a repair brings every cell (TX30)");
   return mutations;
 }
 

@@ -1,6 +1,7 @@
 import { compareBytes } from "@concord/codec";
 import type { RowImage } from "@concord/ports";
 import { decodeImage, encodeImage, imageRowKey, mergeImages } from "@concord/rows";
+import { assert } from "@concord/runtime";
 import type { ReplicaPage } from "./row-replica.ts";
 
 /** One row as several replicas answered it. */
@@ -14,7 +15,8 @@ export interface MergedRow {
 
 /** Merges encoded images by timestamp (TX30). Equal answers, the common case, are decoded once. Empty bytes = never written. */
 export function mergeAnswers(answers: readonly Uint8Array[]): MergedRow {
-  const first = answers[0]!;
+  const first = answers[0];
+  assert(first !== undefined, "a merge has an answer");
   if (answers.every((answer) => compareBytes(answer, first) === 0)) {
     return { image: first.length === 0 ? undefined : decodeImage(first), bytes: first, stale: answers.map(() => false) };
   }
@@ -47,6 +49,7 @@ export function mergePages(pages: readonly ReplicaPage[], reverse: boolean): Mer
     const last = keys[at]!.at(-1);
     if (page.more && last !== undefined && (horizon === undefined || inOrder(last, horizon) < 0)) horizon = last;
   });
+  assert(pages.length > 0, "a merge has a page");
   const positions = pages.map(() => 0);
   const rows: MergedRow[] = [];
   for (;;) {

@@ -39,7 +39,9 @@ export class QuorumRowStore implements RowStore {
   constructor(options: QuorumRowStoreOptions) {
     assert(options.replicas.length === 1 || options.replicas.length === 3, "a ring has 1 or 3 replicas (TXR4)");
     this.#replicas = options.replicas;
+    assert(new Set(options.replicas.map(({ name }) => name)).size === options.replicas.length, "replicas are distinct");
     this.#quorum = Math.floor(options.replicas.length / 2) + 1;
+    assert(2 * this.#quorum > options.replicas.length, "two quorums share a replica (TX30)");
     this.#clock = options.clock;
     this.#metrics = options.metrics ?? silentMetrics;
   }
@@ -120,6 +122,7 @@ export class QuorumRowStore implements RowStore {
 
   /** The answer for all keys does not fit into a message. */
   async #readHalves(keys: readonly Uint8Array[], deadlineMs: number): Promise<(RowImage | undefined)[]> {
+    assert(keys.length > 1, "one key is not halved");
     const middle = keys.length >>> 1;
     const first = await this.#readChunk(keys.slice(0, middle), deadlineMs);
     return first.concat(await this.#readChunk(keys.slice(middle), deadlineMs));
@@ -140,6 +143,7 @@ export class QuorumRowStore implements RowStore {
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") return result;
     const { answers } = result;
+    assert(answers.length >= this.#quorum, "I2: a majority answered");
     const rows = keys.map((_, at) => mergeAnswers(answers.map((answer) => answer.value[at]!)));
     merged.resolve(rows);
     await this.#repair(
@@ -167,6 +171,7 @@ export class QuorumRowStore implements RowStore {
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") throw readError(result, this.#quorum);
     const answered = result.answers;
+    assert(answered.length >= this.#quorum, "I2: a majority answered");
     counted.resolve(answered);
     const page = mergePages(
       answered.map((answer) => answer.value),
@@ -187,6 +192,7 @@ export class QuorumRowStore implements RowStore {
   async #repair(rows: readonly MergedRow[], answered: readonly number[], deadlineMs: number): Promise<void> {
     if (rows.every((row) => !row.stale.includes(true))) return;
     const stale = rows.filter((row) => row.stale.includes(true));
+    assert(answered.length >= this.#quorum && new Set(answered).size === answered.length, "I2: distinct replicas of a majority answered");
     const calls: Promise<void>[] = [];
     let upToDate = 0;
     const timeoutMs = this.#remaining(deadlineMs);
@@ -214,6 +220,7 @@ export class QuorumRowStore implements RowStore {
     this.#backgroundRepairs += 1;
     this.#metrics.count("quorum_read_repairs_total", lacking.length, { kind: "background" });
     const done = (): void => {
+      assert(this.#backgroundRepairs > 0, "a repair ends once");
       this.#backgroundRepairs -= 1;
     };
     this.#send(this.#replicas[replica]!, lacking, BACKGROUND_REPAIR_TIMEOUT_MS).then(done, done);

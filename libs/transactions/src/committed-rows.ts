@@ -152,6 +152,7 @@ export class CommittedRows {
     const rows = this.#pinned.get(partition);
     assert(rows !== undefined && rows.delete(row.text), "I3: a pinned row is filed under its partition");
     if (rows.size === 0) this.#pinned.delete(partition);
+    assert(this.#pinnedCount > 0, "I3: a pinned row is counted");
     this.#pinnedCount -= 1;
   }
 

@@ -1,7 +1,7 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
 import type { Mutation } from "@concord/ports";
 import { decodeMutation, encodeMutation } from "@concord/rows";
-import { timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /**
  * The content of a group log entry, format version 1: one flush. The outcome rows (TXD7) are not written out: they follow from each
@@ -30,6 +30,7 @@ export interface FlushEntry {
 
 /** One transaction's part of the entry; made when it commits, so that its size is known before it is queued. */
 export function encodeFlushed(transaction: FlushedTransaction): Uint8Array {
+  assert(transaction.kind === "committed" || transaction.mutations.length === 0, "an aborted id writes nothing");
   const writer = new ByteWriter(512);
   writer.u8(transaction.kind === "committed" ? COMMITTED : ABORTED).raw(timeIdToBytes(transaction.id));
   writer.i64(transaction.timestampUs).u64(transaction.digest).varint(transaction.mutations.length);
@@ -39,6 +40,7 @@ export function encodeFlushed(transaction: FlushedTransaction): Uint8Array {
 
 /** The whole entry from its transactions' parts, sealed. */
 export function sealFlush(flushId: Uint8Array, parts: readonly Uint8Array[], checksum: Checksum): Uint8Array {
+  assert(flushId.length === FLUSH_ID_BYTES && parts.length > 0, "a flush has an id and a transaction");
   const writer = new ByteWriter(4096);
   writer.raw(flushId).varint(parts.length);
   for (const part of parts) writer.raw(part);

@@ -190,6 +190,8 @@ export class GroupCommit {
 
   #sendNext(): void {
     if (this.#stopped.signal.aborted) return;
+    assert(this.#state.kind === "deferred" || this.#state.kind === "waiting", "TXD10: one append in flight");
+    assert(this.#queue.length > 0, "a flush has a commit");
     this.#state = { kind: "appending" };
     const flush = this.#collect();
     void this.#append(flush);
@@ -205,6 +207,7 @@ export class GroupCommit {
       if (bytes > flushBytesMax && count > 0) break;
       count += 1;
     }
+    assert(count > 0, "a flush takes at least one commit, whatever its size");
     const items = this.#queue.splice(0, count);
     const request: AppendRequest = {
       group: settings.group,
@@ -255,6 +258,9 @@ export class GroupCommit {
     const { settings, metrics, failpoint } = this.#context;
     const { request, items } = flush;
     failpoint("txn:after-append");
+    assert(this.#state.kind === "appending", "TXD10: one append in flight");
+    assert(request.seq === nextSeq(this.#lastSeq) && request.previousEpoch === this.#lastEpoch, "an entry follows the last one logged");
+    assert(request.epoch === this.#epoch, "I1: one epoch for life");
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
     this.#untrimmedBytes += request.bytes.length;
@@ -273,6 +279,7 @@ export class GroupCommit {
   #applyNext(): void {
     if (this.#applying || this.#toApply.length === 0 || this.#stopped.signal.aborted) return;
     const flushes = this.#toApply;
+    assert(flushes[0]!.request.seq === nextSeq(this.#appliedSeq), "I4: applied without a gap");
     this.#toApply = [];
     this.#applying = true;
     void this.#apply(flushes);
@@ -302,6 +309,8 @@ export class GroupCommit {
   }
 
   #onApplied(seq: Seq, flushes: number): void {
+    assert(this.#applying, "one apply at a time");
+    assert(seq === this.#appliedSeq + BigInt(flushes) && seq <= this.#lastSeq, "I4: applied without a gap, after it was logged");
     this.#appliedSeq = seq;
     this.#applying = false;
     this.#flushesSinceTrim += flushes;
@@ -316,6 +325,7 @@ export class GroupCommit {
   #trim(): void {
     const { groupLog, settings, log } = this.#context;
     const { group } = settings;
+    assert(this.#appliedSeq <= this.#lastSeq && this.#lastEpoch === this.#epoch, "I4: trimmed only what is applied, under our epoch");
     const request = { group, epoch: this.#epoch, owner: this.#owner, appliedSeq: this.#appliedSeq, appliedEpoch: this.#epoch };
     this.#flushesSinceTrim = 0;
     this.#untrimmedBytes = 0;
@@ -329,6 +339,8 @@ export class GroupCommit {
    * outcome of every sent entry is unknown here, and ResolveOutcome at the next master decides it.
    */
   #lose(flush: Flush, error: ConcordError): void {
+    assert(this.#state.kind === "appending", "what is lost was sent");
+    assert(flush.request.seq > this.#lastSeq, "I2: what is logged is not lost");
     for (const item of flush.items) item.lost(error);
     this.#state = { kind: "idle" };
     this.#settleDrained();

@@ -50,6 +50,7 @@ export class GroupLocks {
   }
 
   setCommitting(id: TimeId): void {
+    assert(!this.#waits.has(id), "a committing transaction waits for no lock (TX4)");
     this.#table.setCommitting(id);
   }
 

@@ -2,6 +2,7 @@ import type { RowImage, RowPage, RowRange } from "@concord/ports";
 import { liveRow, mergeImages } from "@concord/rows";
 import { compareClustering, keyText } from "@concord/schema";
 import type { CellValue } from "@concord/values";
+import { assert } from "@concord/runtime";
 
 export interface MergedPage {
   /** Images of live rows in reading direction; at most the range's limit. */
@@ -28,9 +29,11 @@ export async function readMergedRange(
   let at = 0;
   let after = range.after;
   for (;;) {
+    assert(rows.length < range.limit, "a page is read for rows that are missing");
     const page = await readPage({ ...range, limit: range.limit - rows.length, ...(after === undefined ? {} : { after }) });
     const end = endOf(range, changes, at, page.next);
     const merged = mergePage(range, page.rows, changes.slice(at, end));
+    assert(end >= at, "changes are taken once, in order");
     at = end;
     for (const image of merged) {
       if (rows.length === range.limit) return { rows, next: rows.at(-1)!.key.clustering };

@@ -1,4 +1,4 @@
-import { ConcordError, type TimeId, type Timer } from "@concord/runtime";
+import { assert, ConcordError, type TimeId, type Timer } from "@concord/runtime";
 import type { CommitToken } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
@@ -32,6 +32,8 @@ export class OpenTransactions {
   }
 
   add(transaction: Transaction): void {
+    assert(!this.#open.has(transaction.id), "an id is open once");
+    assert(transaction.state.kind === "open", "what opens is not decided");
     this.#open.set(transaction.id, transaction);
     this.#timer ??= this.#context.clock.setTimer(TICK_MS, () => this.#tick());
   }
@@ -44,6 +46,7 @@ export class OpenTransactions {
 
   /** Ends a transaction whose commit was decided against or cannot be decided here. */
   lose(transaction: Transaction, error: ConcordError): void {
+    assert(transaction.state.kind === "committing", "only a commit is lost");
     const waiters = waitersOf(transaction);
     this.#end(transaction, error);
     for (const waiter of waiters) waiter.reject(error);
@@ -51,6 +54,7 @@ export class OpenTransactions {
 
   /** The commit is decided: releases its locks and answers the waiting calls. */
   committed(transaction: Transaction, token: CommitToken): void {
+    assert(transaction.state.kind === "committing", "I2: decided once, after it was handed to the log");
     const waiters = waitersOf(transaction);
     transaction.state = { kind: "committed", token };
     this.#open.delete(transaction.id);
@@ -74,6 +78,8 @@ export class OpenTransactions {
   }
 
   #end(transaction: Transaction, error: ConcordError): void {
+    assert(transaction.hasLocks, "a transaction ends once");
+    assert(this.#open.get(transaction.id) === transaction, "what ends was open here");
     transaction.state = { kind: "aborted", error };
     this.#open.delete(transaction.id);
     // an id whose stored outcome was found while it opened keeps that outcome (TXD7)

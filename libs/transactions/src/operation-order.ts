@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 
 /**
  * The operations of one transaction in the order of their numbers (1, 2, ...), one at a time. A repeated number gets the first answer
@@ -27,11 +27,13 @@ export class OperationOrder {
     if (kept !== undefined) return kept as Promise<Answer>;
     const refusal = this.#refusal(number);
     if (refusal !== undefined) return Promise.reject(refusal);
+    assert(number === this.#last + 1, "operations run in the order of their numbers");
     this.#last = number;
     this.#running += 1;
     const answer = this.#running === 1 ? operation() : this.#tail.then(operation, operation);
     this.#keep(number, answer);
     const done = (): void => {
+      assert(this.#running > 0, "an operation ends once");
       this.#running -= 1;
     };
     this.#tail = answer.then(done, done);

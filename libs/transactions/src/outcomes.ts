@@ -1,4 +1,4 @@
-import { timeIdMs, TIMESTAMP_ZERO, type TimeId } from "@concord/runtime";
+import { assert, timeIdMs, TIMESTAMP_ZERO, type TimeId } from "@concord/runtime";
 import { keyText } from "@concord/schema";
 import type { CommittedRows } from "./committed-rows.ts";
 import { abortedError, requireSamePayload } from "./ended-errors.ts";
@@ -75,6 +75,7 @@ export class Outcomes {
       });
     });
     decision.catch(() => undefined);
+    assert(recent.get(id)?.kind !== "decided", "a decided id is not aborted (TXD7)");
     recent.set(id, { kind: "deciding", decision });
     return decision;
   }

@@ -1,4 +1,4 @@
-import { timeIdMs, type ConcordError, type TimeId } from "@concord/runtime";
+import { assert, timeIdMs, type ConcordError, type TimeId } from "@concord/runtime";
 import type { StoredOutcome } from "./outcome-rows.ts";
 
 /**
@@ -42,6 +42,7 @@ export class RecentOutcomes {
   }
 
   set(id: TimeId, outcome: RecentOutcome): void {
+    assert(isDecidedOnce(this.#entries.get(id), outcome), "an outcome is the same for ever (TXD7)");
     this.#entries.delete(id);
     this.#entries.set(id, outcome);
     if (this.#entries.size <= this.#countMax) return;
@@ -55,6 +56,11 @@ export class RecentOutcomes {
   }
 
   forget(id: TimeId): void {
+    assert(this.#entries.get(id)?.kind === "aborted-here", "only what no later master would know is forgotten");
     this.#entries.delete(id);
   }
+}
+
+function isDecidedOnce(before: RecentOutcome | undefined, after: RecentOutcome): boolean {
+  return before?.kind !== "decided" || (after.kind === "decided" && after.outcome.kind === before.outcome.kind);
 }

@@ -380,6 +380,7 @@ export class ServingMaster {
   }
 
   #committing(transaction: Transaction, digest: bigint): void {
+    assert(transaction.state.kind === "open", "a transaction commits once");
     transaction.state = { kind: "committing", digest, waiters: [] };
     this.#locks.setCommitting(transaction.id);
   }

@@ -1,4 +1,4 @@
-import { timestampUsOf, type TimestampUs } from "@concord/runtime";
+import { assert, timestampUsOf, type TimestampUs } from "@concord/runtime";
 
 /**
  * Write timestamps of one group (TX7, TXD4): each is above every earlier one and above what its transaction has read, by two, so that the
@@ -19,6 +19,7 @@ export class Timestamps {
     let drawnUs: bigint = this.#last + 2n;
     if (newestReadUs + 2n > drawnUs) drawnUs = newestReadUs + 2n;
     if (nowUs > drawnUs) drawnUs = nowUs;
+    assert(drawnUs >= this.#last + 2n && drawnUs >= newestReadUs + 2n, "TX7, TXD4: two ticks above everything before");
     this.#last = timestampUsOf(drawnUs);
     return this.#last;
   }
