@@ -26,7 +26,7 @@ function commonTargets(root, name) {
     typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED }),
     lint: target(lint, ["sources", "^production", ...lintRules], { dependsOn: GENERATED }),
     "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["sources", ...formatRules]),
-    words: target(`node tools/words/main.ts --check ${root}`, ["default", ...toolFiles("words")]),
+    words: target(`node tools/words/main.ts ${root}`, ["default", ...toolFiles("words")]),
     test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile], dependsOn: GENERATED }),
   };
 }

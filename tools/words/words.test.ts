@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hitsIn } from "./hits.ts";
-import { countsOf, hitsBeyond, totalOf } from "./ratchet.ts";
 import { WORDS } from "./words.ts";
 
 const OBJECTS = "libs/objects/src/a.ts";
@@ -91,28 +90,3 @@ for (const name of ["Parts", "NodeParts", "TestRoom", "GatewayWiring", "ClientSu
     );
   });
 }
-
-const hits = [...hitsIn("a.md", "nobody\nnobody"), ...hitsIn("b.md", "nobody")];
-
-test("ratchet: as many as allowed: accepted; one more in a file: all of that file listed", () => {
-  assert.deepEqual(hitsBeyond(hits, { "a.md": 2, "b.md": 1 }), []);
-  assert.deepEqual(
-    hitsBeyond(hits, { "a.md": 1, "b.md": 9 }).map(({ path, line }) => [path, line]),
-    [
-      ["a.md", 1],
-      ["a.md", 2],
-    ],
-  );
-});
-
-test("ratchet: a new file: nothing is allowed", () => {
-  assert.deepEqual(
-    hitsBeyond(hits, { "a.md": 2 }).map(({ path }) => path),
-    ["b.md"],
-  );
-});
-
-test("ratchet: counts: by file, and their sum", () => {
-  assert.deepEqual(countsOf(hits), { "a.md": 2, "b.md": 1 });
-  assert.equal(totalOf(countsOf(hits)), 3);
-});

@@ -78,7 +78,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       if (!isPromised(before, request.epoch, request.owner)) throw fenced(before);
       const change = trimTo(before, request.appliedSeq, request.appliedEpoch);
       if (change.state === before) return { persist: [], reply: undefined };
-      assert(change.state.appliedSeq > before.appliedSeq && change.dropped.length > 0, "a trim moves the applied mark on");
+      assert(change.state.appliedSeq > before.appliedSeq && change.dropped.length > 0, "a trim moves the watermark on");
       this.#groups.set(request.group, change.state);
       return { persist: this.#changed(request.group, change), reply: undefined };
     });

@@ -61,7 +61,7 @@ for (const root of [LIB, APP]) {
     ["typecheck", "node_modules/typescript/bin/tsc", "-p", root],
     ["lint", "node_modules/oxlint/bin/oxlint", "--type-aware", "--deny-warnings", root],
     ["format-check", "node_modules/oxfmt/bin/oxfmt", "--check", root],
-    ["words", "tools/words/main.ts", "--check", root],
+    ["words", "tools/words/main.ts", root],
     ["test", "tools/nx/run-tests.ts", root],
   ];
   for (const [target, script, ...args] of checks) {
