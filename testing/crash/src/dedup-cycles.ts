@@ -1,5 +1,6 @@
 // Producers of a dedup worker that is killed again and again, and what its output must be afterwards.
 import { setTimeout as sleep } from "node:timers/promises";
+import { IngestService, OutputService, type LogMessage, type Topic } from "@concord/protos-dedup";
 import { type Constellation, isIndeterminate, type PlainGrpc, type PlainService } from "@concord/constellation";
 import type { Subject, Tally } from "./subject.ts";
 
@@ -12,15 +13,6 @@ const PAGE = 10_000;
 const VALUE = Buffer.from("a message");
 /** Small, so that segments are written and dropped under the kills; what is sent again is younger than that. */
 export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId: "dead-letter" };
-
-interface Result {
-  readonly verdict: string;
-}
-
-interface Read {
-  readonly id: string;
-  readonly value: Uint8Array;
-}
 
 export class DedupSubject implements Subject {
   readonly node = WORKER;
@@ -52,8 +44,8 @@ export class DedupSubject implements Subject {
 
   /** Reads on where it stopped: an id that comes again, at whatever offset, was delivered twice. */
   async judge(): Promise<void> {
-    const output = this.#grpc(this.#address, "concord.dedup.v1.OutputService");
-    const { partitions } = await output.call<{ partitions: number }>("GetBounds", {});
+    const output = this.#grpc(this.#address, OutputService);
+    const { partitions } = await output.call("GetBounds", {});
     for (let partition = 0; partition < partitions; partition += 1) {
       await this.#read(output, "TOPIC_OUTPUT", partition, ({ id }) => {
         if (this.#seen.has(id)) this.tally.duplicated += 1;
@@ -69,14 +61,14 @@ export class DedupSubject implements Subject {
   close(): void {}
 
   async #produce(signal: AbortSignal): Promise<void> {
-    const ingest = this.#grpc(this.#address, "concord.dedup.v1.IngestService");
+    const ingest = this.#grpc(this.#address, IngestService);
     while (!signal.aborted) {
       const ids = this.#ids();
       this.#calls += 1;
       const nameless = `nameless ${this.#calls}`;
       const messages = [...ids.map((id) => ({ id, value: VALUE })), { value: Buffer.from(nameless) }];
       try {
-        const { results } = await ingest.call<{ results: Result[] }>("Ingest", { messages });
+        const { results } = await ingest.call("Ingest", { messages });
         this.tally.acknowledged += results.length;
         for (const id of ids) this.#acknowledged.add(id);
         if (results.at(-1)!.verdict === "VERDICT_DEAD_LETTERED") this.#refused.add(nameless);
@@ -96,15 +88,15 @@ export class DedupSubject implements Subject {
     return [...fresh, ...recent];
   }
 
-  async #read(output: PlainService, topic: string, partition: number, take: (message: Read) => void): Promise<void> {
-    const bounds = await output.call<{ startOffset: bigint; endOffset: bigint }>("GetBounds", { topic, partition });
+  async #read(output: PlainService<OutputService>, topic: Topic, partition: number, take: (message: LogMessage) => void): Promise<void> {
+    const bounds = await output.call("GetBounds", { topic, partition });
     const place = `${topic} ${partition}`;
     let from = this.#next.get(place) ?? bounds.startOffset;
     // An end that moved back has lost what was read before. It may move on while this reads: the input's backlog is worked off.
     if (from > bounds.endOffset) this.tally.lost += Number(from - bounds.endOffset);
     while (from < bounds.endOffset) {
       const request = { topic, partition, fromOffset: from, maxMessages: PAGE };
-      const page = await output.call<{ messages: Read[]; nextOffset: bigint }>("Read", request);
+      const page = await output.call("Read", request);
       page.messages.forEach(take);
       from = page.nextOffset;
     }

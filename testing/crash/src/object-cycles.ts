@@ -13,6 +13,7 @@ import {
   UploadPartCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
+import { ObjectAdminService } from "@concord/protos-object";
 import { type Constellation, isIndeterminate, type PlainGrpc, s3Client } from "@concord/constellation";
 import type { Subject, Tally } from "./subject.ts";
 
@@ -149,15 +150,15 @@ export class ObjectSubject implements Subject {
   }
 
   async #consistency(): Promise<void> {
-    const admin = this.#grpc(this.#constellation.process(GATEWAY).plan.address, "concord.object.v1.ObjectAdminService");
+    const admin = this.#grpc(this.#constellation.process(GATEWAY).plan.address, ObjectAdminService);
     const { operator } = this.#constellation.tokens;
     const giveUpAt = performance.now() + RECOVERY_MS;
-    while (!(await admin.call<{ recovered: boolean }>("GetStatus", {}, operator)).recovered) {
+    while (!(await admin.call("GetStatus", {}, operator)).recovered) {
       if (performance.now() > giveUpAt) throw new Error(`recovery has not ended after ${RECOVERY_MS / 1000} s`);
       await sleep(50);
     }
     await admin.call("CollectGarbage", { aheadMs: BigInt(AHEAD_MS) }, operator);
-    const found = await admin.call<{ leaked: string[]; danglingRefs: bigint }>("CheckConsistency", {}, operator);
+    const found = await admin.call("CheckConsistency", {}, operator);
     this.tally.leaked += found.leaked.length;
     this.tally.dangling += Number(found.danglingRefs);
     admin.close();

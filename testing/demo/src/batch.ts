@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConcordClient } from "@concord/client";
 import { decodeImage, encodeRowKey, liveRow } from "@concord/rows";
+import { BatchService, ReplicaService } from "@concord/protos-storage";
 import { type Client, type Constellation, Latencies, type PlainGrpc } from "@concord/constellation";
 import { settled, type ScenarioResult } from "./figures.ts";
 
@@ -103,10 +104,8 @@ async function write(run: Run, db: ConcordClient): Promise<void> {
 async function pendingOf(grpc: PlainGrpc, addresses: readonly string[], coordinator: string): Promise<number> {
   const ids = new Set<string>();
   for (const address of addresses) {
-    const service = grpc(address, "concord.storage.v1.BatchService");
-    const { batches } = await service.call<{ batches: { batchId: Uint8Array; coordinator: string }[] }>("ListPendingBatches", {
-      pageSize: 1000,
-    });
+    const service = grpc(address, BatchService);
+    const { batches } = await service.call("ListPendingBatches", { pageSize: 1000 });
     for (const batch of batches) if (batch.coordinator === coordinator) ids.add(Buffer.from(batch.batchId).toString("hex"));
     service.close();
   }
@@ -163,11 +162,11 @@ async function readPass(db: ConcordClient, batches: readonly Batch[], complete: 
 async function replicaPass({ grpc, constellation }: Trial, complete: ReadonlySet<Batch>): Promise<string | undefined> {
   const keys = [...complete].flatMap((batch) => batch.accounts.map((account) => keyOf(account, batch.id)));
   for (const node of constellation.nodes.filter((one) => one.service === "storage-proxy")) {
-    const replica = grpc(node.address, "concord.storage.v1.ReplicaService");
+    const replica = grpc(node.address, ReplicaService);
     let missing = 0;
     for (let at = 0; at < keys.length; at += KEYS_PER_READ) {
       const request = { keys: keys.slice(at, at + KEYS_PER_READ) };
-      const { images } = await replica.call<{ images: Uint8Array[] }>("ReadRows", request, constellation.tokens.peer);
+      const { images } = await replica.call("ReadRows", request, constellation.tokens.peer);
       missing += images.filter((image) => image.length === 0 || liveRow(decodeImage(image)) === undefined).length;
     }
     replica.close();

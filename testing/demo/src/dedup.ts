@@ -1,7 +1,7 @@
 // Producers that send again what was not answered, and some of it twice for no reason; the worker dies meanwhile. Each id comes out once.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Constellation, isIndeterminate, Latencies, type PlainGrpc, type PlainService } from "@concord/constellation";
-import type { GetBoundsResponse, IngestResponse, ReadResponse } from "@concord/protos-dedup";
+import { IngestService, OutputService } from "@concord/protos-dedup";
 import type { ScenarioResult } from "./figures.ts";
 
 const WORKER = "dedup-worker-1";
@@ -37,14 +37,14 @@ export async function dedupScenario(constellation: Constellation, grpc: PlainGrp
   const address = constellation.dedupWorkers[0]!;
   const run: Run = { latencies: new Latencies(), indeterminate: 0, repeated: 0, verdicts: new Map() };
   const messages = allMessages();
-  const output = grpc(address, "concord.dedup.v1.OutputService");
+  const output = grpc(address, OutputService);
   const from = await endsOf(output);
   const startedAt = performance.now();
   const producing = Promise.all(
     Array.from({ length: PRODUCERS }, (_, at) =>
       produce(
         run,
-        grpc(address, "concord.dedup.v1.IngestService"),
+        grpc(address, IngestService),
         messages.filter((_, n) => n % PRODUCERS === at),
       ),
     ),
@@ -86,7 +86,7 @@ function idOf(n: number): string {
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-8${digits.slice(17, 20)}-${n.toString(16).padStart(12, "0")}`;
 }
 
-async function produce(run: Run, ingest: PlainService, messages: readonly Message[]): Promise<void> {
+async function produce(run: Run, ingest: PlainService<IngestService>, messages: readonly Message[]): Promise<void> {
   const calls: Message[][] = [];
   for (let at = 0; at < messages.length; at += PER_CALL) calls.push(messages.slice(at, at + PER_CALL));
   calls.reverse();
@@ -98,11 +98,11 @@ async function produce(run: Run, ingest: PlainService, messages: readonly Messag
 }
 
 /** Again until it is answered: what was published before the answer was lost is a duplicate then. */
-async function send(run: Run, ingest: PlainService, messages: readonly Message[]): Promise<void> {
+async function send(run: Run, ingest: PlainService<IngestService>, messages: readonly Message[]): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const startedAt = performance.now();
     try {
-      const { results } = await ingest.call<IngestResponse>("Ingest", { messages });
+      const { results } = await ingest.call("Ingest", { messages });
       run.latencies.add(performance.now() - startedAt);
       for (const { verdict } of results) run.verdicts.set(verdict, (run.verdicts.get(verdict) ?? 0) + 1);
       return;
@@ -116,20 +116,24 @@ async function send(run: Run, ingest: PlainService, messages: readonly Message[]
 }
 
 /** The end of each partition's output. */
-async function endsOf(output: PlainService): Promise<readonly bigint[]> {
-  const { partitions } = await output.call<GetBoundsResponse>("GetBounds", { partition: 0 });
-  const all = Array.from({ length: partitions }, (_, partition) => output.call<GetBoundsResponse>("GetBounds", { partition }));
+async function endsOf(output: PlainService<OutputService>): Promise<readonly bigint[]> {
+  const { partitions } = await output.call("GetBounds", { partition: 0 });
+  const all = Array.from({ length: partitions }, (_, partition) => output.call("GetBounds", { partition }));
   return (await Promise.all(all)).map(({ endOffset }) => endOffset);
 }
 
 /** Reads what came since the offsets of `from`. */
-async function judge(output: PlainService, expected: ReadonlySet<string>, from: readonly bigint[]): Promise<string | undefined> {
+async function judge(
+  output: PlainService<OutputService>,
+  expected: ReadonlySet<string>,
+  from: readonly bigint[],
+): Promise<string | undefined> {
   const seen = new Set<string>();
   let twice = 0;
   for (const [partition, end] of (await endsOf(output)).entries()) {
     for (let next = from[partition]!; next < end;) {
       const request = { partition, fromOffset: next, maxMessages: PAGE };
-      const page = await output.call<ReadResponse>("Read", request);
+      const page = await output.call("Read", request);
       for (const { id } of page.messages) {
         if (seen.has(id)) twice += 1;
         seen.add(id);

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { RowsService } from "@concord/protos-storage";
+import { TopologyService } from "@concord/protos-txn";
 import { type Constellation, EVERYTHING, installClient, type PlainGrpc, plainGrpc, startConstellation } from "@concord/constellation";
 import { albumScenario } from "./album.ts";
 import { batchScenario } from "./batch.ts";
@@ -65,15 +67,15 @@ function report({ held, line }: ScenarioResult): boolean {
 
 /** A program without our client sees the same: topology from a coordinator, the album from every storage-proxy. */
 async function plainScenario(constellation: Constellation, grpc: PlainGrpc): Promise<ScenarioResult> {
-  const topology = grpc(constellation.coordinators[0]!, "concord.txn.v1.TopologyService");
-  const { groups } = await topology.call<{ groups: unknown[] }>("GetTopology", {});
+  const topology = grpc(constellation.coordinators[0]!, TopologyService);
+  const { groups } = await topology.call("GetTopology", {});
   topology.close();
   const counters = new Set<number | undefined>();
   for (const address of constellation.storageProxies) {
-    const rows = grpc(address, "concord.storage.v1.RowsService");
+    const rows = grpc(address, RowsService);
     const request = { statement: { text: "SELECT public_photos FROM shared_albums WHERE id = ?", binds: [{ bigintValue: 1n }] } };
-    const answer = await rows.call<{ rows: { columns: { value: { intValue: number } }[] }[] }>("Query", request);
-    counters.add(answer.rows[0]?.columns[0]?.value.intValue);
+    const answer = await rows.call("Query", request);
+    counters.add(answer.rows[0]?.columns[0]?.value?.intValue);
     rows.close();
   }
   const held = groups.length > 0 && counters.size === 1 && !counters.has(undefined);

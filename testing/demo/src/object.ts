@@ -14,6 +14,7 @@ import {
   UploadPartCommand,
   type S3Client,
 } from "@aws-sdk/client-s3";
+import { ObjectAdminService, type CheckConsistencyResponse } from "@concord/protos-object";
 import { type Constellation, isIndeterminate, Latencies, type PlainGrpc, type PlainService, s3Client } from "@concord/constellation";
 import type { ScenarioResult } from "./figures.ts";
 
@@ -163,26 +164,18 @@ async function differences(s3: S3Client, expected: ReadonlyMap<string, Buffer>):
   return undefined;
 }
 
-interface Consistency {
-  readonly pieces: bigint;
-  readonly referenced: bigint;
-  readonly garbage: bigint;
-  readonly leaked: readonly string[];
-  readonly danglingRefs: bigint;
-}
-
-async function consistency(admin: PlainService, token: string): Promise<Consistency> {
+async function consistency(admin: PlainService<ObjectAdminService>, token: string): Promise<CheckConsistencyResponse> {
   await admin.call("CollectGarbage", { aheadMs: BigInt(AHEAD_MS) }, token);
-  return admin.call<Consistency>("CheckConsistency", {}, token);
+  return admin.call("CheckConsistency", {}, token);
 }
 
 /** Waits for the recovery behind the restart, collects, compares; says what is wrong. */
 async function leftovers(constellation: Constellation, grpc: PlainGrpc): Promise<string | undefined> {
-  const admin = grpc(constellation.process(GATEWAY).plan.address, "concord.object.v1.ObjectAdminService");
+  const admin = grpc(constellation.process(GATEWAY).plan.address, ObjectAdminService);
   const { operator } = constellation.tokens;
   try {
     const giveUpAt = performance.now() + KILL_WITHIN_MS;
-    while (!(await admin.call<{ recovered: boolean }>("GetStatus", {}, operator)).recovered) {
+    while (!(await admin.call("GetStatus", {}, operator)).recovered) {
       if (performance.now() > giveUpAt) return `recovery has not ended after ${KILL_WITHIN_MS / 1000} s`;
       await sleep(RETRY_MS);
     }
@@ -196,13 +189,13 @@ async function leftovers(constellation: Constellation, grpc: PlainGrpc): Promise
 }
 
 async function gone(constellation: Constellation, grpc: PlainGrpc): Promise<string> {
-  const admin = grpc(constellation.process(GATEWAY).plan.address, "concord.object.v1.ObjectAdminService");
+  const admin = grpc(constellation.process(GATEWAY).plan.address, ObjectAdminService);
   const { operator } = constellation.tokens;
-  const { recovery } = await admin.call<{ recovery: { referenced: bigint; collected: bigint } }>("GetStatus", {}, operator);
+  const { recovery } = await admin.call("GetStatus", {}, operator);
   const found = await consistency(admin, operator);
   admin.close();
   return (
-    `recovery kept ${recovery.referenced} and collected ${recovery.collected} blobs; after gc ${found.pieces} blobs, all named by rows, ` +
+    `recovery kept ${recovery?.referenced} and collected ${recovery?.collected} blobs; after gc ${found.pieces} blobs, all named by rows, ` +
     `${found.leaked.length} without an owner, ${found.danglingRefs} rows without a blob`
   );
 }

@@ -1,5 +1,7 @@
 // Concord without our client: grpc-js and proto-loader on the published .proto files, as any program would use them.
 import { join } from "node:path";
+import type { ServiceContract } from "@concord/protos";
+import type { RequestInitOf, ResponseOf, UnaryName } from "@concord/rpc";
 import type { Installed } from "./installed-client.ts";
 
 interface GrpcModule {
@@ -14,15 +16,16 @@ interface LoaderModule {
 
 type UnaryMethod = (request: object, metadata: object, options: object, done: (error: Error | null, response: object) => void) => void;
 
-export interface PlainService {
-  call<Response extends object>(method: string, request: object, token?: string): Promise<Response>;
+/** The calls of one service; the contract's types say what goes in and what comes out. */
+export interface PlainService<S extends ServiceContract<object>> {
+  call<Name extends UnaryName<S>>(method: Name, request: RequestInitOf<S, Name>, token?: string): Promise<ResponseOf<S, Name>>;
   close(): void;
 }
 
 const CALL_TIMEOUT_MS = 30_000;
 
-/** A service by its full name at one address. */
-export type PlainGrpc = (address: string, service: string) => PlainService;
+/** A service at one address. */
+export type PlainGrpc = <S extends ServiceContract<object>>(address: string, service: S) => PlainService<S>;
 
 export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
   const grpc = load("@grpc/grpc-js") as GrpcModule;
@@ -44,21 +47,21 @@ export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
       options,
     ),
   );
-  return (address, service) => {
-    const Service = service.split(".").reduce<unknown>((scope, name) => (scope as Record<string, unknown>)[name], loaded) as new (
+  return <S extends ServiceContract<object>>(address: string, { name }: S): PlainService<S> => {
+    const Service = name.split(".").reduce<unknown>((scope, part) => (scope as Record<string, unknown>)[part], loaded) as new (
       address: string,
       credentials: unknown,
     ) => Record<string, UnaryMethod> & { close(): void };
     const stub = new Service(address, grpc.credentials.createInsecure());
     return {
-      call<Response extends object>(method: string, request: object, token?: string): Promise<Response> {
+      call<Name extends UnaryName<S>>(method: Name, request: RequestInitOf<S, Name>, token?: string): Promise<ResponseOf<S, Name>> {
         const metadata = new grpc.Metadata();
         if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
-        return new Promise<object>((resolve, reject) => {
+        return new Promise((resolve, reject) => {
           stub[method]!(request, metadata, { deadline: Date.now() + CALL_TIMEOUT_MS }, (error, response) =>
-            error === null ? resolve(response) : reject(error),
+            error === null ? resolve(response as ResponseOf<S, Name>) : reject(error),
           );
-        }) as Promise<Response>;
+        });
       },
       close: () => stub.close(),
     };
