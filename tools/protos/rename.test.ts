@@ -91,13 +91,16 @@ function brokenFiles(): ReadonlySet<string> {
   const include = ["apps", "libs", "testing", "protos"].map((folder) => `./${folder}/**/*.ts`);
   const config = { extends: "./tsconfig.base.json", include, exclude: ["node_modules", "**/dist"] };
   writeFileSync(join(tree, "tsconfig.all.json"), JSON.stringify(config));
-  const output = run(join(ROOT, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.all.json");
+  const output = run(join(ROOT, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.all.json", "--pretty", "false");
   return new Set([...output.matchAll(/^(\S+)\(\d+,\d+\): error TS/gm)].map((match) => match[1]!));
 }
 
 test("contracts: as they are: everything compiles", () => {
   assert.equal(run("tools/protos/generate.ts"), "");
   assert.deepEqual([...brokenFiles()], []);
+  writeFileSync(join(tree, "libs/runtime/src/seeded.ts"), "export const seeded: number = true;\n");
+  assert.deepEqual([...brokenFiles()], ["libs/runtime/src/seeded.ts"]);
+  rmSync(join(tree, "libs/runtime/src/seeded.ts"));
 });
 
 test("contracts: fields renamed in every package: the build of each user breaks", () => {
