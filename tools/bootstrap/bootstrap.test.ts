@@ -35,6 +35,7 @@ beforeEach(() => {
   mkdirSync(join(folder, "tools/bootstrap"), { recursive: true });
   for (const file of ["main.mjs", "installed.mjs"]) cpSync(join(import.meta.dirname, file), join(folder, "tools/bootstrap", file));
   write("testing/constellation/src/start.ts", COMMAND);
+  write("tools/protos/generate.ts", 'require("node:fs").appendFileSync("generated", "once\\n");');
   write("npm.cjs", NPM);
   write("package-lock.json", JSON.stringify(LOCKED));
   write("node_modules/.package-lock.json", JSON.stringify(LOCKED));
@@ -51,7 +52,7 @@ function write(path: string, text: string): void {
 
 interface Run {
   readonly child: ChildProcess;
-  /** Resolves when the output has the text. */
+  /** Resolves when the output has the text, rejects when it ends without. */
   says(text: string): Promise<void>;
   readonly exitCode: Promise<number | null>;
   output(): string;
@@ -69,7 +70,8 @@ function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = 
     output: () => text,
     exitCode: new Promise((resolve) => child.on("close", (code) => resolve(code))),
     says: (wanted) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
+        child.on("close", () => reject(new Error(`ended without "${wanted}":\n${text}`)));
         const look = (): void => void (text.includes(wanted) && resolve());
         child.stdout.on("data", look);
         look();
@@ -82,6 +84,7 @@ const bootstrap = (...args: readonly string[]): Run => run(process.execPath, ["t
 test("bootstrap: arguments and exit code: passed on", async () => {
   const started = bootstrap("start", "--", "--exit", "two words");
   assert.equal(await started.exitCode, 7);
+  assert.equal(readFileSync(join(folder, "generated"), "utf8"), "once\n", "the contracts' modules are made first");
   assert.match(started.output(), /args \["--exit","two words"\]/);
 });
 
