@@ -1,31 +1,21 @@
 /** The answer of GetSchema. The names of its enum values follow from our own names of types and kinds. */
-import { definitionToJson, type SchemaCatalogue, type TableDefinition, type TableKind } from "@concord/schema";
-import type { CellType } from "@concord/values";
-
-export interface WireTableDefinition {
-  readonly name: string;
-  readonly kind: `TABLE_KIND_${Uppercase<TableKind>}`;
-  readonly columns: readonly { readonly name: string; readonly type: `CELL_TYPE_${Uppercase<CellType>}` }[];
-  readonly partitionKey: readonly string[];
-  readonly clusteringKey: readonly string[];
-  readonly indexes: readonly { readonly name: string; readonly columns: readonly string[] }[];
-  readonly version: bigint;
-}
+import type { TableDefinition as TableMessage } from "@concord/protos-common";
+import { definitionToJson, type SchemaCatalogue, type TableDefinition } from "@concord/schema";
 
 /** What GetSchema of any service answers. */
-export interface WireSchema {
+export interface SchemaMessage {
   readonly schemaVersion: bigint;
   /** The definitions as JSON texts; deprecated in the contracts. */
   readonly tables: readonly string[];
-  readonly definitions: readonly WireTableDefinition[];
+  readonly definitions: readonly TableMessage[];
 }
 
-export function schemaToWire({ version, tables }: SchemaCatalogue): WireSchema {
+export function schemaToWire({ version, tables }: SchemaCatalogue): SchemaMessage {
   const definitions = [...tables.values()];
   return { schemaVersion: version, tables: definitions.map(definitionToJson), definitions: definitions.map(definitionToWire) };
 }
 
-export function definitionToWire(definition: TableDefinition): WireTableDefinition {
+export function definitionToWire(definition: TableDefinition): TableMessage {
   const { name, kind, columns, partitionKey, clusteringKey, indexes, version } = definition;
   return {
     name,
