@@ -178,7 +178,8 @@ function simulatedLog(incarnation: Incarnation, witness: Witness): Log {
     if (incarnation.isDead) return;
     const text = `${message}${fields === undefined ? "" : ` ${describeFields(fields)}`}`;
     witness.note(`log ${incarnation.name} ${level} ${text}`);
-    if (level === "error" && isInternal(message, fields)) witness.violation("internal error", `${incarnation.name}: ${text}`);
+    if (hasFailedAssertion(text) || (level === "error" && isInternal(fields)))
+      witness.violation("internal error", `${incarnation.name}: ${text}`);
   };
   return {
     debug: () => undefined,
@@ -198,8 +199,12 @@ function simulatedMetrics(incarnation: Incarnation, witness: Witness): Metrics {
   };
 }
 
-function isInternal(message: string, fields: LogFields | undefined): boolean {
-  if (/assertion failed|unreachable value/.test(message)) return true;
+/** Wherever it is reported: a loop that logs what it caught as its reason, and goes on, must not hide it. */
+function hasFailedAssertion(text: string): boolean {
+  return /assertion failed|unreachable value/.test(text);
+}
+
+function isInternal(fields: LogFields | undefined): boolean {
   return fields !== undefined && Object.values(fields).some((value) => value === "INTERNAL" || value === "CORRUPT_DATA");
 }
 

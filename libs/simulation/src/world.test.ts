@@ -202,7 +202,7 @@ test("clock step: wall time jumps: monotonic time and timers do not", async () =
   assert.equal(env.clock.monotonicMs(), monotonic);
 });
 
-test("violations: unhandled rejection, exception, INTERNAL answer, INTERNAL log: each is reported", async () => {
+test("violations: unhandled rejection, exception, INTERNAL answer, INTERNAL log, failed assertion in any log: each is reported", async () => {
   const world = new World(6);
   const method = toyMethod("/toy.Bad/Fail");
   world.node("s", async ({ env }) => {
@@ -212,6 +212,7 @@ test("violations: unhandled rejection, exception, INTERNAL answer, INTERNAL log:
       throw new Error("thrown in a timer");
     });
     env.clock.setTimer(12, () => env.log.error("flush failed", { code: "INTERNAL" }));
+    env.clock.setTimer(13, () => env.log.warn("the loop goes on", { reason: "assertion failed: I1" }));
   });
   const { env } = await world.complete(clientOf(world, "c"), 100);
   await world.advance(5);
@@ -219,7 +220,7 @@ test("violations: unhandled rejection, exception, INTERNAL answer, INTERNAL log:
   await assert.rejects(world.complete(call, 100), (error: ConcordError) => error.code === "INTERNAL");
   await world.advance(50);
   const kinds = world.violations.map(({ kind }) => kind).sort();
-  assert.deepEqual(kinds, ["internal error", "internal error", "uncaught exception", "unhandled rejection"]);
+  assert.deepEqual(kinds, ["internal error", "internal error", "internal error", "uncaught exception", "unhandled rejection"]);
 });
 
 test("runaway: events without end at one moment: reported, no hang", async () => {
