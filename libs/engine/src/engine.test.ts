@@ -305,3 +305,29 @@ function runModel(model: Map<string, string>, key: string, action: string): stri
   if (action === "append") model.set(key, `${value ?? ""}x`);
   return action === "append" ? model.get(key) : value;
 }
+
+test("submit: derived writes: seen by later steps, on disk when the checkpoint that began after them is durable", async () => {
+  const { engine, store } = setUp();
+  const checkpoints: string[] = [];
+  let ran = 0;
+  engine.onCheckpoint(() => {
+    const begun = ran;
+    return () => checkpoints.push(`steps before ${begun}`);
+  });
+  const derive: StoreStep<undefined> = {
+    load: [],
+    run: () => {
+      ran += 1;
+      return { persist: [], derived: [{ kind: "put", key: bytes("row"), value: bytes("r") }], reply: undefined };
+    },
+  };
+  const derived = engine.submit(derive);
+  const seen = watch(engine.submit(look("row")));
+  await turn();
+  assert.deepEqual(checkpoints, []);
+  await store.batches[0]!.end();
+  await derived;
+  assert.equal(seen.state, "r");
+  assert.deepEqual(checkpoints, ["steps before 1"]);
+  assert.equal(textOf(await store.memory.get(bytes("row"))), "r");
+});

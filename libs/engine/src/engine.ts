@@ -1,4 +1,4 @@
-import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
+import type { Checkpoints, KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, silentMetrics, toConcordError, type Clock, type Metrics } from "@concord/runtime";
 import {
   BATCH_BYTES_TARGET,
@@ -40,6 +40,8 @@ interface Batch {
   readonly waiting: readonly Waiting[];
   readonly outcomes: readonly Outcome[];
   readonly operations: readonly KeyValueOperation[];
+  /** To be called when the batch is on disk: every batch is a checkpoint, since `derived` is synced with it. */
+  readonly checkpointed: readonly (() => void)[];
   /** Keys the batch holds in the view because it wrote them. */
   readonly written: readonly string[];
 }
@@ -59,7 +61,7 @@ const LIMITS: EngineLimits = {
  * Runs steps in the order of their submission, many to one synced batch: one batch is on its way to the disk, the next one collects
  * and loads meanwhile. A reply leaves after everything the step persisted, and everything it saw, is on disk (I1).
  */
-export class Engine implements StepRunner {
+export class Engine implements StepRunner, Checkpoints {
   readonly #store: KeyValue;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
@@ -75,6 +77,7 @@ export class Engine implements StepRunner {
   #scheduled = false;
   #health: Health = { kind: "healthy" };
   #idleListeners: (() => void)[] = [];
+  readonly #checkpointListeners: (() => () => void)[] = [];
 
   constructor(options: EngineOptions) {
     this.#store = options.store;
@@ -127,6 +130,10 @@ export class Engine implements StepRunner {
       await this.submit({ load: [], run: () => ({ persist: [], reply: undefined }) });
     }
     return this.#store.range(range);
+  }
+
+  onCheckpoint(begun: () => () => void): void {
+    this.#checkpointListeners.push(begun);
   }
 
   /** Resolves when nothing is inside. */
@@ -189,8 +196,9 @@ export class Engine implements StepRunner {
     while (outcomes.length < this.#ready.length && outcomes.length < this.#limits.batchStepsMax && bytes < this.#limits.batchBytesTarget) {
       const { step, keys } = this.#ready[outcomes.length]!;
       try {
-        const { persist, reply } = step.run(keys.map((key) => this.#view.read(key)));
+        const { persist, derived = [], reply } = step.run(keys.map((key) => this.#view.read(key)));
         for (const operation of persist) bytes += this.#write(operations, operation);
+        for (const operation of derived) bytes += this.#write(operations, operation);
         outcomes.push({ kind: "reply", reply });
       } catch (thrown) {
         outcomes.push({ kind: "error", error: toConcordError(thrown) });
@@ -198,7 +206,8 @@ export class Engine implements StepRunner {
     }
     const waiting = this.#ready.slice(0, outcomes.length);
     this.#ready = this.#ready.slice(outcomes.length);
-    return { waiting, outcomes, operations: [...operations.values()], written: [...operations.keys()] };
+    const checkpointed = this.#checkpointListeners.map((begun) => begun());
+    return { waiting, outcomes, operations: [...operations.values()], checkpointed, written: [...operations.keys()] };
   }
 
   /** Within a batch the last write of a key stands for all. */
@@ -237,6 +246,7 @@ export class Engine implements StepRunner {
       for (const key of keys) this.#view.release(key);
     }
     for (const key of batch.written) this.#view.release(key);
+    for (const done of batch.checkpointed) done();
   }
 
   /** A failed store is a maybe: nothing is answered any more but that (I3). */

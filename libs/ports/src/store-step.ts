@@ -14,6 +14,12 @@ export interface StoreStep<Reply> {
 
 export interface StoreEffects<Reply> {
   readonly persist: readonly KeyValueOperation[];
+  /**
+   * Writes that take effect together with `persist`, once that is on disk, and are not journalled: a crash takes back those that no
+   * checkpoint holds, each for itself. Only for values that the submitter derives again from what it persisted, after every start
+   * and before it serves them; `Checkpoints` says which of them it need not. No key of `persist` is among them.
+   */
+  readonly derived?: readonly KeyValueOperation[];
   readonly reply: Reply;
 }
 
@@ -21,4 +27,14 @@ export interface StoreEffects<Reply> {
 export interface StepRunner {
   /** Rejects with the step's own ConcordError, or with STORE_FAILED (applied: unknown) when the store failed. */
   submit<Reply>(step: StoreStep<Reply>): Promise<Reply>;
+}
+
+/** What a submitter of `derived` writes must know: which of them a crash cannot take back. Implemented by `engine`. */
+export interface Checkpoints {
+  /**
+   * `begun` is called, synchronously, whenever a checkpoint begins; it answers a function that is called once when that checkpoint is
+   * durable: `derived` writes of every step that ran before `begun` was called are on disk then. Of a checkpoint that fails or dies with
+   * the process the function is never called. Neither function may throw.
+   */
+  onCheckpoint(begun: () => () => void): void;
 }
