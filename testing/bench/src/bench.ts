@@ -2,14 +2,16 @@
 import { parseArgs } from "node:util";
 import { batchBench } from "./batch.ts";
 import { dedupBench } from "./dedup.ts";
+import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
+import { steadyBench } from "./steady.ts";
 import { txnBench } from "./txn.ts";
 
 export interface BenchOptions {
   readonly seconds: number;
   readonly levels: readonly number[];
   readonly out: string | undefined;
-  /** Ids of the window (dedup). */
+  /** Ids of the window (dedup), rows (restart). */
   readonly ids: number;
   /** Node names to profile; their .cpuprofile files are kept in this folder. */
   readonly profileFolder: string | undefined;
@@ -23,6 +25,8 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
     what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, and what the journal modes cost (OGD6); --in-flight has no effect",
     run: s3Bench,
   },
+  steady: { what: "disk, memory and index pages while rows are overwritten for --seconds", run: steadyBench },
+  restart: { what: "seconds until --ids rows are served again, after a stop and after a kill in full load", run: restartBench },
 };
 
 const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--ids N] [--out FILE] [--profile FOLDER]
@@ -33,7 +37,7 @@ ${Object.entries(BENCHES)
 
   --seconds N        measured seconds per line (default 8), after a warm-up of a quarter of it
   --in-flight LIST   how many run at the same time (default 1,64,256)
-  --ids N            ids of the window (default 1000000)
+  --ids N            ids of the window, rows of restart (default 1000000)
   --out FILE         also write the figures as JSON
   --profile FOLDER   also write CPU profiles of the first node of each service
 `;
