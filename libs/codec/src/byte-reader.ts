@@ -7,12 +7,16 @@ const SHORT_TEXT_BYTES = 24;
 /** Reads what ByteWriter wrote. Whatever does not fit is CORRUPT_DATA: stored bytes are hostile input. */
 export class ByteReader {
   readonly #bytes: Uint8Array;
-  readonly #view: DataView;
+  /** Made when it is needed: most readers read no number of 64 bits, and it costs as much as a short text. */
+  #lazyView: DataView | undefined;
   #position = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  get #view(): DataView {
+    return (this.#lazyView ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength));
   }
 
   get remaining(): number {
@@ -24,7 +28,7 @@ export class ByteReader {
   }
 
   u32(): number {
-    return this.#view.getUint32(this.#advance(4));
+    return this.i32() >>> 0;
   }
 
   u64(): bigint {
@@ -32,7 +36,9 @@ export class ByteReader {
   }
 
   i32(): number {
-    return this.#view.getInt32(this.#advance(4));
+    const at = this.#advance(4);
+    const bytes = this.#bytes;
+    return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
   }
 
   i64(): bigint {
@@ -68,11 +74,11 @@ export class ByteReader {
     return this.#bytes.subarray(start, start + count);
   }
 
-  /** A view of what comes before the next `mark`, which stays unread. */
-  until(mark: number): Uint8Array {
+  /** Bytes before the next `mark`. */
+  distanceTo(mark: number): number {
     const end = this.#bytes.indexOf(mark, this.#position);
     if (end < 0) throw corrupt("a string does not end");
-    return this.raw(end - this.#position);
+    return end - this.#position;
   }
 
   bytes(): Uint8Array {
@@ -80,25 +86,40 @@ export class ByteReader {
   }
 
   text(): string {
-    const bytes = this.bytes();
-    const ascii = shortAscii(bytes);
+    return this.textOf(this.varint());
+  }
+
+  /** The next `count` bytes as UTF-8. */
+  textOf(count: number): string {
+    const start = this.#advance(count);
+    const ascii = count <= SHORT_TEXT_BYTES ? this.#ascii(start, start + count) : undefined;
     if (ascii !== undefined) return ascii;
     try {
-      return decoder.decode(bytes);
-    } catch (error) {
-      if (error instanceof ConcordError) throw error;
+      return decoder.decode(this.#bytes.subarray(start, start + count));
+    } catch {
       throw corrupt("text is not UTF-8");
     }
   }
 
-  /** The byte at the position without consuming it; undefined at the end. */
-  peek(): number | undefined {
-    return this.#bytes[this.#position];
+  /** The byte at the position, or so far behind it, without consuming it; undefined at the end. */
+  peek(ahead = 0): number | undefined {
+    return this.#bytes[this.#position + ahead];
   }
 
   /** Asserts that everything was read. */
   end(): void {
     if (this.remaining !== 0) throw corrupt(`${this.remaining} bytes follow the end`);
+  }
+
+  /** A short text as most are, without the decoder, whose call costs more; undefined = not ASCII. */
+  #ascii(start: number, end: number): string | undefined {
+    let text = "";
+    for (let at = start; at < end; at += 1) {
+      const byte = this.#bytes[at]!;
+      if (byte >= 0x80) return undefined;
+      text += String.fromCharCode(byte);
+    }
+    return text;
   }
 
   #advance(count: number): number {
@@ -107,17 +128,6 @@ export class ByteReader {
     this.#position = start + count;
     return start;
   }
-}
-
-/** A short text as most are, without the decoder, whose call costs more; undefined = not short or not ASCII. */
-function shortAscii(bytes: Uint8Array): string | undefined {
-  if (bytes.length > SHORT_TEXT_BYTES) return undefined;
-  let text = "";
-  for (const byte of bytes) {
-    if (byte >= 0x80) return undefined;
-    text += String.fromCharCode(byte);
-  }
-  return text;
 }
 
 export function corrupt(what: string): ConcordError {

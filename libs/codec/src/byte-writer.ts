@@ -5,22 +5,27 @@ const encoder = new TextEncoder();
 /** Buffers of finished writers, for the next ones: allocating and clearing one costs more than a small record's encoding. */
 const POOL_BUFFERS_MAX = 16;
 const POOL_BUFFER_BYTES = 4096;
-const pool: Uint8Array[] = [];
-const FINISHED = new Uint8Array();
+interface Scratch {
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+}
+
+const pool: Scratch[] = [];
+const FINISHED = bufferOf(0);
 
 /** Texts up to this length are encoded here when they are ASCII: calling the encoder costs more. */
 const SHORT_TEXT_LENGTH = 64;
 
 /** Appends fixed and length-prefixed values, big-endian, to a growing buffer. Used once: `finish` ends it. */
 export class ByteWriter {
+  #buffer: Scratch;
   #bytes: Uint8Array;
-  #view: DataView;
   #length = 0;
 
   constructor(initialBytes = 0) {
     const pooled = initialBytes <= POOL_BUFFER_BYTES ? pool.pop() : undefined;
-    this.#bytes = pooled ?? new Uint8Array(Math.max(initialBytes, POOL_BUFFER_BYTES));
-    this.#view = new DataView(this.#bytes.buffer);
+    this.#buffer = pooled ?? bufferOf(Math.max(initialBytes, POOL_BUFFER_BYTES));
+    this.#bytes = this.#buffer.bytes;
   }
 
   get length(): number {
@@ -36,35 +41,43 @@ export class ByteWriter {
 
   u32(value: number): this {
     this.#reserve(4);
-    this.#view.setUint32(this.#length, value);
+    this.#buffer.view.setUint32(this.#length, value);
     this.#length += 4;
     return this;
   }
 
   u64(value: bigint): this {
     this.#reserve(8);
-    this.#view.setBigUint64(this.#length, value);
+    this.#buffer.view.setBigUint64(this.#length, value);
     this.#length += 8;
     return this;
   }
 
   i32(value: number): this {
     this.#reserve(4);
-    this.#view.setInt32(this.#length, value);
+    this.#buffer.view.setInt32(this.#length, value);
     this.#length += 4;
     return this;
   }
 
   i64(value: bigint): this {
     this.#reserve(8);
-    this.#view.setBigInt64(this.#length, value);
+    this.#buffer.view.setBigInt64(this.#length, value);
     this.#length += 8;
+    return this;
+  }
+
+  /** Signed, with the sign bit flipped: the bytes' order is the values' order. */
+  orderedI64(value: bigint): this {
+    const at = this.#length;
+    this.i64(value);
+    this.#bytes[at] = this.#bytes[at]! ^ 0x80;
     return this;
   }
 
   f64(value: number): this {
     this.#reserve(8);
-    this.#view.setFloat64(this.#length, value);
+    this.#buffer.view.setFloat64(this.#length, value);
     this.#length += 8;
     return this;
   }
@@ -97,39 +110,47 @@ export class ByteWriter {
 
   text(text: string): this {
     const startedAt = this.#length;
-    if (text.length <= SHORT_TEXT_LENGTH && this.varint(text.length).#ascii(text)) return this;
+    if (text.length <= SHORT_TEXT_LENGTH && this.varint(text.length).plainText(text, 0)) return this;
     this.#length = startedAt;
     return this.bytes(encoder.encode(text));
   }
 
-  /** A copy of what was written. Nothing can be written after it. */
-  finish(): Uint8Array {
-    const written = this.#bytes.slice(0, this.#length);
-    if (this.#bytes.length === POOL_BUFFER_BYTES && pool.length < POOL_BUFFERS_MAX) pool.push(this.#bytes);
-    this.#bytes = FINISHED;
-    return written;
-  }
-
-  /** False: the text is not ASCII; what was written is to be dropped. */
-  #ascii(text: string): boolean {
+  /**
+   * The codes of a text in which each is at least `least` and ASCII, without a length. False: it has another; nothing is written then.
+   */
+  plainText(text: string, least: number): boolean {
     this.#reserve(text.length);
     const at = this.#length;
     for (let i = 0; i < text.length; i += 1) {
       const code = text.charCodeAt(i);
-      if (code >= 0x80) return false;
+      if (code >= 0x80 || code < least) return false;
       this.#bytes[at + i] = code;
     }
     this.#length = at + text.length;
     return true;
   }
 
+  /** A copy of what was written. Nothing can be written after it. */
+  finish(): Uint8Array {
+    const written = this.#bytes.slice(0, this.#length);
+    if (this.#bytes.length === POOL_BUFFER_BYTES && pool.length < POOL_BUFFERS_MAX) pool.push(this.#buffer);
+    this.#buffer = FINISHED;
+    this.#bytes = FINISHED.bytes;
+    return written;
+  }
+
   #reserve(count: number): void {
     const needed = this.#length + count;
     if (needed <= this.#bytes.length) return;
-    assert(this.#bytes !== FINISHED, "a finished writer takes no more");
-    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
-    grown.set(this.#bytes.subarray(0, this.#length));
-    this.#bytes = grown;
-    this.#view = new DataView(grown.buffer);
+    assert(this.#buffer !== FINISHED, "a finished writer takes no more");
+    const grown = bufferOf(Math.max(needed, this.#bytes.length * 2));
+    grown.bytes.set(this.#bytes.subarray(0, this.#length));
+    this.#buffer = grown;
+    this.#bytes = grown.bytes;
   }
+}
+
+function bufferOf(length: number): Scratch {
+  const bytes = new Uint8Array(length);
+  return { bytes, view: new DataView(bytes.buffer) };
 }

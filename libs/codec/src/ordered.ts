@@ -7,6 +7,8 @@ import type { ByteWriter } from "./byte-writer.ts";
  * prefix of another's.
  */
 const SIGN_64 = 1n << 63n;
+/** Below it a high half leaves the whole within 2^53. */
+const EXACT_HIGH = 2 ** 21;
 const ESCAPE = 0x00;
 const ESCAPED_ZERO = 0xff;
 const TERMINATOR = 0x01;
@@ -16,11 +18,14 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 export function writeOrderedI64(writer: ByteWriter, value: bigint): void {
-  writer.u64(BigInt.asUintN(64, value) ^ SIGN_64);
+  writer.orderedI64(value);
 }
 
 export function readOrderedI64(reader: ByteReader): bigint {
-  return BigInt.asIntN(64, reader.u64() ^ SIGN_64);
+  const high = readOrderedI32(reader);
+  const low = reader.u32();
+  // One number and one bigint of it as long as it is exact.
+  return high >= -EXACT_HIGH && high < EXACT_HIGH ? BigInt(high * 2 ** 32 + low) : (BigInt(high) << 32n) | BigInt(low);
 }
 
 export function writeOrderedI32(writer: ByteWriter, value: number): void {
@@ -51,24 +56,15 @@ export function writeOrderedBytes(writer: ByteWriter, bytes: Uint8Array): void {
 
 /** As `writeOrderedBytes` of the text's UTF-8. */
 export function writeOrderedText(writer: ByteWriter, text: string): void {
-  if (text.length > SHORT_TEXT_LENGTH || !isPlain(text)) return writeOrderedBytes(writer, encoder.encode(text));
-  for (let i = 0; i < text.length; i += 1) writer.u8(text.charCodeAt(i));
+  // ASCII without zero: its bytes are its codes, nothing to escape.
+  if (text.length > SHORT_TEXT_LENGTH || !writer.plainText(text, ESCAPE + 1)) return writeOrderedBytes(writer, encoder.encode(text));
   writer.u8(ESCAPE).u8(TERMINATOR);
-}
-
-/** ASCII without zero: its bytes are its codes, nothing to escape. */
-function isPlain(text: string): boolean {
-  for (let i = 0; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
-    if (code === ESCAPE || code >= 0x80) return false;
-  }
-  return true;
 }
 
 export function readOrderedBytes(reader: ByteReader): Uint8Array {
   const parts: Uint8Array[] = [];
   for (;;) {
-    parts.push(reader.until(ESCAPE));
+    parts.push(reader.raw(reader.distanceTo(ESCAPE)));
     reader.u8();
     const mark = reader.u8();
     if (mark === TERMINATOR) return joined(parts);
@@ -78,6 +74,12 @@ export function readOrderedBytes(reader: ByteReader): Uint8Array {
 }
 
 export function readOrderedText(reader: ByteReader): string {
+  const count = reader.distanceTo(ESCAPE);
+  if (reader.peek(count + 1) === TERMINATOR) {
+    const text = reader.textOf(count);
+    reader.raw(2);
+    return text;
+  }
   const bytes = readOrderedBytes(reader);
   try {
     return decoder.decode(bytes);

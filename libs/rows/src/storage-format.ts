@@ -101,11 +101,21 @@ export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(i
     .i64(image.deletedAtUs ?? NO_TIMESTAMP)
     .i64(image.markerUs ?? NO_TIMESTAMP)
     .varint(image.cells.size);
-  for (const [column, cell] of [...image.cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
+  for (const [column, cell] of byColumn(image.cells)) {
     writer.text(column).i64(cell.timestampUs);
     writeCellValue(writer, cell.value);
   }
   return writer.finish();
+}
+
+/** As they are when they are in order: what was decoded is. */
+function byColumn(cells: RowImage["cells"]): Iterable<readonly [string, CellImage]> {
+  let before = "";
+  for (const column of cells.keys()) {
+    if (column < before) return [...cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    before = column;
+  }
+  return cells;
 }
 
 export function decodeImage(bytes: Uint8Array): RowImage {

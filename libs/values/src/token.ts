@@ -1,4 +1,4 @@
-import { fnv1a64 } from "@concord/codec";
+import { fnv1a64Halves, joinHalves, multiplyHalves, type Halves } from "@concord/codec";
 import type { CellOf, CellType } from "./model.ts";
 import { TABLE } from "./table.ts";
 
@@ -11,13 +11,17 @@ export const TOKEN_MAX = (1n << 64n) - 1n;
  */
 export function tokenOf<Kind extends CellType>({ kind, value }: CellOf<Kind>): bigint {
   const type = TABLE[kind];
-  return finish(fnv1a64(type.tag, type.tokenBytes(value)));
+  return joinHalves(finish(fnv1a64Halves(type.tag, type.tokenBytes(value))));
 }
 
-function finish(hash: bigint): bigint {
-  let mixed = hash ^ (hash >> 33n);
-  mixed = BigInt.asUintN(64, mixed * 0xff51afd7ed558ccdn);
-  mixed ^= mixed >> 33n;
-  mixed = BigInt.asUintN(64, mixed * 0xc4ceb9fe1a85ec53n);
-  return mixed ^ (mixed >> 33n);
+const FIRST: Halves = { high: 0xff51afd7, low: 0xed558ccd };
+const SECOND: Halves = { high: 0xc4ceb9fe, low: 0x1a85ec53 };
+
+function finish(hash: Halves): Halves {
+  return shifted(multiplyHalves(shifted(multiplyHalves(shifted(hash), FIRST)), SECOND));
+}
+
+/** hash ^ (hash >> 33). */
+function shifted({ high, low }: Halves): Halves {
+  return { high, low: (low ^ (high >>> 1)) >>> 0 };
 }

@@ -2,6 +2,7 @@ import { readOrderedI64, writeOrderedI64 } from "@concord/codec";
 import type { Literal, Refused } from "../cell-type.ts";
 import { asItIs, compareNumbers, noProblem, otherLiteral } from "./shared.ts";
 
+const scratch = new DataView(new ArrayBuffer(8));
 const MIN = -(1n << 63n);
 const MAX = (1n << 63n) - 1n;
 
@@ -31,7 +32,6 @@ function isInt64(value: bigint): boolean {
 }
 
 function tokenBytes(content: bigint): Uint8Array {
-  const bytes = new Uint8Array(8);
-  new DataView(bytes.buffer).setBigInt64(0, content);
-  return bytes;
+  scratch.setBigInt64(0, content);
+  return new Uint8Array(scratch.buffer.slice(0));
 }
