@@ -32,6 +32,8 @@ interface Metric {
   readonly unlabelled: Write | undefined;
   /** By identity: callers on hot paths reuse their label objects. */
   readonly byLabels: WeakMap<Labels, Write>;
+  /** For labels made anew for each report: resolving costs ten times as much. No more than there are series. */
+  readonly byValues: Map<string, Write>;
 }
 
 /** Metrics by name. Reporting a name that is not defined, or as another kind than defined, is a failed assertion. */
@@ -70,10 +72,12 @@ function writerOf(metric: Metric, labels: Labels | undefined): Write {
   }
   let write = metric.byLabels.get(labels);
   if (write === undefined) {
-    const given = Object.keys(labels);
     const { name, labels: needed } = metric.definition;
-    assert(given.length === needed.length && needed.every((label) => label in labels), `metric ${name} has the labels ${needed.join()}`);
-    write = metric.resolve(labels);
+    const values = Object.values(labels).length === needed.length ? needed.map((label) => labels[label]) : [undefined];
+    assert(!values.includes(undefined), `metric ${name} has the labels ${needed.join()}`);
+    const key = values.join("\n");
+    write = metric.byValues.get(key) ?? metric.resolve(labels);
+    metric.byValues.set(key, write);
     metric.byLabels.set(labels, write);
   }
   return write;
@@ -100,7 +104,7 @@ function makeMetric(definition: MetricDefinition, registry: Registry): Metric {
       break;
     }
   }
-  return { definition, resolve, unlabelled: labels.length === 0 ? resolve({}) : undefined, byLabels: new WeakMap() };
+  return { definition, resolve, unlabelled: labels.length === 0 ? resolve({}) : undefined, byLabels: new WeakMap(), byValues: new Map() };
 }
 
 const counterWrite =
