@@ -2,18 +2,10 @@
  * The contracts at run time, one per proto package, from what the `generate` target wrote about it. Messages are plain objects: 64-bit
  * integers are bigint, enums their names, bytes `Uint8Array`, unset scalars their defaults, unset messages null, and every oneof has
  * a property that names the case which is set.
- *
- * The only importer of proto-loader.
  */
-import {
-  fromJSON,
-  type MessageTypeDefinition,
-  type MethodDefinition,
-  type PackageDefinition,
-  type ServiceDefinition,
-} from "@grpc/proto-loader";
-import { enumChecker, type EnumChecker, type TypeDefinition } from "./enum-checker.ts";
 import type { MessageCodec, MessageTypes, Method, Methods } from "./types.ts";
+import { Reader } from "./wire-reader.ts";
+import { Writer } from "./wire-writer.ts";
 
 /** One .proto file, as buf compiled it. */
 export interface ContractFile {
@@ -24,13 +16,32 @@ export interface ContractFile {
   readonly symbols: readonly string[];
   /** The google.protobuf.FileDescriptorProto with comments and json_name, in base64. */
   readonly encoded: string;
-  /** The package's name. */
-  readonly package: string;
-  /** Its outermost messages, enums and services by name, in protobufjs's JSON form; fields are called as the code calls them. */
-  readonly definitions: Readonly<Record<string, Definition>>;
 }
 
-type Definition = TypeDefinition & { readonly methods?: Readonly<Record<string, { readonly requestType: string }>> };
+/** The generated functions of a message. */
+export interface MessageFunctions {
+  write(writer: Writer, message: object): void;
+  read(reader: Reader): object;
+  /** Left out where the message holds no enum or is part of no request. */
+  unknownEnumIn?(message: object): string | undefined;
+}
+
+/** A method of a service as it was generated. */
+export interface MethodFunctions {
+  readonly request: MessageFunctions;
+  readonly response: MessageFunctions;
+  readonly requestStream?: boolean;
+  readonly responseStream?: boolean;
+}
+
+/** What was generated of a package. Messages, enums and services by their names without the package; nested: "Outer_Inner". */
+export interface GeneratedPackage {
+  readonly files: readonly ContractFile[];
+  readonly imports: readonly { readonly files: readonly ContractFile[] }[];
+  readonly messages: Readonly<Record<string, MessageFunctions>>;
+  readonly enums: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly services: Readonly<Record<string, Readonly<Record<string, MethodFunctions>>>>;
+}
 
 /** A contract, whatever its messages. */
 export type AnyContract = Pick<Contract, "packageName" | "files" | "enumNames" | "service">;
@@ -59,70 +70,43 @@ export interface Contract<Messages extends object = Readonly<Record<string, Mess
 type CodecOf<Types> = Types extends MessageTypes<infer Decoded, infer Init> ? MessageCodec<Decoded, Init> : never;
 
 /** Called by generated modules. */
-export function contract<Messages extends object>(
-  packageName: string,
-  files: readonly ContractFile[],
-  imports: readonly { readonly files: readonly ContractFile[] }[],
-): Contract<Messages> {
-  return new LoadedContract<Messages>(packageName, [...new Set([...imports.flatMap((one) => one.files), ...files])]);
+export function contract<Messages extends object>(packageName: string, generated: GeneratedPackage): Contract<Messages> {
+  return new GeneratedContract<Messages>(packageName, generated);
 }
 
-const LOAD_OPTIONS = { longs: BigInt as unknown as Function, enums: String, defaults: true, oneofs: true };
-
-class LoadedContract<Messages extends object> implements Contract<Messages> {
+class GeneratedContract<Messages extends object> implements Contract<Messages> {
   readonly packageName: string;
   readonly files: readonly ContractFile[];
+  readonly #generated: GeneratedPackage;
   readonly #services = new Map<string, ServiceContract<object>>();
-  #loaded: Loaded | undefined;
 
-  constructor(packageName: string, files: readonly ContractFile[]) {
+  constructor(packageName: string, generated: GeneratedPackage) {
     this.packageName = packageName;
-    this.files = files;
+    this.files = [...new Set([...generated.imports.flatMap((one) => one.files), ...generated.files])];
+    this.#generated = generated;
   }
 
   message<Name extends keyof Messages & string>(name: Name): CodecOf<Messages[Name]> {
-    const fullName = this.#fullName(name);
-    const type = this.#load().definitions[fullName];
-    if (type === undefined || !isMessage(type)) throw new Error(`no message ${fullName} in the contracts`);
-    const codec: MessageCodec = { encode: (message) => type.serialize(message), decode: (bytes) => type.deserialize(asBuffer(bytes)) };
+    const functions = own(this.#generated.messages, name);
+    if (functions === undefined) throw new Error(`no message ${this.packageName}.${name} in the contracts`);
+    const codec: MessageCodec = { encode: encoderOf(functions), decode: decoderOf(functions) };
     return codec as CodecOf<Messages[Name]>;
   }
 
   enumNames(name: string): readonly string[] {
-    const fullName = this.#fullName(name);
-    const values = this.#load().types.get(fullName)?.values;
-    if (values === undefined) throw new Error(`no enum ${fullName} in the contracts`);
+    const values = own(this.#generated.enums, name);
+    if (values === undefined) throw new Error(`no enum ${this.packageName}.${name} in the contracts`);
     return Object.entries(values)
       .toSorted(([, a], [, b]) => a - b)
       .map(([value]) => value);
   }
 
   service<M extends object>(name: string): ServiceContract<M> {
-    const known = this.#services.get(name) ?? new LazyService<M>(`${this.packageName}.${name}`, this, () => this.#methods(name));
+    const fullName = `${this.packageName}.${name}`;
+    const known =
+      this.#services.get(name) ?? new LazyService<M>(fullName, this, () => methodsOf(fullName, own(this.#generated.services, name)));
     this.#services.set(name, known);
     return known as ServiceContract<M>;
-  }
-
-  #methods(name: string): Methods {
-    const { definitions, check } = this.#load();
-    const fullName = `${this.packageName}.${name}`;
-    const described = this.files.find((file) => file.package === this.packageName && file.definitions[name]?.methods !== undefined);
-    if (described === undefined) throw new Error(`no service ${fullName} in the contracts`);
-    const service = definitions[fullName] as ServiceDefinition;
-    return Object.fromEntries(
-      Object.entries(described.definitions[name]!.methods!).map(([method, { requestType }]) => {
-        return [method, methodOf(fullName, method, service[method]!, check(requestType.slice(1)))];
-      }),
-    );
-  }
-
-  #fullName(name: string): string {
-    return `${this.packageName}.${name.replaceAll("_", ".")}`;
-  }
-
-  #load(): Loaded {
-    this.#loaded ??= load(this.files);
-    return this.#loaded;
   }
 }
 
@@ -144,51 +128,40 @@ class LazyService<M extends object> implements ServiceContract<M> {
   }
 }
 
-interface Loaded {
-  readonly definitions: PackageDefinition;
-  /** Messages and enums by full name, nested ones too. */
-  readonly types: ReadonlyMap<string, TypeDefinition>;
-  readonly check: (fullName: string) => EnumChecker;
+function methodsOf(service: string, methods: Readonly<Record<string, MethodFunctions>> | undefined): Methods {
+  if (methods === undefined) throw new Error(`no service ${service} in the contracts`);
+  return Object.fromEntries(Object.entries(methods).map(([name, functions]) => [name, methodOf(service, name, functions)]));
 }
 
-function load(files: readonly ContractFile[]): Loaded {
-  const types = new Map<string, TypeDefinition>();
-  const add = (fullName: string, type: TypeDefinition): void => {
-    types.set(fullName, type);
-    for (const [name, nested] of Object.entries(type.nested ?? {})) add(`${fullName}.${name}`, nested);
-  };
-  const root: Namespace = { nested: {} };
-  for (const file of files) {
-    for (const [name, definition] of Object.entries(file.definitions)) add(`${file.package}.${name}`, definition);
-    let inner = root;
-    for (const word of file.package.split(".")) inner = (inner.nested[word] ??= { nested: {} }) as Namespace;
-    Object.assign(inner.nested, file.definitions);
-  }
-  return { definitions: fromJSON(root as Parameters<typeof fromJSON>[0], LOAD_OPTIONS), types, check: enumChecker(types) };
-}
-
-interface Namespace {
-  readonly nested: Record<string, object>;
-}
-
-function methodOf(service: string, name: string, definition: MethodDefinition<object, object>, unknownEnumIn: EnumChecker): Method {
-  const { path, requestStream, responseStream } = definition;
+function methodOf(service: string, name: string, { request, response, requestStream, responseStream }: MethodFunctions): Method {
   return {
-    path,
+    path: `/${service}/${name}`,
     name,
     service,
-    requestStream,
-    responseStream,
-    encodeRequest: definition.requestSerialize,
-    decodeRequest: (bytes) => definition.requestDeserialize(asBuffer(bytes)),
-    encodeResponse: definition.responseSerialize,
-    decodeResponse: (bytes) => definition.responseDeserialize(asBuffer(bytes)),
-    unknownEnumIn,
+    requestStream: requestStream === true,
+    responseStream: responseStream === true,
+    encodeRequest: encoderOf(request),
+    decodeRequest: decoderOf(request),
+    encodeResponse: encoderOf(response),
+    decodeResponse: decoderOf(response),
+    unknownEnumIn: (message) => request.unknownEnumIn?.(message),
   };
 }
 
-function isMessage(definition: PackageDefinition[string]): definition is MessageTypeDefinition<object, object> {
-  return "format" in definition && definition.format === "Protocol Buffer 3 DescriptorProto";
+/** Functions of a message run to their end before another message is begun: one writer serves all. */
+const WRITER = new Writer();
+
+function encoderOf(functions: MessageFunctions): MessageCodec["encode"] {
+  const write = (writer: Writer, message: object): void => functions.write(writer, message);
+  return (message, bytesMax = Infinity) => WRITER.encode(write, message, bytesMax);
+}
+
+function decoderOf(functions: MessageFunctions): MessageCodec["decode"] {
+  return (bytes) => functions.read(new Reader(asBuffer(bytes)));
+}
+
+function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {

@@ -1,2 +1,13 @@
-export { contract, type AnyContract, type Contract, type ContractFile, type ServiceContract } from "./contract.ts";
+export {
+  contract,
+  type AnyContract,
+  type Contract,
+  type ContractFile,
+  type GeneratedPackage,
+  type MessageFunctions,
+  type MethodFunctions,
+  type ServiceContract,
+} from "./contract.ts";
 export type { Empty, MessageCodec, MessageTypes, Method, Methods, OneOf, OneOfInit, UnaryMethod } from "./types.ts";
+export { NO_BYTES, Reader, setEntry } from "./wire-reader.ts";
+export { MessageTooLarge, Writer } from "./wire-writer.ts";

@@ -26,7 +26,8 @@ export interface MessageTypes<Decoded extends object = object, Init extends obje
 }
 
 export interface MessageCodec<Decoded extends object = object, Init extends object = object> {
-  encode(message: Init): Uint8Array;
+  /** MessageTooLarge when it takes more than `bytesMax` bytes (no limit), TypeError when it is no such message. */
+  encode(message: Init, bytesMax?: number): Uint8Array;
   /** Throws on bytes that are not such a message. */
   decode(bytes: Uint8Array): Decoded;
 }
@@ -46,10 +47,12 @@ export interface Method<
   readonly service: string;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  encodeRequest(message: RequestInit): Uint8Array;
+  /** MessageTooLarge when it takes more than `bytesMax` bytes (no limit), TypeError when it is no such message. */
+  encodeRequest(message: RequestInit, bytesMax?: number): Uint8Array;
   /** Throws on bytes that are not such a message. */
   decodeRequest(bytes: Uint8Array): Request;
-  encodeResponse(message: ResponseInit): Uint8Array;
+  /** As `encodeRequest`. */
+  encodeResponse(message: ResponseInit, bytesMax?: number): Uint8Array;
   decodeResponse(bytes: Uint8Array): Response;
   /** The first enum field with a number this build has no name for; undefined when there is none. */
   unknownEnumIn(request: Request): string | undefined;

@@ -1,5 +1,5 @@
 // The installable client: a tarball as `npm pack` makes it, with plain JavaScript for Node 20, types that stand alone and the published
-// contracts. Workspace code is bundled; grpc-js and proto-loader stay dependencies, as they read files of their own.
+// contracts. Workspace code is bundled; grpc-js stays a dependency, as it reads files of its own.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { build } from "esbuild";
 const ROOT = resolve(import.meta.dirname, "../..");
 const CLIENT = join(ROOT, "libs/client");
 const ENTRY = join(CLIENT, "src/package-entry.ts");
-const EXTERNAL = ["@grpc/grpc-js", "@grpc/proto-loader"];
+const EXTERNAL = ["@grpc/grpc-js"];
 /** Types of other packages that stand alone too: the installed package has a copy of them. */
 const CARRIED: Readonly<Record<string, string>> = { "@concord/values/model": "libs/values/src/model" };
 const NODE_FLOOR = ">=20";
@@ -112,10 +112,7 @@ function copyDeclarations(types: string, path: string, stage: string, as: string
 
 function manifest(imported: ReadonlySet<string>): object {
   const client = readManifest(join(CLIENT, "package.json"));
-  const versions = {
-    ...readManifest(join(ROOT, "libs/rpc/package.json")).dependencies,
-    ...readManifest(join(ROOT, "protos/package.json")).dependencies,
-  };
+  const versions = readManifest(join(ROOT, "libs/rpc/package.json")).dependencies;
   const dependencies = Object.fromEntries([...imported].sort().map((name) => [name, versions[name]!]));
   return {
     name: "@concord/client",
@@ -126,8 +123,7 @@ function manifest(imported: ReadonlySet<string>): object {
     exports: { ".": { types: "./index.d.ts", default: "./index.js" }, "./protos/*": "./protos/*" },
     types: "./index.d.ts",
     engines: { node: NODE_FLOOR },
-    // The version the workspace overrides to: bigint fields need it.
-    dependencies: { ...dependencies, protobufjs: "^7.6.6" },
+    dependencies,
   };
 }
 

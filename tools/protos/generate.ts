@@ -1,19 +1,11 @@
-// Writes what TypeScript needs of the contracts into the git-ignored gen folder of each contract project: the types, the services and
-// the files for reflection. `node tools/protos/generate.ts` does all of them, with a project's folder only that one.
+// Writes what TypeScript needs of the contracts into the git-ignored gen folder of each contract project: the types, the services, the
+// codecs and the files for reflection. `node tools/protos/generate.ts` does all of them, with a project's folder only that one.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import {
-  buildImage,
-  mapEntry,
-  type EnumJson,
-  type FieldJson,
-  type FileJson,
-  type ImageFile,
-  type MessageJson,
-  type MethodJson,
-} from "./image.ts";
+import { basename, dirname, join } from "node:path";
+import { codecsModule, messagesToCheck } from "./codecs.ts";
+import { buildImage, type ImageFile } from "./image.ts";
 import { contractProjects, GENERATED_FOLDER, PROTOS_FOLDER, type ContractProject } from "./proto-files.ts";
-import { camelCase, packageModule, type PackageImport } from "./typescript.ts";
+import { packageModule, type PackageImport } from "./typescript.ts";
 
 const STANDARD = "@concord/protos";
 
@@ -28,16 +20,20 @@ function modulePath({ root, name }: ContractProject, packageName: string): strin
   return name === STANDARD ? join(root, "src", GENERATED_FOLDER, `${packageName}.ts`) : join(root, GENERATED_FOLDER, "index.ts");
 }
 
-function packageImport(from: string, packageName: string): PackageImport {
+/** The types and services of a package, or with the suffix its codecs. */
+function packageImport(from: string, packageName: string, suffix: "" | "codecs" = ""): PackageImport {
   const project = projectName(packageName);
   const words = packageName.split(".").filter((word) => word !== "concord" && !/^v\d/.test(word));
   const alias = words.map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join("");
-  const inside = projectName(from) === STANDARD ? `./${packageName}.ts` : `${STANDARD}/${packageName}`;
-  return { packageName, alias, specifier: project === STANDARD ? inside : project };
+  const inside = projectName(from) === STANDARD ? `./${packageName}${dotted(suffix)}.ts` : `${STANDARD}/${packageName}${dotted(suffix)}`;
+  return { packageName, alias, specifier: project === STANDARD ? inside : `${project}${suffix === "" ? "" : `/${suffix}`}` };
 }
+
+const dotted = (suffix: string): string => (suffix === "" ? "" : `.${suffix}`);
 
 /** Every generated file by its path. */
 export function generatedFiles(image: readonly ImageFile[], projects: readonly ContractProject[]): Map<string, string> {
+  const checked = messagesToCheck(image.map(({ json }) => json));
   const packageOf = new Map(image.map(({ json }) => [json.name, json.package]));
   const texts = new Map<string, string>();
   for (const [packageName, members] of Map.groupBy(image, ({ json }) => json.package)) {
@@ -46,13 +42,19 @@ export function generatedFiles(image: readonly ImageFile[], projects: readonly C
     const used = new Set(members.flatMap(({ json }) => (json.dependency ?? []).map((name) => packageOf.get(name)!)));
     used.delete(packageName);
     const path = modulePath(project, packageName);
-    const filesModule = path.replace(/\.ts$/, ".files.ts");
+    const beside = (name: string): string => path.replace(/\.ts$/, `.${name}.ts`);
     const files = members.map(({ json }) => json);
-    const imports = [...used].sort().map((one) => packageImport(packageName, one));
+    const packages = [...used].sort();
     const isStandard = project.name === STANDARD;
     const runtime = isStandard ? "../index.ts" : STANDARD;
-    texts.set(path, packageModule({ packageName, files, imports, runtime, filesModule: `./${filesModule.split("/").at(-1)}` }));
-    texts.set(filesModule, contractFilesModule(members, runtime));
+    const module = (from: string): string => `./${basename(from)}`;
+    const imports = packages.map((one) => packageImport(packageName, one));
+    const codecs = { codecsModule: module(beside("codecs")), filesModule: module(beside("files")) };
+    texts.set(path, packageModule({ packageName, files, imports, runtime, ...codecs }));
+    const codecImports = packages.map((one) => packageImport(packageName, one, "codecs"));
+    const types = { typesModule: module(path), checked };
+    texts.set(beside("codecs"), codecsModule({ packageName, files, imports: codecImports, runtime, ...types }));
+    texts.set(beside("files"), contractFilesModule(members, runtime));
   }
   return texts;
 }
@@ -64,55 +66,9 @@ function contractFilesModule(members: readonly ImageFile[], runtime: string): st
     package: json.package,
     symbols: [...(json.messageType ?? []), ...(json.enumType ?? []), ...(json.service ?? [])].map((one) => `${json.package}.${one.name}`),
     encoded: encoded.toString("base64"),
-    definitions: definitionsOf(json),
   }));
   const lines = files.map((file) => `  ${JSON.stringify(file)},\n`).join("");
   return `import type { ContractFile } from "${runtime}";\n\nexport const FILES = [\n${lines}] as unknown as readonly ContractFile[];\n`;
-}
-
-/**
- * What is needed to load a file, in protobufjs's JSON form: fields and oneofs in camelCase, as the code calls them. Its form of
- * descriptors would lose maps.
- */
-function definitionsOf({ messageType, enumType, service }: FileJson): object {
-  const services = (service ?? []).map(({ name, method }) => [name, { methods: Object.fromEntries((method ?? []).map(methodJson)) }]);
-  return { ...typesOf(messageType, enumType), ...Object.fromEntries(services) };
-}
-
-function methodJson({ name, inputType, outputType, clientStreaming, serverStreaming }: MethodJson): [string, object] {
-  const streams = { ...(clientStreaming && { requestStream: true }), ...(serverStreaming && { responseStream: true }) };
-  return [name, { requestType: inputType, responseType: outputType, ...streams }];
-}
-
-function typesOf(messages: readonly MessageJson[] = [], enums: readonly EnumJson[] = []): object {
-  const types = messages.filter((one) => one.options?.mapEntry !== true).map((one) => [one.name, messageJson(one)]);
-  const values = enums.map((one) => [one.name, { values: Object.fromEntries(one.value.map(({ name, number }) => [name, number])) }]);
-  return Object.fromEntries([...types, ...values]);
-}
-
-function messageJson(message: MessageJson): object {
-  const fields = message.field ?? [];
-  const oneofs = (message.oneofDecl ?? []).map(({ name }, at): [string, object] => [
-    camelCase(name),
-    { oneof: fields.filter((field) => field.oneofIndex === at).map((field) => field.jsonName) },
-  ]);
-  return {
-    edition: "proto3",
-    ...(oneofs.length > 0 && { oneofs: Object.fromEntries(oneofs) }),
-    fields: Object.fromEntries(fields.map((field) => [field.jsonName, fieldJson(message, field)])),
-    nested: typesOf(message.nestedType, message.enumType),
-  };
-}
-
-function fieldJson(message: MessageJson, field: FieldJson): object {
-  const entry = mapEntry(message, field);
-  const optional = field.proto3Optional === true && { options: { proto3_optional: true } };
-  if (entry !== undefined) return { keyType: typeName(entry.field![0]!), type: typeName(entry.field![1]!), id: field.number };
-  return { ...(field.label === "LABEL_REPEATED" && { rule: "repeated" }), type: typeName(field), id: field.number, ...optional };
-}
-
-function typeName(field: FieldJson): string {
-  return field.typeName ?? field.type.replace("TYPE_", "").toLowerCase();
 }
 
 function generate(only: string | undefined): void {

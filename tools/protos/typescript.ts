@@ -18,9 +18,11 @@ export interface PackageSource {
   readonly runtime: string;
   /** The module with the files of the contract. */
   readonly filesModule: string;
+  /** The module with its codecs. */
+  readonly codecsModule: string;
 }
 
-const HEADER = "// Written by tools/protos/generate.ts from the .proto files: edit those.";
+export const HEADER = "// Written by tools/protos/generate.ts from the .proto files: edit those.";
 
 const SCALARS: Readonly<Record<string, string>> = {
   TYPE_DOUBLE: "number",
@@ -52,7 +54,13 @@ export function packageModule(source: PackageSource): string {
     `/** Package ${source.packageName}. */`,
     "export const contract: Contract<{",
     ...messages.map((name) => `  ${name}: MessageTypes<${name}, ${name}Init>;`),
-    `}> = makeContract("${source.packageName}", FILES, [${source.imports.map((one) => `${one.alias}.contract`).join(", ")}]);`,
+    `}> = makeContract("${source.packageName}", {`,
+    "  files: FILES,",
+    `  imports: [${source.imports.map((one) => `${one.alias}.contract`).join(", ")}],`,
+    "  messages: MESSAGES,",
+    "  enums: ENUMS,",
+    "  services: SERVICES,",
+    "});",
   ];
   const services = source.files.flatMap((file) => (file.service ?? []).map((one) => one.name));
   const constants = services.map((name) => `export const ${name}: ${name} = contract.service("${name}");`);
@@ -64,12 +72,13 @@ export function packageModule(source: PackageSource): string {
     importOf(`{ contract as makeContract }`, source.runtime),
     importOf(`type { ${types} }`, source.runtime),
     importOf("{ FILES }", source.filesModule),
+    importOf("{ ENUMS, MESSAGES, SERVICES }", source.codecsModule),
     ...source.imports.map(({ alias, specifier }) => importOf(`* as ${alias}`, specifier)),
   ];
   return [HEADER, ...imports, "", text, ""].join("\n");
 }
 
-function importOf(names: string, specifier: string): string {
+export function importOf(names: string, specifier: string): string {
   return ["import", names, "from", `"${specifier}";`].join(" ");
 }
 

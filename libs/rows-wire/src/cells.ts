@@ -1,4 +1,4 @@
-/** proto <-> domain for columns, keys, rows and images. Messages are proto-loader's plain objects; what does not fit is MALFORMED_REQUEST. */
+/** proto <-> domain for columns, keys, rows and images. Messages are plain objects; what does not fit is MALFORMED_REQUEST. */
 import type * as wire from "@concord/protos-common";
 import type * as storage from "@concord/protos-storage";
 import { foldName } from "@concord/codec";

@@ -1,4 +1,4 @@
-// Messages of proto-loader there and back; what does not fit is refused.
+// Messages there and back; what does not fit is refused.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Mutation } from "@concord/ports";
@@ -12,7 +12,7 @@ import { anyValue } from "@concord/values/testing";
 import { timestampUsOf } from "@concord/runtime";
 import { imageFromWire, imageToWire, mutationFromWire, schemaToWire, writeFromWire } from "./index.ts";
 
-/** As proto-loader decodes a oneof: `kind` names the field that is set. */
+/** As a oneof is decoded: `kind` names the field that is set. */
 const received = (wire: CellValueInit): WireCellValue => ({ ...wire, kind: Object.keys(wire)[0]! }) as WireCellValue;
 
 test("cells: every value survives the way there and back; what has no kind is refused", () => {

@@ -1,6 +1,6 @@
 /**
  * The network as an argument. `rpc` implements it over gRPC, `simulation` over a simulated network with the same encoded bytes.
- * Messages are the plain objects of proto-loader (int64 as bigint, enums as strings, oneofs named).
+ * Messages are the plain objects of the contracts (int64 as bigint, enums as strings, oneofs named).
  */
 export interface MethodDescriptor {
   /** "/concord.storage.v1.RowsService/Read" */

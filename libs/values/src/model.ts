@@ -41,7 +41,7 @@ export type CellValue = CellOf<CellType>;
 /** A value as JavaScript has it: what a column of some type takes or gives. */
 export type JavaScriptValue = CellModel[CellType]["taken" | "given"];
 
-/** A value as a message of proto-loader: exactly one field, named after the type. */
+/** A value as a message of the contracts: exactly one field, named after the type. */
 export type CellMessageOf<Kind extends CellType> = { readonly [Each in Kind as `${Each}Value`]: CellModel[Each]["wire"] };
 
 /** concord.common.v1.CellValue; a decoded message names the field that is set in `kind`. */

@@ -29,7 +29,7 @@ import { TABLE } from "./table.ts";
 import { anyValue, refusedMessages, SAMPLES, sampleCells, VALUES } from "./test/index.ts";
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
-/** As proto-loader decodes a oneof: `kind` names the field that is set. */
+/** As a oneof is decoded: `kind` names the field that is set. */
 const received = (wire: CellMessage): CellMessage => ({ ...wire, kind: Object.keys(wire)[0] as NonNullable<CellMessage["kind"]> });
 const stored = (value: CellValue | null): Uint8Array => {
   const writer = new ByteWriter();
