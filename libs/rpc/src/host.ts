@@ -21,6 +21,16 @@ export interface ServiceHost {
   drain(graceMs: number): Promise<void>;
 }
 
+/** One address for the services of several parts of a program. */
+export interface SharedHost {
+  /** The bound address. */
+  readonly address: string;
+  /** The host as one part knows it: `services` are its own, and its drain leaves the connections to the others. */
+  hostOf(services: readonly Service[]): ServiceHost;
+  /** After the parts have drained: connections close, whatever is left after `graceMs` is cut. Never hangs, never rejects. */
+  close(graceMs: number): Promise<void>;
+}
+
 export interface HostOptions {
   readonly transport: Transport;
   /** "127.0.0.1:0" binds a free port. */
@@ -34,6 +44,26 @@ export interface HostOptions {
 
 /** Binds the address and serves; the services are still in the state their owner gave them. */
 export async function startHost(options: HostOptions): Promise<ServiceHost> {
+  const listener = await listen(options);
+  const { services, clock } = options;
+  return hostOf(options, services, listener.address, async (graceMs) => {
+    const endsAtMs = clock.monotonicMs() + graceMs;
+    await drainServices(options, services, graceMs);
+    await listener.drain(Math.max(0, endsAtMs - clock.monotonicMs()));
+  });
+}
+
+/** As `startHost`, for parts that drain one after the other. */
+export async function startSharedHost(options: HostOptions): Promise<SharedHost> {
+  const listener = await listen(options);
+  return {
+    address: listener.address,
+    hostOf: (services) => hostOf(options, services, listener.address, (graceMs) => drainServices(options, services, graceMs)),
+    close: (graceMs) => listener.drain(graceMs),
+  };
+}
+
+async function listen(options: HostOptions): Promise<Listener> {
   const { transport, address, services, log } = options;
   const methods: ServedMethod[] = [...services.flatMap((service) => service.methods), ...healthMethods(services)];
   if (options.reflection !== false) {
@@ -42,28 +72,33 @@ export async function startHost(options: HostOptions): Promise<ServiceHost> {
   }
   const listener = await transport.serve(address, methods);
   log.info("listening", { address: listener.address, services: services.map((service) => service.name).join(" ") });
+  return listener;
+}
+
+function hostOf(
+  { log }: HostOptions,
+  services: readonly Service[],
+  address: string,
+  drain: (graceMs: number) => Promise<void>,
+): ServiceHost {
   let drained: Promise<void> | undefined;
   return {
-    address: listener.address,
+    address,
     setServing: () => {
       for (const service of services) service.setState("serving");
     },
     get ready() {
       return services.every((service) => service.state === "serving");
     },
-    drain: (graceMs) => (drained ??= drainHost(options, listener, graceMs)),
+    drain: (graceMs) => (drained ??= drain(graceMs).then(() => log.info("drained", { address }))),
   };
 }
 
-async function drainHost(options: HostOptions, listener: Listener, graceMs: number): Promise<void> {
-  const { services, clock, log } = options;
-  const endsAtMs = clock.monotonicMs() + graceMs;
+async function drainServices({ clock, log }: HostOptions, services: readonly Service[], graceMs: number): Promise<void> {
   for (const service of services) service.setState("draining");
   const finished = new AbortController();
   const calls = Promise.all(services.map((service) => service.whenDrained())).then(() => finished.abort());
   await Promise.race([calls, sleep(clock, graceMs * DRAIN_CALLS_SHARE, finished.signal)]);
   const cut = services.reduce((sum, service) => sum + service.inFlight, 0);
   if (cut > 0) log.warn("drain: calls are cut off", { calls: cut });
-  await listener.drain(Math.max(0, endsAtMs - clock.monotonicMs()));
-  log.info("drained", { address: listener.address });
 }

@@ -1,14 +1,16 @@
 export { bearer, tokenAuthenticator, type Authenticator, type Role, type RoleToken } from "./auth.ts";
 export { fakeService, type FakeAnswers, type FakeCall, type FakeServiceOptions } from "./fake-service.ts";
 export { HEALTH_WATCHERS_MAX, healthMethods } from "./health.ts";
-export { startHost, type HostOptions, type ServiceHost } from "./host.ts";
+export { startHost, startSharedHost, type HostOptions, type ServiceHost, type SharedHost } from "./host.ts";
 export { reflectionMethods } from "./reflection.ts";
 export { runMain, STOP_BACKSTOP_MS, type MainOptions, type MainProcess, type Running } from "./run-main.ts";
 export type { ChannelTls, GrpcTransportOptions, ServerTls } from "./grpc-options.ts";
 export { grpcTransport } from "./grpc-transport.ts";
 export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";
+export { localTransport, type LocalTransportOptions } from "./local-transport.ts";
 export { MemoryTransport, type MemoryTransportOptions } from "./memory-transport.ts";
 export { RPC_METRICS } from "./metrics.ts";
+export { startAlone, type Part } from "./part.ts";
 export { callUnary, openStream, type TypedStream } from "./unary.ts";
 export type {
   AnswerOf,

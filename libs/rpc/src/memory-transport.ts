@@ -1,6 +1,6 @@
 /**
- * A network inside one process for unit tests: every message is encoded and decoded for real, delivery is in order and takes one
- * `clock.defer` turn. It never loses anything; faults are the simulator's business.
+ * A network inside one process: every message is encoded and decoded for real, delivery is in order and takes one `clock.defer` turn. It
+ * never loses anything; faults are the simulator's business.
  */
 import {
   assert,
@@ -73,21 +73,27 @@ export class MemoryTransport implements Transport {
 
   #unary(address: string, method: MethodDescriptor, request: object, options: CallOptions): Promise<object> {
     return new Promise((resolve, reject) => {
+      const bytes = encodeRequest(method, request, this.#messageBytesMax);
+      const { timeoutMs, signal } = options;
+      if (!(timeoutMs > 0)) throw new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
+      if (signal?.aborted === true) throw new ConcordError("CANCELLED", "the caller gave up on the call", { applied: "no" });
       const abort = new AbortController();
-      const fail = (error: ConcordError): void => {
+      const finish = (): void => {
         timer.cancel();
+        signal?.removeEventListener("abort", cancel);
+      };
+      const fail = (error: ConcordError): void => {
+        finish();
         abort.abort();
         reject(error);
       };
-      const timer = this.#clock.setTimer(options.timeoutMs, () =>
-        fail(new ConcordError("DEADLINE_EXCEEDED", `no answer from ${address} in time`)),
-      );
-      options.signal?.addEventListener("abort", () => fail(new ConcordError("CANCELLED", "the caller gave up")), { once: true });
-      const succeed = (bytes: Uint8Array): void => {
-        timer.cancel();
-        resolve(method.decodeResponse(bytes));
+      const timer = this.#clock.setTimer(timeoutMs, () => fail(new ConcordError("DEADLINE_EXCEEDED", `no answer from ${address} in time`)));
+      const cancel = (): void => fail(new ConcordError("CANCELLED", "the caller gave up"));
+      signal?.addEventListener("abort", cancel, { once: true });
+      const succeed = (answer: Uint8Array): void => {
+        finish();
+        resolve(method.decodeResponse(answer));
       };
-      const bytes = encodeRequest(method, request, this.#messageBytesMax);
       this.#clock.defer(() => {
         this.#handleUnary(address, method, bytes, options, abort.signal).then(
           (response) => this.#clock.defer(() => succeed(response)),

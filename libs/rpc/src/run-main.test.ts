@@ -10,7 +10,10 @@ function process(): EventEmitter & { readonly exits: number[]; exit(code: number
   return Object.assign(new EventEmitter(), { exits, exit: (code: number) => void exits.push(code) });
 }
 
-function begin(start: (signal: AbortSignal) => Promise<Running>): {
+function begin(
+  start: (signal: AbortSignal) => Promise<Running>,
+  failed?: Promise<never>,
+): {
   clock: ManualClock;
   lines: unknown[];
   exits: number[];
@@ -20,7 +23,7 @@ function begin(start: (signal: AbortSignal) => Promise<Running>): {
   const clock = new ManualClock();
   const lines: unknown[] = [];
   const log: Log = { ...silentLog, info: (message, fields) => void lines.push([message, fields]) };
-  void runMain({ process: fake, clock, log, build: { version: "0.1.0" }, start });
+  void runMain({ process: fake, clock, log, build: { version: "0.1.0" }, start, ...(failed === undefined ? {} : { failed }) });
   return { clock, lines, exits: fake.exits, emit: (event, detail) => void fake.emit(event, detail) };
 }
 
@@ -38,6 +41,23 @@ test("main: a signal: stops once, then exits with 0", async () => {
   main.emit("SIGTERM", "SIGTERM");
   await main.clock.settle();
   assert.deepEqual([stops, main.exits], [1, [0]]);
+});
+
+test("main: it fails while it runs, or while it starts: stopped as after a signal, exits with 1", async () => {
+  for (const isStarted of [true, false]) {
+    const failed = Promise.withResolvers<never>();
+    let stops = 0;
+    const running = { stop: () => Promise.resolve(void (stops += 1)) };
+    const main = begin(
+      (signal) =>
+        isStarted ? Promise.resolve(running) : new Promise((resolve) => signal.addEventListener("abort", () => resolve(running))),
+      failed.promise,
+    );
+    await main.clock.settle();
+    failed.reject(new Error("the disk is gone"));
+    await main.clock.settle();
+    assert.deepEqual([stops, main.exits], [1, [1]]);
+  }
 });
 
 test("main: a signal during the start: what was started is stopped", async () => {

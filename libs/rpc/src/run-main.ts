@@ -21,6 +21,8 @@ export interface MainOptions {
   readonly log: Log;
   /** Fields of the first log line: which build runs. */
   readonly build: LogFields;
+  /** Rejects when the program cannot go on, at whatever time: it then stops as after a signal and exits with 1. */
+  readonly failed?: Promise<never>;
   /** `signal` is aborted when the process shall stop: a start that waits for others should then give up. */
   start(signal: AbortSignal): Promise<Running>;
 }
@@ -35,16 +37,25 @@ export async function runMain(options: MainOptions): Promise<void> {
   log.info("starting", build);
   const stopping = new AbortController();
   let signals = 0;
-  const onSignal = (signal: unknown): void => {
-    signals += 1;
-    if (signals > 1) return process.exit(1);
-    log.info("stopping", { signal: String(signal) });
+  let exitCode = 0;
+  const stop = (): void => {
     clock.setTimer(STOP_BACKSTOP_MS, () => {
       log.error("did not stop in time", { backstopMs: STOP_BACKSTOP_MS });
       process.exit(1);
     });
     stopping.abort();
   };
+  const onSignal = (signal: unknown): void => {
+    signals += 1;
+    if (signals > 1) return process.exit(1);
+    log.info("stopping", { signal: String(signal) });
+    stop();
+  };
+  options.failed?.catch((thrown: unknown) => {
+    log.error("failed; stopping", { stack: stackOf(thrown) });
+    exitCode = 1;
+    stop();
+  });
   const onCrash = (thrown: unknown): void => {
     log.error("crashed", { stack: stackOf(thrown) });
     process.exit(1);
@@ -55,7 +66,7 @@ export async function runMain(options: MainOptions): Promise<void> {
     const running = await start(options, stopping.signal);
     await aborted(stopping.signal);
     await running?.stop();
-    process.exit(0);
+    process.exit(exitCode);
   } catch (thrown) {
     onCrash(thrown);
   }
