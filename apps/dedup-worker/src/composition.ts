@@ -12,7 +12,7 @@ import {
   type WorkerOptions,
 } from "@concord/dedup";
 import type { KeyValue, MessageLog } from "@concord/ports";
-import { startHost, tokenAuthenticator } from "@concord/rpc";
+import { tokenAuthenticator } from "@concord/rpc";
 import { toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import type { DedupWorkerConfig } from "./config.ts";
@@ -51,7 +51,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
     log,
     drainGraceMs: config.drainGraceMs,
     services: (store) => defineServices(contextOf(environment, store), authenticator),
-    host: (services) => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
+    host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
       const meta = await openKeyValue("meta");

@@ -1,5 +1,5 @@
 import type { KeyValue, MessageLog } from "@concord/ports";
-import type { Service, ServiceHost } from "@concord/rpc";
+import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type Log } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { Partitions } from "./partitions/partitions.ts";
@@ -19,7 +19,8 @@ export interface DedupWorkerServiceOptions {
   readonly log: Log;
   readonly drainGraceMs: number;
   services(store: () => Store): readonly Service[];
-  host(services: readonly Service[]): Promise<ServiceHost>;
+  /** Of a host of its own. */
+  readonly host: Omit<HostOptions, "services">;
   /** Takes the data folder's lock and checks what is in it. */
   openMeta(): Promise<KeyValue>;
   openMessages(): Promise<MessageLog>;
@@ -32,18 +33,18 @@ interface Closable {
 
 /** What is to be closed lives on the state, last opened first. */
 type State =
-  | { readonly kind: "new" }
-  | { readonly kind: "stopped" }
-  | { readonly kind: "opening"; readonly opened: readonly Closable[] }
+  | { readonly kind: "new" | "opening" | "stopped" }
+  | { readonly kind: "opened"; readonly opened: readonly Closable[] }
   | { readonly kind: "bound"; readonly opened: readonly Closable[]; readonly host: ServiceHost }
   | { readonly kind: "starting" | "serving"; readonly opened: readonly Closable[]; readonly host: ServiceHost; readonly store: Store };
 
 /** One dedup-worker: bring every window up to its output, then serve; drain, finish the batches in flight, then close. */
-export class DedupWorkerService {
+export class DedupWorkerService implements Part<{ readonly address: string }> {
   readonly #options: DedupWorkerServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
-  #started: Promise<{ readonly address: string }> | undefined;
+  #opened: Promise<readonly Service[]> | undefined;
+  #served: Promise<{ readonly address: string }> | undefined;
   #stopped: Promise<void> | undefined;
 
   constructor(options: DedupWorkerServiceOptions) {
@@ -55,15 +56,21 @@ export class DedupWorkerService {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#state.store.partitions.ready;
   }
 
-  /** Resolves when it serves; until then every call gets STARTING. Rejects when it must not start; then all is closed. */
+  /** On a host of its own. Resolves when it serves; until then every call gets STARTING. Rejects when it must not start; then all is closed. */
   start(): Promise<{ readonly address: string }> {
-    assert(this.#state.kind === "new", "a service starts once");
-    this.#state = { kind: "opening", opened: [] };
-    this.#started = this.#start().catch(async (thrown: unknown) => {
+    return startAlone(this, this.#options.host);
+  }
+
+  open(): Promise<readonly Service[]> {
+    return (this.#opened = this.#open());
+  }
+
+  serve(host: ServiceHost): Promise<{ readonly address: string }> {
+    this.#served = this.#serve(host).catch(async (thrown: unknown) => {
       await this.#close();
       throw thrown;
     });
-    return this.#started;
+    return this.#served;
   }
 
   /** New calls get DRAINING, calls in flight finish, batches in flight are published, all is closed. Never rejects; a second call waits for the first. */
@@ -72,14 +79,24 @@ export class DedupWorkerService {
     return (this.#stopped ??= this.#stop());
   }
 
-  async #start(): Promise<{ readonly address: string }> {
-    const { signal } = this.#stopping;
+  async #open(): Promise<readonly Service[]> {
+    this.#stopping.signal.throwIfAborted();
+    assert(this.#state.kind === "new", "a service starts once");
+    this.#state = { kind: "opening" };
     const meta = await this.#options.openMeta();
-    this.#state = { kind: "opening", opened: [meta] };
+    this.#state = { kind: "opened", opened: [meta] };
+    // The stop waits for it and closes it.
+    this.#stopping.signal.throwIfAborted();
+    return this.#options.services(() => this.#store());
+  }
+
+  async #serve(host: ServiceHost): Promise<{ readonly address: string }> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) await host.drain(0);
     signal.throwIfAborted();
-    const host = await this.#options.host(this.#options.services(() => this.#store()));
+    assert(this.#state.kind === "opened", "a part opens before it serves");
+    const [meta] = this.#state.opened as readonly [KeyValue];
     this.#state = { kind: "bound", opened: [meta], host };
-    signal.throwIfAborted();
     const messages = await this.#options.openMessages();
     const opened = [messages, meta];
     this.#state = { kind: "bound", opened, host };
@@ -98,15 +115,19 @@ export class DedupWorkerService {
   async #stop(): Promise<void> {
     // A rebuild can take long; the start ends when its partitions stop.
     if (this.#state.kind === "starting") await this.#state.store.partitions.stop();
-    await this.#started?.catch(() => undefined);
+    await this.#opened?.catch(() => undefined);
+    await this.#served?.catch(() => undefined);
     await this.#close();
   }
 
   async #close(): Promise<void> {
     const state = this.#state;
-    if (state.kind === "new" || state.kind === "stopped") return;
+    if (!("opened" in state)) {
+      this.#state = { kind: "stopped" };
+      return;
+    }
     // Calls first: they end with results as long as the partitions work.
-    if (state.kind !== "opening") await state.host.drain(this.#options.drainGraceMs);
+    if (state.kind !== "opened") await state.host.drain(this.#options.drainGraceMs);
     if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
     this.#state = { kind: "stopped" };
     for (const open of state.opened) await open.close().catch(() => this.#options.log.warn("a store did not close well"));

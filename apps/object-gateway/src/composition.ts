@@ -1,7 +1,7 @@
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { tokensOf } from "@concord/config";
 import type { KeyValue, ObjectMetadata } from "@concord/ports";
-import { startHost, tokenAuthenticator } from "@concord/rpc";
+import { tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runtime";
 import { createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
@@ -45,7 +45,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
     drainGraceMs,
     open: (httpAddress, signal) => openGateway(config, options, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
-    host: (services) => startHost({ transport, address, services, clock, log, reflection }),
+    host: { transport, clock, log, address, reflection },
     handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, verifier, domain, context }),
     serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });

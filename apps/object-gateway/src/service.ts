@@ -1,4 +1,4 @@
-import type { Service, ServiceHost } from "@concord/rpc";
+import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } from "@concord/runtime";
 import type { Context } from "./http/call.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
@@ -19,15 +19,15 @@ export interface ObjectGatewayServiceOptions {
   /** Opens the stores and acquires an epoch: recovery finds every blob created from then on (OGD6). */
   open(httpAddress: () => string, signal: AbortSignal): Promise<OpenedGateway>;
   services(admin: () => ObjectAdmin): readonly Service[];
-  host(services: readonly Service[]): Promise<ServiceHost>;
+  /** Of a host of its own. */
+  readonly host: Omit<HostOptions, "services">;
   handler(context: () => Context): HttpHandler;
   serveHttp(handler: HttpHandler): Promise<HttpListener>;
 }
 
 type State =
-  | { readonly kind: "new" }
-  | { readonly kind: "stopped" }
-  | { readonly kind: "starting"; readonly gateway?: OpenedGateway; readonly host?: ServiceHost; readonly http?: HttpListener }
+  | { readonly kind: "new" | "opened" | "stopped" }
+  | { readonly kind: "starting"; readonly host: ServiceHost; readonly gateway?: OpenedGateway; readonly http?: HttpListener }
   | { readonly kind: "serving"; readonly gateway: OpenedGateway; readonly host: ServiceHost; readonly http: HttpListener };
 
 export interface Addresses {
@@ -38,7 +38,7 @@ export interface Addresses {
 }
 
 /** One object gateway: acquire an epoch, serve at once, recover in the background (OGD13); drain, resolve, close. */
-export class ObjectGatewayService {
+export class ObjectGatewayService implements Part<Addresses> {
   readonly #options: ObjectGatewayServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
@@ -53,24 +53,36 @@ export class ObjectGatewayService {
     return this.#state.kind === "serving" && this.#state.host.ready;
   }
 
-  /** Resolves when both servers accept requests. Rejects when the gateway must not start. */
+  /** On a host of its own. Resolves when both servers accept requests. Rejects when the gateway must not start. */
   start(): Promise<Addresses> {
-    assert(this.#state.kind === "new", "a service starts once");
-    return (this.#started = this.#start());
+    return startAlone(this, this.#options.host);
   }
 
-  async #start(): Promise<Addresses> {
-    const { open, services, host: hostOf, handler, serveHttp, log } = this.#options;
-    this.#state = { kind: "starting" };
+  async open(): Promise<readonly Service[]> {
+    this.#stopping.signal.throwIfAborted();
+    assert(this.#state.kind === "new", "a service starts once");
+    this.#state = { kind: "opened" };
+    return this.#options.services(() => this.#serving().admin);
+  }
+
+  serve(host: ServiceHost): Promise<Addresses> {
+    return (this.#started = this.#serve(host));
+  }
+
+  async #serve(host: ServiceHost): Promise<Addresses> {
+    const { open, handler, serveHttp, log } = this.#options;
+    const { signal } = this.#stopping;
+    if (signal.aborted) await host.drain(0);
+    signal.throwIfAborted();
+    assert(this.#state.kind === "opened", "a part opens before it serves");
+    this.#state = { kind: "starting", host };
     try {
-      const host = await hostOf(services(() => this.#serving().admin));
-      this.#state = { kind: "starting", host };
-      const gateway = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""), this.#stopping.signal);
+      const gateway = await open(() => (this.#state.kind === "serving" ? this.#state.http.address : ""), signal);
       this.#state = { kind: "starting", host, gateway };
-      this.#stopping.signal.throwIfAborted();
+      signal.throwIfAborted();
       const http = await serveHttp(handler(() => this.#serving().context));
       this.#state = { kind: "starting", host, gateway, http };
-      this.#stopping.signal.throwIfAborted();
+      signal.throwIfAborted();
       this.#state = { kind: "serving", host, gateway, http };
       host.setServing();
       gateway.startBackground();
@@ -95,12 +107,12 @@ export class ObjectGatewayService {
   }
 
   async #close(state: State): Promise<void> {
-    if (state.kind === "new" || state.kind === "stopped") {
+    if (!("host" in state)) {
       this.#state = { kind: "stopped" };
       return;
     }
     const { drainGraceMs } = this.#options;
-    await Promise.all([state.http?.drain(drainGraceMs), state.host?.drain(drainGraceMs)]);
+    await Promise.all([state.http?.drain(drainGraceMs), state.host.drain(drainGraceMs)]);
     this.#state = { kind: "stopped" };
     await state.gateway?.close();
   }

@@ -1,4 +1,5 @@
 export { composeStorageProxy, type StorageProxyOptions } from "./composition.ts";
+export type { DirectStores } from "./direct-stores.ts";
 export { storageProxySchema, type StorageProxyConfig } from "./config.ts";
 export { STORAGE_PROXY_METRICS } from "./metrics.ts";
 export type { StorageProxyService } from "./service.ts";

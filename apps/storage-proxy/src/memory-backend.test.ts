@@ -133,16 +133,17 @@ class Counted extends MemoryStorageBackend {
   }
 }
 
-test("stop: while the backend is being opened: it is closed when it comes, start rejects, nothing listens", async () => {
+test("stop: while the backend is being opened: the stop closes it when it comes, start rejects, nothing listens", async () => {
   const clock = new VirtualClock();
   const opening = Promise.withResolvers<void>();
   const backend = new Counted();
   const transport = new MemoryTransport({ clock });
   const service = composed(backend, opening.promise, transport, clock);
   const start = assert.rejects(service.start(), { code: "CANCELLED" });
-  await service.stop();
+  const stopped = service.stop();
   opening.resolve();
   await clock.run(start);
+  await stopped;
   assert.equal(backend.stops > 0, true);
   const again = composed(new MemoryStorageBackend(), Promise.resolve(), transport, clock);
   await clock.run(again.start());

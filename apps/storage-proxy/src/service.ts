@@ -1,8 +1,9 @@
-import { startHost, type Authenticator, type ServiceHost } from "@concord/rpc";
+import { startAlone, type Authenticator, type Part, type Service, type ServiceHost } from "@concord/rpc";
 import { assert, ConcordError } from "@concord/runtime";
 import type { BackendOptions, OpenBackend, OpenedBackend } from "./backend-definition.ts";
 import type { StorageProxyConfig } from "./config.ts";
 import { createContext, type Context } from "./context.ts";
+import { directStores, type DirectStores } from "./direct-stores.ts";
 import { OutcomeRetention } from "./rows/outcome-retention.ts";
 import { WriteClock } from "./rows/write-clock.ts";
 import { defineServices } from "./rpc/services.ts";
@@ -13,26 +14,31 @@ export interface StorageProxyServiceOptions extends Omit<BackendOptions<StorageP
 }
 
 type State =
-  | { readonly kind: "new" }
-  | { readonly kind: "starting"; readonly opened: OpenedBackend; readonly host: ServiceHost | undefined }
+  | { readonly kind: "new" | "opening" | "stopped" }
+  | { readonly kind: "opened"; readonly opened: OpenedBackend }
+  | { readonly kind: "starting"; readonly opened: OpenedBackend; readonly host: ServiceHost }
   | {
       readonly kind: "serving";
       readonly opened: OpenedBackend;
       readonly host: ServiceHost;
       readonly context: Context;
       readonly retention: OutcomeRetention;
-    }
-  | { readonly kind: "stopped" };
+    };
 
 /** One storage-proxy node: make what is stored safe, then serve; drain, then close. */
-export class StorageProxyService {
+export class StorageProxyService implements Part<{ readonly address: string }> {
+  /** The node's rows and group log for other parts of the process: refused with STARTING and DRAINING as its calls are. */
+  readonly stores: DirectStores = directStores(() => this.#context());
   readonly #options: StorageProxyServiceOptions;
   readonly #stopping = new AbortController();
+  readonly #writeClock: WriteClock;
   #state: State = { kind: "new" };
+  #opened: Promise<OpenedBackend> | undefined;
   #stopped: Promise<void> | undefined;
 
   constructor(options: StorageProxyServiceOptions) {
     this.#options = options;
+    this.#writeClock = new WriteClock(options.environment.clock);
   }
 
   get ready(): boolean {
@@ -40,43 +46,55 @@ export class StorageProxyService {
   }
 
   /**
-   * Resolves when the node serves. Until then calls get STARTING, but for those of the backend's own services that it needs in order
-   * to start. Rejects when the node must not start, or is stopped meanwhile.
+   * On a host of its own. Resolves when the node serves. Until then calls get STARTING, but for those of the backend's own services that
+   * it needs in order to start. Rejects when the node must not start, or is stopped meanwhile.
    */
-  async start(): Promise<{ readonly address: string }> {
+  start(): Promise<{ readonly address: string }> {
+    const { environment, config } = this.#options;
+    return startAlone(this, { ...environment, address: config.listenAddress, reflection: config.reflection });
+  }
+
+  async open(): Promise<readonly Service[]> {
+    this.#stopping.signal.throwIfAborted();
     assert(this.#state.kind === "new", "a service starts once");
-    const { config, environment, authenticator } = this.#options;
-    const { clock, log, transport } = environment;
-    const writeClock = new WriteClock(clock);
-    const opened = await this.#options.openBackend({ ...this.#options, drawTimestampUs: () => writeClock.draw() });
-    const { backend } = opened;
+    this.#state = { kind: "opening" };
+    const { environment, authenticator, openBackend } = this.#options;
+    this.#opened = openBackend({ ...this.#options, drawTimestampUs: () => this.#writeClock.draw() });
+    const opened = await this.#opened;
+    this.#state = { kind: "opened", opened };
+    // The stop waits for it and closes it.
+    this.#stopping.signal.throwIfAborted();
+    return [...defineServices({ environment, authenticator, serving: () => this.#context() }), ...opened.services];
+  }
+
+  async serve(host: ServiceHost): Promise<{ readonly address: string }> {
     const { signal } = this.#stopping;
-    this.#state = { kind: "starting", opened, host: undefined };
+    if (signal.aborted) await host.drain(0);
+    signal.throwIfAborted();
+    assert(this.#state.kind === "opened", "a part opens before it serves");
+    const { opened } = this.#state;
+    this.#state = { kind: "starting", opened, host };
     try {
+      await opened.backend.start(signal);
       signal.throwIfAborted();
-      const ours = defineServices({ environment, authenticator, serving: () => this.#context() });
-      const services = [...ours, ...opened.services];
-      const host = await startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection });
-      if (signal.aborted) await host.drain(0);
-      signal.throwIfAborted();
-      this.#state = { kind: "starting", opened, host };
-      await backend.start(signal);
-      signal.throwIfAborted();
-      const context = createContext({ config, environment, backend, writeClock });
-      const retention = new OutcomeRetention({ backend, environment, outcomeRetentionMs: config.outcomeRetentionMs });
-      // Everything acknowledged earlier is there: only now is anything answered.
-      this.#state = { kind: "serving", opened, host, context, retention };
-      host.setServing();
-      retention.start();
-      log.info("serving", { address: host.address });
-      return { address: host.address };
     } catch (thrown) {
       await this.stop();
-      // A stop that came while the backend was being opened found nothing to close.
-      await backend.stop();
-      this.#state = { kind: "stopped" };
       throw thrown;
     }
+    return this.#beginServing(opened, host);
+  }
+
+  #beginServing(opened: OpenedBackend, host: ServiceHost): { readonly address: string } {
+    const { config, environment } = this.#options;
+    const { backend } = opened;
+    const context = createContext({ config, environment, backend, writeClock: this.#writeClock });
+    const retention = new OutcomeRetention({ backend, environment, outcomeRetentionMs: config.outcomeRetentionMs });
+    // Everything acknowledged earlier is there: only now is anything answered.
+    this.#state = { kind: "serving", opened, host, context, retention };
+    host.setServing();
+    retention.start();
+    environment.log.info("serving", { address: host.address });
+    return { address: host.address };
   }
 
   /** Ends calls in flight, then closes the backend. Never rejects; a second call waits for the first. */
@@ -86,12 +104,13 @@ export class StorageProxyService {
   }
 
   async #stop(): Promise<void> {
+    // A backend that is being opened is closed once it is open.
+    await this.#opened?.catch(() => undefined);
     const state = this.#state;
-    if (state.kind === "new" || state.kind === "stopped") return;
-    await state.host?.drain(this.#options.config.drainGraceMs);
+    if ("host" in state) await state.host.drain(this.#options.config.drainGraceMs);
     this.#state = { kind: "stopped" };
     if (state.kind === "serving") state.retention.stop();
-    await state.opened.backend.stop();
+    if ("opened" in state) await state.opened.backend.stop();
   }
 
   #context(): Context {

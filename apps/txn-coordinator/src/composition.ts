@@ -3,7 +3,7 @@ import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/
 import { tokensOf } from "@concord/config";
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, RowStore } from "@concord/ports";
-import { startHost, tokenAuthenticator } from "@concord/rpc";
+import { tokenAuthenticator } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
@@ -14,18 +14,21 @@ import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
 import { TxnCoordinatorService } from "./service.ts";
 
+export interface Stores {
+  readonly rows: RowStore;
+  readonly groupLog: GroupLog;
+}
+
 export interface TxnCoordinatorOptions {
   readonly environment: Environment;
   /** Instead of the storage-proxies. */
-  readonly stores?: { readonly rows: RowStore; readonly groupLog: GroupLog };
+  readonly stores?: Stores;
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
 export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environment, stores }: TxnCoordinatorOptions): TxnCoordinatorService {
   const { clock, log, transport, checksum } = environment;
-  const channels = new ProxyChannels({ ...config, proxies: config.storageProxies, transport, clock });
-  const proxies = { rows: new StorageProxyRows(channels), groupLog: new StorageProxyGroupLog(channels) };
-  const { rows, groupLog } = stores ?? proxies;
+  const { rows, groupLog, closeStores } = stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
   const settings = { ...config, limits: TRANSACTION_LIMITS, lockLimits: LOCK_LIMITS };
   const groups = new Groups({
     ...environment,
@@ -34,6 +37,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environmen
     groupLog,
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
+    listenAddress: config.listenAddress,
   });
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const systemMaster = transport.connect(groups.systemMaster.address);
@@ -51,8 +55,23 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environmen
     groups,
     schema,
     drainGraceMs: config.drainGraceMs,
-    host: () => startHost({ transport, address: config.listenAddress, services, clock, log, reflection: config.reflection }),
+    services,
+    host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     stopIds: () => ids.stop(),
-    close: () => [proxies.rows, proxies.groupLog, channels, systemMaster].forEach((open) => open.close()),
+    close: () => {
+      closeStores();
+      systemMaster.close();
+    },
   });
+}
+
+interface OpenStores extends Stores {
+  closeStores(): void;
+}
+
+/** The stores behind the storage-proxies of the configuration. */
+function proxyStores(config: TxnCoordinatorConfig, { transport, clock }: Environment): OpenStores {
+  const channels = new ProxyChannels({ ...config, proxies: config.storageProxies, transport, clock });
+  const [rows, groupLog] = [new StorageProxyRows(channels), new StorageProxyGroupLog(channels)];
+  return { rows, groupLog, closeStores: () => [rows, groupLog, channels].forEach((open) => open.close()) };
 }

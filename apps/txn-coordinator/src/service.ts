@@ -1,6 +1,6 @@
 import type { SchemaCache } from "@concord/schema";
-import type { ServiceHost } from "@concord/rpc";
-import { assert, type Log } from "@concord/runtime";
+import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
+import { assert, ConcordError, type Log } from "@concord/runtime";
 import type { Groups } from "./groups/groups.ts";
 
 export interface TxnCoordinatorServiceOptions {
@@ -8,16 +8,18 @@ export interface TxnCoordinatorServiceOptions {
   readonly groups: Groups;
   readonly schema: SchemaCache;
   readonly drainGraceMs: number;
-  host(): Promise<ServiceHost>;
+  readonly services: readonly Service[];
+  /** Of a host of its own. */
+  readonly host: Omit<HostOptions, "services">;
   /** Ends the waits for a worker id. */
   stopIds(): void;
   close(): void;
 }
 
-type State = { readonly kind: "new" | "binding" | "stopped" } | { readonly kind: "starting" | "serving"; readonly host: ServiceHost };
+type State = { readonly kind: "new" | "opened" | "stopped" } | { readonly kind: "starting" | "serving"; readonly host: ServiceHost };
 
 /** One txn-coordinator: take its groups over, then serve; drain, then close. */
-export class TxnCoordinatorService {
+export class TxnCoordinatorService implements Part<{ readonly address: string }> {
   readonly #options: TxnCoordinatorServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
@@ -32,20 +34,31 @@ export class TxnCoordinatorService {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#options.groups.ready;
   }
 
-  /** Resolves when every own group serves; until then calls get STARTING. Rejects when the process must not start. */
-  async start(): Promise<{ readonly address: string }> {
+  /** On a host of its own. Resolves when every own group serves; until then calls get STARTING. Rejects when the process must not start. */
+  start(): Promise<{ readonly address: string }> {
+    return startAlone(this, this.#options.host);
+  }
+
+  async open(): Promise<readonly Service[]> {
+    this.#stopping.signal.throwIfAborted();
     assert(this.#state.kind === "new", "a service starts once");
-    this.#state = { kind: "binding" };
-    const { groups, schema, log } = this.#options;
-    const host = await this.#options.host();
+    this.#state = { kind: "opened" };
+    return this.#options.services;
+  }
+
+  async serve(host: ServiceHost): Promise<{ readonly address: string }> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) await host.drain(0);
+    signal.throwIfAborted();
+    assert(this.#state.kind === "opened", "a part opens before it serves");
     this.#state = { kind: "starting", host };
+    const { groups, schema, log } = this.#options;
     groups.boundTo(host.address);
     try {
-      this.#stopping.signal.throwIfAborted();
       // Raise and apply first (TXD2): no answer shows the state before the takeover.
-      await groups.start(this.#stopping.signal);
+      await groups.start(signal);
       await schema.reload();
-      this.#stopping.signal.throwIfAborted();
+      signal.throwIfAborted();
     } catch (thrown) {
       await this.stop();
       throw thrown;
@@ -58,7 +71,7 @@ export class TxnCoordinatorService {
 
   /** New calls get DRAINING, open transactions are aborted with it, commits are finished and applied. Never rejects; a second call waits for the first. */
   stop(): Promise<void> {
-    this.#stopping.abort();
+    this.#stopping.abort(new ConcordError("CANCELLED", "the coordinator is stopped", { applied: "no" }));
     return (this.#stopped ??= this.#stop());
   }
 

@@ -12,6 +12,8 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
   readonly groupCount: number;
+  /** As configured: a node at this address is this process, and is reached where it was bound. */
+  readonly listenAddress: string;
 }
 
 /** The transaction groups this coordinator is the master of, and who serves the others (TX2). Masters are static. */
@@ -39,12 +41,17 @@ export class Groups {
   }
 
   get coordinators(): readonly Coordinator[] {
-    const { coordinators } = this.#options;
-    const alone = coordinators.length === 1 ? coordinators[0] : undefined;
-    return alone === undefined || this.#boundAddress === undefined ? coordinators : [{ ...alone, address: this.#boundAddress }];
+    return this.reachable(this.#options.coordinators);
   }
 
-  /** The address of a single coordinator is known only after bind. */
+  /** The nodes with the addresses at which clients reach them. */
+  reachable<N extends { readonly address: string }>(nodes: readonly N[]): readonly N[] {
+    const { listenAddress } = this.#options;
+    const bound = this.#boundAddress;
+    return bound === undefined ? nodes : nodes.map((node) => (node.address === listenAddress ? { ...node, address: bound } : node));
+  }
+
+  /** An address with port 0 is known only after bind. */
   boundTo(address: string): void {
     this.#boundAddress = address;
   }

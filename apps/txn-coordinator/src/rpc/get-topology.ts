@@ -12,7 +12,7 @@ export function getTopologyHandler(coordinator: Context): Handler<TopologyServic
       throw new ConcordError("SCHEMA_BEHIND", `group map version ${request.groupMapVersion} is not known here yet`);
     return {
       coordinators: groups.coordinators,
-      storageProxies: config.storageProxies,
+      storageProxies: groups.reachable(config.storageProxies),
       groups: map.groups.map(({ id, fromToken, master }) => ({ id, fromToken, master })),
       groupMapVersion: map.version,
       schemaVersion: schema.catalogue.version,

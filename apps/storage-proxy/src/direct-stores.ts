@@ -1,0 +1,29 @@
+import type { GroupLog, RowStore } from "@concord/ports";
+import type { Serving } from "./context.ts";
+
+/** What a storage-proxy keeps, for other parts of its process: without a wire, without a role. */
+export interface DirectStores {
+  readonly rows: RowStore;
+  readonly groupLog: GroupLog;
+}
+
+/** The ports of whatever serves at the time of a call: STARTING before, DRAINING after (applied: no). */
+export function directStores(serving: Serving): DirectStores {
+  const rows: RowStore = {
+    get supportsApplyIf() {
+      return serving().rows.supportsApplyIf;
+    },
+    read: async (keys, options) => serving().rows.read(keys, options),
+    readRange: async (range, options) => serving().rows.readRange(range, options),
+    apply: async (mutations, options) => serving().rows.apply(mutations, options),
+    applyIf: async (conditions, mutations, options) => serving().rows.applyIf(conditions, mutations, options),
+  };
+  const groupLog: GroupLog = {
+    status: async (group, timeoutMs) => serving().groupLog.status(group, timeoutMs),
+    raise: async (owner, timeoutMs) => serving().groupLog.raise(owner, timeoutMs),
+    append: async (request, timeoutMs) => serving().groupLog.append(request, timeoutMs),
+    verify: async (owner, timeoutMs) => serving().groupLog.verify(owner, timeoutMs),
+    trim: async (request, timeoutMs) => serving().groupLog.trim(request, timeoutMs),
+  };
+  return { rows, groupLog };
+}
