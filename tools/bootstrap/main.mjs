@@ -28,6 +28,7 @@ const COMMANDS = {
   simulate: ["testing/simulate/src/simulate.ts"],
   bench: ["testing/bench/src/bench.ts"],
   crash: ["testing/crash/src/crash.ts"],
+  engines: ["tools/engines/main.ts"],
   "client:pack": ["tools/client-pack/pack.ts"],
   "protos:release": ["tools/protos/release.ts"],
 };

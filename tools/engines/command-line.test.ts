@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readCommandLine } from "./command-line.ts";
+
+const NONE = { data: undefined, nodes: undefined, node: undefined };
+
+test("engines: command lines: read", () => {
+  assert.deepEqual(readCommandLine(["start", "kafka"]), { ...NONE, command: "start", engine: "kafka" });
+  const three = readCommandLine(["start", "cassandra", "--nodes", "3", "--data", "/tmp/c"]);
+  assert.deepEqual(three, { ...NONE, command: "start", engine: "cassandra", nodes: 3, data: "/tmp/c" });
+  assert.deepEqual(readCommandLine(["pause", "ceph", "--node", "osd"]), { ...NONE, command: "pause", engine: "ceph", node: "osd" });
+});
+
+for (const [what, args, message] of [
+  ["no command", [], /usage/],
+  ["no engine", ["start"], /usage/],
+  ["an unknown engine", ["start", "hbase"], /usage/],
+  ["an unknown command", ["restart", "kafka"], /usage/],
+  ["a word too many", ["start", "kafka", "now"], /usage/],
+  ["no number of nodes", ["start", "kafka", "--nodes", "0"], /--nodes 0/],
+  ["nodes of a running cluster", ["stop", "kafka", "--nodes", "1"], /belongs to start/],
+  ["an unknown option", ["start", "kafka", "--fast"], /--fast/],
+] as const) {
+  test(`engines: command line with ${what}: refused`, () => assert.throws(() => readCommandLine(args), message));
+}
