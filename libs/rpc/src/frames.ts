@@ -1,4 +1,4 @@
-/** The fixed shape of session frames, as decoded objects, and the grouping of calls or replies into frames. */
+/** The fixed shape of session frames, as decoded objects. */
 
 /** `{ callId, timeoutMs, operation: "read", read: {...} }` */
 export interface CallMessage {
@@ -26,35 +26,25 @@ export interface ResponseFrame {
   readonly credits: number;
 }
 
-export interface FrameLimits {
-  readonly itemsMax: number;
-  readonly bytesTarget: number;
-}
-
-/** How many of the first items fit into one frame: at least one, however large. */
-export function frameLength(items: readonly object[], available: number, limits: FrameLimits): number {
-  const most = Math.min(items.length, available, limits.itemsMax);
-  let bytes = 0;
-  for (let length = 0; length < most; length += 1) {
-    bytes += estimateBytes(items[length]);
-    if (bytes > limits.bytesTarget && length > 0) return length;
+/**
+ * Sends items as one frame; false: the transport's buffer is full. A frame that `send` throws for is sent as two halves, in their
+ * order, so what cannot be sent takes nothing else with it; one item alone goes to `refused`. Sizes are not looked at beforehand:
+ * frames hardly ever reach their limit, and encoding stops there.
+ */
+export function sendInFrames<Item>(
+  items: readonly Item[],
+  send: (items: readonly Item[]) => boolean,
+  refused: (item: Item, thrown: unknown) => void,
+): boolean {
+  try {
+    return send(items);
+  } catch (thrown) {
+    if (items.length === 1) {
+      refused(items[0]!, thrown);
+      return true;
+    }
   }
-  return most;
-}
-
-/** About the encoded size; never less than a third of it (a character takes at most three bytes). */
-export function estimateBytes(value: unknown): number {
-  if (typeof value === "string") return value.length + 2;
-  if (typeof value === "bigint") return 11;
-  if (typeof value !== "object") return 9;
-  if (value === null) return 0;
-  if (value instanceof Uint8Array) return value.length + 4;
-  let bytes = 4;
-  if (Array.isArray(value)) {
-    for (const item of value) bytes += estimateBytes(item);
-    return bytes;
-  }
-  const record = value as Record<string, unknown>;
-  for (const key in record) bytes += 1 + estimateBytes(record[key]);
-  return bytes;
+  const half = items.length >>> 1;
+  const isFree = sendInFrames(items.slice(0, half), send, refused);
+  return sendInFrames(items.slice(half), send, refused) && isFree;
 }

@@ -7,8 +7,6 @@ export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 export const SESSION_OUTSTANDING_MAX = 1024;
 /** Calls in one frame. A frame with more ends the stream with LIMIT_EXCEEDED. */
 export const FRAME_CALLS_MAX = 256;
-/** A frame is closed when its calls or replies are estimated at this size; a larger single message goes alone. */
-export const FRAME_BYTES_TARGET = 1024 * 1024;
 /** Calls that wait in a client for credits or for the connection; one more fails with OVERLOADED. */
 export const CLIENT_QUEUE_MAX = 8192;
 /** Pauses before a client opens a broken session again: none at first, then growing with every attempt that brought no frame. */

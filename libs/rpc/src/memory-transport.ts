@@ -121,7 +121,8 @@ export class MemoryTransport implements Transport {
     const abort = new AbortController();
     const client = new StreamEnd("client", this.#clock, method.encodeRequest, method.decodeResponse);
     const decode = (bytes: Uint8Array): object => decodeRequest(method, bytes, this.#messageBytesMax);
-    const server = new StreamEnd("server", this.#clock, method.encodeResponse, decode);
+    let serving = method;
+    const server = new StreamEnd("server", this.#clock, (message) => serving.encodeResponse(message), decode);
     client.other = server;
     server.other = client;
     const close = (): void => client.end(new ConcordError("CANCELLED", "the channel was closed"));
@@ -131,6 +132,7 @@ export class MemoryTransport implements Transport {
       try {
         const served = this.#find(address, method);
         assert(served.kind === "stream", `${method.path} is no stream method`);
+        serving = served.method;
         const streams = this.#servers.get(address)!.streams;
         streams.add(server);
         server.onClosed = () => {

@@ -1,9 +1,10 @@
 /** Bytes <-> messages at the edge, the same for every transport: size first, then form, each with its own error. */
+import { MessageTooLarge, type Method } from "@concord/protos";
 import { ConcordError, type MethodDescriptor } from "@concord/runtime";
 
 /** A server's view of a request: LIMIT_EXCEEDED or MALFORMED_REQUEST, nothing applied. */
 export function decodeRequest(method: MethodDescriptor, bytes: Uint8Array, bytesMax: number): object {
-  if (bytes.length > bytesMax) throw tooLarge("request", bytes.length, bytesMax);
+  if (bytes.length > bytesMax) throw tooLarge("request", bytesMax);
   try {
     return method.decodeRequest(bytes);
   } catch (thrown) {
@@ -13,21 +14,30 @@ export function decodeRequest(method: MethodDescriptor, bytes: Uint8Array, bytes
 
 /** The handler has run: what it did stays done although its answer does not fit. */
 export function encodeResponse(method: MethodDescriptor, response: object, bytesMax: number): Uint8Array {
-  const bytes = method.encodeResponse(response);
-  if (bytes.length > bytesMax) throw tooLarge("response", bytes.length, bytesMax);
-  return bytes;
+  try {
+    return method.encodeResponse(response, bytesMax);
+  } catch (thrown) {
+    throw thrown instanceof MessageTooLarge ? tooLarge("response", bytesMax) : thrown;
+  }
 }
 
 /** A client's view of its own request: LIMIT_EXCEEDED or MALFORMED_REQUEST before anything is sent. */
 export function encodeRequest(method: MethodDescriptor, request: object, bytesMax: number): Uint8Array {
-  let bytes: Uint8Array;
   try {
-    bytes = method.encodeRequest(request);
+    return method.encodeRequest(request, bytesMax);
   } catch (thrown) {
+    if (thrown instanceof MessageTooLarge) throw tooLarge("request", bytesMax);
     throw new ConcordError("MALFORMED_REQUEST", `the request of ${method.path} cannot be encoded: ${String(thrown)}`, { cause: thrown });
   }
-  if (bytes.length > bytesMax) throw tooLarge("request", bytes.length, bytesMax);
-  return bytes;
+}
+
+/** The method of a session as one end sees it: a frame of more than `bytesMax` bytes is refused where it is encoded. */
+export function limitedMethod(method: Method, bytesMax: number): Method {
+  return {
+    ...method,
+    encodeRequest: (message) => encodeRequest(method, message, bytesMax),
+    encodeResponse: (message) => encodeResponse(method, message, bytesMax),
+  };
 }
 
 /** What ends a stream for one bad message: calls before it may be running, so nothing is said about them (I3). */
@@ -36,8 +46,8 @@ export function endingError(thrown: unknown): ConcordError {
   return new ConcordError(error.code, error.message, { applied: "unknown", metadata: error.metadata, cause: thrown });
 }
 
-function tooLarge(what: "request" | "response", bytes: number, bytesMax: number): ConcordError {
+function tooLarge(what: "request" | "response", bytesMax: number): ConcordError {
   const applied = what === "request" ? "no" : "unknown";
   const metadata = { limit: "messageBytesMax", value: String(bytesMax) };
-  return new ConcordError("LIMIT_EXCEEDED", `the ${what} has ${bytes} bytes, at most ${bytesMax} are allowed`, { applied, metadata });
+  return new ConcordError("LIMIT_EXCEEDED", `the ${what} has more than the ${bytesMax} bytes that are allowed`, { applied, metadata });
 }

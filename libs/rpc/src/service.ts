@@ -25,6 +25,7 @@ import {
   STREAMS_MAX,
   TIMEOUT_MS_MAX,
 } from "./limits.ts";
+import { limitedMethod } from "./messages.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
 import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
@@ -323,7 +324,7 @@ class ServedService implements Service, ServiceCore {
         return;
       }
       this.#lastSessionId += 1;
-      const session = serveSession(this, method, stream, context, { id: this.#lastSessionId, role }, () => {
+      const session = serveSession(this, stream, context, { id: this.#lastSessionId, role }, () => {
         this.#sessions.delete(session);
         this.#countSessions();
         this.#settleDrained();
@@ -331,7 +332,7 @@ class ServedService implements Service, ServiceCore {
       this.#sessions.add(session);
       this.#countSessions();
     };
-    return { kind: "stream", method, handle };
+    return { kind: "stream", method: limitedMethod(method, this.limits.messageBytesMax), handle };
   }
 
   #serveStreams({ contract, roles }: Definition, name: string, handler: StreamHandler<object, object>): ServedMethod {

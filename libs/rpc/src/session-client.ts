@@ -4,11 +4,21 @@
  */
 import type { Method, Methods, ServiceContract } from "@concord/protos";
 import type { Status } from "@concord/protos/google.rpc";
-import { assert, backoffMs, ConcordError, type Channel, type Clock, type MessageStream, type Metadata } from "@concord/runtime";
+import {
+  assert,
+  backoffMs,
+  ConcordError,
+  toConcordError,
+  type Channel,
+  type Clock,
+  type MessageStream,
+  type Metadata,
+} from "@concord/runtime";
 import type { MethodOfOperation, OperationName, RequestInitOf, ResponseOf } from "./contract-types.ts";
 import { Deadlines, type WithDeadline } from "./deadlines.ts";
-import { estimateBytes, frameLength, type CallMessage, type ReplyMessage, type ResponseFrame } from "./frames.ts";
-import { CLIENT_QUEUE_MAX, FRAME_BYTES_TARGET, FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, RECONNECT_BACKOFF } from "./limits.ts";
+import { sendInFrames, type CallMessage, type ReplyMessage, type ResponseFrame } from "./frames.ts";
+import { CLIENT_QUEUE_MAX, FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, RECONNECT_BACKOFF } from "./limits.ts";
+import { limitedMethod } from "./messages.ts";
 import { fromStatus } from "./status.ts";
 
 export interface SessionClientOptions<S extends ServiceContract<object>> {
@@ -38,20 +48,20 @@ export type CallRequest<S extends ServiceContract<object>, O extends OperationNa
 export type CallResponse<S extends ServiceContract<object>, O extends OperationName<S>> = ResponseOf<S, MethodOfOperation<S, O>>;
 
 interface Call extends WithDeadline {
-  readonly callId: bigint;
+  readonly callId: number;
   readonly operation: string;
   readonly request: object;
   readonly resolve: (response: object) => void;
   readonly reject: (error: ConcordError) => void;
   /** Undefined when the caller gave no signal. */
-  readonly forgetSignal: (() => void) | undefined;
+  forgetSignal: (() => void) | undefined;
   state: "queued" | "sent" | "settled";
 }
 
 /** A stream, from its opening to its end; what belongs to it is gone with it. */
 interface Connection {
   readonly stream: MessageStream;
-  readonly sent: Map<bigint, Call>;
+  readonly sent: Map<number, Call>;
   credits: number;
   blocked: boolean;
 }
@@ -61,9 +71,6 @@ type State =
   | { readonly kind: "waiting"; readonly cancel: () => void }
   | { readonly kind: "connected"; readonly connection: Connection }
   | { readonly kind: "closed" };
-
-/** call_id, timeout_ms and lengths may be larger in the real frame than where its size was tried. */
-const FRAME_OVERHEAD_BYTES = 64;
 
 const LIMITS_DEFAULT: SessionClientLimits = {
   queueMax: CLIENT_QUEUE_MAX,
@@ -81,7 +88,7 @@ export class SessionClient<S extends ServiceContract<object>> {
   #queue: Call[] = [];
   #settledInQueue = 0;
   #state: State = { kind: "idle" };
-  #lastCallId = 0n;
+  #lastCallId = 0;
   #flushScheduled = false;
   /** Connections lost since the last frame. */
   #losses = 0;
@@ -91,8 +98,8 @@ export class SessionClient<S extends ServiceContract<object>> {
     const session = (options.contract.methods as Methods)["Session"];
     assert(session !== undefined, `${options.contract.name} has no method Session`);
     this.#options = options;
-    this.#method = session;
     this.#limits = { ...LIMITS_DEFAULT, ...options.limits };
+    this.#method = limitedMethod(session, this.#limits.messageBytesMax);
     this.#clock = options.clock;
     this.#deadlines = new Deadlines(options.clock, (call) => this.#expire(call));
   }
@@ -109,14 +116,12 @@ export class SessionClient<S extends ServiceContract<object>> {
   /** `call` for an operation that is known at run time only. */
   callByName(operation: string, request: object, options: SessionCallOptions): Promise<object> {
     return new Promise<object>((resolve, reject) => {
-      const refusal = this.#refusal(operation, request, options);
+      const refusal = this.#refusal(options);
       if (refusal !== undefined) {
         reject(refusal);
         return;
       }
-      this.#lastCallId += 1n;
-      const { signal } = options;
-      const onAbort = (): void => this.#settle(call, cancelled(call.state === "sent"));
+      this.#lastCallId += 1;
       const call: Call = {
         callId: this.#lastCallId,
         operation,
@@ -124,10 +129,10 @@ export class SessionClient<S extends ServiceContract<object>> {
         deadlineAtMs: this.#clock.monotonicMs() + options.timeoutMs,
         resolve,
         reject,
-        forgetSignal: signal === undefined ? undefined : () => signal.removeEventListener("abort", onAbort),
+        forgetSignal: undefined,
         state: "queued",
       };
-      signal?.addEventListener("abort", onAbort, { once: true });
+      if (options.signal !== undefined) this.#watch(call, options.signal);
       this.#queue.push(call);
       this.#deadlines.add(call);
       this.#connect();
@@ -150,7 +155,13 @@ export class SessionClient<S extends ServiceContract<object>> {
     this.#deadlines.clear();
   }
 
-  #refusal(operation: string, request: object, options: SessionCallOptions): ConcordError | undefined {
+  #watch(call: Call, signal: AbortSignal): void {
+    const onAbort = (): void => this.#settle(call, cancelled(call.state === "sent"));
+    signal.addEventListener("abort", onAbort, { once: true });
+    call.forgetSignal = () => signal.removeEventListener("abort", onAbort);
+  }
+
+  #refusal(options: SessionCallOptions): ConcordError | undefined {
     if (this.#state.kind === "closed" || options.signal?.aborted === true) return cancelled(false);
     if (!(options.timeoutMs > 0)) return new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
     if (this.#queue.length >= this.#limits.queueMax) this.#dropSettled();
@@ -158,8 +169,7 @@ export class SessionClient<S extends ServiceContract<object>> {
       const metadata = { limit: "queueMax", value: String(this.#limits.queueMax) };
       return new ConcordError("OVERLOADED", `${this.#queue.length} calls wait for ${this.#options.channel.address}`, { metadata });
     }
-    // Below a third of the limit the estimate alone proves that the request fits.
-    return estimateBytes(request) * 3 > this.#limits.messageBytesMax ? this.#sizeRefusal(operation, request) : undefined;
+    return undefined;
   }
 
   /** Calls that expired or were cancelled in the queue stay there until their turn or until it is full. */
@@ -167,19 +177,6 @@ export class SessionClient<S extends ServiceContract<object>> {
     if (this.#settledInQueue === 0) return;
     this.#queue = this.#queue.filter((call) => call.state === "queued");
     this.#settledInQueue = 0;
-  }
-
-  #sizeRefusal(operation: string, request: object): ConcordError | undefined {
-    let bytes: number;
-    try {
-      bytes = this.#method.encodeRequest({ calls: [{ callId: this.#lastCallId, timeoutMs: 1, [operation]: request }] }).length;
-    } catch {
-      return malformed(operation);
-    }
-    const limit = this.#limits.messageBytesMax;
-    if (bytes + FRAME_OVERHEAD_BYTES <= limit) return undefined;
-    const metadata = { limit: "messageBytesMax", value: String(limit) };
-    return new ConcordError("LIMIT_EXCEEDED", `the request has ${bytes} bytes, at most ${limit} are allowed`, { metadata });
   }
 
   #connect(): void {
@@ -210,7 +207,7 @@ export class SessionClient<S extends ServiceContract<object>> {
     this.#losses = 0;
     connection.credits += frame.credits;
     for (const reply of frame.replies) {
-      const call = connection.sent.get(reply.callId);
+      const call = connection.sent.get(Number(reply.callId));
       if (call !== undefined) this.#answer(connection, call, reply);
     }
     if (this.#queue.length > 0) this.#scheduleFlush();
@@ -236,55 +233,31 @@ export class SessionClient<S extends ServiceContract<object>> {
     while (this.#state.kind === "connected" && this.#queue.length > 0) {
       const { connection } = this.#state;
       if (connection.blocked || connection.credits === 0) return;
-      const length = frameLength(this.#queue, connection.credits, {
-        itemsMax: this.#limits.frameCallsMax,
-        bytesTarget: FRAME_BYTES_TARGET,
-      });
-      const taken = this.#queue.splice(0, length);
+      const taken = this.#queue.splice(0, Math.min(connection.credits, this.#limits.frameCallsMax));
       const calls = taken.filter((call) => call.state === "queued");
       this.#settledInQueue -= taken.length - calls.length;
-      if (calls.length > 0) this.#sendFrame(connection, calls);
+      if (calls.length > 0) this.#send(connection, calls);
     }
   }
 
-  #sendFrame(connection: Connection, calls: readonly Call[]): void {
+  #send(connection: Connection, calls: readonly Call[]): void {
     const nowMs = this.#clock.monotonicMs();
     for (const call of calls) {
       call.state = "sent";
       connection.sent.set(call.callId, call);
     }
     connection.credits -= calls.length;
-    const accepted = this.#trySend(
-      connection,
-      calls.map((call) => callMessage(call, nowMs)),
-    );
-    if (accepted === undefined) {
-      connection.credits += calls.length;
-      for (const call of calls) this.#sendAlone(connection, call, nowMs);
-    } else if (!accepted) {
-      connection.blocked = true;
-    }
+    const sendFrame = (some: readonly Call[]): boolean =>
+      connection.stream.send({ calls: some.map((call) => callMessage(call, nowMs)), credits: 0 });
+    const isFree = sendInFrames(calls, sendFrame, (call, thrown) => this.#unsent(connection, call, thrown));
+    if (!isFree) connection.blocked = true;
   }
 
-  /** After a frame that could not be encoded: one by one, so that a caller's mistake is only that caller's. */
-  #sendAlone(connection: Connection, call: Call, nowMs: number): void {
-    const accepted = this.#trySend(connection, [callMessage(call, nowMs)]);
-    if (accepted === undefined) {
-      connection.sent.delete(call.callId);
-      this.#settle(call, malformed(call.operation));
-      return;
-    }
-    connection.credits -= 1;
-    if (!accepted) connection.blocked = true;
-  }
-
-  /** Undefined: the frame cannot be encoded; nothing was sent. */
-  #trySend(connection: Connection, calls: readonly CallMessage[]): boolean | undefined {
-    try {
-      return connection.stream.send({ calls, credits: 0 });
-    } catch {
-      return undefined;
-    }
+  /** Its request is too large, or none of the contract. */
+  #unsent(connection: Connection, call: Call, thrown: unknown): void {
+    connection.sent.delete(call.callId);
+    connection.credits += 1;
+    this.#settle(call, toConcordError(thrown));
   }
 
   #expire(call: Call): void {
@@ -319,11 +292,7 @@ export class SessionClient<S extends ServiceContract<object>> {
 }
 
 function callMessage(call: Call, nowMs: number): CallMessage {
-  return { callId: call.callId, timeoutMs: Math.max(1, Math.ceil(call.deadlineAtMs - nowMs)), [call.operation]: call.request };
-}
-
-function malformed(operation: string): ConcordError {
-  return new ConcordError("MALFORMED_REQUEST", `the request of ${operation} cannot be encoded`);
+  return { callId: BigInt(call.callId), timeoutMs: Math.max(1, Math.ceil(call.deadlineAtMs - nowMs)), [call.operation]: call.request };
 }
 
 function cancelled(sent: boolean): ConcordError {

@@ -2,13 +2,12 @@
  * The server's end of a session stream. Calls of a frame are begun in their order and run concurrently; replies of one turn leave
  * in as few frames as the limits allow; each reply gives its credit back.
  */
-import type { Method } from "@concord/protos";
-import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
+import { ConcordError, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Role } from "./auth.ts";
 import { Deadlines, type WithDeadline } from "./deadlines.ts";
-import { estimateBytes, frameLength, type CallMessage, type ReplyMessage, type RequestFrame } from "./frames.ts";
-import { FRAME_BYTES_TARGET, TIMEOUT_MS_MAX } from "./limits.ts";
-import type { HandlerContext, Operation, ServiceCore, SessionContext } from "./service.ts";
+import { sendInFrames, type CallMessage, type ReplyMessage, type RequestFrame } from "./frames.ts";
+import { TIMEOUT_MS_MAX } from "./limits.ts";
+import type { HandlerContext, ServiceCore, SessionContext } from "./service.ts";
 import { toStatus } from "./status.ts";
 
 /** Who opened the stream, and the id of the session. */
@@ -25,13 +24,12 @@ export interface ServerSession {
 /** `onClosed` is called once, when the stream has ended and nothing of it runs any more. */
 export function serveSession(
   core: ServiceCore,
-  method: Method,
   stream: MessageStream,
   context: CallContext,
   caller: SessionCaller,
   onClosed: () => void,
 ): ServerSession {
-  return new Session(core, method, stream, context, caller, onClosed);
+  return new Session(core, stream, context, caller, onClosed);
 }
 
 /**
@@ -46,7 +44,6 @@ class Session implements ServerSession, SessionContext {
   readonly metadata: Metadata;
   readonly role: Role;
   readonly #core: ServiceCore;
-  readonly #method: Method;
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
   readonly #running = new Set<RunningCall>();
@@ -64,13 +61,12 @@ class Session implements ServerSession, SessionContext {
   #flushScheduled = false;
   #closed = false;
 
-  constructor(core: ServiceCore, method: Method, stream: MessageStream, context: CallContext, caller: SessionCaller, onClosed: () => void) {
+  constructor(core: ServiceCore, stream: MessageStream, context: CallContext, caller: SessionCaller, onClosed: () => void) {
     this.id = caller.id;
     this.peer = context.peer;
     this.metadata = context.metadata;
     this.role = caller.role;
     this.#core = core;
-    this.#method = method;
     this.#stream = stream;
     this.#onClosed = onClosed;
     this.#frameLabels = { in: { service: core.name, direction: "in" }, out: { service: core.name, direction: "out" } };
@@ -128,33 +124,17 @@ class Session implements ServerSession, SessionContext {
     this.#running.add(call);
     this.#unanswered.set(call.callId, call);
     this.#deadlines.add(call);
-    this.#core.run(operation, message[message.operation!] as object, call, (error, response) =>
-      this.#finish(operation, call, error, response),
-    );
+    this.#core.run(operation, message[message.operation!] as object, call, (error, response) => this.#finish(call, error, response));
   }
 
-  #finish(operation: Operation, call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
+  #finish(call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
     this.#running.delete(call);
     this.#deadlines.delete(call);
     if (this.#unanswered.get(call.callId) === call) {
       this.#unanswered.delete(call.callId);
-      this.#reply(error === undefined ? this.#success(operation, call, response!) : failure(call.callId, error));
+      this.#reply(error === undefined ? { callId: call.callId, [call.operation]: response } : failure(call.callId, error));
     }
     this.#closeIfDone();
-  }
-
-  /** A reply that the client's transport would refuse to take becomes an error: it must not break the stream for the others. */
-  #success(operation: Operation, call: RunningCall, response: object): ReplyMessage {
-    const bytesMax = this.#core.limits.messageBytesMax;
-    if (estimateBytes(response) * 3 > bytesMax) {
-      const bytes = operation.method.encodeResponse(response).length;
-      if (bytes > bytesMax) {
-        const metadata = { limit: "messageBytesMax", value: String(bytesMax) };
-        const text = `the answer has ${bytes} bytes, at most ${bytesMax} fit; ask for less`;
-        return failure(call.callId, new ConcordError("LIMIT_EXCEEDED", text, { applied: "unknown", metadata }));
-      }
-    }
-    return { callId: call.callId, [call.operation]: response };
   }
 
   /** The client no longer waits for the call: its credit returns, the signal aborts, and the handler may run on. */
@@ -181,36 +161,26 @@ class Session implements ServerSession, SessionContext {
 
   #flush(): void {
     while (this.#outbox.length > 0 && !this.#blocked && this.#phase !== "ended") {
-      const length = frameLength(this.#outbox, this.#outbox.length, {
-        itemsMax: this.#core.limits.frameCallsMax,
-        bytesTarget: FRAME_BYTES_TARGET,
-      });
-      const replies = length === this.#outbox.length ? this.#outbox : this.#outbox.slice(0, length);
-      this.#outbox = length === this.#outbox.length ? [] : this.#outbox.slice(length);
-      this.#outstanding -= length;
-      this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.out);
-      this.#blocked = !this.#send(replies);
+      const replies = this.#outbox.splice(0, this.#core.limits.frameCallsMax);
+      this.#outstanding -= replies.length;
+      const send = (some: readonly ReplyMessage[]): boolean => this.#sendFrame(some);
+      this.#blocked = !sendInFrames(replies, send, (reply, thrown) => this.#sendFrame([this.#unsendable(reply, thrown)]));
     }
     this.#closeIfDone();
   }
 
-  #send(replies: readonly ReplyMessage[]): boolean {
-    try {
-      return this.#stream.send({ replies, credits: replies.length });
-    } catch {
-      return this.#stream.send({ replies: replies.map((reply) => this.#encodable(reply)), credits: replies.length });
-    }
+  #sendFrame(replies: readonly ReplyMessage[]): boolean {
+    const isFree = this.#stream.send({ replies, credits: replies.length });
+    this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.out);
+    return isFree;
   }
 
-  /** Finds the one reply that a handler got wrong, so that it does not take the others of its frame with it. */
-  #encodable(reply: ReplyMessage): ReplyMessage {
-    try {
-      this.#method.encodeResponse({ replies: [reply], credits: 0 });
-      return reply;
-    } catch (thrown) {
-      this.#core.environment.log.error("a reply cannot be encoded", { service: this.#core.name, reason: String(thrown) });
-      return failure(reply.callId, new ConcordError("INTERNAL", "the answer cannot be encoded"));
-    }
+  /** A reply that is too large, or none of the contract, becomes an error: it must not break the stream for the others. */
+  #unsendable(reply: ReplyMessage, thrown: unknown): ReplyMessage {
+    const error = toConcordError(thrown);
+    if (error.code === "LIMIT_EXCEEDED") return failure(reply.callId, error);
+    this.#core.environment.log.error("a reply cannot be encoded", { service: this.#core.name, reason: String(thrown) });
+    return failure(reply.callId, new ConcordError("INTERNAL", "the answer cannot be encoded"));
   }
 
   /** Ends the stream for what the client did. Calls in flight are not answered any more, so nothing is said about them. */

@@ -7,9 +7,10 @@ export interface MethodDescriptor {
   readonly path: string;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  encodeRequest(message: object): Uint8Array;
+  /** With `bytesMax`: throws MessageTooLarge of the contracts instead of encoding more. */
+  encodeRequest(message: object, bytesMax?: number): Uint8Array;
   decodeRequest(bytes: Uint8Array): object;
-  encodeResponse(message: object): Uint8Array;
+  encodeResponse(message: object, bytesMax?: number): Uint8Array;
   decodeResponse(bytes: Uint8Array): object;
 }
 
