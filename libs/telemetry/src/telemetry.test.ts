@@ -69,6 +69,34 @@ test("metrics: each kind: shown with its labels and buckets", async () => {
   }
 });
 
+test("metrics: a histogram: values at, between and above its bounds, each bucket with those below it", async () => {
+  const metrics = createMetrics({ definitions: DEFINITIONS });
+  for (const value of [1, 10, 11, 100, 101]) metrics.observe("size_bytes", value, { kind: "row" });
+  const text = await metrics.text();
+  const lines = [
+    "# HELP size_bytes Sizes.",
+    "# TYPE size_bytes histogram",
+    'size_bytes_bucket{le="10",kind="row"} 2',
+    'size_bytes_bucket{le="100",kind="row"} 4',
+    'size_bytes_bucket{le="+Inf",kind="row"} 5',
+    'size_bytes_sum{kind="row"} 223',
+    'size_bytes_count{kind="row"} 5',
+  ];
+  assert.ok(text.includes(`${lines.join("\n")}\n`), text);
+});
+
+test("metrics: before the first report: series without labels are 0, others are not there", async () => {
+  const text = await createMetrics({ definitions: DEFINITIONS }).text();
+  assert.ok(text.includes("depth 0\n") && text.includes('wait_seconds_bucket{le="+Inf"} 0\n'), text);
+  assert.ok(text.includes("# TYPE calls_total counter\n") && !text.includes("calls_total{"), text);
+});
+
+test("metrics: label values with quotes, backslashes and line ends: escaped", async () => {
+  const metrics = createMetrics({ definitions: DEFINITIONS });
+  metrics.count("calls_total", 1, { method: 'a"b\\c\nd' });
+  assert.ok((await metrics.text()).includes('calls_total{method="a\\"b\\\\c\\nd"} 1\n'));
+});
+
 test("metrics: build: one gauge that is always 1, named by its labels", async () => {
   const text = await createMetrics({ definitions: [], build: { version: "0.1.0", commit: "abc", node: "v26.10.0" } }).text();
   assert.ok(text.includes('concord_build_info{version="0.1.0",commit="abc",node="v26.10.0"} 1\n'), text);
@@ -82,6 +110,7 @@ test("metrics: an unknown name, another kind or other labels: a failed assertion
   assert.throws(() => metrics.gauge("calls_total", 1, { method: "x" }), failed);
   assert.throws(() => metrics.count("calls_total"), failed);
   assert.throws(() => metrics.count("calls_total", 1, { verb: "x" }), failed);
+  assert.throws(() => metrics.count("calls_total", -1, { method: "x" }), failed);
   assert.throws(() => createMetrics({ definitions: [DEFINITIONS[0]!, DEFINITIONS[0]!] }), failed);
 });
 
