@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkBatches, type BatchFact } from "./index.ts";
+import { checkBatches, checkBatchReads, type BatchFact } from "./index.ts";
 
 interface Draft {
   readonly token: string;
@@ -76,4 +76,17 @@ test("batch: deletions: newer hides the row, older does not, an ignored one is l
   assert.deepEqual(kinds(checkBatches(batches, [], state({ a: "t1", b: "t1", c: "t2" }))), ["lost"]);
   const older = [batch({ token: "t1", at: 3, puts: "a b" }), batch({ token: "t2", at: 2, puts: "c", deletes: "b" })];
   assert.deepEqual(kinds(checkBatches(older, [], state({ a: "t1", c: "t2" }))), ["lost"]);
+});
+
+test("batch reads: begun after the acknowledgement: the batch or something newer; else stale", () => {
+  const first = { ...batch({ token: "t1", at: 1, puts: "a b" }), acknowledgedAtMs: 10 };
+  const second = { ...batch({ token: "t2", at: 2, puts: "a", deletes: "b" }), acknowledgedAtMs: 20 };
+  const read = (startedAtMs: number, found: Record<string, string>): string[] =>
+    kinds(checkBatchReads([first, second], [{ startedAtMs, rows: ["a", "b"], found: state(found) }]));
+  assert.deepEqual(read(9, {}), []);
+  assert.deepEqual(read(11, { a: "t1", b: "t1" }), []);
+  assert.deepEqual(read(11, { a: "t2", b: "t1" }), []);
+  assert.deepEqual(read(11, { b: "t1" }), ["stale"]);
+  assert.deepEqual(read(21, { a: "t2" }), []);
+  assert.deepEqual(read(21, { a: "t1", b: "t1" }), ["stale", "stale"]);
 });

@@ -8,6 +8,8 @@ export interface BatchFact {
   readonly outcome: "ok" | "fail" | "info";
   /** The service said that the batch is logged and will be completed (LB6): then it counts as acknowledged for the final state. */
   readonly willComplete: boolean;
+  /** Undefined: not acknowledged. */
+  readonly acknowledgedAtMs?: number;
 }
 
 /** A token read from a row, at any time. */
@@ -16,9 +18,19 @@ export interface Sighting {
   readonly token: string;
 }
 
+/** One read at a quorum: what it found of the rows it asked for. */
+export interface BatchRead {
+  /** When it was sent; the clock of `BatchFact.acknowledgedAtMs`. */
+  readonly startedAtMs: number;
+  readonly rows: readonly string[];
+  /** Rows that do not exist are absent. */
+  readonly found: ReadonlyMap<string, string>;
+}
+
 export type BatchAnomaly =
   | { readonly kind: "lost"; readonly token: string; readonly row: string; readonly found: string | undefined }
   | { readonly kind: "torn"; readonly token: string; readonly row: string; readonly found: string | undefined; readonly seenIn: string }
+  | { readonly kind: "stale"; readonly token: string; readonly row: string; readonly found: string | undefined }
   | { readonly kind: "failed-batch-visible"; readonly token: string; readonly row: string }
   | { readonly kind: "garbage"; readonly token: string; readonly row: string };
 
@@ -52,6 +64,25 @@ export function checkBatches(
       if (isSettled(batch, row, found, byToken, newestDelete)) continue;
       if (isPromised) anomalies.push({ kind: "lost", token: batch.token, row, found });
       else anomalies.push({ kind: "torn", token: batch.token, row, found, seenIn: where! });
+    }
+  }
+  return anomalies;
+}
+
+/** A read that began after a batch was acknowledged shows it in each of its rows, or something newer (LB5). */
+export function checkBatchReads(batches: readonly BatchFact[], reads: readonly BatchRead[]): BatchAnomaly[] {
+  const byToken = new Map(batches.map((batch) => [batch.token, batch]));
+  const newestDelete = newestDeletes(batches);
+  const anomalies: BatchAnomaly[] = [];
+  for (const batch of batches) {
+    const since = batch.acknowledgedAtMs;
+    if (since === undefined) continue;
+    const written = [...batch.puts, ...batch.deletes];
+    for (const read of reads.filter(({ startedAtMs }) => startedAtMs > since)) {
+      for (const row of written.filter((one) => read.rows.includes(one))) {
+        const found = read.found.get(row);
+        if (!isSettled(batch, row, found, byToken, newestDelete)) anomalies.push({ kind: "stale", token: batch.token, row, found });
+      }
     }
   }
   return anomalies;

@@ -1,5 +1,5 @@
 import type { BatchServiceSessionRequestInit } from "@concord/protos-storage";
-import { checkBatches, type BatchFact, type Sighting } from "@concord/checkers";
+import { checkBatches, checkBatchReads, type BatchFact, type BatchRead, type Sighting } from "@concord/checkers";
 import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
 import type { Row } from "@concord/ports";
 import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
@@ -31,15 +31,16 @@ interface Run {
   readonly cluster: Cluster;
   readonly batches: BatchFact[];
   readonly sightings: Sighting[];
+  readonly reads: BatchRead[];
   /** Timestamps of batches by id, as the client sent them. */
   readonly sent: Map<string, bigint>;
   isOver: boolean;
 }
 
-/** Logged batches over several partitions under faults: each is there as a whole at the end, or not at all. */
+/** Logged batches over several partitions under faults: each is seen once it is acknowledged, and is whole at the end or not there. */
 export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
   const { world, swarm } = cluster;
-  const run: Run = { cluster, batches: [], sightings: [], sent: new Map(), isOver: false };
+  const run: Run = { cluster, batches: [], sightings: [], reads: [], sent: new Map(), isOver: false };
   cluster.startProxies("ring");
   const connect = { storageProxies: cluster.proxyAddresses, timeoutMs: swarm.timeoutMs };
   const admin = await cluster.client("admin", { ...connect, timeoutMs: 30_000 });
@@ -64,7 +65,7 @@ export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
   await proveProgress(run, admin.db);
   await checkReplicas(run, admin.env);
   const final = await readEverything(run, admin.db);
-  for (const anomaly of checkBatches(run.batches, run.sightings, final)) {
+  for (const anomaly of [...checkBatches(run.batches, run.sightings, final), ...checkBatchReads(run.batches, run.reads)]) {
     world.violation(`batch ${anomaly.kind}`, JSON.stringify(anomaly));
   }
   return countOutcomes(run.batches);
@@ -88,7 +89,7 @@ async function writeBatch(run: Run, db: ConcordClient, env: Environment, token: 
   world.callsInFlight += 1;
   try {
     const { timestampUs } = await db.batch(writes, { timeoutMs: swarm.timeoutMs });
-    run.batches.push({ ...fact, timestampUs, outcome: "ok", willComplete: true });
+    run.batches.push({ ...fact, timestampUs, outcome: "ok", willComplete: true, acknowledgedAtMs: world.nowMs });
   } catch (thrown) {
     reportBug(world, `batch ${token}`, thrown);
     const id = thrown instanceof ConcordClientError ? thrown.metadata["batchId"] : undefined;
@@ -120,9 +121,17 @@ function drawRows({ random }: Environment): { readonly puts: ReadonlySet<string>
 
 async function readRows(run: Run, db: ConcordClient, env: Environment): Promise<void> {
   while (!run.isOver) {
-    const partition = BigInt(env.random.below(PARTITIONS));
+    const part = env.random.below(PARTITIONS);
+    const found = new Map<string, string>();
+    const rows = Array.from({ length: ROWS_PER_PARTITION }, (_, line) => `${part}/${line}`);
+    const startedAtMs = run.cluster.world.nowMs;
     try {
-      for await (const row of db.readRange<TokenRow>(TABLE, { partition: { part: partition } })) run.sightings.push(sightingOf(row));
+      for await (const row of db.readRange<TokenRow>(TABLE, { partition: { part: BigInt(part) } })) {
+        const sighting = sightingOf(row);
+        run.sightings.push(sighting);
+        found.set(sighting.row, sighting.token);
+      }
+      run.reads.push({ startedAtMs, rows, found });
     } catch (thrown) {
       reportBug(run.cluster.world, "read", thrown);
     }
