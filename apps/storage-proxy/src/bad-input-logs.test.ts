@@ -123,6 +123,7 @@ const REPLICAS: readonly BadCall[] = [
   replica("no entries", "BatchLogPut", { entries: [] }, "MALFORMED_REQUEST"),
   replica("an unreadable entry", "BatchLogPut", { entries: [Uint8Array.of(1, 2, 3)] }, "MALFORMED_REQUEST"),
   replica("a good entry and a damaged one", "BatchLogPut", { entries: [goodEntry(), damagedEntry()] }, "MALFORMED_REQUEST"),
+  replica("a decided id that is none", "BatchLogPut", { decidedIds: [Uint8Array.of(1, 2)] }, "MALFORMED_REQUEST"),
   replica("no ids", "BatchLogRemove", { batchIds: [] }, "MALFORMED_REQUEST"),
   replica("an id that is none", "BatchLogRemove", { batchIds: [Uint8Array.of(1, 2)] }, "MALFORMED_REQUEST"),
 ];

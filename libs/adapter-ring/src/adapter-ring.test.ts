@@ -91,16 +91,34 @@ test("group log: an answer without state or of a kind we do not know: INTERNAL",
   await assert.rejects(log.logAppend(append, TIMEOUT_MS), { code: "INTERNAL" });
 });
 
-test("batchlog: put and remove: entries and ids", async () => {
+const BATCH_ID = "0190b6a2c3d47e5f8a9b0c1d2e3f4a5b" as TimeId;
+
+test("batchlog: entries, decided and removed ids: they arrive, and an answer for each comes back", async () => {
   const peer = await listening();
   const batchLog = new RemoteBatchLog(peer.session());
-  await batchLog.put([bytes(1)], TIMEOUT_MS);
-  await batchLog.remove(["0190b6a2c3d47e5f8a9b0c1d2e3f4a5b" as TimeId], TIMEOUT_MS);
-  assert.deepEqual(plain(peer.requestsOf(ReplicaService.methods.BatchLogPut)[0]!.entries), [bytes(1)]);
-  assert.equal(
-    Buffer.from(peer.requestsOf(ReplicaService.methods.BatchLogRemove)[0]!.batchIds[0]!).toString("hex"),
-    "0190b6a2c3d47e5f8a9b0c1d2e3f4a5b",
-  );
+  peer.answers.BatchLogPut = async () => ({
+    results: ["BATCH_LOG_PUT_RESULT_KEPT", "BATCH_LOG_PUT_RESULT_MISMATCH", "BATCH_LOG_PUT_RESULT_FULL"],
+    applied: [false],
+  });
+  const write = { entries: [bytes(1), bytes(2), bytes(3)], decided: [BATCH_ID], removed: [BATCH_ID] };
+  assert.deepEqual(await batchLog.write(write, TIMEOUT_MS), { results: ["kept", "mismatch", "full"], applied: [false] });
+  const [request] = peer.requestsOf(ReplicaService.methods.BatchLogPut);
+  assert.deepEqual(plain(request!.entries), write.entries);
+  const ids = [...request!.decidedIds, ...request!.removedIds].map((id) => Buffer.from(id).toString("hex"));
+  assert.deepEqual([ids, request!.wanted], [[BATCH_ID, BATCH_ID], false]);
+});
+
+test("batchlog: a peer of the release before answers for no batch: the put fails, nothing counts as kept", async () => {
+  const peer = await listening();
+  peer.answers.BatchLogPut = async () => ({ results: [], applied: [] });
+  const write = { entries: [bytes(1)], decided: [], removed: [] };
+  await assert.rejects(new RemoteBatchLog(peer.session()).write(write, TIMEOUT_MS), { code: "INTERNAL", message: /upgrade it/ });
+});
+
+test("batchlog: a reader wants a decision: said so", async () => {
+  const peer = await listening();
+  await new RemoteBatchLog(peer.session()).want(TIMEOUT_MS);
+  assert.equal(peer.requestsOf(ReplicaService.methods.BatchLogPut)[0]!.wanted, true);
 });
 
 test("session: the peer's error: code and applied arrive", async () => {

@@ -15,11 +15,11 @@ import {
 } from "@concord/runtime";
 import { digestOf, encodeEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
-import type { BatchNode, BatchRing } from "./batch-node.ts";
+import type { BatchRing } from "./batch-node.ts";
 import { executeBatch, type BatchSteps, type PreparedBatch } from "./execute-batch.ts";
+import { HolderLane } from "./holder-lane.ts";
 import { EXECUTING_BATCHES_MAX } from "./limits.ts";
 import { OutcomeWindow, type KnownBatch } from "./outcome-window.ts";
-import { RemovalQueue } from "./removal-queue.ts";
 
 export interface BatchExecutorOptions {
   readonly ring: BatchRing;
@@ -37,6 +37,7 @@ export class BatchExecutor {
   readonly #drawTimestampUs: () => TimestampUs;
   readonly #metrics: Metrics;
   readonly #window: OutcomeWindow;
+  readonly #lanes: ReadonlyMap<string, HolderLane>;
   readonly #steps: BatchSteps;
   #executing = 0;
 
@@ -47,17 +48,28 @@ export class BatchExecutor {
     this.#metrics = options.metrics ?? silentMetrics;
     this.#window = new OutcomeWindow(options.ring.clock);
     const log = options.log ?? silentLog;
-    const queues = new Map(
+    const { clock, writeTimeoutMs } = this.#ring;
+    this.#lanes = new Map(
       this.#ring.nodes.map((node) => {
-        const onFailed = (error: Error): void => log.debug("batches were not removed", { holder: node.name, reason: error.message });
-        return [node.name, new RemovalQueue(node, this.#ring.writeTimeoutMs, onFailed)];
+        const onFailed = (error: Error): void => log.debug("a holder did not answer", { holder: node.name, reason: error.message });
+        return [node.name, new HolderLane({ node, clock, timeoutMs: writeTimeoutMs, onFailed })];
       }),
     );
     this.#steps = {
       ring: this.#ring,
       seal: (batch, holders) => this.#seal(batch, holders),
-      remove: (id, holders: readonly BatchNode[]) => holders.forEach((holder) => queues.get(holder.name)?.add(id)),
+      laneOf: (node) => this.#lanes.get(node.name)!,
     };
+  }
+
+  /** A reader waits for rows of a batch of this node (I5): its decision leaves now. */
+  want(): void {
+    for (const lane of this.#lanes.values()) lane.want();
+  }
+
+  /** Sends what waits; resolves when the holders have answered, after one write timeout at the latest. What is lost is left to replay. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.stop()));
   }
 
   /** Batches running now. */

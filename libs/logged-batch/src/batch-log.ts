@@ -1,7 +1,19 @@
 import type { DeadLetter, DeadLetterReason, KeyValueOperation, PendingBatch, StoreStep } from "@concord/ports";
+import { applyRowsStep, storedRowKey } from "@concord/quorum";
+import { mutationRowKey } from "@concord/rows";
 import { assert, ConcordError, timeIdMs, type Checksum, type Clock, type TimeId } from "@concord/runtime";
 import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
+import type { BatchLogWrite, BatchLogWritten, PutResult } from "./batch-node.ts";
 import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
+import { nameOf, UndecidedRows } from "./undecided-rows.ts";
+
+/** How far a held batch came at this node. Row keys: of its rows, each once. */
+export type HeldState =
+  /** Not known here to be at two holders: no row of it is merged (I1), reads of its rows wait (I5). */
+  | { readonly kind: "undecided"; readonly rowKeys: readonly Uint8Array[] }
+  /** Decided; some stored row fails its check, so that not every row is merged. */
+  | { readonly kind: "damaged"; readonly rowKeys: readonly Uint8Array[] }
+  | { readonly kind: "merged" };
 
 /** What a holder knows of one entry without reading it. */
 export interface HeldBatch extends PendingBatch {
@@ -12,6 +24,7 @@ export interface HeldBatch extends PendingBatch {
   readonly receivedAtMs: number | undefined;
   /** Nodes that confirmed the rows to this holder: the progress of replay (LBD5). */
   readonly confirmed: Set<string>;
+  state: HeldState;
 }
 
 /** An entry that failed its check when the store was opened. */
@@ -30,6 +43,7 @@ export class BatchLog {
   readonly #pending = new Map<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
+  readonly #undecided = new UndecidedRows<HeldBatch>();
   #bytes = 0;
 
   constructor(checksum: Checksum, clock: Clock) {
@@ -50,35 +64,33 @@ export class BatchLog {
     return this.#pending.size + this.#unreadable.size;
   }
 
+  isHeld(held: HeldBatch): boolean {
+    return this.#pending.get(held.id) === held;
+  }
+
   /** Ids of dead letters, oldest first. */
   letters(): readonly TimeId[] {
     return [...this.#letters].sort();
   }
 
-  /** Keeps entries. MALFORMED_REQUEST when one cannot be read, IDEMPOTENCY_MISMATCH, OVERLOADED: then none is kept. */
-  put(entries: readonly Uint8Array[]): StoreStep<void> {
-    if (entries.length === 0 || entries.length > LOG_CALL_ENTRIES_MAX) throw malformed(`1 to ${LOG_CALL_ENTRIES_MAX} entries in one put`);
-    const decoded = entries.map((bytes) => this.#read(bytes));
-    return {
-      load: [],
-      run: () => {
-        for (const { summary } of decoded) this.#refuseOther(summary);
-        this.#refuseOverload(decoded.map(({ summary }) => summary));
-        for (const { summary } of decoded) if (!this.#pending.has(summary.id)) this.#add(summary);
-        // durable before answered (I3); held ones are written again, so that a repeat waits for the first put
-        return { persist: decoded.map(({ bytes, summary }) => put(entryKey(summary.id), bytes)), reply: undefined };
-      },
-    };
+  /** Held batches that write one of the rows, or one of a range, and may not be shown yet (I5). */
+  get undecided(): UndecidedRows<HeldBatch> {
+    return this.#undecided;
   }
 
-  /** Forgets completed batches; unknown ids are no error (LB7). */
-  remove(ids: readonly TimeId[]): StoreStep<void> {
-    if (ids.length === 0 || ids.length > LOG_CALL_ENTRIES_MAX) throw malformed(`1 to ${LOG_CALL_ENTRIES_MAX} ids in one remove`);
+  /** Keeps entries, merges the rows of decided batches, forgets removed ones (I3). MALFORMED_REQUEST: nothing is done. */
+  write({ entries, decided, removed }: BatchLogWrite): StoreStep<BatchLogWritten> {
+    refuseCount(entries.length, decided.length, removed.length);
+    const read = entries.map((bytes) => this.#read(bytes));
+    const merge = this.#mergeStep(decided);
     return {
-      load: [],
-      run: () => {
-        const held = ids.filter((id) => this.#drop(id));
-        return { persist: held.map((id) => remove(entryKey(id))), reply: undefined };
+      load: merge.load,
+      run: (loaded) => {
+        const merged = merge.run(loaded);
+        const persist = [...merged.persist];
+        const results = read.map(({ bytes, summary }) => this.#keep(bytes, summary, persist));
+        for (const id of removed) if (this.#drop(id)) persist.push(remove(entryKey(id)));
+        return { persist, reply: { results, applied: merged.reply } };
       },
     };
   }
@@ -120,7 +132,7 @@ export class BatchLog {
       load: [],
       run: () => {
         if (!this.#letters.has(entry.id)) throw new ConcordError("NOT_FOUND", `no dead letter ${entry.id}`);
-        this.#refuseOther(summary);
+        if (this.#isOther(summary)) throw new ConcordError("IDEMPOTENCY_MISMATCH", `batch ${entry.id} is held with another payload`);
         this.#letters.delete(entry.id);
         if (!this.#pending.has(entry.id)) this.#add(summary);
         return { persist: [remove(letterKey(entry.id)), put(entryKey(entry.id), bytes)], reply: this.#pending.get(entry.id)! };
@@ -164,38 +176,104 @@ export class BatchLog {
       digest: digestOf(timestampUs, mutations, this.#checksum),
       receivedAtMs: this.#clock.monotonicMs(),
       confirmed: new Set(),
+      state: { kind: "undecided", rowKeys: rowKeysOf(mutations) },
     };
     return { bytes, summary };
   }
 
+  /** Durable before answered (I3); held ones are written again, so that a repeat waits for the first put. */
+  #keep(bytes: Uint8Array, summary: HeldBatch, persist: KeyValueOperation[]): PutResult {
+    if (this.#isOther(summary)) return "mismatch";
+    if (!this.#pending.has(summary.id)) {
+      if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";
+      this.#add(summary);
+    }
+    persist.push(put(entryKey(summary.id), bytes));
+    return "kept";
+  }
+
+  /** Merges the rows of decided batches from the entries as they are stored; answers which are merged. */
+  #mergeStep(ids: readonly TimeId[]): StoreStep<readonly boolean[]> {
+    const planned = [...new Set(ids)].flatMap((id) => {
+      const held = this.#pending.get(id);
+      return held === undefined || held.state.kind === "merged" ? [] : [{ held, rowKeys: held.state.rowKeys }];
+    });
+    const storedKeys = planned.flatMap(({ rowKeys }) => rowKeys.map(storedRowKey));
+    return {
+      load: [...planned.map(({ held }) => entryKey(held.id)), ...storedKeys],
+      run: (loaded) => {
+        const current: HeldBatch[] = [];
+        const mutations: Uint8Array[] = [];
+        planned.forEach(({ held }, at) => {
+          const isMeant = this.#pending.get(held.id) === held && held.state.kind !== "merged";
+          const read = isMeant ? this.#mutationsOf(loaded[at]) : undefined;
+          if (read === undefined) return;
+          current.push(held);
+          mutations.push(...read);
+        });
+        const stored = new Map(storedKeys.map((key, at) => [nameOf(key), loaded[planned.length + at]]));
+        const step = applyRowsStep(mutations, this.#checksum);
+        const { persist, reply } = step.run(step.load.map((key) => stored.get(nameOf(key))));
+        for (const held of current) this.#decide(held, reply.kind === "applied");
+        return { persist, reply: ids.map((id) => this.#pending.get(id)?.state.kind === "merged") };
+      },
+    };
+  }
+
+  /** Undefined: the stored entry fails its check; replay makes it a dead letter. */
+  #mutationsOf(stored: Uint8Array | undefined): readonly Uint8Array[] | undefined {
+    assert(stored !== undefined, "a held entry is in the store (I3)");
+    try {
+      return decodeEntry(stored, this.#checksum).mutations;
+    } catch (thrown) {
+      if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return undefined;
+      throw thrown;
+    }
+  }
+
+  #decide(held: HeldBatch, isMerged: boolean): void {
+    assert(held.state.kind !== "merged", "the rows of a batch are merged once");
+    const { rowKeys } = held.state;
+    if (held.state.kind === "undecided") this.#undecided.delete(held, rowKeys);
+    held.state = isMerged ? { kind: "merged" } : { kind: "damaged", rowKeys };
+  }
+
   #add(summary: HeldBatch): void {
     assert(!this.#pending.has(summary.id), "an entry is counted once");
+    assert(summary.state.kind === "undecided", "what is held is undecided at first, after a restart too (I5)");
     this.#pending.set(summary.id, summary);
+    this.#undecided.add(summary, summary.state.rowKeys);
     this.#bytes += summary.bytes;
   }
 
   #drop(id: TimeId): boolean {
     const held = this.#pending.get(id);
     if (held !== undefined) this.#bytes -= held.bytes;
+    if (held?.state.kind === "undecided") this.#undecided.delete(held, held.state.rowKeys);
     assert(this.#bytes >= 0, "what is dropped was counted");
     const unreadable = this.#unreadable.delete(id);
     return this.#pending.delete(id) || unreadable;
   }
 
-  #refuseOther(summary: HeldBatch): void {
+  #isOther(summary: HeldBatch): boolean {
     const held = this.#pending.get(summary.id);
-    if (held === undefined || held.digest === summary.digest) return;
-    throw new ConcordError("IDEMPOTENCY_MISMATCH", `batch ${summary.id} is logged with another payload or timestamp`, {
-      metadata: { batchId: summary.id },
-    });
+    return held !== undefined && held.digest !== summary.digest;
   }
+}
 
-  #refuseOverload(summaries: readonly HeldBatch[]): void {
-    const bytes = summaries.reduce((sum, summary) => sum + summary.bytes, this.#bytes);
-    if (this.size + summaries.length <= PENDING_ENTRIES_MAX && bytes <= PENDING_BYTES_MAX) return;
-    const metadata = { limit: "PENDING_ENTRIES_MAX", entries: String(this.size), bytes: String(this.#bytes) };
-    throw new ConcordError("OVERLOADED", "the batchlog is full until replay has completed some", { metadata });
+function refuseCount(...counts: readonly number[]): void {
+  const largest = Math.max(...counts);
+  if (largest === 0 || largest > LOG_CALL_ENTRIES_MAX) throw malformed(`1 to ${LOG_CALL_ENTRIES_MAX} batches in one call`);
+}
+
+function rowKeysOf(mutations: readonly Uint8Array[]): readonly Uint8Array[] {
+  const keys = new Map<string, Uint8Array>();
+  for (const mutation of mutations) {
+    // A copy: a view would keep the whole message in memory.
+    const key = mutationRowKey(mutation).slice();
+    keys.set(nameOf(key), key);
   }
+  return [...keys.values()];
 }
 
 function byAge(left: HeldBatch, right: HeldBatch): number {

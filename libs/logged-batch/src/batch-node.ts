@@ -1,10 +1,28 @@
 import { assert, type Clock, type TimeId } from "@concord/runtime";
 
+/** One write to a batchlog: one step there, so one sync. Any of the lists may be empty. */
+export interface BatchLogWrite {
+  /** Sealed entries to keep. */
+  readonly entries: readonly Uint8Array[];
+  /** Held batches that two holders have (one in single-node mode): their rows are merged (I1). */
+  readonly decided: readonly TimeId[];
+  /** Batches that every replica has; unknown ids are no error (LB7). */
+  readonly removed: readonly TimeId[];
+}
+
+/** `mismatch`: the id is held with another payload; `full`: the log takes no more until some are completed. */
+export type PutResult = "kept" | "mismatch" | "full";
+
+/** In the order of the request. */
+export interface BatchLogWritten {
+  readonly results: readonly PutResult[];
+  /** True: the batch is held and every row of it is merged and synced. */
+  readonly applied: readonly boolean[];
+}
+
 /** The batchlog of one node, own or behind a connection. Resolves after sync (LBD2); rejects with a ConcordError within `timeoutMs`. */
 export interface BatchLogReplica {
-  /** IDEMPOTENCY_MISMATCH when an id is held with another payload, OVERLOADED when the log is full. */
-  put(entries: readonly Uint8Array[], timeoutMs: number): Promise<void>;
-  remove(ids: readonly TimeId[], timeoutMs: number): Promise<void>;
+  write(request: BatchLogWrite, timeoutMs: number): Promise<BatchLogWritten>;
 }
 
 /** The rows of one node: quorum's RowReplica is one. */
@@ -20,6 +38,8 @@ export interface BatchNode {
   readonly name: string;
   readonly batchLog: BatchLogReplica;
   readonly rows: BatchRows;
+  /** A reader waits for the decision of a batch that this node coordinates: `BatchExecutor.want` there. May be lost. */
+  want(): void;
 }
 
 /** What executing and replaying need of the ring. */
@@ -39,15 +59,9 @@ export function quorumOf(ring: BatchRing): number {
   return Math.floor(ring.nodes.length / 2) + 1;
 }
 
-/**
- * Who keeps the batch (LB3): the two other nodes, which stand in other failure zones; with only one of them reachable it and this
- * node; in single-node mode this node. Undefined: in a ring of 3 no other node is reachable.
- */
-export function chooseHolders(ring: BatchRing): readonly BatchNode[] | undefined {
-  const own = ring.nodes.filter((node) => node.name === ring.self);
-  assert(own.length === 1, "this node is in the ring once");
-  if (ring.nodes.length === 1) return own;
-  const others = ring.nodes.filter((node) => node.name !== ring.self && node.rows.reachable);
-  if (others.length === 0) return undefined;
-  return others.length === 2 ? others : [...others, ...own];
+/** Who keeps a batch, by rank of replay: every node of the ring, the coordinator last (LB3, LBD4). */
+export function holdersOf(ring: BatchRing): readonly string[] {
+  const others = ring.nodes.filter((node) => node.name !== ring.self);
+  assert(others.length === ring.nodes.length - 1, "this node is in the ring once");
+  return [...others.map((node) => node.name), ring.self];
 }

@@ -2,7 +2,8 @@ import type { BatchResult, BatchWriteType } from "@concord/ports";
 import { assert, type ConcordError, type TimeId, type TimestampUs } from "@concord/runtime";
 import { waitForAcks, type Acks } from "./acks.ts";
 import { batchError } from "./batch-error.ts";
-import { chooseHolders, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
+import { holdersOf, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
+import type { HolderLane } from "./holder-lane.ts";
 
 /** A batch ready to run: one timestamp, the net image of each row, encoded once. */
 export interface PreparedBatch {
@@ -18,42 +19,28 @@ export interface BatchSteps {
   readonly ring: BatchRing;
   /** The entry for these holders as one sealed value (LB15). */
   readonly seal: (batch: PreparedBatch, holders: readonly string[]) => Uint8Array;
-  /** Every replica has every mutation: the holders may forget the batch (LB7, LBD1). */
-  readonly remove: (id: TimeId, holders: readonly BatchNode[]) => void;
+  readonly laneOf: (node: BatchNode) => HolderLane;
 }
 
 /**
- * Executes one batch in the steps of LB2 to LB7. Resolves when every write has its quorum (outcome APPLIED). Errors say how far it
- * came: REPLICAS_UNAVAILABLE (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), BATCH_TIMEOUT
- * (LOGGED_PENDING: replay completes it, do not undo, LB6), WRITE_TIMEOUT (no log: may be applied in part).
+ * Executes one batch in the steps of LB2 to LB7. Resolves when every later read at a quorum shows the batch (outcome APPLIED): two
+ * holders have it on disk, and a holder answers no read of its rows before it has merged them (I5). Errors say how far it came:
+ * REPLICAS_UNAVAILABLE (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), WRITE_TIMEOUT (no
+ * log: may be applied in part).
  */
 export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Promise<BatchResult> {
   const { ring } = steps;
   refuseUnavailable(ring, batch);
   const { id, timestampUs } = batch;
   if (!batch.logged) {
-    await applyAtQuorum(ring, batch, "UNLOGGED_BATCH");
+    await applyAtQuorum(ring, batch);
     return { id, timestampUs, holders: [] };
   }
-  const holders = chooseHolders(ring);
-  if (holders === undefined) throw unavailable(batch, "no other node can keep the batch", "BATCH_LOG");
   ring.failpoint("batch:before-log");
-  const log = await writeLog(steps, batch, holders);
-  assert(log.confirmed.length >= holders.length, "I1: two holders (one in single-node mode) have it before the first row is touched");
-  // logged at two before the first row is touched (I1)
+  const log = await writeLog(steps, batch);
   ring.failpoint("batch:after-log");
-  const { everywhere } = await applyAtQuorum(ring, batch, "BATCH");
-  void everywhere.then((complete) => {
-    if (!complete) return;
-    // every replica has every mutation before the log forgets it (I2)
-    ring.failpoint("batch:before-remove");
-    assert(
-      log.confirmed.every((holder) => log.asked.includes(holder)),
-      "removed wherever it is held (I2)",
-    );
-    steps.remove(id, log.asked);
-  });
-  return { id, timestampUs, holders: log.confirmed.map((holder) => holder.name) };
+  void completeInBackground(steps, batch, log);
+  return { id, timestampUs, holders: log.confirmed };
 }
 
 /** LB2: nothing is written when some mutation could not reach its quorum. Every node holds every row, so one look is enough. */
@@ -65,40 +52,40 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
 }
 
 interface LogWrite {
-  readonly asked: readonly BatchNode[];
-  readonly confirmed: readonly BatchNode[];
+  readonly entryBytes: number;
+  /** Of every node, in the order of the ring. */
+  readonly puts: readonly Promise<void>[];
+  /** Names of the holders when the batch was decided. */
+  readonly confirmed: readonly string[];
 }
 
-/**
- * LB3: both holders have it on synced disk (LBD2), or LB4. When one of them turns out to be gone, the own log takes its place: then
- * it was the case of one other node alive.
- */
-async function writeLog(steps: BatchSteps, batch: PreparedBatch, holders: readonly BatchNode[]): Promise<LogWrite> {
-  const { ring } = steps;
-  assert(holders.length === 2 || ring.nodes.length === 1, "two holders keep a batch (LB3)");
-  assert(new Set(holders).size === holders.length, "holders are distinct nodes (LB3)");
-  const deadlineAtMs = ring.clock.monotonicMs() + ring.writeTimeoutMs;
-  const entry = steps.seal(
-    batch,
-    holders.map((holder) => holder.name),
-  );
-  const confirmed: BatchNode[] = [];
-  const put = async (holder: BatchNode): Promise<void> => {
-    await holder.batchLog.put([entry], ring.writeTimeoutMs);
-    confirmed.push(holder);
-  };
-  const asked = [...holders];
-  const puts = holders.map(put);
-  let acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, holders.length, puts);
-  const own = ring.nodes.find((node) => node.name === ring.self && !asked.includes(node));
-  const remainingMs = deadlineAtMs - ring.clock.monotonicMs();
-  if (!acks.enough && own !== undefined && acks.acked + acks.outstanding > 0 && remainingMs > 0) {
-    assert(!asked.includes(own), "holders are distinct nodes (LB3)");
-    asked.push(own);
-    acks = await waitForAcks(ring.clock, remainingMs, holders.length, [...puts, put(own)]);
-  }
+/** LB3: the entry goes to every node; two have it on synced disk (LBD2), in single-node mode one, or LB4. */
+async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch): Promise<LogWrite> {
+  const entry = seal(batch, holdersOf(ring));
+  const confirmed: string[] = [];
+  const puts = ring.nodes.map((node) => laneOf(node).put(batch.id, entry));
+  puts.forEach((put, at) => void put.then(() => confirmed.push(ring.nodes[at]!.name), ignore));
+  const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts);
   if (!acks.enough) throw notLogged(batch, acks);
-  return { asked, confirmed: [...confirmed] };
+  assert(confirmed.length >= quorumOf(ring), "I1: two holders (one in single-node mode) have it before a row is merged");
+  return { entryBytes: entry.length, puts, confirmed: [...confirmed] };
+}
+
+/** LB5: each holder merges the rows; the log forgets the batch when all have (LB7). What fails here is left to replay. */
+async function completeInBackground({ ring, laneOf }: BatchSteps, batch: PreparedBatch, log: LogWrite): Promise<void> {
+  let first = true;
+  const merges = ring.nodes.map(async (node, at) => {
+    await log.puts[at];
+    const isMerged = await laneOf(node).decide(batch.id, log.entryBytes);
+    if (first && isMerged) ring.failpoint("batch:after-first-replica");
+    first &&= !isMerged;
+    return isMerged;
+  });
+  const complete = (await Promise.all(merges).catch(() => [false])).every(Boolean);
+  if (!complete) return;
+  // every replica has every row on disk before the log forgets the batch (I2)
+  ring.failpoint("batch:before-remove");
+  for (const node of ring.nodes) laneOf(node).remove(batch.id);
 }
 
 function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
@@ -109,25 +96,13 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
   return batchError("BATCH_LOG_TIMEOUT", text, { id: batch.id, writeType: "BATCH_LOG", outcome: "LOG_UNKNOWN", cause: acks.failures[0] });
 }
 
-/** LB5: to all replicas, done when a quorum has it. `everywhere` tells whether all of them came to have it (LBD1). */
-async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch, writeType: BatchWriteType): Promise<{ everywhere: Promise<boolean> }> {
-  assert(batch.mutations.length > 0, "a batch writes something");
-  let first = true;
-  const applies = ring.nodes.map(async (node) => {
-    await node.rows.applyRows(batch.mutations, ring.writeTimeoutMs);
-    if (first && batch.logged) ring.failpoint("batch:after-first-replica");
-    first = false;
-  });
-  const everywhere = Promise.all(applies).then(
-    () => true,
-    () => false,
-  );
+/** An unlogged batch (LB12): to all replicas, done when a quorum has it. */
+async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<void> {
+  assert(!batch.logged && batch.mutations.length > 0, "rows of logged batches go through the log (I1)");
+  const applies = ring.nodes.map((node) => node.rows.applyRows(batch.mutations, ring.writeTimeoutMs));
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);
-  if (acks.enough) return { everywhere };
-  if (batch.logged) {
-    const text = "the batch is logged and will be completed; do not undo it";
-    throw batchError("BATCH_TIMEOUT", text, { id: batch.id, writeType, outcome: "LOGGED_PENDING", cause: acks.failures[0] });
-  }
+  if (acks.enough) return;
+  const writeType = "UNLOGGED_BATCH";
   if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, acks.failures[0]);
   const text = `${acks.acked} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
   throw batchError("WRITE_TIMEOUT", text, { id: batch.id, writeType, outcome: undefined, cause: acks.failures[0] });
@@ -141,3 +116,5 @@ function unavailable(batch: PreparedBatch, message: string, writeType: BatchWrit
   const code = cause?.code === "OVERLOADED" ? "OVERLOADED" : "REPLICAS_UNAVAILABLE";
   return batchError(code, message, { id: batch.id, writeType, outcome: "NOT_LOGGED", applied: "no", cause });
 }
+
+function ignore(): void {}

@@ -1,7 +1,8 @@
 export { BATCH_FORMAT_VERSION, decodeEntry, encodeEntry, type BatchEntry } from "./batch-entry.ts";
 export { BatchExecutor, type BatchExecutorOptions } from "./batch-executor.ts";
 export type { BatchLog, HeldBatch } from "./batch-log.ts";
-export type { BatchLogReplica, BatchNode, BatchRing, BatchRows } from "./batch-node.ts";
+export type { BatchLogReplica, BatchLogWrite, BatchLogWritten, BatchNode, BatchRing, BatchRows, PutResult } from "./batch-node.ts";
+export { DecidedRows, type DecidedRowsOptions, type LocalRows } from "./decided-rows.ts";
 export {
   EXECUTING_BATCHES_MAX,
   GC_GRACE_MS,

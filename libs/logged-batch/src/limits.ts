@@ -9,8 +9,15 @@ export const IDEMPOTENCY_ENTRIES_MAX = 10_000;
 export const PENDING_ENTRIES_MAX = 100_000;
 /** Their bytes together. */
 export const PENDING_BYTES_MAX = 1024 * 1024 * 1024;
-/** Entries in one put, ids in one remove. */
+/** Entries, decided and removed ids in one call to a holder, of each. */
 export const LOG_CALL_ENTRIES_MAX = 1000;
+/** A call is closed when its entries, or those of the batches it decides, have this size; a larger one goes alone. */
+export const CALL_BYTES_TARGET = 1024 * 1024;
+/** A decision, a removal waits so long for entries to the same holder. */
+export const DECISION_DELAY_MS = 20;
+export const REMOVAL_DELAY_MS = 100;
+/** A read waits so long for the decision of a batch that writes its rows; then this node looks for a second holder itself (I5). */
+export const RESOLVE_AFTER_MS = 50;
 /** Ids that wait to be removed at one holder; more are left to replay. */
 export const REMOVALS_WAITING_MAX = 10_000;
 

@@ -6,7 +6,10 @@ import type { BatchLogReplica } from "./batch-node.ts";
 
 const PAGE_ENTRIES = 256;
 
-/** Loads the index of a node's batchlog and dead letters. Entries that fail their check are noted; replay sets them aside (LBD6). */
+/**
+ * Loads the index of a node's batchlog and dead letters. Every entry found is undecided until replay or a read resolves it (I5).
+ * Those that fail their check are noted; replay makes them dead letters (LBD6).
+ */
 export async function openBatchLog(store: KeyValue, checksum: Checksum, clock: Clock): Promise<BatchLog> {
   const log = new BatchLog(checksum, clock);
   for await (const { key, value } of pages(store, ENTRY_RANGE)) log.found(idOfKey(key), value);
@@ -16,10 +19,7 @@ export async function openBatchLog(store: KeyValue, checksum: Checksum, clock: C
 
 /** This node's own batchlog as its ring sees it. */
 export function localBatchLog(log: BatchLog, runner: StepRunner): BatchLogReplica {
-  return {
-    put: async (entries) => runner.submit(log.put(entries)),
-    remove: async (ids) => runner.submit(log.remove(ids)),
-  };
+  return { write: async (request) => runner.submit(log.write(request)) };
 }
 
 async function* pages(store: KeyValue, range: { from: Uint8Array; to: Uint8Array }): AsyncGenerator<KeyValueEntry> {

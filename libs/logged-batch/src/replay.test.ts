@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
 import { timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
-import { decodeEntry, entryKey, letterKey } from "./batch-entry.ts";
-import { REPLAY_ENTRIES_MAX } from "./limits.ts";
+import { decodeEntry, encodeEntry, entryKey, letterKey } from "./batch-entry.ts";
+import { REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
 
 const PARTITIONS = ["p1", "p2", "p3"];
 
 const complete = (node: MemoryNode): boolean => PARTITIONS.every((partition) => valueAt(node, partition) === "v1");
 const absent = (node: MemoryNode): boolean => PARTITIONS.every((partition) => valueAt(node, partition) === undefined);
-const logs = (ring: MemoryRing): number[] => ring.nodes.map((node) => node.process!.batchLog.size);
+const logs = (ring: MemoryRing, nodes = [0, 1, 2]): number[] => nodes.map((at) => ring.process(at).batchLog.size);
 
 function run(ring: MemoryRing, at = 0): { id: TimeId; result: Promise<unknown> } {
   const id = ring.newId();
@@ -110,9 +110,10 @@ test("[LB10] replay: two holders at once, and the coordinator: the rows are the 
   };
   await ring.process(0).executor.execute(request);
   await Promise.all(replays);
-  await settle();
+  await ring.clock.advance(GRACE_MS);
   const once = await MemoryRing.open(3);
   await once.process(0).executor.execute(request);
+  await once.clock.advance(GRACE_MS);
   assert.ok(ring.nodes.every(complete));
   for (const node of ring.nodes) assert.equal(node.contents(), once.node(1).contents());
   assert.deepEqual(logs(ring), [0, 0, 0]);
@@ -140,6 +141,42 @@ test("[LB3] restart: the node's own entry: replayed without waiting", async () =
   assert.equal((await ring.process(0).replay.runOnce()).completed, 1);
   assert.ok(ring.nodes.every(complete));
   assert.deepEqual(logs(ring), [0, 0, 0]);
+});
+
+test("[LBD15] restart: a holder of an acknowledged batch: its reads wait until the batch is decided again", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-2", "stuck");
+  const { result } = run(ring);
+  await result;
+  assert.ok(!((await result) instanceof Error), "acknowledged");
+  ring.crash(ring.node(0));
+  ring.crash(ring.node(1));
+  await ring.start(ring.node(1));
+  assert.equal(await ring.read(1, "p1"), "waits");
+  await ring.clock.advance(RESOLVE_AFTER_MS);
+  assert.equal(await ring.read(1, "p1"), "v1");
+  assert.equal(logs(ring, [1, 2]).join(), "1,1", "a second holder first (I1)");
+});
+
+test("[LBD15] restart: rows that were shown are shown again, from the store", async () => {
+  const ring = await MemoryRing.open(3);
+  run(ring);
+  await settle();
+  assert.equal(await ring.read(1, "p1"), "v1");
+  for (const node of ring.nodes) ring.crash(node);
+  assert.equal(valueAt(ring.node(1), "p1"), "v1");
+});
+
+test("[LBD8] replay: another node holds the id with another payload: it gets the rows alone, the batch is completed", async () => {
+  const ring = await MemoryRing.open(3);
+  const id = await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  const log = ring.process(2).batchLog;
+  const other = { ...decodeEntry((await ring.node(2).store.get(entryKey(id)))!, checksum), timestampUs: timestampUsOf(9n) };
+  await ring.process(2).runner.submit(log.write({ entries: [], decided: [], removed: [id] }));
+  await ring.process(2).runner.submit(log.write({ entries: [encodeEntry(other, checksum)], decided: [], removed: [] }));
+  assert.equal((await ring.process(1).replay.replayNow()).completed, 1);
+  assert.ok(ring.nodes.every(complete));
 });
 
 test("[LB3] restart: single node died after logging: complete after its start", async () => {
@@ -210,7 +247,7 @@ test("[LBD6] replay: older than gc_grace: dead letter EXPIRED; redriven only by 
   await assert.rejects(ring.process(1).replay.redrive(id, true), { code: "NOT_FOUND" });
 });
 
-test("[LBD6] redrive: no quorum: the batch is in the log again and completed later", async () => {
+test("[LBD6] [LB6] redrive: no quorum: the batch is in the log again and completed later", async () => {
   const ring = await MemoryRing.open(3);
   ring.gcGraceMs = 60_000;
   ring.crash(ring.node(1));

@@ -16,8 +16,8 @@ import { waitForAcks } from "./acks.ts";
 import { decodeEntry, type BatchEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
-import { quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
-import { GC_GRACE_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX } from "./limits.ts";
+import { quorumOf, type BatchNode, type BatchRing, type PutResult } from "./batch-node.ts";
+import { GC_GRACE_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 
 export interface BatchReplayOptions {
   readonly ring: BatchRing;
@@ -49,6 +49,8 @@ export class BatchReplay {
   readonly #openedAtMs: number;
   #timer: Timer | undefined;
   #run: Promise<ReplayCount> | undefined;
+  /** Readers wait for a batch together. */
+  readonly #waiting = new Map<HeldBatch, Promise<void>>();
 
   constructor(options: BatchReplayOptions) {
     this.#options = options;
@@ -63,7 +65,7 @@ export class BatchReplay {
     this.#schedule(0);
   }
 
-  /** No further run begins; resolves when the one in progress has ended, after one write timeout at the latest. */
+  /** No further run begins; resolves when the one in progress has ended, after three write timeouts at the latest. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -100,13 +102,63 @@ export class BatchReplay {
     if (this.#isExpired(entry.createdMs) && !force) throw expired(entry, rows);
     const pending = await runner.submit(batchLog.revive({ ...entry, createdMs: this.#ring.clock.nowMs(), holders: [this.#ring.self] }));
     assert(pending.id === id && entry.timestampUs === pending.timestampUs, "a redriven batch keeps its id and timestamp (LBD6)");
-    const result = await this.#complete(pending, entry);
+    const bytes = await runner.submit(batchLog.read(id));
+    const result = bytes === undefined ? "gone" : await this.#complete(pending, entry, bytes);
     if (result === "completed" || pending.confirmed.size >= quorumOf(this.#ring)) return rows;
     throw batchError("BATCH_TIMEOUT", "the batch is in the log again and will be completed", {
       id,
       writeType: "BATCH",
       outcome: "LOGGED_PENDING",
     });
+  }
+
+  /**
+   * Resolves when the batch is decided here, so that its rows can be read, or not held any more (I5): by the coordinator, which is asked for
+   * it, else by finding a second holder. REPLICAS_UNAVAILABLE: there is none, so no quorum has seen the batch through us.
+   */
+  whenDecided(held: HeldBatch): Promise<void> {
+    const waiting = this.#waiting.get(held);
+    if (waiting !== undefined) return waiting;
+    const wait = this.#wait(held).finally(() => this.#waiting.delete(held));
+    this.#waiting.set(held, wait);
+    return wait;
+  }
+
+  #wait(held: HeldBatch): Promise<void> {
+    const { clock, nodes } = this.#ring;
+    return new Promise((resolve, reject) => {
+      const forget = this.#options.batchLog.undecided.onDecided(held, () => {
+        timer.cancel();
+        resolve();
+      });
+      const timer = clock.setTimer(RESOLVE_AFTER_MS, () => {
+        this.#resolve(held).then(resolve, (thrown: Error) => {
+          forget();
+          reject(thrown);
+        });
+      });
+      nodes.find((node) => node.name === held.coordinator)?.want();
+    });
+  }
+
+  async #resolve(held: HeldBatch): Promise<void> {
+    const { batchLog, runner } = this.#options;
+    const bytes = await runner.submit(batchLog.read(held.id));
+    if (bytes === undefined) return;
+    const needed = quorumOf(this.#ring) - 1;
+    if (needed > 0) {
+      const puts = this.#ring.nodes.filter((node) => node.name !== this.#ring.self).map((node) => this.#putAt(node, bytes));
+      const { enough, failures } = await waitForAcks(this.#ring.clock, this.#ring.writeTimeoutMs, needed, puts);
+      if (!enough) throw undecided(held, failures[0]);
+    }
+    // on two disks before the first row is merged (I1)
+    await runner.submit(batchLog.write({ entries: [], decided: [held.id], removed: [] }));
+    if (held.state.kind === "undecided" && batchLog.isHeld(held)) throw undecided(held);
+  }
+
+  async #putAt(node: BatchNode, bytes: Uint8Array): Promise<void> {
+    const { results } = await node.batchLog.write({ entries: [bytes], decided: [], removed: [] }, this.#ring.writeTimeoutMs);
+    if (results[0] !== "kept") throw new ConcordError("REPLICAS_UNAVAILABLE", `${node.name} does not keep the batch`);
   }
 
   #schedule(delayMs: number): void {
@@ -161,27 +213,52 @@ export class BatchReplay {
     } catch {
       return this.#deadLetter(pending.id, "UNDECODABLE");
     }
-    return this.#complete(pending, entry);
+    return this.#complete(pending, entry, bytes);
   }
 
   /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
-  async #complete(pending: HeldBatch, entry: BatchEntry): Promise<ReplayResult> {
-    const { nodes } = this.#ring;
+  async #complete(pending: HeldBatch, entry: BatchEntry, bytes: Uint8Array): Promise<ReplayResult> {
+    const { nodes, self } = this.#ring;
     const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && node.rows.reachable);
-    await this.#all(missing.map((node) => this.#applyTo(node, pending, entry)));
+    const results = new Map<string, PutResult>([[self, "kept"]]);
+    const others = missing.filter((node) => node.name !== self);
+    await this.#all(others.map((node) => this.#offer(node, pending, bytes, results)));
+    const holders = [...results.values()].filter((result) => result === "kept").length;
+    // on two disks before the first row is merged (I1)
+    if (pending.state.kind === "undecided" && holders < quorumOf(this.#ring)) return "kept";
+    await this.#all(missing.map((node) => this.#mergeAt(node, pending, entry, results.get(node.name))));
+    if (!this.#options.batchLog.isHeld(pending)) {
+      // removed meanwhile, so every replica has it: what was offered goes again
+      await this.#all(others.map((node) => this.#removeAt(node, pending.id)));
+      return "gone";
+    }
     if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";
     assert(pending.confirmed.size >= nodes.length, "I2: every replica has it before the entry goes");
     this.#ring.failpoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
-    const others = nodes.filter((node) => node.name !== this.#ring.self && pending.holders.includes(node.name));
-    await this.#all(others.map((node) => this.#removeAt(node, pending.id)));
-    await this.#options.runner.submit(this.#options.batchLog.remove([pending.id]));
+    await this.#all(nodes.filter((node) => node.name !== self).map((node) => this.#removeAt(node, pending.id)));
+    await this.#options.runner.submit(this.#options.batchLog.write({ entries: [], decided: [], removed: [pending.id] }));
     return "completed";
   }
 
-  async #applyTo(node: BatchNode, pending: HeldBatch, entry: BatchEntry): Promise<void> {
+  async #offer(node: BatchNode, pending: HeldBatch, bytes: Uint8Array, results: Map<string, PutResult>): Promise<void> {
     try {
-      await node.rows.applyRows(entry.mutations, this.#ring.writeTimeoutMs);
+      const written = await node.batchLog.write({ entries: [bytes], decided: [], removed: [] }, this.#ring.writeTimeoutMs);
+      results.set(node.name, written.results[0]!);
+    } catch (thrown) {
+      this.#log.debug("replay: a node did not take the entry", { batch: pending.id, node: node.name, reason: toConcordError(thrown).code });
+    }
+  }
+
+  /** A node that does not take the entry gets the rows alone. `result` undefined: it did not answer. */
+  async #mergeAt(node: BatchNode, pending: HeldBatch, entry: BatchEntry, result: PutResult | undefined): Promise<void> {
+    if (result === undefined) return;
+    const { writeTimeoutMs } = this.#ring;
+    try {
+      if (result === "kept") {
+        const { applied } = await node.batchLog.write({ entries: [], decided: [pending.id], removed: [] }, writeTimeoutMs);
+        if (applied[0] !== true) return;
+      } else await node.rows.applyRows(entry.mutations, writeTimeoutMs);
       pending.confirmed.add(node.name);
     } catch (thrown) {
       this.#log.debug("replay: a replica did not confirm", { batch: pending.id, replica: node.name, reason: toConcordError(thrown).code });
@@ -191,7 +268,7 @@ export class BatchReplay {
   /** A holder that does not hear of it completes the batch again, which changes nothing (LB10). */
   async #removeAt(node: BatchNode, id: TimeId): Promise<void> {
     try {
-      await node.batchLog.remove([id], this.#ring.writeTimeoutMs);
+      await node.batchLog.write({ entries: [], decided: [], removed: [id] }, this.#ring.writeTimeoutMs);
     } catch (thrown) {
       this.#log.debug("replay: a holder did not confirm the removal", { holder: node.name, reason: toConcordError(thrown).code });
     }
@@ -235,6 +312,11 @@ export class BatchReplay {
     this.#metrics.gauge("batch_log_pending", this.#options.batchLog.size);
     this.#metrics.gauge("batch_log_oldest_seconds", oldest === undefined ? 0 : (this.#ring.clock.nowMs() - oldest.createdMs) / 1000);
   }
+}
+
+function undecided(held: HeldBatch, cause?: ConcordError): ConcordError {
+  const text = `batch ${held.id} writes these rows and no second node can confirm it now; repeat the read`;
+  return new ConcordError("REPLICAS_UNAVAILABLE", text, { metadata: { batchId: held.id }, cause });
 }
 
 function expired(entry: BatchEntry, rows: readonly RowKey[]): ConcordError {

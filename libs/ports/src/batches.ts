@@ -76,11 +76,11 @@ export interface DeadLetter {
  */
 export interface Batches {
   /**
-   * Resolves when every write has its quorum (outcome APPLIED). Refused before anything is written: BATCH_INVALID (no write, two images
+   * Resolves when every later read at a quorum shows every write (outcome APPLIED). Refused before anything is written: BATCH_INVALID (no write, two images
    * of one row at one timestamp, several timestamps), LIMIT_EXCEEDED (BATCH_ROWS_MAX, BATCH_BYTES_MAX), OVERLOADED.
    * Errors with metadata `writeType`, `batchId` and `outcome`: REPLICAS_UNAVAILABLE (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT
-   * (LOG_UNKNOWN: repeat with the same id, LB4), BATCH_TIMEOUT (LOGGED_PENDING: it will be completed, do not undo it, LB6),
-   * WRITE_TIMEOUT (no log: may be applied in part).
+   * (LOG_UNKNOWN: repeat with the same id, LB4), BATCH_TIMEOUT (LOGGED_PENDING, where a backend waits for the rows: it will be completed,
+   * do not undo it, LB6), WRITE_TIMEOUT (no log: may be applied in part).
    * A repeated id at the same node gets the first result and changes nothing; after a failure it runs again with the first timestamp.
    * IDEMPOTENCY_MISMATCH: the id came before with another payload or timestamp (LBD8).
    */

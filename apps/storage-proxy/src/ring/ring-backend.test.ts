@@ -66,7 +66,7 @@ class TestedRing {
     const backend = this.#opened[0]!.backend;
     if (!(backend instanceof RingBackend)) throw new Error("the first node is a ring's");
     const { engine, batchLog } = backend.node();
-    await this.clock.run(engine.submit(batchLog.put([encodeEntry(entry, checksum)])));
+    await this.clock.run(engine.submit(batchLog.write({ entries: [encodeEntry(entry, checksum)], decided: [], removed: [] })));
   }
 
   async #openNode(name: string, store: MemoryKeyValue): Promise<OpenedBackend> {

@@ -78,7 +78,7 @@ export class RingBackend implements StorageBackend {
     const state = this.#state;
     this.#state = { kind: "stopped" };
     if (state.kind === "serving") {
-      await state.node.replay.stop();
+      await Promise.all([state.node.replay.stop(), state.node.executor.stop()]);
       await state.node.engine.whenIdle();
     }
     for (const session of this.#options.sessions) session.close();

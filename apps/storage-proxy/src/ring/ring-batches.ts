@@ -3,6 +3,7 @@ import type { Engine } from "@concord/engine";
 import {
   BatchExecutor,
   BatchReplay,
+  DecidedRows,
   localBatchLog,
   openBatchLog,
   type BatchLog,
@@ -10,7 +11,7 @@ import {
   type BatchRing,
 } from "@concord/logged-batch";
 import type { Batches, KeyValue } from "@concord/ports";
-import type { LocalRowReplica } from "@concord/quorum";
+import type { LocalRowReplica, ReplicaPage, ReplicaRange } from "@concord/quorum";
 import type { Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 
@@ -20,6 +21,9 @@ export interface RingBatches {
   /** This node's batchlog: peers put to it and remove from it. */
   readonly batchLog: BatchLog;
   readonly replay: BatchReplay;
+  readonly executor: BatchExecutor;
+  /** This node's rows as readers may see them. */
+  readonly localRows: DecidedRows<ReplicaRange, ReplicaPage>;
 }
 
 export interface RingBatchesOptions {
@@ -32,21 +36,33 @@ export interface RingBatchesOptions {
   readonly drawTimestampUs: () => TimestampUs;
 }
 
-/** Loads the batchlog; `replay.start()` once the node serves, `replay.stop()` before its store closes. */
+/** Loads the batchlog; `replay.start()` once the node serves, `replay.stop()` and `executor.stop()` before its store closes. */
 export async function openBatches(options: RingBatchesOptions): Promise<RingBatches> {
   const { config, environment, engine, drawTimestampUs } = options;
   const { checksum, clock, log, metrics, failpoint } = environment;
   const batchLog = await openBatchLog(options.store, checksum, clock);
-  const own: BatchNode = { name: config.nodeName, batchLog: localBatchLog(batchLog, engine), rows: options.localRows };
+  const own: BatchNode = {
+    name: config.nodeName,
+    batchLog: localBatchLog(batchLog, engine),
+    rows: options.localRows,
+    want: () => executor.want(),
+  };
   const others = options.peers.map((peer): BatchNode => {
-    return { name: peer.name, batchLog: new RemoteBatchLog(peer), rows: new RemoteRowReplica(peer) };
+    const remote = new RemoteBatchLog(peer);
+    const want = (): void => void remote.want(config.writeTimeoutMs).catch(() => undefined);
+    return { name: peer.name, batchLog: remote, rows: new RemoteRowReplica(peer), want };
   });
   const ring: BatchRing = { self: config.nodeName, nodes: [own, ...others], clock, writeTimeoutMs: config.writeTimeoutMs, failpoint };
   const executor = new BatchExecutor({ ring, checksum, drawTimestampUs, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;
   const replay = new BatchReplay({ ring, batchLog, runner: engine, checksum, graceMs, intervalMs, log, metrics });
-  return { batches: batchesOf(executor, batchLog, replay), batchLog, replay };
+  const localRows = new DecidedRows({
+    rows: options.localRows,
+    batchLog,
+    whenDecided: (held) => replay.whenDecided(held),
+  });
+  return { batches: batchesOf(executor, batchLog, replay), batchLog, replay, executor, localRows };
 }
 
 function batchesOf(executor: BatchExecutor, batchLog: BatchLog, replay: BatchReplay): Batches {

@@ -12,7 +12,6 @@ export interface RingNode extends RingBatches {
   readonly clock: Clock;
   readonly writeTimeoutMs: number;
   readonly engine: Engine;
-  readonly localRows: LocalRowReplica;
   readonly localLog: LogReplica;
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
@@ -41,10 +40,10 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const { clock, log, metrics, checksum } = environment;
   const engine = new Engine({ store, clock, metrics, onFailed });
   const localLog = localLogReplica(config.nodeName, await openReplicaLog(store, checksum), engine);
-  const localRows = new LocalRowReplica({ name: config.nodeName, runner: engine, reader: engine, checksum, log });
-  const rows = new QuorumRowStore({ replicas: [localRows, ...peers.map((peer) => peer.rows)], clock, metrics });
+  const stored = new LocalRowReplica({ name: config.nodeName, runner: engine, reader: engine, checksum, log });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peers.map((peer) => peer.log)], clock, log });
   const sessions = peers.map((peer) => peer.session);
-  const batches = await openBatches({ config, environment, store, engine, localRows, peers: sessions, drawTimestampUs });
-  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localRows, localLog, rows, groupLog, ...batches };
+  const batches = await openBatches({ config, environment, store, engine, localRows: stored, peers: sessions, drawTimestampUs });
+  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peers.map((peer) => peer.rows)], clock, metrics });
+  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, ...batches };
 }

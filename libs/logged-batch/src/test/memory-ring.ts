@@ -1,6 +1,7 @@
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { Mutation, RowImage, StepRunner } from "@concord/ports";
-import { decodeMutation, encodeImage, encodeRowKey, imageOf, mergeImages } from "@concord/rows";
+import type { Mutation, RowImage, StepRunner, StoreStep } from "@concord/ports";
+import { applyRowsStep, openRow, ROWS_NAMESPACE, storedRowKey } from "@concord/quorum";
+import { decodeImage, encodeImage, encodeRowKey } from "@concord/rows";
 import {
   assert,
   ConcordError,
@@ -18,7 +19,8 @@ import {
 import type { CellValue } from "@concord/values";
 import { BatchExecutor } from "../batch-executor.ts";
 import type { BatchLog } from "../batch-log.ts";
-import type { BatchNode, BatchRing } from "../batch-node.ts";
+import type { BatchLogWrite, BatchLogWritten, BatchNode, BatchRing } from "../batch-node.ts";
+import { DecidedRows, type DecidedRowsOptions } from "../decided-rows.ts";
 import { localBatchLog, openBatchLog } from "../open-batch-log.ts";
 import { BatchReplay } from "../replay.ts";
 
@@ -87,30 +89,29 @@ interface Process {
   readonly batchLog: BatchLog;
   readonly executor: BatchExecutor;
   readonly replay: BatchReplay;
+  readonly runner: StepRunner;
+  readonly rows: DecidedRows<never, never>;
 }
 
 export interface StepEvent {
   readonly node: string;
-  readonly what: "put" | "remove" | "apply";
+  readonly what: "put" | "decide" | "remove" | "apply";
 }
 
 /** One node: what survives a crash, and its process while it runs. */
 export class MemoryNode {
   readonly name: string;
   store = new MemoryKeyValue();
-  readonly rows = new Map<string, RowImage>();
   process: Process | undefined;
 
   constructor(name: string) {
     this.name = name;
   }
 
-  apply(mutations: readonly Uint8Array[]): void {
-    for (const mutation of mutations.map(decodeMutation)) {
-      const name = toHex(encodeRowKey(mutation.key));
-      const before = this.rows.get(name);
-      this.rows.set(name, before === undefined ? imageOf(mutation) : mergeImages(before, imageOf(mutation)));
-    }
+  /** Images of the stored rows by row key, those of undecided batches not among them. */
+  get rows(): Map<string, RowImage> {
+    const stored = this.store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE);
+    return new Map(stored.map(({ key, value }) => [toHex(key.subarray(1)), decodeImage(openRow(value, checksum))]));
   }
 
   /** All rows as bytes, to compare replicas. */
@@ -167,10 +168,26 @@ export class MemoryRing {
     const life = { alive: true };
     const runner = this.#runner(node, life);
     const batchLog = await openBatchLog(node.store, checksum, this.clock);
-    const ring = this.#ringOf(node, life, batchLog, runner);
+    const ring = this.#ringOf(node, life, localBatchLog(batchLog, runner));
     const executor = new BatchExecutor({ ring, checksum, drawTimestampUs: () => this.#draw() });
     const options = { ring, batchLog, runner, checksum, graceMs: GRACE_MS, intervalMs: INTERVAL_MS, gcGraceMs: this.gcGraceMs };
-    node.process = Object.assign(life, { batchLog, executor, replay: new BatchReplay(options) });
+    const replay = new BatchReplay(options);
+    const rows = new DecidedRows({ rows: storedRows(node, runner), batchLog, whenDecided: (held) => replay.whenDecided(held) });
+    node.process = Object.assign(life, { batchLog, executor, replay, runner, rows });
+  }
+
+  /** What a reader finds in a partition's row at a node: "none", "waits" for a batch to be decided, or the value. */
+  async read(at: number, partition: string): Promise<string> {
+    let found = "waits";
+    const key = encodeRowKey({ table: "photos", partition: [text(partition)], clustering: [] });
+    void this.process(at)
+      .rows.readRows([key])
+      .then(
+        ([image]) => (found = valueOf(image!.length === 0 ? undefined : decodeImage(image!)) ?? "none"),
+        (thrown: unknown) => (found = thrown instanceof ConcordError ? thrown.code : String(thrown)),
+      );
+    await settle();
+    return found;
   }
 
   newId(): TimeId {
@@ -190,28 +207,34 @@ export class MemoryRing {
     return this.#lastUs;
   }
 
+  /** One step after the other, as the engine runs them. */
   #runner(node: MemoryNode, life: { alive: boolean }): StepRunner {
+    const { store } = node;
+    let last: Promise<unknown> = Promise.resolve();
+    const run = async <Reply>(step: StoreStep<Reply>): Promise<Reply> => {
+      if (!life.alive) return new Promise(() => undefined);
+      try {
+        const { persist, reply } = step.run(await store.getMany(step.load));
+        if (persist.length > 0) await store.batch(persist, { sync: true });
+        if (life.alive) return reply;
+      } catch (thrown) {
+        if (life.alive) throw thrown;
+      }
+      return new Promise(() => undefined);
+    };
     return {
-      submit: async (step) => {
-        if (!life.alive) return new Promise(() => undefined);
-        const { store } = node;
-        try {
-          const loaded = await store.getMany(step.load);
-          const { persist, reply } = step.run(loaded);
-          await store.batch(persist, { sync: true });
-          if (life.alive) return reply;
-        } catch (thrown) {
-          if (life.alive) throw thrown;
-        }
-        return new Promise(() => undefined);
+      submit: (step) => {
+        const result = last.then(() => run(step));
+        last = result.catch(() => undefined);
+        return result;
       },
     };
   }
 
-  #ringOf(self: MemoryNode, life: { alive: boolean }, ownLog: BatchLog, runner: StepRunner): BatchRing {
-    const own = localBatchLog(ownLog, runner);
+  #ringOf(self: MemoryNode, life: { alive: boolean }, own: BatchNode["batchLog"]): BatchRing {
+    const { links } = this;
     const nodes = this.nodes.map((node): BatchNode => {
-      const call = (what: StepEvent["what"], act: () => Promise<void>): Promise<void> => {
+      const call = <Result>(what: readonly StepEvent["what"][], act: () => Promise<Result>): Promise<Result> => {
         return new Promise((resolve, reject) => {
           const error = new ConcordError("DEADLINE_EXCEEDED", `${node.name} does not answer`);
           const timer = this.clock.setTimer(WRITE_TIMEOUT_MS, () => reject(error));
@@ -220,63 +243,79 @@ export class MemoryRing {
             done();
           };
           this.#call(self, life, node, what, act).then(
-            () => settled(resolve),
+            (result) => settled(() => resolve(result)),
             (thrown: Error) => settled(() => reject(thrown)),
           );
         });
       };
       const target = (): Process => node.process ?? fail(node);
-      const remote = (make: (log: BatchLog) => Parameters<StepRunner["submit"]>[0]): Promise<void> => {
-        const { batchLog } = target();
-        return this.#runner(node, target()).submit(make(batchLog)) as Promise<void>;
+      const remote = (request: BatchLogWrite): Promise<BatchLogWritten> => {
+        const { batchLog, runner } = target();
+        return runner.submit(batchLog.write(request));
       };
-      return {
-        name: node.name,
-        batchLog: {
-          put: (entries, timeoutMs) => call("put", () => (node === self ? own.put(entries, timeoutMs) : remote((log) => log.put(entries)))),
-          remove: (ids, timeoutMs) => call("remove", () => (node === self ? own.remove(ids, timeoutMs) : remote((log) => log.remove(ids)))),
+      const write = (request: BatchLogWrite, timeoutMs: number): Promise<BatchLogWritten> =>
+        call(whatOf(request), () => (node === self ? own.write(request, timeoutMs) : remote(request)));
+      const applyRows = (mutations: readonly Uint8Array[]): Promise<void> =>
+        call(["apply"], async () => void (await target().runner.submit(applyRowsStep(mutations, checksum))));
+      const isUp = (): boolean => (links.get(`${self.name}>${node.name}`) ?? "up") !== "down" && node.process !== undefined;
+      const rows = {
+        get reachable(): boolean {
+          return node === self || isUp();
         },
-        rows: {
-          get reachable() {
-            return node.name === self.name || linkIsUp();
-          },
-          applyRows: (mutations) =>
-            call("apply", async () => {
-              target();
-              node.apply(mutations);
-            }),
-        },
+        applyRows,
       };
-      function linkIsUp(): boolean {
-        return (links.get(`${self.name}>${node.name}`) ?? "up") !== "down" && node.process !== undefined;
-      }
+      const want = (): void => void call([], async () => target().executor.want()).catch(() => undefined);
+      return { name: node.name, batchLog: { write }, rows, want };
     });
-    const { links } = this;
     const failpoint = (name: string): void => {
       if (life.alive) this.onFailpoint(self.name, name);
     };
     return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint };
   }
 
-  async #call(
+  async #call<Result>(
     self: MemoryNode,
     life: { alive: boolean },
     node: MemoryNode,
-    what: StepEvent["what"],
-    act: () => Promise<void>,
-  ): Promise<void> {
+    what: readonly StepEvent["what"][],
+    act: () => Promise<Result>,
+  ): Promise<Result> {
     await Promise.resolve();
     const link = self === node ? "up" : (this.links.get(`${self.name}>${node.name}`) ?? "up");
     if (!life.alive || link === "stuck") return new Promise(() => undefined);
     if (link === "down") throw new ConcordError("REPLICAS_UNAVAILABLE", `${node.name} is not reachable`);
-    const event = { node: node.name, what };
-    this.steps.push(event);
-    this.onStep(event);
+    for (const event of what.map((one) => ({ node: node.name, what: one }))) {
+      this.steps.push(event);
+      this.onStep(event);
+    }
     if (!life.alive) return new Promise(() => undefined);
     if (node.process === undefined) throw new ConcordError("CONNECTION_LOST", `${node.name} is gone`);
-    await act();
+    const result = await act();
     if (!life.alive || link === "mute") return new Promise(() => undefined);
+    return result;
   }
+}
+
+function whatOf({ entries, decided, removed }: BatchLogWrite): StepEvent["what"][] {
+  const lists = { put: entries, decide: decided, remove: removed };
+  return (["put", "decide", "remove"] as const).filter((what) => lists[what].length > 0);
+}
+
+function storedRows(node: MemoryNode, runner: StepRunner): DecidedRowsOptions<never, never>["rows"] {
+  return {
+    name: node.name,
+    reachable: true,
+    applyRows: async (mutations) => void (await runner.submit(applyRowsStep(mutations, checksum))),
+    readRows: (keys) =>
+      runner.submit({
+        load: keys.map(storedRowKey),
+        run: (loaded) => ({
+          persist: [],
+          reply: loaded.map((stored) => (stored === undefined ? new Uint8Array() : openRow(stored, checksum))),
+        }),
+      }),
+    readRowRange: () => Promise.reject(new Error("no test reads a range")),
+  };
 }
 
 function fail(node: MemoryNode): never {
@@ -298,7 +337,15 @@ export function inserts(partitions: readonly string[], value: string): (timestam
 
 /** The value a node's replica has in a partition's row. */
 export function valueAt(node: MemoryNode, partition: string): string | undefined {
+  return valueIn(node.rows, partition);
+}
+
+export function valueIn(rows: ReadonlyMap<string, RowImage>, partition: string): string | undefined {
   const key = { table: "photos", partition: [text(partition)], clustering: [] };
-  const cell = node.rows.get(toHex(encodeRowKey(key)))?.cells.get("v")?.value;
+  return valueOf(rows.get(toHex(encodeRowKey(key))));
+}
+
+function valueOf(image: RowImage | undefined): string | undefined {
+  const cell = image?.cells.get("v")?.value;
   return cell?.kind === "text" ? cell.value : undefined;
 }

@@ -13,6 +13,7 @@ export interface SeededFault {
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
 const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
 const DEDUP_WINDOW = "libs/dedup/src/segmented-window.ts";
+const EXECUTE_BATCH = "libs/logged-batch/src/execute-batch.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
@@ -131,7 +132,45 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     name: "batchlog-removed-at-quorum",
     about: "The holders forget a batch as soon as a quorum has it, whatever the third replica did (LB9, LBD1).",
     scenario: "batch",
-    edits: [{ file: "libs/logged-batch/src/execute-batch.ts", search: "    if (!complete) return;\n", replace: "" }],
+    edits: [{ file: EXECUTE_BATCH, search: "  if (!complete) return;\n", replace: "" }],
+  },
+  {
+    name: "decided-before-two-holders",
+    about: "A batch is acknowledged and decided when one node has it on disk (LB3, LBD15).",
+    scenario: "batch",
+    edits: [
+      {
+        file: EXECUTE_BATCH,
+        search: "waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts)",
+        replace: "waitForAcks(ring.clock, ring.writeTimeoutMs, 1, puts)",
+      },
+      { file: EXECUTE_BATCH, search: "assert(confirmed.length >= quorumOf(ring),", replace: "assert(confirmed.length >= 1," },
+    ],
+  },
+  {
+    name: "restart-forgets-held-batches",
+    about: "A restarted node answers reads of rows that a batch in its log writes, although it has not merged them (LBD15).",
+    scenario: "batch",
+    edits: [
+      {
+        file: "libs/logged-batch/src/batch-log.ts",
+        search: "      this.#add({ ...summary, receivedAtMs: undefined });",
+        replace:
+          '      this.#add({ ...summary, receivedAtMs: undefined });\n      if (summary.state.kind === "undecided") this.#undecided.delete(this.#pending.get(id)!, summary.state.rowKeys);',
+      },
+    ],
+  },
+  {
+    name: "batchlog-removed-when-decided",
+    about: "The holders forget a batch together with its decision, before every replica has its rows on disk (LBD1).",
+    scenario: "batch",
+    edits: [
+      {
+        file: EXECUTE_BATCH,
+        search: "const isMerged = await laneOf(node).decide(batch.id, log.entryBytes);",
+        replace: "const isMerged = true;\n    laneOf(node).remove(batch.id);",
+      },
+    ],
   },
   {
     name: "replay-trusts-silence",

@@ -1,21 +1,33 @@
-import type { ReplicaService } from "@concord/protos-storage";
+import type { PutResult } from "@concord/logged-batch";
+import type { BatchLogPutResult, ReplicaService } from "@concord/protos-storage";
 import type { Handler } from "@concord/rpc";
 import { timeIdFromBytes } from "@concord/runtime";
 import type { RingNode } from "../ring-node.ts";
 
-/** Peers' calls on this node's batchlog (LB3, LB7). The steps refuse what is malformed. */
+const RESULTS: Readonly<Record<PutResult, BatchLogPutResult>> = {
+  kept: "BATCH_LOG_PUT_RESULT_KEPT",
+  mismatch: "BATCH_LOG_PUT_RESULT_MISMATCH",
+  full: "BATCH_LOG_PUT_RESULT_FULL",
+};
+
+/** Peers' calls on this node's batchlog (LB3, LB5, LB7). The steps refuse what is malformed. */
 export function batchLogPutHandler(node: () => RingNode): Handler<ReplicaService, "BatchLogPut"> {
-  return async (request) => {
-    const { engine, batchLog } = node();
-    await engine.submit(batchLog.put(request.entries));
-    return {};
+  return async ({ entries, decidedIds, removedIds, wanted }) => {
+    const { engine, batchLog, executor } = node();
+    if (wanted) {
+      executor.want();
+      return { results: [], applied: [] };
+    }
+    const request = { entries, decided: decidedIds.map(timeIdFromBytes), removed: removedIds.map(timeIdFromBytes) };
+    const { results, applied } = await engine.submit(batchLog.write(request));
+    return { results: results.map((result) => RESULTS[result]), applied };
   };
 }
 
 export function batchLogRemoveHandler(node: () => RingNode): Handler<ReplicaService, "BatchLogRemove"> {
   return async (request) => {
     const { engine, batchLog } = node();
-    await engine.submit(batchLog.remove(request.batchIds.map(timeIdFromBytes)));
+    await engine.submit(batchLog.write({ entries: [], decided: [], removed: request.batchIds.map(timeIdFromBytes) }));
     return {};
   };
 }

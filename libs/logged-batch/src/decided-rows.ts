@@ -1,0 +1,56 @@
+import type { BatchLog, HeldBatch } from "./batch-log.ts";
+
+/** The rows of this node: quorum's LocalRowReplica is one. */
+export interface LocalRows<Range, Page> {
+  readonly name: string;
+  readonly reachable: boolean;
+  applyRows(mutations: readonly Uint8Array[]): Promise<void>;
+  readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]>;
+  readRowRange(range: Range): Promise<Page>;
+}
+
+export interface DecidedRowsOptions<Range, Page> {
+  readonly rows: LocalRows<Range, Page>;
+  readonly batchLog: BatchLog;
+  /** As `BatchReplay.whenDecided`. */
+  readonly whenDecided: (held: HeldBatch) => Promise<void>;
+}
+
+/**
+ * The rows of this node as readers may see them: a read waits until every batch that is held here, writes one of its rows and began
+ * before it is decided and merged (I5). Two holders have what is acknowledged, and two replicas answer a read: one of them holds it.
+ */
+export class DecidedRows<Range extends { readonly from: Uint8Array; readonly to: Uint8Array }, Page> implements LocalRows<Range, Page> {
+  readonly #options: DecidedRowsOptions<Range, Page>;
+
+  constructor(options: DecidedRowsOptions<Range, Page>) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.rows.name;
+  }
+
+  get reachable(): boolean {
+    return this.#options.rows.reachable;
+  }
+
+  /** Writes merge by timestamp with what comes later: they wait for nothing. */
+  applyRows(mutations: readonly Uint8Array[]): Promise<void> {
+    return this.#options.rows.applyRows(mutations);
+  }
+
+  async readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+    const { rows, batchLog, whenDecided } = this.#options;
+    const batches = batchLog.undecided.at(keys);
+    if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
+    return rows.readRows(keys);
+  }
+
+  async readRowRange(range: Range): Promise<Page> {
+    const { rows, batchLog, whenDecided } = this.#options;
+    const batches = batchLog.undecided.between(range.from, range.to);
+    if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
+    return rows.readRowRange(range);
+  }
+}

@@ -1,0 +1,156 @@
+import { assert, ConcordError, toConcordError, type Clock, type TimeId, type Timer } from "@concord/runtime";
+import type { BatchNode, PutResult } from "./batch-node.ts";
+import { CALL_BYTES_TARGET, DECISION_DELAY_MS, LOG_CALL_ENTRIES_MAX, REMOVAL_DELAY_MS, REMOVALS_WAITING_MAX } from "./limits.ts";
+
+export interface HolderLaneOptions {
+  readonly node: BatchNode;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly onFailed: (error: Error) => void;
+}
+
+interface Put {
+  readonly id: TimeId;
+  readonly entry: Uint8Array;
+  readonly resolve: () => void;
+  readonly reject: (error: ConcordError) => void;
+}
+
+interface Decision {
+  readonly id: TimeId;
+  /** Of its entry: about what the merge will write. */
+  readonly bytes: number;
+  readonly resolve: (applied: boolean) => void;
+}
+
+/**
+ * What one coordinator writes to one holder. Entries leave at once, those of one turn in one call; decisions and removals travel with
+ * the next entries, or alone after their delay: nothing waits for them but readers of these rows (I5), for whom `want` is called.
+ */
+export class HolderLane {
+  readonly #options: HolderLaneOptions;
+  #puts: Put[] = [];
+  #decisions: Decision[] = [];
+  #removals: TimeId[] = [];
+  #flushScheduled = false;
+  #timer: { readonly dueAtMs: number; readonly timer: Timer } | undefined;
+  #wantedUntilMs = -Infinity;
+  readonly #inFlight = new Set<Promise<void>>();
+  #isStopped = false;
+
+  constructor(options: HolderLaneOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the holder has the entry on disk. IDEMPOTENCY_MISMATCH, OVERLOADED, or the error of the call. */
+  put(id: TimeId, entry: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#puts.push({ id, entry, resolve, reject });
+      this.#flushThisTurn();
+    });
+  }
+
+  /** The batch may be shown. Resolves with true when its rows are merged and synced there. `bytes`: of its entry. */
+  decide(id: TimeId, bytes: number): Promise<boolean> {
+    if (this.#isStopped) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      this.#decisions.push({ id, bytes, resolve });
+      const isWanted = this.#options.clock.monotonicMs() < this.#wantedUntilMs;
+      if (isWanted || this.#decisions.length >= LOG_CALL_ENTRIES_MAX) this.#flushThisTurn();
+      else this.#flushWithin(DECISION_DELAY_MS);
+    });
+  }
+
+  /** Every replica has the batch. What does not fit is left to replay, which finds the rows already there (LB10). */
+  remove(id: TimeId): void {
+    if (this.#isStopped || this.#removals.length >= REMOVALS_WAITING_MAX) return;
+    this.#removals.push(id);
+    this.#flushWithin(REMOVAL_DELAY_MS);
+  }
+
+  /** A reader waits for a decision: those that wait leave now, those of the next moments do not wait. */
+  want(): void {
+    this.#wantedUntilMs = this.#options.clock.monotonicMs() + DECISION_DELAY_MS;
+    if (this.#decisions.length > 0) this.#flush();
+  }
+
+  /** Sends all that waits; resolves when every call has ended, after one write timeout at the latest. Later decisions are not sent. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#flush();
+    await Promise.all(this.#inFlight);
+  }
+
+  #flushThisTurn(): void {
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
+    void Promise.resolve().then(() => {
+      this.#flushScheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flushWithin(delayMs: number): void {
+    const { clock } = this.#options;
+    const dueAtMs = clock.monotonicMs() + delayMs;
+    if (this.#timer !== undefined && this.#timer.dueAtMs <= dueAtMs) return;
+    this.#cancelTimer();
+    this.#timer = { dueAtMs, timer: clock.setTimer(delayMs, () => this.#flush()) };
+  }
+
+  #cancelTimer(): void {
+    this.#timer?.timer.cancel();
+    this.#timer = undefined;
+  }
+
+  #flush(): void {
+    this.#cancelTimer();
+    while (this.#puts.length + this.#decisions.length + this.#removals.length > 0) this.#send();
+  }
+
+  #send(): void {
+    const { node, timeoutMs, onFailed } = this.#options;
+    const puts = take(this.#puts, ({ entry }) => entry.length);
+    const decisions = take(this.#decisions, ({ bytes }) => bytes);
+    const removed = this.#removals.splice(0, LOG_CALL_ENTRIES_MAX);
+    const request = { entries: puts.map(({ entry }) => entry), decided: decisions.map(({ id }) => id), removed };
+    const call = node.batchLog.write(request, timeoutMs).then(
+      ({ results, applied }) => {
+        assert(results.length === puts.length && applied.length === decisions.length, "a holder answers for each batch");
+        puts.forEach((put, at) => answer(put, results[at]!));
+        decisions.forEach(({ resolve }, at) => resolve(applied[at]!));
+      },
+      (thrown: unknown) => {
+        const error = toConcordError(thrown);
+        for (const { reject } of puts) reject(error);
+        for (const { resolve } of decisions) resolve(false);
+        onFailed(error);
+      },
+    );
+    this.#inFlight.add(call);
+    void call.finally(() => this.#inFlight.delete(call));
+  }
+}
+
+/** The first ones that fit into one call, at least one. */
+function take<Item>(waiting: Item[], bytesOf: (item: Item) => number): Item[] {
+  let bytes = 0;
+  let count = 0;
+  while (count < waiting.length && count < LOG_CALL_ENTRIES_MAX && bytes < CALL_BYTES_TARGET) bytes += bytesOf(waiting[count++]!);
+  return waiting.splice(0, count);
+}
+
+function answer(put: Put, result: PutResult): void {
+  const metadata = { batchId: put.id };
+  switch (result) {
+    case "kept":
+      put.resolve();
+      return;
+    case "mismatch":
+      put.reject(new ConcordError("IDEMPOTENCY_MISMATCH", `batch ${put.id} is logged with another payload or timestamp`, { metadata }));
+      return;
+    case "full":
+      put.reject(new ConcordError("OVERLOADED", "the batchlog is full until replay has completed some", { metadata }));
+      return;
+  }
+}
