@@ -110,10 +110,27 @@ class CodecWriter {
     return [
       `export function write${name}(w: Writer, m: types.${name}Init): void {`,
       `  if (typeof m !== "object") throw new TypeError("${name} was given a " + typeof m);`,
-      ...fields.flatMap((field) => [
-        `  const f${field.number} = m.${field.jsonName};`,
-        ...indented(this.#writeField(message, field, `f${field.number}`)),
+      ...inRuns(fields).flatMap((run) => indented(run.length === 1 ? this.#writeAny(message, run[0]!) : this.#writeCase(message, run))),
+      "}",
+    ];
+  }
+
+  #writeAny(message: MessageJson, field: FieldJson): string[] {
+    return [`const f${field.number} = m.${field.jsonName};`, ...this.#writeField(message, field, `f${field.number}`)];
+  }
+
+  /** Cases of a oneof: the properties that are there are looked at, not each that could be. */
+  #writeCase(message: MessageJson, cases: readonly FieldJson[]): string[] {
+    return [
+      "for (const name in m) {",
+      "  switch (name) {",
+      ...cases.flatMap((field) => [
+        `    case "${field.jsonName}": {`,
+        ...indented(this.#writeAny(message, field), 3),
+        "      break;",
+        "    }",
       ]),
+      "  }",
       "}",
     ];
   }
@@ -359,6 +376,17 @@ function returned(message: MessageJson, oneof: OneOfCases | undefined): string[]
     `    ${literal([])}`,
     "}",
   ];
+}
+
+/** Fields one by one, but the cases of a oneof together where no other field's number is between theirs. */
+function inRuns(fields: readonly FieldJson[]): FieldJson[][] {
+  const runs: FieldJson[][] = [];
+  for (const field of fields) {
+    const last = runs.at(-1);
+    if (isCase(field) && last !== undefined && isCase(last[0]!)) last.push(field);
+    else runs.push([field]);
+  }
+  return runs;
 }
 
 function scalarOf(field: FieldJson): Scalar {

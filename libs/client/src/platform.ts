@@ -1,6 +1,6 @@
 // The client's own clock and randomness: it runs in the process of its user, where no adapter of ours runs.
 /* oxlint-disable concord/no-ambient */
-import { randomBytes, randomInt } from "node:crypto";
+import { randomFillSync, randomInt } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import type { Clock, Random } from "@concord/runtime";
 
@@ -18,8 +18,25 @@ export const systemClock: Clock = {
   },
 };
 
+/** Asking the system costs more than an id does: it is asked for many at once. Each byte is handed out once. */
+const RANDOM_POOL_BYTES = 4096;
+const pool = new Uint8Array(RANDOM_POOL_BYTES);
+let poolAt = RANDOM_POOL_BYTES;
+
+function randomBytes(length: number): Uint8Array {
+  if (length > RANDOM_POOL_BYTES) return randomFillSync(new Uint8Array(length));
+  if (length > RANDOM_POOL_BYTES - poolAt) {
+    randomFillSync(pool);
+    poolAt = 0;
+  }
+  const bytes = pool.slice(poolAt, poolAt + length);
+  pool.fill(0, poolAt, poolAt + length);
+  poolAt += length;
+  return bytes;
+}
+
 export const systemRandom: Random = {
-  bytes: (length) => new Uint8Array(randomBytes(length)),
+  bytes: randomBytes,
   below: (limit) => randomInt(limit),
   float: () => Math.random(),
 };

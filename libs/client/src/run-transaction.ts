@@ -1,4 +1,4 @@
-import { backoff, sleep } from "@concord/runtime";
+import { backoff, sleep, type Backoff } from "@concord/runtime";
 import type { Entity, Transaction, TransactionOptions } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import { ConcordClientError } from "./errors.ts";
@@ -31,11 +31,12 @@ export async function runTransaction<T>(
   options: TransactionOptions,
 ): Promise<T> {
   const start = startOptions(context, options);
-  const retry = backoff(context.clock, { ...TRANSACTION_BACKOFF, jitter: context.random });
+  let retry: Backoff | undefined;
   for (let tries = 1; ; tries += 1) {
     const result = await tryOnce(context, entity, work, start);
     if (result.kind === "committed") return result.value;
     if (result.kind === "failed") throw result.thrown;
+    retry ??= backoff(context.clock, { ...TRANSACTION_BACKOFF, jitter: context.random });
     const delayMs = (result.error.retryAfterMs ?? 0) + retry.nextMs();
     const isTooLate = context.clock.monotonicMs() + delayMs >= start.deadlineAtMs;
     if (isTooLate || tries >= TRANSACTION_TRIES_MAX) throw result.error;

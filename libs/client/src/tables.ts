@@ -1,17 +1,19 @@
 import { foldName } from "@concord/codec";
-import type {
-  CellValueInit,
-  ColumnInit,
-  RangeBoundInit,
-  RowKeyInit,
-  RowRangeInit,
-  RowWriteInit,
-  Row as WireRow,
+import {
+  contract,
+  type ColumnInit,
+  type RangeBoundInit,
+  type RowKeyInit,
+  type RowRangeInit,
+  type RowWriteInit,
+  type Row as WireRow,
 } from "@concord/protos-common";
 import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
 import type { Fields, Range, Row, TypedValue, Write } from "./api.ts";
 import { clientError } from "./client-error.ts";
 import { cellFromMessage, cellOf } from "./values.ts";
+
+const ROW_KEY = contract.message("RowKey");
 
 /** What the client knows of a table. */
 export interface Table {
@@ -123,9 +125,8 @@ export function rangeMessage(table: Table, range: Range): RowRangeInit {
 
 /** A text that two keys share exactly when they are the same row. */
 export function keyText(key: RowKeyInit): string {
-  const part = (cell: CellValueInit): string =>
-    JSON.stringify(cell, (_, value: unknown) => (typeof value === "bigint" ? `${value}n` : value));
-  return [key.table, ...(key.partition ?? []).map(part), "|", ...(key.clustering ?? []).map(part)].join("/");
+  const bytes = ROW_KEY.encode(key);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 }
 
 function boundMessage(

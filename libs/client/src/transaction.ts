@@ -10,7 +10,7 @@ import {
   type StartRequestInit,
 } from "@concord/protos-txn";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
-import { fromHex, newTimeId } from "@concord/runtime";
+import { newTimeId, timeIdToBytes, type TimeId } from "@concord/runtime";
 import type {
   CommitToken,
   Entity,
@@ -56,7 +56,8 @@ type Phase =
  * its writes. Operations that have to see a buffered write send the buffer on first.
  */
 export class SessionTransaction implements OpenTransaction {
-  readonly id: string;
+  readonly id: TimeId;
+  readonly #idBytes: Uint8Array;
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #address: string;
@@ -71,6 +72,7 @@ export class SessionTransaction implements OpenTransaction {
 
   private constructor(context: TransactionContext, options: StartOptions, key: RowKeyInit, address: string) {
     this.id = newTimeId(context.clock, context.random);
+    this.#idBytes = timeIdToBytes(this.id);
     this.#context = context;
     this.#options = options;
     this.#address = address;
@@ -270,7 +272,7 @@ export class SessionTransaction implements OpenTransaction {
   ): Promise<CallResponse<TransactionService, O>> {
     const { connections, clock } = this.#context;
     this.#operation += 1;
-    const operation: OperationInit = { transactionId: fromHex(this.id), number: this.#operation };
+    const operation: OperationInit = { transactionId: this.#idBytes, number: this.#operation };
     const numbered = Object.assign({}, request, { operation });
     const timeoutMs = Math.max(1, this.#options.deadlineAtMs - clock.monotonicMs());
     return connections.call(this.#address, TransactionService, name, numbered, { timeoutMs });
