@@ -23,8 +23,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   kit: ["base", "protos", "kit"],
   adapters: ["base", "ports", "domain", "protos", "wire", "kit"],
   app: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters"],
-  testing: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app", "testing"],
-  tools: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app", "testing", "tools"],
+  bundle: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app"],
+  testing: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app", "bundle", "testing"],
+  tools: ["base", "ports", "domain", "engine", "protos", "wire", "kit", "adapters", "app", "bundle", "testing", "tools"],
 };
 
 /** Layers whose production code imports no npm package and no `node:*`. */

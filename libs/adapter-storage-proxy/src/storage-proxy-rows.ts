@@ -3,7 +3,7 @@ import { RowsService, type MutationInit, type ReadRangeRequestInit, type ReadReq
 import { ConcordError } from "@concord/runtime";
 import { imageFromWire, keyToWire, rangeToWire } from "@concord/rows-wire";
 import { cellToWire } from "@concord/values";
-import { PAGE_ROWS_MAX } from "./limits.ts";
+import { PAGE_ROWS_MAX, READ_KEYS_MAX } from "./limits.ts";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 
 const WRITE_KINDS = { insert: "WRITE_KIND_INSERT", update: "WRITE_KIND_UPDATE", delete: "WRITE_KIND_DELETE" } as const;
@@ -18,8 +18,14 @@ export class StorageProxyRows implements RowStore {
     this.#calls = new ProxyCalls(channels, RowsService);
   }
 
-  async read(keys: readonly RowKey[], { timeoutMs }: RowOptions): Promise<(RowImage | undefined)[]> {
-    if (keys.length === 0) return [];
+  /** More keys than one call takes go in several. */
+  async read(keys: readonly RowKey[], options: RowOptions): Promise<(RowImage | undefined)[]> {
+    const parts: Promise<(RowImage | undefined)[]>[] = [];
+    for (let from = 0; from < keys.length; from += READ_KEYS_MAX) parts.push(this.#read(keys.slice(from, from + READ_KEYS_MAX), options));
+    return (await Promise.all(parts)).flat();
+  }
+
+  async #read(keys: readonly RowKey[], { timeoutMs }: RowOptions): Promise<(RowImage | undefined)[]> {
     const request: ReadRequestInit = { keys: keys.map(keyToWire), images: true };
     const response = await this.#calls.call("read", request, timeoutMs);
     if (response.results.length !== keys.length)

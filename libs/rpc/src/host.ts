@@ -45,11 +45,12 @@ export interface HostOptions {
 /** Binds the address and serves; the services are still in the state their owner gave them. */
 export async function startHost(options: HostOptions): Promise<ServiceHost> {
   const listener = await listen(options);
-  const { services, clock } = options;
-  return hostOf(options, services, listener.address, async (graceMs) => {
+  const { services, clock, log } = options;
+  return hostOf(services, listener.address, async (graceMs) => {
     const endsAtMs = clock.monotonicMs() + graceMs;
     await drainServices(options, services, graceMs);
     await listener.drain(Math.max(0, endsAtMs - clock.monotonicMs()));
+    log.info("drained", { address: listener.address });
   });
 }
 
@@ -58,8 +59,11 @@ export async function startSharedHost(options: HostOptions): Promise<SharedHost>
   const listener = await listen(options);
   return {
     address: listener.address,
-    hostOf: (services) => hostOf(options, services, listener.address, (graceMs) => drainServices(options, services, graceMs)),
-    close: (graceMs) => listener.drain(graceMs),
+    hostOf: (services) => hostOf(services, listener.address, (graceMs) => drainServices(options, services, graceMs)),
+    close: async (graceMs) => {
+      await listener.drain(graceMs);
+      options.log.info("drained", { address: listener.address });
+    },
   };
 }
 
@@ -75,12 +79,7 @@ async function listen(options: HostOptions): Promise<Listener> {
   return listener;
 }
 
-function hostOf(
-  { log }: HostOptions,
-  services: readonly Service[],
-  address: string,
-  drain: (graceMs: number) => Promise<void>,
-): ServiceHost {
+function hostOf(services: readonly Service[], address: string, drain: (graceMs: number) => Promise<void>): ServiceHost {
   let drained: Promise<void> | undefined;
   return {
     address,
@@ -90,7 +89,7 @@ function hostOf(
     get ready() {
       return services.every((service) => service.state === "serving");
     },
-    drain: (graceMs) => (drained ??= drain(graceMs).then(() => log.info("drained", { address }))),
+    drain: (graceMs) => (drained ??= drain(graceMs)),
   };
 }
 

@@ -1,0 +1,80 @@
+import { composeDedupWorker } from "@concord/dedup-worker";
+import { composeObjectGateway } from "@concord/object-gateway";
+import type { KeyValue } from "@concord/ports";
+import { localTransport } from "@concord/rpc";
+import type { ConcordError, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
+import { composeStorageProxy } from "@concord/storage-proxy";
+import { composeTxnCoordinator } from "@concord/txn-coordinator";
+import type { ConcordConfig } from "./config.ts";
+import { DRAIN_SHARES } from "./limits.ts";
+import { partConfigs, type PartConfigs, type PartName } from "./part-configs.ts";
+import { ConcordService } from "./service.ts";
+
+export interface ConcordOptions {
+  /** Its transport is the network: where clients and other nodes are. */
+  readonly environment: Environment;
+  /** The disk below a folder. */
+  readonly disk: (folder: string) => Disk;
+  readonly http: HttpServer;
+  /** Stores of the parts by name; level stores in the data folder when not given. */
+  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+  /** A store failed: the process must end and start again. An unhandled rejection when not given. */
+  readonly onFailed?: (cause: ConcordError) => void;
+}
+
+/** The four services as parts of one process: transactions use the storage of their own node directly, the others one host. */
+export function composeConcord(config: ConcordConfig, options: ConcordOptions): ConcordService {
+  const { clock, log } = options.environment;
+  const transport = localTransport({ clock, network: options.environment.transport });
+  const environmentOf = (part: PartName): Environment => ({ ...options.environment, transport, log: partLog(log, part) });
+  const configs = drained(partConfigs(config));
+  const onFailed = options.onFailed ?? ((cause: ConcordError) => void Promise.reject(cause));
+  const storage = composeStorageProxy(configs.storage, {
+    environment: environmentOf("storage"),
+    onFailed,
+    ...storesOf("storage", options),
+  });
+  const transactions = composeTxnCoordinator(configs.transactions, { environment: environmentOf("transactions"), stores: storage.stores });
+  const objects = composeObjectGateway(configs.objects, {
+    environment: environmentOf("objects"),
+    disk: options.disk(configs.objects.dataFolder),
+    ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
+    http: options.http,
+    onFailed,
+    ...storesOf("objects", options),
+  });
+  const messages = composeDedupWorker(configs.messages, {
+    environment: environmentOf("messages"),
+    disk: options.disk(configs.messages.dataFolder),
+    ...(options.openKeyValue === undefined ? {} : { openKeyValue: (folder) => options.openKeyValue!(`messages/${folder}`) }),
+  });
+  return new ConcordService({
+    log,
+    parts: { storage, transactions, objects, messages },
+    host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
+    closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
+  });
+}
+
+/** All parts together keep to the grace of the program. */
+function drained({ storage, transactions, objects, messages }: PartConfigs): PartConfigs {
+  const share = <Config extends { readonly drainGraceMs: number }>(config: Config, part: number): Config => {
+    return { ...config, drainGraceMs: Math.floor(config.drainGraceMs * part) };
+  };
+  return {
+    storage: share(storage, DRAIN_SHARES.storage),
+    transactions: share(transactions, DRAIN_SHARES.transactions),
+    objects: share(objects, DRAIN_SHARES.edges),
+    messages: share(messages, DRAIN_SHARES.edges),
+  };
+}
+
+function storesOf(part: PartName, { openKeyValue }: ConcordOptions): { openKeyValue?: () => Promise<KeyValue> } {
+  return openKeyValue === undefined ? {} : { openKeyValue: () => openKeyValue(part) };
+}
+
+/** Says in each line which part writes it. */
+function partLog(log: Log, part: PartName): Log {
+  const write = (level: keyof Log) => (message: string, fields?: LogFields) => log[level](message, { part, ...fields });
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}

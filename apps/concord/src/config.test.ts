@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadConfig, type Loaded } from "@concord/config";
+import { concordSchema, type ConcordConfig } from "./config.ts";
+import { partConfigs } from "./part-configs.ts";
+
+const KEYS = [{ accessKeyId: "CONCORD", secretAccessKey: "only-for-tests", tenant: "main" }];
+const NODES = ["c", "a", "b"].map((name, at) => ({ name, address: `127.0.0.1:${7101 + at}`, datacenter: `dc${at + 1}` }));
+const TOKENS = { peerToken: "peer", coordinatorToken: "coordinator" };
+
+test("config: one access key is enough: a node alone, each part in a folder of its own", () => {
+  const parts = partConfigs(
+    concordSchema.parse({ accessKeys: KEYS, dataFolder: "/data", listenAddress: "127.0.0.1:7101", clientToken: "t" }),
+  );
+  assert.deepEqual(
+    [parts.storage.dataFolder, parts.objects.dataFolder, parts.messages.dataFolder],
+    ["/data/storage", "/data/objects", "/data/messages"],
+  );
+  assert.deepEqual([parts.storage.ring, parts.transactions.coordinators, parts.storage.schemaAuthority], [[], [], "coordinator"]);
+  assert.deepEqual(parts.transactions.storageProxies, [{ name: "concord", address: "127.0.0.1:7101", datacenter: "local" }]);
+  assert.deepEqual([parts.objects.coordinators, parts.objects.transactionToken], [["127.0.0.1:7101"], "t"]);
+});
+
+test("config: three nodes: ring and masters are all of them, each node makes message ids of its own", () => {
+  const shared = { accessKeys: KEYS, nodes: NODES, ...TOKENS };
+  const parts = NODES.map(({ name }) => partConfigs(concordSchema.parse({ ...shared, nodeName: name })));
+  for (const { storage, transactions } of parts) {
+    assert.deepEqual([storage.ring, transactions.coordinators, transactions.storageProxies], [NODES, NODES, NODES]);
+  }
+  assert.deepEqual(
+    parts.map(({ messages }) => messages.snowflakeWorkerId),
+    [2, 0, 1],
+  );
+});
+
+test("config: a key of a part: from flags and environment, refused by that part's own rules", () => {
+  const load = (...argv: string[]): Loaded<ConcordConfig> =>
+    loadConfig({
+      name: "concord",
+      schema: concordSchema,
+      argv,
+      env: { CONCORD_ACCESS_KEYS: JSON.stringify(KEYS), CONCORD_LOCK_TIMEOUT_MS: "500" },
+      readFile: () => "",
+    });
+  const loaded = load("--partitions", "8", "--batch-grace-ms", "700");
+  assert.ok(loaded.kind === "config");
+  const { transactions, messages, storage } = partConfigs(loaded.config);
+  assert.deepEqual([transactions.lockTimeoutMs, messages.partitions, storage.batchGraceMs], [500, 8, 700]);
+  const refused = load("--longest-request-ms", "10", "--gc-grace-ms", "5", "--output-retention-ms", "1");
+  assert.ok(refused.kind === "invalid");
+  assert.match(
+    refused.problems.join("\n"),
+    /--longest-request-ms: is more than gcGraceMs[^]*--output-retention-ms: is below windowMaxAgeMs/,
+  );
+  assert.equal(load("--help").kind, "help");
+});
+
+const REFUSED: readonly (readonly [string, object, string])[] = [
+  ["no access key", {}, "accessKeys"],
+  ["two nodes", { accessKeys: KEYS, ...TOKENS, nodeName: "a", nodes: NODES.slice(1) }, "nodes"],
+  ["this node is not among them", { accessKeys: KEYS, ...TOKENS, nodes: NODES }, "nodes"],
+  ["two nodes of one name", { accessKeys: KEYS, ...TOKENS, nodeName: "a", nodes: [NODES[1], NODES[1], NODES[2]] }, "nodes"],
+  ["three nodes without a peer token", { accessKeys: KEYS, nodeName: "a", nodes: NODES, coordinatorToken: "c" }, "peerToken"],
+  ["three nodes without a coordinator token", { accessKeys: KEYS, nodeName: "a", nodes: NODES, peerToken: "p" }, "coordinatorToken"],
+  [
+    "shared buckets without a shared folder",
+    { accessKeys: KEYS, ...TOKENS, nodeName: "a", nodes: NODES, metadata: "transactions" },
+    "dataStoreFolder",
+  ],
+  ["a key of one service alone", { accessKeys: KEYS, storageProxies: [] }, ""],
+];
+
+for (const [what, config, key] of REFUSED) {
+  test(`config: ${what}: refused at its key`, () => {
+    const issues = concordSchema.safeParse(config).error?.issues ?? [];
+    assert.deepEqual(
+      issues.map(({ path }) => path.join(".")),
+      [key],
+    );
+  });
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { nodeClock } from "@concord/adapter-node-runtime";
+import { buildOf, configOfProcess } from "@concord/config";
+import { runMain, type Running } from "@concord/rpc";
+import { createLog } from "@concord/telemetry";
+import { concordSchema, openProgram } from "./index.ts";
+
+const readFile = (path: string): string => readFileSync(path, "utf8");
+const build = buildOf(import.meta.dirname, process.version, readFile);
+const config = configOfProcess("concord", concordSchema, process, readFile, build);
+const log = createLog({ name: config.nodeName, level: config.logLevel });
+const program = openProgram(config, { log, build, env: process.env, readFile, processMetrics: true });
+
+async function start(signal: AbortSignal): Promise<Running> {
+  signal.addEventListener("abort", () => void program.stop());
+  await program.start();
+  return program;
+}
+
+await runMain({ process, clock: nodeClock, log, build: { ...build }, failed: program.failed, start });

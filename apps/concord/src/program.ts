@@ -1,0 +1,74 @@
+import { nodeHttpServer } from "@concord/adapter-http";
+import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { tlsOf, type Build } from "@concord/config";
+import { grpcTransport } from "@concord/rpc";
+import type { ConcordError, Log } from "@concord/runtime";
+import { createMetrics, startAdmin, type Admin } from "@concord/telemetry";
+import { composeConcord } from "./composition.ts";
+import type { ConcordConfig } from "./config.ts";
+import { CONCORD_METRICS } from "./metrics.ts";
+import type { Addresses } from "./service.ts";
+
+export interface ProgramOptions {
+  readonly log: Log;
+  readonly build: Build;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly readFile: (path: string) => string;
+  /** Also the metrics of the whole process. Off where it is not ours. */
+  readonly processMetrics: boolean;
+}
+
+export interface ProgramAddresses extends Addresses {
+  /** /metrics, /healthz, /readyz. */
+  readonly adminAddress: string;
+}
+
+export interface Program {
+  /** Rejects when a store failed for good: the program must be stopped and started again. */
+  readonly failed: Promise<never>;
+  /** Resolves when every part serves. Rejects when it must not start, or is stopped meanwhile; then all is closed. */
+  start(): Promise<ProgramAddresses>;
+  /** Drains, then closes. Never rejects; a second call waits for the first. */
+  stop(): Promise<void>;
+}
+
+/** One node on this machine: its disk, its sockets, its admin port. */
+export function openProgram(config: ConcordConfig, options: ProgramOptions): Program {
+  const { log, build, env, readFile, processMetrics } = options;
+  const metrics = createMetrics({ definitions: CONCORD_METRICS, process: processMetrics, build });
+  const tls = tlsOf(config, readFile);
+  const pair = tls?.server;
+  const failed = Promise.withResolvers<never>();
+  const service = composeConcord(config, {
+    environment: nodeEnvironment({
+      transport: grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) }),
+      log,
+      metrics,
+      env,
+    }),
+    disk: nodeDisk,
+    http: nodeHttpServer({
+      clock: nodeClock,
+      log,
+      metrics,
+      ...(pair === undefined ? {} : { tls: { cert: pair.certificate, key: pair.key } }),
+    }),
+    onFailed: (cause: ConcordError) => failed.reject(cause),
+  });
+  let admin: Admin | undefined;
+  const stop = (): Promise<void> => service.stop().then(() => admin?.close());
+  return {
+    failed: failed.promise,
+    start: async () => {
+      admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+      log.info("admin", { address: admin.address });
+      try {
+        return { ...(await service.start()), adminAddress: admin.address };
+      } catch (thrown) {
+        await stop();
+        throw thrown;
+      }
+    },
+    stop,
+  };
+}
