@@ -23,6 +23,7 @@ const PROGRAMS: Readonly<Record<Service, string>> = {
   "txn-coordinator": fileURLToPath(import.meta.resolve("@concord/txn-coordinator/main")),
   "object-gateway": fileURLToPath(import.meta.resolve("@concord/object-gateway/main")),
   "dedup-worker": fileURLToPath(import.meta.resolve("@concord/dedup-worker/main")),
+  concord: fileURLToPath(import.meta.resolve("@concord/concord/main")),
 };
 export const READY_TIMEOUT_MS = 60_000;
 
@@ -195,8 +196,9 @@ class RunningConstellation implements Constellation {
     await this.#release();
   }
 
+  /** Where the service is, in programs of its own or in those of everything. */
   #addresses(service: Service): readonly string[] {
-    return this.nodes.filter((node) => node.service === service).map((node) => node.address);
+    return this.nodes.filter((node) => node.service === service || node.service === "concord").map((node) => node.address);
   }
 
   #remember(): void {

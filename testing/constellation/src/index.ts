@@ -13,5 +13,5 @@ export {
 } from "./constellation.ts";
 export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
 export { Latencies } from "./latencies.ts";
-export { EVERYTHING, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
+export { EVERYTHING, ONE_PROCESS, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
 export { reservePorts, type ReservedPorts } from "./ports.ts";

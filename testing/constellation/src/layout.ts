@@ -1,8 +1,9 @@
-// Who runs where: each service's nodes spread over three datacenters, their ports, and the configuration file of each.
+// Who runs where: each service's nodes spread over three datacenters, their ports, and the configuration file of each. A service is one
+// of four, each in processes of its own, or all of them together in one program, concord.
 import { join } from "node:path";
 import type { Tokens } from "./data-folder.ts";
 
-export const SERVICES = ["storage-proxy", "txn-coordinator", "object-gateway", "dedup-worker"] as const;
+export const SERVICES = ["storage-proxy", "txn-coordinator", "object-gateway", "dedup-worker", "concord"] as const;
 export type Service = (typeof SERVICES)[number];
 
 /** How many nodes of each service; a service that is not named has none. */
@@ -16,23 +17,26 @@ export interface NodePlan {
   readonly address: string;
   /** Host and port of /healthz, /readyz and /metrics. */
   readonly adminAddress: string;
-  /** Host and port of the S3 endpoint; gateways only. */
+  /** Host and port of the S3 endpoint, where there is one. */
   readonly httpAddress?: string;
 }
 
 export const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
 export const PORT_BASE = 7100;
 export const NODES_MAX = DATACENTERS.length;
-/** What a newcomer gets. */
+/** What a newcomer gets: one process with everything in it. */
+export const ONE_PROCESS: Members = { concord: 1 };
+/** Everything, each service in processes of its own. */
 export const EVERYTHING: Members = { "storage-proxy": 3, "txn-coordinator": 3, "object-gateway": 1, "dedup-worker": 1 };
 const HOST = "127.0.0.1";
 type PortKind = "rpc" | "admin" | "http";
-/** Offsets from the port base; the nodes of a service follow each other. */
+/** Offsets from the port base; the nodes of a service follow each other. Programs of one service are never beside the program of all. */
 const OFFSETS: Readonly<Record<Service, Partial<Record<PortKind, number>>>> = {
   "storage-proxy": { rpc: 1, admin: 11 },
   "txn-coordinator": { rpc: 101, admin: 111 },
   "object-gateway": { rpc: 201, admin: 211, http: 221 },
   "dedup-worker": { rpc: 301, admin: 311 },
+  concord: { rpc: 1, admin: 11, http: 21 },
 };
 export const PORTS_SPAN = 320;
 
@@ -54,7 +58,7 @@ export function portsOf(members: Members): number {
 function plan(members: Members, portOf: (service: Service, at: number, kind: PortKind) => number): readonly NodePlan[] {
   return SERVICES.flatMap((service) =>
     DATACENTERS.slice(0, members[service] ?? 0).map((datacenter, at) => ({
-      name: `${service}-${at + 1}`,
+      name: nameOf(service, at, members[service]!),
       service,
       datacenter,
       address: `${HOST}:${portOf(service, at, "rpc")}`,
@@ -62,6 +66,11 @@ function plan(members: Members, portOf: (service: Service, at: number, kind: Por
       ...(OFFSETS[service].http === undefined ? {} : { httpAddress: `${HOST}:${portOf(service, at, "http")}` }),
     })),
   );
+}
+
+/** The node that is all of Concord has a name of its own, so that its data is never taken for one of three. */
+function nameOf(service: Service, at: number, count: number): string {
+  return service === "concord" && count === 1 ? service : `${service}-${at + 1}`;
 }
 
 export interface LayoutContext {
@@ -106,6 +115,8 @@ function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: Layout
         accessKeys: tokens.accessKeys,
         operatorToken: tokens.operator,
       };
+    case "concord":
+      return { datacenter, ...concordConfig(node, members("concord"), folder, sharedFolder), ...tokensOf(tokens) };
     case "dedup-worker":
       return { dataFolder: join(folder, "store"), operatorToken: tokens.operator };
   }
@@ -117,4 +128,14 @@ function gatewayConfig(node: NodePlan, all: readonly NodePlan[], sharedFolder: s
   if (all.filter(({ service }) => service === "object-gateway").length === 1) return { httpAddress };
   const coordinators = all.filter(({ service }) => service === "txn-coordinator").map(({ address }) => address);
   return { httpAddress, metadata: "transactions", coordinators, dataStoreFolder: sharedFolder };
+}
+
+/** One node keeps the rows of its objects itself; several keep them in transactions and share the blobs. */
+function concordConfig({ httpAddress }: NodePlan, nodes: readonly object[], folder: string, sharedFolder: string): object {
+  const shared = nodes.length === 1 ? {} : { nodes, metadata: "transactions", dataStoreFolder: sharedFolder };
+  return { httpAddress, dataFolder: join(folder, "store"), ...shared };
+}
+
+function tokensOf({ coordinator, peer, operator, accessKeys }: Tokens): object {
+  return { coordinatorToken: coordinator, peerToken: peer, operatorToken: operator, accessKeys };
 }

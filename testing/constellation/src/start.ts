@@ -1,6 +1,7 @@
 // npm start: the constellation in the foreground.
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { resolve } from "node:path";
 import {
   FolderInUseError,
   PORT_BASE,
@@ -11,19 +12,21 @@ import {
   type NodeProcess,
 } from "./constellation.ts";
 import { CREDENTIALS_FILE } from "./data-folder.ts";
-import { EVERYTHING, NODES_MAX, PORTS_SPAN } from "./layout.ts";
+import { EVERYTHING, NODES_MAX, ONE_PROCESS, PORTS_SPAN } from "./layout.ts";
 
-const HELP = `npm start -- [--data DIR] [--port-base N] [--gateways N]
+const HELP = `npm start -- [--nodes 3 | --separate [--gateways N]] [--data DIR] [--port-base N]
 
-Starts the constellation on this machine: three storage-proxies and three txn-coordinators in three simulated datacenters, an S3
-gateway and a dedup worker, each a process with its own data folder. Prints their endpoints when all are ready; Ctrl-C drains them. A
-second start finds the data.
+Starts Concord on this machine and prints its endpoints when all is ready; Ctrl-C drains it. A second start finds the data. Alone: one
+process with everything in it.
 
-  --data DIR       where data, logs, tokens and S3 credentials are kept (default ./.concord)
-  --port-base N    storage-proxies listen on N+1.., txn-coordinators on N+101.., object gateways on N+201.. (S3 on N+221..), the dedup
-                   worker on N+301; admin ports ten above (default ${PORT_BASE})
-  --gateways N     object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions: a data
-                   folder stays with one of the two
+  --nodes 3        three such processes in three simulated datacenters: three copies of all rows, each the master of a third of them
+  --separate       each service in processes of its own, as one may deploy them: three storage-proxies and three txn-coordinators in three
+                   simulated datacenters, an S3 gateway and a dedup worker
+  --data DIR       where data, logs, tokens and S3 credentials are kept (default ./.concord). Each of the three forms has data of its own
+  --port-base N    processes with everything listen on N+1.. (S3 on N+21..). Separate: storage-proxies on N+1.., txn-coordinators on N+101..,
+                   object gateways on N+201.. (S3 on N+221..), the dedup worker on N+301. Admin ports ten above (default ${PORT_BASE})
+  --gateways N     with --separate: object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions:
+                   a data folder stays with one of the two
   --version        version and commit
   --help           this text
 `;
@@ -46,18 +49,51 @@ function readFlags(argv: readonly string[]): Flags | undefined {
     options: {
       data: { type: "string", default: ".concord" },
       "port-base": { type: "string", default: String(PORT_BASE) },
-      gateways: { type: "string", default: "1" },
+      nodes: { type: "string" },
+      separate: { type: "boolean" },
+      gateways: { type: "string" },
       help: { type: "boolean" },
     },
   });
   if (values.help === true) return undefined;
-  const gateways = Number(values.gateways);
-  if (!Number.isInteger(gateways) || gateways < 1 || gateways > NODES_MAX) throw new UsageError(`--gateways must be 1 to ${NODES_MAX}`);
   const portBase = Number(values["port-base"]);
   if (!Number.isInteger(portBase) || portBase < 1024 || portBase > PORT_BASE_MAX) {
     throw new UsageError(`--port-base must be a whole number from 1024 to ${PORT_BASE_MAX}`);
   }
-  return { dataFolder: values.data, portBase, members: { ...EVERYTHING, "object-gateway": gateways } };
+  return { dataFolder: values.data, portBase, members: membersOf(values) };
+}
+
+interface Form {
+  readonly nodes?: string | undefined;
+  readonly separate?: boolean | undefined;
+  readonly gateways?: string | undefined;
+}
+
+function membersOf({ nodes, separate, gateways }: Form): Members {
+  if (separate === true) {
+    if (nodes !== undefined) throw new UsageError("give --nodes or --separate, not both");
+    const count = Number(gateways ?? 1);
+    if (!Number.isInteger(count) || count < 1 || count > NODES_MAX) throw new UsageError(`--gateways must be 1 to ${NODES_MAX}`);
+    return { ...EVERYTHING, "object-gateway": count };
+  }
+  if (gateways !== undefined) throw new UsageError("--gateways goes with --separate");
+  if (nodes === undefined || nodes === "1") return ONE_PROCESS;
+  if (nodes !== String(NODES_MAX)) throw new UsageError(`--nodes must be 1 or ${NODES_MAX}`);
+  return { concord: NODES_MAX };
+}
+
+/** A folder is started as it was made: another form would begin with nothing beside the data that is there. */
+const MADE_BY: readonly (readonly [folder: string, members: Members, command: string])[] = [
+  ["concord", ONE_PROCESS, "npm start"],
+  ["concord-1", { concord: NODES_MAX }, "npm start -- --nodes 3"],
+  ["storage-proxy-1", EVERYTHING, "npm start -- --separate"],
+];
+
+function checkForm({ dataFolder, members }: Flags): void {
+  const made = MADE_BY.filter(([folder]) => existsSync(join(dataFolder, folder)));
+  const isSame = (other: Members): boolean => other.concord === members.concord;
+  if (made.length === 0 || made.some(([, other]) => isSame(other))) return;
+  throw new UsageError(`${resolve(dataFolder)} was made by ${made[0]![2]}: start it so, or give another --data`);
 }
 
 function parsed<Config extends Parameters<typeof parseArgs>[0]>(config: Config): ReturnType<typeof parseArgs<NonNullable<Config>>> {
@@ -101,6 +137,7 @@ async function main(): Promise<void> {
     console.log(HELP);
     return;
   }
+  checkForm(flags);
   const startedAt = performance.now();
   const stopping = new AbortController();
   const stop = firstSignal().then(() => stopping.abort(new StoppedError("stopped before all were ready")));

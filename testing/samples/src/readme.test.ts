@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
-import { EVERYTHING, planFromBase, PORT_BASE } from "@concord/constellation";
+import { ONE_PROCESS, planFromBase, PORT_BASE } from "@concord/constellation";
 import { patternOf, samplesIn } from "./sample.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -27,7 +27,7 @@ test("README: samples: no error is swallowed", () => {
 });
 
 test("README: addresses: npm start listens on all of them, and the table shows each node", () => {
-  const nodes = planFromBase(PORT_BASE, EVERYTHING);
+  const nodes = planFromBase(PORT_BASE, ONE_PROCESS);
   const printed = nodes.flatMap(({ address, adminAddress, httpAddress }) => [address, adminAddress, httpAddress ?? []].flat());
   const used = TEXT.match(/127\.0\.0\.1:\d+/g) ?? [];
   assert.deepEqual(

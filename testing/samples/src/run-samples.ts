@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { type Constellation, EVERYTHING, PORT_BASE, planFromBase } from "@concord/constellation";
+import { type Constellation, ONE_PROCESS, PORT_BASE, planFromBase } from "@concord/constellation";
 import type { Sample, Samples } from "./sample.ts";
 
 const COMMAND_MS = 240_000;
@@ -78,7 +78,7 @@ export function pathWithout(path: string, clone: string): string {
 
 function withAddresses(source: string, constellation: Constellation): string {
   const addresses = new Map(
-    planFromBase(PORT_BASE, EVERYTHING).flatMap((node, at) => {
+    planFromBase(PORT_BASE, ONE_PROCESS).flatMap((node, at) => {
       const here = constellation.nodes[at]!;
       return [[node.address, here.address] as const, [node.httpAddress ?? "", here.httpAddress ?? ""] as const];
     }),

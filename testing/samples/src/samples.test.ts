@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type Constellation, EVERYTHING, startConstellation } from "@concord/constellation";
+import { type Constellation, ONE_PROCESS, startConstellation } from "@concord/constellation";
 import { requireInstalled } from "./installed.ts";
 import { type LocalRegistry, startLocalRegistry } from "./local-registry.ts";
 import { type Outputs, pathWithout, runSamples } from "./run-samples.ts";
@@ -38,7 +38,7 @@ for (const node of [systemNode(), process.execPath]) {
       folder = mkdtempSync(join(tmpdir(), "concord-samples-"));
       registry = await startLocalRegistry(CLONE);
       const dataFolder = join(folder, "data");
-      constellation = await startConstellation({ dataFolder, portBase: "free", members: EVERYTHING });
+      constellation = await startConstellation({ dataFolder, portBase: "free", members: ONE_PROCESS });
       const samples = join(folder, "samples");
       mkdirSync(samples);
       outputs = await runSamples(README, { folder: samples, node, clone: CLONE, dataFolder, registry: registry.url, constellation }, 2);
