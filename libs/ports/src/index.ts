@@ -55,3 +55,4 @@ export type { Condition, ConditionalOutcome, ReadConsistency, ReadOptions, RowOp
 export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";
+export type { BackingStore, Store } from "./store.ts";

@@ -1,7 +1,7 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica } from "@concord/group-log";
-import type { GroupLog, KeyValue, RowStore } from "@concord/ports";
+import type { GroupLog, RowStore, Store } from "@concord/ports";
 import { LocalRowReplica, QuorumRowStore, type RowReplica } from "@concord/quorum";
 import type { Clock, ConcordError, Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
@@ -27,7 +27,7 @@ export interface Peer {
 export interface RingNodeOptions {
   readonly config: RingConfig;
   readonly environment: Environment;
-  readonly store: KeyValue;
+  readonly store: Store;
   readonly peers: readonly Peer[];
   readonly drawTimestampUs: () => TimestampUs;
   /** The store failed: the node must stop and recover. */

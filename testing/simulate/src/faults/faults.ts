@@ -1,4 +1,5 @@
 import { OBJECT_FAULTS } from "./object-faults.ts";
+import { STORE_FAULTS } from "./store-faults.ts";
 
 /** A mistake in production code that the simulation must find: proof that a clean run means something. */
 export interface SeededFault {
@@ -18,18 +19,7 @@ const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...OBJECT_FAULTS,
-  {
-    name: "reply-before-durable",
-    about: "The engine answers when the write was handed over, not when it is on disk (TX27, LBD2).",
-    scenario: "txn",
-    edits: [
-      {
-        file: "libs/engine/src/engine.ts",
-        search: "this.#store.batch(batch.operations, { sync: true })",
-        replace: "this.#store.batch(batch.operations, { sync: false })",
-      },
-    ],
-  },
+  ...STORE_FAULTS,
   {
     name: "old-epoch-append",
     about: "A replica of the group log takes entries of an epoch older than the promised one (TXD1, TXR2).",
