@@ -28,6 +28,7 @@ export type {
   Publication,
   PublishOutcome,
 } from "./message-log.ts";
+export { messageBytes } from "./message-log.ts";
 export {
   oidOf,
   parseOid,
