@@ -29,8 +29,10 @@ function randomBytes(length: number): Uint8Array {
     randomFillSync(pool);
     poolAt = 0;
   }
+  const bytes = pool.slice(poolAt, poolAt + length);
+  pool.fill(0, poolAt, poolAt + length);
   poolAt += length;
-  return pool.slice(poolAt - length, poolAt);
+  return bytes;
 }
 
 export const systemRandom: Random = {

@@ -10,7 +10,7 @@ import {
   type StartRequestInit,
 } from "@concord/protos-txn";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
-import { newTimeIdBytes, toHex } from "@concord/runtime";
+import { newTimeId, timeIdToBytes, type TimeId } from "@concord/runtime";
 import type {
   CommitToken,
   Entity,
@@ -56,7 +56,8 @@ type Phase =
  * its writes. Operations that have to see a buffered write send the buffer on first.
  */
 export class SessionTransaction implements OpenTransaction {
-  readonly #id: Uint8Array;
+  readonly id: TimeId;
+  readonly #idBytes: Uint8Array;
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #address: string;
@@ -70,7 +71,8 @@ export class SessionTransaction implements OpenTransaction {
   #phase: Phase = { kind: "open" };
 
   private constructor(context: TransactionContext, options: StartOptions, key: RowKeyInit, address: string) {
-    this.#id = newTimeIdBytes(context.clock, context.random);
+    this.id = newTimeId(context.clock, context.random);
+    this.#idBytes = timeIdToBytes(this.id);
     this.#context = context;
     this.#options = options;
     this.#address = address;
@@ -85,10 +87,6 @@ export class SessionTransaction implements OpenTransaction {
     const transaction = new SessionTransaction(context, options, key, address);
     await transaction.#start();
     return transaction;
-  }
-
-  get id(): string {
-    return toHex(this.#id);
   }
 
   /** Whether this transaction's own operation failed with it: only then may the whole be run again. */
@@ -274,8 +272,8 @@ export class SessionTransaction implements OpenTransaction {
   ): Promise<CallResponse<TransactionService, O>> {
     const { connections, clock } = this.#context;
     this.#operation += 1;
-    const operation: OperationInit = { transactionId: this.#id, number: this.#operation };
-    const numbered = { ...(request as object), operation } as typeof request;
+    const operation: OperationInit = { transactionId: this.#idBytes, number: this.#operation };
+    const numbered = Object.assign({}, request, { operation });
     const timeoutMs = Math.max(1, this.#options.deadlineAtMs - clock.monotonicMs());
     return connections.call(this.#address, TransactionService, name, numbered, { timeoutMs });
   }
