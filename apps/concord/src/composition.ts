@@ -1,6 +1,6 @@
 import { composeDedupWorker } from "@concord/dedup-worker";
 import { composeObjectGateway } from "@concord/object-gateway";
-import type { KeyValue } from "@concord/ports";
+import type { Store } from "@concord/ports";
 import { localTransport } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
 import { composeStorageProxy } from "@concord/storage-proxy";
@@ -17,7 +17,7 @@ export interface ConcordOptions {
   readonly disk: (folder: string) => Disk;
   readonly http: HttpServer;
   /** Stores of the parts by name; level stores in the data folder when not given. */
-  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+  readonly openKeyValue?: (name: string) => Promise<Store>;
   /** A store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
 }
@@ -69,7 +69,7 @@ function drained({ storage, transactions, objects, messages }: PartConfigs): Par
   };
 }
 
-function storesOf(part: PartName, { openKeyValue }: ConcordOptions): { openKeyValue?: () => Promise<KeyValue> } {
+function storesOf(part: PartName, { openKeyValue }: ConcordOptions): { openKeyValue?: () => Promise<Store> } {
   return openKeyValue === undefined ? {} : { openKeyValue: () => openKeyValue(part) };
 }
 

@@ -12,6 +12,7 @@ import {
   type WorkerOptions,
 } from "@concord/dedup";
 import type { KeyValue, MessageLog } from "@concord/ports";
+import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator } from "@concord/rpc";
 import { toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
@@ -26,6 +27,7 @@ import { DedupWorkerService, contextOf, type Store } from "./service.ts";
 import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
 import { folderStores } from "./store/window-stores.ts";
 
+const META_FOLDER = "meta";
 const INCARNATION_BYTES = 8;
 const ID_HASH_BYTES = 16;
 
@@ -33,7 +35,7 @@ export interface DedupWorkerOptions {
   readonly environment: Environment;
   /** The data folder. */
   readonly disk: Disk;
-  /** Stores by folder in the data folder; level stores when not given. */
+  /** Stores by folder in the data folder; its own when not given. */
   readonly openKeyValue?: (folder: string) => Promise<KeyValue>;
   /** Instead of the embedded log. */
   readonly openMessages?: () => Promise<MessageLog>;
@@ -46,7 +48,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   const { environment } = host;
   const { clock, log, transport, checksum } = environment;
   const authenticator = tokenAuthenticator(tokensOf(config));
-  const openKeyValue = host.openKeyValue ?? ((folder: string) => openLevel(join(config.dataFolder, folder)));
+  const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
@@ -54,7 +56,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
-      const meta = await openKeyValue("meta");
+      const meta = await openKeyValue(META_FOLDER);
       try {
         await checkLayout(meta, config.partitions, checksum);
         return meta;
@@ -66,6 +68,12 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
     openMessages: host.openMessages ?? (() => openLog(config, host)),
     openStore: (meta, messages) => openStore(config, host, openKeyValue, meta, messages),
   });
+}
+
+/** Windows are made again from the logs when they are lost: theirs are backing stores by themselves. */
+async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, { environment, disk }: DedupWorkerOptions): Promise<KeyValue> {
+  const backing = await openLevel(join(dataFolder, folder));
+  return folder === META_FOLDER ? openJournaledStore({ ...environment, disk, folder, backing }) : flushedKeyValue(backing);
 }
 
 /** The logs live beside the windows and are kept for as long as those must be rebuilt from them. */

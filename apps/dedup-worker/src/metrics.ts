@@ -1,5 +1,5 @@
 import { DEDUP_METRICS } from "@concord/dedup";
-import { JOURNAL_METRICS } from "@concord/journal";
+import { STORE_METRICS } from "@concord/store";
 import { RPC_METRICS } from "@concord/rpc";
 import type { MetricDefinition } from "@concord/runtime";
 
@@ -9,7 +9,7 @@ const labels = ["partition"];
 export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
   ...DEDUP_METRICS,
-  ...JOURNAL_METRICS,
+  ...STORE_METRICS,
   { name: "dedup_ingest_results_total", kind: "counter", help: "Messages answered, by result", labels: ["verdict"] },
   { name: "dedup_partition_running", kind: "gauge", help: "1 while the partition works, 0 when it has stopped", labels },
   { name: "dedup_partition_lag", kind: "gauge", help: "Input offsets that are not processed yet", labels },

@@ -21,6 +21,7 @@ async function withFixture(body: (fixture: WorkerFixture, client: Client) => Pro
 }
 
 /** So many messages in partition 0. */
+/** Each message is published alone, so a marker follows it. */
 async function fill(fixture: WorkerFixture, client: Client, count: number, from = 0): Promise<void> {
   for (let at = from; at < from + count; at += 1) await client.ingest([{ id: fixture.idIn(0, `m${at}`), value: Buffer.from(String(at)) }]);
 }
@@ -48,11 +49,12 @@ test("read: any offset, as often as wanted: the messages from there on and where
     const page = await client.read(0, 2n, { maxMessages: 2 });
     assert.deepEqual(
       page.messages.map(({ offset }) => offset),
-      [2n, 3n],
+      [2n, 4n],
     );
-    assert.equal(page.nextOffset, 4n);
-    assert.equal((await client.read(0, page.nextOffset)).messages.length, 1);
-    assert.deepEqual(await client.read(0, 5n), { messages: [], nextOffset: 5n });
+    assert.equal(page.nextOffset, 5n);
+    assert.equal((await client.read(0, page.nextOffset)).messages.length, 2);
+    assert.deepEqual(await client.read(0, 9n), { messages: [], nextOffset: 10n });
+    assert.deepEqual(await client.read(0, 10n), { messages: [], nextOffset: 10n });
     assert.deepEqual(await client.read(0, 2n, { maxMessages: 2 }), page);
   }));
 
@@ -62,13 +64,13 @@ test("read: messages too large for one answer: a page ends before it is too larg
     for (let at = 0; at < 5; at += 1) await client.ingest([{ id: fixture.idIn(0, `big${at}`), value: Buffer.alloc(size, at) }]);
     await client.ingest([{ id: fixture.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
     const seen: bigint[] = [];
-    for (let next = 0n; next < 6n;) {
+    for (let next = 0n; next < 12n;) {
       const page = await client.read(0, next);
       assert.ok(page.messages.reduce((sum, { value }) => sum + value.length, 0) <= READ_ANSWER_BYTES_MAX);
       seen.push(...page.messages.map(({ offset }) => offset));
       next = page.nextOffset;
     }
-    assert.deepEqual(seen, [0n, 1n, 2n, 3n, 4n, 5n]);
+    assert.deepEqual(seen, [0n, 2n, 4n, 6n, 8n, 10n]);
   }));
 
 test("read: many small messages with long ids: no answer is too large to be sent", () =>
@@ -98,7 +100,7 @@ test("read: a page of small messages with long ids and then the largest: two ans
     for (let at = 0; at < ids.length; at += 1_000) await client.ingest(ids.slice(at, at + 1_000).map((id) => ({ id })));
     await client.ingest([{ id: fixture.idIn(0, "largest"), value: Buffer.alloc(3 * MIB - 300) }]);
     const first = await client.read(0, 0n, { maxMessages: 10_000 });
-    assert.deepEqual([first.messages.length, first.nextOffset], [3_000, 3_000n]);
+    assert.equal(first.messages.length, 3_000);
     assert.equal((await client.read(0, first.nextOffset)).messages[0]!.value.length, 3 * MIB - 300);
   }));
 
@@ -128,7 +130,7 @@ test("bounds: output and dead letters: beginnings, ends and the number of partit
     fixture.folder.log.trim("output", 0, 2n);
     assert.deepEqual(
       { ...(await client.call("session", "GetBounds", { partition: 0 })) },
-      { startOffset: 2n, endOffset: 3n, partitions: 2 },
+      { startOffset: 2n, endOffset: 6n, partitions: 2 },
     );
     const dead = await client.call("unary", "GetBounds", { topic: "TOPIC_DEAD_LETTERS", partition: 1 });
     assert.deepEqual({ ...dead }, { startOffset: 0n, endOffset: 0n, partitions: 2 });
@@ -138,7 +140,7 @@ test("[DDD5] read: below what is kept and above the end: OFFSET_OUT_OF_RANGE, ne
   withFixture(async (fixture, client) => {
     await fill(fixture, client, 3);
     fixture.folder.log.trim("output", 0, 2n);
-    for (const offset of [-1n, 0n, 1n, 4n]) {
+    for (const offset of [-1n, 0n, 1n, 7n]) {
       await fails("OFFSET_OUT_OF_RANGE", client.read(0, offset));
       const consumer = new Consumer(client);
       consumer.stream.send({ event: "start", start: { partition: 0, fromOffset: offset, credits: 1 } });
@@ -150,7 +152,7 @@ test("consume: credits: never more messages than granted, in order, as they come
   withFixture(async (fixture, client) => {
     await fill(fixture, client, 4);
     const consumer = new Consumer(client);
-    consumer.stream.send({ event: "start", start: { partition: 0, fromOffset: 1n, credits: 2 } });
+    consumer.stream.send({ event: "start", start: { partition: 0, fromOffset: 2n, credits: 2 } });
     await settle();
     assert.deepEqual(consumer.values, ["1", "2"]);
     consumer.stream.send({ event: "credits", credits: 5 });
@@ -162,7 +164,7 @@ test("consume: credits: never more messages than granted, in order, as they come
     await fill(fixture, client, 3, 7);
     await settle();
     assert.deepEqual(consumer.values.length, 7, "all credits are used up");
-    assert.equal(consumer.nexts.at(-1), 8n);
+    assert.equal(consumer.nexts.at(-1), 16n);
     consumer.stream.end();
     assert.equal(await consumer.ended, undefined);
   }));

@@ -1,6 +1,6 @@
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { tokensOf } from "@concord/config";
-import type { KeyValue, ObjectMetadata } from "@concord/ports";
+import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runtime";
 import { createVerifier } from "@concord/s3";
@@ -20,8 +20,8 @@ export interface ObjectGatewayOptions {
   /** Objects' data that several gateways share. */
   readonly dataDisk?: Disk;
   readonly http: HttpServer;
-  /** The store of local metadata by node name; a level store in the data folder when not given. */
-  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+  /** The store of local metadata by node name; one in the data folder when not given. */
+  readonly openKeyValue?: (name: string) => Promise<Store>;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
   readonly metadata?: ObjectMetadata;
   /** Of tests and simulations. */

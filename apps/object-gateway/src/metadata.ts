@@ -5,11 +5,14 @@ import { openLevel } from "@concord/adapter-level";
 import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
 import { ConcordClientError, connectThrough, type ConcordClient } from "@concord/client";
 import { Engine } from "@concord/engine";
-import type { ObjectMetadata } from "@concord/ports";
+import type { ObjectMetadata, Store } from "@concord/ports";
 import { sleep, unreachable, type ConcordError } from "@concord/runtime";
+import { openStore } from "@concord/store";
 import type { ObjectGatewayOptions } from "./composition.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { COORDINATORS_LOG_MS, COORDINATORS_RETRY_MS } from "./limits.ts";
+
+const ROWS_FOLDER = "metadata";
 
 export interface OpenMetadata {
   readonly metadata: ObjectMetadata;
@@ -36,7 +39,7 @@ export function onFailedOf({ onFailed }: ObjectGatewayOptions): (cause: ConcordE
 
 async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOptions): Promise<OpenMetadata> {
   const { clock, metrics, checksum, log } = options.environment;
-  const store = await (options.openKeyValue?.(config.nodeName) ?? openLevel(join(config.dataFolder, "metadata")));
+  const store = await (options.openKeyValue?.(config.nodeName) ?? openOwnStore(config, options));
   const engine = new Engine({ store, clock, metrics, onFailed: onFailedOf(options) });
   return {
     metadata: new KeyValueMetadata({ store: engine, checksum, log }),
@@ -45,6 +48,12 @@ async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOpti
       await store.close().catch(() => log.warn("the store did not close well"));
     },
   };
+}
+
+/** Opening the backing store takes the lock of the rows. */
+async function openOwnStore(config: ObjectGatewayConfig, { environment, disk }: ObjectGatewayOptions): Promise<Store> {
+  const backing = await openLevel(join(config.dataFolder, ROWS_FOLDER));
+  return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing });
 }
 
 async function openTransactions(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {

@@ -1,6 +1,6 @@
 import { HTTP_METRICS } from "@concord/adapter-http";
 import { ENGINE_METRICS } from "@concord/engine";
-import { JOURNAL_METRICS } from "@concord/journal";
+import { STORE_METRICS } from "@concord/store";
 import { OBJECTS_METRICS } from "@concord/objects";
 import { RPC_METRICS } from "@concord/rpc";
 import type { MetricDefinition } from "@concord/runtime";
@@ -10,7 +10,7 @@ export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
   ...HTTP_METRICS,
   ...ENGINE_METRICS,
-  ...JOURNAL_METRICS,
+  ...STORE_METRICS,
   ...OBJECTS_METRICS,
   {
     name: "s3_requests_total",

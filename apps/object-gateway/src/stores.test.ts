@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
+import { openStore } from "@concord/store";
 import { openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import { Engine } from "@concord/engine";
 import { objectDataContract, objectMetadataContract } from "@concord/port-contracts";
-import type { KeyValue, Oid } from "@concord/ports";
+import type { Oid, Store } from "@concord/ports";
 import { silentLog, type Disk } from "@concord/runtime";
 
 const closers: (() => Promise<void>)[] = [];
@@ -42,13 +43,16 @@ async function damage(disk: Disk, oid: Oid, at: number): Promise<void> {
   await file.close();
 }
 
+const ENVIRONMENT = { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, log: silentLog, failpoint: () => undefined };
+
 /** Rows in a level store behind the engine that makes groups of commits. */
 objectMetadataContract(test, async () => {
-  const path = join(await folder(), "rows");
-  let store: KeyValue | undefined;
+  const root = await folder();
+  let store: Store | undefined;
   const open = async (): Promise<KeyValueMetadata> => {
     await store?.close();
-    const opened = await openLevel(path);
+    const backing = await openLevel(join(root, "rows"));
+    const opened = await openStore({ ...ENVIRONMENT, disk: nodeDisk(root), folder: "rows", backing });
     store = opened;
     closers.push(() => opened.close().catch(() => undefined));
     const engine = new Engine({ store: opened, clock: nodeClock, onFailed: (cause) => void Promise.reject(cause) });

@@ -1,4 +1,4 @@
-import type { KeyValue, StorageBackend } from "@concord/ports";
+import type { StorageBackend, Store } from "@concord/ports";
 import type { Authenticator, Service } from "@concord/rpc";
 import type { ConcordError, Environment, MetricDefinition, TimestampUs } from "@concord/runtime";
 
@@ -11,7 +11,7 @@ export interface BackendOptions<Config> {
   /** What is stored cannot be relied on any more: the process must end and start again. */
   readonly onFailed: (cause: ConcordError) => void;
   /** A local store by name, for a backend that keeps one; its own choice when not given. */
-  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+  readonly openKeyValue?: (name: string) => Promise<Store>;
 }
 
 /** A backend whose resources are bound, and the services its nodes call on each other: the program mounts them beside its own. */

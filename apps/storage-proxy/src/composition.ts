@@ -1,5 +1,5 @@
 import { tokensOf } from "@concord/config";
-import type { KeyValue } from "@concord/ports";
+import type { Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Environment } from "@concord/runtime";
 import type { OpenBackend } from "./backend-definition.ts";
@@ -9,8 +9,8 @@ import { StorageProxyService } from "./service.ts";
 
 export interface StorageProxyOptions {
   readonly environment: Environment;
-  /** The node's store by node name; a level store in the data folder when not given. */
-  readonly openKeyValue?: (name: string) => Promise<KeyValue>;
+  /** The node's store by node name; one in the data folder when not given. */
+  readonly openKeyValue?: (name: string) => Promise<Store>;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
   /** A backend in place of the configured one. */

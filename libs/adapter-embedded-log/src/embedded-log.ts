@@ -81,16 +81,18 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Mess
   partitions.push(...opened);
   // One after the other: a publication of one may go on in the input of another.
   for (const each of partitions) await each.recover();
-  return new EmbeddedLog(partitions, partition);
+  return new EmbeddedLog(partitions, partition, limits.appendBytes);
 }
 
 class EmbeddedLog implements MessageLog {
+  readonly appendBytesMax: number;
   readonly #partitions: readonly Partition[];
   readonly #partition: (number: number) => Partition;
 
-  constructor(partitions: readonly Partition[], partition: (number: number) => Partition) {
+  constructor(partitions: readonly Partition[], partition: (number: number) => Partition, appendBytesMax: number) {
     this.#partitions = partitions;
     this.#partition = partition;
+    this.appendBytesMax = appendBytesMax;
   }
 
   get partitions(): number {
@@ -98,6 +100,9 @@ class EmbeddedLog implements MessageLog {
   }
 
   append: MessageLog["append"] = async (partition, messages) => ({ from: await this.#partition(partition).append(messages) });
+
+  /** The data folder's lock says so: one process has it. */
+  isAssigned: MessageLog["isAssigned"] = async (partition) => this.#partition(partition).number === partition;
 
   open: MessageLog["open"] = async (partition, owner) => await this.#partition(partition).open(owner);
 

@@ -35,6 +35,10 @@ export class Partition {
     this.#context = context;
   }
 
+  get number(): number {
+    return this.#context.number;
+  }
+
   get topics(): Readonly<Record<LogTopic, TopicLog>> {
     return this.#context.topics;
   }

@@ -4,13 +4,13 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { keyValueContract, type KeyValueSubject } from "@concord/port-contracts";
-import type { KeyValue } from "@concord/ports";
+import { backingStoreContract, type BackingStoreSubject } from "@concord/port-contracts";
+import type { BackingStore } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { openLevel } from "./index.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-level-"));
-const opened: KeyValue[] = [];
+const opened: BackingStore[] = [];
 let folders = 0;
 
 after(async () => {
@@ -18,13 +18,13 @@ after(async () => {
   await rm(root, { recursive: true });
 });
 
-async function open(folder: string): Promise<KeyValue> {
+async function open(folder: string): Promise<BackingStore> {
   const store = await openLevel(folder);
   opened.push(store);
   return store;
 }
 
-async function subject(): Promise<KeyValueSubject> {
+async function subject(): Promise<BackingStoreSubject> {
   const folder = join(root, `store-${(folders += 1)}`);
   const store = await open(folder);
   return {
@@ -40,7 +40,7 @@ async function subject(): Promise<KeyValueSubject> {
   };
 }
 
-keyValueContract(test, subject);
+backingStoreContract(test, subject);
 
 test("openLevel: the store is open already: STORE_FAILED with the reason", async () => {
   const folder = join(root, "taken");
@@ -53,7 +53,7 @@ test("openLevel: the store is open already: STORE_FAILED with the reason", async
 
 test("openLevel: a folder below folders that do not exist: made; a file in the way: STORE_FAILED", async () => {
   const store = await open(join(root, "a", "b", "c"));
-  await store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }], { sync: true });
+  await store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }]);
   await writeFile(join(root, "file"), "in the way");
   await assert.rejects(openLevel(join(root, "file")), { code: "STORE_FAILED" });
 });
@@ -67,7 +67,7 @@ test("openLevel: crash right after creation: opens again, empty", async () => {
 test("batch: the store was closed under it: STORE_FAILED, and every later write refused", async () => {
   const { store } = await subject();
   await store.close();
-  const write = (): Promise<void> => store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }], { sync: true });
+  const write = (): Promise<void> => store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }]);
   await assert.rejects(write(), (error) => error instanceof ConcordError && error.code === "STORE_FAILED" && error.applied === "unknown");
   await assert.rejects(write(), (error) => error instanceof ConcordError && error.code === "STORE_FAILED" && error.applied === "no");
 });

@@ -1,10 +1,11 @@
 import { mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { ConcordError } from "@concord/runtime";
-import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
+import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { Level } from "level";
 
-type Database = Level<Uint8Array, Uint8Array>;
+/** On Node `level` is classic-level, whose ranges can be compacted. */
+type Database = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8Array, end: Uint8Array): Promise<void> };
 
 /**
  * Values are small sealed records that are mostly read from the cache: compressing them costs more CPU than it saves disk. A larger
@@ -24,15 +25,15 @@ const OPTIONS = {
  */
 const KEYS_ON_THE_SPOT_MAX = 16;
 
-/** Written and deleted in one batch, so it never shows. */
+/** No user of the store has it. Written and deleted in one batch, so it never shows. */
 const FIRST_KEY = Uint8Array.of(0);
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
  * it, the disk is full, files are damaged.
  */
-export async function openLevel(folder: string): Promise<KeyValue> {
-  const database: Database = new Level(folder, OPTIONS);
+export async function openLevel(folder: string): Promise<BackingStore> {
+  const database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
   try {
     await makeFolder(folder);
     await database.open();
@@ -45,7 +46,7 @@ export async function openLevel(folder: string): Promise<KeyValue> {
   } catch (cause) {
     throw storeFailed(`cannot open the store in ${folder}`, cause, "no");
   }
-  return new LevelKeyValue(database);
+  return new LevelBackingStore(database);
 }
 
 /** The folder, its parents and their entries on disk: LevelDB syncs only what is inside. */
@@ -62,16 +63,12 @@ async function makeFolder(folder: string): Promise<void> {
 
 type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: unknown };
 
-class LevelKeyValue implements KeyValue {
+class LevelBackingStore implements BackingStore {
   readonly #database: Database;
   #health: Health = { kind: "healthy" };
 
   constructor(database: Database) {
     this.#database = database;
-  }
-
-  async get(key: Uint8Array): Promise<Uint8Array | undefined> {
-    return this.#read(() => this.#database.get(key));
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
@@ -85,19 +82,35 @@ class LevelKeyValue implements KeyValue {
     return entries.map(([key, value]) => ({ key, value }));
   }
 
-  /** After a failed write the disk may or may not have it (a failed sync is a maybe): every later one is refused. */
-  async batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
-    if (this.#health.kind === "failed") throw storeFailed("an earlier write failed", this.#health.cause, "no");
-    try {
-      await this.#database.batch(operations.map(levelOperation), { sync: options.sync });
-    } catch (cause) {
-      this.#health = { kind: "failed", cause };
-      throw storeFailed("the write failed", cause, "unknown");
-    }
+  async batch(operations: readonly KeyValueOperation[]): Promise<void> {
+    await this.#write(() => this.#database.batch(operations.map(levelOperation), { sync: false }));
+  }
+
+  /**
+   * LevelDB closes a full log file without a sync and begins another: a synced batch says nothing about earlier ones. A compaction
+   * of any range first writes the values of all log files to tables and syncs these, their names and the manifest. It does not say
+   * when that failed; a write after it does.
+   */
+  async flush(): Promise<void> {
+    await this.#write(async () => {
+      await this.#database.compactRange(FIRST_KEY, FIRST_KEY);
+      await this.#database.batch([{ type: "del", key: FIRST_KEY }], { sync: false });
+    });
   }
 
   async close(): Promise<void> {
     await this.#database.close();
+  }
+
+  /** After a failed write the disk may or may not have it (a failed sync is a maybe): every later one is refused. */
+  async #write(act: () => Promise<void>): Promise<void> {
+    if (this.#health.kind === "failed") throw storeFailed("an earlier write failed", this.#health.cause, "no");
+    try {
+      await act();
+    } catch (cause) {
+      this.#health = { kind: "failed", cause };
+      throw storeFailed("the write failed", cause, "unknown");
+    }
   }
 
   async #read<Answer>(act: () => Promise<Answer>): Promise<Answer> {

@@ -29,10 +29,8 @@ function randomBytes(length: number): Uint8Array {
     randomFillSync(pool);
     poolAt = 0;
   }
-  const bytes = pool.slice(poolAt, poolAt + length);
-  pool.fill(0, poolAt, poolAt + length);
   poolAt += length;
-  return bytes;
+  return pool.slice(poolAt - length, poolAt);
 }
 
 export const systemRandom: Random = {

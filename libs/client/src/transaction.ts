@@ -10,7 +10,7 @@ import {
   type StartRequestInit,
 } from "@concord/protos-txn";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
-import { newTimeId, timeIdToBytes, type TimeId } from "@concord/runtime";
+import { newTimeIdBytes, toHex } from "@concord/runtime";
 import type {
   CommitToken,
   Entity,
@@ -56,8 +56,7 @@ type Phase =
  * its writes. Operations that have to see a buffered write send the buffer on first.
  */
 export class SessionTransaction implements OpenTransaction {
-  readonly id: TimeId;
-  readonly #idBytes: Uint8Array;
+  readonly #id: Uint8Array;
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #address: string;
@@ -71,8 +70,7 @@ export class SessionTransaction implements OpenTransaction {
   #phase: Phase = { kind: "open" };
 
   private constructor(context: TransactionContext, options: StartOptions, key: RowKeyInit, address: string) {
-    this.id = newTimeId(context.clock, context.random);
-    this.#idBytes = timeIdToBytes(this.id);
+    this.#id = newTimeIdBytes(context.clock, context.random);
     this.#context = context;
     this.#options = options;
     this.#address = address;
@@ -87,6 +85,10 @@ export class SessionTransaction implements OpenTransaction {
     const transaction = new SessionTransaction(context, options, key, address);
     await transaction.#start();
     return transaction;
+  }
+
+  get id(): string {
+    return toHex(this.#id);
   }
 
   /** Whether this transaction's own operation failed with it: only then may the whole be run again. */
@@ -272,8 +274,8 @@ export class SessionTransaction implements OpenTransaction {
   ): Promise<CallResponse<TransactionService, O>> {
     const { connections, clock } = this.#context;
     this.#operation += 1;
-    const operation: OperationInit = { transactionId: this.#idBytes, number: this.#operation };
-    const numbered = Object.assign({}, request, { operation });
+    const operation: OperationInit = { transactionId: this.#id, number: this.#operation };
+    const numbered = { ...(request as object), operation } as typeof request;
     const timeoutMs = Math.max(1, this.#options.deadlineAtMs - clock.monotonicMs());
     return connections.call(this.#address, TransactionService, name, numbered, { timeoutMs });
   }

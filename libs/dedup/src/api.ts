@@ -76,6 +76,8 @@ export type InputResult =
 export type WorkerState =
   | { readonly kind: "rebuilding" }
   | { readonly kind: "running" }
+  /** The log cannot be reached: tried until it can. */
+  | { readonly kind: "unavailable"; readonly reason: ConcordError }
   /** Needs an operator, or a restart of the process: `reason` says what to do. */
   | { readonly kind: "stopped"; readonly reason: ConcordError };
 

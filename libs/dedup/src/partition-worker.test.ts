@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog } from "@concord/port-contracts";
+import type { LogSession, MessageLog } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { OPEN_ATTEMPTS_MAX, SEEN_IDS_MAX, WAITERS_MAX } from "./limits.ts";
 import { partitionOfId } from "./murmur2.ts";
@@ -20,7 +21,7 @@ test("[DD1] processing: an id sent twice: published once, both callers get their
   ]);
   await log.append(0, [message("b"), message("c")]);
   assert.deepEqual(await worker.whenProcessed(from + 3n), { kind: "duplicate" });
-  assert.deepEqual(await worker.whenProcessed(from + 4n), { kind: "accepted", offset: 2n });
+  assert.deepEqual(await worker.whenProcessed(from + 4n), { kind: "accepted", offset: 3n }, "behind the marker");
   assert.deepEqual(await outputValues(log), ["value of a", "value of b", "value of c"]);
   assert.deepEqual(await worker.seen([utf8("a"), utf8("z")]), [true, false]);
   await worker.stop();
@@ -36,12 +37,13 @@ test("processing: more than a segment and the window: segments are written and t
   await processed({ worker });
   await log.append(
     0,
-    Array.from({ length: 48 }, (_, at) => message(`id ${152 + at}`)),
+    // 36 ids in 45 offsets: each page of four leaves a marker.
+    Array.from({ length: 36 }, (_, at) => message(`id ${164 + at}`)),
   );
   await processed({ worker });
   assert.equal((await all(log, "output")).length, 200);
   const { window } = await worker.statistics();
-  assert.equal(window.appliedOutput, 200n);
+  assert.equal(window.appliedOutput, 250n);
   assert.ok(
     window.segments <= 3 && window.droppedBySize >= 8,
     JSON.stringify(window, (_, value) => String(value)),
@@ -259,7 +261,7 @@ test("[DD9] lost store: rebuilt from the whole output before anything else", asy
   );
   const second = fixture({ log });
   await second.worker.start();
-  assert.equal((await second.worker.statistics()).window.appliedOutput, 50n);
+  assert.equal((await second.worker.statistics()).window.appliedOutput, (await log.bounds("output", 0)).end);
   await processed(second);
   assert.equal((await all(log, "output")).length, 50);
   await second.worker.stop();
@@ -415,26 +417,98 @@ test("a store that takes no write after a failed one, as level does: the window 
   assert.deepEqual(await worker.whenProcessed(1n), { kind: "duplicate" });
   await log.append(0, [message("a"), message("b")]);
   assert.deepEqual(await worker.whenProcessed(2n), { kind: "duplicate" });
-  assert.deepEqual(await worker.whenProcessed(3n), { kind: "accepted", offset: 1n });
+  assert.deepEqual(await worker.whenProcessed(3n), { kind: "accepted", offset: 2n });
   await worker.stop();
 });
+
+/** A log whose `open` is the test's. */
+function opening(inner: MessageLog, open: () => Promise<LogSession>): MessageLog {
+  return new Proxy(inner, {
+    get: (target, name) => {
+      if (name === "open") return open;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
 
 test("a log that does not open: tried a number of times, then the partition stops", async () => {
   let opens = 0;
   const { worker } = fixture({
     seenLog: (inner) =>
-      new Proxy(inner, {
-        get: (target, name) => {
-          if (name !== "open") return Reflect.get(target, name, target) as unknown;
-          return () => {
-            opens += 1;
-            return Promise.reject(new ConcordError("STORE_FAILED", "ordered by the test"));
-          };
-        },
+      opening(inner, () => {
+        opens += 1;
+        return Promise.reject(new ConcordError("STORE_FAILED", "ordered by the test"));
       }),
   });
   await assert.rejects(worker.start(), { code: "PARTITION_STOPPED" });
   assert.equal(opens, OPEN_ATTEMPTS_MAX + 1);
+});
+
+test("a log that cannot be reached: tried for as long as it takes, not ready meanwhile, then it runs", async () => {
+  let opens = 0;
+  const states = new Set<string>();
+  const { log, worker } = fixture({
+    seenLog: (inner) =>
+      opening(inner, () => {
+        opens += 1;
+        if (opens > 1) states.add(worker.state.kind);
+        if (opens > 5 * OPEN_ATTEMPTS_MAX) return inner.open(0, "worker");
+        return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "ordered by the test"));
+      }),
+  });
+  await worker.start();
+  assert.deepEqual(states, new Set(["unavailable"]));
+  await log.append(0, [message("a")]);
+  assert.deepEqual(await worker.whenProcessed(0n), { kind: "accepted", offset: 0n });
+  assert.equal(worker.state.kind, "running");
+  await worker.stop();
+});
+
+test("[DDD4] fenced, and another worker has the partition now: stops, never takes it back", async () => {
+  const { log, worker } = fixture();
+  await worker.start();
+  const other = await log.open(0, "other");
+  log.unassign(0);
+  await log.append(0, [message("a")]);
+  const reason = await worker.whenStopped();
+  assert.match(reason.message, /belongs to another worker now/);
+  assert.equal((await other.publish({ output: [], deadLetters: [], rerouted: [], acknowledgedInput: 1n })).kind, "published");
+});
+
+test("[DDD4] publish unknown, and applied: offsets are found in the logs, not computed from their ends", async () => {
+  const { log, worker } = fixture();
+  await worker.start();
+  await log.append(0, [message(undefined)]);
+  await processed({ worker });
+  log.failNext(0, "unknown-applied");
+  const { from } = await log.append(0, [message("a"), message("b"), message(undefined)]);
+  assert.deepEqual(await worker.whenProcessed(from), { kind: "accepted", offset: 0n });
+  assert.deepEqual(await worker.whenProcessed(from + 1n), { kind: "accepted", offset: 1n });
+  assert.deepEqual(await worker.whenProcessed(from + 2n), { kind: "dead-lettered", offset: 2n });
+  assert.equal((await log.bounds("output", 0)).end, 3n, "behind a marker");
+  await worker.stop();
+});
+
+test("publish unknown: acknowledged, and the output has nothing of it: stops and says so", async () => {
+  const log = new MemoryMessageLog(1);
+  const { worker } = fixture({
+    log,
+    seenLog: (inner) =>
+      opening(inner, async () => {
+        const session = await log.open(0, "worker");
+        return {
+          ...session,
+          publish: async (publication) => {
+            await session.publish({ ...publication, output: [] });
+            return { kind: "unknown", cause: "ordered by the test" };
+          },
+        };
+      }),
+  });
+  await worker.start();
+  await log.append(0, [message("a")]);
+  assert.match((await worker.whenStopped()).message, /input offset 0 of partition 0 is acknowledged, and the output .* nothing of it/);
 });
 
 test("[DDD12] results: asked late: there; stop: the waiters are rejected", async () => {

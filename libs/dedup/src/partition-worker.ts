@@ -1,4 +1,4 @@
-import type { LogSession } from "@concord/ports";
+import type { LogSession, LogTopic, NewMessage } from "@concord/ports";
 import { assert, backoffMs, ConcordError, sleep, toConcordError, unreachable } from "@concord/runtime";
 import type {
   PartitionStatistics,
@@ -19,6 +19,8 @@ import { rebuildWindow } from "./rebuild-window.ts";
 import { SourceWindow } from "./source-window.ts";
 import { InputResults } from "./input-results.ts";
 import type { Window } from "./window.ts";
+import { findByInput } from "./find-by-input.ts";
+import { readStoredOrigin } from "./origin.ts";
 import { checkWorkerOptions } from "./worker-options.ts";
 
 const NO_WINDOW: WindowStatistics = {
@@ -59,6 +61,8 @@ class Worker implements PartitionWorker {
   #opened: Opened | undefined;
   /** Sent to the log, not known to be there and in the window. */
   #unresolved: ClassifiedPage | undefined;
+  /** Where the dead letters ended before it was sent. */
+  #deadLettersEnd = 0n;
   #publishedMs = 0;
   /** Failures since a page was published. */
   #attempts = 0;
@@ -127,7 +131,9 @@ class Worker implements PartitionWorker {
         if (isFinal(error)) return this.#stopBy(error);
         log.warn("partition is opened again", { partition: this.partition, reason: error.message });
         this.#attempts += 1;
-        if (this.#attempts > OPEN_ATTEMPTS_MAX) return this.#stopBy(error);
+        // An outage of the log ends by itself, however long it takes; anything else that stays needs an operator.
+        if (error.kind === "unavailable") this.#state = { kind: "unavailable", reason: error };
+        else if (this.#attempts > OPEN_ATTEMPTS_MAX) return this.#stopBy(error);
       }
       if (this.#stopping.signal.aborted) break;
       metrics.count("dedup_reopened_total");
@@ -140,19 +146,21 @@ class Worker implements PartitionWorker {
   /** From the fence to the end of the session. */
   async #liveOnce(): Promise<void> {
     const { log, environment } = this.#dependencies;
-    this.#state = { kind: "rebuilding" };
+    if (this.#state.kind === "running") this.#state = { kind: "rebuilding" };
+    if (!(await log.isAssigned(this.partition))) throw takenByAnother(this.partition);
     // Fence first, read afterwards (I2).
     const session = await log.open(this.partition, this.#options.owner);
     try {
       environment.failpoint("dedup:fenced");
       const opened = await this.#open();
+      const searchFrom = opened.window.appliedOutput ?? session.output.start;
       await rebuildWindow(
         opened.window,
         { log, partition: this.partition, output: session.output, reader: opened.reader },
         environment.log,
       );
       environment.failpoint("dedup:rebuilt");
-      await this.#resolvePublish(session);
+      await this.#resolvePublish(session, searchFrom);
       this.#results.resumeAt(session.acknowledgedInput);
       this.#state = { kind: "running" };
       this.#running.resolve();
@@ -233,19 +241,43 @@ class Worker implements PartitionWorker {
     metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
     metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);
     this.#record(classified, outcome.outputFrom, outcome.deadLettersFrom);
+    const { length: dead } = classified.publication.deadLetters;
+    if (dead > 0) this.#deadLettersEnd = outcome.deadLettersFrom + BigInt(dead);
     this.#attempts = 0;
     return true;
   }
 
-  /** The fence has decided it: its input is acknowledged, or it was never written (I7). */
-  async #resolvePublish(session: LogSession): Promise<void> {
+  /**
+   * The fence has decided it: its input is acknowledged, or it was never written (I7). Where it is, the logs tell: their ends may lie
+   * behind offsets that hold no message.
+   */
+  async #resolvePublish(session: LogSession, searchFrom: bigint): Promise<void> {
     const classified = this.#unresolved;
-    this.#unresolved = undefined;
-    if (classified === undefined || session.acknowledgedInput !== classified.next) return;
     const deadLetters = await this.#dependencies.log.bounds("dead-letters", this.partition);
-    const { publication } = classified;
-    const outputFrom = session.output.end - BigInt(publication.output.length);
-    this.#record(classified, outputFrom, deadLetters.end - BigInt(publication.deadLetters.length));
+    if (classified !== undefined && session.acknowledgedInput === classified.next) {
+      const { publication } = classified;
+      const outputFrom = await this.#findFirst("output", publication.output, searchFrom, session.output.end);
+      this.#record(
+        classified,
+        outputFrom,
+        await this.#findFirst("dead-letters", publication.deadLetters, this.#deadLettersEnd, deadLetters.end),
+      );
+    }
+    this.#unresolved = undefined;
+    this.#deadLettersEnd = deadLetters.end;
+  }
+
+  async #findFirst(topic: LogTopic, published: readonly NewMessage[], from: bigint, to: bigint): Promise<bigint> {
+    const [first] = published;
+    if (first === undefined) return to;
+    const { inputOffset } = readStoredOrigin(first)!;
+    const found = await findByInput(this.#dependencies.log, topic, this.partition, { start: from, end: to }, inputOffset);
+    if (found !== undefined) return found;
+    throw new ConcordError(
+      "PARTITION_STOPPED",
+      `input offset ${inputOffset} of partition ${this.partition} is acknowledged, and the ${topic} from ${from} to ${to} have nothing of it: ` +
+        "restore the log from a copy in which they agree",
+    );
   }
 
   #record(classified: ClassifiedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
@@ -274,6 +306,13 @@ class Worker implements PartitionWorker {
     this.#running.reject(reason);
     this.#stopped.resolve(reason);
   }
+}
+
+function takenByAnother(partition: number): ConcordError {
+  return new ConcordError(
+    "PARTITION_STOPPED",
+    `partition ${partition} belongs to another worker now: stop that one and start this one again to have it here`,
+  );
 }
 
 /** Trying again would find the same: a bug of ours, a log that does not have what was acknowledged, a window of another time. */

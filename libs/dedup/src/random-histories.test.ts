@@ -173,7 +173,7 @@ function checkNothingLost(
     else if (idOf(each) === MISROUTED.toLowerCase()) elsewhere += 1;
     else assert.ok(ids.has(idOf(each)), `${each.offset} is lost: ${idOf(each)} was not published before`);
   }
-  assert.equal(rerouted.length, elsewhere, "rerouted once each");
+  assert.ok(rerouted.length >= elsewhere, "rerouted at least once each: what was refused may be there too");
 }
 
 function checkResult(

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StoreStep } from "@concord/ports";
+import type { KeyValueOperation, StoreStep } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { Engine, type EngineLimits } from "./index.ts";
 
@@ -20,37 +20,24 @@ const textOf = (value: Uint8Array | undefined): string | undefined => value && n
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Batches wait for `release`; a batch is visible to reads when it is synced, as in LevelDB. */
-class HeldStore implements KeyValue {
-  readonly memory = new MemoryKeyValue();
-  readonly batches: { readonly operations: readonly KeyValueOperation[]; readonly sync: boolean; end(error?: Error): Promise<void> }[] = [];
+class HeldStore extends MemoryKeyValue {
+  readonly batches: { readonly operations: readonly KeyValueOperation[]; end(error?: Error): Promise<void> }[] = [];
   loads = 0;
 
-  get(key: Uint8Array): Promise<Uint8Array | undefined> {
-    return this.memory.get(key);
-  }
-
-  getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+  override getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
     this.loads += 1;
-    return this.memory.getMany(keys);
+    return super.getMany(keys);
   }
 
-  range(range: KeyRange): Promise<KeyValueEntry[]> {
-    return this.memory.range(range);
-  }
-
-  batch(operations: readonly KeyValueOperation[], options: { readonly sync: boolean }): Promise<void> {
+  override write(persist: readonly KeyValueOperation[], derived: readonly KeyValueOperation[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = async (error?: Error): Promise<void> => {
         if (error !== undefined) return reject(error);
-        await this.memory.batch(operations, options);
+        await super.write(persist, derived);
         resolve();
       };
-      this.batches.push({ operations, sync: options.sync, end });
+      this.batches.push({ operations: [...persist, ...derived], end });
     });
-  }
-
-  close(): Promise<void> {
-    return this.memory.close();
   }
 }
 
@@ -91,7 +78,6 @@ test("[TX27] submit: written but not synced: no reply; synced: reply (I1)", asyn
   const reply = watch(engine.submit(append("k", "a")));
   await turn();
   assert.equal(store.batches.length, 1);
-  assert.equal(store.batches[0]!.sync, true);
   assert.equal(reply.state, "waiting");
   await store.batches[0]!.end();
   await turn();
@@ -116,7 +102,7 @@ test("submit: many while one batch syncs: they share the next batch, in order (I
     rest.map((watched) => watched.state),
     ["ab", "abc", "abcd"],
   );
-  assert.equal(textOf(await store.memory.get(bytes("k"))), "abcd");
+  assert.equal(textOf(await store.get(bytes("k"))), "abcd");
 });
 
 test("submit: keys of the next batch: loaded while the one before syncs", async () => {
@@ -329,5 +315,25 @@ test("submit: derived writes: seen by later steps, on disk when the checkpoint t
   await derived;
   assert.equal(seen.state, "r");
   assert.deepEqual(checkpoints, ["steps before 1"]);
-  assert.equal(textOf(await store.memory.get(bytes("row"))), "r");
+  assert.equal(textOf(await store.get(bytes("row"))), "r");
+});
+
+test("submit: one key persisted and derived in a batch: persisted last ends what was derived, derived last leaves what was persisted", async () => {
+  const { engine, store } = setUp();
+  const put = (key: string, value: string): KeyValueOperation => ({ kind: "put", key: bytes(key), value: bytes(value) });
+  const step = (persist: KeyValueOperation[], derived: KeyValueOperation[]): StoreStep<undefined> => {
+    return { load: [], run: () => ({ persist, derived, reply: undefined }) };
+  };
+  const replies = [
+    engine.submit(step([put("a", "persisted")], [put("b", "derived")])),
+    engine.submit(step([put("b", "persisted")], [put("a", "derived")])),
+  ];
+  await turn();
+  assert.deepEqual(
+    store.batches[0]!.operations.map(({ key }) => textOf(key)),
+    ["a", "b", "a"],
+  );
+  await store.batches[0]!.end();
+  await Promise.all(replies);
+  assert.deepEqual(await Promise.all([engine.submit(look("a")), engine.submit(look("b"))]), ["derived", "persisted"]);
 });

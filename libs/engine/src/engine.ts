@@ -1,4 +1,5 @@
-import type { Checkpoints, KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
+import { keyText } from "@concord/codec";
+import type { Checkpoints, KeyRange, KeyValueEntry, KeyValueOperation, StepRunner, Store, StoreStep } from "@concord/ports";
 import { ConcordError, silentMetrics, toConcordError, type Clock, type Metrics } from "@concord/runtime";
 import {
   BATCH_BYTES_TARGET,
@@ -8,7 +9,7 @@ import {
   CACHE_VALUE_BYTES_MAX,
   ENGINE_STEPS_MAX,
 } from "./limits.ts";
-import { keyText, ValueView, type CacheLimits } from "./value-view.ts";
+import { ValueView, type CacheLimits } from "./value-view.ts";
 
 export interface EngineLimits extends CacheLimits {
   readonly stepsMax: number;
@@ -18,7 +19,7 @@ export interface EngineLimits extends CacheLimits {
 
 export interface EngineOptions {
   /** Only the engine writes the keys that steps load (I4). */
-  readonly store: KeyValue;
+  readonly store: Store;
   readonly clock: Clock;
   readonly metrics?: Metrics;
   readonly limits?: Partial<EngineLimits>;
@@ -39,9 +40,8 @@ type Outcome = { readonly kind: "reply"; readonly reply: unknown } | { readonly 
 interface Batch {
   readonly waiting: readonly Waiting[];
   readonly outcomes: readonly Outcome[];
-  readonly operations: readonly KeyValueOperation[];
-  /** To be called when the batch is on disk: every batch is a checkpoint, since `derived` is synced with it. */
-  readonly checkpointed: readonly (() => void)[];
+  readonly persist: readonly KeyValueOperation[];
+  readonly derived: readonly KeyValueOperation[];
   /** Keys the batch holds in the view because it wrote them. */
   readonly written: readonly string[];
 }
@@ -62,7 +62,7 @@ const LIMITS: EngineLimits = {
  * and loads meanwhile. A reply leaves after everything the step persisted, and everything it saw, is on disk (I1).
  */
 export class Engine implements StepRunner, Checkpoints {
-  readonly #store: KeyValue;
+  readonly #store: Store;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
   readonly #limits: EngineLimits;
@@ -77,7 +77,6 @@ export class Engine implements StepRunner, Checkpoints {
   #scheduled = false;
   #health: Health = { kind: "healthy" };
   #idleListeners: (() => void)[] = [];
-  readonly #checkpointListeners: (() => () => void)[] = [];
 
   constructor(options: EngineOptions) {
     this.#store = options.store;
@@ -132,8 +131,9 @@ export class Engine implements StepRunner, Checkpoints {
     return this.#store.range(range);
   }
 
+  /** A step's writes are with the store in the turn in which it ran: what the store says of writes is true of steps (I7). */
   onCheckpoint(begun: () => () => void): void {
-    this.#checkpointListeners.push(begun);
+    this.#store.onCheckpoint(begun);
   }
 
   /** Resolves when nothing is inside. */
@@ -156,7 +156,7 @@ export class Engine implements StepRunner, Checkpoints {
     this.#load();
     while (this.#syncing === undefined && this.#ready.length > 0 && this.#health.kind === "healthy") {
       const batch = this.#run();
-      if (batch.operations.length > 0) this.#sync(batch);
+      if (batch.written.length > 0) this.#sync(batch);
       else this.#settle(batch);
       this.#load();
     }
@@ -190,40 +190,44 @@ export class Engine implements StepRunner, Checkpoints {
 
   /** Runs ready steps in order, each one seeing what the earlier ones wrote (I2). */
   #run(): Batch {
-    const operations = new Map<string, KeyValueOperation>();
+    const [persist, derived] = [new Map<string, KeyValueOperation>(), new Map<string, KeyValueOperation>()];
     const outcomes: Outcome[] = [];
     let bytes = 0;
     while (outcomes.length < this.#ready.length && outcomes.length < this.#limits.batchStepsMax && bytes < this.#limits.batchBytesTarget) {
       const { step, keys } = this.#ready[outcomes.length]!;
       try {
-        const { persist, derived = [], reply } = step.run(keys.map((key) => this.#view.read(key)));
-        for (const operation of persist) bytes += this.#write(operations, operation);
-        for (const operation of derived) bytes += this.#write(operations, operation);
-        outcomes.push({ kind: "reply", reply });
+        const effects = step.run(keys.map((key) => this.#view.read(key)));
+        for (const operation of effects.persist) bytes += this.#write(persist, operation, derived);
+        for (const operation of effects.derived ?? []) bytes += this.#write(derived, operation);
+        outcomes.push({ kind: "reply", reply: effects.reply });
       } catch (thrown) {
         outcomes.push({ kind: "error", error: toConcordError(thrown) });
       }
     }
     const waiting = this.#ready.slice(0, outcomes.length);
     this.#ready = this.#ready.slice(outcomes.length);
-    const checkpointed = this.#checkpointListeners.map((begun) => begun());
-    return { waiting, outcomes, operations: [...operations.values()], checkpointed, written: [...operations.keys()] };
+    const written = [...persist.keys(), ...derived.keys()];
+    return { waiting, outcomes, persist: [...persist.values()], derived: [...derived.values()], written };
   }
 
-  /** Within a batch the last write of a key stands for all. */
-  #write(operations: Map<string, KeyValueOperation>, operation: KeyValueOperation): number {
+  /**
+   * Within a batch the last write of a key stands for all of its kind. What is persisted ends what was derived before; what is derived
+   * leaves what was persisted, which a crash must not take back.
+   */
+  #write(to: Map<string, KeyValueOperation>, operation: KeyValueOperation, ended?: Map<string, KeyValueOperation>): number {
     const key = keyText(operation.key);
     const value = operation.kind === "put" ? operation.value : undefined;
     this.#view.write(key, value);
-    if (operations.has(key)) this.#view.release(key);
-    operations.set(key, operation);
+    if (to.has(key)) this.#view.release(key);
+    if (ended?.delete(key) === true) this.#view.release(key);
+    to.set(key, operation);
     return operation.key.length + (value?.length ?? 0);
   }
 
   #sync(batch: Batch): void {
     this.#syncing = batch;
     const startedMs = this.#clock.monotonicMs();
-    this.#store.batch(batch.operations, { sync: true }).then(
+    this.#store.write(batch.persist, batch.derived).then(
       () => {
         if (this.#health.kind === "failed") return;
         this.#syncing = undefined;
@@ -246,7 +250,6 @@ export class Engine implements StepRunner, Checkpoints {
       for (const key of keys) this.#view.release(key);
     }
     for (const key of batch.written) this.#view.release(key);
-    for (const done of batch.checkpointed) done();
   }
 
   /** A failed store is a maybe: nothing is answered any more but that (I3). */

@@ -117,12 +117,3 @@ function sizeOf(key: string, entry: Entry): number {
 }
 
 const EVICT_TO = 7 / 8;
-const CHUNK_BYTES = 4096;
-
-/** A key as a text of the same length: maps compare texts by content. */
-export function keyText(key: Uint8Array): string {
-  if (key.length <= CHUNK_BYTES) return String.fromCharCode.apply(null, key as unknown as number[]);
-  let text = "";
-  for (let at = 0; at < key.length; at += CHUNK_BYTES) text += keyText(key.subarray(at, at + CHUNK_BYTES));
-  return text;
-}

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "./memory-group-log.ts";
-import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupOwner, RaiseOutcome } from "@concord/ports";
-import { epochOf, seqOf, timestampUsOf } from "@concord/runtime";
+import type { AppendOutcome, AppendRequest, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
+import { timestampUsOf } from "@concord/runtime";
 import { failedCases } from "./contract.ts";
 import { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./group-log-contract.ts";
 
@@ -58,16 +58,10 @@ class ForgetsTheCeiling extends MemoryGroupLog {
   }
 }
 
-class AdvancesForAnyOwner extends MemoryGroupLog {
-  override async advance(request: AdvanceRequest): Promise<"advanced" | "unknown"> {
+class TrimsForAnyOwner extends MemoryGroupLog {
+  override async trim(request: TrimRequest): Promise<void> {
     const { promisedEpoch, owner } = await this.status(request.group);
-    return super.advance({ ...request, epoch: promisedEpoch, owner });
-  }
-}
-
-class ForgetsMarksOfAppends extends MemoryGroupLog {
-  override append(request: AppendRequest): Promise<AppendOutcome> {
-    return super.append({ ...request, decided: { seq: seqOf(0n), epoch: epochOf(0n) } });
+    return super.trim({ ...request, epoch: promisedEpoch, owner });
   }
 }
 
@@ -96,8 +90,7 @@ const FAULTS = [
   AnswersBeforeItLogs,
   AcceptsGaps,
   ForgetsTheCeiling,
-  AdvancesForAnyOwner,
-  ForgetsMarksOfAppends,
+  TrimsForAnyOwner,
   VerifiesByOwnerOnly,
 ];
 

@@ -1,14 +1,20 @@
 import { assert } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
-import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
+import type { KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
 
 /** What survives a crash: hand it to the next MemoryKeyValue. */
 export interface KeyValueImage {
   readonly entries: readonly KeyValueEntry[];
 }
 
-/** The reference of the KeyValue port: a sorted array. Knows what is synced, so that a test can crash it. */
-export class MemoryKeyValue implements KeyValue {
+/**
+ * The reference of the KeyValue port: a sorted array. Knows what is synced, so that a test can crash it. As a Store it syncs derived
+ * writes too: each write is a checkpoint.
+ */
+export class MemoryKeyValue implements Store {
+  readonly incarnation = "memory";
+  readonly cutTail = false;
+  readonly #checkpointListeners: (() => () => void)[] = [];
   #entries: KeyValueEntry[];
   /** Operations since the last sync. */
   #unsynced: KeyValueOperation[] = [];
@@ -66,6 +72,16 @@ export class MemoryKeyValue implements KeyValue {
       for (const operation of this.#unsynced) applyTo(this.#synced, operation);
       this.#unsynced = [];
     });
+  }
+
+  async write(persist: readonly KeyValueOperation[], derived: readonly KeyValueOperation[]): Promise<void> {
+    const checkpointed = this.#checkpointListeners.map((begun) => begun());
+    await this.batch([...persist, ...derived], { sync: true });
+    for (const done of checkpointed) done();
+  }
+
+  onCheckpoint(begun: () => () => void): void {
+    this.#checkpointListeners.push(begun);
   }
 
   close(): Promise<void> {

@@ -1,16 +1,20 @@
 import { assert, ConcordError } from "@concord/runtime";
-import type {
-  LogBounds,
-  LogMessage,
-  LogPage,
-  LogSession,
-  LogTopic,
-  MessageLog,
-  NewMessage,
-  PageLimits,
-  Publication,
-  PublishOutcome,
+import {
+  messageBytes,
+  type LogBounds,
+  type LogMessage,
+  type LogPage,
+  type LogSession,
+  type LogTopic,
+  type MessageLog,
+  type NewMessage,
+  type PageLimits,
+  type Publication,
+  type PublishOutcome,
 } from "@concord/ports";
+
+/** Bytes of one append. */
+const APPEND_BYTES_MAX = 8 * 1024 * 1024;
 
 /** What a test orders for the next publish of a partition. */
 export type PublishFault =
@@ -37,6 +41,7 @@ interface Partition {
   fault: PublishFault | undefined;
   /** Sent by an owner that got `unknown`, not arrived yet. */
   late: (() => void) | undefined;
+  isAssigned: boolean;
 }
 
 interface Waiter {
@@ -44,8 +49,13 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** The reference of the MessageLog port: everything in memory, durable at once. Tests order faults with `failNext`, crashes with `restart`. */
+/**
+ * The reference of the MessageLog port: everything in memory, durable at once. Each publication leaves a marker behind its messages, and
+ * what it reroutes is written even when it is refused: as logs with transactions do. Tests order faults with `failNext`, crashes with
+ * `restart`.
+ */
 export class MemoryMessageLog implements MessageLog {
+  readonly appendBytesMax = APPEND_BYTES_MAX;
   readonly #partitions: readonly Partition[];
   #waiters: Waiter[] = [];
   #open = true;
@@ -61,10 +71,16 @@ export class MemoryMessageLog implements MessageLog {
 
   async append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
     const topic = this.#topic("input", partition);
+    const bytes = messages.reduce((sum, message) => sum + messageBytes(message), 0);
+    if (bytes > APPEND_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `an append has at most ${APPEND_BYTES_MAX} bytes`);
     const from = topic.end;
     write(topic, messages);
     this.#wake();
     return { from };
+  }
+
+  async isAssigned(partition: number): Promise<boolean> {
+    return this.#partition(partition).isAssigned;
   }
 
   async open(partition: number, owner: string): Promise<LogSession> {
@@ -125,6 +141,11 @@ export class MemoryMessageLog implements MessageLog {
     this.#open = false;
   }
 
+  /** From now on this process may not open the partition. */
+  unassign(partition: number): void {
+    this.#partition(partition).isAssigned = false;
+  }
+
   /** The next publish of the partition's owner fails so. */
   failNext(partition: number, fault: PublishFault): void {
     this.#partition(partition).fault = fault;
@@ -162,8 +183,10 @@ export class MemoryMessageLog implements MessageLog {
   #publish(state: Partition, epoch: number, publication: Publication): PublishOutcome {
     const { fault } = state;
     state.fault = undefined;
-    if (!this.#open || epoch !== state.epoch || fault === "fenced") return { kind: "fenced" };
     for (const { partition } of publication.rerouted) this.#partition(partition);
+    for (const { partition, message } of publication.rerouted) write(this.#topic("input", partition), [message]);
+    this.#wake();
+    if (!this.#open || epoch !== state.epoch || fault === "fenced") return { kind: "fenced" };
     assert(publication.acknowledgedInput >= state.acknowledgedInput, "the acknowledged input never goes back");
     assert(publication.acknowledgedInput <= state.topics.input.end, "what is acknowledged was read");
     const copy = copyOf(publication);
@@ -178,7 +201,8 @@ export class MemoryMessageLog implements MessageLog {
     const deadLettersFrom = state.topics["dead-letters"].end;
     write(state.topics.output, publication.output);
     write(state.topics["dead-letters"], publication.deadLetters);
-    for (const { partition, message } of publication.rerouted) write(this.#topic("input", partition), [message]);
+    leaveMarker(state.topics.output, publication.output);
+    leaveMarker(state.topics["dead-letters"], publication.deadLetters);
     state.acknowledgedInput = publication.acknowledgedInput;
     this.#wake();
     return { kind: "published", outputFrom, deadLettersFrom };
@@ -203,7 +227,7 @@ export class MemoryMessageLog implements MessageLog {
 
 function newPartition(): Partition {
   const topics = { input: newTopic(), output: newTopic(), "dead-letters": newTopic() };
-  return { topics, acknowledgedInput: 0n, epoch: 0, fault: undefined, late: undefined };
+  return { topics, acknowledgedInput: 0n, epoch: 0, fault: undefined, late: undefined, isAssigned: true };
 }
 
 function newTopic(): Topic {
@@ -224,6 +248,11 @@ function write(topic: Topic, messages: readonly NewMessage[]): void {
     topic.messages.push({ ...copyMessage(message), offset: topic.end });
     topic.end += 1n;
   }
+}
+
+/** The end of a transaction takes an offset in each topic that it wrote to. */
+function leaveMarker(topic: Topic, messages: readonly NewMessage[]): void {
+  if (messages.length > 0) topic.end += 1n;
 }
 
 function copyOf(publication: Publication): Publication {

@@ -13,17 +13,7 @@ export {
   type PendingBatches,
   type ReplayCount,
 } from "./batches.ts";
-export type {
-  AdvanceRequest,
-  AppendOutcome,
-  AppendRequest,
-  DecidedMark,
-  GroupLog,
-  GroupOwner,
-  LogEntry,
-  LogTail,
-  RaiseOutcome,
-} from "./group-log.ts";
+export type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, LogTail, RaiseOutcome, TrimRequest } from "./group-log.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export type {
   LogBounds,
@@ -38,6 +28,7 @@ export type {
   Publication,
   PublishOutcome,
 } from "./message-log.ts";
+export { messageBytes } from "./message-log.ts";
 export {
   oidOf,
   parseOid,
@@ -65,3 +56,4 @@ export type { Condition, ConditionalOutcome, ReadConsistency, ReadOptions, RowOp
 export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";
+export type { BackingStore, Store } from "./store.ts";

@@ -28,7 +28,7 @@ export interface LogPage {
 
 export interface LogBounds {
   readonly start: bigint;
-  /** One behind the last committed message. */
+  /** Behind the last committed message; offsets that hold none (markers, aborted messages) may lie between. Nothing is computed from it. */
   readonly end: bigint;
 }
 
@@ -38,20 +38,26 @@ export interface PageLimits {
   readonly bytes: number;
 }
 
-/** What one batch of the processing loop publishes: all of it becomes visible at once, or nothing. */
+/**
+ * What one batch of the processing loop publishes: output, dead letters and the acknowledged input become visible at once, or none of
+ * them does.
+ */
 export interface Publication {
   readonly output: readonly NewMessage[];
   readonly deadLetters: readonly NewMessage[];
-  /** Messages that belong to other partitions of the input (DDD3). */
+  /**
+   * Messages that belong to other partitions of the input (DDD3). They are durable before the rest is, and may be there although the
+   * publication was refused or is unknown: a repeat is deduplicated there.
+   */
   readonly rerouted: readonly { readonly partition: number; readonly message: NewMessage }[];
   /** The next input offset to process. */
   readonly acknowledgedInput: bigint;
 }
 
 export type PublishOutcome =
-  /** Durable and visible. */
+  /** Durable and visible; the offsets of each topic are consecutive from there on. */
   | { readonly kind: "published"; readonly outputFrom: bigint; readonly deadLettersFrom: bigint }
-  /** Another owner has the partition; nothing was written. */
+  /** Another session has the partition; neither output, dead letters nor acknowledged input changed. */
   | { readonly kind: "fenced" }
   /** It may be there: close the session and open another one (DDD5). */
   | { readonly kind: "unknown"; readonly cause: unknown };
@@ -69,8 +75,15 @@ export interface LogSession {
 /** Partitioned logs: the input that producers append to, the output and dead letters that one owner per partition publishes to. */
 export interface MessageLog {
   readonly partitions: number;
-  /** Producers' side. Durable when it resolves; offsets are consecutive. Rejects with `applied` no or unknown. */
+  /** Bytes of one append, as `messageBytes` counts them; above: LIMIT_EXCEEDED. */
+  readonly appendBytesMax: number;
+  /** Producers' side. Durable when it resolves; the offsets of one call are consecutive. Rejects with `applied` no or unknown. */
   append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }>;
+  /**
+   * Whether this process may open the partition now. Fencing decides who can write, not who should: an owner that was fenced and opens
+   * again takes the partition back, and two would do so for ever (DDD4).
+   */
+  isAssigned(partition: number): Promise<boolean>;
   /** Fences every earlier owner first. */
   open(partition: number, owner: string): Promise<LogSession>;
   /** OFFSET_OUT_OF_RANGE when `from` is below the start or above the end: never a jump (DDD5). */
@@ -79,4 +92,9 @@ export interface MessageLog {
   /** Resolves when the topic's end is above `offset`, or the signal is aborted. */
   whenBeyond(topic: LogTopic, partition: number, offset: bigint, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Not below the bytes a message takes in any log: lengths, times and offsets at their largest. */
+export function messageBytes({ key, value, headers }: NewMessage): number {
+  return headers.reduce((sum, { name, value: bytes }) => sum + 3 * name.length + bytes.length + 16, key.length + value.length + 64);
 }

@@ -8,8 +8,6 @@ export {
   encodePartition,
   encodeRange,
   encodeRowKey,
-  encodeRows,
   imageRowKey,
   mutationRowKey,
-  readRows,
 } from "./storage-format.ts";

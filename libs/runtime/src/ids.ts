@@ -10,6 +10,11 @@ export type TimeId = Brand<string, "TimeId">;
 export const TIME_ID_BYTES = 16;
 
 export function newTimeId(clock: Clock, random: Random): TimeId {
+  return toHex(newTimeIdBytes(clock, random)) as TimeId;
+}
+
+/** The bytes of a new id, as they are sent. */
+export function newTimeIdBytes(clock: Clock, random: Random): Uint8Array {
   const bytes = random.bytes(TIME_ID_BYTES);
   let ms = clock.nowMs();
   for (let i = 5; i >= 0; i -= 1) {
@@ -18,7 +23,7 @@ export function newTimeId(clock: Clock, random: Random): TimeId {
   }
   bytes[6] = 0x70 | (bytes[6]! & 0x0f);
   bytes[8] = 0x80 | (bytes[8]! & 0x3f);
-  return toHex(bytes) as TimeId;
+  return bytes;
 }
 
 /** Decodes 16 bytes from the wire; refuses anything that is not a UUIDv7 (MALFORMED_REQUEST). */

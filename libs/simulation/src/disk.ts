@@ -1,39 +1,35 @@
+import { BackingModel, copyOfOperation } from "@concord/port-contracts";
+import type { BackingStore, KeyRange, KeyValueOperation } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import type { KeyRange, KeyValue, KeyValueOperation } from "@concord/ports";
 import { SimFiles } from "./files.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { SeededRandom } from "./seeded-random.ts";
-import { SortedBytes } from "./sorted-bytes.ts";
 import { fingerprint, type Trace } from "./trace.ts";
 
-/** How a node died: `kill` keeps what the operating system had, `power` keeps only what was synced plus a random prefix of the rest. */
+/** How a node died: `kill` keeps what the operating system had, `power` keeps only what was synced plus a random part of the rest. */
 export type CrashMode = "kill" | "power";
 
 const READ_US = 30;
 const WRITE_US = 40;
 const SYNC_US = 250;
 const SYNC_TAIL_US = 400;
+/** A table is written, it and the manifest are synced. */
+const SYNCS_PER_TABLE = 3;
+/** Log files are small, so that short runs fill some. */
+const LOG_BYTES = [500, 4_000, 64_000];
 
-interface Batch {
-  readonly operations: readonly KeyValueOperation[];
-  readonly sync: boolean;
+interface Write {
+  /** Undefined: a flush. */
+  readonly operations: readonly KeyValueOperation[] | undefined;
   readonly settle: (error: ConcordError | undefined) => void;
-}
-
-/** A batch that reads see and a power cut may still take away. */
-interface UnsyncedBatch {
-  readonly undo: readonly { readonly key: Uint8Array; readonly value: Uint8Array | undefined }[];
 }
 
 interface Store {
   readonly name: string;
-  readonly entries: SortedBytes;
-  unsynced: UnsyncedBatch[];
+  readonly model: BackingModel;
   /** Accepted and not finished, in call order. */
-  queue: Batch[];
-  /** False until the creation itself is on disk. */
-  created: boolean;
+  queue: Write[];
   health: "sound" | "failed";
   openedBy: Incarnation | undefined;
   lastAtUs: number;
@@ -67,40 +63,37 @@ export class SimDisk {
     return this.#lostBatches;
   }
 
-  /** Opens or creates a store. Like the real adapter it makes the creation durable before it answers. */
-  open(name: string, owner: Incarnation): Promise<KeyValue> {
+  /** Opens or creates a store. Like the real adapter it makes everything that it finds durable before it answers. */
+  open(name: string, owner: Incarnation): Promise<BackingStore> {
     return new Promise((resolve, reject) => {
       this.#scheduler.after(this.syncUs(this.#random), () => {
         if (owner.isDead) return;
-        const store = this.#stores.get(name) ?? newStore(name);
+        const store = this.#stores.get(name) ?? this.#newStore(name);
         this.#stores.set(name, store);
-        if (store.openedBy !== undefined && !store.openedBy.isDead && store.openedBy !== owner) {
-          owner.run(() => reject(new ConcordError("STORE_FAILED", `store ${name} is locked by another process`, { applied: "no" })));
+        if (store.openedBy !== undefined && !store.openedBy.isDead) {
+          owner.run(() => reject(new ConcordError("STORE_FAILED", `store ${name} is locked`, { applied: "no" })));
           return;
         }
         store.openedBy = owner;
-        store.created = true;
-        this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${name} opened with ${store.entries.size} entries`);
+        store.model.flush();
+        this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${name} opened with ${store.model.entries.size} entries`);
         owner.run(() => resolve(this.#facade(store, owner)));
       });
     });
   }
 
-  /** What the node finds when it starts again: synced batches, and of the rest a random prefix (I4). */
+  /** What the node finds when it starts again: what was flushed, and of the rest what the disk had (I4). */
   crash(mode: CrashMode): void {
     for (const store of this.#stores.values()) {
-      const keepable = mode === "power" ? store.unsynced.length + store.queue.length : store.queue.length;
-      const base = mode === "power" ? 0 : store.unsynced.length;
-      const kept = base + this.#survivors(keepable);
-      this.#lostBatches += base + keepable - kept;
-      while (store.unsynced.length > kept) rollBack(store, store.unsynced.pop()!);
-      for (const batch of store.queue.slice(0, kept - store.unsynced.length)) store.unsynced.push(applyTo(store, batch.operations));
-      if (mode === "power") store.unsynced = [];
+      const batches = store.queue.flatMap(({ operations }) => (operations === undefined ? [] : [operations]));
+      const written = this.#survivors(batches.length);
+      for (const operations of batches.slice(0, written)) store.model.apply(operations);
+      const lost = batches.length - written + (mode === "power" ? store.model.crash((count) => this.#survivors(count)) : 0);
+      this.#lostBatches += lost;
       store.queue = [];
       store.health = "sound";
       store.openedBy = undefined;
-      const lost = base + keepable - kept;
-      this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${mode} crash keeps ${kept}, loses ${lost} unsynced`);
+      this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${mode} crash loses ${lost} unsynced`);
     }
     this.files.crash(mode);
   }
@@ -133,7 +126,12 @@ export class SimDisk {
     return Math.ceil((READ_US + this.#random.exponential(READ_US)) * this.slowness);
   }
 
-  #facade(store: Store, owner: Incarnation): KeyValue {
+  #newStore(name: string): Store {
+    const model = new BackingModel(this.#random.pick(LOG_BYTES));
+    return { name, model, queue: [], health: "sound", openedBy: undefined, lastAtUs: 0 };
+  }
+
+  #facade(store: Store, owner: Incarnation): BackingStore {
     const read = <T>(evaluate: () => T): Promise<T> =>
       new Promise((resolve, reject) => {
         this.#scheduler.after(this.#readUs(), () => {
@@ -146,15 +144,16 @@ export class SimDisk {
           owner.run(() => resolve(answer));
         });
       });
+    const write = (operations: readonly KeyValueOperation[] | undefined): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const settle = (error: ConcordError | undefined): void => owner.run(() => (error === undefined ? resolve() : reject(error)));
+        this.#accept(store, owner, { operations, settle });
+      });
     return {
-      get: (key) => read(() => store.entries.get(key)),
-      getMany: (keys) => read(() => keys.map((key) => store.entries.get(key))),
-      range: (range: KeyRange) => read(() => store.entries.range(range)),
-      batch: (operations, { sync }) =>
-        new Promise((resolve, reject) => {
-          const settle = (error: ConcordError | undefined): void => owner.run(() => (error === undefined ? resolve() : reject(error)));
-          this.#accept(store, owner, { operations: operations.map(copyOf), sync, settle });
-        }),
+      getMany: (keys) => read(() => keys.map((key) => store.model.entries.get(key))),
+      range: (range: KeyRange) => read(() => store.model.entries.range(range)),
+      batch: (operations) => write(operations.map(copyOfOperation)),
+      flush: () => write(undefined),
       close: async () => {
         await read(() => undefined);
         store.openedBy = undefined;
@@ -162,81 +161,72 @@ export class SimDisk {
     };
   }
 
-  #accept(store: Store, owner: Incarnation, batch: Batch): void {
+  #accept(store: Store, owner: Incarnation, write: Write): void {
     if (owner.isDead) return;
     if (store.openedBy !== owner || store.health === "failed") {
-      batch.settle(new ConcordError("STORE_FAILED", `store ${store.name} accepts no writes until it is opened again`, { applied: "no" }));
+      write.settle(new ConcordError("STORE_FAILED", `store ${store.name} accepts no writes until it is opened again`, { applied: "no" }));
       return;
     }
-    store.queue.push(batch);
-    const latencyUs = batch.sync ? this.syncUs(this.#random) : Math.ceil(WRITE_US * this.slowness);
+    store.queue.push(write);
+    const latencyUs = write.operations === undefined ? this.#tableUs() : Math.ceil(WRITE_US * this.slowness);
     store.lastAtUs = Math.max(this.#scheduler.nowUs, store.lastAtUs) + latencyUs;
-    this.#scheduler.at(store.lastAtUs, () => this.#finish(store, batch));
+    this.#scheduler.at(store.lastAtUs, () => this.#finish(store, write));
   }
 
-  #finish(store: Store, batch: Batch): void {
-    // A crash between acceptance and now emptied the queue and decided this batch's fate.
-    if (store.queue[0] !== batch) return;
-    if (store.health === "failed") {
-      store.queue.pop();
-      return;
-    }
-    if (batch.sync && this.failNextSync) {
-      this.#failSync(store, batch);
+  #tableUs(): number {
+    let us = 0;
+    for (let sync = 0; sync < SYNCS_PER_TABLE; sync += 1) us += this.syncUs(this.#random);
+    return us;
+  }
+
+  #finish(store: Store, write: Write): void {
+    // A crash between acceptance and now emptied the queue and decided this write's fate.
+    if (store.queue[0] !== write || store.health === "failed") return;
+    const { operations } = write;
+    if (operations === undefined && this.failNextSync) {
+      this.#failFlush(store);
       return;
     }
     store.queue.shift();
-    store.unsynced.push(applyTo(store, batch.operations));
-    if (batch.sync) store.unsynced = [];
-    this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${batch.sync ? "sync" : "write"} ${describe(batch)}`);
-    batch.settle(undefined);
+    if (operations === undefined) store.model.flush();
+    else this.#apply(store, operations);
+    this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${describe(operations)}`);
+    write.settle(undefined);
   }
 
-  /** The failed batch stays in the queue, so a crash may or may not find it; all behind it are refused. */
-  #failSync(store: Store, batch: Batch): void {
+  /** A log that is full becomes a table in the background. */
+  #apply(store: Store, operations: readonly KeyValueOperation[]): void {
+    const { openedBy, model } = store;
+    const hadFullLog = model.hasFullLog;
+    model.apply(operations);
+    if (hadFullLog || !model.hasFullLog) return;
+    const compact = (): void => {
+      if (store.openedBy !== openedBy || store.health === "failed" || !model.hasFullLog) return;
+      model.writeTable();
+      if (model.hasFullLog) this.#scheduler.after(this.#tableUs(), compact);
+    };
+    this.#scheduler.after(this.#tableUs(), compact);
+  }
+
+  /** What was written stays to be decided by a crash; all that waits is refused. */
+  #failFlush(store: Store): void {
     this.failNextSync = false;
     store.health = "failed";
-    const refused = store.queue.splice(1);
-    this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} SYNC FAILED ${describe(batch)}`);
-    batch.settle(new ConcordError("STORE_FAILED", `sync of store ${store.name} failed`));
+    const [flush, ...refused] = store.queue.splice(0);
+    this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} FLUSH FAILED`);
+    flush!.settle(new ConcordError("STORE_FAILED", `flush of store ${store.name} failed`));
     for (const later of refused) {
       later.settle(new ConcordError("STORE_FAILED", `store ${store.name} failed before this write`, { applied: "no" }));
     }
   }
 }
 
-function newStore(name: string): Store {
-  const entries = new SortedBytes();
-  return { name, entries, unsynced: [], queue: [], created: false, health: "sound", openedBy: undefined, lastAtUs: 0 };
-}
-
-function applyTo(store: Store, operations: readonly KeyValueOperation[]): UnsyncedBatch {
-  const undo: { key: Uint8Array; value: Uint8Array | undefined }[] = [];
-  for (const operation of operations) {
-    const { key } = operation;
-    const value = operation.kind === "put" ? store.entries.put(key, operation.value) : store.entries.delete(key);
-    undo.push({ key, value });
-  }
-  return { undo };
-}
-
-function rollBack(store: Store, batch: UnsyncedBatch): void {
-  for (const { key, value } of batch.undo.toReversed()) {
-    if (value === undefined) store.entries.delete(key);
-    else store.entries.put(key, value);
-  }
-}
-
-function copyOf(operation: KeyValueOperation): KeyValueOperation {
-  if (operation.kind === "delete") return { kind: "delete", key: operation.key.slice() };
-  return { kind: "put", key: operation.key.slice(), value: operation.value.slice() };
-}
-
-function describe(batch: Batch): string {
+function describe(operations: readonly KeyValueOperation[] | undefined): string {
+  if (operations === undefined) return "flush";
   const parts: Uint8Array[] = [];
-  for (const operation of batch.operations) {
+  for (const operation of operations) {
     parts.push(operation.key);
     if (operation.kind === "put") parts.push(operation.value);
   }
-  return `${batch.operations.length} ops ${fingerprint(Buffer.concat(parts))}`;
+  return `write ${operations.length} ops ${fingerprint(Buffer.concat(parts))}`;
 }

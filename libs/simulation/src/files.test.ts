@@ -81,9 +81,9 @@ test("failed sync: STORE_FAILED once; the flag is shared with the node's stores"
   world.disk("n").failNextSync = true;
   await assert.rejects(world.complete(file.sync(), 100), { code: "STORE_FAILED", applied: "unknown" });
   await world.complete(file.sync(), 100);
-  const store = await world.complete(context().openKeyValue("main"), 100);
+  const store = await world.complete(context().openBacking("main"), 100);
   world.disk("n").failNextSync = true;
-  await assert.rejects(world.complete(store.batch([], { sync: true }), 100), { code: "STORE_FAILED" });
+  await assert.rejects(world.complete(store.flush(), 100), { code: "STORE_FAILED" });
   await world.complete(file.sync(), 100);
 });
 

@@ -25,14 +25,15 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 /** A small durable store: Put syncs before it answers, Talk echoes numbered messages. */
 export function toyStore(address: string): Boot {
   return async (context: NodeContext) => {
-    const store = await context.openKeyValue("main");
+    const store = await context.openBacking("main");
     const put: ServedMethod = {
       kind: "unary",
       method: PUT,
       handle: async (request) => {
         const { key, value } = request as { key: string; value: string };
         context.env.failpoint("toy:before-write");
-        await store.batch([{ kind: "put", key: bytesOf(key), value: bytesOf(value) }], { sync: true });
+        await store.batch([{ kind: "put", key: bytesOf(key), value: bytesOf(value) }]);
+        await store.flush();
         context.env.failpoint("toy:after-write");
         return { ok: true };
       },
@@ -41,7 +42,7 @@ export function toyStore(address: string): Boot {
       kind: "unary",
       method: GET,
       handle: async (request) => {
-        const value = await store.get(bytesOf((request as { key: string }).key));
+        const [value] = await store.getMany([bytesOf((request as { key: string }).key)]);
         return value === undefined ? {} : { value: Buffer.from(value).toString() };
       },
     };

@@ -2,7 +2,7 @@
 // oxlint-disable-next-line concord/no-ambient
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { assert, type Disk, type Environment, type HttpServer } from "@concord/runtime";
-import type { KeyValue } from "@concord/ports";
+import type { BackingStore } from "@concord/ports";
 import { SimDisk, type CrashMode } from "./disk.ts";
 import type { Fault } from "./fault-plan.ts";
 import { simulatedHttp } from "./http.ts";
@@ -37,7 +37,7 @@ export interface NodeContext {
   readonly name: string;
   readonly env: Environment;
   /** Opens a store on the node's disk; it survives restarts as the crash mode allows. */
-  openKeyValue(name: string): Promise<KeyValue>;
+  openBacking(name: string): Promise<BackingStore>;
   /** Files on the node's own disk. */
   readonly disk: Disk;
   /** Files on a disk that `World.sharedDisk` declared for this node. */
@@ -411,7 +411,7 @@ export class World {
       name: node.name,
       env,
       http: simulatedHttp(env),
-      openKeyValue: (store) => node.disk.open(store, incarnation),
+      openBacking: (store) => node.disk.open(store, incarnation),
       disk: node.disk.files.diskOf(incarnation),
       sharedDisk: (name) => {
         const shared = this.#shared.get(name);
@@ -424,7 +424,7 @@ export class World {
       if (incarnation.isDead) return;
       this.#note(`boot of ${incarnation.name} failed: ${describeError(thrown).split("\n", 1)[0]}`);
       this.count("sim:boot-failed");
-      if (!isConcordError(thrown)) this.violation("boot failed", `${incarnation.name}: ${describeError(thrown)}`);
+      if (!isBootFailure(thrown)) this.violation("boot failed", `${incarnation.name}: ${describeError(thrown)}`);
       this.#exit(node, incarnation, "boot failed");
     };
     const started = (booted: Booted | void): void => {
@@ -490,6 +490,9 @@ export class World {
   }
 }
 
-function isConcordError(thrown: unknown): boolean {
-  return thrown instanceof Error && thrown.name === "ConcordError" && (thrown as { code?: string }).code !== "INTERNAL";
+/** A boot may fail at its disk or its peers; never at a bug, and the simulated disks do not rot. */
+function isBootFailure(thrown: unknown): boolean {
+  if (!(thrown instanceof Error) || thrown.name !== "ConcordError") return false;
+  const { code } = thrown as { code?: string };
+  return code !== "INTERNAL" && code !== "CORRUPT_DATA";
 }

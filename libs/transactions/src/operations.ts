@@ -129,7 +129,7 @@ export class TransactionOperations {
       const wait = this.#acquire(text, "exclusive");
       if (wait !== undefined) await wait;
     }
-    const reads = this.#images(writes, texts);
+    const reads = this.#imagesForIndexes(writes, texts);
     if (reads.length > 0) {
       await Promise.all(reads);
       transaction.requireOpen();
@@ -153,10 +153,11 @@ export class TransactionOperations {
     }
   }
 
-  /** The log carries whole rows, and index rows follow from the row as committed: so it is read under its lock (TX21, TXD14). */
-  #images(writes: readonly TableWrite[], texts: readonly string[]): Promise<RowImage>[] {
+  /** Index rows follow from the row as committed, so it is read under its lock (TX21). */
+  #imagesForIndexes(writes: readonly TableWrite[], texts: readonly string[]): Promise<RowImage>[] {
     const reads: Promise<RowImage>[] = [];
-    writes.forEach(({ write }, at) => {
+    writes.forEach(({ definition, write }, at) => {
+      if (definition.indexes.length === 0) return;
       const found = this.#committed(write.key, texts[at]!);
       if (found instanceof Promise) reads.push(found);
     });

@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
+import { flushedKeyValue } from "@concord/store";
 import { openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import { createPartitionWorker, ID_HEADER, type IdHash, type WindowOptions, type WindowStores } from "@concord/dedup";
@@ -159,7 +160,7 @@ function countingStores(root: string): WindowStores & { readonly writtenBytes: (
   return {
     writtenBytes: () => written,
     open: async (name) => {
-      const store = await openLevel(join(root, name));
+      const store = flushedKeyValue(await openLevel(join(root, name)));
       const batch: KeyValue["batch"] = (operations, options) => {
         for (const each of operations) written += each.key.length + (each.kind === "put" ? each.value.length : 0);
         return store.batch(operations, options);

@@ -3,6 +3,7 @@ import { sleep, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets, type NodeContext } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
 import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
+import { openSimulatedStore } from "./stores.ts";
 import { drawSwarm, type Swarm } from "./swarm.ts";
 
 const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
@@ -125,7 +126,7 @@ export class Cluster {
     this.world.node(name, async (context) => {
       const service = composeStorageProxy(config, {
         environment: context.env,
-        openKeyValue: (store) => context.openKeyValue(store),
+        openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
         onFailed: (cause) => context.exit(cause.message),
       });
       await service.start();

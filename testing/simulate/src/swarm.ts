@@ -1,4 +1,6 @@
 import type { NetworkProfile, SeededRandom } from "@concord/simulation";
+import type { StoreLimits } from "@concord/store";
+import { drawStoreLimits } from "./stores.ts";
 
 /** What a seed decides before anything starts: most seeds leave most of it calm. */
 export interface Swarm {
@@ -13,6 +15,7 @@ export interface Swarm {
   readonly timeoutMs: number;
   readonly groupCount: number;
   readonly lockTimeoutMs: number;
+  readonly store: Partial<StoreLimits>;
 }
 
 export function drawSwarm(random: SeededRandom): Swarm {
@@ -30,5 +33,6 @@ export function drawSwarm(random: SeededRandom): Swarm {
     timeoutMs: random.pick([400, 1_500, 4_000]),
     groupCount: random.pick([1, 3, 6]),
     lockTimeoutMs: random.pick([200, 2_000]),
+    store: drawStoreLimits(random),
   };
 }

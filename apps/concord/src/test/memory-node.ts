@@ -2,7 +2,7 @@
 import { nodeHttpServer } from "@concord/adapter-http";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import { MemoryDisk, MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
-import type { KeyValue } from "@concord/ports";
+import type { Store } from "@concord/ports";
 import { grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type ConcordError, type Disk, type Environment, type Transport } from "@concord/runtime";
 import { composeConcord } from "../composition.ts";
@@ -74,7 +74,7 @@ export class MemoryNode {
   }
 
   /** What was left open is opened again as it was synced. */
-  #open(name: string): KeyValue {
+  #open(name: string): Store {
     const store = new MemoryKeyValue(this.#stores.get(name)?.crash());
     this.#stores.set(name, store);
     return store;

@@ -1,5 +1,5 @@
 import { ID_HEADER, type InputResult } from "@concord/dedup";
-import type { MessageLog, NewMessage } from "@concord/ports";
+import { messageBytes, type MessageLog, type NewMessage } from "@concord/ports";
 import { ConcordError, toConcordError, unreachable, type Environment } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
 import type { Partitions } from "../partitions/partitions.ts";
@@ -23,10 +23,11 @@ export interface IngestOptions {
   readonly environment: Pick<Environment, "metrics" | "failpoint">;
 }
 
-/** The messages of one call that go to one partition, with their places in the call. */
+/** Messages of one call that go to one partition in one append, with their places in the call. */
 interface Share {
   readonly partition: number;
   readonly placed: readonly Placed[];
+  readonly messages: readonly NewMessage[];
   readonly at: readonly number[];
 }
 
@@ -58,7 +59,7 @@ export class Ingest {
     this.#admit(messages.length, bytes);
     try {
       const placed = await Promise.all(messages.map(this.#options.place));
-      const shares = sharesOf(placed);
+      const shares = sharesOf(placed, this.#options.log.appendBytesMax);
       for (const { partition } of shares) this.#options.partitions.working(partition);
       const appended = await this.#append(shares);
       this.#options.environment.failpoint("ingest:appended");
@@ -84,7 +85,7 @@ export class Ingest {
   async #append(shares: readonly Share[]): Promise<readonly Appended[]> {
     const { log } = this.#options;
     const outcomes = await Promise.allSettled(
-      shares.map(async (share) => ({ ...share, ...(await log.append(share.partition, share.placed.map(inputMessage))) })),
+      shares.map(async (share) => ({ ...share, ...(await log.append(share.partition, share.messages)) })),
     );
     const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
     if (failures.length === 0) return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
@@ -121,15 +122,25 @@ const LABELS = {
   queued: { verdict: "queued" },
 } as const;
 
-function sharesOf(placed: readonly Placed[]): readonly Share[] {
-  const byPartition = new Map<number, { readonly partition: number; readonly placed: Placed[]; readonly at: number[] }>();
+/** One share per partition, or more where the log takes less at once. */
+function sharesOf(placed: readonly Placed[], bytesMax: number): readonly Share[] {
+  const shares: Share[] = [];
+  const open = new Map<number, { readonly placed: Placed[]; readonly messages: NewMessage[]; readonly at: number[]; bytes: number }>();
   placed.forEach((one, at) => {
-    const share = byPartition.get(one.partition) ?? { partition: one.partition, placed: [], at: [] };
-    byPartition.set(one.partition, share);
+    const message = inputMessage(one);
+    const bytes = messageBytes(message);
+    let share = open.get(one.partition);
+    if (share === undefined || share.bytes + bytes > bytesMax) {
+      share = { placed: [], messages: [], at: [], bytes: 0 };
+      open.set(one.partition, share);
+      shares.push({ partition: one.partition, ...share });
+    }
     share.placed.push(one);
+    share.messages.push(message);
     share.at.push(at);
+    share.bytes += bytes;
   });
-  return [...byPartition.values()];
+  return shares;
 }
 
 /** The id goes with the message, so that the output can be read by id and the processing loop need not know where it was found. */

@@ -22,9 +22,9 @@ export class Partitions {
     this.#options = options;
   }
 
-  /** True while every partition works. */
+  /** True while every partition works and its log can be reached. */
   get ready(): boolean {
-    return this.#options.workers.every(({ state }) => state.kind !== "stopped");
+    return this.#options.workers.every(({ state }) => state.kind === "running" || state.kind === "rebuilding");
   }
 
   /** Fence, rebuild, run, all at the same time. Rejects when no partition runs; one that does not is stopped and says so. */
@@ -97,7 +97,7 @@ export class Partitions {
     try {
       for (const { partition, state, lag, window } of await this.statistics()) {
         const labels = { partition: String(partition) };
-        metrics.gauge("dedup_partition_running", state.kind === "stopped" ? 0 : 1, labels);
+        metrics.gauge("dedup_partition_running", state.kind === "stopped" || state.kind === "unavailable" ? 0 : 1, labels);
         // Of the output's offsets at least as many must be kept as the window has ids (DDD10).
         const { start } = await messages.bounds("output", partition);
         metrics.gauge("dedup_rebuildable", window.appliedOutput - start >= BigInt(window.ids) ? 1 : 0, labels);

@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 
 const STATES = {
   rebuilding: "PARTITION_STATE_REBUILDING",
+  unavailable: "PARTITION_STATE_REBUILDING",
   running: "PARTITION_STATE_RUNNING",
   stopped: "PARTITION_STATE_STOPPED",
 } as const;
@@ -19,7 +20,7 @@ function statisticsToWire({ window, ...partition }: PartitionStatistics): Partit
   return {
     partition: partition.partition,
     state: STATES[state.kind],
-    reason: state.kind === "stopped" ? state.reason.message : "",
+    reason: state.kind === "stopped" || state.kind === "unavailable" ? state.reason.message : "",
     lag: partition.lag,
     ids: BigInt(window.ids),
     windowMs: BigInt(Math.max(0, Math.round(window.windowMs))),

@@ -7,10 +7,11 @@ import { S3Client } from "@aws-sdk/client-s3";
 import { nodeHttpServer } from "@concord/adapter-http";
 import { openLevel } from "@concord/adapter-level";
 import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
-import type { KeyValue, ObjectMetadata } from "@concord/ports";
+import type { ObjectMetadata, Store } from "@concord/ports";
 import { contract } from "@concord/protos-object";
 import { bearer, grpcTransport } from "@concord/rpc";
 import type { Disk, Environment, HttpServer, LogFields } from "@concord/runtime";
+import { openStore } from "@concord/store";
 import { createMetrics, type MetricsRegistry } from "@concord/telemetry";
 import { S3Client as S3Client2024 } from "aws-sdk-client-s3-2024";
 import {
@@ -51,7 +52,7 @@ export class TestGateway {
   /** "127.0.0.1:40123", of the S3 endpoint. */
   address = "";
   adminAddress = "";
-  #store: KeyValue | undefined;
+  #store: Store | undefined;
   readonly #options: GatewayOptions;
   readonly #clients: { destroy(): void }[] = [];
 
@@ -85,11 +86,16 @@ export class TestGateway {
       http: this.#options.http?.(http) ?? http,
       ...(this.#options.metadata === undefined ? {} : { metadata: this.#options.metadata }),
       ...(this.#options.dataDisk === undefined ? {} : { dataDisk: this.#options.dataDisk }),
-      openKeyValue: async () => (this.#store = await openLevel(join(this.folder, "rows"))),
+      openKeyValue: async () => (this.#store = await this.#openStore(environment)),
     });
     const addresses = await this.service.start();
     this.address = addresses.httpAddress;
     this.adminAddress = addresses.address;
+  }
+
+  async #openStore(environment: Environment): Promise<Store> {
+    const backing = await openLevel(join(this.folder, "rows"));
+    return openStore({ ...environment, disk: nodeDisk(this.folder), folder: "rows", backing });
   }
 
   async stop(): Promise<void> {

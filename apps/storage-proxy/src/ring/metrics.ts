@@ -1,5 +1,6 @@
 import { ADAPTER_RING_METRICS } from "@concord/adapter-ring";
 import { ENGINE_METRICS } from "@concord/engine";
+import { STORE_METRICS } from "@concord/store";
 import { LOGGED_BATCH_METRICS } from "@concord/logged-batch";
 import { QUORUM_METRICS } from "@concord/quorum";
 import type { MetricDefinition } from "@concord/runtime";
@@ -8,6 +9,7 @@ import type { MetricDefinition } from "@concord/runtime";
 export const RING_METRICS: readonly MetricDefinition[] = [
   ...ADAPTER_RING_METRICS,
   ...ENGINE_METRICS,
+  ...STORE_METRICS,
   ...QUORUM_METRICS,
   ...LOGGED_BATCH_METRICS,
 ];

@@ -2,7 +2,7 @@ import { readOrderedI64, writeOrderedI64 } from "@concord/codec";
 import type { Literal, Refused } from "../cell-type.ts";
 import { asItIs, compareNumbers, noProblem, otherLiteral } from "./shared.ts";
 
-const scratch = new DataView(new ArrayBuffer(8));
+const TWO_32 = 2 ** 32;
 const MIN = -(1n << 63n);
 const MAX = (1n << 63n) - 1n;
 
@@ -31,7 +31,16 @@ function isInt64(value: bigint): boolean {
   return value >= MIN && value <= MAX;
 }
 
+/** Eight bytes, big-endian, two's complement. */
 function tokenBytes(content: bigint): Uint8Array {
-  scratch.setBigInt64(0, content);
-  return new Uint8Array(scratch.buffer.slice(0));
+  const number = Number(content);
+  const isExact = Number.isSafeInteger(number);
+  const high = isExact ? Math.floor(number / TWO_32) : Number(content >> 32n);
+  const low = isExact ? number - high * TWO_32 : Number(BigInt.asUintN(32, content));
+  const bytes = new Uint8Array(8);
+  for (let at = 0; at < 4; at += 1) {
+    bytes[at] = high >> (24 - 8 * at);
+    bytes[at + 4] = low >>> (24 - 8 * at);
+  }
+  return bytes;
 }

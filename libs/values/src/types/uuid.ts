@@ -5,6 +5,8 @@ import { asItIs, compareTexts, malformed, noProblem, otherLiteral } from "./shar
 
 const BYTES = 16;
 const CONTENT = /^[0-9a-f]{32}$/;
+/** As a uuid is nearly always written. */
+const USUAL = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const GIVEN = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
 const write = (writer: ByteWriter, content: string): void => void writer.raw(fromHex(content));
@@ -33,7 +35,9 @@ export const uuid: CellTypeOf<"uuid"> = {
   fromLiteral: (literal) => (literal.kind === "uuid" ? literal.value : otherLiteral(literal)),
   fromJavaScript: (value) => {
     if (value instanceof Uint8Array) return value.length === BYTES ? toHex(value) : undefined;
-    return typeof value === "string" && GIVEN.test(value) ? value.replaceAll("-", "").toLowerCase() : undefined;
+    if (typeof value !== "string") return undefined;
+    if (USUAL.test(value)) return value.slice(0, 8) + value.slice(9, 13) + value.slice(14, 18) + value.slice(19, 23) + value.slice(24);
+    return GIVEN.test(value) ? value.replaceAll("-", "").toLowerCase() : undefined;
   },
   toJavaScript: (content) => content.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-"),
 };

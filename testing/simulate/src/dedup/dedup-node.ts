@@ -3,9 +3,13 @@ import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerConfig } from "@
 import type { KeyValue } from "@concord/ports";
 import type { Log, LogFields } from "@concord/runtime";
 import type { NodeContext, SeededRandom, World } from "@concord/simulation";
+import { flushedKeyValue, type StoreLimits } from "@concord/store";
+import { drawStoreLimits, openSimulatedStore } from "../stores.ts";
 
 export const WORKER = "dedup-1";
 export const WORKER_ADDRESS = "dedup-1:7000";
+/** The one store that is not made again from the logs. */
+const META = "meta";
 const PROBE_EVERY_MS = 250;
 /** What a supervisor allows: a partition that stopped, or a start that does not end. */
 const NOT_READY_MS = 4_000;
@@ -18,6 +22,7 @@ export interface DedupPlan {
   readonly windowIdsMax: number;
   /** 0 = no bound. With one, clocks must not step: an id would seem old at once. */
   readonly windowMaxAgeMs: number;
+  readonly store: Partial<StoreLimits>;
 }
 
 /** As the composition cuts a window into segments. */
@@ -28,6 +33,7 @@ export function drawDedupPlan(random: SeededRandom): DedupPlan {
     partitions: random.pick([1, 2, 3]),
     windowIdsMax: random.pick([256, 256, 320, 1_024]),
     windowMaxAgeMs: random.pick([0, 0, 0, 1_200]),
+    store: drawStoreLimits(random),
   };
 }
 
@@ -42,7 +48,7 @@ export function startDedupNode(world: World, plan: DedupPlan): void {
     const service = composeDedupWorker(config, {
       environment: { ...context.env, log: watched(world, context.env.log) },
       disk: context.disk,
-      openKeyValue: (folder) => openStore(context, folder),
+      openKeyValue: (folder) => (folder === META ? openSimulatedStore(context, folder, plan.store) : openWindow(context, folder)),
     });
     const started = service.start();
     supervise(context, () => service.ready);
@@ -67,11 +73,11 @@ function configOf({ partitions, windowIdsMax, windowMaxAgeMs }: DedupPlan): Dedu
  * A level store is a folder: it is there when its folder is, and one that was removed and made again is empty. The simulated disk keeps
  * stores beside its folders, so both are brought together here.
  */
-async function openStore(context: NodeContext, folder: string): Promise<KeyValue> {
+async function openWindow(context: NodeContext, folder: string): Promise<KeyValue> {
   const at = folder.lastIndexOf("/");
   const [parent, name] = at < 0 ? ["", folder] : [folder.slice(0, at), folder.slice(at + 1)];
   const isThere = (await context.disk.list(parent)).some((entry) => entry.name === name);
-  const store = await context.openKeyValue(folder);
+  const store = flushedKeyValue(await context.openBacking(folder));
   if (!isThere) await clear(store);
   await context.disk.makeFolder(folder);
   // Each time: an earlier attempt may have made it and failed to sync it.

@@ -6,6 +6,7 @@ import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
 import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type SeededRandom } from "@concord/simulation";
 import { PROXIES, type Cluster } from "../cluster.ts";
+import { openSimulatedStore } from "../stores.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
 
@@ -108,7 +109,7 @@ export class Gateways {
       case "local":
         break;
       case "node":
-        world.node(ROWS, (context) => serveMetadata(context, ROWS_ADDRESS));
+        world.node(ROWS, (context) => serveMetadata(context, ROWS_ADDRESS, this.#cluster.swarm.store));
         break;
       case "transactions":
         this.#cluster.startProxies("coordinator");
@@ -156,7 +157,7 @@ export class Gateways {
       environment: context.env,
       disk: context.disk,
       http: context.http,
-      openKeyValue: (store) => context.openKeyValue(store),
+      openKeyValue: (folder) => openSimulatedStore(context, folder, this.#cluster.swarm.store),
       onFailed: (cause) => context.exit(cause.message),
       tuning: {
         limits: { partBytesMin: PART_BYTES_MIN, resolveWaitMs: 1_500, completeStaleMs: 3_000 },

@@ -1,5 +1,7 @@
 // A node that keeps the rows of several gateways, spoken to over the simulated network: requests come late, answers get lost.
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
+import type { StoreLimits } from "@concord/store";
+import { openSimulatedStore } from "../stores.ts";
 import { Engine } from "@concord/engine";
 import type { MetadataCommit, MetadataOutcome, MetadataRange, MetadataRow, ObjectMetadata } from "@concord/ports";
 import {
@@ -60,9 +62,9 @@ type WireOutcome =
   | { readonly kind: "unknown"; readonly reason: string };
 
 /** The rows, on the node's own disk. */
-export async function serveMetadata(context: NodeContext, address: string): Promise<Booted> {
+export async function serveMetadata(context: NodeContext, address: string, limits: Partial<StoreLimits>): Promise<Booted> {
   const { clock, metrics, checksum, log, transport } = context.env;
-  const store = await context.openKeyValue("rows");
+  const store = await openSimulatedStore(context, "rows", limits);
   const engine = new Engine({ store, clock, metrics, onFailed: (cause) => context.exit(cause.message) });
   const rows = new KeyValueMetadata({ store: engine, checksum, log });
   const unary = (served: MethodDescriptor, handle: (request: never) => Promise<object>): Parameters<Transport["serve"]>[1][number] => ({

@@ -1,0 +1,33 @@
+import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
+import type { Checkpoints } from "./store-step.ts";
+
+/**
+ * An ordered byte store that lies behind a store's journal. Batches are atomic, applied in call order, and visible when they resolve; a
+ * crash may take back any of them and keep later ones, unless a `flush` that was called after them has resolved. A rejected batch or
+ * flush (STORE_FAILED, applied: unknown) may have happened; everything later is refused until the store is opened again.
+ */
+export interface BackingStore {
+  /** Answers in the order of `keys`. */
+  getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]>;
+  range(range: KeyRange): Promise<KeyValueEntry[]>;
+  batch(operations: readonly KeyValueOperation[]): Promise<void>;
+  /** Every batch that resolved before the call is on disk when it resolves. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A KeyValue whose every batch is durable when it resolves, and what steps need besides. */
+export interface Store extends KeyValue, Checkpoints {
+  /** Names this opening: another one, of this store or any other, has another name. Hexadecimal. */
+  readonly incarnation: string;
+  /**
+   * Opening cut bytes off the newest end: a write that a crash tore, never acknowledged, or else rot in the last group, which looks
+   * the same. A replica that must not forget what it acknowledged catches up from others before it votes.
+   */
+  readonly cutTail: boolean;
+  /**
+   * As `batch`, with writes that take effect together with `persist` and that a crash may take back (`StoreEffects.derived`).
+   * LIMIT_EXCEEDED (applied: no): more bytes than one record of the journal holds.
+   */
+  write(persist: readonly KeyValueOperation[], derived: readonly KeyValueOperation[]): Promise<void>;
+}

@@ -1,0 +1,65 @@
+import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
+import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
+import type { RangeSum } from "./range-sums.ts";
+
+/*
+ * Version 1, a sealed record of codec: u64 number | u64 position | ranges, to the end: u8 first byte of the keys | u64 count | u64 sum
+ */
+const FORMAT_VERSION = 1;
+const NAME = "checkpoint";
+const NEW_NAME = "checkpoint.new";
+const FILE_BYTES_MAX = 64 * 1024;
+
+export interface Checkpoint {
+  /** One more with each checkpoint. */
+  readonly number: bigint;
+  /** Every write of the journal below this sequence is in the backing store, for good. */
+  readonly position: bigint;
+  /** What the backing store holds at least up to there. */
+  readonly sums: readonly RangeSum[];
+}
+
+/** Undefined when there is none. CORRUPT_DATA. */
+export async function readCheckpoint(disk: Disk, folder: string, checksum: Checksum): Promise<Checkpoint | undefined> {
+  const file = await disk.open(`${folder}/${NAME}`);
+  if (file === undefined) return undefined;
+  try {
+    return decodeCheckpoint(await file.read(0, FILE_BYTES_MAX), checksum);
+  } catch (thrown) {
+    if (!(thrown instanceof ConcordError) || thrown.code !== "CORRUPT_DATA") throw thrown;
+    throw new ConcordError("CORRUPT_DATA", `${folder}/${NAME}: ${thrown.message}`, { cause: thrown });
+  } finally {
+    await file.close();
+  }
+}
+
+/** Replaces the one before it as a whole: synced under another name, then renamed, then the name is synced. */
+export async function writeCheckpoint(disk: Disk, folder: string, checkpoint: Checkpoint, checksum: Checksum): Promise<void> {
+  const path = `${folder}/${NEW_NAME}`;
+  // What a crash left of an earlier one.
+  await disk.remove(path);
+  const file = await disk.create(path);
+  if (file === "exists") throw new ConcordError("STORE_FAILED", `${path} cannot be made: something has its name`, { applied: "no" });
+  try {
+    await file.write(0, [encodeCheckpoint(checkpoint, checksum)]);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await disk.rename(path, `${folder}/${NAME}`);
+  await disk.syncFolder(folder);
+}
+
+export function encodeCheckpoint({ number, position, sums }: Checkpoint, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter().u64(number).u64(position);
+  for (const { range, count, sum } of sums) writer.u8(range).u64(BigInt(count)).u64(BigInt(sum));
+  return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
+}
+
+export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpoint {
+  const reader = new ByteReader(openRecord(bytes, FORMAT_VERSION, checksum).body);
+  const [number, position] = [reader.u64(), reader.u64()];
+  const sums: RangeSum[] = [];
+  while (reader.remaining > 0) sums.push({ range: reader.u8(), count: Number(reader.u64()), sum: Number(reader.u64()) });
+  return { number, position, sums };
+}

@@ -1,0 +1,32 @@
+import type { JournalLimits } from "@concord/journal";
+
+const MIB = 1024 * 1024;
+
+export interface StoreLimits {
+  /** A checkpoint begins once this much was journalled since the last one, or is dirty. */
+  readonly checkpointBytes: number;
+  /** A checkpoint begins at latest this long after the first write since the last one, milliseconds. */
+  readonly checkpointAgeMs: number;
+  /** Writes wait for the end of a checkpoint while this much was journalled since the last one, or is dirty. */
+  readonly dirtyBytesMax: number;
+  readonly journal: Partial<JournalLimits>;
+}
+
+export const STORE_LIMITS: StoreLimits = {
+  checkpointBytes: 8 * MIB,
+  checkpointAgeMs: 5_000,
+  dirtyBytesMax: 64 * MIB,
+  // Room for dirtyBytesMax and one record beyond it, so that a full journal is never the first limit that is met.
+  journal: { segmentBytes: 8 * MIB, journalBytes: 512 * MIB, recordBytes: 64 * MIB, groupBytes: MIB, queueBytes: 256 * MIB },
+};
+
+/** Keys whose image in the backing store is known without a read, as a checksum each. */
+export const KNOWN_KEYS_MAX = 32_768;
+/** Keys of one read of the backing store, of one batch to it, and of one record that says what a checkpoint is going to write. */
+export const CHECKPOINT_KEYS_PER_CALL = 1_024;
+/** A batch to the backing store takes no further value once it has this size. */
+export const CHECKPOINT_BATCH_BYTES = 256 * 1024;
+/** Entries of one read of the scan at opening. */
+export const SCAN_PAGE_ENTRIES = 4_096;
+/** Keys are shorter: what a scan takes for the end of the key space. */
+export const KEY_BYTES_MAX = 64 * 1024;

@@ -1,0 +1,105 @@
+import { openJournal, type Journal } from "@concord/journal";
+import { ConcordError, toHex, type Random } from "@concord/runtime";
+import { readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
+import { CHECKPOINT_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts";
+import { replay, type Replayed } from "./replay.ts";
+import { imageOf, RangeSums } from "./range-sums.ts";
+import { JournaledStore, type StoreContext } from "./store.ts";
+import { scanSums } from "./scan-sums.ts";
+
+const INCARNATION_BYTES = 16;
+
+export interface StoreOptions extends Omit<StoreContext, "limits"> {
+  readonly random: Random;
+  readonly limits?: Partial<StoreLimits>;
+}
+
+/**
+ * Opens the store that lies in `folder` of `disk` and in `backing`, which the caller has opened: that took the lock under which all of
+ * it is written. A backing store without a checkpoint beside it is one of a program that had no journal: it becomes the state
+ * below the first checkpoint. CORRUPT_DATA: what is there is not what was acknowledged; nothing is changed or served. Closes `backing`
+ * when it throws.
+ */
+export async function openStore(options: StoreOptions): Promise<JournaledStore> {
+  const { disk, folder, backing, log } = options;
+  let journal: Journal | undefined;
+  try {
+    await disk.makeFolder(folder);
+    const checkpoint = await readCheckpoint(disk, folder, options.checksum);
+    const hasJournal = (await disk.list(journalFolder(folder))).some(({ name }) => name.endsWith(".journal"));
+    if (checkpoint !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
+    const opened = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits: limitsOf(options).journal });
+    journal = opened.journal;
+    const base = checkpoint ?? (await firstCheckpoint(options, journal));
+    const replayed = await recover(options, journal, base);
+    const cutTail = opened.findings.tornBytes > 0;
+    if (cutTail) log.warn("the journal's newest write was torn and is cut off", { folder, bytes: opened.findings.tornBytes });
+    const incarnation = toHex(options.random.bytes(INCARNATION_BYTES));
+    const context = { ...options, limits: limitsOf(options) };
+    return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number: base.number });
+  } catch (thrown) {
+    await journal?.close();
+    await backing.close().catch(() => undefined);
+    throw thrown;
+  }
+}
+
+export function journalFolder(folder: string): string {
+  return `${folder}/journal`;
+}
+
+function limitsOf({ limits }: StoreOptions): StoreLimits {
+  return { ...STORE_LIMITS, ...limits, journal: { ...STORE_LIMITS.journal, ...limits?.journal } };
+}
+
+/** Whatever the backing store holds came from before there was a journal: counted, made durable, then called checkpoint 0. */
+async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise<Checkpoint> {
+  const { disk, folder, backing, checksum, log, failpoint } = options;
+  if (journal.durableSequence > 0n) throw damaged(folder, "its journal has records and its checkpoint is missing");
+  const sums = (await scanSums(backing, checksum)).list();
+  failpoint("store:migrating");
+  await backing.flush();
+  const checkpoint = { number: 0n, position: 0n, sums };
+  await writeCheckpoint(disk, folder, checkpoint, checksum);
+  const values = sums.reduce((sum, { count }) => sum + count, 0);
+  if (values > 0) log.info("the store had no journal and has one now", { folder, values });
+  return checkpoint;
+}
+
+/** The journal's records over what the checkpoint says the backing store holds; then that is checked (I5). */
+async function recover(options: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed & { sums: RangeSums }> {
+  const { folder, backing, checksum, failpoint } = options;
+  const { position } = checkpoint;
+  if (position < journal.firstSequence || position > journal.durableSequence) {
+    const bounds = `${journal.firstSequence} to ${journal.durableSequence}`;
+    throw damaged(folder, `its checkpoint is at ${position}, its journal has ${bounds}`);
+  }
+  const replayed = await replay(journal, checkpoint, failpoint);
+  const expected = new RangeSums(checkpoint.sums);
+  await accountIntents(options, replayed, expected);
+  const sums = await scanSums(backing, checksum);
+  const wrong = expected.difference(sums);
+  if (wrong !== undefined) {
+    const text = `keys that begin with byte ${wrong.range}: ${wrong.expected} values were checkpointed, ${wrong.found} are there`;
+    throw damaged(folder, wrong.expected === wrong.found ? `${text}, and their contents differ` : text);
+  }
+  return { ...replayed, sums };
+}
+
+/** Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. */
+async function accountIntents({ folder, backing, checksum }: StoreOptions, replayed: Replayed, sums: RangeSums): Promise<void> {
+  const intents = [...replayed.intents.values()];
+  for (let at = 0; at < intents.length; at += CHECKPOINT_KEYS_PER_CALL) {
+    const part = intents.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
+    const values = await backing.getMany(part.map(({ key }) => key));
+    for (const [place, { key, images }] of part.entries()) {
+      const found = imageOf(key, values[place], checksum);
+      if (!images.includes(found)) throw damaged(folder, `key ${toHex(key)} is none of the values that were written`);
+      sums.change(key, images[0]!, found);
+    }
+  }
+}
+
+function damaged(folder: string, what: string): ConcordError {
+  return new ConcordError("CORRUPT_DATA", `the store in ${folder} is damaged: ${what}`, { applied: "no" });
+}

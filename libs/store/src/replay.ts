@@ -1,0 +1,46 @@
+import { keyText } from "@concord/codec";
+import type { Journal } from "@concord/journal";
+import type { Checkpoint } from "./checkpoint-file.ts";
+import { DirtyTable } from "./dirty-table.ts";
+import { decodeRecord, type IntentEntry } from "./record-format.ts";
+
+/** A key that checkpoints which did not end were going to write: what it may be in the backing store, its image below them first. */
+export interface IntendedKey {
+  readonly key: Uint8Array;
+  readonly images: number[];
+}
+
+export interface Replayed {
+  readonly table: DirtyTable;
+  readonly intents: ReadonlyMap<string, IntendedKey>;
+  readonly journalledBytes: number;
+}
+
+/** What the journal holds behind the checkpoint. */
+export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint: (name: string) => void): Promise<Replayed> {
+  const table = new DirtyTable();
+  const intents = new Map<string, IntendedKey>();
+  let journalledBytes = 0;
+  for await (const { sequence, payload } of journal.read(checkpoint.position)) {
+    if (sequence < checkpoint.position) continue;
+    failpoint("store:replaying");
+    journalledBytes += payload.length;
+    const record = decodeRecord(payload.slice());
+    if (record.kind === "intent") {
+      if (record.number > checkpoint.number) for (const entry of record.entries) note(intents, entry);
+      continue;
+    }
+    for (const operation of record.operations) {
+      const value = operation.kind === "put" ? operation.value : undefined;
+      table.put(keyText(operation.key), { key: operation.key, value, base: undefined });
+    }
+  }
+  return { table, intents, journalledBytes };
+}
+
+function note(intents: Map<string, IntendedKey>, { key, before, after }: IntentEntry): void {
+  const text = keyText(key);
+  const intended = intents.get(text);
+  if (intended === undefined) intents.set(text, { key, images: [before, after] });
+  else intended.images.push(before, after);
+}

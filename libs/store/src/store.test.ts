@@ -1,0 +1,398 @@
+// The store over a backing store and files in memory, whose crashes keep and lose what the test says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { crc32 } from "node:zlib";
+import fc from "fast-check";
+import { BackingModel, KEEP_UNSYNCED, keyValueContract, LOSE_UNSYNCED, MemoryBackingStore, MemoryDisk } from "@concord/port-contracts";
+import type { KeyValueOperation, Store } from "@concord/ports";
+import { ConcordError, silentLog, type Clock } from "@concord/runtime";
+import { openStore, type StoreLimits } from "./index.ts";
+
+const FOLDER = "store";
+const EVERYTHING = { from: new Uint8Array(), to: new Uint8Array(8).fill(0xff), limit: 10_000 };
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const textOf = (value: Uint8Array | undefined): string | undefined => value && new TextDecoder().decode(value);
+const put = (key: string, value: string): KeyValueOperation => ({ kind: "put", key: bytes(key), value: bytes(value) });
+const remove = (key: string): KeyValueOperation => ({ kind: "delete", key: bytes(key) });
+
+class StopError extends Error {}
+
+/** One machine: what lies on its disk outlives the stores that are opened on it. */
+class Machine {
+  readonly model: BackingModel;
+  readonly disk = new MemoryDisk();
+  /** A process ends at this failpoint. */
+  stopAt: string | undefined;
+  readonly points: string[] = [];
+  readonly timers: (() => void)[] = [];
+  backing: MemoryBackingStore;
+  #drawn = 0;
+
+  constructor(logBytes = 400) {
+    this.model = new BackingModel(logBytes);
+    this.backing = new MemoryBackingStore(this.model);
+  }
+
+  open(limits: Partial<StoreLimits> = {}): Promise<Store> {
+    this.backing = new MemoryBackingStore(this.model);
+    this.timers.length = 0;
+    const clock: Clock = {
+      nowMs: () => 0,
+      nowUs: () => 0n,
+      monotonicMs: () => 0,
+      setTimer: (_, action) => {
+        this.timers.push(action);
+        return { cancel: () => this.timers.splice(this.timers.indexOf(action), 1) };
+      },
+      defer: (action) => action(),
+    };
+    const random = { bytes: (length: number) => new Uint8Array(length).fill((this.#drawn += 1)), below: () => 0, float: () => 0 };
+    const failpoint = (name: string): void => {
+      this.points.push(name);
+      if (this.stopAt === name) throw new StopError(name);
+    };
+    const checksum = (data: Uint8Array, before?: number): number => crc32(data, before);
+    const { disk, backing } = this;
+    return openStore({ folder: FOLDER, disk, backing, checksum, clock, log: silentLog, random, failpoint, limits });
+  }
+
+  /** A power cut: `keep` says how much of what was not synced stays. */
+  crash(keep: "nothing" | "everything" | ((count: number) => number)): void {
+    this.stopAt = undefined;
+    this.disk.crash(keep === "everything" ? KEEP_UNSYNCED : LOSE_UNSYNCED);
+    this.model.crash(keep === "nothing" ? () => 0 : keep === "everything" ? (count) => count : keep);
+  }
+
+  get backingKeys(): string[] {
+    return this.model.entries.range(EVERYTHING).map(({ key }) => textOf(key)!);
+  }
+}
+
+async function contents(store: Store): Promise<Record<string, string>> {
+  const entries = await store.range(EVERYTHING);
+  return Object.fromEntries(entries.map(({ key, value }) => [textOf(key)!, textOf(value)!]));
+}
+
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+keyValueContract(test, async () => {
+  const machine = new Machine();
+  const limits = { checkpointBytes: 64, dirtyBytesMax: 4096 };
+  const store = await machine.open(limits);
+  return {
+    store,
+    reopen: async () => {
+      await store.close();
+      return machine.open(limits);
+    },
+    crash: () => {
+      machine.crash("nothing");
+      return machine.open(limits);
+    },
+  };
+});
+
+test("[TX27] write: answered before any checkpoint: there after a power cut that keeps nothing unsynced (I1)", async () => {
+  const machine = new Machine();
+  const store = await machine.open();
+  await store.write([put("a", "1"), put("b", "1")], []);
+  await store.write([remove("b")], []);
+  assert.deepEqual(machine.backingKeys, []);
+  machine.crash("nothing");
+  assert.deepEqual(await contents(await machine.open()), { a: "1" });
+});
+
+test("checkpoint: by bytes: values are below it, coalesced; the journal is trimmed; a power cut takes nothing", async () => {
+  const machine = new Machine();
+  const store = await machine.open({ checkpointBytes: 2_000, journal: { segmentBytes: 500 } });
+  for (let n = 0; n < 40; n += 1) await store.write([put("a", `${n}`.repeat(50)), put(`k${n}`, "v")], []);
+  await turns();
+  assert.ok(machine.points.filter((point) => point === "store:trimmed").length > 1);
+  const segments = (await machine.disk.list(`${FOLDER}/journal`)).length;
+  assert.ok(segments <= 6, `${segments} segments`);
+  machine.crash("nothing");
+  const found = await contents(await machine.open());
+  assert.equal(Object.keys(found).length, 41);
+  assert.equal(found["a"], "39".repeat(50));
+});
+
+test("checkpoint: by age: the timer makes it", async () => {
+  const machine = new Machine();
+  const store = await machine.open();
+  await store.write([put("a", "1")], []);
+  assert.equal(machine.timers.length, 1);
+  machine.timers[0]!();
+  await turns();
+  assert.deepEqual(machine.backingKeys, ["a"]);
+  assert.deepEqual(await contents(store), { a: "1" });
+});
+
+test("derived writes: visible at once; lost by a crash before a checkpoint; there after one that began behind them (I6)", async () => {
+  const machine = new Machine();
+  const store = await machine.open();
+  const durable: number[] = [];
+  let written = 0;
+  store.onCheckpoint(() => {
+    const begun = written;
+    return () => durable.push(begun);
+  });
+  written = 1;
+  await store.write([put("log", "1")], [put("row", "1")]);
+  assert.deepEqual(await contents(store), { log: "1", row: "1" });
+  machine.crash("everything");
+  const second = await machine.open();
+  assert.deepEqual(await contents(second), { log: "1" });
+  second.onCheckpoint(() => {
+    const begun = written;
+    return () => durable.push(begun);
+  });
+  written = 2;
+  await second.write([], [put("row", "2")]);
+  machine.timers[0]!();
+  await turns();
+  assert.deepEqual(durable, [2]);
+  machine.crash("nothing");
+  assert.deepEqual(await contents(await machine.open()), { log: "1", row: "2" });
+});
+
+test("full: more is dirty than may be: writes wait for the checkpoint, in order, and lose nothing", async () => {
+  const machine = new Machine();
+  const store = await machine.open({ checkpointBytes: 500, dirtyBytesMax: 1_000 });
+  const answered: number[] = [];
+  const writes = Array.from({ length: 60 }, async (_, n) => {
+    await store.write([put("last", `${n}`), put(`k${n}`, "v".repeat(100))], []);
+    answered.push(n);
+  });
+  await Promise.all(writes);
+  assert.deepEqual(
+    answered,
+    Array.from({ length: 60 }, (_, n) => n),
+  );
+  machine.crash("nothing");
+  const found = await contents(await machine.open());
+  assert.equal(found["last"], "59");
+  assert.equal(Object.keys(found).length, 61);
+});
+
+test("write: over what a record holds: LIMIT_EXCEEDED, applied: no, and the store goes on", async () => {
+  const store = await new Machine().open({ journal: { recordBytes: 200 } });
+  await assert.rejects(store.write([put("a", "v".repeat(300))], []), { code: "LIMIT_EXCEEDED", applied: "no" });
+  await store.write([put("a", "v")], []);
+  assert.deepEqual(await contents(store), { a: "v" });
+});
+
+test("failed flush: the store stops: STORE_FAILED, applied: no for what comes; after a start everything answered is there", async () => {
+  const machine = new Machine();
+  const store = await machine.open();
+  await store.write([put("a", "1")], []);
+  machine.backing.failNextFlush = true;
+  machine.timers[0]!();
+  await turns();
+  await assert.rejects(store.write([put("a", "2")], []), { code: "STORE_FAILED", applied: "no" });
+  machine.crash("everything");
+  assert.deepEqual(await contents(await machine.open()), { a: "1" });
+});
+
+test("close: what is dirty goes below a checkpoint; a second close is harmless; writes are refused", async () => {
+  const machine = new Machine();
+  const store = await machine.open();
+  await store.write([put("a", "1")], [put("d", "1")]);
+  await Promise.all([store.close(), store.close()]);
+  assert.deepEqual(machine.backingKeys, ["a", "d"]);
+  await assert.rejects(store.write([put("a", "2")], []), { code: "DRAINING" });
+  assert.deepEqual(await contents(await machine.open()), { a: "1", d: "1" });
+});
+
+test("incarnation: each opening has a name of its own; a torn tail is reported, a clean one is not", async () => {
+  const machine = new Machine();
+  const first = await machine.open();
+  assert.equal(first.cutTail, false);
+  await first.write([put("a", "1")], []);
+  const { disk } = machine;
+  const name = (await disk.list(`${FOLDER}/journal`)).at(-1)!.name;
+  const file = (await disk.open(`${FOLDER}/journal/${name}`))!;
+  await file.write(file.size, [Uint8Array.of(1, 2, 3)]);
+  await file.close();
+  const second = await machine.open();
+  assert.equal(second.cutTail, true);
+  assert.notEqual(first.incarnation, second.incarnation);
+  assert.deepEqual(await contents(second), { a: "1" });
+});
+
+test("opening: a backing store without a journal: its values are the first checkpoint, whatever crash interrupts that", async () => {
+  const POINTS = ["store:migrating", "journal:segment-written", "journal:segment-made", undefined];
+  for (const point of POINTS) {
+    const machine = new Machine();
+    machine.model.apply([put("old", "1"), put("older", "2")]);
+    machine.model.flush();
+    machine.stopAt = point;
+    if (point !== undefined) await assert.rejects(machine.open(), StopError);
+    machine.crash("nothing");
+    const store = await machine.open();
+    assert.deepEqual(await contents(store), { old: "1", older: "2" }, point);
+    await store.write([put("new", "3"), remove("old")], []);
+    machine.crash("nothing");
+    assert.deepEqual(await contents(await machine.open()), { new: "3", older: "2" }, point);
+  }
+});
+
+/** A store with values below a checkpoint and above it. */
+async function filled(): Promise<Machine> {
+  const machine = new Machine();
+  const store = await machine.open();
+  await store.write([put("a", "1"), put("b", "1"), put("c", "1")], []);
+  machine.timers[0]!();
+  await turns();
+  await store.write([put("b", "2")], []);
+  machine.crash("everything");
+  return machine;
+}
+
+const DAMAGE: readonly { readonly what: string; readonly harm: (machine: Machine) => Promise<void>; readonly says: RegExp }[] = [
+  {
+    what: "a value is gone",
+    harm: async ({ model }) => model.apply([remove("a")]),
+    says: /byte 97: 1 values were checkpointed, 0 are there/,
+  },
+  { what: "a value is another", harm: async ({ model }) => model.apply([put("c", "9")]), says: /contents differ/ },
+  { what: "a value too many", harm: async ({ model }) => model.apply([put("z", "9")]), says: /byte 122: 0 values were checkpointed, 1/ },
+  {
+    what: "the backing store is empty",
+    harm: async ({ model }) => model.apply([remove("a"), remove("b"), remove("c")]),
+    says: /were checkpointed, 0 are there/,
+  },
+  {
+    what: "the checkpoint is gone",
+    harm: async ({ disk }) => void (await disk.remove(`${FOLDER}/checkpoint`)),
+    says: /its checkpoint is missing/,
+  },
+  {
+    what: "the checkpoint is spoilt",
+    harm: async ({ disk }) => {
+      const file = (await disk.open(`${FOLDER}/checkpoint`))!;
+      await file.write(9, [Uint8Array.of(0xff)]);
+      await file.close();
+    },
+    says: /store\/checkpoint: .*checksum/,
+  },
+  {
+    what: "the journal is gone",
+    harm: async ({ disk }) => {
+      for (const { name } of await disk.list(`${FOLDER}/journal`)) await disk.remove(`${FOLDER}/journal/${name}`);
+    },
+    says: /its journal is missing/,
+  },
+];
+
+for (const { what, harm, says } of DAMAGE) {
+  test(`opening: ${what}: CORRUPT_DATA that says so, nothing is served (I5)`, async () => {
+    const machine = await filled();
+    await harm(machine);
+    await assert.rejects(
+      machine.open(),
+      (error) => error instanceof ConcordError && error.code === "CORRUPT_DATA" && says.test(error.message),
+    );
+  });
+}
+
+test("opening: a key that an unfinished checkpoint was writing has neither its old nor its new value: CORRUPT_DATA (I4)", async () => {
+  const machine = await filled();
+  const store = await machine.open();
+  await store.write([put("a", "2")], []);
+  machine.stopAt = "store:rows-written";
+  machine.timers[0]!();
+  await turns();
+  machine.crash("everything");
+  machine.model.apply([put("a", "3")]);
+  await assert.rejects(machine.open(), { code: "CORRUPT_DATA", message: /none of the values that were written/ });
+});
+
+const CRASH_POINTS = [
+  "store:intended",
+  "store:rows-written",
+  "store:flushed",
+  "store:checkpointed",
+  "store:trimmed",
+  "journal:group-written",
+  "journal:group-synced",
+  "journal:segment-made",
+  "journal:segment-dropped",
+] as const;
+
+type Action =
+  | { readonly kind: "write"; readonly key: number; readonly value: string | undefined; readonly derived: boolean }
+  | { readonly kind: "checkpoint" }
+  | { readonly kind: "crash"; readonly keep: number; readonly point: (typeof CRASH_POINTS)[number] | undefined };
+
+const ACTION: fc.Arbitrary<Action> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("write" as const),
+      key: fc.integer({ min: 0, max: 9 }),
+      value: fc.option(fc.string({ maxLength: 40 }), { nil: undefined }),
+      derived: fc.boolean(),
+    }),
+  },
+  { weight: 2, arbitrary: fc.constant({ kind: "checkpoint" as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("crash" as const),
+      keep: fc.nat(),
+      point: fc.option(fc.constantFrom(...CRASH_POINTS), { nil: undefined }),
+    }),
+  },
+);
+
+/** Keys below 5 are persisted, those from 5 on derived: each of these may go back to what the newest checkpoint said, or any later. */
+test("property: writes, checkpoints, crashes at every point that lose any part: what was answered is there (I1)", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(ACTION, { maxLength: 60 }), fc.integer({ min: 1, max: 2_000 }), async (actions, logBytes) => {
+      const machine = new Machine(logBytes);
+      const limits = { checkpointBytes: 600, dirtyBytesMax: 1_500, journal: { segmentBytes: 300 } };
+      const expected = new Map<string, string>();
+      /** Derived values that a crash may leave, per key. */
+      const possible = new Map<string, Set<string | undefined>>();
+      let store = await machine.open(limits);
+      const restart = async (keep: number): Promise<void> => {
+        let seed = keep;
+        machine.crash(
+          keep % 3 === 0 ? "nothing" : keep % 3 === 1 ? "everything" : (count) => (seed = (seed * 31 + 7) % 1_009) % (count + 1),
+        );
+        store = await machine.open(limits);
+        const found = await contents(store);
+        for (const [key, value] of expected) assert.equal(found[key], value, key);
+        for (const [key, value] of Object.entries(found)) {
+          if (key < "5") assert.equal(value, expected.get(key), key);
+          else assert.ok(possible.get(key)!.has(value), key);
+        }
+        for (const [key, values] of possible) assert.ok(values.has(found[key]), `${key} is ${found[key]}`);
+      };
+      for (const action of actions) {
+        if (action.kind === "checkpoint") {
+          machine.timers[0]?.();
+          await turns();
+        } else if (action.kind === "crash") {
+          machine.stopAt = action.point;
+          machine.timers[0]?.();
+          await turns();
+          await restart(action.keep);
+        } else {
+          const isDerived = action.key >= 5;
+          const key = String(action.key);
+          const operation = action.value === undefined ? remove(key) : put(key, action.value);
+          await (isDerived ? store.write([], [operation]) : store.write([operation], []));
+          if (isDerived) possible.set(key, (possible.get(key) ?? new Set<string | undefined>([undefined])).add(action.value));
+          else if (action.value === undefined) expected.delete(key);
+          else expected.set(key, action.value);
+        }
+      }
+      await restart(0);
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,400 @@
+import { keyText } from "@concord/codec";
+import type { Journal } from "@concord/journal";
+import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
+import {
+  assert,
+  ConcordError,
+  silentMetrics,
+  toConcordError,
+  type Checksum,
+  type Clock,
+  type Disk,
+  type Log,
+  type Metrics,
+  type Timer,
+} from "@concord/runtime";
+import { writeCheckpoint } from "./checkpoint-file.ts";
+import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
+import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, type StoreLimits } from "./limits.ts";
+import { keyAfter, mergeRange } from "./merge-range.ts";
+import { imageOf, type RangeSums } from "./range-sums.ts";
+import { encodeBatch, encodeIntent, setAcknowledged, type IntentEntry } from "./record-format.ts";
+
+export interface StoreContext {
+  /** The store's own folder on `disk`. */
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly backing: BackingStore;
+  readonly checksum: Checksum;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+  readonly failpoint: (name: string) => void;
+  readonly limits: StoreLimits;
+}
+
+/** What opening found and made of it. */
+export interface OpenedState {
+  readonly incarnation: string;
+  readonly cutTail: boolean;
+  readonly journal: Journal;
+  /** Of the newest checkpoint. */
+  readonly number: bigint;
+  /** What the backing store holds. */
+  readonly sums: RangeSums;
+  /** What the journal holds behind the newest checkpoint. */
+  readonly table: DirtyTable;
+  readonly journalledBytes: number;
+}
+
+interface Write {
+  /** Undefined: nothing of it is journalled. */
+  readonly payload: Uint8Array | undefined;
+  readonly operations: readonly KeyValueOperation[];
+  /** Sequence behind its record, once that is durable; of a write without one, 0 as soon as it is handed over. */
+  durable: bigint | undefined;
+  resolve(): void;
+  reject(error: ConcordError): void;
+}
+
+type Health = { readonly kind: "healthy" } | { readonly kind: "closing" } | { readonly kind: "failed"; readonly cause: ConcordError };
+
+/** Values that a checkpoint writes, by key text. */
+type Frozen = readonly (readonly [string, DirtyEntry])[];
+
+/**
+ * The journal decides what is durable; values between two checkpoints are in memory; the backing store has everything below the newest
+ * checkpoint. The README has the crash points.
+ */
+export class JournaledStore implements Store {
+  readonly incarnation: string;
+  readonly cutTail: boolean;
+  readonly #context: StoreContext;
+  readonly #metrics: Metrics;
+  readonly #journal: Journal;
+  readonly #table: DirtyTable;
+  /** Images of values in the backing store, of keys that are not dirty; the oldest first. */
+  readonly #known = new Map<string, number>();
+  readonly #reads = new Set<Promise<unknown>>();
+  readonly #checkpointListeners: (() => () => void)[] = [];
+  #sums: RangeSums;
+  #number: bigint;
+  /** Writes that wait for the end of a checkpoint, in call order. */
+  #waiting: Write[] = [];
+  /** Writes that were handed to the journal and are not in the table yet, in call order. */
+  #handed: Write[] = [];
+  /** Called when no write is on its way to the table any more, or the store failed. */
+  #settled: (() => void)[] = [];
+  /** Sequence behind the newest record that is durable and in the table. */
+  #applied: bigint;
+  /** Journalled since the newest checkpoint began. */
+  #journalledBytes: number;
+  #checkpoint: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  #closed: Promise<void> | undefined;
+  #health: Health = { kind: "healthy" };
+
+  constructor(context: StoreContext, opened: OpenedState) {
+    this.#context = context;
+    this.#metrics = context.metrics ?? silentMetrics;
+    this.incarnation = opened.incarnation;
+    this.cutTail = opened.cutTail;
+    this.#journal = opened.journal;
+    this.#table = opened.table;
+    this.#sums = opened.sums;
+    this.#number = opened.number;
+    this.#applied = opened.journal.durableSequence;
+    this.#journalledBytes = opened.journalledBytes;
+    this.#scheduleCheckpoint();
+  }
+
+  async get(key: Uint8Array): Promise<Uint8Array | undefined> {
+    return (await this.getMany([key]))[0];
+  }
+
+  async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+    const texts = keys.map(keyText);
+    const dirty = texts.map((text) => this.#table.get(text));
+    const absent = keys.filter((_, at) => dirty[at] === undefined);
+    if (absent.length === 0) return dirty.map((entry) => entry!.value?.slice());
+    const loaded = await this.#reading(this.#context.backing.getMany(absent));
+    const rest = loaded.values();
+    return dirty.map((entry, at) => {
+      if (entry !== undefined) return entry.value?.slice();
+      const value: Uint8Array | undefined = rest.next().value;
+      this.#learn(texts[at]!, keys[at]!, value);
+      return value;
+    });
+  }
+
+  async range(range: KeyRange): Promise<KeyValueEntry[]> {
+    const { entries, isCut } = this.#table.within(range);
+    const last = entries.at(-1)?.key;
+    const bounds =
+      !isCut || last === undefined ? range : range.reverse === true ? { ...range, from: last } : { ...range, to: keyAfter(last) };
+    return this.#reading(mergeRange(bounds, entries, (part) => this.#context.backing.range(part)));
+  }
+
+  /** Every batch is durable when it resolves, whatever `sync` says. */
+  batch(operations: readonly KeyValueOperation[]): Promise<void> {
+    return this.write(operations, []);
+  }
+
+  write(persist: readonly KeyValueOperation[], derived: readonly KeyValueOperation[]): Promise<void> {
+    const refusal = this.#refusal();
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const journalled = persist.length === 0 ? undefined : encodeBatch(persist);
+    const bytesMax = this.#context.limits.journal.recordBytes ?? Number.MAX_SAFE_INTEGER;
+    if (journalled !== undefined && journalled.payload.length > bytesMax) {
+      const text = `a batch of ${journalled.payload.length} bytes is over the limit of ${bytesMax}: write it in parts`;
+      return Promise.reject(new ConcordError("LIMIT_EXCEEDED", text, { applied: "no", metadata: { limit: "recordBytes" } }));
+    }
+    const operations = [...(journalled?.operations ?? []), ...encodeBatch(derived).operations];
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ payload: journalled?.payload, operations, durable: undefined, resolve, reject });
+      this.#admit();
+    });
+  }
+
+  onCheckpoint(begun: () => () => void): void {
+    this.#checkpointListeners.push(begun);
+  }
+
+  /** Waits for what was written, and puts it below a checkpoint: the next opening has nothing to replay. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    while (this.#health.kind === "healthy" && this.#waiting.length > 0) await this.#startCheckpoint();
+    if (this.#health.kind === "healthy") this.#health = { kind: "closing" };
+    await this.#checkpoint;
+    if (this.#handed.length > 0 || this.#table.size > 0) await this.#startCheckpoint();
+    this.#timer?.cancel();
+    await this.#journal.close();
+    await this.#context.backing.close();
+  }
+
+  #refusal(): ConcordError | undefined {
+    if (this.#health.kind === "closing") return new ConcordError("DRAINING", "the store is closed", { applied: "no" });
+    if (this.#health.kind === "failed") return storeFailed("an earlier write failed", this.#health.cause, "no");
+    return undefined;
+  }
+
+  /** Hands writes over in call order; those over the limit wait for a checkpoint. */
+  #admit(): void {
+    while (this.#waiting.length > 0 && !this.#isFull()) this.#hand(this.#waiting.shift()!);
+    if (this.#waiting.length > 0) void this.#startCheckpoint();
+  }
+
+  #isFull(): boolean {
+    const { dirtyBytesMax } = this.#context.limits;
+    return this.#journalledBytes >= dirtyBytesMax || this.#table.bytes >= dirtyBytesMax;
+  }
+
+  #hand(write: Write): void {
+    this.#handed.push(write);
+    if (write.payload === undefined) {
+      write.durable = 0n;
+      this.#applyDurable();
+      return;
+    }
+    this.#append(write.payload).then(
+      (sequence) => {
+        write.durable = sequence + 1n;
+        this.#applyDurable();
+      },
+      (thrown: unknown) => this.#fail(thrown),
+    );
+  }
+
+  #append(payload: Uint8Array): Promise<bigint> {
+    setAcknowledged(payload, this.#applied);
+    this.#journalledBytes += payload.length;
+    return this.#journal.append(payload);
+  }
+
+  /** Durable before visible, and visible before answered (I1); in the order of the calls (I2). */
+  #applyDurable(): void {
+    if (this.#health.kind === "failed") return;
+    while (this.#handed.length > 0 && this.#handed[0]!.durable !== undefined) {
+      const { durable, operations, resolve } = this.#handed.shift()!;
+      for (const operation of operations) this.#put(operation);
+      // A position never passes a write that is not in the table.
+      if (durable! > this.#applied) this.#applied = durable!;
+      resolve();
+    }
+    if (this.#handed.length === 0) for (const settled of this.#settled.splice(0)) settled();
+    this.#scheduleCheckpoint();
+  }
+
+  #put(operation: KeyValueOperation): void {
+    const text = keyText(operation.key);
+    const before = this.#table.get(text);
+    const base = before === undefined ? this.#known.get(text) : before.base;
+    if (before === undefined) this.#known.delete(text);
+    this.#table.put(text, { key: operation.key, value: operation.kind === "put" ? operation.value : undefined, base });
+  }
+
+  /** Now when enough is dirty, else in time. */
+  #scheduleCheckpoint(): void {
+    if (this.#health.kind !== "healthy" || this.#table.size === 0 || this.#checkpoint !== undefined) return;
+    const { checkpointBytes, checkpointAgeMs } = this.#context.limits;
+    if (this.#journalledBytes >= checkpointBytes || this.#table.bytes >= checkpointBytes) {
+      void this.#startCheckpoint();
+      return;
+    }
+    this.#timer ??= this.#context.clock.setTimer(checkpointAgeMs, () => {
+      this.#timer = undefined;
+      if (this.#health.kind === "healthy") void this.#startCheckpoint();
+    });
+  }
+
+  /** One at a time. Never rejects: a failed checkpoint is a failed store. */
+  #startCheckpoint(): Promise<void> {
+    this.#checkpoint ??= this.#makeCheckpoint().then(
+      () => this.#endCheckpoint(),
+      (thrown: unknown) => {
+        this.#fail(thrown);
+        this.#endCheckpoint();
+      },
+    );
+    return this.#checkpoint;
+  }
+
+  #endCheckpoint(): void {
+    this.#checkpoint = undefined;
+    if (this.#health.kind === "healthy") this.#admit();
+    this.#scheduleCheckpoint();
+  }
+
+  async #makeCheckpoint(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    const { disk, folder, checksum, failpoint, backing, clock } = this.#context;
+    const startedMs = clock.monotonicMs();
+    // Steps that have run have handed their writes over, unless these wait for this very checkpoint: then the next one tells (I6).
+    const listeners = this.#waiting.length > 0 ? [] : this.#checkpointListeners.map((begun) => begun());
+    await this.#whenSettled();
+    const [frozen, position, journalled] = [this.#table.snapshot(), this.#applied, this.#journalledBytes];
+    // A read that began before sees the backing store as it was (I5); later ones see these entries in the table.
+    await Promise.allSettled(this.#reads);
+    const intents = await this.#intend(frozen);
+    failpoint("store:intended");
+    await this.#writeRows(frozen);
+    failpoint("store:rows-written");
+    await backing.flush();
+    failpoint("store:flushed");
+    const sums = this.#sums.copy();
+    for (const { key, before, after } of intents) sums.change(key, before, after);
+    const number = this.#number + 1n;
+    await writeCheckpoint(disk, folder, { number, position, sums: sums.list() }, checksum);
+    failpoint("store:checkpointed");
+    this.#number = number;
+    this.#sums = sums;
+    this.#journalledBytes -= journalled;
+    this.#release(frozen, intents);
+    for (const done of listeners) done();
+    await this.#journal.trim(position);
+    failpoint("store:trimmed");
+    this.#metrics.observe("store_checkpoint_seconds", (clock.monotonicMs() - startedMs) / 1000);
+    this.#metrics.count("store_checkpoint_keys_total", frozen.length);
+  }
+
+  /** The journal knows every key that the checkpoint is going to change, before it changes one (I4). */
+  async #intend(frozen: Frozen): Promise<readonly IntentEntry[]> {
+    const { checksum } = this.#context;
+    const intents: IntentEntry[] = [];
+    const appended: Promise<bigint>[] = [];
+    for (let at = 0; at < frozen.length; at += CHECKPOINT_KEYS_PER_CALL) {
+      const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
+      const before = await this.#imagesBelow(part);
+      const entries = part.map(([, { key, value }], place) => ({ key, before: before[place]!, after: imageOf(key, value, checksum) }));
+      intents.push(...entries);
+      appended.push(this.#append(encodeIntent(this.#number + 1n, entries)));
+    }
+    await Promise.all(appended);
+    return intents;
+  }
+
+  /** What the backing store has under these keys. */
+  async #imagesBelow(part: Frozen): Promise<readonly number[]> {
+    const { backing, checksum } = this.#context;
+    const unknown = part.filter(([, { base }]) => base === undefined);
+    const loaded = (unknown.length === 0 ? [] : await backing.getMany(unknown.map(([, { key }]) => key))).values();
+    return part.map(([, { key, base }]) => base ?? imageOf(key, loaded.next().value, checksum));
+  }
+
+  async #writeRows(frozen: Frozen): Promise<void> {
+    const { backing } = this.#context;
+    let [operations, bytes]: [KeyValueOperation[], number] = [[], 0];
+    for (const [, { key, value }] of frozen) {
+      operations.push(value === undefined ? { kind: "delete", key } : { kind: "put", key, value });
+      bytes += key.length + (value?.length ?? 0);
+      if (operations.length < CHECKPOINT_KEYS_PER_CALL && bytes < CHECKPOINT_BATCH_BYTES) continue;
+      await backing.batch(operations);
+      [operations, bytes] = [[], 0];
+    }
+    if (operations.length > 0) await backing.batch(operations);
+  }
+
+  /** The backing store has these values: those that were not written again meanwhile leave the table. */
+  #release(frozen: Frozen, intents: readonly IntentEntry[]): void {
+    for (const [at, [text, entry]] of frozen.entries()) {
+      const base = intents[at]!.after;
+      const current = this.#table.get(text);
+      assert(current !== undefined, "an entry stays in the table until a checkpoint releases it");
+      if (current === entry) {
+        this.#table.delete(text);
+        this.#know(text, base);
+      } else {
+        this.#table.put(text, { ...current, base });
+      }
+    }
+  }
+
+  #learn(text: string, key: Uint8Array, value: Uint8Array | undefined): void {
+    if (!this.#known.has(text) && this.#table.get(text) === undefined) this.#know(text, imageOf(key, value, this.#context.checksum));
+  }
+
+  /** An eighth is forgotten at once: finding the oldest key of a map passes over those deleted since it was last rebuilt. */
+  #know(text: string, image: number): void {
+    this.#known.set(text, image);
+    if (this.#known.size <= KNOWN_KEYS_MAX) return;
+    for (const oldest of this.#known.keys()) {
+      this.#known.delete(oldest);
+      if (this.#known.size <= (KNOWN_KEYS_MAX * 7) / 8) return;
+    }
+  }
+
+  async #reading<Answer>(read: Promise<Answer>): Promise<Answer> {
+    this.#reads.add(read);
+    try {
+      return await read;
+    } finally {
+      this.#reads.delete(read);
+    }
+  }
+
+  /** When every write that was handed over is in the table. */
+  async #whenSettled(): Promise<void> {
+    if (this.#handed.length > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
+    if (this.#health.kind === "failed") throw this.#health.cause;
+  }
+
+  #fail(thrown: unknown): void {
+    if (this.#health.kind === "failed") return;
+    const cause = toConcordError(thrown);
+    this.#health = { kind: "failed", cause };
+    this.#timer?.cancel();
+    this.#context.log.error("the store failed", { folder: this.#context.folder, reason: cause.message });
+    for (const { reject } of this.#handed.splice(0)) reject(storeFailed("the write failed", cause, "unknown"));
+    for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));
+    for (const settled of this.#settled.splice(0)) settled();
+  }
+}
+
+function storeFailed(what: string, cause: ConcordError, applied: "no" | "unknown"): ConcordError {
+  return new ConcordError("STORE_FAILED", `${what}: ${cause.message}`, { applied, cause });
+}

@@ -1,0 +1,51 @@
+import type { SeededFault } from "./faults.ts";
+
+const STORE = "libs/store/src/store.ts";
+const OPEN = "libs/store/src/open.ts";
+
+/** Mistakes in what the journal, the table and the backing store promise together. */
+export const STORE_FAULTS: readonly SeededFault[] = [
+  {
+    name: "reply-before-durable",
+    about: "The store answers when the write was handed to the journal, not when it is on disk (TX27, LBD2).",
+    scenario: "txn",
+    edits: [{ file: STORE, search: "    this.#handed.push(write);\n", replace: "    this.#handed.push(write);\n    write.resolve();\n" }],
+  },
+  {
+    name: "position-before-flush",
+    about: "A checkpoint writes its position while LevelDB has its values in log files that are not synced.",
+    scenario: "object",
+    edits: [{ file: STORE, search: "    await backing.flush();\n", replace: "" }],
+  },
+  {
+    name: "trim-before-checkpoint",
+    about: "The journal is trimmed up to a checkpoint that is not durable yet.",
+    scenario: "object",
+    edits: [
+      {
+        file: STORE,
+        search: "    await this.#writeRows(frozen);\n",
+        replace: "    await this.#journal.trim(position);\n    await this.#writeRows(frozen);\n",
+      },
+    ],
+  },
+  {
+    name: "checkpoint-forgets-a-value",
+    about: "A checkpoint leaves out one value that no earlier one holds.",
+    scenario: "object",
+    edits: [{ file: STORE, search: "[this.#table.snapshot(), this.#applied", replace: "[this.#table.snapshot().slice(1), this.#applied" }],
+  },
+  {
+    name: "serve-before-replay",
+    about: "The store serves what the backing store has, without what the journal holds behind the checkpoint.",
+    scenario: "object",
+    edits: [
+      {
+        file: OPEN,
+        search: 'import { replay, type Replayed } from "./replay.ts";',
+        replace: 'import { DirtyTable } from "./dirty-table.ts";\nimport { replay, type Replayed } from "./replay.ts";',
+      },
+      { file: OPEN, search: "return { ...replayed, sums };", replace: "return { ...replayed, table: new DirtyTable(), sums };" },
+    ],
+  },
+];

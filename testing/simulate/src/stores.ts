@@ -1,0 +1,20 @@
+import type { Store } from "@concord/ports";
+import type { NodeContext, SeededRandom } from "@concord/simulation";
+import { openStore, type StoreLimits } from "@concord/store";
+
+/** How large a store's tables, journals and checkpoints are: small ones meet their limits in a short run. */
+export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
+  const checkpointBytes = random.pick([300, 3_000, 30_000, 1_000_000]);
+  return {
+    checkpointBytes,
+    checkpointAgeMs: random.pick([50, 400, 5_000]),
+    dirtyBytesMax: random.pick([2 * checkpointBytes, 8_000_000]),
+    journal: { segmentBytes: random.pick([1_000, 10_000, 1_000_000]) },
+  };
+}
+
+/** The store that main.ts opens, on the node's simulated disk. */
+export async function openSimulatedStore(context: NodeContext, folder: string, limits: Partial<StoreLimits>): Promise<Store> {
+  const backing = await context.openBacking(folder);
+  return openStore({ ...context.env, disk: context.disk, folder, backing, limits });
+}
