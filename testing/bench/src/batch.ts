@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import type { BenchOptions } from "./bench.ts";
-import { measured, startForBench, warmUp, type ConcordResult } from "./concord-load.ts";
+import { measured, startForBench, warmUp, type ConcordResult, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
 const ROWS = 5;
@@ -14,14 +14,21 @@ const TABLE = "CREATE TABLE postings (account bigint, id uuid, text text, PRIMAR
 const TEXT = "one line of a hundred characters or so, as a posting to a wall in a social network may well have it";
 
 interface Line {
+  readonly topology: TopologyName;
   readonly inFlight: number;
   readonly logged: ConcordResult;
   readonly unlogged: ConcordResult;
 }
 
 export async function batchBench(options: BenchOptions): Promise<void> {
+  const lines: Line[] = [];
+  for (const topology of options.topologies) lines.push(...(await measureTopology(topology, options)));
+  report(options, lines);
+}
+
+async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<Line[]> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options.profileFolder);
   const db = await connect({ coordinators: constellation.coordinators });
   const lines: Line[] = [];
   try {
@@ -31,15 +38,15 @@ export async function batchBench(options: BenchOptions): Promise<void> {
       const load = { inFlight, seconds: options.seconds, warmUpSeconds: Math.ceil(options.seconds / 4) };
       const unlogged = await measured(constellation, load, () => batch(db, false));
       const logged = await measured(constellation, load, () => batch(db, true));
-      lines.push({ inFlight, logged, unlogged });
-      console.log(`measured ${inFlight} in flight`);
+      lines.push({ topology, inFlight, logged, unlogged });
+      console.log(`measured ${topology}, ${inFlight} in flight`);
     }
+    return lines;
   } finally {
     db.close();
     await constellation.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-  report(options, lines);
 }
 
 function batch(db: ConcordClient, logged: boolean): Promise<unknown> {
@@ -58,15 +65,15 @@ function report(options: BenchOptions, lines: readonly Line[]): void {
     const cpu = (result.serverCpuSeconds * 1e6) / Math.max(1, result.perSecond * options.seconds);
     return [kind, String(inFlight), result.perSecond.toFixed(0), result.p50Ms.toFixed(2), result.p99Ms.toFixed(2), cpu.toFixed(0)];
   };
-  const rows = lines.flatMap(({ inFlight, logged, unlogged }) => [
-    cells("unlogged", inFlight, unlogged),
-    cells("logged", inFlight, logged),
+  const rows = lines.flatMap(({ topology, inFlight, logged, unlogged }) => [
+    cells(`unlogged, ${topology}`, inFlight, unlogged),
+    cells(`logged, ${topology}`, inFlight, logged),
   ]);
-  console.log(`\nbatches of ${ROWS} rows in ${ROWS} partitions, 3 replicas, a majority synced; ${machineLine(on)}\n`);
+  console.log(`\nbatches of ${ROWS} rows in ${ROWS} partitions; ${machineLine(on)}\n`);
   console.log(renderTable([["batch", "in flight", "batches/s", "p50 ms", "p99 ms", "server CPU us"], ...rows]));
-  for (const { inFlight, logged, unlogged } of lines) {
+  for (const { topology, inFlight, logged, unlogged } of lines) {
     console.log(
-      `${inFlight} in flight: the log costs ${(unlogged.perSecond / logged.perSecond).toFixed(2)}x throughput, ${(logged.p50Ms / unlogged.p50Ms).toFixed(2)}x p50`,
+      `${topology}, ${inFlight} in flight: the log costs ${(unlogged.perSecond / logged.perSecond).toFixed(2)}x throughput, ${(logged.p50Ms / unlogged.p50Ms).toFixed(2)}x p50`,
     );
   }
   writeReport(options.out, { bench: "batch", machine: on, seconds: options.seconds, lines });

@@ -1,6 +1,7 @@
 // npm run bench -- NAME
 import { parseArgs } from "node:util";
 import { batchBench } from "./batch.ts";
+import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
 import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
@@ -10,6 +11,8 @@ import { txnBench } from "./txn.ts";
 export interface BenchOptions {
   readonly seconds: number;
   readonly levels: readonly number[];
+  /** How Concord is run, one after the other. */
+  readonly topologies: readonly TopologyName[];
   readonly out: string | undefined;
   /** Ids of the window (dedup), rows (restart). */
   readonly ids: number;
@@ -29,7 +32,7 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
   restart: { what: "seconds until --ids rows are served again, after a stop and after a kill in full load", run: restartBench },
 };
 
-const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--ids N] [--out FILE] [--profile FOLDER]
+const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--topology A,B] [--ids N] [--out FILE] [--profile FOLDER]
 
 ${Object.entries(BENCHES)
   .map(([name, { what }]) => `  ${name.padEnd(8)} ${what}`)
@@ -37,6 +40,10 @@ ${Object.entries(BENCHES)
 
   --seconds N        measured seconds per line (default 8), after a warm-up of a quarter of it
   --in-flight LIST   how many run at the same time (default 1,64,256)
+  --topology LIST    ${Object.entries(TOPOLOGIES)
+    .map(([name, { about }]) => `${name} (${about})`)
+    .join("; ")};
+                     default one,three (not for dedup and s3)
   --ids N            ids of the window, rows of restart (default 1000000)
   --out FILE         also write the figures as JSON
   --profile FOLDER   also write CPU profiles of the first node of each service
@@ -48,6 +55,7 @@ async function main(): Promise<void> {
     options: {
       seconds: { type: "string", default: "8" },
       "in-flight": { type: "string", default: "1,64,256" },
+      topology: { type: "string", default: "one,three" },
       ids: { type: "string", default: "1000000" },
       out: { type: "string" },
       profile: { type: "string" },
@@ -62,11 +70,18 @@ async function main(): Promise<void> {
     return;
   }
   const levels = values["in-flight"].split(",").map(Number);
+  const topologies = values.topology.split(",").filter(isTopology);
+  if (topologies.length !== values.topology.split(",").length)
+    throw new Error(`--topology takes ${Object.keys(TOPOLOGIES).join(", ")}, several with commas between`);
   const seconds = Number(values.seconds);
   const ids = Number(values.ids);
   if (![seconds, ids, ...levels].every((number) => Number.isInteger(number) && number > 0))
     throw new Error("--seconds, --in-flight and --ids take whole numbers above 0");
-  await bench.run({ seconds, levels, ids, out: values.out, profileFolder: values.profile });
+  await bench.run({ seconds, levels, topologies, ids, out: values.out, profileFolder: values.profile });
+}
+
+function isTopology(name: string): name is TopologyName {
+  return Object.hasOwn(TOPOLOGIES, name);
 }
 
 await main();

@@ -1,7 +1,7 @@
 // A constellation of its own for a benchmark, and what a measured load on it costs.
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Constellation, startConstellation } from "@concord/constellation";
+import { type Constellation, type Members, startConstellation } from "@concord/constellation";
 import { closedLoop, type LoadOptions, type LoadResult } from "./load.ts";
 import { cpuSeconds, memoryMiB } from "./process-usage.ts";
 
@@ -13,10 +13,26 @@ export interface ConcordResult extends LoadResult {
 
 /** Services run for weeks: their code is compiled before anything is measured. */
 const COMPILE_LOAD: LoadOptions = { inFlight: 64, seconds: 1, warmUpSeconds: 5 };
-const PROFILED = ["storage-proxy-1", "txn-coordinator-1"];
+const PROFILED = ["storage-proxy-1", "txn-coordinator-1", "concord", "concord-1"];
+
+interface Topology {
+  readonly members: Members;
+  readonly about: string;
+}
+
+/** How Concord is run, by name. */
+export const TOPOLOGIES = {
+  one: { members: { concord: 1 }, about: "one process, one copy" },
+  three: { members: { concord: 3 }, about: "three processes, three copies, a majority synced" },
+  separate: {
+    members: { "storage-proxy": 3, "txn-coordinator": 3 },
+    about: "three storage-proxies, three coordinators, three copies, a majority synced",
+  },
+} satisfies Readonly<Record<string, Topology>>;
+export type TopologyName = keyof typeof TOPOLOGIES;
 
 /** With a profile folder the first node of each service writes a CPU profile there when it is stopped. */
-export function startForBench(folder: string, profileFolder: string | undefined): Promise<Constellation> {
+export function startForBench(folder: string, topology: TopologyName, profileFolder: string | undefined): Promise<Constellation> {
   const profile = profileFolder === undefined ? undefined : resolve(profileFolder);
   if (profile !== undefined) mkdirSync(profile, { recursive: true });
   const flags = (name: string): string[] => [`--cpu-prof`, `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${name}.cpuprofile`];
@@ -25,7 +41,8 @@ export function startForBench(folder: string, profileFolder: string | undefined)
   return startConstellation({
     dataFolder: join(folder, "concord"),
     portBase: "free",
-    config: { "storage-proxy": quiet, "txn-coordinator": quiet },
+    members: TOPOLOGIES[topology].members,
+    config: { "storage-proxy": quiet, "txn-coordinator": quiet, concord: quiet },
     nodeArguments,
     onCrash: (node, exit) => console.error(`${node.plan.name} ended: ${exit.signal ?? exit.code}\n${node.logTail()}`),
   });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import type { Constellation } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
-import { startForBench } from "./concord-load.ts";
+import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { memoryMiB } from "./process-usage.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { diskMiB } from "./steady.ts";
@@ -24,8 +24,12 @@ interface Line {
 
 /** `--ids` rows, all nodes restarted at once. */
 export async function restartBench(options: BenchOptions): Promise<void> {
+  for (const topology of options.topologies) await measureTopology(topology, options);
+}
+
+async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options.profileFolder);
   const db = await connect({ coordinators: constellation.coordinators, timeoutMs: 30_000 });
   const lines: Line[] = [];
   const timed = async (what: string, end: (name: string) => Promise<void>): Promise<void> => {
@@ -53,7 +57,7 @@ export async function restartBench(options: BenchOptions): Promise<void> {
     await constellation.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-  report(options, lines);
+  report(topology, options, lines);
 }
 
 async function all(constellation: Constellation, act: (name: string) => Promise<void>): Promise<void> {
@@ -99,7 +103,7 @@ function memoryOf(constellation: Constellation): number {
   return memoryMiB(constellation.nodes.map((node) => constellation.process(node.name).pid!));
 }
 
-function report(options: BenchOptions, lines: readonly Line[]): void {
+function report(topology: TopologyName, options: BenchOptions, lines: readonly Line[]): void {
   const on = machine();
   const rows = lines.map(({ what, readySeconds, memoryMiB: memory, diskMiB: disk }) => [
     what,
@@ -107,7 +111,13 @@ function report(options: BenchOptions, lines: readonly Line[]): void {
     memory.toFixed(0),
     disk.toFixed(0),
   ]);
-  console.log(`\n${options.ids} rows of about 130 bytes, all nodes restarted; ${machineLine(on)}\n`);
+  console.log(`\n${options.ids} rows of about 130 bytes, all nodes restarted; ${TOPOLOGIES[topology].about}; ${machineLine(on)}\n`);
   console.log(renderTable([["ended by", "s to serving", "memory MiB", "disk MiB"], ...rows]));
-  writeReport(options.out, { bench: "restart", machine: on, rows: options.ids, lines });
+  writeReport(options.out === undefined ? undefined : `${options.out}.${topology}`, {
+    bench: "restart",
+    topology,
+    machine: on,
+    rows: options.ids,
+    lines,
+  });
 }

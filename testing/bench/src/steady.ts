@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type ConcordClient } from "@concord/client";
 import { Latencies, type Constellation } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
-import { startForBench } from "./concord-load.ts";
+import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { memoryMiB } from "./process-usage.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
@@ -37,8 +37,12 @@ type Players = ReadonlyMap<bigint, readonly string[]>;
 
 /** `--seconds` is the whole time of the load. */
 export async function steadyBench(options: BenchOptions): Promise<void> {
+  for (const topology of options.topologies) await measureTopology(topology, options);
+}
+
+async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options.profileFolder);
   const db = await connect({ coordinators: constellation.coordinators });
   const samples: Sample[] = [];
   try {
@@ -53,7 +57,7 @@ export async function steadyBench(options: BenchOptions): Promise<void> {
     await constellation.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-  report(options, samples);
+  report(topology, options, samples);
 }
 
 async function createPlayers(db: ConcordClient): Promise<Players> {
@@ -127,16 +131,24 @@ export function diskMiB(folder: string): number {
   return (blocks * 512) / 2 ** 20;
 }
 
-function report(options: BenchOptions, samples: readonly Sample[]): void {
+function report(topology: TopologyName, options: BenchOptions, samples: readonly Sample[]): void {
   const on = machine();
   const rows = samples.map(({ atSeconds, movesPerSecond, diskMiB: disk, memoryMiB: memory, pageP50Ms, pageP99Ms }) =>
     [atSeconds, movesPerSecond, disk, memory].map((figure) => figure.toFixed(0)).concat(pageP50Ms.toFixed(2), pageP99Ms.toFixed(2)),
   );
-  console.log(`\n${BOARDS * ROWS_PER_BOARD} rows move within an index, ${IN_FLIGHT} in flight; ${machineLine(on)}\n`);
+  console.log(
+    `\n${BOARDS * ROWS_PER_BOARD} rows move within an index, ${IN_FLIGHT} in flight; ${TOPOLOGIES[topology].about}; ${machineLine(on)}\n`,
+  );
   console.log(renderTable([["s", "moves/s", "disk MiB", "memory MiB", "page p50 ms", "page p99 ms"], ...rows]));
   const [first, last] = [samples[0]!, samples.at(-1)!];
   console.log(
     `last / first: disk ${(last.diskMiB / first.diskMiB).toFixed(2)}x, memory ${(last.memoryMiB / first.memoryMiB).toFixed(2)}x, page p50 ${(last.pageP50Ms / first.pageP50Ms).toFixed(2)}x`,
   );
-  writeReport(options.out, { bench: "steady", machine: on, seconds: options.seconds, samples });
+  writeReport(options.out === undefined ? undefined : `${options.out}.${topology}`, {
+    bench: "steady",
+    topology,
+    machine: on,
+    seconds: options.seconds,
+    samples,
+  });
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import type { BenchOptions } from "./bench.ts";
-import { measured, startForBench, warmUp, type ConcordResult } from "./concord-load.ts";
+import { measured, startForBench, TOPOLOGIES, warmUp, type ConcordResult, type TopologyName } from "./concord-load.ts";
 import type { LoadOptions } from "./load.ts";
 import { startPostgres, type Postgres, type PostgresResult } from "./postgres.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
@@ -36,35 +36,44 @@ COMMIT;
 `;
 
 interface Line {
+  readonly topology: TopologyName;
   readonly inFlight: number;
   readonly concord: ConcordResult;
   readonly postgres: PostgresResult | undefined;
 }
 
 export async function txnBench(options: BenchOptions): Promise<void> {
+  const postgres = await startPostgres(console.log);
+  const lines: Line[] = [];
+  try {
+    for (const sql of postgres === undefined ? [] : POSTGRES_TABLES.split(";").filter((one) => one.trim() !== "")) await postgres!.sql(sql);
+    for (const topology of options.topologies) lines.push(...(await measureTopology(topology, options, postgres)));
+  } finally {
+    await postgres?.stop();
+  }
+  report(options, lines, postgres?.version);
+}
+
+async function measureTopology(topology: TopologyName, options: BenchOptions, postgres: Postgres | undefined): Promise<Line[]> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options.profileFolder);
   const db = await connect({ coordinators: constellation.coordinators });
-  let postgres: Postgres | undefined;
   const lines: Line[] = [];
   try {
     await createAlbums(db);
-    postgres = await startPostgres(console.log);
-    for (const sql of postgres === undefined ? [] : POSTGRES_TABLES.split(";").filter((one) => one.trim() !== "")) await postgres!.sql(sql);
     await warmUp(() => addPhoto(db));
     for (const inFlight of options.levels) {
       const load: LoadOptions = { inFlight, seconds: options.seconds, warmUpSeconds: Math.ceil(options.seconds / 4) };
       const concord = await measured(constellation, load, () => addPhoto(db));
-      lines.push({ inFlight, concord, postgres: await postgres?.pgbench(POSTGRES_SCRIPT, load) });
-      console.log(`measured ${inFlight} in flight`);
+      lines.push({ topology, inFlight, concord, postgres: await postgres?.pgbench(POSTGRES_SCRIPT, load) });
+      console.log(`measured ${topology}, ${inFlight} in flight`);
     }
+    return lines;
   } finally {
     db.close();
     await constellation.stop();
-    await postgres?.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-  report(options, lines, postgres?.version);
 }
 
 async function createAlbums(db: ConcordClient): Promise<void> {
@@ -87,21 +96,21 @@ function addPhoto(db: ConcordClient): Promise<void> {
 
 function report(options: BenchOptions, lines: readonly Line[], version: string | undefined): void {
   const on = machine();
-  const rows = lines.flatMap(({ inFlight, concord, postgres }) => [
-    cells("Concord", inFlight, concord, options.seconds),
+  const rows = lines.flatMap(({ topology, inFlight, concord, postgres }) => [
+    cells(`Concord, ${topology}`, inFlight, concord, options.seconds),
     ...(postgres === undefined ? [] : [cells("PostgreSQL", inFlight, postgres, options.seconds)]),
   ]);
   const head = ["system", "in flight", "tx/s", "p50 ms", "p99 ms", "server CPU %", "client CPU %", "CPU us/tx", "memory MiB"];
   console.log(`\nadd photo with index, durable; ${machineLine(on)}`);
-  console.log(
-    `Concord: 3 replicas in 3 storage-proxies, 3 coordinators, a majority synced; PostgreSQL: ${version ?? "not installed"}, one copy\n`,
-  );
+  for (const topology of options.topologies) console.log(`Concord, ${topology}: ${TOPOLOGIES[topology].about}`);
+  console.log(`PostgreSQL: ${version ?? "not installed"}, one copy\n`);
   console.log(renderTable([head, ...rows]));
-  const ratios = lines.flatMap(({ inFlight, concord, postgres }) =>
+  const ratios = lines.flatMap(({ topology, inFlight, concord, postgres }) =>
     postgres === undefined
       ? []
       : [
           {
+            topology,
             inFlight,
             throughput: concord.perSecond / postgres.perSecond,
             p50: concord.p50Ms / postgres.p50Ms,
@@ -109,9 +118,9 @@ function report(options: BenchOptions, lines: readonly Line[], version: string |
           },
         ],
   );
-  for (const { inFlight, throughput, p50, p99 } of ratios) {
+  for (const { topology, inFlight, throughput, p50, p99 } of ratios) {
     console.log(
-      `${inFlight} in flight: Concord / PostgreSQL = ${throughput.toFixed(2)}x tx/s, ${p50.toFixed(2)}x p50, ${p99.toFixed(2)}x p99`,
+      `${topology}, ${inFlight} in flight: Concord / PostgreSQL = ${throughput.toFixed(2)}x tx/s, ${p50.toFixed(2)}x p50, ${p99.toFixed(2)}x p99`,
     );
   }
   writeReport(options.out, { bench: "txn", machine: on, postgres: version, seconds: options.seconds, lines, ratios });
