@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { ConcordError } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { Level } from "level";
+import { checkFilters } from "./check-filters.ts";
 
 /** On Node `level` is classic-level, whose ranges can be compacted. */
 type Database = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8Array, end: Uint8Array): Promise<void> };
@@ -30,7 +31,7 @@ const FIRST_KEY = Uint8Array.of(0);
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
- * it, the disk is full, files are damaged.
+ * it, the disk is full, files are damaged. CORRUPT_DATA: a table would not find rows that it holds.
  */
 export async function openLevel(folder: string): Promise<BackingStore> {
   const database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
@@ -43,7 +44,10 @@ export async function openLevel(folder: string): Promise<BackingStore> {
       { type: "del", key: FIRST_KEY },
     ] as const;
     await database.batch([...operations], { sync: true });
+    await checkFilters(folder);
   } catch (cause) {
+    await database.close().catch(() => undefined);
+    if (cause instanceof ConcordError) throw cause;
     throw storeFailed(`cannot open the store in ${folder}`, cause, "no");
   }
   return new LevelBackingStore(database);
