@@ -28,11 +28,18 @@ export interface BatchEntry {
 const REASONS: readonly DeadLetterReason[] = ["UNDECODABLE", "EXPIRED", "TABLE_DROPPED"];
 
 export function entryKey(id: TimeId): Uint8Array {
-  return Uint8Array.of(ENTRY_NAMESPACE, ...timeIdToBytes(id));
+  return keyOf(ENTRY_NAMESPACE, id);
 }
 
 export function letterKey(id: TimeId): Uint8Array {
-  return Uint8Array.of(LETTER_NAMESPACE, ...timeIdToBytes(id));
+  return keyOf(LETTER_NAMESPACE, id);
+}
+
+function keyOf(namespace: number, id: TimeId): Uint8Array {
+  const key = new Uint8Array(1 + TIME_ID_BYTES);
+  key[0] = namespace;
+  key.set(timeIdToBytes(id), 1);
+  return key;
 }
 
 /** The id in either key. */
@@ -84,7 +91,13 @@ export function decodeLetter(id: TimeId, bytes: Uint8Array, checksum: Checksum):
 
 /** Equal for equal payloads: what the batch writes; its coordinator is no part of it. */
 export function digestOf(timestampUs: TimestampUs, mutations: readonly Uint8Array[], checksum: Checksum): string {
-  const writer = new ByteWriter().i64(timestampUs).varint(mutations.length);
-  for (const mutation of mutations) writer.bytes(mutation);
-  return `${writer.length}-${checksum(writer.finish()) >>> 0}`;
+  let [bytes, folded] = [0, FNV_OFFSET];
+  for (const mutation of mutations) {
+    bytes += mutation.length;
+    folded = Math.imul(folded ^ checksum(mutation), FNV_PRIME);
+  }
+  return `${timestampUs}-${mutations.length}-${bytes}-${folded >>> 0}`;
 }
+
+const FNV_OFFSET = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;

@@ -1,18 +1,26 @@
 import type { DeadLetter, DeadLetterReason, KeyValueOperation, PendingBatch, StoreStep } from "@concord/ports";
-import { applyRowsStep, storedRowKey } from "@concord/quorum";
-import { mutationRowKey } from "@concord/rows";
+import { applyRowsStep, type ApplyRowsReply } from "@concord/quorum";
 import { assert, ConcordError, timeIdMs, type Checksum, type Clock, type TimeId } from "@concord/runtime";
 import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
 import type { BatchLogWrite, BatchLogWritten, PutResult } from "./batch-node.ts";
-import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
+import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX, PREPARED_BYTES_MAX } from "./limits.ts";
 import { nameOf, UndecidedRows } from "./undecided-rows.ts";
 
-/** How far a held batch came at this node. Row keys: of its rows, each once. */
+/** The rows a held batch writes. */
+export interface HeldRows {
+  readonly storedKeys: readonly Uint8Array[];
+  /** Of the keys, in their order. */
+  readonly names: readonly string[];
+  /** Merges them. Undefined: it is made from the stored entry when it is needed. */
+  readonly prepared: StoreStep<ApplyRowsReply> | undefined;
+}
+
+/** How far a held batch came at this node. */
 export type HeldState =
   /** Not known here to be at two holders: no row of it is merged (I1), reads of its rows wait (I5). */
-  | { readonly kind: "undecided"; readonly rowKeys: readonly Uint8Array[] }
+  | { readonly kind: "undecided"; readonly rows: HeldRows }
   /** Decided; some stored row fails its check, so that not every row is merged. */
-  | { readonly kind: "damaged"; readonly rowKeys: readonly Uint8Array[] }
+  | { readonly kind: "damaged"; readonly rows: HeldRows }
   | { readonly kind: "merged" };
 
 /** What a holder knows of one entry without reading it. */
@@ -45,6 +53,8 @@ export class BatchLog {
   readonly #letters = new Set<TimeId>();
   readonly #undecided = new UndecidedRows<HeldBatch>();
   #bytes = 0;
+  /** Of the entries whose merge is prepared. */
+  #preparedBytes = 0;
 
   constructor(checksum: Checksum, clock: Clock) {
     this.#checksum = checksum;
@@ -176,7 +186,7 @@ export class BatchLog {
       digest: digestOf(timestampUs, mutations, this.#checksum),
       receivedAtMs: this.#clock.monotonicMs(),
       confirmed: new Set(),
-      state: { kind: "undecided", rowKeys: rowKeysOf(mutations) },
+      state: { kind: "undecided", rows: rowsOf(mutations, this.#checksum) },
     };
     return { bytes, summary };
   }
@@ -192,39 +202,46 @@ export class BatchLog {
     return "kept";
   }
 
-  /** Merges the rows of decided batches from the entries as they are stored; answers which are merged. */
+  /** Merges the rows of decided batches, later ones on top of earlier ones; answers which are merged. */
   #mergeStep(ids: readonly TimeId[]): StoreStep<readonly boolean[]> {
     const planned = [...new Set(ids)].flatMap((id) => {
       const held = this.#pending.get(id);
-      return held === undefined || held.state.kind === "merged" ? [] : [{ held, rowKeys: held.state.rowKeys }];
+      return held === undefined || held.state.kind === "merged" ? [] : [{ held, rows: held.state.rows }];
     });
-    const storedKeys = planned.flatMap(({ rowKeys }) => rowKeys.map(storedRowKey));
+    const keysOf = ({ held, rows }: (typeof planned)[number]): readonly Uint8Array[] =>
+      rows.prepared === undefined ? [entryKey(held.id), ...rows.storedKeys] : rows.storedKeys;
     return {
-      load: [...planned.map(({ held }) => entryKey(held.id)), ...storedKeys],
+      load: planned.flatMap(keysOf),
       run: (loaded) => {
-        const current: HeldBatch[] = [];
-        const mutations: Uint8Array[] = [];
-        planned.forEach(({ held }, at) => {
-          const isMeant = this.#pending.get(held.id) === held && held.state.kind !== "merged";
-          const read = isMeant ? this.#mutationsOf(loaded[at]) : undefined;
-          if (read === undefined) return;
-          current.push(held);
-          mutations.push(...read);
+        const values = new Map<string, Uint8Array | undefined>();
+        const persist: KeyValueOperation[] = [];
+        let at = 0;
+        const merges = planned.map(({ held, rows }) => {
+          const entry = rows.prepared === undefined ? loaded[at++] : undefined;
+          for (const name of rows.names) values.set(name, loaded[at++]);
+          return { held, rows, entry };
         });
-        const stored = new Map(storedKeys.map((key, at) => [nameOf(key), loaded[planned.length + at]]));
-        const step = applyRowsStep(mutations, this.#checksum);
-        const { persist, reply } = step.run(step.load.map((key) => stored.get(nameOf(key))));
-        for (const held of current) this.#decide(held, reply.kind === "applied");
+        for (const { held, rows, entry } of merges) {
+          if (this.#pending.get(held.id) !== held || held.state.kind === "merged") continue;
+          const step = rows.prepared ?? this.#prepare(entry);
+          if (step === undefined) continue;
+          const effects = step.run(rows.names.map((name) => values.get(name)));
+          for (const operation of effects.persist) {
+            persist.push(operation);
+            if (operation.kind === "put") values.set(nameOf(operation.key), operation.value);
+          }
+          this.#decide(held, effects.reply.kind === "applied");
+        }
         return { persist, reply: ids.map((id) => this.#pending.get(id)?.state.kind === "merged") };
       },
     };
   }
 
   /** Undefined: the stored entry fails its check; replay makes it a dead letter. */
-  #mutationsOf(stored: Uint8Array | undefined): readonly Uint8Array[] | undefined {
-    assert(stored !== undefined, "a held entry is in the store (I3)");
+  #prepare(entry: Uint8Array | undefined): StoreStep<ApplyRowsReply> | undefined {
+    assert(entry !== undefined, "a held entry is in the store (I3)");
     try {
-      return decodeEntry(stored, this.#checksum).mutations;
+      return applyRowsStep(decodeEntry(entry, this.#checksum).mutations, this.#checksum);
     } catch (thrown) {
       if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return undefined;
       throw thrown;
@@ -233,23 +250,35 @@ export class BatchLog {
 
   #decide(held: HeldBatch, isMerged: boolean): void {
     assert(held.state.kind !== "merged", "the rows of a batch are merged once");
-    const { rowKeys } = held.state;
-    if (held.state.kind === "undecided") this.#undecided.delete(held, rowKeys);
-    held.state = isMerged ? { kind: "merged" } : { kind: "damaged", rowKeys };
+    const { rows } = held.state;
+    this.#release(held);
+    held.state = isMerged ? { kind: "merged" } : { kind: "damaged", rows: { ...rows, prepared: undefined } };
+  }
+
+  /** Readers of its rows wait no longer; what was prepared for it is gone. */
+  #release(held: HeldBatch): void {
+    if (held.state.kind !== "undecided") return;
+    this.#undecided.delete(held, held.state.rows.names);
+    if (held.state.rows.prepared !== undefined) this.#preparedBytes -= held.bytes;
+    assert(this.#preparedBytes >= 0, "what is released was counted");
   }
 
   #add(summary: HeldBatch): void {
     assert(!this.#pending.has(summary.id), "an entry is counted once");
     assert(summary.state.kind === "undecided", "what is held is undecided at first, after a restart too (I5)");
     this.#pending.set(summary.id, summary);
-    this.#undecided.add(summary, summary.state.rowKeys);
+    const { rows } = summary.state;
+    if (this.#preparedBytes + summary.bytes > PREPARED_BYTES_MAX)
+      summary.state = { kind: "undecided", rows: { ...rows, prepared: undefined } };
+    else this.#preparedBytes += summary.bytes;
+    this.#undecided.add(summary, rows.names);
     this.#bytes += summary.bytes;
   }
 
   #drop(id: TimeId): boolean {
     const held = this.#pending.get(id);
     if (held !== undefined) this.#bytes -= held.bytes;
-    if (held?.state.kind === "undecided") this.#undecided.delete(held, held.state.rowKeys);
+    if (held !== undefined) this.#release(held);
     assert(this.#bytes >= 0, "what is dropped was counted");
     const unreadable = this.#unreadable.delete(id);
     return this.#pending.delete(id) || unreadable;
@@ -266,14 +295,10 @@ function refuseCount(...counts: readonly number[]): void {
   if (largest === 0 || largest > LOG_CALL_ENTRIES_MAX) throw malformed(`1 to ${LOG_CALL_ENTRIES_MAX} batches in one call`);
 }
 
-function rowKeysOf(mutations: readonly Uint8Array[]): readonly Uint8Array[] {
-  const keys = new Map<string, Uint8Array>();
-  for (const mutation of mutations) {
-    // A copy: a view would keep the whole message in memory.
-    const key = mutationRowKey(mutation).slice();
-    keys.set(nameOf(key), key);
-  }
-  return [...keys.values()];
+/** CORRUPT_DATA when a mutation does not decode. */
+function rowsOf(mutations: readonly Uint8Array[], checksum: Checksum): HeldRows {
+  const prepared = applyRowsStep(mutations, checksum);
+  return { storedKeys: prepared.load, names: prepared.load.map(nameOf), prepared };
 }
 
 function byAge(left: HeldBatch, right: HeldBatch): number {

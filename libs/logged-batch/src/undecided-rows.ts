@@ -1,3 +1,4 @@
+import { storedRowKey } from "@concord/quorum";
 import { assert } from "@concord/runtime";
 
 /** A key as a text of the same length: it compares as the bytes do. */
@@ -10,9 +11,10 @@ export class UndecidedRows<Batch extends object> {
   readonly #byRow = new Map<string, Batch[]>();
   readonly #waiting = new Map<Batch, Set<() => void>>();
 
-  add(batch: Batch, rowKeys: readonly Uint8Array[]): void {
+  /** `names`: of its stored keys. */
+  add(batch: Batch, names: readonly string[]): void {
     this.#waiting.set(batch, new Set());
-    for (const name of rowKeys.map(nameOf)) {
+    for (const name of names) {
       const batches = this.#byRow.get(name);
       if (batches === undefined) this.#byRow.set(name, [batch]);
       else batches.push(batch);
@@ -20,11 +22,11 @@ export class UndecidedRows<Batch extends object> {
   }
 
   /** It is decided, or not held any more. */
-  delete(batch: Batch, rowKeys: readonly Uint8Array[]): void {
-    for (const name of rowKeys.map(nameOf)) {
-      const others = this.#byRow.get(name)?.filter((other) => other !== batch) ?? [];
-      if (others.length === 0) this.#byRow.delete(name);
-      else this.#byRow.set(name, others);
+  delete(batch: Batch, names: readonly string[]): void {
+    for (const name of names) {
+      const others = this.#byRow.get(name)!;
+      if (others.length === 1) this.#byRow.delete(name);
+      else others.splice(others.indexOf(batch), 1);
     }
     const listeners = this.#waiting.get(batch);
     this.#waiting.delete(batch);
@@ -35,14 +37,14 @@ export class UndecidedRows<Batch extends object> {
   at(rowKeys: readonly Uint8Array[]): ReadonlySet<Batch> {
     const found = new Set<Batch>();
     if (this.#byRow.size === 0) return found;
-    for (const key of rowKeys) for (const batch of this.#byRow.get(nameOf(key)) ?? []) found.add(batch);
+    for (const key of rowKeys) for (const batch of this.#byRow.get(nameOf(storedRowKey(key))) ?? []) found.add(batch);
     return found;
   }
 
   /** Batches that write a row from `from` to `to`, `to` excluded. */
   between(from: Uint8Array, to: Uint8Array): ReadonlySet<Batch> {
     const found = new Set<Batch>();
-    const [first, end] = [nameOf(from), nameOf(to)];
+    const [first, end] = [nameOf(storedRowKey(from)), nameOf(storedRowKey(to))];
     for (const [name, batches] of this.#byRow) if (name >= first && name < end) for (const batch of batches) found.add(batch);
     return found;
   }
