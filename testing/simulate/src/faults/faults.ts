@@ -145,8 +145,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
       {
         file: "libs/logged-batch/src/batch-log.ts",
         search: "      this.#add({ ...summary, receivedAtMs: undefined });",
-        replace:
-          '      this.#add({ ...summary, receivedAtMs: undefined });\n      if (summary.state.kind === "undecided") this.#undecided.delete(this.#pending.get(id)!, summary.state.rows.names);',
+        replace: "      this.#add({ ...summary, receivedAtMs: undefined });\n      this.#decide(this.#pending.get(id)!, false);",
       },
     ],
   },
