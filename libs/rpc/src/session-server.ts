@@ -48,7 +48,7 @@ class Session implements ServerSession, SessionContext {
   readonly #onClosed: () => void;
   readonly #running = new Set<RunningCall>();
   /** Ids of calls not yet answered; a call that outlived its deadline runs on without its id. */
-  readonly #unanswered = new Map<bigint, RunningCall>();
+  readonly #unanswered = new Map<number | bigint, RunningCall>();
   readonly #deadlines: Deadlines<RunningCall>;
   readonly #endListeners: (() => void)[] = [];
   readonly #frameLabels: { readonly in: Readonly<Record<string, string>>; readonly out: Readonly<Record<string, string>> };
@@ -119,10 +119,10 @@ class Session implements ServerSession, SessionContext {
     const operation = message.operation === undefined ? undefined : this.#core.operations.get(message.operation);
     if (operation === undefined) return this.#refuse(message.callId, "the call names no operation of this service");
     if (message.timeoutMs === 0) return this.#refuse(message.callId, "timeout_ms must be above 0");
-    if (this.#unanswered.has(message.callId)) return this.#refuse(message.callId, `call_id ${message.callId} is already in flight`);
+    if (this.#unanswered.has(keyOf(message.callId))) return this.#refuse(message.callId, `call_id ${message.callId} is already in flight`);
     const call = new RunningCall(this, message.callId, message.operation!, nowMs + Math.min(message.timeoutMs, TIMEOUT_MS_MAX));
     this.#running.add(call);
-    this.#unanswered.set(call.callId, call);
+    this.#unanswered.set(call.key, call);
     this.#deadlines.add(call);
     this.#core.run(operation, message[message.operation!] as object, call, (error, response) => this.#finish(call, error, response));
   }
@@ -130,8 +130,8 @@ class Session implements ServerSession, SessionContext {
   #finish(call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
     this.#running.delete(call);
     this.#deadlines.delete(call);
-    if (this.#unanswered.get(call.callId) === call) {
-      this.#unanswered.delete(call.callId);
+    if (this.#unanswered.get(call.key) === call) {
+      this.#unanswered.delete(call.key);
       this.#reply(error === undefined ? { callId: call.callId, [call.operation]: response } : failure(call.callId, error));
     }
     this.#closeIfDone();
@@ -139,7 +139,7 @@ class Session implements ServerSession, SessionContext {
 
   /** The client no longer waits for the call: its credit returns, the signal aborts, and the handler may run on. */
   #expire(call: RunningCall): void {
-    this.#unanswered.delete(call.callId);
+    this.#unanswered.delete(call.key);
     call.abort();
     this.#reply(failure(call.callId, new ConcordError("DEADLINE_EXCEEDED", "the deadline of the call has passed")));
   }
@@ -243,6 +243,7 @@ class Session implements ServerSession, SessionContext {
 class RunningCall implements HandlerContext, WithDeadline {
   readonly session: Session;
   readonly callId: bigint;
+  readonly key: number | bigint;
   readonly operation: string;
   readonly deadlineAtMs: number;
   /** Made on first use of the signal: most handlers never use it. */
@@ -252,6 +253,7 @@ class RunningCall implements HandlerContext, WithDeadline {
   constructor(session: Session, callId: bigint, operation: string, deadlineAtMs: number) {
     this.session = session;
     this.callId = callId;
+    this.key = keyOf(callId);
     this.operation = operation;
     this.deadlineAtMs = deadlineAtMs;
   }
@@ -280,6 +282,12 @@ class RunningCall implements HandlerContext, WithDeadline {
     this.#aborted = true;
     this.#controller?.abort();
   }
+}
+
+/** Of the same value, and cheaper to look up: only ids from 2^53 on stay bigints. */
+function keyOf(callId: bigint): number | bigint {
+  const number = Number(callId);
+  return Number.isSafeInteger(number) ? number : callId;
 }
 
 function failure(callId: bigint, error: ConcordError): ReplyMessage {
