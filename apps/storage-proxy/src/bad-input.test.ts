@@ -1,4 +1,5 @@
 // Malformed, oversized, unauthenticated and out-of-order input: a documented code, and no node's store changes by a byte.
+import { RING_PROTOCOL } from "@concord/adapter-ring";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ByteWriter } from "@concord/codec";
@@ -354,8 +355,21 @@ const PEERS: readonly BadCall[] = [
   ),
   bad("ReplicaService/Copy", "no limit", {}, "MALFORMED_REQUEST", PEER),
   bad("ReplicaService/Copy", "too large a limit", { limit: 10_001 }, "LIMIT_EXCEEDED", PEER),
-  bad("ReplicaService/Hello", "a node that is none of ours", { node: "node-9", members: MEMBERS, formed: true }, "MALFORMED_REQUEST", PEER),
-  bad("ReplicaService/Hello", "ourselves", { node: "node-1", members: MEMBERS, formed: true }, "MALFORMED_REQUEST", PEER),
+  bad(
+    "ReplicaService/Hello",
+    "a node that is none of ours",
+    { node: "node-9", members: MEMBERS, formed: true, protocol: RING_PROTOCOL },
+    "MALFORMED_REQUEST",
+    PEER,
+  ),
+  bad("ReplicaService/Hello", "a node of another version", { node: "node-2", members: MEMBERS, formed: true }, "PERMISSION_DENIED", PEER),
+  bad(
+    "ReplicaService/Hello",
+    "ourselves",
+    { node: "node-1", members: MEMBERS, formed: true, protocol: RING_PROTOCOL },
+    "MALFORMED_REQUEST",
+    PEER,
+  ),
   bad(
     "GroupLogService/Append",
     "a group without name",

@@ -23,7 +23,7 @@ export function directStores(serving: Serving): DirectStores {
     raise: async (owner, timeoutMs) => serving().groupLog.raise(owner, timeoutMs),
     append: async (request, timeoutMs) => serving().groupLog.append(request, timeoutMs),
     verify: async (owner, timeoutMs) => serving().groupLog.verify(owner, timeoutMs),
-    trim: async (request, timeoutMs) => serving().groupLog.trim(request, timeoutMs),
+    advance: async (request, timeoutMs) => serving().groupLog.advance(request, timeoutMs),
   };
   return { rows, groupLog };
 }

@@ -4,7 +4,7 @@ import { ReplicaService } from "@concord/protos-storage";
 import type { ReplicaLogState } from "@concord/group-log";
 import { ConcordError, epochOf, seqOf, timestampUsOf, type TimeId } from "@concord/runtime";
 import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
-import { PROBE_INTERVAL_MS } from "./limits.ts";
+import { PROBE_INTERVAL_MS, RING_PROTOCOL } from "./limits.ts";
 import { FakePeer } from "./test/fake-peer.ts";
 
 const TIMEOUT_MS = 1000;
@@ -25,7 +25,7 @@ test("rows: apply, read and range: the bytes arrive and come back as they are", 
   await rows.applyRows([bytes(1), bytes(2, 3)], TIMEOUT_MS);
   assert.deepEqual(plain(await rows.readRows([bytes(4), bytes(5)], TIMEOUT_MS)), [bytes(), bytes(7, 8)]);
   const page = await rows.readRowRange({ from: bytes(1), to: bytes(2), reverse: true, limit: 5 }, TIMEOUT_MS);
-  assert.deepEqual({ images: plain(page.images), more: page.more }, { images: [bytes(9)], more: true });
+  assert.deepEqual({ rows: plain(page.rows), more: page.more }, { rows: [bytes(9)], more: true });
   const { ApplyRows, ReadRows, ReadRowRange } = ReplicaService.methods;
   assert.deepEqual(plain(peer.requestsOf(ApplyRows)[0]!.mutations), [bytes(1), bytes(2, 3)]);
   assert.deepEqual(plain(peer.requestsOf(ReadRows)[0]!.keys), [bytes(4), bytes(5)]);
@@ -41,7 +41,8 @@ const STATE: ReplicaLogState = {
   lastSeq: seqOf(4n),
   lastEpoch: epochOf(6n),
   timestampCeilingUs: timestampUsOf(99n),
-  entries: [{ seq: seqOf(4n), epoch: epochOf(6n), bytes: bytes(1, 2) }],
+  droppedSeq: seqOf(2n),
+  entries: [{ seq: seqOf(4n), epoch: epochOf(6n), bytes: bytes(1, 2), rows: bytes(3) }],
 };
 
 test("group log: every call: request and state as the log lib knows them", async () => {
@@ -52,6 +53,7 @@ test("group log: every call: request and state as the log lib knows them", async
   peer.answers.LogAppend = async () => ({ result: "LOG_APPEND_RESULT_GAP", ...answer });
   peer.answers.LogState = async () => answer;
   peer.answers.LogRead = async () => answer;
+  peer.answers.LogTrim = async () => answer;
   assert.deepEqual(await log.logRaise({ group: "g", epoch: epochOf(7n), owner: "txn-1" }, TIMEOUT_MS), { promised: true, state: STATE });
   const { group, epoch, owner } = { group: "g", epoch: epochOf(7n), owner: "txn-1" };
   const append = {
@@ -61,15 +63,21 @@ test("group log: every call: request and state as the log lib knows them", async
     previousEpoch: epochOf(6n),
     entries: STATE.entries,
     timestampCeilingUs: timestampUsOf(9n),
-    appliedSeq: seqOf(0n),
-    appliedEpoch: epochOf(0n),
+    decided: { seq: seqOf(2n), epoch: epochOf(1n) },
+    appliedByAllSeq: seqOf(1n),
   };
   assert.deepEqual(await log.logAppend(append, TIMEOUT_MS), { result: "gap", state: STATE });
   assert.deepEqual(await log.logState("g", TIMEOUT_MS), STATE);
   assert.deepEqual(await log.logRead({ group, fromSeq: seqOf(4n), limit: 10 }, TIMEOUT_MS), STATE);
-  await log.logTrim({ group, epoch, owner, appliedSeq: seqOf(4n), appliedEpoch: epochOf(6n) }, TIMEOUT_MS);
-  const { entries } = peer.requestsOf(ReplicaService.methods.LogAppend)[0]!;
-  assert.deepEqual({ ...entries[0], content: Uint8Array.from(entries[0]!.content) }, { seq: 4n, epoch: epochOf(6n), content: bytes(1, 2) });
+  const decided = { seq: seqOf(4n), epoch: epochOf(6n) };
+  assert.deepEqual(await log.logAdvance({ group, epoch, owner, decided, appliedByAllSeq: seqOf(3n) }, TIMEOUT_MS), STATE);
+  await log.logCatchUp("g", seqOf(9n), TIMEOUT_MS);
+  const [appended] = peer.requestsOf(ReplicaService.methods.LogAppend);
+  const [entry] = appended!.entries;
+  assert.deepEqual([entry!.seq, entry!.epoch, ...plain([entry!.content, entry!.rows])], [4n, 6n, bytes(1, 2), bytes(3)]);
+  assert.deepEqual([appended!.appliedSeq, appended!.appliedEpoch, appended!.appliedByAllSeq], [2n, 1n, 1n]);
+  const [asked] = peer.requestsOf(ReplicaService.methods.LogCatchUp);
+  assert.deepEqual([asked!.group, asked!.seq], ["g", 9n]);
   assert.equal(peer.requestsOf(ReplicaService.methods.LogTrim)[0]!.appliedSeq, 4n);
 });
 
@@ -85,8 +93,8 @@ test("group log: an answer without state or of a kind we do not know: INTERNAL",
     previousEpoch: epochOf(0n),
     entries: [],
     timestampCeilingUs: timestampUsOf(0n),
-    appliedSeq: seqOf(0n),
-    appliedEpoch: epochOf(0n),
+    decided: { seq: seqOf(2n), epoch: epochOf(1n) },
+    appliedByAllSeq: seqOf(1n),
   };
   await assert.rejects(log.logAppend(append, TIMEOUT_MS), { code: "INTERNAL" });
 });
@@ -131,7 +139,7 @@ test("session: the peer is gone: not reachable until a probe gets through (I1)",
   const peer = await listening();
   const session = peer.session();
   const rows = new RemoteRowReplica(session);
-  peer.answers.Hello = async () => ({ node: "n2", formed: true, members: ["n1", "n2", "n3"] });
+  peer.answers.Hello = async () => ({ node: "n2", formed: true, members: ["n1", "n2", "n3"], protocol: RING_PROTOCOL });
   await rows.applyRows([bytes(1)], TIMEOUT_MS);
   await peer.hangUp();
   await assert.rejects(rows.applyRows([bytes(1)], TIMEOUT_MS), { code: "CONNECTION_LOST", applied: "no" });
@@ -142,7 +150,7 @@ test("session: the peer is gone: not reachable until a probe gets through (I1)",
   await peer.clock.pass(PROBE_INTERVAL_MS);
   assert.equal(rows.reachable, true);
   await peer.clock.pass(PROBE_INTERVAL_MS);
-  assert.equal(peer.requests.filter((one) => one.operation === "Hello").length, 1, "no probe while it is reachable");
+  assert.equal(peer.requests.filter((one) => one.operation === "Hello").length, 2, "one greeting, one probe: none while it is reachable");
   session.close();
 });
 
@@ -179,11 +187,26 @@ test("session: closed: not reachable, no probe goes on", async () => {
 test("hello and copy: wrong token: UNAUTHENTICATED; right one: the peer's words", async () => {
   const peer = await listening();
   await assert.rejects(peer.session("wrong").hello(TIMEOUT_MS), { code: "UNAUTHENTICATED" });
-  peer.answers.Hello = async () => ({ node: "n2", formed: true, members: ["a", "b"], knowsCaller: true });
+  peer.answers.Hello = async () => ({ node: "n2", formed: true, members: ["a", "b"], knowsCaller: true, protocol: RING_PROTOCOL });
   peer.answers.Copy = async () => ({ entries: [{ key: bytes(1), value: bytes(2) }], done: true, lastKey: bytes(1) });
   const hello = await peer.session().hello(TIMEOUT_MS, true);
   assert.deepEqual([hello.node, hello.formed, hello.members, hello.knowsCaller], ["n2", true, ["a", "b"], true]);
-  assert.deepEqual(peer.requests[0]!.request, { node: "n1", members: ["n1", "n2", "n3"], formed: true });
+  assert.deepEqual(peer.requests[0]!.request, { node: "n1", members: ["n1", "n2", "n3"], formed: true, protocol: RING_PROTOCOL });
   const page = await peer.session().copy(bytes(), 10, TIMEOUT_MS);
   assert.deepEqual(plain([page.entries[0]!.key, page.entries[0]!.value, page.lastKey]), [bytes(1), bytes(2), bytes(1)]);
+});
+
+test("session: the peer has another version: refused before anything is sent, asked again after a loss", async () => {
+  const peer = await listening();
+  peer.protocol = RING_PROTOCOL - 1;
+  const session = peer.session();
+  const rows = new RemoteRowReplica(session);
+  await assert.rejects(rows.applyRows([bytes(1)], TIMEOUT_MS), { code: "PERMISSION_DENIED", applied: "no" });
+  assert.deepEqual(
+    peer.requests.map(({ operation }) => operation),
+    ["Hello"],
+  );
+  peer.protocol = RING_PROTOCOL;
+  await rows.applyRows([bytes(1)], TIMEOUT_MS);
+  session.close();
 });

@@ -1,6 +1,7 @@
-export { COPY_PAGE_ENTRIES_MAX } from "./limits.ts";
+export { COPY_PAGE_ENTRIES_MAX, RING_PROTOCOL, RING_PROTOCOL_KEY } from "./limits.ts";
 export { ADAPTER_RING_METRICS } from "./metrics.ts";
 export { PeerSession, type PeerSessionOptions } from "./peer-session.ts";
 export { RemoteBatchLog } from "./remote-batch-log.ts";
-export { logStateFromWire, logStateToWire, RemoteLogReplica } from "./remote-log.ts";
+export { checkProtocol } from "./protocol.ts";
+export { entryFromWire, logStateFromWire, logStateToWire, RemoteLogReplica } from "./remote-log.ts";
 export { RemoteRowReplica } from "./remote-rows.ts";

@@ -1,3 +1,10 @@
+/**
+ * Version of what nodes of a ring say to each other. Nodes of different versions refuse each other: 2 = rows follow from the log, whose
+ * entries an earlier node would store without them.
+ */
+export const RING_PROTOCOL = 2;
+/** Metadata of every call but Hello, which tells it in its message. */
+export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */
 export const PROBE_INTERVAL_MS = 200;
 export const PROBE_TIMEOUT_MS = 1000;

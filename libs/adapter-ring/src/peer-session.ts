@@ -1,6 +1,7 @@
 import { ReplicaService, type CopyResponse, type HelloResponse } from "@concord/protos-storage";
 import { bearer, callUnary, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
 import {
+  ConcordError,
   toConcordError,
   type Channel,
   type Clock,
@@ -10,7 +11,8 @@ import {
   type Timer,
   type Transport,
 } from "@concord/runtime";
-import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, SILENCE_MS_MIN } from "./limits.ts";
+import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, RING_PROTOCOL, RING_PROTOCOL_KEY, SILENCE_MS_MIN } from "./limits.ts";
+import { checkProtocol } from "./protocol.ts";
 
 export interface PeerSessionOptions {
   /** The peer's node name. */
@@ -42,13 +44,17 @@ export class PeerSession {
   readonly #session: SessionClient<ReplicaService>;
   readonly #labels: Readonly<Record<string, string>>;
   #contact: Contact = { kind: "unknown" };
+  /** Has the peer named our version? Asked again after each loss, since another process may answer then. */
+  #greeting: { readonly kind: "due" } | { readonly kind: "asked"; readonly answer: Promise<void> } | { readonly kind: "done" } = {
+    kind: "due",
+  };
 
   constructor(options: PeerSessionOptions) {
     this.name = options.name;
     this.#options = options;
     this.#labels = Object.freeze({ peer: options.name });
     this.#channel = options.transport.connect(options.address);
-    this.#metadata = bearer(options.peerToken);
+    this.#metadata = { ...bearer(options.peerToken), [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) };
     this.#session = new SessionClient({
       channel: this.#channel,
       contract: ReplicaService,
@@ -69,6 +75,7 @@ export class PeerSession {
     timeoutMs: number,
   ): Promise<CallResponse<ReplicaService, O>> {
     try {
+      if (this.#greeting.kind !== "done") await this.#greet(timeoutMs);
       const response = await this.#session.call(operation, request, { timeoutMs });
       this.#found();
       return response;
@@ -81,10 +88,11 @@ export class PeerSession {
     }
   }
 
-  /** `formed`: our store is part of the ring; the peer remembers it before it answers (TXR4). */
+  /** `formed`: our store is part of the ring; the peer remembers it before it answers (TXR4). PERMISSION_DENIED: another version. */
   async hello(timeoutMs: number, formed = false): Promise<HelloResponse> {
-    const request = { node: this.#options.self, members: this.#options.members, formed };
+    const request = { node: this.#options.self, members: this.#options.members, formed, protocol: RING_PROTOCOL };
     const response = await callUnary(this.#channel, ReplicaService.methods.Hello, request, { timeoutMs, metadata: this.#metadata });
+    checkProtocol(`node ${this.name}`, response.protocol);
     this.#found();
     return response;
   }
@@ -101,6 +109,25 @@ export class PeerSession {
     this.#channel.close();
   }
 
+  /** What fails here was never sent. */
+  #greet(timeoutMs: number): Promise<void> {
+    if (this.#greeting.kind === "asked") return this.#greeting.answer;
+    const answer: Promise<void> = this.hello(Math.min(timeoutMs, PROBE_TIMEOUT_MS)).then(
+      () => this.#answered(answer, { kind: "done" }),
+      (thrown: unknown) => {
+        this.#answered(answer, { kind: "due" });
+        const { code, message, metadata } = toConcordError(thrown);
+        throw new ConcordError(code, message, { applied: "no", metadata, cause: thrown });
+      },
+    );
+    this.#greeting = { kind: "asked", answer };
+    return answer;
+  }
+
+  #answered(answer: Promise<void>, next: { readonly kind: "done" | "due" }): void {
+    if (this.#greeting.kind === "asked" && this.#greeting.answer === answer) this.#greeting = next;
+  }
+
   #found(): void {
     if (this.#contact.kind === "reachable" || this.#contact.kind === "closed") return;
     if (this.#contact.kind === "lost") {
@@ -112,6 +139,7 @@ export class PeerSession {
   }
 
   #lost(): void {
+    this.#greeting = { kind: "due" };
     if (this.#contact.kind === "lost" || this.#contact.kind === "closed") return;
     this.#options.log.warn("peer is not reachable", { peer: this.name, address: this.#options.address });
     this.#contact = { kind: "lost", probe: undefined };

@@ -1,7 +1,15 @@
-import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, LogReplica, ReplicaLogState } from "@concord/group-log";
-import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
+import type {
+  LogAdvanceRequest,
+  LogAppendReply,
+  LogAppendRequest,
+  LogRaiseReply,
+  LogReadRequest,
+  LogReplica,
+  ReplicaLogState,
+} from "@concord/group-log";
+import type { GroupOwner, LogEntry } from "@concord/ports";
 import type * as wire from "@concord/protos-storage";
-import { ConcordError, epochOf, isTimestampUs, seqOf } from "@concord/runtime";
+import { ConcordError, epochOf, isTimestampUs, seqOf, type Seq } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
 
 const RESULTS = {
@@ -27,7 +35,9 @@ export class RemoteLogReplica implements LogReplica {
   }
 
   async logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply> {
-    const message: wire.LogAppendRequest = { ...request, entries: request.entries.map(entryToWire) };
+    const { decided, entries, ...rest } = request;
+    const mark = { appliedSeq: decided.seq, appliedEpoch: decided.epoch };
+    const message: wire.LogAppendRequest = { ...rest, ...mark, entries: entries.map(entryToWire) };
     const response = await this.#peer.call("logAppend", message, timeoutMs);
     const result = RESULTS[response.result];
     if (result === undefined) throw new ConcordError("INTERNAL", `${this.name} answered an append with ${response.result}`);
@@ -42,8 +52,13 @@ export class RemoteLogReplica implements LogReplica {
     return logStateFromWire((await this.#peer.call("logRead", request satisfies wire.LogReadRequest, timeoutMs)).state);
   }
 
-  async logTrim(request: TrimRequest, timeoutMs: number): Promise<void> {
-    await this.#peer.call("logTrim", request satisfies wire.LogTrimRequest, timeoutMs);
+  async logAdvance({ decided, ...rest }: LogAdvanceRequest, timeoutMs: number): Promise<ReplicaLogState> {
+    const message: wire.LogTrimRequest = { ...rest, appliedSeq: decided.seq, appliedEpoch: decided.epoch };
+    return logStateFromWire((await this.#peer.call("logTrim", message, timeoutMs)).state);
+  }
+
+  async logCatchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
+    await this.#peer.call("logCatchUp", { group, seq }, timeoutMs);
   }
 }
 
@@ -63,15 +78,16 @@ export function logStateFromWire(state: wire.ReplicaLogState | null): ReplicaLog
     lastSeq: seqOf(state.lastSeq),
     lastEpoch: epochOf(state.lastEpoch),
     timestampCeilingUs,
+    droppedSeq: seqOf(state.droppedSeq),
     entries: state.entries.map(entryFromWire),
   };
 }
 
-function entryToWire(entry: LogEntry): wire.ReplicaLogEntry {
-  return { seq: entry.seq, epoch: entry.epoch, content: entry.bytes };
+function entryToWire({ seq, epoch, bytes, rows }: LogEntry): wire.ReplicaLogEntry {
+  return { seq, epoch, content: bytes, rows };
 }
 
-/** A copy: a view would keep the whole frame in memory for as long as the entry lives. */
-function entryFromWire(entry: wire.ReplicaLogEntry): LogEntry {
-  return { seq: seqOf(entry.seq), epoch: epochOf(entry.epoch), bytes: Uint8Array.from(entry.content) };
+/** Copies: views would keep the whole frame in memory for as long as the entry lives. */
+export function entryFromWire({ seq, epoch, content, rows }: wire.ReplicaLogEntry): LogEntry {
+  return { seq: seqOf(seq), epoch: epochOf(epoch), bytes: Uint8Array.from(content), rows: Uint8Array.from(rows) };
 }

@@ -1,4 +1,5 @@
 import type { ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
+import type { Seq } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
 
 /** A peer's rows. Bytes go through as they are stored. */
@@ -23,8 +24,13 @@ export class RemoteRowReplica implements RowReplica {
     return (await this.#peer.call("readRows", { keys }, timeoutMs)).images;
   }
 
-  readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage> {
+  async readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage> {
     const { from, to, reverse, limit } = range;
-    return this.#peer.call("readRowRange", { fromKey: from, toKey: to, reverse, limit }, timeoutMs);
+    const { images, more } = await this.#peer.call("readRowRange", { fromKey: from, toKey: to, reverse, limit }, timeoutMs);
+    return { rows: images, more };
+  }
+
+  async catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
+    await this.#peer.call("logCatchUp", { group, seq }, timeoutMs);
   }
 }

@@ -1,4 +1,4 @@
-import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
+import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome } from "@concord/ports";
 import { GroupLogService, type AppendRequest as WireAppend, type LogTail as WireTail } from "@concord/protos-storage";
 import { epochOf, isTimestampUs, seqOf, type Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
@@ -35,8 +35,9 @@ export class StorageProxyGroupLog implements GroupLog {
   }
 
   async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
-    const { bytes, ...rest } = request;
-    const response = await this.#calls.call("append", { ...rest, content: bytes } satisfies WireAppend, timeoutMs);
+    const { bytes, decided, ...rest } = request;
+    const message: WireAppend = { ...rest, content: bytes, decidedSeq: decided.seq, decidedEpoch: decided.epoch };
+    const response = await this.#calls.call("append", message, timeoutMs);
     switch (response.result) {
       case "logged":
         return { kind: "logged" };
@@ -55,8 +56,10 @@ export class StorageProxyGroupLog implements GroupLog {
     throw malformedAnswer("verify", "nothing");
   }
 
-  async trim({ group, epoch, owner, appliedSeq, appliedEpoch }: TrimRequest, timeoutMs: number): Promise<void> {
-    await this.#calls.call("trim", { group, epoch, owner, appliedSeq, appliedEpoch }, timeoutMs);
+  async advance({ decided, ...owner }: AdvanceRequest, timeoutMs: number): Promise<"advanced" | "unknown"> {
+    const message = { ...owner, appliedSeq: decided.seq, appliedEpoch: decided.epoch };
+    const { advanced } = await this.#calls.call("trim", message, timeoutMs);
+    return advanced ? "advanced" : "unknown";
   }
 
   close(): void {
@@ -67,12 +70,14 @@ export class StorageProxyGroupLog implements GroupLog {
 function tailFromWire(tail: WireTail): LogTail {
   const { timestampCeilingUs } = tail;
   if (!isTimestampUs(timestampCeilingUs)) throw malformedAnswer("raise", `a ceiling of ${timestampCeilingUs} us`);
-  const entries = tail.entries.map(({ seq, epoch, content }) => ({
+  const entries = tail.entries.map(({ seq, epoch, content, rows }) => ({
     seq: seqOf(seq),
     epoch: epochOf(epoch),
     bytes: Uint8Array.from(content),
+    rows: Uint8Array.from(rows),
   }));
   return {
+    appliesRows: tail.appliesRows,
     appliedSeq: seqOf(tail.appliedSeq),
     appliedEpoch: epochOf(tail.appliedEpoch),
     entries,

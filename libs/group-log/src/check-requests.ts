@@ -1,4 +1,4 @@
-import type { AppendRequest, GroupOwner, TrimRequest } from "@concord/ports";
+import type { AdvanceRequest, AppendRequest, DecidedMark, GroupOwner } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { ENTRY_BYTES_MAX, EPOCH_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX, SEQ_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import type { LogAppendRequest, LogReadRequest } from "./replica.ts";
@@ -22,22 +22,23 @@ export function checkAppendRequest(request: AppendRequest): void {
   checkRange("seq", request.seq, 1n, SEQ_MAX);
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
   if ((request.seq === 1n) !== (request.previousEpoch === 0n)) throw malformed("previous_epoch", "is 0 for seq 1 and only there");
-  checkContent("content", request.bytes);
+  checkDecided(request, request.decided);
+  if (request.decided.seq >= request.seq) throw malformed("decided.seq", "is not below seq");
+  checkContent("content", request.bytes, request.rows);
 }
 
 export function checkAppend(request: LogAppendRequest): void {
   checkOwned(request);
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
-  checkRange("applied_seq", request.appliedSeq, 0n, SEQ_MAX);
-  checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
-  if (request.entries.length === 0 && request.appliedSeq === 0n) throw malformed("entries", "are missing");
+  checkDecided(request, request.decided);
+  if (request.entries.length === 0) throw malformed("entries", "are missing");
   if (request.entries.length > TAIL_ENTRIES_MAX + 1) throw tooMuch("entries", TAIL_ENTRIES_MAX + 1, request.entries.length);
   let expected: bigint | undefined = request.entries[0]?.seq;
   for (const entry of request.entries) {
     checkRange("entries.seq", entry.seq, 1n, SEQ_MAX);
     if (entry.seq !== expected) throw malformed("entries.seq", "leaves a gap");
     checkRange("entries.epoch", entry.epoch, 1n, request.epoch);
-    checkContent("entries.content", entry.bytes);
+    checkContent("entries.content", entry.bytes, entry.rows);
     expected = entry.seq + 1n;
   }
 }
@@ -48,12 +49,15 @@ export function checkRead(request: LogReadRequest): void {
   if (request.limit < 1 || request.limit > LOG_READ_ENTRIES_MAX) throw tooMuch("limit", LOG_READ_ENTRIES_MAX, request.limit);
 }
 
-export function checkTrim(request: TrimRequest): void {
+export function checkAdvance(request: AdvanceRequest): void {
   checkOwned(request);
-  checkRange("applied_seq", request.appliedSeq, 0n, SEQ_MAX);
-  checkRange("applied_epoch", request.appliedEpoch, 0n, request.epoch);
-  if ((request.appliedSeq === 0n) !== (request.appliedEpoch === 0n))
-    throw malformed("applied_epoch", "is 0 for applied_seq 0 and only there");
+  checkDecided(request, request.decided);
+}
+
+function checkDecided({ epoch }: GroupOwner, decided: DecidedMark): void {
+  checkRange("decided.seq", decided.seq, 0n, SEQ_MAX);
+  checkRange("decided.epoch", decided.epoch, 0n, epoch);
+  if ((decided.seq === 0n) !== (decided.epoch === 0n)) throw malformed("decided.epoch", "is 0 for seq 0 and only there");
 }
 
 function checkText(field: string, text: string, bytesMax: number): Uint8Array {
@@ -63,9 +67,10 @@ function checkText(field: string, text: string, bytesMax: number): Uint8Array {
   return bytes;
 }
 
-function checkContent(field: string, bytes: Uint8Array): void {
+function checkContent(field: string, bytes: Uint8Array, rows: Uint8Array): void {
   if (bytes.length === 0) throw malformed(field, "is empty");
-  if (bytes.length > ENTRY_BYTES_MAX) throw tooMuch(field, ENTRY_BYTES_MAX, bytes.length);
+  const size = bytes.length + rows.length;
+  if (size > ENTRY_BYTES_MAX) throw tooMuch(field, ENTRY_BYTES_MAX, size);
 }
 
 function checkRange(field: string, value: bigint, least: bigint, largest: bigint): void {

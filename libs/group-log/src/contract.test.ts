@@ -1,13 +1,10 @@
 // The GroupLog contract on the ring, with one replica and with three; and with three of which one is always down or always slow.
 import { test } from "node:test";
 import { GROUP_LOG_CASES, MemoryKeyValue, registerContract, type GroupLogSubject } from "@concord/port-contracts";
-import type { KeyValue, StepRunner } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
-import { localLogReplica } from "./local-replica.ts";
-import { openReplicaLog } from "./open-replica.ts";
 import type { LogReplica } from "./replica.ts";
 import { RingGroupLog } from "./ring-group-log.ts";
-import { checksum } from "./test/simulated-ring.ts";
+import { openPlainRing } from "./test/plain-replica.ts";
 
 const clock: Clock = {
   nowMs: () => 1_000_000,
@@ -17,37 +14,23 @@ const clock: Clock = {
   defer: (action) => queueMicrotask(action),
 };
 
-function runnerOf(store: KeyValue): StepRunner {
-  return {
-    async submit(step) {
-      const { persist, reply } = step.run([]);
-      await store.batch(persist, { sync: true });
-      return reply;
-    },
-  };
-}
-
 const dead = (name: string): LogReplica => {
   const fail = (): Promise<never> => Promise.reject(new ConcordError("CONNECTION_LOST", `${name} is down`));
-  return { name, logRaise: fail, logAppend: fail, logState: fail, logRead: fail, logTrim: fail };
+  return { name, logRaise: fail, logAppend: fail, logState: fail, logRead: fail, logAdvance: fail, logCatchUp: fail };
 };
 
 const stuck = (name: string): LogReplica => {
   const wait = (): Promise<never> => new Promise(() => undefined);
-  return { name, logRaise: wait, logAppend: wait, logState: wait, logRead: wait, logTrim: wait };
+  return { name, logRaise: wait, logAppend: wait, logState: wait, logRead: wait, logAdvance: wait, logCatchUp: wait };
 };
 
 function ringOf(size: number, third?: (name: string) => LogReplica): () => Promise<GroupLogSubject> {
   return async () => {
     let stores = Array.from({ length: size }, () => new MemoryKeyValue());
     const open = async (): Promise<RingGroupLog> => {
-      const replicas = await Promise.all(
-        stores.map(async (store, at) => {
-          if (third !== undefined && at === 2) return third("node-2");
-          return localLogReplica(`node-${at}`, await openReplicaLog(store, checksum), runnerOf(store));
-        }),
-      );
-      return new RingGroupLog({ replicas, clock });
+      const linkOf = (at: number, replica: LogReplica): LogReplica => (third !== undefined && at === 2 ? third("node-2") : replica);
+      const replicas = await openPlainRing(stores, clock, linkOf);
+      return new RingGroupLog({ replicas: replicas.map((replica, at) => linkOf(at, replica)), clock });
     };
     const restart = (): Promise<RingGroupLog> => {
       stores = stores.map((store) => new MemoryKeyValue(store.crash()));

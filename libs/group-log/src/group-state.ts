@@ -1,5 +1,5 @@
 import { compareBytes } from "@concord/codec";
-import type { LogEntry } from "@concord/ports";
+import type { DecidedMark, LogEntry } from "@concord/ports";
 import {
   assert,
   ConcordError,
@@ -18,14 +18,17 @@ import type { LogAppendRequest, ReplicaLogState } from "./replica.ts";
 export interface GroupHeader {
   readonly promisedEpoch: Epoch;
   readonly owner: string;
+  /** Everything up to here is decided, and its rows are applied here (I8). */
   readonly appliedSeq: Seq;
   readonly appliedEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
+  /** Entries up to here are gone; those from here to `appliedSeq` are kept for replicas that lack them, on disk only. */
+  readonly droppedSeq: Seq;
 }
 
 /** One replica's state of one group. Values, never changed in place: a step that fails leaves no trace. */
 export interface GroupState extends GroupHeader {
-  /** Seqs appliedSeq + 1, appliedSeq + 2, ... without gaps (I3). */
+  /** The tail: seqs appliedSeq + 1, appliedSeq + 2, ... without gaps (I3). */
   readonly entries: readonly LogEntry[];
   readonly tailBytes: number;
 }
@@ -36,15 +39,17 @@ export const EMPTY_GROUP: GroupState = {
   appliedSeq: SEQ_NONE,
   appliedEpoch: EPOCH_NONE,
   timestampCeilingUs: TIMESTAMP_ZERO,
+  droppedSeq: SEQ_NONE,
   entries: [],
   tailBytes: 0,
 };
 
-/** A new state and which seqs' records differ from the old one's. */
+/** A new state, which seqs' records differ from the old one's, and the entries whose rows are to be applied with it, in order. */
 export interface Change {
   readonly state: GroupState;
   readonly written: readonly LogEntry[];
   readonly dropped: readonly Seq[];
+  readonly applied: readonly LogEntry[];
 }
 
 export type Acceptance = ({ readonly kind: "accepted" } & Change) | { readonly kind: "fenced" } | { readonly kind: "gap" };
@@ -58,9 +63,9 @@ export function lastEpoch(state: GroupState): Epoch {
 }
 
 export function describeState(state: GroupState, entries: readonly LogEntry[]): ReplicaLogState {
-  const { promisedEpoch, owner, appliedSeq, appliedEpoch, timestampCeilingUs } = state;
+  const { promisedEpoch, owner, appliedSeq, appliedEpoch, timestampCeilingUs, droppedSeq } = state;
   const last = { lastSeq: lastSeq(state), lastEpoch: lastEpoch(state) };
-  return { promisedEpoch, owner, appliedSeq, appliedEpoch, ...last, timestampCeilingUs, entries };
+  return { promisedEpoch, owner, appliedSeq, appliedEpoch, ...last, timestampCeilingUs, droppedSeq, entries };
 }
 
 /** An epoch is promised when it is above the promised one, or again to its owner: one owner per epoch (I2, TXR1). */
@@ -74,48 +79,49 @@ export function isPromised(state: GroupState, epoch: Epoch, owner: string): bool
 
 /**
  * The acceptance rule (TXR2): the caller owns the promised epoch, and what comes before the first entry is applied here or held
- * under the epoch the caller names (I4).
+ * under the epoch the caller names (I4). Then the caller's mark moves this replica on (I8).
  */
 export function acceptEntries(before: GroupState, request: LogAppendRequest): Acceptance {
   if (!isPromised(before, request.epoch, request.owner)) return { kind: "fenced" };
-  const based = withBase(before, request.appliedSeq, request.appliedEpoch);
-  assert(based.state.promisedEpoch === request.epoch, "I4: accepted only under the promised epoch");
   const first = request.entries[0];
-  if (first !== undefined && !connects(based.state, first.seq, request.previousEpoch)) return { kind: "gap" };
-  let state = raiseCeiling(based.state, request.timestampCeilingUs);
-  const written: LogEntry[] = [];
-  const dropped = [...based.dropped];
-  for (const entry of request.entries) {
-    if (entry.seq <= state.appliedSeq) continue;
-    const placed = place(state, entry);
-    state = placed.state;
-    written.push(...placed.written);
-    dropped.push(...placed.dropped);
-  }
+  assert(first !== undefined, "an append has an entry");
+  if (!connects(before, first.seq, request.previousEpoch)) return { kind: "gap" };
+  const placed = placeAll(raiseCeiling(before, request.timestampCeilingUs), request.entries, request.decided.seq);
+  const { state, applied } = markDecided(placed.state, request.decided);
   refuseOverload(before, state);
   assert(state.appliedSeq >= before.appliedSeq && state.timestampCeilingUs >= before.timestampCeilingUs, "applied and ceiling only grow");
   assert(lastEpoch(state) <= state.promisedEpoch, "no entry is of an epoch after the promised one (I2)");
-  return { kind: "accepted", state, written, dropped: dropped.filter((seq) => seq <= state.appliedSeq || seq > lastSeq(state)) };
-}
-
-/** Everything up to `seq` is applied at quorum: forget it here. */
-export function withBase(state: GroupState, seq: Seq, epoch: Epoch): Change {
-  if (seq <= state.appliedSeq) return { state, written: [], dropped: [] };
-  const covered = state.entries.filter((entry) => entry.seq <= seq);
-  const entries = state.entries.slice(covered.length);
-  assert(entries.length === 0 || entries[0]!.seq === seq + 1n, "the tail begins after what is applied (I3)");
-  const based = { ...state, appliedSeq: seq, appliedEpoch: epoch, entries, tailBytes: bytesOf(entries) };
-  return { state: based, written: [], dropped: covered.map((entry) => entry.seq) };
+  return { kind: "accepted", ...placed, state, applied };
 }
 
 /**
- * Notes a trim. Only a replica that holds the entry under that epoch, or a newer one, drops anything: another one lacks
- * entries and learns the base when it catches up.
+ * Applies up to the owner's mark, as far as entries here were accepted under the mark's epoch or a newer one: below such an entry lies
+ * its owner's whole history (I4), above it may lie another one (I8).
  */
-export function trimTo(state: GroupState, seq: Seq, epoch: Epoch): Change {
-  const held = entryAt(state, seq);
-  if (held === undefined || held.epoch < epoch) return { state, written: [], dropped: [] };
-  return withBase(state, seq, epoch);
+export function markDecided(state: GroupState, { seq, epoch }: DecidedMark): Change {
+  let reached = seq < lastSeq(state) ? seq : lastSeq(state);
+  while (reached > state.appliedSeq && entryAt(state, reached)!.epoch < epoch) reached = seqOf(reached - 1n);
+  return applyTo(state, reached);
+}
+
+/**
+ * Learns from a peer's state, which was read from `appliedSeq + 1` on: what the peer has applied is decided; and so is, on a ring of
+ * three, what two replicas hold under one epoch (TXR2). Undefined: the peer has dropped what is lacking here, or is behind.
+ */
+export function learnFrom(before: GroupState, peer: ReplicaLogState): Change | undefined {
+  const decided = peer.entries.filter(({ seq }) => seq > before.appliedSeq && seq <= peer.appliedSeq);
+  if (decided.length > 0 && decided[0]!.seq !== before.appliedSeq + 1n) return undefined;
+  const placed = placeAll(promiseLate(before, peer, decided), decided, peer.appliedSeq);
+  let reached = decided.at(-1)?.seq ?? before.appliedSeq;
+  for (const { seq, epoch } of peer.entries) if (seq > reached && entryAt(placed.state, seq)?.epoch === epoch) reached = seq;
+  if (reached === before.appliedSeq) return undefined;
+  const { state, applied } = applyTo(raiseCeiling(placed.state, peer.timestampCeilingUs), reached);
+  return { ...placed, state, applied };
+}
+
+/** On a ring of one whatever is held is decided. */
+export function settleAlone(before: GroupState): Change {
+  return applyTo(before, lastSeq(before));
 }
 
 export function entryAt(state: GroupState, seq: Seq): LogEntry | undefined {
@@ -125,32 +131,64 @@ export function entryAt(state: GroupState, seq: Seq): LogEntry | undefined {
   return entry;
 }
 
+/** A decided entry of a newer epoch than the promised one: this replica missed that raise and promises late, as in I6. */
+function promiseLate(state: GroupState, peer: ReplicaLogState, decided: readonly LogEntry[]): GroupState {
+  if (decided.every(({ epoch }) => epoch <= state.promisedEpoch)) return state;
+  assert(peer.promisedEpoch > state.promisedEpoch, "a peer holds no entry of an epoch it did not promise (I2)");
+  return { ...state, promisedEpoch: peer.promisedEpoch, owner: peer.owner };
+}
+
+function applyTo(state: GroupState, seq: Seq): Change {
+  const count = Number(seq - state.appliedSeq);
+  if (count <= 0) return { state, written: [], dropped: [], applied: [] };
+  const applied = state.entries.slice(0, count);
+  const entries = state.entries.slice(count);
+  assert(applied.length === count, "only entries that are held are applied (I8)");
+  const appliedEpoch = applied.at(-1)!.epoch;
+  return { state: { ...state, appliedSeq: seq, appliedEpoch, entries, tailBytes: bytesOf(entries) }, written: [], dropped: [], applied };
+}
+
 function connects(state: GroupState, firstSeq: Seq, previousEpoch: Epoch): boolean {
   if (firstSeq <= state.appliedSeq + 1n) return true;
   return entryAt(state, seqOf(firstSeq - 1n))?.epoch === previousEpoch;
+}
+
+/** Entries up to `decidedSeq` are known to be decided; what is applied already is passed over. */
+function placeAll(before: GroupState, entries: readonly LogEntry[], decidedSeq: Seq): Change {
+  let state = before;
+  const written: LogEntry[] = [];
+  const dropped: Seq[] = [];
+  for (const entry of entries) {
+    if (entry.seq <= state.appliedSeq) continue;
+    const placed = place(state, entry, entry.seq <= decidedSeq);
+    state = placed.state;
+    written.push(...placed.written);
+    dropped.push(...placed.dropped);
+  }
+  return { state, written, dropped: dropped.filter((seq) => seq > lastSeq(state)), applied: [] };
 }
 
 /**
  * Puts one entry in its place. An entry of an older epoch with the same bytes is the same decision under a newer promise: what
  * follows it stays. With other bytes it was never decided, so nothing built on it was: what follows it is dropped (I5).
  */
-function place(state: GroupState, entry: LogEntry): Change {
+function place(state: GroupState, entry: LogEntry, decided: boolean): Change {
   const held = entryAt(state, entry.seq);
   if (held === undefined) {
     assert(entry.seq === lastSeq(state) + 1n, "entries are placed without gaps (I3)");
-    return { state: withEntries(state, [...state.entries, entry]), written: [entry], dropped: [] };
+    return { state: withEntries(state, [...state.entries, entry]), written: [entry], dropped: [], applied: [] };
   }
   const same = compareBytes(held.bytes, entry.bytes) === 0;
-  if (held.epoch >= entry.epoch) {
+  if (held.epoch >= entry.epoch && (same || !decided)) {
     if (!same) throw otherContent(entry);
-    return { state, written: [held], dropped: [] };
+    return { state, written: [held], dropped: [], applied: [] };
   }
   const index = Number(entry.seq - state.appliedSeq) - 1;
   assert(state.entries[index] === held, "an entry is replaced in its place (I5)");
   const before = state.entries.slice(0, index);
   const after = state.entries.slice(index + 1);
-  if (same) return { state: withEntries(state, [...before, entry, ...after]), written: [entry], dropped: [] };
-  return { state: withEntries(state, [...before, entry]), written: [entry], dropped: after.map(({ seq }) => seq) };
+  if (same) return { state: withEntries(state, [...before, entry, ...after]), written: [entry], dropped: [], applied: [] };
+  return { state: withEntries(state, [...before, entry]), written: [entry], dropped: after.map(({ seq }) => seq), applied: [] };
 }
 
 function withEntries(state: GroupState, entries: readonly LogEntry[]): GroupState {
@@ -163,7 +201,7 @@ function raiseCeiling(state: GroupState, ceilingUs: TimestampUs): GroupState {
 
 function bytesOf(entries: readonly LogEntry[]): number {
   let bytes = 0;
-  for (const entry of entries) bytes += entry.bytes.length;
+  for (const entry of entries) bytes += entry.bytes.length + entry.rows.length;
   return bytes;
 }
 
@@ -171,7 +209,7 @@ function refuseOverload(before: GroupState, after: GroupState): void {
   const grew = after.entries.length > before.entries.length || after.tailBytes > before.tailBytes;
   if (!grew || (after.entries.length <= TAIL_ENTRIES_MAX && after.tailBytes <= TAIL_BYTES_MAX)) return;
   const metadata = { limit: "TAIL_ENTRIES_MAX", entries: String(after.entries.length), bytes: String(after.tailBytes) };
-  throw new ConcordError("OVERLOADED", "the group's log is full until its owner trims what is applied", { metadata });
+  throw new ConcordError("OVERLOADED", "the group's log is full until its owner says what is decided", { metadata });
 }
 
 function otherContent(entry: LogEntry): ConcordError {

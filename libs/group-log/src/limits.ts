@@ -5,10 +5,14 @@ export const EPOCH_MAX = (1n << 64n) - 2n;
 export const SEQ_MAX = EPOCH_MAX;
 /** Content of one entry. One flush of a master. */
 export const ENTRY_BYTES_MAX = 1024 * 1024;
-/** Entries a replica keeps above what is applied; one more is refused with OVERLOADED until the owner trims. */
+/** Entries a replica keeps above what is applied; one more is refused with OVERLOADED until the owner's mark moves on. */
 export const TAIL_ENTRIES_MAX = 1024;
 /** Their contents together: a whole tail fits one message between nodes. */
 export const TAIL_BYTES_MAX = 3 * 1024 * 1024;
+/** Bytes of applied entries a replica keeps per group, on disk, for one that was away; a replica that lacks older ones copies its store anew. */
+export const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+/** Applied entries one step drops. */
+export const DROPS_PER_STEP_MAX = 64;
 /** Groups a replica keeps. */
 export const GROUPS_MAX = 1024;
 /** Bytes of a group's name and of an owner's name, UTF-8. */
@@ -22,6 +26,11 @@ export const LOG_READ_BYTES_MAX = TAIL_BYTES_MAX;
 export const LINK_IN_FLIGHT_MAX = 256;
 /** Tries to make one replica accept one entry: raise it, catch it up, offer again. */
 export const OFFER_ATTEMPTS_MAX = 4;
+
+/** Pauses between two looks at the peers of a replica that catches up. */
+export const CATCH_UP_BACKOFF: BackoffLimits = { initialMs: 1, maxMs: 50 };
+/** Time budget of a catching up that no caller waits for. */
+export const CATCH_UP_TIMEOUT_MS = 10_000;
 
 /** Tries of each step of a takeover, and the pauses between them. */
 export const TAKE_OVER_ATTEMPTS_MAX = 20;

@@ -1,16 +1,41 @@
 import type { StepRunner, StoreStep } from "@concord/ports";
+import type { Clock, Log, Seq } from "@concord/runtime";
+import { CatchUp } from "./catch-up.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogReplica } from "./replica.ts";
 
+export interface LocalReplicaOptions {
+  readonly name: string;
+  readonly log: ReplicaLog;
+  readonly runner: StepRunner;
+  readonly peers: readonly LogReplica[];
+  readonly clock: Clock;
+  readonly report: Log;
+  readonly onTooFarBehind: (group: string) => void;
+}
+
 /** This node's own replica as a link: its steps through the node's step runner. */
-export function localLogReplica(name: string, log: ReplicaLog, runner: StepRunner): LogReplica {
+export function localLogReplica(options: LocalReplicaOptions): LogReplica {
+  const { name, log, runner } = options;
+  const catchUp = new CatchUp(options);
   const submit = async <Reply>(make: () => StoreStep<Reply>): Promise<Reply> => runner.submit(make());
   return {
     name,
     logRaise: (request) => submit(() => log.raise(request)),
-    logAppend: (request) => submit(() => log.append(request)),
+    logAppend: async (request) => {
+      const reply = await submit(() => log.append(request));
+      // The owner helps where it can; what it knows to be decided and cannot bring the peers may have.
+      const { seq } = request.decided;
+      if (reply.result === "gap" && reply.state.lastSeq < seq) catchUp.follow(request.group, seq);
+      return reply;
+    },
     logState: (group) => submit(() => log.state(group)),
     logRead: (request) => submit(() => log.read(request)),
-    logTrim: (request) => submit(() => log.trim(request)),
+    logAdvance: async (request) => {
+      const state = await submit(() => log.advance(request));
+      if (state.appliedSeq < request.decided.seq) catchUp.follow(request.group, request.decided.seq);
+      return state;
+    },
+    logCatchUp: (group: string, seq: Seq, timeoutMs) => catchUp.reach(group, seq, timeoutMs),
   };
 }

@@ -4,10 +4,11 @@ import { epochOf, seqOf, type Checksum, type Seq } from "@concord/runtime";
 import type { GroupHeader } from "./group-state.ts";
 
 /**
- * The group log on disk, version 1. Header: 'g', group -> promise, applied watermark, ceiling. Entry: 'l', group, seq (8 bytes) -> epoch,
- * content. Each value is sealed with its checksum (TXR1). Golden bytes are tested.
+ * The group log on disk, version 2. Header: 'g', group -> promise, applied watermark, ceiling, dropped watermark. Entry: 'l', group, seq
+ * (8 bytes) -> epoch, length of content, content, rows. Each value is sealed with its checksum (TXR1). Golden bytes are tested. Version 1
+ * had neither rows nor a dropped watermark: an entry went when it was applied.
  */
-export const LOG_FORMAT_VERSION = 1;
+export const LOG_FORMAT_VERSION = 2;
 const HEADER_NAMESPACE = 0x67;
 const ENTRY_NAMESPACE = 0x6c;
 
@@ -52,30 +53,38 @@ export function encodeHeader(header: GroupHeader, checksum: Checksum): Uint8Arra
     .text(header.owner)
     .u64(header.appliedSeq)
     .u64(header.appliedEpoch)
-    .i64(header.timestampCeilingUs);
+    .i64(header.timestampCeilingUs)
+    .u64(header.droppedSeq);
   return sealRecord(LOG_FORMAT_VERSION, body.finish(), checksum);
 }
 
 export function decodeHeader(bytes: Uint8Array, checksum: Checksum): GroupHeader {
-  const reader = new ByteReader(openRecord(bytes, LOG_FORMAT_VERSION, checksum).body);
-  const header: GroupHeader = {
+  const { version, body } = openRecord(bytes, LOG_FORMAT_VERSION, checksum);
+  const reader = new ByteReader(body);
+  const header = {
     promisedEpoch: epochOf(reader.u64()),
     owner: reader.text(),
     appliedSeq: seqOf(reader.u64()),
     appliedEpoch: epochOf(reader.u64()),
     timestampCeilingUs: reader.timestampUs(),
   };
+  const droppedSeq = version === 1 ? header.appliedSeq : seqOf(reader.u64());
   reader.end();
-  return header;
+  return { ...header, droppedSeq };
 }
 
 export function encodeEntry(entry: LogEntry, checksum: Checksum): Uint8Array {
-  return sealRecord(LOG_FORMAT_VERSION, new ByteWriter(entry.bytes.length + 8).u64(entry.epoch).raw(entry.bytes).finish(), checksum);
+  const { epoch, bytes, rows } = entry;
+  const writer = new ByteWriter(bytes.length + rows.length + 13);
+  return sealRecord(LOG_FORMAT_VERSION, writer.u64(epoch).bytes(bytes).raw(rows).finish(), checksum);
 }
 
-export function decodeEntry(seq: Seq, bytes: Uint8Array, checksum: Checksum): LogEntry {
-  const reader = new ByteReader(openRecord(bytes, LOG_FORMAT_VERSION, checksum).body);
-  return { seq, epoch: epochOf(reader.u64()), bytes: reader.raw(reader.remaining).slice() };
+export function decodeEntry(seq: Seq, value: Uint8Array, checksum: Checksum): LogEntry {
+  const { version, body } = openRecord(value, LOG_FORMAT_VERSION, checksum);
+  const reader = new ByteReader(body);
+  const epoch = epochOf(reader.u64());
+  const bytes = (version === 1 ? reader.raw(reader.remaining) : reader.bytes()).slice();
+  return { seq, epoch, bytes, rows: reader.raw(reader.remaining).slice() };
 }
 
 function decodeName(bytes: Uint8Array): string {

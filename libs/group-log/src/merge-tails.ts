@@ -21,7 +21,7 @@ export function mergeTails(states: readonly ReplicaLogState[]): LogTail {
     entries.push(chosen);
     followed = followed.filter((tail) => agrees(tail.get(seq), chosen));
   }
-  return { appliedSeq: base.appliedSeq, appliedEpoch: base.appliedEpoch, entries, timestampCeilingUs };
+  return { appliesRows: true, appliedSeq: base.appliedSeq, appliedEpoch: base.appliedEpoch, entries, timestampCeilingUs };
 }
 
 function largerBase(left: ReplicaLogState, right: ReplicaLogState): ReplicaLogState {

@@ -1,17 +1,5 @@
 import type { AppendRequest, LogEntry } from "@concord/ports";
-import {
-  assert,
-  ConcordError,
-  EPOCH_NONE,
-  nextSeq,
-  SEQ_NONE,
-  toConcordError,
-  unreachable,
-  type Clock,
-  type Epoch,
-  type Log,
-  type Seq,
-} from "@concord/runtime";
+import { assert, ConcordError, nextSeq, toConcordError, unreachable, type Clock, type Epoch, type Log, type Seq } from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX, OFFER_ATTEMPTS_MAX } from "./limits.ts";
 import type { LogAppendReply, LogAppendRequest, LogReplica, ReplicaLogState } from "./replica.ts";
 
@@ -44,6 +32,8 @@ export type Offer =
 /** The replicas among which an entry is offered; shared by the offers of one append. */
 export interface OfferRound {
   readonly request: AppendRequest;
+  /** Every replica has applied up to here. */
+  readonly appliedByAllSeq: Seq;
   readonly deadlineAtMs: number;
   readonly links: readonly ReplicaLink[];
   readonly acceptance: Acceptance;
@@ -115,7 +105,7 @@ export class ReplicaLink {
 
   async #offer(round: OfferRound): Promise<Offer> {
     const { request } = round;
-    let reply = await this.#append(round, offerOf(request));
+    let reply = await this.#append(round, offerOf(round));
     for (let attempt = 1; attempt < OFFER_ATTEMPTS_MAX; attempt += 1) {
       switch (reply.result) {
         case "accepted":
@@ -124,7 +114,7 @@ export class ReplicaLink {
           const { promisedEpoch } = reply.state;
           if (promisedEpoch >= request.epoch) return { kind: "fenced", promisedEpoch };
           if (!(await this.#joins(round))) return { kind: "behind", promisedEpoch };
-          reply = await this.#append(round, offerOf(request));
+          reply = await this.#append(round, offerOf(round));
           break;
         }
         case "gap": {
@@ -167,13 +157,13 @@ export class ReplicaLink {
     return undefined;
   }
 
-  /** A tail is one page (TAIL_BYTES_MAX); the entry itself comes with it, or after it when both do not fit one message. */
+  /** Page by page; the entry itself comes with the last one, or after it when both do not fit one message. */
   async #copyFrom(source: ReplicaLink, round: OfferRound, held: ReplicaLogState): Promise<LogAppendReply | undefined> {
     const { request } = round;
     let from = startOf(held, request.epoch);
     for (;;) {
       const read = { group: request.group, fromSeq: from.seq, limit: LOG_READ_ENTRIES_MAX };
-      const page = pageOf(await source.replica.logRead(read, this.#remainingMs(round)), from, request);
+      const page = pageOf(await source.replica.logRead(read, this.#remainingMs(round)), from, round);
       if (page === undefined) return undefined;
       const reply = await this.#append(round, page.offer);
       if (reply.result !== "accepted" || page.next === undefined) return reply;
@@ -192,10 +182,10 @@ export class ReplicaLink {
   }
 }
 
-function offerOf(request: AppendRequest): LogAppendRequest {
-  const { group, epoch, owner, previousEpoch, timestampCeilingUs } = request;
-  const entries = [{ seq: request.seq, epoch, bytes: request.bytes }];
-  return { group, epoch, owner, previousEpoch, entries, timestampCeilingUs, appliedSeq: SEQ_NONE, appliedEpoch: EPOCH_NONE };
+function offerOf({ request, appliedByAllSeq }: OfferRound): LogAppendRequest {
+  const { group, epoch, owner, previousEpoch, timestampCeilingUs, decided } = request;
+  const entries = [{ seq: request.seq, epoch, bytes: request.bytes, rows: request.rows }];
+  return { group, epoch, owner, previousEpoch, entries, timestampCeilingUs, decided, appliedByAllSeq };
 }
 
 /** Where a replica's history may differ from the owner's: after its last entry of the owner's epoch, else after what is applied. */
@@ -206,23 +196,27 @@ function startOf(held: ReplicaLogState, epoch: Epoch): Position {
 
 /**
  * What to offer from `from` on, taken from the state of a source replica; without `next` the request's own entry is the last. Undefined:
- * the source has not promised this epoch, or lacks the entry before the request's as well.
+ * the source has not promised this epoch, has dropped what is lacking, or lacks the entry before the request's as well.
  */
-function pageOf(source: ReplicaLogState, from: Position, request: AppendRequest): Page | undefined {
+function pageOf(source: ReplicaLogState, from: Position, round: OfferRound): Page | undefined {
+  const { request } = round;
   if (source.promisedEpoch !== request.epoch || source.owner !== request.owner) return undefined;
-  const before = source.entries.filter((entry) => entry.seq < request.seq);
+  const before = source.entries.filter((entry) => entry.seq >= from.seq && entry.seq < request.seq);
+  const own = offerOf(round);
   const last = before.at(-1);
-  const reached = request.seq - 1n;
-  const connects = source.appliedSeq >= reached || (last?.seq === reached && last.epoch === request.previousEpoch);
-  if (from.seq < request.seq && !connects) return undefined;
-  const alone = last !== undefined && bytesOf(before) + request.bytes.length > LOG_READ_BYTES_MAX;
-  const own = offerOf(request);
-  const previousEpoch = from.seq > source.appliedSeq + 1n ? from.previousEpoch : source.appliedEpoch;
-  const base = { previousEpoch, appliedSeq: source.appliedSeq, appliedEpoch: source.appliedEpoch };
-  if (alone) return { offer: { ...own, ...base, entries: before }, next: { seq: request.seq, previousEpoch: last.epoch } };
-  return { offer: { ...own, ...base, entries: [...before, ...own.entries] }, next: undefined };
+  if (last === undefined)
+    return from.seq === request.seq ? { offer: { ...own, previousEpoch: from.previousEpoch }, next: undefined } : undefined;
+  if (before[0]!.seq !== from.seq) return undefined;
+  const decided = { seq: source.appliedSeq, epoch: source.appliedEpoch };
+  const offer = { ...own, previousEpoch: from.previousEpoch, decided };
+  const next = { seq: nextSeq(last.seq), previousEpoch: last.epoch };
+  const isWhole = next.seq === request.seq;
+  if (!isWhole && last.seq >= source.lastSeq) return undefined;
+  if (isWhole && last.seq > source.appliedSeq && last.epoch !== request.previousEpoch) return undefined;
+  if (!isWhole || bytesOf(before) + bytesOf(own.entries) > LOG_READ_BYTES_MAX) return { offer: { ...offer, entries: before }, next };
+  return { offer: { ...offer, entries: [...before, ...own.entries] }, next: undefined };
 }
 
 function bytesOf(entries: readonly LogEntry[]): number {
-  return entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
+  return entries.reduce((sum, entry) => sum + entry.bytes.length + entry.rows.length, 0);
 }

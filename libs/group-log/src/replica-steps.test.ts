@@ -2,38 +2,54 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { LogEntry, StoreStep } from "@concord/ports";
+import type { DecidedMark, LogEntry, StoreStep } from "@concord/ports";
 import { epochOf, seqOf, timestampUsOf, toHex } from "@concord/runtime";
 import { EPOCH_MAX, GROUPS_MAX, SEQ_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
 import { entryKey, headerKey } from "./log-format.ts";
-import { openReplicaLog } from "./open-replica.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogAppendReply, LogAppendRequest, ReplicaLogState } from "./replica.ts";
+import { openReplicaLog } from "./open-replica.ts";
 import { bytesOf, text } from "./test/history.ts";
 import { checksum } from "./test/simulated-ring.ts";
+import { openPlain, rowsOf, type PlainDisk } from "./test/plain-replica.ts";
 
 const GROUP = "albums";
+const NOTHING: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
+const mark = (seq: bigint, epoch: bigint): DecidedMark => ({ seq: seqOf(seq), epoch: epochOf(epoch) });
+const APPLIED = { from: Uint8Array.of(0x61), to: Uint8Array.of(0x62) };
 
 /** A replica whose process can be restarted from what is on disk. */
 class Replica {
   store = new MemoryKeyValue();
   log!: ReplicaLog;
 
+  disk!: PlainDisk;
+
   static async open(): Promise<Replica> {
     const replica = new Replica();
-    replica.log = await openReplicaLog(replica.store, checksum);
+    Object.assign(replica, await openPlain(replica.store));
     return replica;
   }
 
-  async run<Reply>(step: StoreStep<Reply>): Promise<Reply> {
-    const { persist, reply } = step.run([]);
-    await this.store.batch(persist, { sync: true });
-    return reply;
+  run<Reply>(step: StoreStep<Reply>): Promise<Reply> {
+    return this.disk.submit(step);
   }
 
   async restart(): Promise<void> {
     this.store = new MemoryKeyValue(this.store.crash());
-    this.log = await openReplicaLog(this.store, checksum);
+    Object.assign(this, await openPlain(this.store));
+  }
+
+  /** The owner of an epoch says that everything up to `seq` is decided. */
+  advance(seq: bigint, epoch: bigint, owner = "a", appliedByAll = 0n): Promise<ReplicaLogState> {
+    const decided = { seq: seqOf(seq), epoch: epochOf(epoch) };
+    return this.run(this.log.advance({ group: GROUP, epoch: epochOf(epoch), owner, decided, appliedByAllSeq: seqOf(appliedByAll) }));
+  }
+
+  /** What it has stored of applied entries, in place of rows. */
+  async applied(): Promise<string[]> {
+    const stored = await this.store.range({ ...APPLIED, limit: 100 });
+    return stored.map(({ value }) => text(value));
   }
 
   raise(epoch: bigint, owner: string): Promise<boolean> {
@@ -47,8 +63,8 @@ class Replica {
       owner: "a",
       previousEpoch: epochOf(0n),
       timestampCeilingUs: timestampUsOf(0n),
-      appliedSeq: seqOf(0n),
-      appliedEpoch: epochOf(0n),
+      decided: NOTHING,
+      appliedByAllSeq: seqOf(0n),
     };
     return this.run(this.log.append({ ...base, ...request }));
   }
@@ -58,8 +74,9 @@ class Replica {
     return state.entries.map((entry) => `${entry.seq}@${entry.epoch}=${text(entry.bytes)}`);
   }
 
-  read(): Promise<ReplicaLogState> {
-    return this.run(this.log.read({ group: GROUP, fromSeq: seqOf(0n), limit: TAIL_ENTRIES_MAX }));
+  /** Everything it holds, kept entries too. */
+  read(fromSeq = 1n): Promise<ReplicaLogState> {
+    return this.run(this.log.read({ group: GROUP, fromSeq: seqOf(fromSeq), limit: TAIL_ENTRIES_MAX }));
   }
 }
 
@@ -67,6 +84,7 @@ const entry = (seq: number, epoch: number, content = `e${seq}`): LogAppendReques
   seq: seqOf(BigInt(seq)),
   epoch: epochOf(BigInt(epoch)),
   bytes: bytesOf(content),
+  rows: bytesOf(""),
 });
 
 async function withTail(count: number): Promise<Replica> {
@@ -95,7 +113,7 @@ test("[TXR1] raise: the same again before the first is on disk: written again, s
 test("[TXR1] restart: promise, owner, entries, mark and ceiling are there", async () => {
   const replica = await withTail(3);
   await replica.append({ entries: [entry(4, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: timestampUsOf(900n) });
-  await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) }));
+  await replica.advance(2n, 1n);
   const before = await replica.read();
   await replica.restart();
   assert.deepEqual(await replica.read(), before);
@@ -154,8 +172,8 @@ test("[TXR2] append: accepted: on disk before it is answered, an identical one a
     previousEpoch: epochOf(1n),
     entries: [entry(2, 1)],
     timestampCeilingUs: timestampUsOf(0n),
-    appliedSeq: seqOf(0n),
-    appliedEpoch: epochOf(0n),
+    decided: NOTHING,
+    appliedByAllSeq: seqOf(0n),
   };
   for (let time = 0; time < 2; time += 1) {
     const { persist, reply } = replica.log.append(request).run([]);
@@ -190,64 +208,126 @@ test("[TXR3] append: other content under a newer epoch: what follows is dropped,
   assert.deepEqual(await replica.tail(), ["1@2=new"]);
 });
 
-test("[TXR2] append: with a base: what was dropped everywhere counts as held", async () => {
-  const replica = await withTail(1);
-  await replica.raise(3n, "c");
-  const reply = await replica.append({
-    epoch: epochOf(3n),
-    owner: "c",
-    entries: [entry(6, 3)],
-    previousEpoch: epochOf(2n),
-    appliedSeq: seqOf(5n),
-    appliedEpoch: epochOf(2n),
-  });
-  assert.equal(reply.result, "accepted");
-  const state = await replica.read();
-  assert.deepEqual([state.appliedSeq, state.appliedEpoch, state.lastSeq], [5n, 2n, 6n]);
+test("[TXD14] append: its mark: applies what came before, on disk with it; nothing above the mark", async () => {
+  const replica = await withTail(2);
+  const reply = await replica.append({ entries: [entry(3, 1)], previousEpoch: epochOf(1n), decided: mark(2n, 1n) });
+  assert.deepEqual([reply.state.appliedSeq, await replica.applied()], [2n, ["e1", "e2"]]);
   await replica.restart();
-  assert.deepEqual(await replica.tail(), ["6@3=e6"]);
+  assert.deepEqual([(await replica.read()).appliedSeq, await replica.applied()], [2n, ["e1", "e2"]]);
 });
 
-test("[TXR2] append: a base behind the own mark: ignored", async () => {
+test("[TXD14] append: a mark behind the own one: ignored", async () => {
   const replica = await withTail(3);
-  await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) }));
+  await replica.advance(2n, 1n);
   await replica.append({
     entries: [entry(1, 1), entry(2, 1), entry(3, 1), entry(4, 1)],
-    appliedSeq: seqOf(1n),
-    appliedEpoch: epochOf(1n),
+    decided: mark(1n, 1n),
     previousEpoch: epochOf(1n),
   });
-  assert.deepEqual([(await replica.read()).appliedSeq, await replica.tail()], [2n, ["3@1=e3", "4@1=e4"]]);
+  assert.deepEqual([(await replica.read()).appliedSeq, await replica.applied()], [2n, ["e1", "e2"]]);
 });
 
-test("trim: the entry is held under an older epoch: kept until caught up", async () => {
+test("[TXD14] advance: a mark above what is held: as far as that goes", async () => {
+  const replica = await withTail(2);
+  assert.equal((await replica.advance(9n, 1n)).appliedSeq, 2n);
+});
+
+test("[TXD14] advance: a mark of a newer epoch: an entry of an older one is not decided by it", async () => {
   const replica = await withTail(2);
   await replica.raise(2n, "b");
-  await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(2n), owner: "b", appliedSeq: seqOf(2n), appliedEpoch: epochOf(2n) }));
-  assert.equal((await replica.read()).appliedSeq, 0n);
+  assert.equal((await replica.advance(2n, 2n, "b")).appliedSeq, 0n);
+  await replica.append({ epoch: epochOf(2n), owner: "b", entries: [entry(1, 2)] });
+  assert.deepEqual([(await replica.advance(2n, 2n, "b")).appliedSeq, await replica.applied()], [1n, ["e1"]]);
 });
 
-test("trim: by a stranger: EPOCH_FENCED, nothing changed", async () => {
+test("[TXD14] advance: an older entry below one of the mark's epoch: its owner's history, decided", async () => {
+  const replica = await withTail(1);
+  await replica.raise(2n, "b");
+  await replica.append({ epoch: epochOf(2n), owner: "b", entries: [entry(2, 2)], previousEpoch: epochOf(1n) });
+  assert.equal((await replica.advance(2n, 2n, "b")).appliedSeq, 2n);
+});
+
+test("[TXD14] advance: by a stranger: EPOCH_FENCED, nothing changed", async () => {
   const replica = await withTail(2);
-  await assert.rejects(
-    async () =>
-      replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "b", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) })),
-    { code: "EPOCH_FENCED" },
-  );
-  assert.equal((await replica.tail()).length, 2);
+  await assert.rejects(replica.advance(2n, 1n, "b"), { code: "EPOCH_FENCED" });
+  assert.deepEqual([(await replica.tail()).length, await replica.applied()], [2, []]);
 });
 
-test("[TXD4] ceiling: the largest seen stays, through trims and restarts", async () => {
+test("[TXD14] learn: what a peer has applied replaces an undecided entry, and what was built on it", async () => {
+  const replica = await withTail(3);
+  const peer = await Replica.open();
+  await peer.raise(2n, "b");
+  const other = { epoch: epochOf(2n), owner: "b" };
+  await peer.append({ ...other, entries: [entry(1, 2)] });
+  await peer.append({ ...other, entries: [entry(2, 2, "other")], previousEpoch: epochOf(2n) });
+  await peer.advance(2n, 2n, "b");
+  const state = await replica.run(replica.log.learn(GROUP, await peer.read()));
+  assert.deepEqual([state.appliedSeq, state.lastSeq, state.promisedEpoch, state.owner], [2n, 2n, 2n, "b"]);
+  await replica.restart();
+  assert.deepEqual(
+    [await replica.applied(), await replica.tail()],
+    [
+      ["e1", "other"],
+      ["1@2=e1", "2@2=other"],
+    ],
+  );
+});
+
+test("[TXD14] learn: a peer's tail under one's own epoch: two replicas hold it, decided; under another epoch: not", async () => {
+  const [replica, same, other] = [await withTail(2), await withTail(1), await withTail(2)];
+  await other.raise(2n, "b");
+  await other.append({ epoch: epochOf(2n), owner: "b", entries: [entry(1, 2)] });
+  await other.append({ epoch: epochOf(2n), owner: "b", entries: [entry(2, 2)], previousEpoch: epochOf(2n) });
+  assert.equal((await replica.run(replica.log.learn(GROUP, await other.read()))).appliedSeq, 0n);
+  assert.equal((await replica.run(replica.log.learn(GROUP, await same.read()))).appliedSeq, 1n);
+});
+
+test("[TXD14] learn: the peer has dropped what is lacking: nothing changes", async () => {
+  const [replica, peer] = [await withTail(0), await withTail(3)];
+  await peer.advance(3n, 1n);
+  await peer.advance(3n, 1n);
+  await peer.append({ entries: [entry(4, 1)], previousEpoch: epochOf(1n), appliedByAllSeq: seqOf(2n) });
+  const told = await peer.read();
+  assert.deepEqual([told.droppedSeq, told.entries.map(({ seq }) => seq)], [2n, [4n]]);
+  assert.equal((await replica.run(replica.log.learn(GROUP, told))).appliedSeq, 0n);
+});
+
+test("drop: applied by every replica, but in no checkpoint: kept, and its rows derived again after a restart", async () => {
+  const replica = await withTail(2);
+  const begun: (() => () => void)[] = [];
+  const checkpoints = { onCheckpoint: (listener: () => () => void) => void begun.push(listener) };
+  const reader = { range: replica.store.range.bind(replica.store) };
+  replica.log = await openReplicaLog({ reader, runner: replica.disk, checkpoints, checksum, rowsOf });
+  await replica.advance(2n, 1n);
+  const append = (seq: number): Promise<LogAppendReply> =>
+    replica.append({ entries: [entry(seq, 1)], previousEpoch: epochOf(1n), appliedByAllSeq: seqOf(2n) });
+  assert.equal((await append(3)).state.droppedSeq, 0n);
+  const durable = begun[0]!();
+  assert.equal((await append(4)).state.droppedSeq, 0n, "it has begun only");
+  // a crash takes back what was derived
+  await replica.store.batch(
+    (await replica.store.range({ ...APPLIED, limit: 9 })).map(({ key }) => ({ kind: "delete", key })),
+    { sync: true },
+  );
+  const restarted = new Replica();
+  restarted.store = new MemoryKeyValue({ entries: replica.store.contents() });
+  Object.assign(restarted, await openPlain(restarted.store));
+  assert.deepEqual(await restarted.applied(), ["e1", "e2"]);
+  durable();
+  assert.equal((await append(5)).state.droppedSeq, 2n);
+});
+
+test("[TXD4] ceiling: the largest seen stays, through marks and restarts", async () => {
   const replica = await Replica.open();
   await replica.raise(1n, "a");
   await replica.append({ entries: [entry(1, 1)], timestampCeilingUs: timestampUsOf(500n) });
   await replica.append({ entries: [entry(2, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: timestampUsOf(300n) });
-  await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) }));
+  await replica.advance(2n, 1n);
   await replica.restart();
   assert.equal((await replica.read()).timestampCeilingUs, 500n);
 });
 
-test("limits: entries in a tail: at the limit accepted, above OVERLOADED, free again after a trim", async () => {
+test("limits: entries in a tail: at the limit accepted, above OVERLOADED, free again after a mark", async () => {
   const replica = await Replica.open();
   await replica.raise(1n, "a");
   const entries = Array.from({ length: TAIL_ENTRIES_MAX }, (_, at) => entry(at + 1, 1));
@@ -259,7 +339,7 @@ test("limits: entries in a tail: at the limit accepted, above OVERLOADED, free a
     "accepted",
     "a repeat is no growth",
   );
-  await replica.run(replica.log.trim({ group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(1n), appliedEpoch: epochOf(1n) }));
+  await replica.advance(1n, 1n);
   assert.equal((await replica.append(next)).result, "accepted");
 });
 
@@ -270,6 +350,7 @@ test("limits: bytes in a tail: above OVERLOADED", async () => {
     seq: seqOf(BigInt(seq)),
     epoch: epochOf(1n),
     bytes: new Uint8Array(TAIL_BYTES_MAX / 3).fill(seq),
+    rows: new Uint8Array(),
   });
   await replica.append({ entries: [big(1), big(2), big(3)] });
   await assert.rejects(async () => replica.append({ entries: [entry(4, 1)], previousEpoch: epochOf(1n) }), { code: "OVERLOADED" });
@@ -289,20 +370,16 @@ test("limits: epoch: the largest with a next one is promised, above it MALFORMED
   assert.equal((await replica.read()).promisedEpoch, EPOCH_MAX);
 });
 
-test("limits: seq: the largest with a next one is held and applied, above it MALFORMED_REQUEST", async () => {
+test("limits: seq: above the largest with a next one: MALFORMED_REQUEST", async () => {
   const replica = await Replica.open();
   await replica.raise(1n, "a");
-  const base = { appliedSeq: seqOf(SEQ_MAX - 1n), appliedEpoch: epochOf(1n), previousEpoch: epochOf(1n) };
   const entryOf = (seq: bigint): LogEntry => ({ ...entry(1, 1), seq: seqOf(seq) });
-  assert.equal((await replica.append({ ...base, entries: [entryOf(SEQ_MAX)] })).result, "accepted");
-  const above = [entryOf(SEQ_MAX), entryOf(SEQ_MAX + 1n)];
-  await assert.rejects(async () => replica.append({ ...base, entries: above }), { code: "MALFORMED_REQUEST" });
-  await assert.rejects(async () => replica.append({ ...base, entries: [], appliedSeq: seqOf(SEQ_MAX + 1n) }), {
+  assert.equal((await replica.append({ entries: [entryOf(SEQ_MAX)], previousEpoch: epochOf(1n) })).result, "gap");
+  await assert.rejects(async () => replica.append({ entries: [entryOf(SEQ_MAX + 1n)], previousEpoch: epochOf(1n) }), {
     code: "MALFORMED_REQUEST",
   });
-  const trim = { group: GROUP, epoch: epochOf(1n), owner: "a", appliedSeq: seqOf(SEQ_MAX + 1n), appliedEpoch: epochOf(1n) };
-  assert.throws(() => replica.log.trim(trim), { code: "MALFORMED_REQUEST" });
-  assert.equal((await replica.read()).lastSeq, SEQ_MAX);
+  await assert.rejects(async () => replica.append({ entries: [] }), { code: "MALFORMED_REQUEST" });
+  await assert.rejects(async () => replica.advance(SEQ_MAX + 1n, 1n), { code: "MALFORMED_REQUEST" });
 });
 
 test("open: a flipped bit in an entry: CORRUPT_DATA", async () => {
@@ -319,20 +396,38 @@ test("open: an entry is missing inside the tail: CORRUPT_DATA", async () => {
   await assert.rejects(replica.restart(), { code: "CORRUPT_DATA" });
 });
 
-test("format version 1: golden bytes of header and entry", async () => {
+test("open: format version 1, from before rows followed from the log: everything up to the mark was dropped, the tail has no rows", async () => {
+  const replica = await Replica.open();
+  const puts = Object.entries(GOLDEN_1).map(
+    ([key, value]) => ({ kind: "put", key: Buffer.from(key, "hex"), value: Buffer.from(value, "hex") }) as const,
+  );
+  await replica.store.batch(puts, { sync: true });
+  await replica.restart();
+  const state = await replica.read();
+  assert.deepEqual([state.promisedEpoch, state.owner, state.appliedSeq, state.droppedSeq], [7n, "node-a.1", 0n, 0n]);
+  assert.deepEqual(await replica.tail(), ["1@7=hi"]);
+  assert.equal(state.entries[0]!.rows.length, 0);
+});
+
+test("format version 2: golden bytes of header and entry", async () => {
   const replica = await Replica.open();
   await replica.raise(7n, "node-a.1");
   await replica.append({
     epoch: epochOf(7n),
     owner: "node-a.1",
-    entries: [entry(1, 7, "hi")],
+    entries: [{ ...entry(1, 7, "hi"), rows: bytesOf("row") }],
     timestampCeilingUs: timestampUsOf(1_000_000n),
   });
   const stored = Object.fromEntries(replica.store.contents().map(({ key, value }) => [toHex(key), toHex(value)]));
   assert.deepEqual(stored, GOLDEN);
 });
 
-const GOLDEN = {
+const GOLDEN_1 = {
   "67616c62756d730001": "01120506000000000000000007086e6f64652d612e310000000000000000000000000000000000000000000f4240",
   "6c616c62756d7300010000000000000001": "01d023356300000000000000076869",
+};
+
+const GOLDEN = {
+  "67616c62756d730001": "0275dfc6000000000000000007086e6f64652d612e310000000000000000000000000000000000000000000f42400000000000000000",
+  "6c616c62756d7300010000000000000001": "024c597c570000000000000007026869726f77",
 };

@@ -1,10 +1,25 @@
-import type { GroupOwner, KeyValueOperation, LogEntry, StoreEffects, StoreStep, TrimRequest } from "@concord/ports";
-import { assert, ConcordError, type Checksum } from "@concord/runtime";
-import { checkAppend, checkOwned, checkRead, checkTrim, encodedName } from "./check-requests.ts";
-import { acceptEntries, canPromise, describeState, EMPTY_GROUP, isPromised, trimTo, type Change, type GroupState } from "./group-state.ts";
-import { GROUPS_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX } from "./limits.ts";
-import { encodeEntry, encodeHeader, entryKey, headerKey } from "./log-format.ts";
-import type { LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, ReplicaLogState } from "./replica.ts";
+import type { Checkpoints, GroupOwner, KeyValueOperation, LogEntry, StoreEffects, StoreStep } from "@concord/ports";
+import { assert, ConcordError, nextSeq, seqOf, type Checksum, type Seq } from "@concord/runtime";
+import { checkAdvance, checkAppend, checkOwned, checkRead, encodedName } from "./check-requests.ts";
+import {
+  acceptEntries,
+  canPromise,
+  describeState,
+  EMPTY_GROUP,
+  isPromised,
+  learnFrom,
+  markDecided,
+  settleAlone,
+  type Change,
+  type GroupState,
+} from "./group-state.ts";
+import { KeptEntries } from "./kept-entries.ts";
+import { DROPS_PER_STEP_MAX, GROUPS_MAX, KEPT_BYTES_MAX, LOG_READ_BYTES_MAX } from "./limits.ts";
+import { decodeEntry, encodeEntry, encodeHeader, entryKey, headerKey } from "./log-format.ts";
+import type { LogAdvanceRequest, LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, ReplicaLogState } from "./replica.ts";
+
+/** The writes that bring an entry's rows into the node's store. */
+export type RowsOf = (group: string, entry: LogEntry) => readonly KeyValueOperation[];
 
 /**
  * One replica's group logs as steps over its store (TXR1). The state lives in memory, loaded by `openReplicaLog`, and changes only
@@ -16,16 +31,41 @@ export interface ReplicaLog {
   append(request: LogAppendRequest): StoreStep<LogAppendReply>;
   state(group: string): StoreStep<ReplicaLogState>;
   read(request: LogReadRequest): StoreStep<ReplicaLogState>;
-  trim(request: TrimRequest): StoreStep<void>;
+  advance(request: LogAdvanceRequest): StoreStep<ReplicaLogState>;
+  /** Applies what follows from a peer's state, read from this replica's applied watermark + 1 on; answers the state then. */
+  learn(group: string, peer: ReplicaLogState): StoreStep<ReplicaLogState>;
+  /** Of a ring of one: applies everything held. */
+  settleAlone(group: string): StoreStep<ReplicaLogState>;
+}
+
+export interface LoadedGroup {
+  readonly state: GroupState;
+  readonly kept: KeptEntries;
+}
+
+export interface ReplicaLogOptions {
+  readonly checksum: Checksum;
+  readonly rowsOf: RowsOf;
+  readonly checkpoints: Checkpoints;
 }
 
 export class ReplicaLogSteps implements ReplicaLog {
-  readonly #groups: Map<string, GroupState>;
-  readonly #checksum: Checksum;
+  readonly #groups = new Map<string, GroupState>();
+  readonly #kept = new Map<string, KeptEntries>();
+  readonly #options: ReplicaLogOptions;
+  /** Rows up to here are on disk for good: their entries are not needed to derive them again (I9). */
+  readonly #checkpointed = new Map<string, Seq>();
+  /** Groups that applied something since the last checkpoint began. */
+  readonly #appliedSince = new Set<string>();
 
-  constructor(groups: ReadonlyMap<string, GroupState>, checksum: Checksum) {
-    this.#groups = new Map(groups);
-    this.#checksum = checksum;
+  constructor(groups: ReadonlyMap<string, LoadedGroup>, options: ReplicaLogOptions) {
+    for (const [group, { state, kept }] of groups) {
+      this.#groups.set(group, state);
+      this.#kept.set(group, kept);
+      this.#appliedSince.add(group);
+    }
+    this.#options = options;
+    options.checkpoints.onCheckpoint(() => this.#checkpointBegun());
   }
 
   raise(request: GroupOwner): StoreStep<LogRaiseReply> {
@@ -50,10 +90,8 @@ export class ReplicaLogSteps implements ReplicaLog {
       const before = this.#stateOf(request.group);
       const acceptance = acceptEntries(before, request);
       if (acceptance.kind !== "accepted") return { persist: [], reply: { result: acceptance.kind, state: describeState(before, []) } };
-      this.#groups.set(request.group, acceptance.state);
-      // synced before answered (I1)
-      const persist = this.#changed(request.group, acceptance);
-      return { persist, reply: { result: "accepted", state: describeState(acceptance.state, []) } };
+      const effects = this.#changed(request.group, acceptance, request.appliedByAllSeq);
+      return { ...effects, reply: { result: "accepted", state: effects.reply } };
     });
   }
 
@@ -62,25 +100,50 @@ export class ReplicaLogSteps implements ReplicaLog {
     return this.#step(() => ({ persist: [], reply: describeState(this.#stateOf(group), []) }));
   }
 
+  /** Kept entries come from the store, those of the tail from memory. What is applied or dropped before the step runs ends the page. */
   read(request: LogReadRequest): StoreStep<ReplicaLogState> {
     checkRead(request);
+    const { group, limit } = request;
+    const stored = this.#keptSeqs(request);
+    return {
+      load: stored.map((seq) => entryKey(group, seq)),
+      run: (loaded) => {
+        const state = this.#stateOf(group);
+        const found: LogEntry[] = [];
+        for (const [at, value] of loaded.entries()) {
+          if (value !== undefined) found.push(decodeEntry(stored[at]!, value, this.#options.checksum));
+        }
+        const next = stored.length === 0 ? request.fromSeq : nextSeq(stored.at(-1)!);
+        found.push(...state.entries.filter(({ seq }) => seq >= next && (found.length > 0 || seq >= request.fromSeq)));
+        return { persist: [], reply: describeState(state, pageOf(found, limit)) };
+      },
+    };
+  }
+
+  advance(request: LogAdvanceRequest): StoreStep<ReplicaLogState> {
+    checkAdvance(request);
     return this.#step(() => {
-      const state = this.#stateOf(request.group);
-      const found = state.entries.filter((entry) => entry.seq >= request.fromSeq);
-      return { persist: [], reply: describeState(state, pageOf(found, request.limit)) };
+      const { group, epoch, owner, decided, appliedByAllSeq } = request;
+      const before = this.#stateOf(group);
+      if (!isPromised(before, epoch, owner)) throw fenced(before);
+      return this.#applied(group, before, markDecided(before, decided), appliedByAllSeq);
     });
   }
 
-  trim(request: TrimRequest): StoreStep<void> {
-    checkTrim(request);
+  learn(group: string, peer: ReplicaLogState): StoreStep<ReplicaLogState> {
+    encodedName(group);
     return this.#step(() => {
-      const before = this.#stateOf(request.group);
-      if (!isPromised(before, request.epoch, request.owner)) throw fenced(before);
-      const change = trimTo(before, request.appliedSeq, request.appliedEpoch);
-      if (change.state === before) return { persist: [], reply: undefined };
-      assert(change.state.appliedSeq > before.appliedSeq && change.dropped.length > 0, "a trim moves the watermark on");
-      this.#groups.set(request.group, change.state);
-      return { persist: this.#changed(request.group, change), reply: undefined };
+      const before = this.#stateOf(group);
+      this.#refuseGroups(group);
+      return this.#applied(group, before, learnFrom(before, peer), before.droppedSeq);
+    });
+  }
+
+  settleAlone(group: string): StoreStep<ReplicaLogState> {
+    encodedName(group);
+    return this.#step(() => {
+      const before = this.#stateOf(group);
+      return this.#applied(group, before, settleAlone(before), before.droppedSeq);
     });
   }
 
@@ -92,6 +155,15 @@ export class ReplicaLogSteps implements ReplicaLog {
     return this.#groups.get(group) ?? EMPTY_GROUP;
   }
 
+  #keptOf(group: string): KeptEntries {
+    let kept = this.#kept.get(group);
+    if (kept === undefined) {
+      kept = new KeptEntries(this.#stateOf(group).droppedSeq);
+      this.#kept.set(group, kept);
+    }
+    return kept;
+  }
+
   #refuseGroups(group: string): void {
     if (this.#groups.has(group) || this.#groups.size < GROUPS_MAX) return;
     throw new ConcordError("LIMIT_EXCEEDED", `at most ${GROUPS_MAX} groups`, {
@@ -99,26 +171,79 @@ export class ReplicaLogSteps implements ReplicaLog {
     });
   }
 
-  #changed(group: string, change: Change): KeyValueOperation[] {
-    assert(change.state === this.#groups.get(group), "what is persisted is what is in memory (I1)");
+  /** Nothing is written for what changes nothing. */
+  #applied(group: string, before: GroupState, change: Change | undefined, appliedByAllSeq: Seq): StoreEffects<ReplicaLogState> {
+    if (change === undefined || change.applied.length === 0) return { persist: [], reply: describeState(before, []) };
+    return this.#changed(group, change, appliedByAllSeq);
+  }
+
+  /** Mark, entries and header are one batch with the rows that follow: none of them is seen before the mark is on disk (I8). */
+  #changed(group: string, change: Change, appliedByAllSeq: Seq): StoreEffects<ReplicaLogState> {
+    const { checksum, rowsOf } = this.#options;
+    const kept = this.#keptOf(group);
     const dropped = change.dropped.map((seq): KeyValueOperation => ({ kind: "delete", key: entryKey(group, seq) }));
     const written = change.written.map((entry): KeyValueOperation => {
-      return { kind: "put", key: entryKey(group, entry.seq), value: encodeEntry(entry, this.#checksum) };
+      return { kind: "put", key: entryKey(group, entry.seq), value: encodeEntry(entry, checksum) };
     });
-    return [...dropped, ...written, this.#header(group, change.state)];
+    for (const { bytes, rows } of change.applied) kept.push(bytes.length + rows.length);
+    if (change.applied.length > 0) this.#appliedSince.add(group);
+    const forgotten = this.#forget(group, kept, appliedByAllSeq);
+    const state = { ...change.state, droppedSeq: kept.droppedSeq };
+    assert(state.droppedSeq <= state.appliedSeq, "only applied entries are dropped (I9)");
+    this.#groups.set(group, state);
+    return {
+      persist: [...dropped, ...written, ...forgotten, this.#header(group, state)],
+      derived: change.applied.flatMap((entry) => rowsOf(group, entry)),
+      reply: describeState(state, []),
+    };
+  }
+
+  /** Drops entries whose rows a checkpoint holds, when every replica has applied them or too many bytes are kept (I9). */
+  #forget(group: string, kept: KeptEntries, appliedByAllSeq: Seq): KeyValueOperation[] {
+    const checkpointed = this.#checkpointed.get(group) ?? kept.droppedSeq;
+    const operations: KeyValueOperation[] = [];
+    while (kept.count > 0 && kept.droppedSeq < checkpointed && operations.length < DROPS_PER_STEP_MAX) {
+      if (kept.droppedSeq >= appliedByAllSeq && kept.bytes <= KEPT_BYTES_MAX) break;
+      operations.push({ kind: "delete", key: entryKey(group, kept.dropOldest()) });
+    }
+    return operations;
+  }
+
+  #checkpointBegun(): () => void {
+    const applied = [...this.#appliedSince].map((group): [string, Seq] => [group, this.#stateOf(group).appliedSeq]);
+    this.#appliedSince.clear();
+    return () => {
+      for (const [group, seq] of applied) this.#checkpointed.set(group, seq);
+    };
+  }
+
+  /** Seqs of kept entries for one page. */
+  #keptSeqs({ group, fromSeq, limit }: LogReadRequest): Seq[] {
+    const { appliedSeq, droppedSeq } = this.#stateOf(group);
+    const kept = this.#kept.get(group);
+    const seqs: Seq[] = [];
+    if (kept === undefined || fromSeq <= droppedSeq) return seqs;
+    let bytes = 0;
+    for (let seq = fromSeq; seq <= appliedSeq && seqs.length < limit; seq = nextSeq(seq)) {
+      bytes += kept.sizeAt(Number(seq - droppedSeq) - 1);
+      if (seqs.length > 0 && bytes > LOG_READ_BYTES_MAX) break;
+      seqs.push(seq);
+    }
+    return seqs;
   }
 
   #header(group: string, state: GroupState): KeyValueOperation {
-    return { kind: "put", key: headerKey(group), value: encodeHeader(state, this.#checksum) };
+    return { kind: "put", key: headerKey(group), value: encodeHeader(state, this.#options.checksum) };
   }
 }
 
 function pageOf(entries: readonly LogEntry[], limit: number): LogEntry[] {
   const page: LogEntry[] = [];
   let bytes = 0;
-  for (const entry of entries.slice(0, Math.min(limit, LOG_READ_ENTRIES_MAX))) {
-    bytes += entry.bytes.length;
-    if (page.length > 0 && bytes > LOG_READ_BYTES_MAX) break;
+  for (const entry of entries) {
+    bytes += entry.bytes.length + entry.rows.length;
+    const last = page.at(-1);
+    if (page.length === limit || (last !== undefined && (bytes > LOG_READ_BYTES_MAX || entry.seq !== seqOf(last.seq + 1n)))) break;
     page.push(entry);
   }
   return page;

@@ -1,4 +1,4 @@
-import type { GroupOwner, LogEntry, TrimRequest } from "@concord/ports";
+import type { AdvanceRequest, DecidedMark, GroupOwner, LogEntry } from "@concord/ports";
 import type { Epoch, Seq, TimestampUs } from "@concord/runtime";
 
 /** What one replica knows of a group (TXR1). */
@@ -6,33 +6,36 @@ export interface ReplicaLogState {
   /** 0 = never raised. */
   readonly promisedEpoch: Epoch;
   readonly owner: string;
-  /** Everything at or below is applied at quorum and dropped here. */
+  /** Everything at or below is decided, and its rows are applied here (I8). */
   readonly appliedSeq: Seq;
   readonly appliedEpoch: Epoch;
   /** Last entry held; the applied one when none is. */
   readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
-  /** Entries after `appliedSeq` without gaps; left out where not asked for. */
+  /** Entries at or below cannot be read here any more. */
+  readonly droppedSeq: Seq;
+  /** Without gaps: those asked for, after a raise those after `appliedSeq`; left out elsewhere. */
   readonly entries: readonly LogEntry[];
 }
 
 export interface LogRaiseReply {
   /** False: a newer epoch, or the same of another owner, was promised before. */
   readonly promised: boolean;
-  /** With entries when promised. */
+  /** With the tail when promised. */
   readonly state: ReplicaLogState;
 }
 
 export interface LogAppendRequest extends GroupOwner {
   /** Epoch of the entry before the first one offered. */
   readonly previousEpoch: Epoch;
-  /** Without gaps, none of a newer epoch than the request's. Empty only together with a base. */
+  /** At least one, without gaps, none of a newer epoch than the request's. */
   readonly entries: readonly LogEntry[];
   readonly timestampCeilingUs: TimestampUs;
-  /** The base, for a replica whose missing entries were dropped elsewhere: everything up to here is applied at quorum. 0 = none. */
-  readonly appliedSeq: Seq;
-  readonly appliedEpoch: Epoch;
+  /** The owner's mark; with entries copied from another replica, that one's applied watermark. */
+  readonly decided: DecidedMark;
+  /** Every replica of the ring has applied up to here: none will ask for these entries again. */
+  readonly appliedByAllSeq: Seq;
 }
 
 export interface LogAppendReply {
@@ -51,6 +54,10 @@ export interface LogReadRequest {
   readonly limit: number;
 }
 
+export interface LogAdvanceRequest extends AdvanceRequest {
+  readonly appliedByAllSeq: Seq;
+}
+
 /**
  * One replica of the group logs, local or behind a connection. Every answer is given after what it says is on disk (I1). Calls
  * reject with a ConcordError (REPLICAS_UNAVAILABLE, CONNECTION_LOST, DEADLINE_EXCEEDED, OVERLOADED, STORE_FAILED ...) at the latest
@@ -63,8 +70,13 @@ export interface LogReplica {
   logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply>;
   /** State without entries. */
   logState(group: string, timeoutMs: number): Promise<ReplicaLogState>;
-  /** State with the entries asked for. */
+  /** State with the entries asked for, kept ones included; a page of LOG_READ_BYTES_MAX. */
   logRead(request: LogReadRequest, timeoutMs: number): Promise<ReplicaLogState>;
-  /** EPOCH_FENCED when (epoch, owner) is not the promised one. */
-  logTrim(request: TrimRequest, timeoutMs: number): Promise<void>;
+  /** Notes the owner's mark as far as the rule of I8 allows; answers the state then. EPOCH_FENCED when (epoch, owner) is not the promised one. */
+  logAdvance(request: LogAdvanceRequest, timeoutMs: number): Promise<ReplicaLogState>;
+  /**
+   * Resolves when everything up to `seq` is applied here; fetches what is lacking from the other replicas (TX30). REPLICAS_UNAVAILABLE when
+   * that did not come in time: what was asked for may be undecided still.
+   */
+  logCatchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }

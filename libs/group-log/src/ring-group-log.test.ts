@@ -2,16 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { AppendRequest, StepRunner } from "@concord/ports";
+import type { AppendRequest, DecidedMark, GroupOwner } from "@concord/ports";
 import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
-import { localLogReplica } from "./local-replica.ts";
 import { mergeTails } from "./merge-tails.ts";
-import { openReplicaLog } from "./open-replica.ts";
 import type { LogReplica, ReplicaLogState } from "./replica.ts";
 import { RingGroupLog } from "./ring-group-log.ts";
 import { bytesOf, text } from "./test/history.ts";
-import { checksum } from "./test/simulated-ring.ts";
+import { openPlainRing } from "./test/plain-replica.ts";
 import { VirtualTime } from "./test/virtual-time.ts";
 
 const GROUP = "albums";
@@ -27,37 +25,30 @@ class Ring {
 
   static async open(): Promise<Ring> {
     const ring = new Ring();
-    for (let at = 0; at < 3; at += 1) {
-      const store = new MemoryKeyValue();
-      const runner: StepRunner = {
-        async submit(step) {
-          const { persist, reply } = step.run([]);
-          await store.batch(persist, { sync: true });
-          return reply;
-        },
-      };
-      ring.replicas.push(localLogReplica(`node-${at}`, await openReplicaLog(store, checksum), runner));
-    }
+    const stores = Array.from({ length: 3 }, () => new MemoryKeyValue());
+    ring.replicas.push(...(await openPlainRing(stores, ring.time, (at, replica) => ring.#link(at, replica))));
     return ring;
   }
 
   log(): RingGroupLog {
-    const replicas = this.replicas.map((replica, at): LogReplica => {
-      const meet = <Reply>(call: string, act: () => Promise<Reply>): Promise<Reply> => {
-        this.calls.push(`${call} ${at}`);
-        if (this.down.has(at)) return Promise.reject(new ConcordError("CONNECTION_LOST", `${replica.name} is down`));
-        return this.stuck.has(at) ? new Promise(() => undefined) : act();
-      };
-      return {
-        name: replica.name,
-        logRaise: (request, timeoutMs) => meet("raise", () => replica.logRaise(request, timeoutMs)),
-        logAppend: (request, timeoutMs) => meet("append", () => replica.logAppend(request, timeoutMs)),
-        logState: (group, timeoutMs) => meet("state", () => replica.logState(group, timeoutMs)),
-        logRead: (request, timeoutMs) => meet("read", () => replica.logRead(request, timeoutMs)),
-        logTrim: (request, timeoutMs) => meet("trim", () => replica.logTrim(request, timeoutMs)),
-      };
-    });
-    return new RingGroupLog({ replicas, clock: this.time });
+    return new RingGroupLog({ replicas: this.replicas.map((replica, at) => this.#link(at, replica)), clock: this.time });
+  }
+
+  #link(at: number, replica: LogReplica): LogReplica {
+    const meet = <Reply>(call: string, act: () => Promise<Reply>): Promise<Reply> => {
+      this.calls.push(`${call} ${at}`);
+      if (this.down.has(at)) return Promise.reject(new ConcordError("CONNECTION_LOST", `${replica.name} is down`));
+      return this.stuck.has(at) ? new Promise(() => undefined) : act();
+    };
+    return {
+      name: replica.name,
+      logRaise: (request, timeoutMs) => meet("raise", () => replica.logRaise(request, timeoutMs)),
+      logAppend: (request, timeoutMs) => meet("append", () => replica.logAppend(request, timeoutMs)),
+      logState: (group, timeoutMs) => meet("state", () => replica.logState(group, timeoutMs)),
+      logRead: (request, timeoutMs) => meet("read", () => replica.logRead(request, timeoutMs)),
+      logAdvance: (request, timeoutMs) => meet("advance", () => replica.logAdvance(request, timeoutMs)),
+      logCatchUp: (group, seq, timeoutMs) => meet("catch up", () => replica.logCatchUp(group, seq, timeoutMs)),
+    };
   }
 
   run<Result>(promise: Promise<Result>): Promise<Result> {
@@ -65,7 +56,7 @@ class Ring {
   }
 
   state(at: number): Promise<ReplicaLogState> {
-    return this.replicas[at]!.logRead({ group: GROUP, fromSeq: seqOf(0n), limit: 1000 }, TIMEOUT_MS);
+    return this.replicas[at]!.logRead({ group: GROUP, fromSeq: seqOf(1n), limit: 1000 }, TIMEOUT_MS);
   }
 
   async tail(at: number): Promise<string> {
@@ -81,6 +72,8 @@ const request = (seq: number, epoch: bigint, change: Partial<AppendRequest> = {}
   previousEpoch: epochOf(seq === 1 ? 0n : epoch),
   timestampCeilingUs: timestampUsOf(0n),
   bytes: bytesOf(`e${seq}`),
+  rows: bytesOf(`r${seq}`),
+  decided: { seq: seqOf(0n), epoch: epochOf(0n) },
   ...change,
 });
 
@@ -173,26 +166,84 @@ test("[TXR2] append: a replica that missed the raise too: it joins the epoch and
   assert.equal(await ring.tail(2), "1@2=e1 2@2=e2");
 });
 
-test("[TXR2] append: what a replica lacks was trimmed elsewhere: it learns the base", async () => {
+const mark = (seq: number, epoch: bigint): DecidedMark => ({ seq: seqOf(BigInt(seq)), epoch: epochOf(epoch) });
+const owned = (epoch: bigint): GroupOwner => ({ group: GROUP, epoch: epochOf(epoch), owner: `owner-${epoch}` });
+
+test("[TXR2] [TXD14] append: what a replica lacks is applied elsewhere: it fetches and applies it", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   ring.down.add(2);
   for (const seq of [1, 2, 3]) await append(ring, log, request(seq, 1n));
-  await ring.run(
-    log.trim({ group: GROUP, epoch: epochOf(1n), owner: "owner-1", appliedSeq: seqOf(3n), appliedEpoch: epochOf(1n) }, TIMEOUT_MS),
-  );
+  assert.equal(await ring.run(log.advance({ ...owned(1n), decided: mark(3, 1n) }, TIMEOUT_MS)), "advanced");
   ring.down.clear();
   ring.down.add(1);
-  assert.deepEqual(await append(ring, log, request(4, 1n)), { kind: "logged" });
+  assert.deepEqual(await append(ring, log, request(4, 1n, { decided: mark(3, 1n) })), { kind: "logged" });
   const state = await ring.state(2);
-  assert.deepEqual([state.appliedSeq, state.appliedEpoch, await ring.tail(2)], [3n, 1n, "4@1=e4"]);
+  assert.deepEqual([state.appliedSeq >= 3n, state.appliedEpoch, await ring.tail(2)], [true, 1n, "1@1=e1 2@1=e2 3@1=e3 4@1=e4"]);
+});
+
+test("[TXD14] advance: one replica lacks an entry: it is fetched from the peers before a majority is counted", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(2);
+  for (const seq of [1, 2]) await append(ring, log, request(seq, 1n));
+  ring.down.clear();
+  ring.stuck.add(1);
+  assert.equal(await ring.run(log.advance({ ...owned(1n), decided: mark(2, 1n) }, TIMEOUT_MS)), "advanced");
+  assert.deepEqual([(await ring.state(0)).appliedSeq, (await ring.state(2)).appliedSeq], [2n, 2n]);
+});
+
+test("[TX30] [TXD14] catch up: two replicas hold an entry under one epoch: decided without its owner", async () => {
+  const ring = await Ring.open();
+  await append(ring, await raised(ring, 1n), request(1, 1n));
+  await ring.run(ring.replicas[0]!.logCatchUp(GROUP, seqOf(1n), TIMEOUT_MS));
+  assert.equal((await ring.state(0)).appliedSeq, 1n);
+});
+
+test("[TXD14] catch up: an entry that one replica holds, or two under different epochs: not decided by being asked for", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(1).add(2);
+  await append(ring, log, request(1, 1n));
+  ring.down.clear();
+  await ring.replicas[1]!.logRaise(owned(2n), TIMEOUT_MS);
+  await ring.replicas[2]!.logRaise(owned(2n), TIMEOUT_MS);
+  const other = {
+    ...owned(2n),
+    previousEpoch: epochOf(0n),
+    timestampCeilingUs: timestampUsOf(0n),
+    decided: mark(0, 0n),
+    appliedByAllSeq: seqOf(0n),
+  };
+  const entry = { seq: seqOf(1n), epoch: epochOf(2n), bytes: bytesOf("other"), rows: bytesOf("r") };
+  await ring.replicas[1]!.logAppend({ ...other, entries: [entry] }, TIMEOUT_MS);
+  for (const replica of [0, 1, 2]) {
+    await assert.rejects(ring.run(ring.replicas[replica]!.logCatchUp(GROUP, seqOf(1n), TIMEOUT_MS)), { code: "REPLICAS_UNAVAILABLE" });
+    assert.equal((await ring.state(replica)).appliedSeq, 0n);
+  }
+});
+
+test("[TXD14] append: every replica has applied an entry: none keeps it; one is away: the others keep what it lacks", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  for (let seq = 1; seq <= 4; seq += 1) {
+    await append(ring, log, request(seq, 1n, { decided: mark(seq - 1, seq === 1 ? 0n : 1n) }));
+    await ring.run(new Promise<void>((resolve) => void ring.time.setTimer(1, resolve)));
+  }
+  assert.ok((await ring.state(0)).droppedSeq >= 1n);
+  ring.down.add(2);
+  const { droppedSeq } = await ring.state(0);
+  for (let seq = 5; seq <= 9; seq += 1) await append(ring, log, request(seq, 1n, { decided: mark(seq - 1, 1n) }));
+  const [here, away] = [await ring.state(0), await ring.replicas[2]!.logState(GROUP, TIMEOUT_MS)];
+  assert.deepEqual([here.appliedSeq, away.appliedSeq], [8n, 3n]);
+  assert.ok(here.droppedSeq <= away.appliedSeq && here.droppedSeq >= droppedSeq, "nothing the absent one lacks is dropped");
 });
 
 test("append: tail and entry do not fit one message: caught up in two", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   ring.down.add(2);
-  const big = (seq: number): Partial<AppendRequest> => ({ bytes: new Uint8Array(TAIL_BYTES_MAX / 3).fill(seq) });
+  const big = (seq: number): Partial<AppendRequest> => ({ bytes: new Uint8Array(TAIL_BYTES_MAX / 3).fill(seq), rows: new Uint8Array() });
   for (const seq of [1, 2]) await append(ring, log, request(seq, 1n, big(seq)));
   ring.down.clear();
   ring.down.add(1);
@@ -245,10 +296,7 @@ test("[TXR3] raise: the watermark of one replica is copied to another, so that t
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   for (const seq of [1, 2]) await append(ring, log, request(seq, 1n));
-  await ring.replicas[0]!.logTrim(
-    { group: GROUP, epoch: epochOf(1n), owner: "owner-1", appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n) },
-    TIMEOUT_MS,
-  );
+  await ring.replicas[0]!.logAdvance({ ...owned(1n), decided: mark(2, 1n), appliedByAllSeq: seqOf(0n) }, TIMEOUT_MS);
   ring.down.add(2);
   const next = await raised(ring, 2n);
   ring.down.clear();
@@ -279,7 +327,13 @@ const state = (appliedSeq: bigint, entries: readonly (readonly [number, bigint, 
   lastSeq: seqOf(appliedSeq + BigInt(entries.length)),
   lastEpoch: epochOf(entries.at(-1)?.[1] ?? 0n),
   timestampCeilingUs: timestampUsOf(appliedSeq * 10n),
-  entries: entries.map(([seq, epoch, content]) => ({ seq: seqOf(BigInt(seq)), epoch: epochOf(epoch), bytes: bytesOf(content) })),
+  droppedSeq: seqOf(0n),
+  entries: entries.map(([seq, epoch, content]) => ({
+    seq: seqOf(BigInt(seq)),
+    epoch: epochOf(epoch),
+    bytes: bytesOf(content),
+    rows: bytesOf("r"),
+  })),
 });
 
 const merged = (...states: ReplicaLogState[]): string => {

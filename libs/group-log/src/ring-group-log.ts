@@ -1,7 +1,8 @@
-import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { assert, ConcordError, EPOCH_NONE, silentLog, type Clock, type Epoch, type Log } from "@concord/runtime";
-import { checkAppendRequest, checkOwned, checkTrim, encodedName } from "./check-requests.ts";
+import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome } from "@concord/ports";
+import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log, type Seq } from "@concord/runtime";
+import { checkAdvance, checkAppendRequest, checkOwned, encodedName } from "./check-requests.ts";
 import { collect } from "./collect.ts";
+import { AppliedByAll } from "./applied-by-all.ts";
 import { mergeTails } from "./merge-tails.ts";
 import { Acceptance, ReplicaLink, type Attempt, type Offer } from "./replica-link.ts";
 import type { LogRaiseReply, LogReplica, ReplicaLogState } from "./replica.ts";
@@ -16,17 +17,20 @@ export interface RingGroupLogOptions {
 
 /**
  * The group log over the ring's replicas (TXR1-TXR4). Every operation asks all replicas and answers with the fastest majority; what
- * the slow one still does goes on in the background, at most until the call's time budget ends. Keeps no state of its own: a
- * coordinator may use another node's ring for its next call.
+ * the slow one still does goes on in the background, at most until the call's time budget ends. Keeps no state of its own but hints of
+ * what every replica has applied: a coordinator may use another node's ring for its next call.
  */
 export class RingGroupLog implements GroupLog {
   readonly #links: readonly ReplicaLink[];
   readonly #clock: Clock;
   readonly #majority: number;
+  readonly #applied: AppliedByAll;
 
   constructor(options: RingGroupLogOptions) {
     assert(options.replicas.length === 1 || options.replicas.length === 3, "a ring has 1 or 3 nodes (TXR4)");
-    this.#links = options.replicas.map((replica) => new ReplicaLink(replica, options.clock, options.log ?? silentLog));
+    this.#applied = new AppliedByAll(options.replicas.length);
+    const replicas = options.replicas.map((replica) => this.#applied.watch(replica));
+    this.#links = replicas.map((replica) => new ReplicaLink(replica, options.clock, options.log ?? silentLog));
     this.#clock = options.clock;
     this.#majority = (options.replicas.length + 1) / 2;
     assert(2 * this.#majority > this.#links.length, "two majorities share a replica (I2)");
@@ -77,11 +81,20 @@ export class RingGroupLog implements GroupLog {
     return others.length >= this.#majority || others.some((state) => state.promisedEpoch > epoch) ? "fenced" : "unknown";
   }
 
-  async trim(request: TrimRequest, timeoutMs: number): Promise<void> {
-    checkTrim(request);
-    const flows = this.#links.map((link) => link.attempt((replica) => replica.logTrim(request, timeoutMs)));
-    await collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
-      return attempts.length >= this.#majority || pending === 0 ? "done" : undefined;
+  async advance(request: AdvanceRequest, timeoutMs: number): Promise<"advanced" | "unknown"> {
+    checkAdvance(request);
+    const { group, decided } = request;
+    const note = { ...request, appliedByAllSeq: this.#applied.seqOf(group) };
+    const flows = this.#links.map((link) =>
+      link.attempt(async (replica) => {
+        const { appliedSeq } = await replica.logAdvance(note, timeoutMs);
+        if (appliedSeq < decided.seq) await replica.logCatchUp(group, decided.seq, timeoutMs);
+      }),
+    );
+    return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
+      const advanced = answersOf(attempts).length;
+      if (advanced >= this.#majority) return "advanced" as const;
+      return advanced + pending < this.#majority ? ("unknown" as const) : undefined;
     });
   }
 
@@ -110,20 +123,22 @@ export class RingGroupLog implements GroupLog {
   }
 
   /**
-   * Copies the applied watermark that a raise found on one replica to the others that promised, so that the owner's first append
-   * connects at a majority even when that one replica dies now.
+   * Has the others that promised apply what one of them has applied, so that the owner's first append connects at a majority, and its
+   * reads see all of it, even when that one replica dies now.
    */
-  async #spreadBase(owner: GroupOwner, promises: readonly PromiseOf[], tail: LogTail, deadlineAtMs: number): Promise<boolean> {
-    const { appliedSeq, appliedEpoch, timestampCeilingUs } = tail;
+  async #spreadBase(
+    { group }: GroupOwner,
+    promises: readonly PromiseOf[],
+    { appliedSeq }: LogTail,
+    deadlineAtMs: number,
+  ): Promise<boolean> {
     const behind = promises.filter((promise) => promise.state.appliedSeq < appliedSeq);
     assert(behind.length < promises.length, "the merged mark is one replica's own");
     if (promises.length - behind.length >= this.#majority) return true;
     const timeoutMs = Math.max(1, deadlineAtMs - this.#clock.monotonicMs());
-    const base = { ...owner, previousEpoch: EPOCH_NONE, entries: [], timestampCeilingUs, appliedSeq, appliedEpoch };
-    const flows = behind.map(({ link }) => link.attempt((replica) => replica.logAppend(base, timeoutMs)));
+    const flows = behind.map(({ link }) => link.attempt((replica) => replica.logCatchUp(group, appliedSeq, timeoutMs)));
     return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
-      const told = answersOf(attempts).filter((reply) => reply.result === "accepted").length;
-      if (promises.length - behind.length + told >= this.#majority) return true;
+      if (promises.length - behind.length + answersOf(attempts).length >= this.#majority) return true;
       return pending === 0 ? false : undefined;
     });
   }
@@ -150,7 +165,8 @@ export class RingGroupLog implements GroupLog {
 
   #offerToAll(request: AppendRequest, timeoutMs: number): Promise<Offer>[] {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
-    const round = { request, deadlineAtMs, links: this.#links, acceptance: new Acceptance(this.#links) };
+    const appliedByAllSeq: Seq = this.#applied.seqOf(request.group);
+    const round = { request, appliedByAllSeq, deadlineAtMs, links: this.#links, acceptance: new Acceptance(this.#links) };
     return this.#links.map((link) => link.offer(round));
   }
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "@concord/port-contracts";
-import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
+import type { AdvanceRequest, AppendOutcome, AppendRequest, DecidedMark, GroupLog, GroupOwner, RaiseOutcome } from "@concord/ports";
 import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
 import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";
@@ -10,12 +10,14 @@ import { bytesOf, text } from "./test/history.ts";
 import { VirtualTime } from "./test/virtual-time.ts";
 
 const GROUP = "albums";
+const NOTHING: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
 
 /** A log that writes down what is asked of it; `fault` may answer in its place. */
 class Recorded implements GroupLog {
   readonly inner = new MemoryGroupLog();
   readonly calls: string[] = [];
   fault: (call: string) => "unknown" | "lost" | undefined = () => undefined;
+  appliesRows = false;
 
   status(group: string): ReturnType<GroupLog["status"]> {
     if (this.fault("status") !== undefined) return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "no replica answers"));
@@ -27,11 +29,13 @@ class Recorded implements GroupLog {
     const fault = this.fault("raise");
     if (fault === "unknown") return { kind: "unknown" };
     const outcome = await this.inner.raise(owner);
-    return fault === "lost" ? { kind: "unknown" } : outcome;
+    if (fault === "lost") return { kind: "unknown" };
+    return outcome.kind === "raised" ? { kind: "raised", tail: { ...outcome.tail, appliesRows: this.appliesRows } } : outcome;
   }
 
   async append(request: AppendRequest): Promise<AppendOutcome> {
-    this.calls.push(`append ${request.seq}@${request.epoch} on ${request.previousEpoch} ${text(request.bytes)}`);
+    const mark = this.appliesRows ? `, decided ${request.decided.seq}@${request.decided.epoch}` : "";
+    this.calls.push(`append ${request.seq}@${request.epoch} on ${request.previousEpoch} ${text(request.bytes)}${mark}`);
     const fault = this.fault("append");
     if (fault === "unknown") return { kind: "unknown" };
     const outcome = await this.inner.append(request);
@@ -42,14 +46,17 @@ class Recorded implements GroupLog {
     return this.inner.verify(owner);
   }
 
-  trim(request: TrimRequest): Promise<void> {
-    this.calls.push(`trim ${request.appliedSeq}@${request.appliedEpoch}`);
-    return this.inner.trim(request);
+  async advance(request: AdvanceRequest): Promise<"advanced" | "unknown"> {
+    this.calls.push(`advance ${request.decided.seq}@${request.decided.epoch}`);
+    const fault = this.fault("advance");
+    if (fault === "unknown") return "unknown";
+    const outcome = await this.inner.advance(request);
+    return fault === "lost" ? "unknown" : outcome;
   }
 }
 
 /** A log whose first owner logged two entries and died. */
-async function abandoned(): Promise<Recorded> {
+async function abandoned(rows = ""): Promise<Recorded> {
   const log = new Recorded();
   await log.raise({ group: GROUP, epoch: epochOf(1n), owner: "dead" });
   for (const seq of [1n, 2n]) {
@@ -61,6 +68,8 @@ async function abandoned(): Promise<Recorded> {
       previousEpoch: seq - 1n,
       timestampCeilingUs: timestampUsOf(700n),
       bytes: bytesOf(`e${seq}`),
+      rows: bytesOf(rows),
+      decided: NOTHING,
     };
     await log.append({ ...request, previousEpoch: epochOf(seq === 1n ? 0n : 1n) });
   }
@@ -70,7 +79,7 @@ async function abandoned(): Promise<Recorded> {
 
 function run(log: Recorded, change: Partial<TakeOverOptions> = {}): Promise<TakeOverOutcome> {
   const time = new VirtualTime();
-  const apply: TakeOverOptions["apply"] = async (entries) => {
+  const apply: TakeOverOptions["apply"] = async ({ entries }) => {
     for (const entry of entries) log.calls.push(`apply ${entry.seq} ${text(entry.bytes)}`);
   };
   return time.run(takeOver(log, { group: GROUP, owner: "heir", timeoutMs: 100, clock: time, apply, ...change }), 600_000);
@@ -79,8 +88,15 @@ function run(log: Recorded, change: Partial<TakeOverOptions> = {}): Promise<Take
 test("[TXD2] [TXR3] [LBD13] takeover: master died after logging: all is logged again, then applied in order, then trimmed, before it serves", async () => {
   const log = await abandoned();
   const outcome = await run(log);
-  assert.deepEqual(log.calls, ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "trim 2@2"]);
-  assert.deepEqual(outcome, { kind: "taken", epoch: epochOf(2n), lastSeq: 2n, lastEpoch: epochOf(2n), timestampFloorUs: 700n });
+  assert.deepEqual(log.calls, ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "advance 2@2"]);
+  assert.deepEqual(outcome, {
+    kind: "taken",
+    epoch: epochOf(2n),
+    lastSeq: 2n,
+    lastEpoch: epochOf(2n),
+    timestampFloorUs: 700n,
+    appliesRows: false,
+  });
 });
 
 test("[TXD4] takeover: the floor of new timestamps is the ceiling the old master reserved", async () => {
@@ -99,13 +115,22 @@ test("[TXD1] takeover: the old master's next append: fenced", async () => {
     previousEpoch: epochOf(1n),
     timestampCeilingUs: timestampUsOf(0n),
     bytes: bytesOf("late"),
+    rows: bytesOf(""),
+    decided: NOTHING,
   };
   assert.deepEqual(await log.append(late), { kind: "fenced", promisedEpoch: epochOf(2n) });
 });
 
 test("[TXR3] takeover: nothing was ever logged: taken at once", async () => {
   const log = new Recorded();
-  assert.deepEqual(await run(log), { kind: "taken", epoch: epochOf(1n), lastSeq: 0n, lastEpoch: epochOf(0n), timestampFloorUs: 0n });
+  assert.deepEqual(await run(log), {
+    kind: "taken",
+    epoch: epochOf(1n),
+    lastSeq: 0n,
+    lastEpoch: epochOf(0n),
+    timestampFloorUs: 0n,
+    appliesRows: false,
+  });
   assert.deepEqual(log.calls, ["raise 1"]);
 });
 
@@ -127,7 +152,7 @@ for (const fault of ["unknown", "lost"] as const) {
     assert.equal(outcome.kind, "taken");
     assert.deepEqual(
       [...new Set(log.calls)],
-      ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "trim 2@2"],
+      ["raise 2", "append 1@2 on 0 e1", "append 2@2 on 2 e2", "apply 1 e1", "apply 2 e2", "advance 2@2"],
     );
   });
 }
@@ -135,13 +160,13 @@ for (const fault of ["unknown", "lost"] as const) {
 test("takeover: an apply fails for a while: tried again, nothing is trimmed before", async () => {
   const log = await abandoned();
   let failures = 3;
-  const apply: TakeOverOptions["apply"] = async (entries) => {
+  const apply: TakeOverOptions["apply"] = async ({ entries }) => {
     log.calls.push(`apply ${entries.map((entry) => entry.seq).join(" ")}`);
     failures -= 1;
     if (failures >= 0) throw new ConcordError("WRITE_TIMEOUT", "too slow");
   };
   assert.equal((await run(log, { apply })).kind, "taken");
-  assert.deepEqual(log.calls.slice(3), ["apply 1 2", "apply 1 2", "apply 1 2", "apply 1 2", "trim 2@2"]);
+  assert.deepEqual(log.calls.slice(3), ["apply 1 2", "apply 1 2", "apply 1 2", "apply 1 2", "advance 2@2"]);
 });
 
 test("takeover: an apply fails for good: its error, nothing trimmed", async () => {
@@ -150,7 +175,7 @@ test("takeover: an apply fails for good: its error, nothing trimmed", async () =
     throw new ConcordError("CORRUPT_DATA", "an entry cannot be read");
   };
   await assert.rejects(run(log, { apply }), { code: "CORRUPT_DATA" });
-  assert.ok(!log.calls.some((call) => call.startsWith("trim")));
+  assert.ok(!log.calls.some((call) => call.startsWith("advance")));
 });
 
 test("[TXD1] takeover: another owner raised between status and raise: refused", async () => {
@@ -172,4 +197,35 @@ test("takeover: no replica answers: unavailable after a bounded number of tries"
 test("takeover: aborted: unavailable", async () => {
   const signal = AbortSignal.abort();
   assert.deepEqual(await run(await abandoned(), { signal }), { kind: "unavailable" });
+});
+
+test("[TXD14] [TXR3] takeover: the replicas apply: each entry's mark with the next, the last one at a majority before it serves", async () => {
+  const log = await abandoned("rows");
+  log.appliesRows = true;
+  let refusals = 2;
+  log.fault = (call) => (call === "advance" && (refusals -= 1) >= 0 ? "unknown" : undefined);
+  const outcome = await run(log);
+  assert.deepEqual(
+    [outcome.kind, log.calls],
+    [
+      "taken",
+      [
+        "raise 2",
+        "append 1@2 on 0 e1, decided 0@0",
+        "append 2@2 on 2 e2, decided 1@2",
+        "apply 1 e1",
+        "apply 2 e2",
+        "advance 2@2",
+        "advance 2@2",
+        "advance 2@2",
+      ],
+    ],
+  );
+});
+
+test("[TXD14] takeover: an entry without rows, from before replicas applied: no mark before its owner has applied it", async () => {
+  const log = await abandoned();
+  log.appliesRows = true;
+  await run(log);
+  assert.deepEqual(log.calls.slice(1, 3), ["append 1@2 on 0 e1, decided 0@0", "append 2@2 on 2 e2, decided 0@0"]);
 });

@@ -1,11 +1,11 @@
-import type { AppendRequest, GroupLog, LogEntry, LogTail } from "@concord/ports";
+import type { AdvanceRequest, AppendRequest, DecidedMark, GroupLog, LogTail } from "@concord/ports";
 import {
   backoff,
-  ConcordError,
   ERRORS,
   nextEpoch,
   toConcordError,
   type Clock,
+  type ConcordError,
   type Epoch,
   type Seq,
   type TimestampUs,
@@ -19,8 +19,11 @@ export interface TakeOverOptions {
   /** Time budget of each call to the log. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Applies the tail's entries at quorum; possibly called again, so it must be idempotent. A retryable error is retried. Not called without entries. */
-  readonly apply: (entries: readonly LogEntry[]) => Promise<void>;
+  /**
+   * Takes the tail's entries in, now that they are decided, and applies at quorum what the replicas do not (LogTail.appliesRows, and entries
+   * without rows); possibly called again, so it must be idempotent. A retryable error is retried. Not called without entries.
+   */
+  readonly apply: (tail: LogTail) => Promise<void>;
   /** Hears of every failed try that is tried again. */
   readonly onRepeat?: (error: ConcordError) => void;
   readonly signal?: AbortSignal;
@@ -34,6 +37,7 @@ export type TakeOverOutcome =
       readonly lastSeq: Seq;
       readonly lastEpoch: Epoch;
       readonly timestampFloorUs: TimestampUs;
+      readonly appliesRows: boolean;
     }
   /** Another caller raised the group: before our own raise had a majority, or after. */
   | { readonly kind: "refused" | "fenced"; readonly promisedEpoch: Epoch }
@@ -41,9 +45,9 @@ export type TakeOverOutcome =
   | { readonly kind: "unavailable" };
 
 /**
- * Takes a group over (TXR3, TXD2): raise the epoch, append every entry of the tail again under it, apply them in order, note them as
- * applied; only then may the caller serve. No entry is applied before the whole tail is logged again, none is trimmed before it is
- * applied (I7).
+ * Takes a group over (TXR3, TXD2): raise the epoch, append every entry of the tail again under it, apply them, tell the replicas that they
+ * are decided; only then may the caller serve. No entry is applied before the whole tail is logged again, none is decided before it is
+ * applied where the replicas do not do that (I7). Where they do, a majority has applied it before this resolves (TXD14).
  */
 export async function takeOver(log: GroupLog, options: TakeOverOptions): Promise<TakeOverOutcome> {
   const raised = await raiseEpoch(log, options);
@@ -51,19 +55,27 @@ export async function takeOver(log: GroupLog, options: TakeOverOptions): Promise
   const { epoch, tail } = raised;
   const appended = await appendTail(log, options, epoch, tail);
   if (appended !== undefined) return appended;
-  // logged under the new epoch, so no later owner can miss them; now apply (I7)
-  if (tail.entries.length > 0) {
-    const applied = await persist(options, () => options.apply(tail.entries).then(() => "applied" as const));
-    if (applied === undefined) return { kind: "unavailable" };
-  }
   const last = tail.entries.at(-1);
-  if (last !== undefined) {
-    const { group, owner, timeoutMs } = options;
-    await log.trim({ group, epoch, owner, appliedSeq: last.seq, appliedEpoch: epoch }, timeoutMs).catch(ignoreTrim);
+  const taken = { kind: "taken", epoch, timestampFloorUs: tail.timestampCeilingUs, appliesRows: tail.appliesRows } as const;
+  if (last === undefined) return { ...taken, lastSeq: tail.appliedSeq, lastEpoch: tail.appliedEpoch };
+  // logged under the new epoch, so no later owner can miss them; now apply (I7)
+  const applied = await persist(options, () => options.apply(tail).then(() => "applied" as const));
+  if (applied === undefined) return { kind: "unavailable" };
+  const advance = { group: options.group, epoch, owner: options.owner, decided: { seq: last.seq, epoch } };
+  if (!(await advanceTo(log, options, advance, tail))) return { kind: "unavailable" };
+  return { ...taken, lastSeq: last.seq, lastEpoch: epoch };
+}
+
+/** Where the replicas apply, a majority must. Where the owner did, the mark only lets replicas drop entries: the next one repeats it. */
+async function advanceTo(log: GroupLog, options: TakeOverOptions, advance: AdvanceRequest, tail: LogTail): Promise<boolean> {
+  if (!tail.appliesRows) {
+    await log.advance(advance, options.timeoutMs).catch(toConcordError);
+    return true;
   }
-  const lastSeq = last?.seq ?? tail.appliedSeq;
-  const lastEpoch = last === undefined ? tail.appliedEpoch : epoch;
-  return { kind: "taken", epoch, lastSeq, lastEpoch, timestampFloorUs: tail.timestampCeilingUs };
+  const outcome = await persist(options, async () => {
+    return (await log.advance(advance, options.timeoutMs)) === "advanced" ? true : undefined;
+  });
+  return outcome === true;
 }
 
 type Raised = { readonly kind: "raised"; readonly epoch: Epoch; readonly tail: LogTail };
@@ -85,9 +97,13 @@ async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Rais
 /** The same seqs, the same bytes, the new epoch. Undefined: all are logged. */
 async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch, tail: LogTail): Promise<TakeOverOutcome | undefined> {
   const { group, owner, timeoutMs } = options;
+  const { timestampCeilingUs } = tail;
+  // An entry whose rows the owner applies is not done with before that (I7).
+  const marks = tail.appliesRows && tail.entries.every(({ rows }) => rows.length > 0);
   let previousEpoch = tail.appliedEpoch;
-  for (const { seq, bytes } of tail.entries) {
-    const request: AppendRequest = { group, epoch, owner, seq, previousEpoch, timestampCeilingUs: tail.timestampCeilingUs, bytes };
+  let decided: DecidedMark = { seq: tail.appliedSeq, epoch: tail.appliedEpoch };
+  for (const { seq, bytes, rows } of tail.entries) {
+    const request: AppendRequest = { group, epoch, owner, seq, previousEpoch, timestampCeilingUs, bytes, rows, decided };
     const outcome = await persist(options, async () => {
       const append = await log.append(request, timeoutMs);
       return append.kind === "unknown" ? undefined : append;
@@ -95,6 +111,7 @@ async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch,
     if (outcome === undefined) return { kind: "unavailable" };
     if (outcome.kind === "fenced") return { kind: "fenced", promisedEpoch: outcome.promisedEpoch };
     previousEpoch = epoch;
+    if (marks) decided = { seq, epoch };
   }
   return undefined;
 }
@@ -114,9 +131,4 @@ async function persist<Result>(options: TakeOverOptions, action: () => Promise<R
     await retry.pause();
   }
   return undefined;
-}
-
-/** A trim is best effort: the next one repeats it. */
-function ignoreTrim(thrown: unknown): void {
-  if (!(thrown instanceof ConcordError)) throw thrown;
 }

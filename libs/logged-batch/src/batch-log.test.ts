@@ -82,7 +82,7 @@ test("[LB5] decide: the rows of all decided batches are merged in one write, lat
   assert.equal(decide(log, stored, idOf(1)).persist.length, 0, "merged once");
 });
 
-const cellOf = (stored: Uint8Array): unknown => decodeImage(openRow(stored, checksum)).cells.get("v")?.value?.value;
+const cellOf = (stored: Uint8Array): unknown => decodeImage(openRow(stored, checksum).image).cells.get("v")?.value?.value;
 
 test("[LB5] decide: a batch that is not held: not applied, nothing is written", () => {
   const { persist, reply } = decide(opened(), new Map(), idOf(1));

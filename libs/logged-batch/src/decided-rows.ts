@@ -1,3 +1,4 @@
+import type { Seq } from "@concord/runtime";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
 
 /** The rows of this node: quorum's LocalRowReplica is one. */
@@ -7,6 +8,7 @@ export interface LocalRows<Range, Page> {
   applyRows(mutations: readonly Uint8Array[]): Promise<void>;
   readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]>;
   readRowRange(range: Range): Promise<Page>;
+  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }
 
 export interface DecidedRowsOptions<Range, Page> {
@@ -52,5 +54,10 @@ export class DecidedRows<Range extends { readonly from: Uint8Array; readonly to:
     const batches = batchLog.undecided.between(range.from, range.to);
     if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
     return rows.readRowRange(range);
+  }
+
+  /** Rows of groups are no batch's. */
+  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
+    return this.#options.rows.catchUp(group, seq, timeoutMs);
   }
 }

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "./memory-group-log.ts";
-import type { AppendOutcome, AppendRequest, GroupOwner, RaiseOutcome, TrimRequest } from "@concord/ports";
-import { timestampUsOf } from "@concord/runtime";
+import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupOwner, RaiseOutcome } from "@concord/ports";
+import { epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { failedCases } from "./contract.ts";
 import { GROUP_LOG_CASES, groupLogContract, type GroupLogSubject } from "./group-log-contract.ts";
 
@@ -58,10 +58,16 @@ class ForgetsTheCeiling extends MemoryGroupLog {
   }
 }
 
-class TrimsForAnyOwner extends MemoryGroupLog {
-  override async trim(request: TrimRequest): Promise<void> {
+class AdvancesForAnyOwner extends MemoryGroupLog {
+  override async advance(request: AdvanceRequest): Promise<"advanced" | "unknown"> {
     const { promisedEpoch, owner } = await this.status(request.group);
-    return super.trim({ ...request, epoch: promisedEpoch, owner });
+    return super.advance({ ...request, epoch: promisedEpoch, owner });
+  }
+}
+
+class ForgetsMarksOfAppends extends MemoryGroupLog {
+  override append(request: AppendRequest): Promise<AppendOutcome> {
+    return super.append({ ...request, decided: { seq: seqOf(0n), epoch: epochOf(0n) } });
   }
 }
 
@@ -90,7 +96,8 @@ const FAULTS = [
   AnswersBeforeItLogs,
   AcceptsGaps,
   ForgetsTheCeiling,
-  TrimsForAnyOwner,
+  AdvancesForAnyOwner,
+  ForgetsMarksOfAppends,
   VerifiesByOwnerOnly,
 ];
 

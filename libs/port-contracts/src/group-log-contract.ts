@@ -1,5 +1,5 @@
 import { epochOf, seqOf, timestampUsOf, type Epoch } from "@concord/runtime";
-import type { AppendOutcome, AppendRequest, GroupLog, LogTail } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, DecidedMark, GroupLog, LogTail } from "@concord/ports";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 /** An empty log, and what tests can do to it. */
@@ -14,6 +14,8 @@ type Case = ContractCase<GroupLogSubject>;
 const TIMEOUT_MS = 2000;
 const GROUP = "albums-0";
 const MIB = 1024 * 1024;
+
+const NOTHING_DECIDED: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
 
@@ -36,7 +38,13 @@ class Owner {
     throw new Error("not reached");
   }
 
-  append(seq: bigint, content: Uint8Array, previousEpoch: bigint = seq === 1n ? 0n : this.epoch, ceilingUs = 100n): Promise<AppendOutcome> {
+  append(
+    seq: bigint,
+    content: Uint8Array,
+    previousEpoch: bigint = seq === 1n ? 0n : this.epoch,
+    ceilingUs = 100n,
+    decided: DecidedMark = NOTHING_DECIDED,
+  ): Promise<AppendOutcome> {
     const request: AppendRequest = {
       group: GROUP,
       epoch: this.epoch,
@@ -45,6 +53,8 @@ class Owner {
       previousEpoch: epochOf(previousEpoch),
       timestampCeilingUs: timestampUsOf(ceilingUs),
       bytes: content,
+      rows: new Uint8Array(),
+      decided,
     };
     return this.log.append(request, TIMEOUT_MS);
   }
@@ -53,11 +63,9 @@ class Owner {
     expectEqual(await this.append(seq, content, previousEpoch, ceilingUs), { kind: "logged" }, `append of ${seq}`);
   }
 
-  trim(seq: bigint, epoch: bigint = this.epoch): Promise<void> {
-    return this.log.trim(
-      { group: GROUP, epoch: this.epoch, owner: this.name, appliedSeq: seqOf(seq), appliedEpoch: epochOf(epoch) },
-      TIMEOUT_MS,
-    );
+  advance(seq: bigint, epoch: bigint = this.epoch): Promise<"advanced" | "unknown"> {
+    const decided = { seq: seqOf(seq), epoch: epochOf(epoch) };
+    return this.log.advance({ group: GROUP, epoch: this.epoch, owner: this.name, decided }, TIMEOUT_MS);
   }
 }
 
@@ -86,7 +94,8 @@ const EPOCH_CASES: readonly Case[] = [
     expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 0n, owner: "" }, "status");
   }),
   simple("raise: first: an empty tail", async (log) => {
-    expectEqual(await new Owner(log, "a", 1n).raise(), { appliedSeq: 0n, appliedEpoch: 0n, entries: [], timestampCeilingUs: 0n }, "tail");
+    const { appliesRows: _either, ...tail } = await new Owner(log, "a", 1n).raise();
+    expectEqual(tail, { appliedSeq: 0n, appliedEpoch: 0n, entries: [], timestampCeilingUs: 0n }, "tail");
   }),
   simple("status: after a raise: that promise", async (log) => {
     await new Owner(log, "a", 7n).raise();
@@ -190,7 +199,8 @@ const APPEND_CASES: readonly Case[] = [
   simple("append: leaves a gap: refused, nothing kept", async (log) => {
     const owner = await withEntries(log, 1);
     await expectCode(() => owner.append(3n, bytes(3)), "SEQUENCE_GAP", "append");
-    expectEqual(entriesOf(await owner.raise()), [[1n, 1n, bytes(1)]], "tail");
+    const { appliedSeq, entries } = await owner.raise();
+    expectEqual(appliedSeq + BigInt(entries.length), 1n, "last entry");
   }),
   simple("append: on top of another epoch than the held one: refused", async (log) => {
     await withEntries(log, 1);
@@ -247,47 +257,54 @@ const APPEND_CASES: readonly Case[] = [
   }),
 ];
 
-const TRIM_CASES: readonly Case[] = [
-  simple("trim: entries up to the mark are gone, the mark is reported", async (log) => {
+const ADVANCE_CASES: readonly Case[] = [
+  simple("advance: entries up to the mark leave the tail, the mark is reported", async (log) => {
     const owner = await withEntries(log, 3);
-    await owner.trim(2n);
+    await owner.advance(2n);
     const tail = await new Owner(log, "b", 2n).raise();
     expectEqual([tail.appliedSeq, tail.appliedEpoch, entriesOf(tail)], [2n, 1n, [[3n, 1n, bytes(3)]]], "tail");
   }),
-  simple("trim: an older mark: changes nothing", async (log) => {
+  simple("advance: an older mark: changes nothing", async (log) => {
     const owner = await withEntries(log, 3);
-    await owner.trim(2n);
-    await owner.trim(1n);
+    await owner.advance(2n);
+    await owner.advance(1n);
     const tail = await owner.raise();
     expectEqual([tail.appliedSeq, tail.entries.length], [2n, 1], "tail");
   }),
-  simple("trim: by a fenced owner: changes nothing", async (log) => {
+  simple("advance: by a fenced owner: changes nothing", async (log) => {
     const owner = await withEntries(log, 2);
     const next = new Owner(log, "b", 2n);
     await next.raise();
-    await owner.trim(2n).catch(() => undefined);
+    await owner.advance(2n).catch(() => undefined);
     expectEqual((await next.raise()).appliedSeq, 0n, "applied");
   }),
-  simple("trim: appends go on after it", async (log) => {
+  simple("advance: appends go on after it", async (log) => {
     const owner = await withEntries(log, 2);
-    await owner.trim(2n);
+    await owner.advance(2n);
     await owner.logs(3n, bytes(3));
     expectEqual(entriesOf(await owner.raise()), [[3n, 1n, bytes(3)]], "tail");
   }),
-  simple("trim: the ceiling stays", async (log) => {
+  simple("advance: the ceiling stays", async (log) => {
     const owner = await withEntries(log, 2);
-    await owner.trim(2n);
+    await owner.advance(2n);
     expectEqual((await owner.raise()).timestampCeilingUs, 100n, "ceiling");
+  }),
+  simple("append: its mark leaves the tail as an advance does", async (log) => {
+    const owner = await withEntries(log, 2);
+    const decided = { seq: seqOf(2n), epoch: owner.epoch };
+    expectEqual(await owner.append(3n, bytes(3), owner.epoch, 100n, decided), { kind: "logged" }, "append");
+    const tail = await new Owner(log, "b", 2n).raise();
+    expectEqual([tail.appliedSeq, entriesOf(tail)], [2n, [[3n, 1n, bytes(3)]]], "tail");
   }),
   simple("append: an applied entry again: logged, not held", async (log) => {
     const owner = await withEntries(log, 2);
-    await owner.trim(2n);
+    await owner.advance(2n);
     await owner.logs(2n, bytes(2));
     expectEqual(entriesOf(await owner.raise()), [], "tail");
   }),
   simple("restart: promise, entries, mark and ceiling are there", async (log, subject) => {
     const owner = await withEntries(log, 3);
-    await owner.trim(1n);
+    await owner.advance(1n);
     const reopened = await subject.restart();
     expectEqual(await reopened.status(GROUP, TIMEOUT_MS), { promisedEpoch: 1n, owner: "a" }, "status");
     const tail = await new Owner(reopened, "b", 2n).raise();
@@ -332,7 +349,7 @@ const MALFORMED_CASES: readonly Case[] = MALFORMED.map(([name, act]) =>
 );
 
 /** What every GroupLog keeps (TXD1, TXD4, TXR1-TXR3). */
-export const GROUP_LOG_CASES: readonly Case[] = [...EPOCH_CASES, ...APPEND_CASES, ...TRIM_CASES, ...MALFORMED_CASES];
+export const GROUP_LOG_CASES: readonly Case[] = [...EPOCH_CASES, ...APPEND_CASES, ...ADVANCE_CASES, ...MALFORMED_CASES];
 
 export function groupLogContract(test: TestFunction, open: () => Promise<GroupLogSubject>): void {
   registerContract(test, "GroupLog", GROUP_LOG_CASES, open);

@@ -1,6 +1,6 @@
 import { ConcordError, EPOCH_NONE, SEQ_NONE, TIMESTAMP_ZERO, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
-import type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, RaiseOutcome, TrimRequest } from "@concord/ports";
+import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, RaiseOutcome } from "@concord/ports";
 
 const CONTENT_BYTES_MAX = 1024 * 1024;
 
@@ -14,7 +14,7 @@ interface Group {
   entries: LogEntry[];
 }
 
-/** The reference of the GroupLog port: one copy in memory that never fails. */
+/** The reference of the GroupLog port, with owners that apply rows: one copy in memory that never fails. */
 export class MemoryGroupLog implements GroupLog {
   readonly #groups = new Map<string, Group>();
 
@@ -32,7 +32,7 @@ export class MemoryGroupLog implements GroupLog {
     state.promisedEpoch = epoch;
     state.owner = owner;
     const { appliedSeq, appliedEpoch, timestampCeilingUs } = state;
-    return { kind: "raised", tail: { appliedSeq, appliedEpoch, entries: [...state.entries], timestampCeilingUs } };
+    return { kind: "raised", tail: { appliesRows: false, appliedSeq, appliedEpoch, entries: [...state.entries], timestampCeilingUs } };
   }
 
   async append(request: AppendRequest): Promise<AppendOutcome> {
@@ -50,7 +50,8 @@ export class MemoryGroupLog implements GroupLog {
     if (held?.epoch === request.epoch && !same)
       throw new ConcordError("IDEMPOTENCY_MISMATCH", `entry ${request.seq} is held with other content`);
     if (!same) state.entries.length = at;
-    state.entries[at] = { seq: request.seq, epoch: request.epoch, bytes: request.bytes.slice() };
+    state.entries[at] = { seq: request.seq, epoch: request.epoch, bytes: request.bytes.slice(), rows: request.rows.slice() };
+    this.#mark(state, request.decided.seq, request.decided.epoch);
     if (request.timestampCeilingUs > state.timestampCeilingUs) state.timestampCeilingUs = request.timestampCeilingUs;
     return { kind: "logged" };
   }
@@ -61,14 +62,20 @@ export class MemoryGroupLog implements GroupLog {
     return epoch === state.promisedEpoch && owner === state.owner ? "current" : "fenced";
   }
 
-  async trim({ group, epoch, owner, appliedSeq, appliedEpoch }: TrimRequest): Promise<void> {
+  async advance({ group, epoch, owner, decided }: AdvanceRequest): Promise<"advanced" | "unknown"> {
     checkOwned({ group, epoch, owner });
     const state = this.#group(group);
-    const isHeld = state.entries.some((entry) => entry.seq === appliedSeq && entry.epoch >= appliedEpoch);
-    if (epoch !== state.promisedEpoch || owner !== state.owner || !isHeld) return;
-    state.entries = state.entries.filter((entry) => entry.seq > appliedSeq);
-    state.appliedSeq = appliedSeq;
-    state.appliedEpoch = appliedEpoch;
+    if (epoch !== state.promisedEpoch || owner !== state.owner) return "unknown";
+    this.#mark(state, decided.seq, decided.epoch);
+    return state.appliedSeq >= decided.seq ? "advanced" : "unknown";
+  }
+
+  #mark(state: Group, seq: Seq, epoch: Epoch): void {
+    const marked = state.entries.findLast((entry) => entry.seq <= seq && entry.epoch >= epoch);
+    if (marked === undefined) return;
+    state.entries = state.entries.filter((entry) => entry.seq > marked.seq);
+    state.appliedSeq = marked.seq;
+    state.appliedEpoch = marked.epoch;
   }
 
   #group(name: string): Group {
@@ -101,7 +108,8 @@ function checkAppend(request: AppendRequest): void {
   checkOwned(request);
   if (request.seq <= 0n || (request.seq === 1n) !== (request.previousEpoch === 0n)) throw malformed("seqs start at 1, on top of epoch 0");
   if (request.bytes.length === 0) throw malformed("an entry has content");
-  if (request.bytes.length > CONTENT_BYTES_MAX) throw new ConcordError("LIMIT_EXCEEDED", `an entry has at most ${CONTENT_BYTES_MAX} bytes`);
+  if (request.bytes.length + request.rows.length > CONTENT_BYTES_MAX)
+    throw new ConcordError("LIMIT_EXCEEDED", `an entry has at most ${CONTENT_BYTES_MAX} bytes`);
 }
 
 function malformed(what: string): ConcordError {

@@ -115,6 +115,8 @@ const LIFECYCLE_CASES: readonly Case[] = [
       previousEpoch: epochOf(0n),
       timestampCeilingUs: timestampUsOf(9n),
       bytes: bytes(1),
+      rows: new Uint8Array(),
+      decided: { seq: seqOf(0n), epoch: epochOf(0n) },
     };
     expectEqual(await backend.groupLog.append(entry, OPTIONS.timeoutMs), { kind: "logged" }, "append");
     await backend.stop();

@@ -4,11 +4,16 @@ import type { Epoch, Seq, TimestampUs } from "@concord/runtime";
 export interface LogEntry {
   readonly seq: Seq;
   readonly epoch: Epoch;
+  /** The owner's own content. */
   readonly bytes: Uint8Array;
+  /** The rows that follow from the entry, as `encodeRows` of @concord/rows writes them; empty = none, or their owner applies them. */
+  readonly rows: Uint8Array;
 }
 
 export interface LogTail {
-  /** Everything at or below is applied at quorum and may be trimmed. 0 = nothing yet. */
+  /** Do the replicas apply the rows of decided entries? If not, the owner does, by RowStore.apply (TXD14). */
+  readonly appliesRows: boolean;
+  /** Everything at or below is decided, and its rows are applied where it says so. 0 = nothing yet. */
   readonly appliedSeq: Seq;
   /** The epoch of the entry at `appliedSeq`. */
   readonly appliedEpoch: Epoch;
@@ -47,13 +52,22 @@ export interface AppendRequest extends GroupOwner {
   readonly previousEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
   readonly bytes: Uint8Array;
+  readonly rows: Uint8Array;
+  /** The owner's mark: up to here it knows a majority (or its raise's tail said so). Below `seq`. */
+  readonly decided: DecidedMark;
 }
 
-export interface TrimRequest extends GroupOwner {
-  /** Entries up to here are applied at quorum. */
-  readonly appliedSeq: Seq;
-  /** The epoch of the entry at `appliedSeq`. */
-  readonly appliedEpoch: Epoch;
+/**
+ * Everything up to `seq` is decided. It moves a replica only as far as that one holds entries accepted under `epoch` or a newer one: an
+ * entry of an older epoch may be another than the decided one (TXD14).
+ */
+export interface DecidedMark {
+  readonly seq: Seq;
+  readonly epoch: Epoch;
+}
+
+export interface AdvanceRequest extends GroupOwner {
+  readonly decided: DecidedMark;
 }
 
 /**
@@ -69,6 +83,9 @@ export interface GroupLog {
   append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome>;
   /** Is (epoch, owner) still the promised one at a quorum? A read-only commit asks this (TXD1). */
   verify(owner: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown">;
-  /** Replicas may drop what is applied at quorum. Best effort; repeated by the next trim. */
-  trim(request: TrimRequest, timeoutMs: number): Promise<void>;
+  /**
+   * Tells the replicas the owner's mark without an append. "advanced": a majority has noted it, and applied the rows where the log does
+   * that. Where it does not, the owner says so only of entries whose rows it applied at quorum, and replicas may drop them. May be repeated.
+   */
+  advance(request: AdvanceRequest, timeoutMs: number): Promise<"advanced" | "unknown">;
 }

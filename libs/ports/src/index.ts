@@ -13,7 +13,17 @@ export {
   type PendingBatches,
   type ReplayCount,
 } from "./batches.ts";
-export type { AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogEntry, LogTail, RaiseOutcome, TrimRequest } from "./group-log.ts";
+export type {
+  AdvanceRequest,
+  AppendOutcome,
+  AppendRequest,
+  DecidedMark,
+  GroupLog,
+  GroupOwner,
+  LogEntry,
+  LogTail,
+  RaiseOutcome,
+} from "./group-log.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export type {
   LogBounds,

@@ -6,12 +6,16 @@ export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./mer
 export { QUORUM_METRICS } from "./metrics.ts";
 export { QuorumRowStore, type QuorumRowStoreOptions } from "./quorum-row-store.ts";
 export type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
+export { applyRowsStep, type ApplyRowsReply } from "./row-steps.ts";
 export {
-  applyRowsStep,
+  imageOfStored,
   openRow,
+  QUARANTINE_NAMESPACE,
   ROW_FORMAT_VERSION,
   ROWS_NAMESPACE,
-  QUARANTINE_NAMESPACE,
+  rowsOfEntry,
+  sealMerged,
   storedRowKey,
-  type ApplyRowsReply,
-} from "./row-steps.ts";
+  type LogPlace,
+  type StoredRow,
+} from "./stored-row.ts";

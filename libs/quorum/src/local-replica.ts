@@ -1,9 +1,10 @@
 import type { KeyValue, StepRunner } from "@concord/ports";
 import { imageRowKey } from "@concord/rows";
-import { ConcordError, type Checksum, type Log } from "@concord/runtime";
+import { ConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
 import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
 import type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
-import { applyRowsStep, openRow, quarantine, storedRowKey } from "./row-steps.ts";
+import { applyRowsStep } from "./row-steps.ts";
+import { openRow, quarantine, storedRowKey } from "./stored-row.ts";
 
 const NEVER_WRITTEN = new Uint8Array();
 
@@ -15,6 +16,8 @@ export interface LocalRowReplicaOptions {
     getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]>;
     range: KeyValue["range"];
   };
+  /** Resolves when this node has applied a group's log up to `seq`. */
+  readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
   readonly checksum: Checksum;
   readonly log: Log;
 }
@@ -41,34 +44,37 @@ export class LocalRowReplica implements RowReplica {
   async readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
     const storedKeys = keys.map(storedRowKey);
     const stored = await this.#options.reader.getMany(storedKeys);
-    const images: Uint8Array[] = [];
+    const rows: Uint8Array[] = [];
     for (let i = 0; i < stored.length; i += 1) {
       const value = stored[i];
-      images.push(value === undefined ? NEVER_WRITTEN : await this.#open(storedKeys[i]!, value));
+      rows.push(value === undefined ? NEVER_WRITTEN : await this.#checked(storedKeys[i]!, value));
     }
-    return images;
+    return rows;
   }
 
   async readRowRange(range: ReplicaRange): Promise<ReplicaPage> {
     const limit = Math.max(1, Math.min(range.limit, RANGE_IMAGES_MAX));
     const bounds = { from: storedRowKey(range.from), to: storedRowKey(range.to), reverse: range.reverse, limit: limit + 1 };
     const entries = await this.#options.reader.range(bounds);
-    const images: Uint8Array[] = [];
+    const rows: Uint8Array[] = [];
     let bytes = 0;
     for (const { key, value } of entries) {
-      if (images.length === limit || bytes >= RANGE_BYTES_TARGET) return { images, more: true };
-      images.push(await this.#open(key, value));
+      if (rows.length === limit || bytes >= RANGE_BYTES_TARGET) return { rows, more: true };
+      rows.push(await this.#checked(key, value));
       bytes += value.length;
     }
-    return { images, more: false };
+    return { rows, more: false };
+  }
+
+  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
+    return this.#options.catchUp(group, seq, timeoutMs);
   }
 
   /** Awaits nothing for a sound row. */
-  #open(storedKey: Uint8Array, value: Uint8Array): Uint8Array | Promise<Uint8Array> {
+  #checked(storedKey: Uint8Array, value: Uint8Array): Uint8Array | Promise<Uint8Array> {
     try {
-      const image = openRow(value, this.#options.checksum);
-      imageRowKey(image);
-      return image;
+      imageRowKey(openRow(value, this.#options.checksum).image);
+      return value;
     } catch (thrown) {
       return this.#refuse(storedKey, value, thrown);
     }

@@ -1,31 +1,46 @@
 import { compareBytes } from "@concord/codec";
 import type { RowImage } from "@concord/ports";
-import { decodeImage, encodeImage, imageRowKey, mergeImages } from "@concord/rows";
-import { assert } from "@concord/runtime";
+import { decodeImage, encodeImage, mergeImages } from "@concord/rows";
+import { assert, type Checksum } from "@concord/runtime";
 import type { ReplicaPage } from "./row-replica.ts";
+import { keyOfStored, laterInLog, openRow, sealMerged, type LogPlace, type StoredRow } from "./stored-row.ts";
 
 /** One row as several replicas answered it. */
 export interface MergedRow {
   readonly image: RowImage | undefined;
-  /** The image's bytes; empty = never written. */
+  /** Of a row that follows from a log: how far a replica must have applied it to have this image. */
+  readonly place: LogPlace | undefined;
+  /** The row as it is stored; empty = never written. */
   readonly bytes: Uint8Array;
   /** By position of the answer: does that replica have less than the merged image? */
   readonly stale: readonly boolean[];
 }
 
-/** Merges encoded images by timestamp (TX30). Equal answers, the common case, are decoded once. Empty bytes = never written. */
-export function mergeAnswers(answers: readonly Uint8Array[]): MergedRow {
+interface Answered extends StoredRow {
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Merges stored rows (TX30): rows of groups by their place in the log, others by timestamp. Equal answers, the common case, are decoded
+ * once. Empty bytes = never written.
+ */
+export function mergeAnswers(answers: readonly Uint8Array[], checksum: Checksum): MergedRow {
   const first = answers[0];
   assert(first !== undefined, "a merge has an answer");
-  if (answers.every((answer) => compareBytes(answer, first) === 0)) {
-    return { image: first.length === 0 ? undefined : decodeImage(first), bytes: first, stale: answers.map(() => false) };
+  const isSame = answers.every((answer) => compareBytes(answer, first) === 0);
+  if (isSame && first.length === 0) return { image: undefined, place: undefined, bytes: first, stale: answers.map(() => false) };
+  const written = (isSame ? [first] : answers.filter((answer) => answer.length > 0)).map((bytes): Answered => {
+    return { ...openRow(bytes, checksum), bytes };
+  });
+  const newest = written.reduce((best, row) => laterInLog(best, row) ?? best);
+  if (isSame || newest.place !== undefined) {
+    // What is elsewhere is older, or was merged before rows followed from the log.
+    const stale = answers.map((answer) => compareBytes(answer, newest.bytes) !== 0);
+    return { image: decodeImage(newest.image), place: newest.place, bytes: newest.bytes, stale };
   }
-  const image = answers
-    .filter((answer) => answer.length > 0)
-    .map(decodeImage)
-    .reduce(mergeImages);
-  const bytes = encodeImage(image);
-  return { image, bytes, stale: answers.map((answer) => compareBytes(answer, bytes) !== 0) };
+  const image = written.map((row) => decodeImage(row.image)).reduce(mergeImages);
+  const bytes = sealMerged(encodeImage(image), checksum);
+  return { image, place: undefined, bytes, stale: answers.map((answer) => compareBytes(answer, bytes) !== 0) };
 }
 
 export interface MergedPage {
@@ -41,8 +56,8 @@ const NEVER_WRITTEN = new Uint8Array();
  * Merges pages of one range. What lies beyond the end of the shortest page that was cut is undecided: its replica was not asked
  * for it yet, so a row that is absent there may still exist, or be deleted (I3).
  */
-export function mergePages(pages: readonly ReplicaPage[], reverse: boolean): MergedPage {
-  const keys = pages.map((page) => page.images.map(imageRowKey));
+export function mergePages(pages: readonly ReplicaPage[], reverse: boolean, checksum: Checksum): MergedPage {
+  const keys = pages.map((page) => page.rows.map(keyOfStored));
   const inOrder = (left: Uint8Array, right: Uint8Array): number => (reverse ? compareBytes(right, left) : compareBytes(left, right));
   let horizon: Uint8Array | undefined;
   pages.forEach((page, at) => {
@@ -59,7 +74,12 @@ export function mergePages(pages: readonly ReplicaPage[], reverse: boolean): Mer
       if (key !== undefined && (next === undefined || inOrder(key, next) < 0)) next = key;
     });
     if (next === undefined || (horizon !== undefined && inOrder(next, horizon) > 0)) return { rows, horizon };
-    rows.push(mergeAnswers(pages.map((page, at) => takeIf(page, keys[at]!, positions, at, next!))));
+    rows.push(
+      mergeAnswers(
+        pages.map((page, at) => takeIf(page, keys[at]!, positions, at, next!)),
+        checksum,
+      ),
+    );
   }
 }
 
@@ -68,5 +88,5 @@ function takeIf(page: ReplicaPage, keys: readonly Uint8Array[], positions: numbe
   const key = keys[position];
   if (key === undefined || compareBytes(key, wanted) !== 0) return NEVER_WRITTEN;
   positions[at] = position + 1;
-  return page.images[position]!;
+  return page.rows[position]!;
 }

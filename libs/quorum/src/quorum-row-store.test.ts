@@ -4,11 +4,11 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
-import { encodeMutation, encodeRowKey, liveRow } from "@concord/rows";
+import { encodeImage, encodeMutation, encodeRowKey, encodeRows, imageOf, liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
-import { timestampUsOf } from "@concord/runtime";
-import { storedRowKey, type RowReplica } from "./index.ts";
-import { testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
+import { ConcordError, seqOf, timestampUsOf } from "@concord/runtime";
+import { rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
+import { checksum, testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 
 const OPTIONS = { timeoutMs: 1000 };
 const text = (value: string): CellValue => ({ kind: "text", value });
@@ -236,7 +236,7 @@ function cutPages(replica: TestReplica, most: number): void {
 
 test("readRange: a replica that says more and gives nothing: not believed", async () => {
   const ring = testRing(3);
-  const endless: RowReplica["readRowRange"] = () => Promise.resolve({ images: [], more: true });
+  const endless: RowReplica["readRowRange"] = () => Promise.resolve({ rows: [], more: true });
   ring.replicas[0]!.readRowRange = endless;
   ring.replicas[1]!.readRowRange = endless;
   const page = ring.rows.readRange(RANGE, OPTIONS);
@@ -312,4 +312,50 @@ test("applyRows: a mutation that does not decode: CORRUPT_DATA, nothing of the c
     assert.equal(await settled(replicas[0]!.applyRows([good, bad])), "CORRUPT_DATA/no");
   }
   assert.deepEqual(replicas[0]!.store.contents(), []);
+});
+
+/** Puts a row into a replica as its group's log does. */
+async function follow(replica: TestReplica, seq: number, value: string, key: RowKey = KEY): Promise<void> {
+  const rows = encodeRows([encodeImage(imageOf(insert(value, seq, key)))]);
+  await replica.store.batch(rowsOfEntry("g", { seq: seqOf(BigInt(seq)), rows }, checksum), { sync: true });
+}
+
+test("[TX30] [TXD14] read: a row of a group, one replica behind in its log: the later entry counts, the other catches up first", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "normal", "mute");
+  const [ahead, behind] = ring.replicas as [TestReplica, TestReplica];
+  await follow(ahead, 7, "value-new");
+  await follow(behind, 5, "value-old");
+  const asked: string[] = [];
+  behind.onCatchUp = async (group, seq) => {
+    asked.push(`${group} ${seq}`);
+    await follow(behind, Number(seq), "value-new");
+  };
+  assert.equal(await read(ring), "value-new");
+  assert.deepEqual([asked, await valueOn(behind)], [["g 7"], "value-new"]);
+  assert.ok(!behind.calls.some((call) => call.startsWith("apply")), "nothing is merged");
+});
+
+test("[TX30] [TXD14] read: a replica that has none of the row catches up too; it cannot: the read fails", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "normal", "refusing");
+  await follow(ring.replicas[0]!, 7, "value-new");
+  ring.replicas[1]!.onCatchUp = () => Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "not there yet"));
+  assert.equal(await settled(ring.rows.read([KEY], OPTIONS)), "REPLICAS_UNAVAILABLE/no");
+});
+
+test("[TXD14] read: a row merged by timestamp before its group's rows followed from the log: the one in the log counts", async () => {
+  const ring = testRing(3);
+  await ring.rows.apply([insert("value-merged", 9)], OPTIONS);
+  await follow(ring.replicas[0]!, 1, "value-log");
+  behave(ring, "normal", "normal", "refusing");
+  assert.equal(await read(ring), "value-log");
+});
+
+test("[TXD14] apply: merging into a row that follows from a log: refused with USE_TRANSACTION, what changes nothing is fine", async () => {
+  const ring = testRing(1);
+  await follow(ring.replicas[0]!, 7, "value-new");
+  await assert.rejects(ring.replicas[0]!.applyRows([encodeMutation(insert("value-x", 9))]), { code: "USE_TRANSACTION" });
+  await ring.replicas[0]!.applyRows([encodeMutation(insert("value-old", 3))]);
+  assert.equal(await valueOn(ring.replicas[0]!), "value-new");
 });

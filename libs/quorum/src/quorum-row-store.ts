@@ -1,7 +1,7 @@
 import { compareBytes } from "@concord/codec";
 import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
 import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from "@concord/rows";
-import { assert, ConcordError, silentMetrics, type Clock, type Metrics } from "@concord/runtime";
+import { assert, ConcordError, silentMetrics, type Checksum, type Clock, type Metrics, type Seq } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";
 import { neverApplied, readError, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
@@ -14,6 +14,7 @@ export interface QuorumRowStoreOptions {
   /** 1 or 3. */
   readonly replicas: readonly RowReplica[];
   readonly clock: Clock;
+  readonly checksum: Checksum;
   readonly metrics?: Metrics;
 }
 
@@ -33,6 +34,7 @@ export class QuorumRowStore implements RowStore {
   readonly #replicas: readonly RowReplica[];
   readonly #quorum: number;
   readonly #clock: Clock;
+  readonly #checksum: Checksum;
   readonly #metrics: Metrics;
   #backgroundRepairs = 0;
 
@@ -43,6 +45,7 @@ export class QuorumRowStore implements RowStore {
     this.#quorum = Math.floor(options.replicas.length / 2) + 1;
     assert(2 * this.#quorum > options.replicas.length, "two quorums share a replica (TX30)");
     this.#clock = options.clock;
+    this.#checksum = options.checksum;
     this.#metrics = options.metrics ?? silentMetrics;
   }
 
@@ -144,7 +147,7 @@ export class QuorumRowStore implements RowStore {
     if (result.kind === "too-few") return result;
     const { answers } = result;
     assert(answers.length >= this.#quorum, "I2: a majority answered");
-    const rows = keys.map((_, at) => mergeAnswers(answers.map((answer) => answer.value[at]!)));
+    const rows = keys.map((_, at) => this.#merge(answers.map((answer) => answer.value[at]!)));
     merged.resolve(rows);
     await this.#repair(
       rows,
@@ -161,7 +164,7 @@ export class QuorumRowStore implements RowStore {
     const timeoutMs = this.#remaining(deadlineMs);
     const calls = this.#replicas.map(async (replica): Promise<ReplicaPage> => {
       const page = await replica.readRowRange(range, timeoutMs);
-      if (page.more && page.images.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
+      if (page.more && page.rows.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
       return page;
     });
     const counted = Promise.withResolvers<readonly Answer<ReplicaPage>[]>();
@@ -176,6 +179,7 @@ export class QuorumRowStore implements RowStore {
     const page = mergePages(
       answered.map((answer) => answer.value),
       range.reverse,
+      this.#checksum,
     );
     await this.#repair(
       page.rows,
@@ -208,14 +212,42 @@ export class QuorumRowStore implements RowStore {
     if (result.kind === "too-few") throw readError(result, this.#quorum);
   }
 
+  /** Rows of groups follow once the replica has applied as much of the log; others are merged (I6). */
   async #send(replica: RowReplica, rows: readonly MergedRow[], timeoutMs: number): Promise<void> {
-    const mutations = rows.flatMap((row) => mutationsOf(row.image!)).map(encodeMutation);
-    await Promise.all(chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)));
+    const places = new Map<string, Seq>();
+    const plain: MergedRow[] = [];
+    for (const row of rows) {
+      if (row.place === undefined) plain.push(row);
+      else if ((places.get(row.place.group) ?? 0n) < row.place.seq) places.set(row.place.group, row.place.seq);
+    }
+    const mutations = plain.flatMap((row) => mutationsOf(row.image!)).map(encodeMutation);
+    await Promise.all([
+      ...chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)),
+      ...Array.from(places, ([group, seq]) => replica.catchUp(group, seq, timeoutMs)),
+    ]);
+  }
+
+  #merge(answers: readonly Uint8Array[]): MergedRow {
+    return mergeAnswers(answers, this.#checksum);
   }
 
   /** The third answer does not count (TX12); if it shows that its replica lacks something, that is repaired behind the caller. */
   #repairLate(replica: number, merged: readonly MergedRow[], late: readonly Uint8Array[]): void {
-    const lacking = merged.filter((row, at) => row.image !== undefined && mergeAnswers([row.bytes, late[at]!]).stale[1]);
+    this.#repairBehind(
+      replica,
+      merged.filter((row, at) => row.image !== undefined && this.#merge([row.bytes, late[at]!]).stale[1]),
+    );
+  }
+
+  #repairLatePage(late: Answer<ReplicaPage>, answered: readonly Answer<ReplicaPage>[], reverse: boolean): void {
+    const page = mergePages([late.value, ...answered.map((answer) => answer.value)], reverse, this.#checksum);
+    this.#repairBehind(
+      late.replica,
+      page.rows.filter((row) => row.stale[0]),
+    );
+  }
+
+  #repairBehind(replica: number, lacking: readonly MergedRow[]): void {
     if (lacking.length === 0 || this.#backgroundRepairs >= BACKGROUND_REPAIRS_MAX) return;
     this.#backgroundRepairs += 1;
     this.#metrics.count("quorum_read_repairs_total", lacking.length, { kind: "background" });
@@ -226,23 +258,12 @@ export class QuorumRowStore implements RowStore {
     this.#send(this.#replicas[replica]!, lacking, BACKGROUND_REPAIR_TIMEOUT_MS).then(done, done);
   }
 
-  #repairLatePage(late: Answer<ReplicaPage>, answered: readonly Answer<ReplicaPage>[], reverse: boolean): void {
-    const page = mergePages([late.value, ...answered.map((answer) => answer.value)], reverse);
-    const lacking = page.rows.filter((row) => row.stale[0]);
-    this.#repairLate(
-      late.replica,
-      lacking,
-      lacking.map(() => NEVER_WRITTEN),
-    );
-  }
-
   #remaining(deadlineMs: number): number {
     return Math.max(1, deadlineMs - this.#clock.monotonicMs());
   }
 }
 
 const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;
-const NEVER_WRITTEN = new Uint8Array();
 
 /** The smallest key above this one. */
 function successor(key: Uint8Array): Uint8Array {

@@ -1,3 +1,5 @@
+import type { Seq } from "@concord/runtime";
+
 /** Bounds of stored row keys (without namespace); a page of a range. */
 export interface ReplicaRange {
   /** Inclusive. */
@@ -10,14 +12,14 @@ export interface ReplicaRange {
 }
 
 export interface ReplicaPage {
-  /** Encoded images in reading order, dead ones included. */
-  readonly images: readonly Uint8Array[];
-  /** More may follow the last image. Never without an image. */
+  /** Rows as they are stored, in reading order, dead ones included. */
+  readonly rows: readonly Uint8Array[];
+  /** More may follow the last row. Never without a row. */
   readonly more: boolean;
 }
 
 /**
- * A link to one replica of the rows: the local one or a session to a peer. Keys, mutations and images are in the storage format.
+ * A link to one replica of the rows: the local one or a session to a peer. Keys, mutations and rows are in the storage format.
  * A call that the replica never saw rejects with `applied: no`; calls settle within `timeoutMs` or the caller's own deadline counts.
  */
 export interface RowReplica {
@@ -29,4 +31,6 @@ export interface RowReplica {
   /** In the order of `keys`; empty bytes = never written. */
   readRows(keys: readonly Uint8Array[], timeoutMs: number): Promise<readonly Uint8Array[]>;
   readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage>;
+  /** Resolves when the replica has applied a group's log up to `seq`; it fetches what it lacks (TX30). */
+  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }

@@ -1,17 +1,8 @@
-import { openRecord, sealRecord, compareBytes } from "@concord/codec";
+import { compareBytes } from "@concord/codec";
 import type { KeyValueOperation, RowImage, StoreStep } from "@concord/ports";
 import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
 import { ConcordError, type Checksum } from "@concord/runtime";
-
-/** Namespaces of the node's store. */
-export const ROWS_NAMESPACE = 0x72; // 'r'
-/** Copies of stored rows that failed their check, by stored key. Node-local. */
-export const QUARANTINE_NAMESPACE = 0x78; // 'x'
-export const ROW_FORMAT_VERSION = 1;
-
-export function storedRowKey(rowKey: Uint8Array): Uint8Array {
-  return prefixed(ROWS_NAMESPACE, rowKey);
-}
+import { openRow, quarantine, sealMerged, storedRowKey } from "./stored-row.ts";
 
 export type ApplyRowsReply =
   | { readonly kind: "applied" }
@@ -44,19 +35,6 @@ export function applyRowsStep(mutations: readonly Uint8Array[], checksum: Checks
   };
 }
 
-/** The encoded image inside a stored value; throws CORRUPT_DATA when the value fails its check. */
-export function openRow(stored: Uint8Array, checksum: Checksum): Uint8Array {
-  return openRecord(stored, ROW_FORMAT_VERSION, checksum).body;
-}
-
-/**
- * Keeps a copy of a corrupt row where operators find it. The row itself stays, so that this replica goes on refusing to answer for
- * it: answering "never written" could let a quorum forget an acknowledged write (I5).
- */
-export function quarantine(storedKey: Uint8Array, stored: Uint8Array): KeyValueOperation {
-  return { kind: "put", key: prefixed(QUARANTINE_NAMESPACE, storedKey), value: stored };
-}
-
 type RowEffect =
   | { readonly kind: "unchanged" }
   | { readonly kind: "merged"; readonly operation: KeyValueOperation }
@@ -65,19 +43,29 @@ type RowEffect =
 function mergeRow(storedKey: Uint8Array, stored: Uint8Array | undefined, change: RowImage, checksum: Checksum): RowEffect {
   const put = (body: Uint8Array): RowEffect => ({
     kind: "merged",
-    operation: { kind: "put", key: storedKey, value: sealRecord(ROW_FORMAT_VERSION, body, checksum) },
+    operation: { kind: "put", key: storedKey, value: sealMerged(body, checksum) },
   });
   const rowKey = storedKey.subarray(1);
   if (stored === undefined) return put(encodeImage(change, rowKey));
   try {
-    const body = openRow(stored, checksum);
-    const merged = encodeImage(mergeImages(decodeImage(body), change), rowKey);
-    return compareBytes(body, merged) === 0 ? { kind: "unchanged" } : put(merged);
+    const { image, place } = openRow(stored, checksum);
+    const merged = encodeImage(mergeImages(decodeImage(image), change), rowKey);
+    if (compareBytes(image, merged) === 0) return { kind: "unchanged" };
+    // Put by log order and merged by time do not mix (I6).
+    if (place !== undefined) throw followsFromLog(change.key.table, place.group);
+    return put(merged);
   } catch (thrown) {
     if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA")
       return { kind: "corrupt", operation: quarantine(storedKey, stored) };
     throw thrown;
   }
+}
+
+function followsFromLog(table: string, group: string): ConcordError {
+  const metadata = { table, group };
+  return new ConcordError("USE_TRANSACTION", `a row of ${table} follows from the log of group ${group}; write it in a transaction`, {
+    metadata,
+  });
 }
 
 /** One change per row, however many mutations it has. */
@@ -92,11 +80,4 @@ function changesOf(mutations: readonly Uint8Array[]): RowChange[] {
     else change.image = mergeImages(change.image, imageOf(mutation));
   }
   return [...byRow.values()];
-}
-
-function prefixed(namespace: number, key: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(key.length + 1);
-  bytes[0] = namespace;
-  bytes.set(key, 1);
-  return bytes;
 }

@@ -8,6 +8,8 @@ export {
   encodePartition,
   encodeRange,
   encodeRowKey,
+  encodeRows,
   imageRowKey,
   mutationRowKey,
+  readRows,
 } from "./storage-format.ts";

@@ -16,6 +16,8 @@ import {
   encodeMutation,
   encodeRange,
   encodeRowKey,
+  encodeRows,
+  readRows,
   imageRowKey,
   mutationRowKey,
 } from "./storage-format.ts";
@@ -213,4 +215,16 @@ test("[TX7] merge: the later of two writes: its cells win; a later delete leaves
       assert.equal(liveRow(mergeImages(before, imageOf({ kind: "delete", key: KEY, timestampUs: timestampUsOf(9n) }))), undefined);
     }),
   );
+});
+
+test("rows of an entry: written and read again; none in no bytes; another version: CORRUPT_DATA", () => {
+  const images = [Uint8Array.of(1, 2, 3), new Uint8Array(), Uint8Array.of(9)];
+  const rows = encodeRows(images);
+  assert.deepEqual(Buffer.from(rows).toString("hex"), "01030102030001" + "09");
+  assert.deepEqual(
+    readRows(rows).map((one) => Uint8Array.from(one)),
+    images,
+  );
+  assert.deepEqual(readRows(new Uint8Array()), []);
+  assert.throws(() => readRows(Uint8Array.of(2, 1, 7)), { code: "CORRUPT_DATA" });
 });

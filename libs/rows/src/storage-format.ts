@@ -9,6 +9,7 @@ import { isTimestampUs, type TimestampUs } from "@concord/runtime";
  */
 const END_OF_PARTITION = 0x00;
 const AFTER_PREFIX = 0xff;
+const ROWS_FORMAT_VERSION = 1;
 const MUTATION_KINDS = ["insert", "update", "delete"] as const;
 
 export function encodeRowKey(key: RowKey): Uint8Array {
@@ -89,6 +90,24 @@ export function mutationRowKey(bytes: Uint8Array): Uint8Array {
 /** The encoded row key inside an encoded image (a view, not a copy). */
 export function imageRowKey(bytes: Uint8Array): Uint8Array {
   return new ByteReader(bytes).bytes();
+}
+
+/** Whole rows one after another, as an entry of a group's log carries them: format version, then each image with its length. */
+export function encodeRows(images: readonly Uint8Array[]): Uint8Array {
+  const writer = new ByteWriter(images.reduce((sum, image) => sum + image.length + 4, 1)).u8(ROWS_FORMAT_VERSION);
+  for (const image of images) writer.bytes(image);
+  return writer.finish();
+}
+
+/** The images (views) inside what `encodeRows` made; none in no bytes. CORRUPT_DATA for anything else. */
+export function readRows(rows: Uint8Array): Uint8Array[] {
+  if (rows.length === 0) return [];
+  const reader = new ByteReader(rows);
+  const version = reader.u8();
+  if (version !== ROWS_FORMAT_VERSION) throw corrupt(`rows of format version ${version}`);
+  const images: Uint8Array[] = [];
+  while (reader.remaining > 0) images.push(reader.bytes());
+  return images;
 }
 
 const NO_TIMESTAMP = -1n;

@@ -79,9 +79,9 @@ const byOwner: readonly [string, Row | undefined, Row | undefined, readonly stri
   ["a new row", undefined, before, ["insert 7/50/1/2 status=public title=sea"]],
   ["a deleted row", before, undefined, ["delete 7/50/1/2"]],
   ["nothing changed", before, changed({}), []],
-  ["a copied column changed", before, changed({ title: text("sun") }), ["update 7/50/1/2 title=sun"]],
-  ["a copied column taken away", before, changed({ title: null }), ["update 7/50/1/2 title=null"]],
-  ["a copied column added", changed({ title: null }), before, ["update 7/50/1/2 title=sea"]],
+  ["a copied column changed", before, changed({ title: text("sun") }), ["insert 7/50/1/2 status=public title=sun"]],
+  ["a copied column taken away", before, changed({ title: null }), ["insert 7/50/1/2 status=public title=null"]],
+  ["a copied column added", changed({ title: null }), before, ["insert 7/50/1/2 status=public title=sea"]],
   [
     "an indexed column changed",
     before,

@@ -8,7 +8,7 @@ import { sameKey } from "./keys.ts";
 /**
  * The index rows' part of one base row's change in one commit (TX21): `before` is the live row as committed, `after` as it will be;
  * undefined = there is none. Old and new index rows have different keys, so delete and insert do not tie and both take `timestampUs`
- * (TXD4); an unchanged index key becomes an update of the columns that changed. A null in an indexed column means no index row.
+ * (TXD4); an unchanged index key whose copied columns changed is inserted anew, as a whole. A null in an indexed column means no index row.
  */
 export function indexMutations(
   definition: TableDefinition,
@@ -41,8 +41,8 @@ function mutationsOfIndex(
   const oldKey = before === undefined ? undefined : indexKeyOf(definition, index, before);
   const newKey = after === undefined ? undefined : indexKeyOf(definition, index, after);
   if (oldKey !== undefined && newKey !== undefined && sameKey(oldKey, newKey)) {
-    const columns = changedColumns(indexColumnsOf(definition, index, before!), indexColumnsOf(definition, index, after!));
-    return columns.length === 0 ? [] : [{ kind: "update", key: newKey, columns, timestampUs }];
+    const [old, columns] = [indexColumnsOf(definition, index, before!), indexColumnsOf(definition, index, after!)];
+    return differ(old, columns) ? [{ kind: "insert", key: newKey, columns: [...columns, ...gone(old, columns)], timestampUs }] : [];
   }
   const mutations: Mutation[] = [];
   if (oldKey !== undefined) mutations.push({ kind: "delete", key: oldKey, timestampUs });
@@ -52,10 +52,13 @@ function mutationsOfIndex(
   return mutations;
 }
 
-function changedColumns(before: readonly ColumnWrite[], after: readonly ColumnWrite[]): ColumnWrite[] {
+function differ(before: readonly ColumnWrite[], after: readonly ColumnWrite[]): boolean {
   const old = new Map(before.map((write) => [write.column, write.value]));
-  const changed = after.filter(({ column, value }) => compareValues(old.get(column) ?? null, value) !== 0);
-  for (const { column } of after) old.delete(column);
-  for (const column of old.keys()) changed.push({ column, value: null });
-  return changed;
+  return gone(before, after).length > 0 || after.some(({ column, value }) => compareValues(old.get(column) ?? null, value) !== 0);
+}
+
+/** Columns the row no longer has, deleted: an insert merges. */
+function gone(before: readonly ColumnWrite[], after: readonly ColumnWrite[]): ColumnWrite[] {
+  const kept = new Set(after.map(({ column }) => column));
+  return before.filter(({ column }) => !kept.has(column)).map(({ column }) => ({ column, value: null }));
 }

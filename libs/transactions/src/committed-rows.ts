@@ -1,19 +1,16 @@
-import type { Mutation, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
-import { emptyImage, imageOf, mergeImages } from "@concord/rows";
+import type { RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
+import { emptyImage, mergeImages } from "@concord/rows";
 import { assert } from "@concord/runtime";
 import { compareClustering, inRange, keyText, partitionText } from "@concord/schema";
 import type { RowReader } from "./row-reader.ts";
 import { readMergedRange, type MergedPage } from "./merged-range.ts";
 
-/**
- * `whole`: the image is the whole committed row. `changes`: only what flushes not yet applied wrote; the rest is in storage.
- * `pins` counts the flushes that wrote the row and are not applied at quorum.
- */
 interface CommittedRow {
   readonly text: string;
   readonly key: RowKey;
+  /** The whole committed row. */
   image: RowImage;
-  extent: "whole" | "changes";
+  /** Flushes that wrote the row and are not applied at quorum. */
   pins: number;
 }
 
@@ -50,8 +47,7 @@ export class CommittedRows {
 
   /** The committed image when memory has all of it; "ask" when storage must be read. An absent row is an empty image. */
   peek(text: string): RowImage | "ask" {
-    const row = this.#rows.get(text);
-    return row !== undefined && row.extent === "whole" ? row.image : "ask";
+    return this.#rows.get(text)?.image ?? "ask";
   }
 
   /**
@@ -60,15 +56,13 @@ export class CommittedRows {
    */
   async read(key: RowKey, text: string, locked: () => boolean): Promise<RowImage> {
     const before = this.#rows.get(text);
-    if (before !== undefined && before.extent === "whole") return before.image;
-    const changes = before?.image;
+    if (before !== undefined) return before.image;
     const stored = (await this.#reader.read(key)) ?? emptyImage(key);
-    // What was logged when the read began counts, even if it was applied and forgotten meanwhile.
-    let image = changes === undefined ? stored : mergeImages(stored, changes);
+    // Logged meanwhile: whole, and newer than any stored one.
     const now = this.#rows.get(text);
-    if (now !== undefined && now.image !== changes) image = mergeImages(image, now.image);
-    if (locked()) this.#keep(key, text, image);
-    return image;
+    if (now !== undefined) return now.image;
+    if (locked()) this.#keep(key, text, stored);
+    return stored;
   }
 
   /**
@@ -95,40 +89,31 @@ export class CommittedRows {
     return readMergedRange(range, sorted, readPage);
   }
 
-  /** A flush is logged: its rows are answered from memory until `applied` (I3). Before its locks are released. */
-  logged(mutations: readonly Mutation[]): void {
-    for (const mutation of mutations) {
-      const text = keyText(mutation.key);
-      const row =
-        this.#rows.get(text) ?? this.#add({ text, key: mutation.key, image: emptyImage(mutation.key), extent: "changes", pins: 0 });
-      row.image = mergeImages(row.image, imageOf(mutation));
+  /** A flush is logged: its rows, each as a whole, are answered from memory until `applied` (I3). Before its locks are released. */
+  logged(images: readonly RowImage[]): void {
+    for (const image of images) {
+      const text = keyText(image.key);
+      const row = this.#rows.get(text) ?? this.#add({ text, key: image.key, image, pins: 0 });
+      row.image = image;
       row.pins += 1;
       if (row.pins === 1) this.#pin(row);
     }
   }
 
-  /** The same mutations are applied at quorum: storage has them. */
-  applied(mutations: readonly Mutation[]): void {
-    for (const mutation of mutations) {
-      const row = this.#rows.get(keyText(mutation.key));
+  /** The same rows are applied at quorum: storage has them. */
+  applied(images: readonly RowImage[]): void {
+    for (const { key } of images) {
+      const row = this.#rows.get(keyText(key));
       assert(row !== undefined && row.pins > 0, "I3: an applied row was pinned");
       row.pins -= 1;
-      if (row.pins > 0) continue;
-      this.#unpin(row);
-      if (row.extent === "changes") this.#rows.delete(row.text);
+      if (row.pins === 0) this.#unpin(row);
     }
     this.#evict();
   }
 
   #keep(key: RowKey, text: string, image: RowImage): void {
-    const row = this.#rows.get(text);
-    if (row === undefined) {
-      this.#add({ text, key, image, extent: "whole", pins: 0 });
-      this.#evict();
-    } else {
-      row.image = image;
-      row.extent = "whole";
-    }
+    this.#add({ text, key, image, pins: 0 });
+    this.#evict();
   }
 
   #add(row: CommittedRow): CommittedRow {

@@ -4,10 +4,12 @@ import { decodeMutation, encodeMutation } from "@concord/rows";
 import { assert, timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /**
- * The content of a group log entry, format version 1: one flush. The outcome rows (TXD7) are not written out: they follow from each
- * transaction's id, outcome, timestamp and digest and the entry's seq (`outcomeMutation`).
+ * The content of a group log entry: one flush. The outcome rows (TXD7) are not written out: they follow from each transaction's id,
+ * outcome, timestamp and digest and the entry's seq (`outcomeMutation`). Version 1 carries the mutations, which its owner applies. In
+ * version 2 they are left out: the entry has the rows beside its content, for the replicas to apply (TXD14), and a reader of version 1 refuses it.
  */
-export const FLUSH_FORMAT_VERSION = 1;
+export const FLUSH_FORMAT_VERSION = 2;
+const OWNER_APPLIES_VERSION = 1;
 const FLUSH_ID_BYTES = 16;
 const COMMITTED = 1;
 const ABORTED = 2;
@@ -28,23 +30,26 @@ export interface FlushEntry {
   readonly transactions: readonly FlushedTransaction[];
 }
 
+export type WhoApplies = "owner applies" | "replicas apply";
+
 /** One transaction's part of the entry; made when it commits, so that its size is known before it is queued. */
-export function encodeFlushed(transaction: FlushedTransaction): Uint8Array {
+export function encodeFlushed(transaction: FlushedTransaction, who: WhoApplies): Uint8Array {
+  const mutations = who === "owner applies" ? transaction.mutations : [];
   assert(transaction.kind === "committed" || transaction.mutations.length === 0, "an aborted id writes nothing");
   const writer = new ByteWriter(512);
   writer.u8(transaction.kind === "committed" ? COMMITTED : ABORTED).raw(timeIdToBytes(transaction.id));
-  writer.i64(transaction.timestampUs).u64(transaction.digest).varint(transaction.mutations.length);
-  for (const mutation of transaction.mutations) writer.bytes(encodeMutation(mutation));
+  writer.i64(transaction.timestampUs).u64(transaction.digest).varint(mutations.length);
+  for (const mutation of mutations) writer.bytes(encodeMutation(mutation));
   return writer.finish();
 }
 
 /** The whole entry from its transactions' parts, sealed. */
-export function sealFlush(flushId: Uint8Array, parts: readonly Uint8Array[], checksum: Checksum): Uint8Array {
+export function sealFlush(flushId: Uint8Array, parts: readonly Uint8Array[], who: WhoApplies, checksum: Checksum): Uint8Array {
   assert(flushId.length === FLUSH_ID_BYTES && parts.length > 0, "a flush has an id and a transaction");
   const writer = new ByteWriter(4096);
   writer.raw(flushId).varint(parts.length);
   for (const part of parts) writer.raw(part);
-  return sealRecord(FLUSH_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(who === "owner applies" ? OWNER_APPLIES_VERSION : FLUSH_FORMAT_VERSION, writer.finish(), checksum);
 }
 
 /** CORRUPT_DATA when the bytes are not a flush: a takeover stops there, it never skips an entry. */

@@ -1,4 +1,5 @@
-import type { AppendRequest, Mutation } from "@concord/ports";
+import type { AppendRequest, GroupOwner, RowImage } from "@concord/ports";
+import { encodeImage, encodeRows, imageOf } from "@concord/rows";
 import {
   assert,
   backoff,
@@ -11,37 +12,15 @@ import {
   type Epoch,
   type Seq,
   type Timer,
-  type TimestampUs,
 } from "@concord/runtime";
-import { newFlushId, sealFlush, type FlushedTransaction } from "./flush-entry.ts";
+import { ApplyFlushes } from "./apply-flushes.ts";
+import type { Finishing } from "./finishing.ts";
+import { imagesOf, type CommitItem, type Flush } from "./flush.ts";
+import { newFlushId, sealFlush } from "./flush-entry.ts";
+import { FollowFlushes } from "./follow-flushes.ts";
 import type { GroupContext } from "./group-context.ts";
 import { REPEAT_BACKOFF } from "./limits.ts";
 import { outcomeMutation } from "./outcome-rows.ts";
-
-/** Where a commit stands in its group's history. */
-export interface CommitToken {
-  readonly group: string;
-  readonly seq: Seq;
-  readonly timestampUs: TimestampUs;
-  /** Transactions that shared the flush. */
-  readonly flushSize: number;
-}
-
-/** A decided-to-be transaction in the queue. Exactly one of `logged` and `lost` is called, once. */
-export interface CommitItem {
-  readonly flushed: FlushedTransaction;
-  readonly encoded: Uint8Array;
-  /** Monotonic; the flush does not wait longer for companions. */
-  readonly dueAtMs: number;
-  logged(token: CommitToken): void;
-  /** What the master ended with when its append was never sent, else OUTCOME_UNKNOWN. */
-  lost(error: ConcordError): void;
-}
-
-interface Flush {
-  readonly items: readonly CommitItem[];
-  readonly request: AppendRequest;
-}
 
 type AppendState =
   | { readonly kind: "idle" }
@@ -55,49 +34,47 @@ export interface GroupCommitStart {
   /** The last entry there is, and the epoch it was appended under. */
   readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
+  /** LogTail.appliesRows. */
+  readonly appliesRows: boolean;
 }
 
 export interface GroupCommitEvents {
   /** Logged and about to be acknowledged: rows into memory, before the items hear of it. */
-  onLogged(mutations: readonly Mutation[]): void;
-  onApplied(mutations: readonly Mutation[]): void;
+  onLogged(images: readonly RowImage[]): void;
+  onApplied(images: readonly RowImage[]): void;
   /** This master is over: a newer epoch is promised, or its log no longer takes our entries. */
   onFenced(error: ConcordError): void;
 }
 
 /**
  * The one writer of a group's log: one append in flight, the next flush collects (TXD10, TX34). Flushes are queued, logged and given
- * timestamps in the same order (TX31). Applies run beside the next append, one at a time: it takes all flushes logged meanwhile.
+ * timestamps in the same order (TX31). What is logged is then applied, beside the next append: see `Finishing`.
  */
 export class GroupCommit {
   readonly #context: GroupContext;
-  readonly #epoch: Epoch;
-  readonly #owner: string;
+  readonly #owner: GroupOwner;
+  readonly #appliesRows: boolean;
+  readonly #finishing: Finishing;
   readonly #events: GroupCommitEvents;
   readonly #stopped = new AbortController();
   readonly #queue: CommitItem[] = [];
   #state: AppendState = { kind: "idle" };
   #lastSeq: Seq;
   #lastEpoch: Epoch;
-  /** Everything up to here is applied at quorum. */
-  #appliedSeq: Seq;
-  /** Logged, their apply not yet begun; in log order. */
-  #toApply: Flush[] = [];
-  #applying = false;
-  /** Bytes of entries the replicas still keep: logged since the last trim. */
-  #untrimmedBytes = 0;
   #ceilingUs = TIMESTAMP_ZERO;
-  #flushesSinceTrim = 0;
   #drained: (() => void)[] = [];
 
   constructor(context: GroupContext, start: GroupCommitStart, events: GroupCommitEvents) {
     this.#context = context;
-    this.#epoch = start.epoch;
-    this.#owner = start.owner;
+    const { epoch, owner } = start;
+    this.#owner = { group: context.settings.group, epoch, owner };
     this.#lastSeq = start.lastSeq;
-    this.#appliedSeq = start.lastSeq;
     this.#lastEpoch = start.lastEpoch;
+    this.#appliesRows = start.appliesRows;
     this.#events = events;
+    const onApplied = (flushes: readonly Flush[]): void => this.#onApplied(flushes);
+    const options = { context, owner: this.#owner, start, onApplied, signal: this.#stopped.signal };
+    this.#finishing = start.appliesRows ? new FollowFlushes(options) : new ApplyFlushes(options);
   }
 
   get lastSeq(): Seq {
@@ -110,12 +87,17 @@ export class GroupCommit {
 
   /** Flushes logged and not applied yet. */
   get unapplied(): number {
-    return Number(this.#lastSeq - this.#appliedSeq);
+    return Number(this.#lastSeq - this.appliedSeq);
   }
 
   /** Everything up to here is applied at quorum. */
   get appliedSeq(): Seq {
-    return this.#appliedSeq;
+    return this.#finishing.appliedSeq;
+  }
+
+  /** Do the rows of a flush go into its entry, for the replicas to apply? */
+  get appliesRows(): boolean {
+    return this.#appliesRows;
   }
 
   /** OVERLOADED when too many wait. The item's timestamp was drawn just now, so queue order = timestamp order (TX31). */
@@ -194,6 +176,7 @@ export class GroupCommit {
     assert(this.#queue.length > 0, "a flush has a commit");
     this.#state = { kind: "appending" };
     const flush = this.#collect();
+    this.#finishing.sent();
     void this.#append(flush);
   }
 
@@ -203,24 +186,22 @@ export class GroupCommit {
     let count = 0;
     let bytes = 0;
     while (count < this.#queue.length && count < flushTransactionsMax) {
-      bytes += this.#queue[count]!.encoded.length;
+      bytes += sizeOf(this.#queue[count]!);
       if (bytes > flushBytesMax && count > 0) break;
       count += 1;
     }
     assert(count > 0, "a flush takes at least one commit, whatever its size");
     const items = this.#queue.splice(0, count);
+    const seq = nextSeq(this.#lastSeq);
+    const parts = items.map((item) => item.encoded);
     const request: AppendRequest = {
-      group: settings.group,
-      epoch: this.#epoch,
-      owner: this.#owner,
-      seq: nextSeq(this.#lastSeq),
+      ...this.#owner,
+      seq,
       previousEpoch: this.#lastEpoch,
       timestampCeilingUs: items.at(-1)!.flushed.timestampUs,
-      bytes: sealFlush(
-        newFlushId(random),
-        items.map((item) => item.encoded),
-        checksum,
-      ),
+      bytes: sealFlush(newFlushId(random), parts, this.#appliesRows ? "replicas apply" : "owner applies", checksum),
+      rows: this.#appliesRows ? rowsOf(settings.group, items, seq) : new Uint8Array(),
+      decided: this.#finishing.decided,
     };
     return { items, request };
   }
@@ -243,8 +224,7 @@ export class GroupCommit {
           return;
         case "unknown":
           metrics.count("txn_append_repeats_total", 1, { group: settings.group });
-          // The log may be full of what an earlier trim did not reach.
-          if (this.unapplied === 0 && this.#lastEpoch === this.#epoch) this.#trim();
+          this.#finishing.unknown();
           await retry.pause();
           break;
         default:
@@ -260,78 +240,24 @@ export class GroupCommit {
     failpoint("txn:after-append");
     assert(this.#state.kind === "appending", "TXD10: one append in flight");
     assert(request.seq === nextSeq(this.#lastSeq) && request.previousEpoch === this.#lastEpoch, "an entry follows the last one logged");
-    assert(request.epoch === this.#epoch, "I1: one epoch for life");
+    assert(request.epoch === this.#owner.epoch, "I1: one epoch for life");
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
-    this.#untrimmedBytes += request.bytes.length;
     // TX27, TX6: durable on a quorum's synced disks from here on; in memory (I3) before locks are released; then acknowledged.
-    this.#events.onLogged(mutationsOf(flush));
+    this.#events.onLogged(imagesOf(flush));
     for (const item of items) {
       item.logged({ group: settings.group, seq: request.seq, timestampUs: item.flushed.timestampUs, flushSize: items.length });
     }
     metrics.observe("txn_flush_transactions", items.length, { group: settings.group });
-    this.#toApply.push(flush);
-    this.#applyNext();
     this.#state = { kind: "idle" };
+    this.#finishing.logged(flush);
     this.#pump();
   }
 
-  #applyNext(): void {
-    if (this.#applying || this.#toApply.length === 0 || this.#stopped.signal.aborted) return;
-    const flushes = this.#toApply;
-    assert(flushes[0]!.request.seq === nextSeq(this.#appliedSeq), "I4: applied without a gap");
-    this.#toApply = [];
-    this.#applying = true;
-    void this.#apply(flushes);
-  }
-
-  /** Repeats until every mutation and outcome row is at a quorum: fixed timestamps make that harmless (TXD2 applied). */
-  async #apply(flushes: readonly Flush[]): Promise<void> {
-    const { settings, clock, log, metrics, failpoint } = this.#context;
-    const { signal } = this.#stopped;
-    const mutations = flushes.flatMap(mutationsOf);
-    const all = [...mutations, ...flushes.flatMap((flush) => outcomesOf(settings.group, flush))];
-    const { seq } = flushes.at(-1)!.request;
-    const retry = backoff(clock, REPEAT_BACKOFF, signal);
-    while (!signal.aborted) {
-      const error = await applyAll(this.#context, all);
-      if (signal.aborted) return;
-      if (error === undefined) {
-        failpoint("txn:after-apply");
-        this.#events.onApplied(mutations);
-        this.#onApplied(seq, flushes.length);
-        return;
-      }
-      log.warn("logged flushes could not be applied yet", { group: settings.group, seq, reason: error.message });
-      metrics.count("txn_apply_repeats_total", 1, { group: settings.group });
-      await retry.pause();
-    }
-  }
-
-  #onApplied(seq: Seq, flushes: number): void {
-    assert(this.#applying, "one apply at a time");
-    assert(seq === this.#appliedSeq + BigInt(flushes) && seq <= this.#lastSeq, "I4: applied without a gap, after it was logged");
-    this.#appliedSeq = seq;
-    this.#applying = false;
-    this.#flushesSinceTrim += flushes;
-    const { trimEveryFlushes, trimEveryBytes } = this.#context.settings.limits;
-    if (this.#flushesSinceTrim >= trimEveryFlushes || this.#untrimmedBytes >= trimEveryBytes) this.#trim();
-    this.#applyNext();
+  #onApplied(flushes: readonly Flush[]): void {
+    this.#events.onApplied(flushes.flatMap(imagesOf));
     this.#pump();
     this.#settleDrained();
-  }
-
-  /** Best effort: the next trim repeats it. Only what is applied without a gap (I4). */
-  #trim(): void {
-    const { groupLog, settings, log } = this.#context;
-    const { group } = settings;
-    assert(this.#appliedSeq <= this.#lastSeq && this.#lastEpoch === this.#epoch, "I4: trimmed only what is applied, under our epoch");
-    const request = { group, epoch: this.#epoch, owner: this.#owner, appliedSeq: this.#appliedSeq, appliedEpoch: this.#epoch };
-    this.#flushesSinceTrim = 0;
-    this.#untrimmedBytes = 0;
-    groupLog.trim(request, settings.storageTimeoutMs).catch((error: unknown) => {
-      log.debug("trim failed", { group: settings.group, reason: toConcordError(error).message });
-    });
   }
 
   /**
@@ -349,7 +275,7 @@ export class GroupCommit {
   #settleDrained(): void {
     const busy = this.#queue.length > 0 || this.#state.kind === "appending" || this.unapplied > 0;
     if (busy && !this.#stopped.signal.aborted) return;
-    if (!busy && this.#flushesSinceTrim > 0 && this.#drained.length > 0) this.#trim();
+    if (!busy && this.#drained.length > 0) this.#finishing.drain();
     for (const resolve of this.#drained.splice(0)) resolve();
   }
 }
@@ -371,25 +297,15 @@ async function appendOnce(append: ReturnType<GroupContext["groupLog"]["append"]>
   }
 }
 
-function mutationsOf(flush: Flush): Mutation[] {
-  return flush.items.flatMap((item) => item.flushed.mutations);
+function sizeOf(item: CommitItem): number {
+  return item.rows.reduce((sum, row) => sum + row.length, item.encoded.length);
 }
 
-function outcomesOf(group: string, flush: Flush): Mutation[] {
-  return flush.items.map((item) => outcomeMutation(group, item.flushed, flush.request.seq));
-}
-
-/** undefined when all of it is applied. */
-async function applyAll({ rows, settings }: GroupContext, mutations: readonly Mutation[]): Promise<ConcordError | undefined> {
-  const { applyMutationsMax } = settings.limits;
-  const parts: Promise<void>[] = [];
-  for (let from = 0; from < mutations.length; from += applyMutationsMax) {
-    const part = mutations.length <= applyMutationsMax ? mutations : mutations.slice(from, from + applyMutationsMax);
-    parts.push(rows.apply(part, { timeoutMs: settings.storageTimeoutMs }));
-  }
-  const results = await Promise.allSettled(parts);
-  const failed = results.find((result) => result.status === "rejected");
-  return failed === undefined ? undefined : toConcordError(failed.reason);
+/** Rows of all items, the outcome of each among them. */
+function rowsOf(group: string, items: readonly CommitItem[], seq: Seq): Uint8Array {
+  const rows: Uint8Array[] = [];
+  for (const item of items) rows.push(...item.rows, encodeImage(imageOf(outcomeMutation(group, item.flushed, seq))));
+  return encodeRows(rows);
 }
 
 export function epochFenced(): ConcordError {

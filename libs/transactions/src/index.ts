@@ -1,5 +1,5 @@
 export { FLUSH_FORMAT_VERSION, openFlush, type FlushedTransaction, type FlushEntry } from "./flush-entry.ts";
-export type { CommitToken } from "./group-commit.ts";
+export type { CommitToken } from "./flush.ts";
 export type { GroupContext, GroupSettings } from "./group-context.ts";
 export { TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
 export { TRANSACTION_METRICS } from "./metrics.ts";

@@ -22,6 +22,8 @@ export interface TransactionLimits {
   readonly commitQueueMax: number;
   /** Logged flushes not yet applied at quorum; no further flush is appended above it. */
   readonly pendingFlushesMax: number;
+  /** Milliseconds without a further append until the mark of what is decided goes to the replicas alone. */
+  readonly markIdleMs: number;
   /** Mutations in one RowStore.apply. */
   readonly applyMutationsMax: number;
   /** Outcomes kept in memory; older ones are read from their rows. */
@@ -51,6 +53,7 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   flushBytesMax: 768 * 1024,
   commitQueueMax: 8_192,
   pendingFlushesMax: 32,
+  markIdleMs: 2,
   applyMutationsMax: 5_000,
   recentOutcomesMax: 32_768,
   cachedRowsMax: 20_000,

@@ -1,5 +1,5 @@
 import { assert, ConcordError, type TimeId, type Timer } from "@concord/runtime";
-import type { CommitToken } from "./group-commit.ts";
+import type { CommitToken } from "./flush.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
 import { SESSION_GRACE_MS, TICK_MS } from "./limits.ts";

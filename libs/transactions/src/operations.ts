@@ -129,7 +129,7 @@ export class TransactionOperations {
       const wait = this.#acquire(text, "exclusive");
       if (wait !== undefined) await wait;
     }
-    const reads = this.#imagesForIndexes(writes, texts);
+    const reads = this.#images(writes, texts);
     if (reads.length > 0) {
       await Promise.all(reads);
       transaction.requireOpen();
@@ -153,11 +153,10 @@ export class TransactionOperations {
     }
   }
 
-  /** Index rows follow from the row as committed, so it is read under its lock (TX21). */
-  #imagesForIndexes(writes: readonly TableWrite[], texts: readonly string[]): Promise<RowImage>[] {
+  /** The log carries whole rows, and index rows follow from the row as committed: so it is read under its lock (TX21, TXD14). */
+  #images(writes: readonly TableWrite[], texts: readonly string[]): Promise<RowImage>[] {
     const reads: Promise<RowImage>[] = [];
-    writes.forEach(({ definition, write }, at) => {
-      if (definition.indexes.length === 0) return;
+    writes.forEach(({ write }, at) => {
       const found = this.#committed(write.key, texts[at]!);
       if (found instanceof Promise) reads.push(found);
     });

@@ -3,7 +3,8 @@ import { keyText } from "@concord/schema";
 import type { CommittedRows } from "./committed-rows.ts";
 import { abortedError, requireSamePayload } from "./ended-errors.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
-import { outcomeUnknown, type CommitToken, type GroupCommit } from "./group-commit.ts";
+import type { CommitToken } from "./flush.ts";
+import { outcomeUnknown, type GroupCommit } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
@@ -64,7 +65,9 @@ export class Outcomes {
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
       commit.enqueue({
         flushed,
-        encoded: encodeFlushed(flushed),
+        images: [],
+        encoded: encodeFlushed(flushed, commit.appliesRows ? "replicas apply" : "owner applies"),
+        rows: [],
         dueAtMs: context.clock.monotonicMs(),
         logged: ({ seq }) => {
           const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };

@@ -1,6 +1,6 @@
 import type { Mutation, RowImage, RowKey } from "@concord/ports";
 import { imageOf, liveRow, mergeImages } from "@concord/rows";
-import { timestampUsOf, type TimestampUs } from "@concord/runtime";
+import { assert, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
 import { indexMutations, netMutations, type IndexDefinition, type RowWrite, type TableDefinition, indexTableName } from "@concord/schema";
 
 /** Above every real timestamp: a transaction's own writes win over whatever it reads until they get their own (TX5). */
@@ -72,7 +72,7 @@ export class PendingRows {
     const images: RowImage[] = [];
     for (const [text, row] of this.#rows) {
       if (row.definition.name !== definition.name) continue;
-      for (const mutation of rowMutations(row, committedOf(text), PENDING_US)) {
+      for (const mutation of changeOf(row, committedOf(text), PENDING_US).mutations) {
         if (mutation.key.table === table) images.push(imageOf(mutation));
       }
     }
@@ -80,14 +80,29 @@ export class PendingRows {
   }
 }
 
-/** The net mutations of one row at its commit's timestamp: base row first, then its index rows (TX21). */
-export function rowMutations(row: PendingRow, committed: RowImage, timestampUs: TimestampUs): Mutation[] {
-  const mutations = netMutations(row.writes, timestampUs);
-  if (row.definition.indexes.length === 0 || mutations.length === 0) return mutations;
+/** What one row's writes come to at their commit's timestamp. */
+export interface CommittedChange {
+  /** Base row first, then its index rows (TX21). */
+  readonly mutations: readonly Mutation[];
+  /** The rows they leave, each as a whole: merged into any older state of the row or put in its place, it is the same (TXD14). */
+  readonly images: readonly RowImage[];
+}
+
+export function changeOf(row: PendingRow, committed: RowImage, timestampUs: TimestampUs): CommittedChange {
+  const base = netMutations(row.writes, timestampUs);
+  if (base.length === 0) return { mutations: [], images: [] };
   let after = committed;
-  for (const mutation of mutations) after = mergeImages(after, imageOf(mutation));
-  mutations.push(...indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs));
-  return mutations;
+  for (const mutation of base) after = mergeImages(after, imageOf(mutation));
+  if (row.definition.indexes.length === 0) return { mutations: base, images: [after] };
+  const index = indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs);
+  return { mutations: [...base, ...index], images: [after, ...index.map(wholeIndexRow)] };
+}
+
+/** An index row is written out in full: whatever was there before is older than the commit's lower tick (TXD4). */
+function wholeIndexRow(mutation: Mutation): RowImage {
+  assert(mutation.kind !== "update", "an index row is written as a whole (TX21)");
+  const image = imageOf(mutation);
+  return mutation.kind === "delete" ? image : { ...image, deletedAtUs: plusUs(mutation.timestampUs, -1n) };
 }
 
 export function withWrites(committed: RowImage, row: PendingRow, timestampUs: TimestampUs): RowImage {

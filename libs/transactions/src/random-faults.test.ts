@@ -82,8 +82,9 @@ async function openedInTime(fixture: TestFixture): Promise<Client> {
   return opening;
 }
 
-async function play(steps: readonly Step[]): Promise<void> {
+async function play(steps: readonly Step[], appliesRows: boolean): Promise<void> {
   const fixture = new TestFixture({
+    appliesRows,
     settings: { lockTimeoutMs: 200 },
     limits: { pendingFlushesMax: 3, trimEveryFlushes: 2, recentOutcomesMax: 8, cachedRowsMax: 2 },
   });
@@ -103,7 +104,8 @@ async function play(steps: readonly Step[]): Promise<void> {
         fixture.log.appendFaults.push(one.fault);
         break;
       case "apply-fault":
-        fixture.rows.applyFaults.push(one.fault);
+        if (appliesRows) fixture.log.advanceFaults.push(one.fault === "lost" ? "unknown" : "throw");
+        else fixture.rows.applyFaults.push(one.fault);
         break;
       case "takeover": {
         masters.push(await openedInTime(fixture));
@@ -119,6 +121,7 @@ async function play(steps: readonly Step[]): Promise<void> {
   }
   fixture.log.appendFaults = [];
   fixture.rows.applyFaults = [];
+  fixture.log.advanceFaults = [];
   const last = await openedInTime(fixture);
   await fixture.clock.advance(3_000);
   await Promise.all(running);
@@ -153,6 +156,10 @@ async function check(last: Client, fixture: TestFixture, appends: readonly Appen
   }
 }
 
-test("[TXD1] [TXD2] [TXD7] random faults and takeovers: acknowledged is there, refused is not, unknown is resolved, in one order", async () => {
-  await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), play), { numRuns: RUNS, seed: 2026 });
-});
+for (const appliesRows of [false, true]) {
+  const who = appliesRows ? "replicas apply" : "owner applies";
+  test(`[TXD1] [TXD2] [TXD7] [TXD14] random faults and takeovers, ${who}: acknowledged is there, refused is not, unknown is resolved, in one order`, async () => {
+    const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => play(steps, appliesRows));
+    await fc.assert(property, { numRuns: RUNS, seed: 2026 });
+  });
+}

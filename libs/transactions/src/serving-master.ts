@@ -1,20 +1,21 @@
 import type { LockMode } from "@concord/locks";
-import type { Mutation, Row, RowKey } from "@concord/ports";
-import { emptyImage } from "@concord/rows";
-import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
+import type { Mutation, Row, RowImage, RowKey } from "@concord/ports";
+import { encodeImage } from "@concord/rows";
+import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
 import { digestOf } from "./digest.ts";
 import { abortedError, endedError, expiredError, requireSamePayload, stateError, unknownTransaction } from "./ended-errors.ts";
 import { EpochCheck } from "./epoch-check.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
-import { GroupCommit, outcomeUnknown, type CommitItem, type CommitToken } from "./group-commit.ts";
+import type { CommitItem, CommitToken } from "./flush.ts";
+import { GroupCommit, outcomeUnknown } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import { GroupLocks } from "./group-locks.ts";
 import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
-import { rowMutations, type TableWrite } from "./pending-rows.ts";
+import { changeOf, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
 import { RowReader } from "./row-reader.ts";
 import type { TakenOver } from "./takeover.ts";
@@ -93,8 +94,8 @@ export class ServingMaster {
     this.#committed = new CommittedRows(rows, reader, settings.storageTimeoutMs, settings.limits);
     this.#epochCheck = new EpochCheck(context, { group: context.settings.group, epoch: taken.epoch, owner: taken.owner }, onFenced);
     this.#commit = new GroupCommit(context, taken, {
-      onLogged: (mutations) => this.#committed.logged(mutations),
-      onApplied: (mutations) => this.#committed.applied(mutations),
+      onLogged: (images) => this.#committed.logged(images),
+      onApplied: (images) => this.#committed.applied(images),
       onFenced,
     });
     for (const { seq, transaction } of taken.decided) {
@@ -329,26 +330,36 @@ export class ServingMaster {
     const { clock, settings } = this.#context;
     // TX7: drawn with all locks held.
     const timestampUs = this.#timestamps.draw(clock.nowUs(), transaction.newestReadUs);
-    const mutations: Mutation[] = [];
-    for (const [text, row] of transaction.pending.entries()) {
-      mutations.push(...rowMutations(row, transaction.held.get(text) ?? emptyImage(row.key), timestampUs));
-    }
-    const flushed: FlushedTransaction = { kind: "committed", id: transaction.id, timestampUs, digest, mutations };
-    const encoded = encodeFlushed(flushed);
-    if (encoded.length > settings.limits.flushBytesMax) {
+    const { flushed, images } = this.#flushedOf(transaction, digest, timestampUs);
+    const encoded = encodeFlushed(flushed, this.#commit.appliesRows ? "replicas apply" : "owner applies");
+    const rows = this.#commit.appliesRows ? images.map((image) => encodeImage(image)) : [];
+    if (rows.reduce((sum, row) => sum + row.length, encoded.length) > settings.limits.flushBytesMax) {
       throw limitExceeded("flushBytesMax", settings.limits.flushBytesMax, "takes more bytes in the log");
     }
     const delayMs = Math.min(maxDelayMs, settings.limits.commitDelayMsMax);
     this.#committing(transaction, digest);
-    this.#commit.enqueue(this.#item(transaction, flushed, encoded, clock.monotonicMs() + delayMs));
+    this.#commit.enqueue(this.#item(transaction, { flushed, images, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs }));
     return this.#decisionOf(transaction, deadlineAtMs);
   }
 
-  #item(transaction: Transaction, flushed: FlushedTransaction, encoded: Uint8Array, dueAtMs: number): CommitItem {
+  /** Every row was read under its lock, so its whole image is known (TX21, TXD14). */
+  #flushedOf(transaction: Transaction, digest: bigint, timestampUs: TimestampUs): { flushed: FlushedTransaction; images: RowImage[] } {
+    const mutations: Mutation[] = [];
+    const images: RowImage[] = [];
+    for (const [text, row] of transaction.pending.entries()) {
+      const committed = transaction.held.get(text);
+      assert(committed !== undefined, "a written row was read under its lock");
+      const change = changeOf(row, committed, timestampUs);
+      mutations.push(...change.mutations);
+      images.push(...change.images);
+    }
+    return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, images };
+  }
+
+  #item(transaction: Transaction, parts: Omit<CommitItem, "logged" | "lost">): CommitItem {
+    const { flushed } = parts;
     return {
-      flushed,
-      encoded,
-      dueAtMs,
+      ...parts,
       logged: (token) => {
         this.#recent.set(flushed.id, {
           kind: "decided",

@@ -1,5 +1,5 @@
 import { takeOver as raiseAndFinish } from "@concord/group-log";
-import type { LogEntry } from "@concord/ports";
+import type { LogEntry, LogTail } from "@concord/ports";
 import { ConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { openFlush, type FlushedTransaction } from "./flush-entry.ts";
 import type { GroupContext } from "./group-context.ts";
@@ -12,28 +12,33 @@ export interface TakenOver {
   readonly lastSeq: Seq;
   readonly lastEpoch: Epoch;
   readonly ceilingUs: TimestampUs;
+  readonly appliesRows: boolean;
   /** Decided by the entries that were pending, with their seqs. */
   readonly decided: readonly { readonly seq: Seq; readonly transaction: FlushedTransaction }[];
 }
 
 /**
- * TXR3, TXD2: raise the epoch; append what is pending again under it; apply it at quorum; then, and only then, serve. Repeated until it is
+ * TXR3, TXD2: raise the epoch; append what is pending again under it; have it applied at quorum; then, and only then, serve. Repeated until it is
  * decided or `signal` ends it (DRAINING). EPOCH_FENCED when another owner keeps winning, CORRUPT_DATA when an entry cannot be read.
  */
 export async function takeOver(context: GroupContext, owner: string, signal: AbortSignal): Promise<TakenOver> {
   const { clock, groupLog, settings } = context;
   const { group, storageTimeoutMs: timeoutMs, limits } = settings;
   let decided: TakenOver["decided"] = [];
-  const apply = async (entries: readonly LogEntry[]): Promise<void> => {
-    decided = entries.flatMap((entry) => decidedBy(context, entry));
-    await applyPending(context, decided);
+  const apply = async (tail: LogTail): Promise<void> => {
+    decided = tail.entries.flatMap((entry) => decidedBy(context, entry));
+    // An entry without rows was written for an owner that applies them, in whatever log it is now.
+    await applyPending(
+      context,
+      tail.entries.filter(({ rows }) => !tail.appliesRows || rows.length === 0).flatMap((entry) => decidedBy(context, entry)),
+    );
   };
   const onRepeat = ({ message }: ConcordError): void => context.log.warn("takeover step failed, repeating", { group, reason: message });
   for (let refusals = 0; refusals < limits.raiseAttemptsMax && !signal.aborted;) {
     const outcome = await raiseAndFinish(groupLog, { group, owner, timeoutMs, clock, apply, onRepeat, signal });
     if (outcome.kind === "taken") {
-      const { epoch, lastSeq, lastEpoch, timestampFloorUs } = outcome;
-      return { epoch, owner, lastSeq, lastEpoch, ceilingUs: highest(timestampFloorUs, decided), decided };
+      const { epoch, lastSeq, lastEpoch, timestampFloorUs, appliesRows } = outcome;
+      return { epoch, owner, lastSeq, lastEpoch, appliesRows, ceilingUs: highest(timestampFloorUs, decided), decided };
     }
     if (outcome.kind === "fenced")
       throw new ConcordError("EPOCH_FENCED", `group ${group} was taken over by a newer epoch during the takeover`);

@@ -1,6 +1,6 @@
 import type { RowImage } from "@concord/ports";
 import { ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
-import type { CommitToken } from "./group-commit.ts";
+import type { CommitToken } from "./flush.ts";
 import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
 import { PendingRows } from "./pending-rows.ts";

@@ -2,6 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConcordClient } from "@concord/client";
+import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
+import { imageOfStored } from "@concord/quorum";
 import { decodeImage, encodeRowKey, liveRow } from "@concord/rows";
 import { BatchService, ReplicaService } from "@concord/protos-storage";
 import { type Client, type Constellation, Latencies, type PlainGrpc } from "@concord/constellation";
@@ -18,6 +20,7 @@ const KILL_WITHIN_MS = 20_000;
 /** Replay waits for the grace period; the returned node is repaired by what is read. */
 const CONVERGE_MS = 30_000;
 const KEYS_PER_READ = 500;
+const AS_PEER = { [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) };
 
 interface Batch {
   readonly id: string;
@@ -166,8 +169,8 @@ async function replicaPass({ grpc, constellation }: Trial, complete: ReadonlySet
     let missing = 0;
     for (let at = 0; at < keys.length; at += KEYS_PER_READ) {
       const request = { keys: keys.slice(at, at + KEYS_PER_READ) };
-      const { images } = await replica.call("ReadRows", request, constellation.tokens.peer);
-      missing += images.filter((image) => image.length === 0 || liveRow(decodeImage(image)) === undefined).length;
+      const { images } = await replica.call("ReadRows", request, constellation.tokens.peer, AS_PEER);
+      missing += images.filter((image) => image.length === 0 || liveRow(decodeImage(imageOfStored(image))) === undefined).length;
     }
     replica.close();
     if (missing > 0) return `replica ${node.name} lacks ${missing} of ${keys.length} rows after the read pass`;

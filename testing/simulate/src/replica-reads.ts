@@ -1,4 +1,6 @@
+import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
 import type { Row } from "@concord/ports";
+import { imageOfStored } from "@concord/quorum";
 import { decodeImage, encodeRange, liveRow } from "@concord/rows";
 import { ReplicaService, type ReadRowRangeRequest } from "@concord/protos-storage";
 import { bearer, callUnary } from "@concord/rpc";
@@ -21,10 +23,10 @@ export async function readReplica(
   for (const partition of partitions) {
     const { from, to } = encodeRange({ table, partition, reverse: false, limit: ROWS_MAX });
     const request: ReadRowRangeRequest = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX };
-    const options = { timeoutMs: TIMEOUT_MS, metadata: bearer(PEER_TOKEN) };
+    const options = { timeoutMs: TIMEOUT_MS, metadata: { ...bearer(PEER_TOKEN), [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) } };
     const { images } = await callUnary(channel, ReplicaService.methods.ReadRowRange, request, options);
     for (const image of images) {
-      const row = liveRow(decodeImage(image));
+      const row = liveRow(decodeImage(imageOfStored(image)));
       if (row !== undefined) rows.push(row);
     }
   }

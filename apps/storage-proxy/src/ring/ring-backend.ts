@@ -2,10 +2,11 @@ import type { PeerSession } from "@concord/adapter-ring";
 import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { formRing } from "./formation/form-ring.ts";
+import { writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
 
-export interface RingBackendOptions extends RingNodeOptions {
+export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehind"> {
   readonly sessions: readonly PeerSession[];
   /** Names of all nodes of the ring, sorted. */
   readonly members: readonly string[];
@@ -22,6 +23,7 @@ type State =
 export class RingBackend implements StorageBackend {
   readonly #options: RingBackendOptions;
   #state: State = { kind: "opened" };
+  #isLagging = false;
   #stopped: Promise<void> | undefined;
 
   constructor(options: RingBackendOptions) {
@@ -57,7 +59,7 @@ export class RingBackend implements StorageBackend {
     const { sessions, config, store, members, environment } = this.#options;
     const { clock, checksum, log } = environment;
     await formRing({ store, peers: sessions, members, clock, checksum, log, settleMs: config.writeTimeoutMs, signal });
-    const node = await openRingNode(this.#options);
+    const node = await openRingNode({ ...this.#options, onTooFarBehind: (group) => this.#copyAnew(group) });
     signal.throwIfAborted();
     // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
     this.#state = { kind: "serving", node };
@@ -72,6 +74,16 @@ export class RingBackend implements StorageBackend {
 
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop());
+  }
+
+  /** Remembered before the node ends: its next start copies the store from both peers (TXR4). */
+  #copyAnew(group: string): void {
+    if (this.#state.kind !== "serving" || this.#isLagging) return;
+    this.#isLagging = true;
+    const { store, members, environment, onFailed } = this.#options;
+    const cause = new ConcordError("STORE_FAILED", `this node was away for too long: its peers dropped what it lacks of group ${group}`);
+    environment.log.error("the store is copied from the peers at the next start", { group });
+    writeMarker(store, { kind: "lagging", members }, environment.checksum).then(() => onFailed(cause), onFailed);
   }
 
   async #stop(): Promise<void> {

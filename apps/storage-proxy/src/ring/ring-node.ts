@@ -1,8 +1,8 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
-import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica } from "@concord/group-log";
+import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type RowsOf } from "@concord/group-log";
 import type { GroupLog, RowStore, Store } from "@concord/ports";
-import { LocalRowReplica, QuorumRowStore, type RowReplica } from "@concord/quorum";
+import { LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
 import type { Clock, ConcordError, Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 import { openBatches, type RingBatches } from "./ring-batches.ts";
@@ -32,18 +32,25 @@ export interface RingNodeOptions {
   readonly drawTimestampUs: () => TimestampUs;
   /** The store failed: the node must stop and recover. */
   readonly onFailed: (cause: ConcordError) => void;
+  /** Its peers have dropped what this node lacks of a group's log: its store must be copied anew before it serves. */
+  readonly onTooFarBehind: (group: string) => void;
 }
 
 /** Loads the logs of a store that is part of its ring, and joins this node's replicas with those of its peers. */
 export async function openRingNode(options: RingNodeOptions): Promise<RingNode> {
-  const { config, environment, store, peers, drawTimestampUs, onFailed } = options;
+  const { config, environment, store, peers, drawTimestampUs, onFailed, onTooFarBehind } = options;
   const { clock, log, metrics, checksum } = environment;
   const engine = new Engine({ store, clock, metrics, onFailed });
-  const localLog = localLogReplica(config.nodeName, await openReplicaLog(store, checksum), engine);
-  const stored = new LocalRowReplica({ name: config.nodeName, runner: engine, reader: engine, checksum, log });
-  const groupLog = new RingGroupLog({ replicas: [localLog, ...peers.map((peer) => peer.log)], clock, log });
+  const rowsOf: RowsOf = (group, entry) => rowsOfEntry(group, entry, checksum);
+  const replicaLog = await openReplicaLog({ reader: engine, runner: engine, checkpoints: engine, checksum, rowsOf });
+  const peerLogs = peers.map((peer) => peer.log);
+  const name = config.nodeName;
+  const localLog = localLogReplica({ name, log: replicaLog, runner: engine, peers: peerLogs, clock, report: log, onTooFarBehind });
+  const catchUp: LogReplica["logCatchUp"] = (group, seq, timeoutMs) => localLog.logCatchUp(group, seq, timeoutMs);
+  const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, checksum, log });
+  const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log });
   const sessions = peers.map((peer) => peer.session);
   const batches = await openBatches({ config, environment, store, engine, localRows: stored, peers: sessions, drawTimestampUs });
-  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peers.map((peer) => peer.rows)], clock, metrics });
+  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peers.map((peer) => peer.rows)], clock, checksum, metrics });
   return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, ...batches };
 }

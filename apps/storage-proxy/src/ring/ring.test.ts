@@ -143,9 +143,9 @@ test("[TXR1] group log: raised and appended through two nodes: a lost store has 
   const lost = ring.nodes[1]!;
   await ring.halt(lost);
   await ring.restart(lost, { entries: [] });
-  const logs = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x67 || key[0] === 0x6c));
-  assert.equal(logs[0]!.length, 4);
-  assert.deepEqual(logs[1], logs[0]);
+  const entries = ring.contents().map((contents) => contents.filter(({ key }) => key[0] === 0x6c));
+  assert.equal(entries[1]!.length, 3, "what the peers had applied came with their rows");
+  assert.deepEqual(entries[1], entries[0]!.slice(-3));
   assert.equal((await log<{ result: string }>(1, "Append", entry(6, 1, 1))).result, "logged");
 });
 

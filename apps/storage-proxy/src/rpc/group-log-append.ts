@@ -16,8 +16,10 @@ export function appendHandler(serving: Serving): Handler<GroupLogService, "Appen
       seq: seqOf(request.seq),
       previousEpoch: epochOf(request.previousEpoch),
       timestampCeilingUs: ceilingFromWire(request.timestampCeilingUs),
-      // a copy: a view would keep the whole frame in memory for as long as the entry lives
+      // copies: views would keep the whole frame in memory for as long as the entry lives
       bytes: Uint8Array.from(request.content),
+      rows: Uint8Array.from(request.rows),
+      decided: { seq: seqOf(request.decidedSeq), epoch: epochOf(request.decidedEpoch) },
     };
     const outcome = await groupLog.append(entry, timeoutMs);
     switch (outcome.kind) {

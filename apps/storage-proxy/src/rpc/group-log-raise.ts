@@ -25,6 +25,6 @@ export function raiseHandler(serving: Serving): Handler<GroupLogService, "Raise"
   };
 }
 
-function entryToWire({ seq, epoch, bytes }: LogEntry): WireEntry {
-  return { seq, epoch, content: bytes };
+function entryToWire({ seq, epoch, bytes, rows }: LogEntry): WireEntry {
+  return { seq, epoch, content: bytes, rows };
 }

@@ -2,13 +2,13 @@ import type { GroupLogService } from "@concord/protos-storage";
 import type { Handler } from "@concord/rpc";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
-import { trimFromWire } from "./numbers.ts";
+import { advanceFromWire } from "./numbers.ts";
 
-/** Lets the log drop what is applied at quorum; best effort, repeated by the next trim. */
+/** Tells the replicas what is decided (TXD14). */
 export function trimHandler(serving: Serving): Handler<GroupLogService, "Trim"> {
   return async (request, context) => {
     const { groupLog, config, clock } = serving();
-    await groupLog.trim(trimFromWire(request), budgetMs(context, clock, config.writeTimeoutMs));
-    return {};
+    const outcome = await groupLog.advance(advanceFromWire(request), budgetMs(context, clock, config.writeTimeoutMs));
+    return { advanced: outcome === "advanced" };
   };
 }

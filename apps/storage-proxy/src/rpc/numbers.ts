@@ -1,5 +1,5 @@
 /** Numbers of the group log come as plain bigints: here they become epochs, seqs and timestamps, or are refused. */
-import type { GroupOwner, TrimRequest } from "@concord/ports";
+import type { AdvanceRequest, GroupOwner } from "@concord/ports";
 import { ConcordError, epochOf, isTimestampUs, seqOf, type TimestampUs } from "@concord/runtime";
 
 type Plain<Message> = { readonly [Field in keyof Message]: Message[Field] extends bigint ? bigint : Message[Field] };
@@ -14,6 +14,9 @@ export function ceilingFromWire(timestampCeilingUs: bigint): TimestampUs {
   throw new ConcordError("MALFORMED_REQUEST", `${field} is ${timestampCeilingUs}, below 0`, { metadata: { field } });
 }
 
-export function trimFromWire(request: Plain<TrimRequest>): TrimRequest {
-  return { ...ownerFromWire(request), appliedSeq: seqOf(request.appliedSeq), appliedEpoch: epochOf(request.appliedEpoch) };
+/** On the wire a mark is called what it was before replicas applied rows. */
+export function advanceFromWire(
+  request: Plain<GroupOwner> & { readonly appliedSeq: bigint; readonly appliedEpoch: bigint },
+): AdvanceRequest {
+  return { ...ownerFromWire(request), decided: { seq: seqOf(request.appliedSeq), epoch: epochOf(request.appliedEpoch) } };
 }

@@ -1,6 +1,7 @@
 // A ring of real services in one process: real handlers and encodings, memory instead of network and disks, time by hand. Or one
 // service on a backend in memory: what no test of handlers can tell from a ring.
 import { crc32 } from "node:zlib";
+import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
 import { MemoryKeyValue, memoryStorage, MemoryStorageBackend, type KeyValueImage, type MemoryStorage } from "@concord/port-contracts";
 import type { KeyValueEntry } from "@concord/ports";
 import { contract } from "@concord/protos-storage";
@@ -78,7 +79,8 @@ export class MemoryRing {
     const [service, method] = path.split("/") as [string, string];
     const descriptor = contract.service(service).methods[method]!;
     const channel = this.network.connect(addressOf(node.name));
-    return channel.unary(descriptor, request, { timeoutMs: 5000, metadata: bearer(token) }) as Promise<Response>;
+    const metadata = { ...bearer(token), ...(token === PEER ? { [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) } : {}) };
+    return channel.unary(descriptor, request, { timeoutMs: 5000, metadata }) as Promise<Response>;
   }
 
   channel(node: MemoryNode): ReturnType<MemoryTransport["connect"]> {

@@ -1,6 +1,16 @@
 import { ByteWriter } from "@concord/codec";
-import type { AppendRequest, GroupLog, GroupOwner } from "@concord/ports";
-import { assert, ConcordError, nextSeq, timestampUsOf, toConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
+import type { AppendRequest, DecidedMark, GroupLog, GroupOwner } from "@concord/ports";
+import {
+  assert,
+  ConcordError,
+  nextSeq,
+  seqOf,
+  timestampUsOf,
+  toConcordError,
+  type Epoch,
+  type Seq,
+  type TimestampUs,
+} from "@concord/runtime";
 import type { HighWaterMark } from "@concord/snowflake";
 import { ID_MARK_TRIM_EVERY } from "../limits.ts";
 
@@ -47,7 +57,9 @@ export class LogMark implements HighWaterMark {
     const { group, epoch, owner } = this.#owned;
     const bytes = new ByteWriter().u8(MARK_FORMAT).u64(BigInt(toMs)).finish();
     const timestampCeilingUs = timestampUsOf(BigInt(toMs) * US_PER_MS);
-    await this.#append({ group, epoch, owner, seq: this.#seq, previousEpoch: this.#previousEpoch, timestampCeilingUs, bytes });
+    const previousEpoch = this.#previousEpoch;
+    const decided: DecidedMark = { seq: seqOf(this.#seq - 1n), epoch: previousEpoch };
+    await this.#append({ group, epoch, owner, seq: this.#seq, previousEpoch, timestampCeilingUs, bytes, rows: new Uint8Array(), decided });
   }
 
   /** Answers the mark that is durable now. */
@@ -60,14 +72,14 @@ export class LogMark implements HighWaterMark {
     this.#undecided = undefined;
     this.#seq = nextSeq(this.#seq);
     this.#previousEpoch = request.epoch;
-    if (request.seq % ID_MARK_TRIM_EVERY === 0n) this.#trim(request.seq);
+    if (request.seq % ID_MARK_TRIM_EVERY === 0n) this.#trim({ seq: request.seq, epoch: request.epoch });
     return markMs(request.timestampCeilingUs);
   }
 
   /** Best effort: the next one repeats it. The ceiling stays. */
-  #trim(appliedSeq: Seq): void {
+  #trim(decided: DecidedMark): void {
     const { group, epoch, owner } = this.#owned;
-    this.#log.trim({ group, epoch, owner, appliedSeq, appliedEpoch: epoch }, this.#timeoutMs).catch(toConcordError);
+    this.#log.advance({ group, epoch, owner, decided }, this.#timeoutMs).catch(toConcordError);
   }
 }
 

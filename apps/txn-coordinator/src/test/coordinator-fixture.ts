@@ -1,6 +1,6 @@
 // Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
-import type { AppendRequest, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, TrimRequest } from "@concord/ports";
+import type { AppendRequest, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, AdvanceRequest } from "@concord/ports";
 import { encodeImage, encodeRowKey } from "@concord/rows";
 import { contract, TransactionService } from "@concord/protos-txn";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
@@ -126,8 +126,8 @@ export class CountedLog implements GroupLog {
     return this.#log.verify(owner);
   }
 
-  trim(request: TrimRequest): ReturnType<GroupLog["trim"]> {
-    return this.#log.trim(request);
+  advance(request: AdvanceRequest): ReturnType<GroupLog["advance"]> {
+    return this.#log.advance(request);
   }
 }
 

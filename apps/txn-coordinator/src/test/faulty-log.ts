@@ -39,7 +39,7 @@ export class FaultyLog implements GroupLog {
     return this.memory.verify(...call);
   }
 
-  trim(...call: Parameters<GroupLog["trim"]>): Promise<void> {
-    return this.memory.trim(...call);
+  advance(...call: Parameters<GroupLog["advance"]>): ReturnType<GroupLog["advance"]> {
+    return this.memory.advance(...call);
   }
 }

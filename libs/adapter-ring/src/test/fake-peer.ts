@@ -3,7 +3,7 @@ import type { UnaryMethod } from "@concord/protos";
 import { ReplicaService } from "@concord/protos-storage";
 import { fakeService, MemoryTransport, tokenAuthenticator, type FakeAnswers, type Service, type UnaryName } from "@concord/rpc";
 import { silentLog, silentMetrics, type Clock, type Listener, type Timer } from "@concord/runtime";
-import { PeerSession } from "../index.ts";
+import { PeerSession, RING_PROTOCOL } from "../index.ts";
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -53,6 +53,8 @@ export class FakePeer {
   readonly requests: { readonly operation: string; readonly request: object }[] = [];
   /** A method without one is answered with an empty message. */
   readonly answers: Answers = {};
+  /** The version it names. */
+  protocol = RING_PROTOCOL;
   #listener: Listener | undefined;
 
   async listen(): Promise<void> {
@@ -102,6 +104,7 @@ export class FakePeer {
   }
 
   #answer<Name extends UnaryName<ReplicaService>>(name: Name): NonNullable<FakeAnswers<ReplicaService>[Name]> {
-    return ((request, context) => this.answers[name]?.(request, context) ?? {}) as NonNullable<FakeAnswers<ReplicaService>[Name]>;
+    const ours = (): object => (name === "Hello" ? { protocol: this.protocol } : {});
+    return ((request, context) => this.answers[name]?.(request, context) ?? ours()) as NonNullable<FakeAnswers<ReplicaService>[Name]>;
   }
 }

@@ -74,7 +74,7 @@ function logAnswers({ log }: Stores): FakeAnswers<GroupLogService> {
       const outcome = await log.raise(ownerOf(request));
       if (outcome.kind === "refused") return { refused: { epoch: outcome.promisedEpoch, owner: outcome.owner } };
       if (outcome.kind === "unknown") return { unknown: {} };
-      const entries = outcome.tail.entries.map(({ seq, epoch, bytes }): LogEntry => ({ seq, epoch, content: bytes }));
+      const entries = outcome.tail.entries.map(({ seq, epoch, bytes, rows }): LogEntry => ({ seq, epoch, content: bytes, rows }));
       return { raised: { ...outcome.tail, entries } satisfies LogTail };
     },
     Append: async (request): Promise<AppendResponseInit> => {
@@ -84,14 +84,16 @@ function logAnswers({ log }: Stores): FakeAnswers<GroupLogService> {
         previousEpoch: epochOf(request.previousEpoch),
         timestampCeilingUs: timestampUsOf(request.timestampCeilingUs),
         bytes: request.content,
+        rows: request.rows,
+        decided: { seq: seqOf(request.decidedSeq), epoch: epochOf(request.decidedEpoch) },
       });
       return outcome.kind === "fenced" ? { fenced: { epoch: outcome.promisedEpoch } } : { [outcome.kind]: {} };
     },
     Verify: async (request): Promise<VerifyResponseInit> => ({ [await log.verify(ownerOf(request))]: {} }),
     Trim: async (request) => {
       const { appliedSeq, appliedEpoch } = request;
-      await log.trim({ ...ownerOf(request), appliedSeq: seqOf(appliedSeq), appliedEpoch: epochOf(appliedEpoch) });
-      return {};
+      const outcome = await log.advance({ ...ownerOf(request), decided: { seq: seqOf(appliedSeq), epoch: epochOf(appliedEpoch) } });
+      return { advanced: outcome === "advanced" };
     },
   };
 }

@@ -1,5 +1,5 @@
-import type { GroupLog, LogEntry, RaiseOutcome } from "@concord/ports";
-import { nextSeq, plusUs, seqOf, sleep } from "@concord/runtime";
+import type { DecidedMark, GroupLog, RaiseOutcome } from "@concord/ports";
+import { nextSeq, plusUs, seqOf, sleep, type Seq } from "@concord/runtime";
 import { RingGroupLog } from "../ring-group-log.ts";
 import { takeOver } from "../take-over.ts";
 import { SimulatedRing } from "./simulated-ring.ts";
@@ -15,6 +15,7 @@ export class Observer {
   readonly applied = new Map<bigint, string>();
   readonly #owners = new Map<bigint, string>();
   loggedCount = 0;
+  appliedCount = 0;
   takeovers = 0;
 
   raised(epoch: bigint, owner: string, outcome: RaiseOutcome): void {
@@ -38,13 +39,17 @@ export class Observer {
     const known = this.decided.get(seq);
     if (known === undefined) this.decided.set(seq, { content, epoch, ceilingUs });
     else if (known.content !== content) throw new Error(`seq ${seq} was decided as ${known.content} and as ${content}`);
+    const applied = this.applied.get(seq) ?? content;
+    if (applied !== content) throw new Error(`seq ${seq} was applied as ${applied} and decided as ${content}`);
     this.loggedCount += 1;
   }
 
+  /** A replica applies: what another one applied, and no owner will learn to be decided otherwise. */
   applies(seq: bigint, content: string): void {
-    const known = this.applied.get(seq) ?? this.decided.get(seq)?.content;
+    const known = this.applied.get(seq) ?? this.decided.get(seq)?.content ?? content;
     if (known !== content) throw new Error(`applied ${seq}=${content}, decided is ${known}`);
     this.applied.set(seq, content);
+    this.appliedCount += 1;
   }
 }
 
@@ -60,8 +65,8 @@ export async function runHistory(options: HistoryOptions): Promise<Observer> {
   const time = new VirtualTime();
   const dice = new Dice(options.seed);
   const faults = { loss: dice.chance(0.3) ? 0 : dice.float() * 0.3, delayMs: 1 + dice.below(20), syncMs: dice.below(6) };
-  const ring = new SimulatedRing(options.nodes, time, dice, faults);
   const observer = new Observer();
+  const ring = new SimulatedRing(options.nodes, time, dice, faults, ({ seq, bytes }) => observer.applies(seq, text(bytes)));
   const world = { time, dice, ring, observer, options };
   const story = async (): Promise<void> => {
     for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
@@ -72,6 +77,8 @@ export async function runHistory(options: HistoryOptions): Promise<Observer> {
     for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
     const last = await finish(world);
     for (const seq of observer.decided.keys()) if (seq > last) throw new Error(`decided ${seq} was lost, the log ends at ${last}`);
+    await ring.links("reader")[0]!.logCatchUp(GROUP, seqOf(last), 10_000);
+    await checkRows(world);
   };
   await time.run(story(), 600_000);
   return observer;
@@ -102,7 +109,7 @@ function observed(world: World, client: string): GroupLog {
       return outcome;
     },
     verify: (owner, timeoutMs) => log.verify(owner, timeoutMs),
-    trim: (request, timeoutMs) => log.trim(request, timeoutMs),
+    advance: (request, timeoutMs) => log.advance(request, timeoutMs),
   };
 }
 
@@ -120,11 +127,12 @@ async function serve(world: World, client: string, owner: string, appends: numbe
   const stop = new AbortController();
   // an owner may die anywhere in its takeover
   time.setTimer(dice.chance(0.3) ? dice.below(150) : 2000, () => stop.abort());
-  const apply = (entries: readonly LogEntry[]): Promise<void> => applyEntries(world, entries);
+  const apply = (): Promise<void> => sleep(time, dice.below(20));
   const taken = await takeOver(log, { group: GROUP, owner, timeoutMs: TIMEOUT_MS, clock: time, apply, signal: stop.signal });
   if (taken.kind !== "taken") return;
   observer.takeovers += 1;
   let { lastSeq, lastEpoch } = taken;
+  let decided: DecidedMark = { seq: lastSeq, epoch: lastEpoch };
   for (let count = 0; count < appends; count += 1) {
     const seq = nextSeq(lastSeq);
     const content = `${owner}/${seq}/${count}`;
@@ -136,24 +144,35 @@ async function serve(world: World, client: string, owner: string, appends: numbe
       previousEpoch: lastEpoch,
       timestampCeilingUs: plusUs(taken.timestampFloorUs, seq),
       bytes: bytesOf(content),
+      rows: bytesOf(content),
+      decided,
     };
     let outcome = await log.append(request, TIMEOUT_MS);
     for (let again = dice.below(4); outcome.kind === "unknown" && again > 0; again -= 1) outcome = await log.append(request, TIMEOUT_MS);
     if (outcome.kind !== "logged") return;
     [lastSeq, lastEpoch] = [seq, taken.epoch];
-    await applyEntry(world, seq, content);
-    const trim = { group: GROUP, epoch: taken.epoch, owner, appliedSeq: seq, appliedEpoch: taken.epoch };
-    if (dice.chance(0.4)) await log.trim(trim, TIMEOUT_MS).catch(() => undefined);
+    decided = { seq, epoch: taken.epoch };
+    const advance = { group: GROUP, epoch: taken.epoch, owner, decided };
+    if (dice.chance(0.4)) await log.advance(advance, TIMEOUT_MS).catch(() => undefined);
+    if (dice.chance(0.3)) await readAt(world, seq);
   }
 }
 
-async function applyEntries(world: World, entries: readonly LogEntry[]): Promise<void> {
-  for (const entry of entries) await applyEntry(world, entry.seq, text(entry.bytes));
+/** A reader that has seen an entry's rows somewhere has a replica catch up with it. */
+async function readAt({ ring, dice }: World, seq: Seq): Promise<void> {
+  const links = ring.links("reader");
+  await links[dice.below(links.length)]!.logCatchUp(GROUP, seq, TIMEOUT_MS).catch(() => undefined);
 }
 
-async function applyEntry(world: World, seq: bigint, content: string): Promise<void> {
-  await sleep(world.time, world.dice.below(5));
-  world.observer.applies(seq, content);
+/** Every replica that is up has the rows of every entry up to its watermark, whatever it lost in crashes (I9). */
+async function checkRows({ ring, observer }: World): Promise<void> {
+  for (const [node] of ring.stores.entries()) {
+    for (const [at, rows] of (await ring.applied(node, GROUP)).entries()) {
+      const expected = observer.applied.get(BigInt(at + 1));
+      if (rows === undefined || text(rows) !== expected)
+        throw new Error(`node ${node} applied ${at + 1} and has ${rows && text(rows)}, not ${expected}`);
+    }
+  }
 }
 
 async function disturb(world: World): Promise<void> {
@@ -168,6 +187,7 @@ async function disturb(world: World): Promise<void> {
         break;
       case 1:
         for (let each = 0; each < nodes; each += 1) await ring.start(each);
+        await checkRows(world);
         break;
       case 2:
         ring.cut(`owner-${dice.below(3)}`, node);
@@ -181,7 +201,7 @@ async function disturb(world: World): Promise<void> {
 
 async function finish(world: World): Promise<bigint> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
-    const apply = (entries: readonly LogEntry[]): Promise<void> => applyEntries(world, entries);
+    const apply = (): Promise<void> => Promise.resolve();
     const log = observed(world, "last");
     const taken = await takeOver(log, { group: GROUP, owner: `last.${attempt}`, timeoutMs: TIMEOUT_MS, clock: world.time, apply });
     if (taken.kind === "taken") return taken.lastSeq;

@@ -1,7 +1,8 @@
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { KeyValueOperation, StepRunner, StoreStep } from "@concord/ports";
-import { ConcordError, type Checksum } from "@concord/runtime";
+import type { Checkpoints, KeyValueOperation, LogEntry, StepRunner, StoreStep } from "@concord/ports";
+import { ConcordError, seqOf, silentLog, toHex, type Checksum } from "@concord/runtime";
 import { localLogReplica } from "../local-replica.ts";
+import { entryKey } from "../log-format.ts";
 import { openReplicaLog } from "../open-replica.ts";
 import type { LogReplica } from "../replica.ts";
 import type { Dice, VirtualTime } from "./virtual-time.ts";
@@ -23,54 +24,103 @@ export interface RingFaults {
 
 type Process = { readonly kind: "up"; readonly replica: LogReplica; readonly runner: SlowDisk } | { readonly kind: "down" };
 
-/** Runs steps in order; what they persist is on disk, and their replies leave, some time later; a crash keeps a prefix. */
-class SlowDisk implements StepRunner {
-  readonly #pending: { readonly operations: readonly KeyValueOperation[]; readonly reply: () => void }[] = [];
+/** Where a replica keeps what an applied entry says, in place of rows. */
+export function appliedKey(group: string, seq: bigint): Uint8Array {
+  const key = entryKey(group, seqOf(seq));
+  key[0] = 0x61;
+  return key;
+}
+
+interface Effects {
+  readonly persist: readonly KeyValueOperation[];
+  readonly derived: readonly KeyValueOperation[];
+  readonly reply: () => void;
+}
+
+/**
+ * Runs steps in order; what they persist is on disk, and their replies leave, some time later; a crash keeps a prefix. Of what is derived a
+ * crash keeps any part, unless a checkpoint was made.
+ */
+class SlowDisk implements StepRunner, Checkpoints {
+  readonly #pending: Effects[] = [];
   readonly #store: MemoryKeyValue;
   readonly #time: VirtualTime;
-  readonly #syncMs: () => number;
+  readonly #dice: Dice;
+  readonly #syncMs: number;
+  /** Newest values by key, those on their way included. */
+  readonly #written = new Map<string, Uint8Array | undefined>();
+  /** Derived and in no checkpoint. */
+  readonly #volatile = new Map<string, KeyValueOperation>();
+  readonly #listeners: (() => () => void)[] = [];
+  #last: Promise<unknown> = Promise.resolve();
   #alive = true;
   #syncing = false;
 
-  constructor(store: MemoryKeyValue, time: VirtualTime, syncMs: () => number) {
+  constructor(store: MemoryKeyValue, time: VirtualTime, dice: Dice, syncMs: number) {
     this.#store = store;
     this.#time = time;
+    this.#dice = dice;
     this.#syncMs = syncMs;
+  }
+
+  onCheckpoint(begun: () => () => void): void {
+    this.#listeners.push(begun);
   }
 
   submit<Reply>(step: StoreStep<Reply>): Promise<Reply> {
     if (!this.#alive) return new Promise(() => undefined);
     return new Promise((resolve, reject) => {
-      try {
-        const { persist, reply } = step.run([]);
-        this.#pending.push({ operations: persist, reply: () => resolve(reply) });
-        this.#sync();
-      } catch (thrown) {
-        reject(thrown as Error);
-      }
+      this.#last = this.#last.then(async () => {
+        const stored = await this.#store.getMany(step.load);
+        const loaded = step.load.map((key, at) => (this.#written.has(toHex(key)) ? this.#written.get(toHex(key)) : stored[at]));
+        try {
+          const { persist, derived = [], reply } = step.run(loaded);
+          for (const one of persist) this.#written.set(toHex(one.key), one.kind === "put" ? one.value : undefined);
+          this.#pending.push({ persist, derived, reply: () => resolve(reply) });
+          this.#sync();
+        } catch (thrown) {
+          reject(thrown as Error);
+        }
+      });
     });
   }
 
   async crash(keep: number): Promise<void> {
     this.#alive = false;
-    for (const { operations } of this.#pending.slice(0, keep)) await this.#store.batch(operations, { sync: true });
+    for (const { persist } of this.#pending.slice(0, keep)) await this.#store.batch(persist, { sync: true });
+    const kept = [...this.#volatile.values()].filter(() => this.#dice.chance(0.5));
+    await this.#store.batch(kept, { sync: true });
   }
 
   get pending(): number {
     return this.#pending.length;
   }
 
+  async get(key: Uint8Array): Promise<Uint8Array | undefined> {
+    const derived = this.#volatile.get(toHex(key));
+    return derived?.kind === "put" ? derived.value : this.#store.get(key);
+  }
+
   #sync(): void {
     if (this.#syncing) return;
     this.#syncing = true;
-    this.#time.setTimer(this.#syncMs(), () => {
+    this.#time.setTimer(this.#dice.below(this.#syncMs + 1), () => {
       if (!this.#alive) return;
       this.#syncing = false;
-      for (const { operations, reply } of this.#pending.splice(0)) {
-        void this.#store.batch(operations, { sync: true });
+      for (const { persist, derived, reply } of this.#pending.splice(0)) {
+        void this.#store.batch(persist, { sync: true });
+        for (const one of derived) this.#volatile.set(toHex(one.key), one);
         reply();
       }
+      if (this.#dice.chance(0.2)) this.#checkpoint();
     });
+  }
+
+  #checkpoint(): void {
+    const durable = this.#listeners.map((begun) => begun());
+    void this.#store.batch([...this.#volatile.values()], { sync: true });
+    this.#volatile.clear();
+    for (const done of durable) done();
   }
 }
 
@@ -82,20 +132,44 @@ export class SimulatedRing {
   readonly #dice: Dice;
   readonly #processes: Process[];
   readonly #cut = new Set<string>();
+  readonly #onApply: (entry: LogEntry) => void;
 
-  constructor(size: number, time: VirtualTime, dice: Dice, faults: RingFaults) {
+  /** `onApply` hears of every entry a replica applies, again after its restarts. */
+  constructor(size: number, time: VirtualTime, dice: Dice, faults: RingFaults, onApply: (entry: LogEntry) => void = () => undefined) {
     this.stores = Array.from({ length: size }, () => new MemoryKeyValue());
     this.#processes = this.stores.map(() => ({ kind: "down" }));
     this.#time = time;
     this.#dice = dice;
     this.faults = faults;
+    this.#onApply = onApply;
   }
 
   async start(node: number): Promise<void> {
     if (this.#processes[node]!.kind === "up") return;
     const store = this.stores[node]!;
-    const runner = new SlowDisk(store, this.#time, () => this.#dice.below(this.faults.syncMs + 1));
-    this.#processes[node] = { kind: "up", runner, replica: localLogReplica(`node-${node}`, await openReplicaLog(store, checksum), runner) };
+    const runner = new SlowDisk(store, this.#time, this.#dice, this.faults.syncMs);
+    const rowsOf = (group: string, entry: LogEntry): KeyValueOperation[] => {
+      this.#onApply(entry);
+      return [{ kind: "put", key: appliedKey(group, entry.seq), value: entry.rows }];
+    };
+    const reader = { range: store.range.bind(store) };
+    const opened = await openReplicaLog({ reader, runner, checkpoints: runner, checksum, rowsOf });
+    const name = `node-${node}`;
+    const peers = this.links(name).filter((link) => link.name !== name);
+    const options = { name, log: opened, runner, peers, clock: this.#time, report: silentLog };
+    const onTooFarBehind = (group: string): never => {
+      throw new Error(`nothing of ${group} is dropped before all have applied it`);
+    };
+    this.#processes[node] = { kind: "up", runner, replica: localLogReplica({ ...options, onTooFarBehind }) };
+  }
+
+  /** What a replica has applied up to its watermark; undefined in place of what it lacks. */
+  async applied(node: number, group: string): Promise<(Uint8Array | undefined)[]> {
+    const process = this.#processes[node]!;
+    if (process.kind === "down") return [];
+    const { appliedSeq } = await process.replica.logState(group, 1);
+    const seqs = Array.from({ length: Number(appliedSeq) }, (_, at) => BigInt(at + 1));
+    return Promise.all(seqs.map((seq) => process.runner.get(appliedKey(group, seq))));
   }
 
   async crash(node: number): Promise<void> {
@@ -128,7 +202,8 @@ export class SimulatedRing {
         logAppend: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logAppend(request, timeoutMs)),
         logState: (group, timeoutMs) => call(timeoutMs, (replica) => replica.logState(group, timeoutMs)),
         logRead: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logRead(request, timeoutMs)),
-        logTrim: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logTrim(request, timeoutMs)),
+        logAdvance: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logAdvance(request, timeoutMs)),
+        logCatchUp: (group, seq, timeoutMs) => call(timeoutMs, (replica) => replica.logCatchUp(group, seq, timeoutMs)),
       };
     });
   }

@@ -111,7 +111,7 @@ export class MemoryNode {
   /** Images of the stored rows by row key, those of undecided batches not among them. */
   get rows(): Map<string, RowImage> {
     const stored = this.store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE);
-    return new Map(stored.map(({ key, value }) => [toHex(key.subarray(1)), decodeImage(openRow(value, checksum))]));
+    return new Map(stored.map(({ key, value }) => [toHex(key.subarray(1)), decodeImage(openRow(value, checksum).image)]));
   }
 
   /** All rows as bytes, to compare replicas. */
@@ -311,10 +311,11 @@ function storedRows(node: MemoryNode, runner: StepRunner): DecidedRowsOptions<ne
         load: keys.map(storedRowKey),
         run: (loaded) => ({
           persist: [],
-          reply: loaded.map((stored) => (stored === undefined ? new Uint8Array() : openRow(stored, checksum))),
+          reply: loaded.map((stored) => (stored === undefined ? new Uint8Array() : openRow(stored, checksum).image)),
         }),
       }),
     readRowRange: () => Promise.reject(new Error("no test reads a range")),
+    catchUp: () => Promise.reject(new Error("no batch is of a group")),
   };
 }
 

@@ -2,7 +2,7 @@
 import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { StepRunner, StoreStep } from "@concord/ports";
-import { ConcordError, silentLog, type Clock, type Timer } from "@concord/runtime";
+import { ConcordError, silentLog, type Clock, type Seq, type Timer } from "@concord/runtime";
 import { LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
 
 export const checksum = (bytes: Uint8Array): number => crc32(bytes);
@@ -86,12 +86,21 @@ export class TestReplica implements RowReplica {
   reachable = true;
   behaviour: Behaviour = "normal";
   readonly calls: string[] = [];
+  /** What the test's log does when this replica is to catch up. */
+  onCatchUp: (group: string, seq: bigint) => Promise<void> = () => Promise.resolve();
   #held: (() => void)[] = [];
   readonly #local: LocalRowReplica;
 
   constructor(name: string) {
     this.name = name;
-    this.#local = new LocalRowReplica({ name, runner: new PlainRunner(this.store), reader: this.store, checksum, log: silentLog });
+    this.#local = new LocalRowReplica({
+      name,
+      runner: new PlainRunner(this.store),
+      reader: this.store,
+      catchUp: (group, seq) => this.onCatchUp(group, seq),
+      checksum,
+      log: silentLog,
+    });
   }
 
   applyRows(mutations: readonly Uint8Array[]): Promise<void> {
@@ -104,6 +113,10 @@ export class TestReplica implements RowReplica {
 
   readRowRange(range: ReplicaRange, _timeoutMs: number): Promise<ReplicaPage> {
     return this.#call(`range ${range.limit}`, () => this.#local.readRowRange(range));
+  }
+
+  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
+    return this.#call(`catch up ${group} ${seq}`, () => this.#local.catchUp(group, seq, timeoutMs));
   }
 
   /** Lets held calls go. */
@@ -142,5 +155,5 @@ export interface TestRing {
 export function testRing(size: 1 | 3): TestRing {
   const clock = new ManualClock();
   const replicas = Array.from({ length: size }, (_, at) => new TestReplica(`r${at + 1}`));
-  return { clock, replicas, rows: new QuorumRowStore({ replicas, clock }) };
+  return { clock, replicas, rows: new QuorumRowStore({ replicas, clock, checksum }) };
 }

@@ -4,6 +4,7 @@ import { compareBytes } from "@concord/codec";
 import type {
   AppendOutcome,
   AppendRequest,
+  DecidedMark,
   GroupLog,
   LogEntry,
   Mutation,
@@ -15,9 +16,9 @@ import type {
   RowRange,
   RowStore,
   GroupOwner,
-  TrimRequest,
+  AdvanceRequest,
 } from "@concord/ports";
-import { encodeRange, encodeRowKey, imageOf, liveRow, mergeImages } from "@concord/rows";
+import { decodeImage, encodeRange, encodeRowKey, imageOf, liveRow, mergeImages, readRows } from "@concord/rows";
 import {
   ConcordError,
   EPOCH_NONE,
@@ -153,6 +154,14 @@ export class FakeRows implements RowStore {
     throw new ConcordError("USE_TRANSACTION", "not offered");
   }
 
+  /** What replicas that apply do: each row whole, in log order. */
+  put(rows: Uint8Array): void {
+    for (const bytes of readRows(rows)) {
+      const image = decodeImage(bytes);
+      this.images.set(toHex(encodeRowKey(image.key)), image);
+    }
+  }
+
   row(key: RowKey): Row | undefined {
     return liveRow(this.images.get(toHex(encodeRowKey(key))));
   }
@@ -177,11 +186,20 @@ export class FakeLog implements GroupLog {
   appliedEpoch = EPOCH_NONE;
   ceilingUs = 0n;
   appends: AppendRequest[] = [];
-  trims: bigint[] = [];
+  /** Marks told alone. */
+  advances: bigint[] = [];
+  advanceFaults: ("unknown" | "throw")[] = [];
+  /** Given: the replicas apply, and this is how. */
+  readonly #apply: ((rows: Uint8Array) => void) | undefined;
   /** Per append, in order: "lost" = not accepted, answered unknown; "accepted" = accepted, answered unknown. Empty = honest. */
   appendFaults: ("lost" | "accepted" | "throw")[] = [];
   verifyFaults: "unknown"[] = [];
   verifies = 0;
+
+  constructor(apply?: (rows: Uint8Array) => void) {
+    this.#apply = apply;
+  }
+
   #gate: { promise: Promise<void>; open: () => void } | undefined;
 
   hold(): void {
@@ -205,7 +223,11 @@ export class FakeLog implements GroupLog {
     this.promisedEpoch = epoch;
     this.owner = owner;
     const { appliedSeq, appliedEpoch, ceilingUs } = this;
-    return { kind: "raised", tail: { appliedSeq, appliedEpoch, entries: [...this.entries], timestampCeilingUs: timestampUsOf(ceilingUs) } };
+    const appliesRows = this.#apply !== undefined;
+    return {
+      kind: "raised",
+      tail: { appliesRows, appliedSeq, appliedEpoch, entries: [...this.entries], timestampCeilingUs: timestampUsOf(ceilingUs) },
+    };
   }
 
   async append(request: AppendRequest): Promise<AppendOutcome> {
@@ -225,16 +247,26 @@ export class FakeLog implements GroupLog {
     return epoch === this.promisedEpoch && owner === this.owner ? "current" : "fenced";
   }
 
-  async trim({ appliedSeq, appliedEpoch }: TrimRequest): Promise<void> {
-    this.trims.push(appliedSeq);
-    if (appliedSeq <= this.appliedSeq) return;
-    this.entries = this.entries.filter((entry) => entry.seq > appliedSeq);
-    this.appliedSeq = appliedSeq;
-    this.appliedEpoch = appliedEpoch;
+  async advance({ decided }: AdvanceRequest): Promise<"advanced" | "unknown"> {
+    this.advances.push(decided.seq);
+    const fault = this.advanceFaults.shift();
+    if (fault === "unknown") return "unknown";
+    if (fault === "throw") throw new ConcordError("CONNECTION_LOST", "broken");
+    this.#mark(decided);
+    return "advanced";
+  }
+
+  #mark({ seq, epoch }: DecidedMark): void {
+    const reached = this.entries.findLast((entry) => entry.seq <= seq && entry.epoch >= epoch);
+    if (reached === undefined) return;
+    for (const entry of this.entries) if (entry.seq <= reached.seq) this.#apply?.(entry.rows);
+    this.entries = this.entries.filter((entry) => entry.seq > reached.seq);
+    this.appliedSeq = reached.seq;
+    this.appliedEpoch = reached.epoch;
   }
 
   #accept(request: AppendRequest): AppendOutcome {
-    const { seq, epoch, owner, bytes, previousEpoch } = request;
+    const { seq, epoch, owner, bytes, rows, previousEpoch, decided } = request;
     if (epoch !== this.promisedEpoch || owner !== this.owner) return { kind: "fenced", promisedEpoch: this.promisedEpoch };
     const held = this.entries.find((entry) => entry.seq === seq);
     if (held !== undefined && held.epoch === epoch) {
@@ -244,7 +276,10 @@ export class FakeLog implements GroupLog {
     const before =
       this.entries.find((entry) => entry.seq === seq - 1n)?.epoch ?? (seq - 1n === this.appliedSeq ? this.appliedEpoch : undefined);
     assert.equal(before, previousEpoch, "an entry stands on the entry before");
-    this.entries = [...this.entries.filter((entry) => entry.seq !== seq), { seq, epoch, bytes }].sort((a, b) => Number(a.seq - b.seq));
+    this.entries = [...this.entries.filter((entry) => entry.seq !== seq), { seq, epoch, bytes, rows }].sort((a, b) =>
+      Number(a.seq - b.seq),
+    );
+    this.#mark(decided);
     if (request.timestampCeilingUs > this.ceilingUs) this.ceilingUs = request.timestampCeilingUs;
     return { kind: "logged" };
   }
@@ -331,13 +366,15 @@ export interface FixtureOptions {
   readonly limits?: Partial<TransactionLimits>;
   readonly lockLimits?: Partial<LockLimits>;
   readonly settings?: Partial<GroupSettings>;
+  /** The log's replicas apply rows; the owner does when not given. */
+  readonly appliesRows?: boolean;
 }
 
 /** Everything of a test: one log and one store, as many masters as it opens. */
 export class TestFixture {
   readonly clock = new ManualClock();
   readonly rows = new FakeRows();
-  readonly log = new FakeLog();
+  readonly log: FakeLog;
   readonly failpoints: string[] = [];
   readonly #options: FixtureOptions;
   #randomState = 7;
@@ -345,6 +382,7 @@ export class TestFixture {
 
   constructor(options: FixtureOptions = {}) {
     this.#options = options;
+    this.log = new FakeLog(options.appliesRows === true ? (rows) => this.rows.put(rows) : undefined);
   }
 
   context(): GroupContext {

@@ -18,7 +18,12 @@ type UnaryMethod = (request: object, metadata: object, options: object, done: (e
 
 /** The calls of one service; the contract's types say what goes in and what comes out. */
 export interface PlainService<S extends ServiceContract<object>> {
-  call<Name extends UnaryName<S>>(method: Name, request: RequestInitOf<S, Name>, token?: string): Promise<ResponseOf<S, Name>>;
+  call<Name extends UnaryName<S>>(
+    method: Name,
+    request: RequestInitOf<S, Name>,
+    token?: string,
+    more?: Readonly<Record<string, string>>,
+  ): Promise<ResponseOf<S, Name>>;
   close(): void;
 }
 
@@ -54,9 +59,15 @@ export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
     ) => Record<string, UnaryMethod> & { close(): void };
     const stub = new Service(address, grpc.credentials.createInsecure());
     return {
-      call<Name extends UnaryName<S>>(method: Name, request: RequestInitOf<S, Name>, token?: string): Promise<ResponseOf<S, Name>> {
+      call<Name extends UnaryName<S>>(
+        method: Name,
+        request: RequestInitOf<S, Name>,
+        token?: string,
+        more: Readonly<Record<string, string>> = {},
+      ): Promise<ResponseOf<S, Name>> {
         const metadata = new grpc.Metadata();
         if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
+        for (const [key, value] of Object.entries(more)) metadata.set(key, value);
         return new Promise((resolve, reject) => {
           stub[method]!(request, metadata, { deadline: Date.now() + CALL_TIMEOUT_MS }, (error, response) =>
             error === null ? resolve(response as ResponseOf<S, Name>) : reject(error),

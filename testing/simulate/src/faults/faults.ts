@@ -11,6 +11,8 @@ export interface SeededFault {
   readonly edits: readonly { readonly file: string; readonly search: string; readonly replace: string }[];
 }
 
+const GROUP_STATE = "libs/group-log/src/group-state.ts";
+const TAKE_OVER = "libs/group-log/src/take-over.ts";
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
 const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
 const DEDUP_WINDOW = "libs/dedup/src/segmented-window.ts";
@@ -59,13 +61,87 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "takeover-without-apply",
-    about: "A new master serves without applying the pending entries of the old one (TXD2).",
+    about: "A new master serves before a majority has applied the pending entries of the old one (TXD2, TXD14).",
     scenario: "txn",
     edits: [
       {
-        file: "libs/transactions/src/takeover.ts",
-        search: "    await applyPending(context, decided);",
-        replace: "",
+        file: TAKE_OVER,
+        search: '  if (!(await advanceTo(log, options, advance, tail))) return { kind: "unavailable" };\n',
+        replace: "  void advanceTo(log, options, advance, tail).catch(() => undefined);\n",
+      },
+    ],
+  },
+  {
+    name: "applied-above-decided",
+    about: "A replica applies every entry it holds, whatever the mark says (TXD14).",
+    scenario: "txn",
+    edits: [
+      { file: GROUP_STATE, search: "let reached = seq < lastSeq(state) ? seq : lastSeq(state);", replace: "let reached = lastSeq(state);" },
+      {
+        file: GROUP_STATE,
+        search: "while (reached > state.appliedSeq && entryAt(state, reached)!.epoch < epoch)",
+        replace: "while (epoch < 0n)",
+      },
+    ],
+  },
+  {
+    name: "mark-on-older-tail",
+    about: "A mark of a newer epoch decides entries that were accepted under an older one (TXD14).",
+    scenario: "txn",
+    edits: [
+      {
+        file: GROUP_STATE,
+        search: "while (reached > state.appliedSeq && entryAt(state, reached)!.epoch < epoch)",
+        replace: "while (epoch < 0n)",
+      },
+    ],
+  },
+  {
+    name: "asked-for-is-decided",
+    about: "A replica that is to catch up with a number takes what it holds for decided (TX30, TXD14).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/catch-up.ts",
+        search: "peers.length === 0 ? log.settleAlone(group) : log.state(group)",
+        replace: "log.settleAlone(group)",
+      },
+    ],
+  },
+  {
+    name: "own-vote-counted-twice",
+    about: "One replica's acceptance counts as a majority (TX27, TXR2).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/ring-group-log.ts",
+        search: 'if (accepted >= this.#majority) return { kind: "logged" };',
+        replace: 'if (2 * accepted >= this.#majority) return { kind: "logged" };',
+      },
+    ],
+  },
+  {
+    name: "previous-epoch-ignored",
+    about: "A replica accepts an entry on top of any entry before, of whatever history (TXR2, I4 of the group-log README).",
+    scenario: "txn",
+    edits: [
+      {
+        file: GROUP_STATE,
+        search: "return entryAt(state, seqOf(firstSeq - 1n))?.epoch === previousEpoch;",
+        replace: "return entryAt(state, seqOf(firstSeq - 1n)) !== undefined || previousEpoch < 0n;",
+      },
+    ],
+  },
+  {
+    name: "row-repair-on-groups",
+    about: "Read repair merges rows of groups' tables instead of having the replica catch up (TX30, TXD14).",
+    scenario: "txn",
+    edits: [
+      { file: ROW_STORE, search: "if (row.place === undefined) plain.push(row);", replace: "if (row.bytes.length > 0) plain.push(row);" },
+      {
+        file: "libs/quorum/src/row-steps.ts",
+        search: "if (place !== undefined) throw followsFromLog(change.key.table, place.group);",
+        replace: 'if (place?.group === "") throw followsFromLog(change.key.table, place.group);',
       },
     ],
   },

@@ -1,11 +1,10 @@
 import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
 import type { StoreEntry } from "@concord/protos-storage";
-import { LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup } from "@concord/group-log";
+import { decodeHeader, LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup, type ReplicaLogState } from "@concord/group-log";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
-import { decodeImage, encodeImage, mergeImages } from "@concord/rows";
-import { sealRecord } from "@concord/codec";
-import { openRow, ROW_FORMAT_VERSION, ROWS_NAMESPACE } from "@concord/quorum";
-import { nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log } from "@concord/runtime";
+import { decodeImage } from "@concord/rows";
+import { mergeAnswers, openRow, ROWS_NAMESPACE } from "@concord/quorum";
+import { ConcordError, nextSeq, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
 import { COPY_CALL_TIMEOUT_MS } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
@@ -21,18 +20,23 @@ export interface CopyOptions {
 }
 
 /**
- * Fills the store from both peers (TXR4): rows merged, batchlog united, of each group log the newest promise, mark and entries. Group
- * logs are asked for whole, one group at a time: a page of headers and a later page of entries could have a trim between them.
+ * Fills the store from both peers (TXR4): rows united, batchlog united, of each group log the newest promise, mark and entries. A peer's
+ * header comes before its rows, so these hold what it had applied then; the entries after that bring the rest (`restoreGroup`).
  */
 export async function copyStore(options: CopyOptions): Promise<void> {
   await forgetLogs(options.store);
-  const groups = new Set<string>();
+  /** Of each group: some peer had applied so much before its rows were copied. */
+  const groups = new Map<string, Seq>();
   let entries = 0;
   for (const peer of options.peers) {
     let afterKey: Uint8Array = new Uint8Array();
     for (let done = false; !done;) {
       const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS);
-      for (const { key } of page.entries) if (key[0] === GROUP_HEADERS) groups.add(readHeaderKey(key));
+      for (const { key, value } of page.entries) {
+        if (key[0] !== GROUP_HEADERS) continue;
+        const [group, { appliedSeq }] = [readHeaderKey(key), decodeHeader(value, options.checksum)];
+        if (appliedSeq >= (groups.get(group) ?? 0n)) groups.set(group, appliedSeq);
+      }
       await mergeEntries(
         options,
         page.entries.filter(({ key }) => key[0] !== GROUP_HEADERS),
@@ -42,14 +46,30 @@ export async function copyStore(options: CopyOptions): Promise<void> {
       afterKey = page.lastKey;
     }
   }
-  for (const group of groups) await copyGroup(options, group);
+  for (const [group, copiedSeq] of groups) await copyGroup(options, group, copiedSeq);
   options.log.info("store copied from the peers", { entries, groups: groups.size });
 }
 
-async function copyGroup({ store, peers, checksum }: CopyOptions, group: string): Promise<void> {
-  const read = { group, fromSeq: nextSeq(SEQ_NONE), limit: LOG_READ_ENTRIES_MAX };
-  const states = await Promise.all(peers.map((peer) => new RemoteLogReplica(peer).logRead(read, COPY_CALL_TIMEOUT_MS)));
-  await store.batch(restoreGroup(group, states, checksum), { sync: true });
+async function copyGroup({ store, peers, checksum }: CopyOptions, group: string, copiedSeq: Seq): Promise<void> {
+  const states = await Promise.all(peers.map((peer) => readWhole(new RemoteLogReplica(peer), group, copiedSeq)));
+  await store.batch(restoreGroup(group, copiedSeq, states, checksum), { sync: true });
+}
+
+/** A peer's state with all entries after `copiedSeq`, page by page. REPLICAS_UNAVAILABLE when another owner raised meanwhile. */
+async function readWhole(replica: RemoteLogReplica, group: string, copiedSeq: Seq): Promise<ReplicaLogState> {
+  const read = (fromSeq: Seq): Promise<ReplicaLogState> => {
+    return replica.logRead({ group, fromSeq, limit: LOG_READ_ENTRIES_MAX }, COPY_CALL_TIMEOUT_MS);
+  };
+  let state = await read(nextSeq(copiedSeq));
+  const { promisedEpoch } = state;
+  let { entries } = state;
+  for (let last = entries.at(-1); last !== undefined && last.seq < state.lastSeq; last = entries.at(-1)) {
+    state = await read(nextSeq(last.seq));
+    if (state.promisedEpoch !== promisedEpoch || state.entries[0]?.seq !== nextSeq(last.seq))
+      throw new ConcordError("REPLICAS_UNAVAILABLE", `the log of group ${group} changed while it was copied`);
+    entries = [...entries, ...state.entries];
+  }
+  return { ...state, entries };
 }
 
 /** What an interrupted copy left of the group logs may have been trimmed since: it would leave a gap in the tail. */
@@ -80,8 +100,7 @@ async function mergeEntries({ store, checksum, log }: CopyOptions, entries: read
 
 function mergeRows(left: Uint8Array, right: Uint8Array, checksum: Checksum, log: Log): Uint8Array {
   try {
-    const merged = mergeImages(decodeImage(openRow(left, checksum)), decodeImage(openRow(right, checksum)));
-    return sealRecord(ROW_FORMAT_VERSION, encodeImage(merged), checksum);
+    return mergeAnswers([left, right], checksum).bytes;
   } catch (thrown) {
     // The sound one of two is kept; of two corrupt ones either, so that this replica refuses to answer for the row as they do.
     log.error("a row came corrupt from a peer", { reason: toConcordError(thrown).message });
@@ -91,7 +110,7 @@ function mergeRows(left: Uint8Array, right: Uint8Array, checksum: Checksum, log:
 
 function isSound(value: Uint8Array, checksum: Checksum): boolean {
   try {
-    decodeImage(openRow(value, checksum));
+    decodeImage(openRow(value, checksum).image);
     return true;
   } catch {
     return false;

@@ -22,7 +22,7 @@ export interface FormationOptions {
 
 /**
  * Makes the store part of its ring (TXR4), the decision table of the README:
- * a formed store goes on; a store that was joining finishes; an empty one joins when no peer knows this node, else it was lost and is
+ * a formed store goes on; one that was away for too long is copied from both peers first; a store that was joining finishes; an empty one joins when no peer knows this node, else it was lost and is
  * copied from both peers before it serves. Throws INTERNAL when the members differ: the node must not start.
  */
 export async function formRing(options: FormationOptions): Promise<void> {
@@ -30,6 +30,10 @@ export async function formRing(options: FormationOptions): Promise<void> {
   const marker = await readMarker(store, checksum);
   if (marker.kind !== "empty" && !sameMembers(marker.members, members)) throw refuse("this node's own store", marker.members, members);
   if (marker.kind === "formed") return greetOnce(options);
+  if (marker.kind === "lagging") {
+    await greetAll(options, true);
+    await restoreFromPeers(options);
+  }
   if (marker.kind === "empty") {
     const hellos = await greetAll(options, false);
     if (hellos.some((hello) => hello.knowsCaller)) {
@@ -49,10 +53,10 @@ export async function formRing(options: FormationOptions): Promise<void> {
   log.info("part of the ring", { members: members.join(",") });
 }
 
-/** A formed node starts without its peers; but not into another ring. */
+/** A formed node starts without its peers; but not into another ring, nor into one of another version. */
 async function greetOnce(options: FormationOptions): Promise<void> {
-  const hellos = await Promise.all(options.peers.map((peer) => peer.hello(FORMATION_CALL_TIMEOUT_MS, true).catch(() => undefined)));
-  hellos.forEach((hello) => hello !== undefined && checkMembers(hello, options.members));
+  const hellos = new Map<string, HelloResponse>();
+  await Promise.all(options.peers.map((peer) => greet(peer, true, options.members, hellos)));
 }
 
 async function restoreFromPeers(options: FormationOptions): Promise<void> {

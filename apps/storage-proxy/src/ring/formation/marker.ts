@@ -11,13 +11,15 @@ export type Marker =
   /** New in a ring: its peers do not all know it yet. Has never served. */
   | { readonly kind: "joining"; readonly members: readonly string[] }
   /** Part of the ring; every peer knows it. */
-  | { readonly kind: "formed"; readonly members: readonly string[] };
+  | { readonly kind: "formed"; readonly members: readonly string[] }
+  /** Part of the ring, and away for so long that its peers dropped what it lacks: it is copied from them before it serves. */
+  | { readonly kind: "lagging"; readonly members: readonly string[] };
 
 const encoder = new TextEncoder();
 const FORMAT_VERSION = 1;
 const MARKER_KEY = encoder.encode("m:marker");
 const PEER_PREFIX = "m:peer:";
-const KINDS = ["joining", "formed"] as const;
+const KINDS = ["joining", "formed", "lagging"] as const;
 
 export async function readMarker(store: KeyValue, checksum: Checksum): Promise<Marker> {
   const stored = await store.get(MARKER_KEY);

@@ -1,3 +1,4 @@
+import { checkProtocol, RING_PROTOCOL } from "@concord/adapter-ring";
 import type { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
@@ -16,11 +17,12 @@ export interface HelloOptions {
 export function helloHandler(options: HelloOptions): Handler<ReplicaService, "Hello"> {
   return async (request) => {
     const { node, members, store } = options;
+    checkProtocol(`the caller, ${request.node},`, request.protocol);
     if (!members.includes(request.node) || request.node === node) throw malformed("the caller is no peer in this ring");
     const sameRing = request.members.length === members.length && members.every((member, at) => request.members[at] === member);
     const knowsCaller = await knowsPeer(store, request.node);
     // Remembered before it is answered: the caller serves from then on.
     if (request.formed && sameRing && !knowsCaller) await store.batch([peerKnown(request.node)], { sync: true });
-    return { node, formed: options.formed(), members, knowsCaller };
+    return { node, formed: options.formed(), members, knowsCaller, protocol: RING_PROTOCOL };
   };
 }

@@ -1,11 +1,11 @@
 import type { LogAppendResult, ReplicaService } from "@concord/protos-storage";
-import { logStateToWire } from "@concord/adapter-ring";
+import { entryFromWire, logStateToWire } from "@concord/adapter-ring";
 import type { LogAppendReply } from "@concord/group-log";
 import type { Handler, HandlerContext } from "@concord/rpc";
 import { epochOf, seqOf } from "@concord/runtime";
 import type { RingNode } from "../ring-node.ts";
 import { budgetMs } from "../../rpc/budget.ts";
-import { ceilingFromWire, ownerFromWire, trimFromWire } from "../../rpc/numbers.ts";
+import { advanceFromWire, ceilingFromWire, ownerFromWire } from "../../rpc/numbers.ts";
 
 const RESULTS: Readonly<Record<LogAppendReply["result"], LogAppendResult>> = {
   accepted: "LOG_APPEND_RESULT_ACCEPTED",
@@ -23,18 +23,13 @@ export function logRaiseHandler(node: () => RingNode): Handler<ReplicaService, "
 
 export function logAppendHandler(node: () => RingNode): Handler<ReplicaService, "LogAppend"> {
   return async (request, context) => {
-    // copies: views would keep the whole frame in memory for as long as the entries live
-    const entries = request.entries.map(({ seq, epoch, content }) => ({
-      seq: seqOf(seq),
-      epoch: epochOf(epoch),
-      bytes: Uint8Array.from(content),
-    }));
     const reply = await node().localLog.logAppend(
       {
-        ...trimFromWire(request),
+        ...advanceFromWire(request),
         previousEpoch: epochOf(request.previousEpoch),
         timestampCeilingUs: ceilingFromWire(request.timestampCeilingUs),
-        entries,
+        entries: request.entries.map(entryFromWire),
+        appliedByAllSeq: seqOf(request.appliedByAllSeq),
       },
       remainingMs(node, context),
     );
@@ -58,7 +53,14 @@ export function logReadHandler(node: () => RingNode): Handler<ReplicaService, "L
 
 export function logTrimHandler(node: () => RingNode): Handler<ReplicaService, "LogTrim"> {
   return async (request, context) => {
-    await node().localLog.logTrim(trimFromWire(request), remainingMs(node, context));
+    const advance = { ...advanceFromWire(request), appliedByAllSeq: seqOf(request.appliedByAllSeq) };
+    return { state: logStateToWire(await node().localLog.logAdvance(advance, remainingMs(node, context))) };
+  };
+}
+
+export function logCatchUpHandler(node: () => RingNode): Handler<ReplicaService, "LogCatchUp"> {
+  return async ({ group, seq }, context) => {
+    await node().localLog.logCatchUp(group, seqOf(seq), remainingMs(node, context));
     return {};
   };
 }

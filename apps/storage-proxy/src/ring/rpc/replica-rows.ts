@@ -24,6 +24,7 @@ export function readRowRangeHandler(node: () => RingNode): Handler<ReplicaServic
   return async (request) => {
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "images");
     const { fromKey, toKey, reverse, limit } = request;
-    return node().localRows.readRowRange({ from: fromKey, to: toKey, reverse, limit });
+    const { rows, more } = await node().localRows.readRowRange({ from: fromKey, to: toKey, reverse, limit });
+    return { images: rows, more };
   };
 }

@@ -1,13 +1,14 @@
+import { checkProtocol, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
 import { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
-import type { Role, Service } from "@concord/rpc";
+import type { HandlerContext, Role, Service } from "@concord/rpc";
 import { define, type DefineOptions } from "../../rpc/define.ts";
 import type { RingBackend } from "../ring-backend.ts";
 import type { RingNode } from "../ring-node.ts";
 import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.ts";
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
-import { logAppendHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler } from "./replica-log.ts";
+import { logAppendHandler, logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler } from "./replica-log.ts";
 import { applyRowsHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
 export interface ReplicaServiceOptions extends DefineOptions {
@@ -25,16 +26,31 @@ export function replicaService(options: ReplicaServiceOptions): Service {
   const node = (): RingNode => backend.node();
   return define(options, ReplicaService, {
     Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready }) },
-    Copy: { roles: PEER, handler: copyHandler(node, store) },
-    ApplyRows: { roles: PEER, handler: applyRowsHandler(node) },
-    ReadRows: { roles: PEER, handler: readRowsHandler(node) },
-    ReadRowRange: { roles: PEER, handler: readRowRangeHandler(node) },
-    LogRaise: { roles: PEER, handler: logRaiseHandler(node) },
-    LogAppend: { roles: PEER, handler: logAppendHandler(node) },
-    LogState: { roles: PEER, handler: logStateHandler(node) },
-    LogRead: { roles: PEER, handler: logReadHandler(node) },
-    LogTrim: { roles: PEER, handler: logTrimHandler(node) },
-    BatchLogPut: { roles: PEER, handler: batchLogPutHandler(node) },
-    BatchLogRemove: { roles: PEER, handler: batchLogRemoveHandler(node) },
+    Copy: ofOurVersion(copyHandler(node, store)),
+    ApplyRows: ofOurVersion(applyRowsHandler(node)),
+    ReadRows: ofOurVersion(readRowsHandler(node)),
+    ReadRowRange: ofOurVersion(readRowRangeHandler(node)),
+    LogRaise: ofOurVersion(logRaiseHandler(node)),
+    LogAppend: ofOurVersion(logAppendHandler(node)),
+    LogState: ofOurVersion(logStateHandler(node)),
+    LogRead: ofOurVersion(logReadHandler(node)),
+    LogTrim: ofOurVersion(logTrimHandler(node)),
+    LogCatchUp: ofOurVersion(logCatchUpHandler(node)),
+    BatchLogPut: ofOurVersion(batchLogPutHandler(node)),
+    BatchLogRemove: ofOurVersion(batchLogRemoveHandler(node)),
   });
+}
+
+/** A call of peers, refused when the caller has another version: a node that is formed starts without a Hello of ours. */
+function ofOurVersion<Request, Answer>(
+  handler: (request: Request, context: HandlerContext) => Promise<Answer>,
+): {
+  readonly roles: readonly Role[];
+  readonly handler: (request: Request, context: HandlerContext) => Promise<Answer>;
+} {
+  const checked = (request: Request, context: HandlerContext): Promise<Answer> => {
+    checkProtocol("the caller", Number(context.metadata[RING_PROTOCOL_KEY] ?? 0));
+    return handler(request, context);
+  };
+  return { roles: PEER, handler: checked };
 }

@@ -1,0 +1,92 @@
+import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
+import type { KeyValueOperation, LogEntry } from "@concord/ports";
+import { imageRowKey, readRows } from "@concord/rows";
+import { seqOf, type Checksum, type Seq } from "@concord/runtime";
+
+/** Namespaces of the node's store. */
+export const ROWS_NAMESPACE = 0x72; // 'r'
+/** Copies of stored rows that failed their check, by stored key. Node-local. */
+export const QUARANTINE_NAMESPACE = 0x78; // 'x'
+
+/** Merged by timestamp: rows of plain tables, and of groups before rows followed from the log. The body is the image. */
+const MERGED_VERSION = 1;
+/** Follows from a group's log: the body is the group's name, the entry's seq (8 bytes) and the image. */
+const FOLLOWING_VERSION = 2;
+export const ROW_FORMAT_VERSION = FOLLOWING_VERSION;
+/** Version and checksum. */
+const SEAL_BYTES = 5;
+
+/** Where in a group's log a row comes from. */
+export interface LogPlace {
+  readonly group: string;
+  readonly seq: Seq;
+}
+
+export interface StoredRow {
+  /** The encoded image (a view). */
+  readonly image: Uint8Array;
+  /** Undefined: the row is merged by timestamp. */
+  readonly place: LogPlace | undefined;
+}
+
+export function storedRowKey(rowKey: Uint8Array): Uint8Array {
+  return prefixed(ROWS_NAMESPACE, rowKey);
+}
+
+export function sealMerged(image: Uint8Array, checksum: Checksum): Uint8Array {
+  return sealRecord(MERGED_VERSION, image, checksum);
+}
+
+/** The writes by which an entry's rows replace what is stored (TXD14): in log order each is the whole row. */
+export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" | "rows">, checksum: Checksum): KeyValueOperation[] {
+  return readRows(rows).map((image) => {
+    const body = new ByteWriter(image.length + group.length + 16).text(group).u64(seq).raw(image).finish();
+    return { kind: "put", key: storedRowKey(imageRowKey(image)), value: sealRecord(FOLLOWING_VERSION, body, checksum) };
+  });
+}
+
+/** Throws CORRUPT_DATA when the stored value fails its check. */
+export function openRow(stored: Uint8Array, checksum: Checksum): StoredRow {
+  const { version, body } = openRecord(stored, ROW_FORMAT_VERSION, checksum);
+  return rowIn(version, body);
+}
+
+/** The encoded image of a stored row, which the replica that answered has checked (a view). */
+export function imageOfStored(stored: Uint8Array): Uint8Array {
+  if (stored.length <= SEAL_BYTES) throw corrupt("a stored row is cut");
+  return rowIn(stored[0]!, stored.subarray(SEAL_BYTES)).image;
+}
+
+export function keyOfStored(stored: Uint8Array): Uint8Array {
+  return imageRowKey(imageOfStored(stored));
+}
+
+/** Of two copies of a row the one that is to be kept when both come from logs, or one does; undefined when both are merged by timestamp. */
+export function laterInLog<Row extends StoredRow>(left: Row, right: Row): Row | undefined {
+  if (left.place === undefined) return right.place === undefined ? undefined : right;
+  if (right.place === undefined) return left;
+  if (left.place.group !== right.place.group) throw corrupt(`a row follows from the logs of ${left.place.group} and ${right.place.group}`);
+  return left.place.seq >= right.place.seq ? left : right;
+}
+
+/**
+ * Keeps a copy of a corrupt row where operators find it. The row itself stays, so that this replica goes on refusing to answer for
+ * it: answering "never written" could let a quorum forget an acknowledged write (I5).
+ */
+export function quarantine(storedKey: Uint8Array, stored: Uint8Array): KeyValueOperation {
+  return { kind: "put", key: prefixed(QUARANTINE_NAMESPACE, storedKey), value: stored };
+}
+
+function rowIn(version: number, body: Uint8Array): StoredRow {
+  if (version === MERGED_VERSION) return { image: body, place: undefined };
+  const reader = new ByteReader(body);
+  const place = { group: reader.text(), seq: seqOf(reader.u64()) };
+  return { image: reader.raw(reader.remaining), place };
+}
+
+function prefixed(namespace: number, key: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(key.length + 1);
+  bytes[0] = namespace;
+  bytes.set(key, 1);
+  return bytes;
+}

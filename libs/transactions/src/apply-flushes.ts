@@ -1,0 +1,130 @@
+import type { DecidedMark, Mutation } from "@concord/ports";
+import { assert, backoff, nextSeq, toConcordError, type ConcordError, type Seq } from "@concord/runtime";
+import type { Finishing, FinishingOptions } from "./finishing.ts";
+import { mutationsOf, type Flush } from "./flush.ts";
+import type { GroupContext } from "./group-context.ts";
+import { REPEAT_BACKOFF } from "./limits.ts";
+import { outcomeMutation } from "./outcome-rows.ts";
+
+/**
+ * Of a log whose owner applies rows: RowStore.apply until a quorum has them, beside the next append, one apply at a time, which takes all
+ * flushes logged meanwhile; then the log learns that they are done with.
+ */
+export class ApplyFlushes implements Finishing {
+  readonly #options: FinishingOptions;
+  #applied: DecidedMark;
+  #lastSeq: Seq;
+  /** Logged, their apply not yet begun; in log order. */
+  #toApply: Flush[] = [];
+  #applying = false;
+  /** Bytes of entries the log still keeps: logged since it was last told. */
+  #untrimmedBytes = 0;
+  #flushesSinceTrim = 0;
+
+  constructor(options: FinishingOptions) {
+    const { lastSeq, lastEpoch } = options.start;
+    this.#options = options;
+    this.#applied = { seq: lastSeq, epoch: lastEpoch };
+    this.#lastSeq = lastSeq;
+  }
+
+  get decided(): DecidedMark {
+    return this.#applied;
+  }
+
+  get appliedSeq(): Seq {
+    return this.#applied.seq;
+  }
+
+  sent(): void {
+    // Applies run beside appends.
+  }
+
+  logged(flush: Flush): void {
+    this.#lastSeq = flush.request.seq;
+    this.#untrimmedBytes += flush.request.bytes.length;
+    this.#toApply.push(flush);
+    this.#applyNext();
+  }
+
+  /** The log may be full of what an earlier trim did not reach. */
+  unknown(): void {
+    if (this.#applied.seq === this.#lastSeq) this.#trim();
+  }
+
+  drain(): void {
+    if (this.#applied.seq === this.#lastSeq && this.#flushesSinceTrim > 0) this.#trim();
+  }
+
+  #applyNext(): void {
+    if (this.#applying || this.#toApply.length === 0 || this.#options.signal.aborted) return;
+    const flushes = this.#toApply;
+    assert(flushes[0]!.request.seq === nextSeq(this.#applied.seq), "I4: applied without a gap");
+    this.#toApply = [];
+    this.#applying = true;
+    void this.#apply(flushes);
+  }
+
+  /** Repeats until every mutation and outcome row is at a quorum: fixed timestamps make that harmless (TXD2 applied). */
+  async #apply(flushes: readonly Flush[]): Promise<void> {
+    const { context, signal } = this.#options;
+    const { settings, clock, log, metrics, failpoint } = context;
+    const outcomes = flushes.flatMap((flush) => outcomesOf(settings.group, flush));
+    const all = [...flushes.flatMap(mutationsOf), ...outcomes];
+    const retry = backoff(clock, REPEAT_BACKOFF, signal);
+    while (!signal.aborted) {
+      const error = await applyAll(context, all);
+      if (signal.aborted) return;
+      if (error === undefined) {
+        failpoint("txn:after-apply");
+        this.#onApplied(flushes);
+        return;
+      }
+      log.warn("logged flushes could not be applied yet", { group: settings.group, reason: error.message });
+      metrics.count("txn_apply_repeats_total", 1, { group: settings.group });
+      await retry.pause();
+    }
+  }
+
+  #onApplied(flushes: readonly Flush[]): void {
+    const { seq, epoch } = flushes.at(-1)!.request;
+    assert(this.#applying, "one apply at a time");
+    assert(seq === this.#applied.seq + BigInt(flushes.length) && seq <= this.#lastSeq, "I4: applied without a gap, after it was logged");
+    this.#applied = { seq, epoch };
+    this.#applying = false;
+    this.#flushesSinceTrim += flushes.length;
+    const { trimEveryFlushes, trimEveryBytes } = this.#options.context.settings.limits;
+    if (this.#flushesSinceTrim >= trimEveryFlushes || this.#untrimmedBytes >= trimEveryBytes) this.#trim();
+    this.#applyNext();
+    this.#options.onApplied(flushes);
+  }
+
+  /** Best effort: the next one repeats it. Only what is applied without a gap (I4). */
+  #trim(): void {
+    const { context, owner } = this.#options;
+    const { groupLog, settings, log } = context;
+    if (this.#applied.epoch !== owner.epoch) return;
+    this.#flushesSinceTrim = 0;
+    this.#untrimmedBytes = 0;
+    groupLog.advance({ ...owner, decided: this.#applied }, settings.storageTimeoutMs).catch((error: unknown) => {
+      log.debug("trim failed", { group: settings.group, reason: toConcordError(error).message });
+    });
+  }
+}
+
+function outcomesOf(group: string, flush: Flush): Mutation[] {
+  return flush.items.map((item) => outcomeMutation(group, item.flushed, flush.request.seq));
+}
+
+/** undefined when all of it is applied. */
+async function applyAll({ rows, settings }: GroupContext, mutations: readonly Mutation[]): Promise<ConcordError | undefined> {
+  const { applyMutationsMax } = settings.limits;
+  const parts: Promise<void>[] = [];
+  for (let from = 0; from < mutations.length; from += applyMutationsMax) {
+    const part = mutations.length <= applyMutationsMax ? mutations : mutations.slice(from, from + applyMutationsMax);
+    parts.push(rows.apply(part, { timeoutMs: settings.storageTimeoutMs }));
+  }
+  const results = await Promise.allSettled(parts);
+  const failed = results.find((result) => result.status === "rejected");
+  return failed === undefined ? undefined : toConcordError(failed.reason);
+}

@@ -1,0 +1,40 @@
+import type { AppendRequest, Mutation, RowImage } from "@concord/ports";
+import type { ConcordError, Seq, TimestampUs } from "@concord/runtime";
+import type { FlushedTransaction } from "./flush-entry.ts";
+
+/** Where a commit stands in its group's history. */
+export interface CommitToken {
+  readonly group: string;
+  readonly seq: Seq;
+  readonly timestampUs: TimestampUs;
+  /** Transactions that shared the flush. */
+  readonly flushSize: number;
+}
+
+/** A decided-to-be transaction in the queue. Exactly one of `logged` and `lost` is called, once. */
+export interface CommitItem {
+  readonly flushed: FlushedTransaction;
+  /** The rows it writes, index rows included, each as a whole after the commit. */
+  readonly images: readonly RowImage[];
+  /** Its part of the entry's content and of its rows. */
+  readonly encoded: Uint8Array;
+  readonly rows: readonly Uint8Array[];
+  /** Monotonic; the flush does not wait longer for companions. */
+  readonly dueAtMs: number;
+  logged(token: CommitToken): void;
+  /** What the master ended with when its append was never sent, else OUTCOME_UNKNOWN. */
+  lost(error: ConcordError): void;
+}
+
+export interface Flush {
+  readonly items: readonly CommitItem[];
+  readonly request: AppendRequest;
+}
+
+export function imagesOf(flush: Flush): RowImage[] {
+  return flush.items.flatMap((item) => item.images);
+}
+
+export function mutationsOf(flush: Flush): Mutation[] {
+  return flush.items.flatMap((item) => item.flushed.mutations);
+}

@@ -1,0 +1,101 @@
+import type { DecidedMark } from "@concord/ports";
+import { assert, backoff, toConcordError, type Seq, type Timer } from "@concord/runtime";
+import type { Finishing, FinishingOptions } from "./finishing.ts";
+import type { Flush } from "./flush.ts";
+import { REPEAT_BACKOFF } from "./limits.ts";
+
+/**
+ * Of a log whose replicas apply rows: tells them what is decided (TXD14). The mark travels with the next append, or alone after a short
+ * idle time. A majority that accepted an entry has applied what its mark said, so a quorum read sees it.
+ */
+export class FollowFlushes implements Finishing {
+  readonly #options: FinishingOptions;
+  #logged: DecidedMark;
+  #appliedSeq: Seq;
+  #unapplied: Flush[] = [];
+  #state: { readonly kind: "idle" } | { readonly kind: "waiting"; readonly timer: Timer } | { readonly kind: "advancing" } = {
+    kind: "idle",
+  };
+
+  constructor(options: FinishingOptions) {
+    const { start, signal } = options;
+    this.#options = options;
+    this.#logged = { seq: start.lastSeq, epoch: start.lastEpoch };
+    this.#appliedSeq = start.lastSeq;
+    signal.addEventListener("abort", () => this.#cancel());
+  }
+
+  get decided(): DecidedMark {
+    return this.#logged;
+  }
+
+  get appliedSeq(): Seq {
+    return this.#appliedSeq;
+  }
+
+  sent(): void {
+    this.#cancel();
+  }
+
+  logged(flush: Flush): void {
+    const { seq, epoch, decided } = flush.request;
+    assert(decided.seq === this.#logged.seq, "an append carries the mark of the entry before");
+    this.#logged = { seq, epoch };
+    this.#unapplied.push(flush);
+    this.#applied(decided.seq);
+    this.#wait();
+  }
+
+  unknown(): void {
+    // The same append carries the same mark.
+  }
+
+  drain(): void {
+    // The idle time is short.
+  }
+
+  #wait(): void {
+    if (this.#state.kind === "advancing" || this.#options.signal.aborted) return;
+    this.#cancel();
+    const { clock, settings } = this.#options.context;
+    this.#state = { kind: "waiting", timer: clock.setTimer(settings.limits.markIdleMs, () => void this.#advance()) };
+  }
+
+  #cancel(): void {
+    if (this.#state.kind !== "waiting") return;
+    this.#state.timer.cancel();
+    this.#state = { kind: "idle" };
+  }
+
+  /** No append came that would carry the mark. */
+  async #advance(): Promise<void> {
+    const { context, signal, owner } = this.#options;
+    const { groupLog, settings, failpoint } = context;
+    const retry = backoff(context.clock, REPEAT_BACKOFF, signal);
+    this.#state = { kind: "advancing" };
+    while (!signal.aborted && this.#appliedSeq < this.#logged.seq) {
+      const decided = this.#logged;
+      const outcome = await groupLog.advance({ ...owner, decided }, settings.storageTimeoutMs).catch((thrown: unknown) => {
+        context.log.debug("the mark did not arrive yet", { group: settings.group, reason: toConcordError(thrown).message });
+        return "unknown" as const;
+      });
+      if (signal.aborted) return;
+      if (outcome === "advanced") {
+        failpoint("txn:after-apply");
+        this.#applied(decided.seq);
+      } else {
+        context.metrics.count("txn_apply_repeats_total", 1, { group: settings.group });
+        await retry.pause();
+      }
+    }
+    this.#state = { kind: "idle" };
+  }
+
+  #applied(seq: Seq): void {
+    if (seq <= this.#appliedSeq) return;
+    assert(seq <= this.#logged.seq, "I4: applied only after it was logged");
+    this.#appliedSeq = seq;
+    const count = this.#unapplied.findIndex((flush) => flush.request.seq > seq);
+    this.#options.onApplied(this.#unapplied.splice(0, count < 0 ? this.#unapplied.length : count));
+  }
+}
