@@ -29,6 +29,7 @@ const COMMANDS = {
   bench: ["testing/bench/src/bench.ts"],
   crash: ["testing/crash/src/crash.ts"],
   engines: ["tools/engines/main.ts"],
+  "test:engines": ["tools/engines/test-engines.ts"],
   "client:pack": ["tools/client-pack/pack.ts"],
   "protos:release": ["tools/protos/release.ts"],
 };

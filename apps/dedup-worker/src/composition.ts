@@ -1,11 +1,13 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
+import { openKafkaLog, type KafkaLogOptions } from "@concord/adapter-kafka";
 import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
 import {
   createPartitionWorker,
   ID_HEADER,
+  readOrigin,
   type IdHash,
   type PartitionWorker,
   type WorkerDependencies,
@@ -20,7 +22,7 @@ import type { DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, WINDOW_SEGMENTS } from "./limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { defineServices } from "./rpc/services.ts";
 import { DedupWorkerService, contextOf, type Store } from "./service.ts";
@@ -37,8 +39,10 @@ export interface DedupWorkerOptions {
   readonly disk: Disk;
   /** Stores by folder in the data folder; its own when not given. */
   readonly openKeyValue?: (folder: string) => Promise<KeyValue>;
-  /** Instead of the embedded log. */
+  /** Instead of the configured log. */
   readonly openMessages?: () => Promise<MessageLog>;
+  /** PEM text of the authority of Kafka's brokers. */
+  readonly kafkaCa?: string;
   /** Instead of the partitions' real workers. */
   readonly openWorker?: (options: WorkerOptions, dependencies: WorkerDependencies) => PartitionWorker;
 }
@@ -65,7 +69,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
         throw thrown;
       }
     },
-    openMessages: host.openMessages ?? (() => openLog(config, host)),
+    openMessages: host.openMessages ?? ((signal) => (config.log === "kafka" ? openKafka(config, host, signal) : openLog(config, host))),
     openStore: (meta, messages) => openStore(config, host, openKeyValue, meta, messages),
   });
 }
@@ -81,6 +85,30 @@ function openLog(config: DedupWorkerConfig, { environment, disk }: DedupWorkerOp
   const { partitions, outputRetentionMs: outputMs, outputRetentionBytes: outputBytes } = config;
   const retention = { ...(outputMs === undefined ? {} : { outputMs }), ...(outputBytes === undefined ? {} : { outputBytes }) };
   return openEmbeddedLog({ ...environment, disk, folder: "log", partitions, retention });
+}
+
+function openKafka(config: DedupWorkerConfig, { environment, kafkaCa }: DedupWorkerOptions, signal: AbortSignal): Promise<MessageLog> {
+  const { kafkaBrokers, kafkaPipeline, kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic, windowMaxAgeMs } = config;
+  const { clock, log } = environment;
+  return openKafkaLog({
+    brokers: kafkaBrokers,
+    clientId: config.nodeName,
+    topics: { input: kafkaInputTopic, output: kafkaOutputTopic, "dead-letters": kafkaDeadLettersTopic },
+    pipeline: kafkaPipeline,
+    partitions: config.partitions,
+    replicasMin: config.kafkaReplicasMin,
+    outputKeptMs: windowMaxAgeMs === 0 ? undefined : windowMaxAgeMs,
+    inputOffsetOf: (message) => readOrigin(message)?.inputOffset,
+    ...(kafkaCa !== undefined ? { tls: { ca: kafkaCa } } : config.kafkaTls ? { tls: true as const } : {}),
+    ...saslOf(config),
+    clock,
+    log,
+    signal,
+  });
+}
+
+function saslOf({ kafkaUser: username, kafkaPassword: password, kafkaSasl: mechanism }: DedupWorkerConfig): Pick<KafkaLogOptions, "sasl"> {
+  return username === undefined || password === undefined ? {} : { sasl: { mechanism, username, password } };
 }
 
 function openStore(
@@ -103,7 +131,7 @@ function openStore(
         owner,
         idSource: { kind: "header", name: ID_HEADER },
         missingId: pipelinePolicy(source, config.missingId),
-        page: { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
+        page: config.log === "kafka" ? KAFKA_PAGE : { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
         window: {
           layout: "segmented",
           idsPerSegment: Math.ceil(config.windowIdsMax / WINDOW_SEGMENTS),

@@ -1,7 +1,14 @@
-import { serverShape, z } from "@concord/config";
+import { secret, serverShape, z } from "@concord/config";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
 import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN } from "./limits.ts";
+
+const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodString> =>
+  z
+    .string()
+    .regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`)
+    .default(name)
+    .describe(text);
 
 /** Every key of a dedup-worker. */
 export const dedupWorkerSchema = z
@@ -16,6 +23,34 @@ export const dedupWorkerSchema = z
       .max(PARTITIONS_MAX)
       .default(4)
       .describe("partitions of input and output; fixed when the data folder is made, since an id's partition follows from it"),
+    log: z
+      .enum(["embedded", "kafka"])
+      .default("embedded")
+      .describe("where input, output and dead letters are: in the data folder, or in three topics of Kafka"),
+    kafkaBrokers: z
+      .array(z.string().regex(/^.+:\d+$/, "expected host:port"))
+      .default([])
+      .describe("brokers to begin with, host:port"),
+    kafkaInputTopic: topic("concord-input", "what producers append to"),
+    kafkaOutputTopic: topic("concord-output", "each message once; written by this pipeline alone, to be read committed"),
+    kafkaDeadLettersTopic: topic("concord-dead-letters", "what cannot be processed"),
+    kafkaPipeline: topic(
+      "concord-dedup",
+      "group of the committed offsets, and beginning of the transactional ids: one pipeline, one name",
+      "name",
+    ),
+    kafkaReplicasMin: z
+      .number()
+      .int()
+      .min(1)
+      .max(9)
+      .default(3)
+      .describe("replicas that each topic must have; below 3 for tests and trials"),
+    kafkaTls: z.boolean().default(false).describe("connect to the brokers by TLS; kafkaTlsCaFile turns it on too"),
+    kafkaTlsCaFile: z.string().optional().describe("PEM file: authority of the brokers' certificates"),
+    kafkaSasl: z.enum(["plain", "scram-sha-256", "scram-sha-512"]).default("scram-sha-512").describe("how kafkaUser logs in"),
+    kafkaUser: z.string().min(1).optional().describe("name to log in with at the brokers; left out = no log-in"),
+    kafkaPassword: secret(z.string().min(1)).optional().describe("password of kafkaUser"),
     windowIdsMax: z
       .number()
       .int()
@@ -61,6 +96,17 @@ export const dedupWorkerSchema = z
       .max(WORKER_ID_MAX)
       .default(0)
       .describe("worker id in the ids made here; several workers differ"),
+  })
+  .superRefine((config, context) => {
+    const refuse = (path: string, message: string): void => context.addIssue({ code: "custom", path: [path], message });
+    if (config.log === "kafka" && config.kafkaBrokers.length === 0) refuse("kafkaBrokers", "needs at least one broker when log is kafka");
+    if ((config.kafkaUser === undefined) !== (config.kafkaPassword === undefined)) refuse("kafkaPassword", "goes with kafkaUser");
+    for (const key of ["outputRetentionMs", "outputRetentionBytes"] as const) {
+      if (config.log === "kafka" && config[key] !== undefined)
+        refuse(key, "is the embedded log's: on Kafka set retention.ms of the output topic");
+    }
+    const topics = new Set([config.kafkaInputTopic, config.kafkaOutputTopic, config.kafkaDeadLettersTopic]);
+    if (topics.size < 3) refuse("kafkaOutputTopic", "input, output and dead letters are three topics");
   })
   .superRefine(({ outputRetentionMs, windowMaxAgeMs }, context) => {
     // DDD10: ids of removed output could not be found again.

@@ -37,6 +37,8 @@ export const PARTITIONS_MAX = 256;
 /** One batch of the processing loop. */
 export const BATCH_MESSAGES_MAX = 5_000;
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
+/** The same on Kafka, where a page becomes a record batch. */
+export const KAFKA_PAGE = { messages: 4_000, bytes: 1024 * 1024 } as const;
 /** The largest `windowIdsMax` setting. */
 export const WINDOW_IDS_MIN = 256;
 export const WINDOW_IDS_MAX = 256 * 1024 * 1024;

@@ -13,7 +13,8 @@ const metrics = createMetrics({ definitions: DEDUP_WORKER_METRICS, process: true
 const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
-const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder) });
+const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(config.kafkaTlsCaFile) };
+const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...kafkaCa });
 
 async function start(signal: AbortSignal): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());

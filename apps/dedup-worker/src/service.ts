@@ -23,7 +23,8 @@ export interface DedupWorkerServiceOptions {
   readonly host: Omit<HostOptions, "services">;
   /** Takes the data folder's lock and checks what is in it. */
   openMeta(): Promise<KeyValue>;
-  openMessages(): Promise<MessageLog>;
+  /** Ends its tries when the signal is aborted. */
+  openMessages(signal: AbortSignal): Promise<MessageLog>;
   openStore(meta: KeyValue, messages: MessageLog): Store;
 }
 
@@ -97,7 +98,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     assert(this.#state.kind === "opened", "a part opens before it serves");
     const [meta] = this.#state.opened as readonly [KeyValue];
     this.#state = { kind: "bound", opened: [meta], host };
-    const messages = await this.#options.openMessages();
+    const messages = await this.#options.openMessages(signal);
     const opened = [messages, meta];
     this.#state = { kind: "bound", opened, host };
     signal.throwIfAborted();

@@ -1,0 +1,29 @@
+import type { LogTopic, NewMessage } from "@concord/ports";
+import { ConcordError, type Clock, type Log } from "@concord/runtime";
+import type { KafkaWire } from "./kafka-wire.ts";
+import type { Reader } from "./reader.ts";
+
+/** What the parts of one log share. */
+export interface KafkaContext {
+  readonly wire: KafkaWire;
+  /** Names on the brokers. */
+  readonly topics: Readonly<Record<LogTopic, string>>;
+  /** Names the group of the committed offsets, and begins the transactional ids. */
+  readonly pipeline: string;
+  readonly partitions: number;
+  /** Bytes of one record batch, by topic. */
+  readonly batchBytesMax: Readonly<Record<LogTopic, number>>;
+  readonly reader: Reader;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The input offset that a message of the output was made of; undefined: it was not made by this pipeline. */
+  readonly inputOffsetOf: (message: NewMessage) => bigint | undefined;
+}
+
+/** The request did nothing, and may be made again. */
+export function unavailable(cause: unknown): ConcordError {
+  if (cause instanceof ConcordError) return cause;
+  return new ConcordError("REPLICAS_UNAVAILABLE", `Kafka cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    cause,
+  });
+}

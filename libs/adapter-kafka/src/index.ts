@@ -1,0 +1,1 @@
+export { openKafkaLog, type KafkaLogOptions } from "./kafka-log.ts";

@@ -1,0 +1,74 @@
+import type { LogBounds } from "@concord/ports";
+import type { AbortedTransaction } from "./record-batch.ts";
+
+/** What the adapter needs of a client library: single requests, none of them repeated, each answered or failed within a limited time. */
+export interface KafkaWire {
+  /** Number of partitions of a topic, as it is now. */
+  partitions(topic: string): Promise<TopicSize>;
+  /** Settings of a topic by name, those of the broker's defaults included. */
+  settings(topic: string): Promise<ReadonlyMap<string, string>>;
+  bounds(topic: string, partition: number): Promise<LogBounds>;
+  /** The end of `bounds` alone: what is asked often. */
+  end(topic: string, partition: number): Promise<bigint>;
+  fetch(topic: string, partition: number, from: bigint, bytesMax: number): Promise<Fetched>;
+  /** One batch, to all replicas that are in sync. */
+  produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced>;
+  /** Fences every earlier producer of the id and ends its transaction. */
+  initProducer(transactionalId: string): Promise<Producer>;
+  addPartitions(producer: Producer, partitions: readonly TopicPartition[]): Promise<void>;
+  addOffset(producer: Producer, group: string, input: TopicPartition, committed: CommittedOffset): Promise<void>;
+  commit(producer: Producer): Promise<void>;
+  /** The committed offset; undefined when there is none. */
+  committed(group: string, input: TopicPartition): Promise<CommittedOffset | undefined>;
+  close(): Promise<void>;
+}
+
+export interface TopicSize {
+  readonly partitions: number;
+  readonly replicas: number;
+}
+
+export interface TopicPartition {
+  readonly topic: string;
+  readonly partition: number;
+}
+
+export interface Producer {
+  readonly transactionalId: string;
+  readonly id: bigint;
+  readonly epoch: number;
+}
+
+export interface CommittedOffset {
+  readonly offset: bigint;
+  readonly metadata: string;
+}
+
+export interface Fetched {
+  /** Whole record batches; the last one may be cut. */
+  readonly batches: Buffer;
+  readonly aborted: readonly AbortedTransaction[];
+  /** Behind everything that is decided: the end, for those who read what is committed. */
+  readonly stableEnd: bigint;
+}
+
+export interface Produced {
+  readonly from: bigint;
+  /** The broker answers with a time when it took the batch for a repetition, or when it keeps times of its own. */
+  readonly hasAppendTime: boolean;
+}
+
+/** A request that failed. `type` is Kafka's name of the error; undefined when no broker answered. */
+export class KafkaFailure extends Error {
+  readonly type: string | undefined;
+
+  constructor(message: string, type: string | undefined, cause?: unknown) {
+    super(message, { cause });
+    this.name = "KafkaFailure";
+    this.type = type;
+  }
+}
+
+export function failureType(error: unknown): string | undefined {
+  return error instanceof KafkaFailure ? error.type : undefined;
+}

@@ -1,0 +1,338 @@
+// oxlint-disable-next-line typescript/triple-slash-reference -- a file of declarations of another package's modules cannot be imported
+/// <reference path="./kafkajs-private.d.ts" />
+// The only file that knows kafkajs. It uses kafkajs's private modules, so the version is pinned exactly: the public producer repeats requests
+// with sequence numbers of its own, which loses acknowledged messages after a rejected one (K1, K2 of the README), and the public consumer
+// jumps when an offset is out of range.
+import type { ISocketFactory, SASLOptions } from "kafkajs";
+import Cluster from "kafkajs/src/cluster/index.js";
+import socketFactory from "kafkajs/src/network/socketFactory.js";
+import Decoder from "kafkajs/src/protocol/decoder.js";
+import Encoder from "kafkajs/src/protocol/encoder.js";
+import { createErrorFromCode } from "kafkajs/src/protocol/error.js";
+import fetchRequest from "kafkajs/src/protocol/requests/fetch/v11/request.js";
+import type { LogBounds } from "@concord/ports";
+import type { Log } from "@concord/runtime";
+import {
+  KafkaFailure,
+  type CommittedOffset,
+  type Fetched,
+  type KafkaWire,
+  type Produced,
+  type Producer,
+  type TopicPartition,
+  type TopicSize,
+} from "./kafka-wire.ts";
+import { CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from "./limits.ts";
+
+export interface KafkaConnection {
+  /** host:port of brokers to begin with. */
+  readonly brokers: readonly string[];
+  readonly clientId: string;
+  readonly topics: readonly string[];
+  readonly tls?: { readonly ca: string } | true;
+  readonly sasl?: SASLOptions;
+  readonly log: Log;
+  /** Makes connections; tests make faults with it. */
+  readonly socketFactory?: ISocketFactory;
+}
+
+type Broker = Awaited<ReturnType<Cluster["findBroker"]>>;
+
+const PRODUCE = { apiKey: 0, apiVersion: 7, apiName: "Produce" } as const;
+const READ_COMMITTED = 1;
+const EARLIEST = -2;
+const LATEST = -1;
+const ALL_IN_SYNC = -1;
+const CONSUMER = -1;
+const NO_APPEND_TIME = "-1";
+const GROUP = 0;
+const TRANSACTION = 1;
+const TOPIC = 2;
+const METADATA_MAX_AGE_MS = 60_000;
+
+export class KafkajsWire implements KafkaWire {
+  readonly #connection: KafkaConnection;
+  #cluster: Promise<Cluster> | undefined;
+  #clusters = 0;
+  #isClosed = false;
+
+  constructor(connection: KafkaConnection) {
+    this.#connection = connection;
+  }
+
+  partitions(topic: string): Promise<TopicSize> {
+    return this.#request(`the partitions of ${topic}`, async (cluster) => {
+      const partitions = partitionsOf(cluster, topic);
+      return { partitions: partitions.length, replicas: Math.min(...partitions.map(({ replicas }) => replicas.length)) };
+    });
+  }
+
+  settings(topic: string): Promise<ReadonlyMap<string, string>> {
+    return this.#request(`the settings of ${topic}`, async (cluster) => {
+      const broker = await cluster.findControllerBroker();
+      const answer = (await broker.describeConfigs({ resources: [{ type: TOPIC, name: topic }] })) as {
+        readonly resources: readonly { readonly configEntries: readonly { readonly configName: string; readonly configValue: string }[] }[];
+      };
+      return new Map(
+        answer.resources.flatMap(({ configEntries }) => configEntries.map((entry) => [entry.configName, entry.configValue] as const)),
+      );
+    });
+  }
+
+  async bounds(topic: string, partition: number): Promise<LogBounds> {
+    return { start: await this.#offset(topic, partition, EARLIEST), end: await this.#offset(topic, partition, LATEST) };
+  }
+
+  end(topic: string, partition: number): Promise<bigint> {
+    return this.#offset(topic, partition, LATEST);
+  }
+
+  #offset(topic: string, partition: number, timestamp: number): Promise<bigint> {
+    return this.#request(`an offset of ${topic}/${partition}`, async (cluster) => {
+      const broker = await leaderOf(cluster, topic, partition);
+      const asked = { isolationLevel: READ_COMMITTED, replicaId: CONSUMER, topics: [{ topic, partitions: [{ partition, timestamp }] }] };
+      const answer = (await broker.listOffsets(asked)) as {
+        readonly responses: readonly { readonly partitions: readonly { readonly offset: string }[] }[];
+      };
+      return BigInt(answer.responses[0]!.partitions[0]!.offset);
+    });
+  }
+
+  fetch(topic: string, partition: number, from: bigint, bytesMax: number): Promise<Fetched> {
+    return this.#request(`a fetch of ${topic}/${partition} from ${from}`, async (cluster) => {
+      const broker = await leaderOf(cluster, topic, partition);
+      const partitions = [{ partition, fetchOffset: from.toString(), maxBytes: bytesMax }];
+      const options = { replicaId: CONSUMER, isolationLevel: READ_COMMITTED, maxWaitTime: 0, minBytes: 0, maxBytes: bytesMax };
+      const request = fetchRequest({ ...options, topics: [{ topic, partitions }] });
+      return (await broker.connectionPool.send({
+        request,
+        response: { decode: decodeFetched, parse: async (fetched: Fetched) => fetched },
+      })) as Fetched;
+    });
+  }
+
+  produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced> {
+    return this.#request(`a batch for ${topic}/${partition}`, async (cluster) => {
+      const broker = await leaderOf(cluster, topic, partition);
+      const encode = async (): Promise<Encoder> => {
+        const records = new Encoder().writeInt32(partition).writeBytes(batch);
+        const topics = [new Encoder().writeString(topic).writeArray([records])];
+        return new Encoder()
+          .writeString(transactionalId ?? null)
+          .writeInt16(ALL_IN_SYNC)
+          .writeInt32(REQUEST_TIMEOUT_MS)
+          .writeArray(topics);
+      };
+      const request = { ...PRODUCE, expectResponse: () => true, encode };
+      const decode = async (bytes: Buffer): Promise<Produced> => decodeProduced(bytes, topic, partition);
+      return (await broker.connectionPool.send({
+        request,
+        response: { decode, parse: async (produced: Produced) => produced },
+      })) as Produced;
+    });
+  }
+
+  initProducer(transactionalId: string): Promise<Producer> {
+    return this.#coordinated(`the producer ${transactionalId}`, TRANSACTION, transactionalId, async (broker) => {
+      const asked = { transactionalId, transactionTimeout: TRANSACTION_TIMEOUT_MS };
+      const answer = (await broker.initProducerId(asked)) as { readonly producerId: string; readonly producerEpoch: number };
+      return { transactionalId, id: BigInt(answer.producerId), epoch: answer.producerEpoch };
+    });
+  }
+
+  addPartitions(producer: Producer, partitions: readonly TopicPartition[]): Promise<void> {
+    return this.#coordinated("partitions of a transaction", TRANSACTION, producer.transactionalId, async (broker) => {
+      const topics = partitions.map(({ topic, partition }) => ({ topic, partitions: [partition] }));
+      await broker.addPartitionsToTxn({ ...wireProducer(producer), topics });
+    });
+  }
+
+  async addOffset(producer: Producer, group: string, { topic, partition }: TopicPartition, committed: CommittedOffset): Promise<void> {
+    await this.#coordinated("offsets of a transaction", TRANSACTION, producer.transactionalId, (broker) =>
+      broker.addOffsetsToTxn({ ...wireProducer(producer), groupId: group }),
+    );
+    const offset = { partition, offset: committed.offset.toString(), metadata: committed.metadata };
+    await this.#coordinated("an offset of a transaction", GROUP, group, (broker) =>
+      broker.txnOffsetCommit({ ...wireProducer(producer), groupId: group, topics: [{ topic, partitions: [offset] }] }),
+    );
+  }
+
+  commit(producer: Producer): Promise<void> {
+    return this.#coordinated("the end of a transaction", TRANSACTION, producer.transactionalId, async (broker) => {
+      await broker.endTxn({ ...wireProducer(producer), transactionResult: true });
+    });
+  }
+
+  committed(group: string, { topic, partition }: TopicPartition): Promise<CommittedOffset | undefined> {
+    return this.#coordinated(`the committed offset of ${topic}/${partition}`, GROUP, group, async (broker) => {
+      const answer = (await broker.offsetFetch({ groupId: group, topics: [{ topic, partitions: [{ partition }] }] })) as {
+        readonly responses: readonly { readonly partitions: readonly { readonly offset: string; readonly metadata: string | null }[] }[];
+      };
+      const found = answer.responses[0]!.partitions[0]!;
+      return found.offset === "-1" ? undefined : { offset: BigInt(found.offset), metadata: found.metadata ?? "" };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await (await this.#cluster?.catch(() => undefined))?.disconnect().catch(() => undefined);
+  }
+
+  #coordinated<Answer>(what: string, kind: number, id: string, ask: (broker: Broker) => Promise<Answer>): Promise<Answer> {
+    return this.#request(what, async (cluster) => ask(await cluster.findGroupCoordinator({ groupId: id, coordinatorType: kind })));
+  }
+
+  /** One request. After a failure the next one begins with new connections and new metadata: a broker that hangs is left. */
+  async #request<Answer>(what: string, ask: (cluster: Cluster) => Promise<Answer>): Promise<Answer> {
+    if (this.#isClosed) throw new KafkaFailure(`${what}: the log is closed`, undefined);
+    const connecting = (this.#cluster ??= this.#connect());
+    try {
+      const cluster = await connecting;
+      await cluster.refreshMetadataIfNecessary();
+      return await ask(cluster);
+    } catch (thrown) {
+      const type = typeOf(thrown);
+      if (!KEEPS_CONNECTION.has(type ?? "") && this.#cluster === connecting) {
+        this.#cluster = undefined;
+        // Requests in flight fail with it; no caller waits for the end of a connection that may hang.
+        void connecting.then((cluster) => cluster.disconnect()).catch(() => undefined);
+      }
+      throw thrown instanceof KafkaFailure ? thrown : new KafkaFailure(`${what}: ${String(thrown)}`, type, thrown);
+    }
+  }
+
+  async #connect(): Promise<Cluster> {
+    const { brokers, clientId, topics, tls, sasl, log, socketFactory: factory } = this.#connection;
+    // Each connection begins with the next broker of the list: the first may be the one that hangs.
+    const first = this.#clusters++ % brokers.length;
+    const cluster = new Cluster({
+      brokers: [...brokers.slice(first), ...brokers.slice(0, first)],
+      clientId,
+      ...(tls === undefined ? {} : { ssl: tls === true ? true : { ca: [tls.ca] } }),
+      ...(sasl === undefined ? {} : { sasl }),
+      logger: loggerTo(log),
+      socketFactory: factory ?? socketFactory(),
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      authenticationTimeout: CONNECT_TIMEOUT_MS,
+      reauthenticationThreshold: CONNECT_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      enforceRequestTimeout: true,
+      metadataMaxAge: METADATA_MAX_AGE_MS,
+      allowAutoTopicCreation: false,
+      isolationLevel: READ_COMMITTED,
+      retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 200 },
+    });
+    try {
+      await cluster.connect();
+      await cluster.addMultipleTargetTopics(topics);
+      return cluster;
+    } catch (error) {
+      void cluster.disconnect().catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+/** Refusals that say nothing against the connection and the metadata. */
+const KEEPS_CONNECTION = new Set([
+  "OFFSET_OUT_OF_RANGE",
+  "CONCURRENT_TRANSACTIONS",
+  "INVALID_PRODUCER_EPOCH",
+  "PRODUCER_FENCED",
+  "MESSAGE_TOO_LARGE",
+  "INVALID_TIMESTAMP",
+  "INVALID_TXN_STATE",
+  "OUT_OF_ORDER_SEQUENCE_NUMBER",
+  "GROUP_LOAD_IN_PROGRESS",
+]);
+
+/** Kafka's newer name of the same refusal. */
+const NAMES: Readonly<Record<string, string>> = { KAFKAJS_UNKNOWN_ERROR_CODE: "UNKNOWN_ERROR_CODE" };
+
+function typeOf(thrown: unknown): string | undefined {
+  if (thrown instanceof KafkaFailure) return thrown.type;
+  const { type, message, name } = thrown as { readonly type?: unknown; readonly message?: unknown; readonly name?: unknown };
+  // Code 90 is younger than kafkajs: a producer that was fenced.
+  if (type === "KAFKAJS_UNKNOWN_ERROR_CODE" && message === "Unknown error code 90") return "PRODUCER_FENCED";
+  if (name === "KafkaJSGroupCoordinatorNotFound") return "GROUP_COORDINATOR_NOT_AVAILABLE";
+  return typeof type === "string" ? (NAMES[type] ?? type) : undefined;
+}
+
+function partitionsOf(cluster: Cluster, topic: string): ReturnType<Cluster["findTopicPartitionMetadata"]> {
+  const partitions = cluster.findTopicPartitionMetadata(topic);
+  // An unknown topic is answered with none, and a batch for it would resolve without having been sent.
+  if (partitions.length === 0) throw new KafkaFailure(`the topic ${topic} is not there`, "UNKNOWN_TOPIC_OR_PARTITION");
+  return partitions;
+}
+
+function leaderOf(cluster: Cluster, topic: string, partition: number): Promise<Broker> {
+  const found = partitionsOf(cluster, topic).find(({ partitionId }) => partitionId === partition);
+  if (found === undefined) throw new KafkaFailure(`${topic} has no partition ${partition}`, "UNKNOWN_TOPIC_OR_PARTITION");
+  if (found.leader < 0) throw new KafkaFailure(`${topic}/${partition} has no leader`, "LEADER_NOT_AVAILABLE");
+  return cluster.findBroker({ nodeId: found.leader });
+}
+
+function wireProducer({ transactionalId, id, epoch }: Producer): object {
+  return { transactionalId, producerId: id.toString(), producerEpoch: epoch };
+}
+
+async function decodeFetched(bytes: Buffer): Promise<Fetched> {
+  const decoder = new Decoder(bytes);
+  decoder.readInt32();
+  failOn(decoder.readInt16());
+  decoder.readInt32();
+  const topics = decoder.readArray((topic) => {
+    topic.readString();
+    return topic.readArray((partition) => {
+      partition.readInt32();
+      failOn(partition.readInt16());
+      partition.readInt64();
+      const stableEnd = BigInt(partition.readInt64().toString());
+      partition.readInt64();
+      const aborted = partition.readArray((each) => ({
+        producerId: BigInt(each.readInt64().toString()),
+        firstOffset: BigInt(each.readInt64().toString()),
+      }));
+      partition.readInt32();
+      const length = partition.readInt32();
+      return { stableEnd, aborted, batches: length > 0 ? partition.readBytes(length) : Buffer.alloc(0) };
+    });
+  });
+  const fetched = topics[0]?.[0];
+  if (fetched === undefined || topics.length !== 1)
+    throw new KafkaFailure("the answer to a fetch has another number of partitions", undefined);
+  return fetched;
+}
+
+/** Exactly one entry, of the partition that was sent: an empty answer would mean that nothing was (G2). */
+function decodeProduced(bytes: Buffer, topic: string, partition: number): Produced {
+  const decoder = new Decoder(bytes);
+  const answers = decoder.readArray((each) => {
+    const name = each.readString();
+    return each.readArray((entry) => {
+      const answer = { name, partition: entry.readInt32(), code: entry.readInt16(), from: entry.readInt64().toString() };
+      const appendTime = entry.readInt64().toString();
+      entry.readInt64();
+      return { ...answer, appendTime };
+    });
+  });
+  const entry = answers.flat()[0];
+  if (entry === undefined || answers.flat().length !== 1 || entry.name !== topic || entry.partition !== partition)
+    throw new KafkaFailure(`the answer to a batch for ${topic}/${partition} is about something else`, undefined);
+  failOn(entry.code);
+  return { from: BigInt(entry.from), hasAppendTime: entry.appendTime !== NO_APPEND_TIME };
+}
+
+function failOn(code: number): void {
+  if (code === 0) return;
+  const error = createErrorFromCode(code);
+  throw new KafkaFailure(error.message, typeOf(error), error);
+}
+
+/** kafkajs logs each failed request; the adapter's callers report what matters. */
+function loggerTo(log: Log): object {
+  const nothing = (): void => undefined;
+  const debug = (message: string): void => log.debug(`kafkajs: ${message}`);
+  const logger = { debug: nothing, info: nothing, warn: debug, error: debug, setLogLevel: nothing, namespace: (): object => logger };
+  return logger;
+}

@@ -1,0 +1,27 @@
+/** Answer of one request; a broker that is paused is left after it. */
+export const REQUEST_TIMEOUT_MS = 4_000;
+export const CONNECT_TIMEOUT_MS = 3_000;
+/** A whole publication; what is not decided by then is unknown. */
+export const PUBLISH_TIMEOUT_MS = 15_000;
+/** The broker aborts a transaction that is open for longer; readers of the output wait at most so long for an owner that is gone. */
+export const TRANSACTION_TIMEOUT_MS = 10_000;
+/** A step that the broker refuses because the transaction before is being completed is repeated so often, with such pauses. */
+export const CONCURRENT_ATTEMPTS_MAX = 2_000;
+export const CONCURRENT_PAUSE_MS = 5;
+/** Pause between two looks whether what was committed is visible. */
+export const VISIBLE_PAUSE_MS = 1;
+/** Bytes of one fetch, and of one record batch that is sent if the topic takes more. */
+export const FETCH_BYTES = 1024 * 1024;
+export const BATCH_BYTES_MAX = 1024 * 1024;
+/** Bytes of a record batch around its records. */
+export const BATCH_OVERHEAD_BYTES = 61;
+/** Fetched messages that are kept for the next page, by topic and partition; the one not read for the longest time goes. */
+export const FETCHES_KEPT = 64;
+/** Pause between two looks for messages of other producers. */
+export const POLL_MS = 25;
+/** Offsets of the output that are searched backwards for the newest message, at first; doubled until one is found. */
+export const TAIL_OFFSETS = 64n;
+/** Bytes of a decompressed record batch: a larger one is damage, or an attack. */
+export const DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024;
+/** What the pipeline's headers add to a message between input and output. */
+export const HEADER_BYTES_ADDED = 1_024;

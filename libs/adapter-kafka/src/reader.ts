@@ -1,0 +1,93 @@
+import { messageBytes, type LogMessage, type LogPage, type PageLimits } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import { unavailable } from "./context.ts";
+import { failureType, type Fetched, type KafkaWire } from "./kafka-wire.ts";
+import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
+import { decodeBatches } from "./record-batch.ts";
+
+/** Decoded messages of one fetch: everything that is committed from `from` up to `next`. */
+interface Stretch {
+  readonly from: bigint;
+  readonly next: bigint;
+  readonly messages: readonly LogMessage[];
+}
+
+/** Reads what is committed, without a group: from the offset that is asked for, never from another one. What a page leaves is kept for the next. */
+export class Reader {
+  readonly #wire: KafkaWire;
+  readonly #kept = new Map<string, Stretch>();
+
+  constructor(wire: KafkaWire) {
+    this.#wire = wire;
+  }
+
+  /** OFFSET_OUT_OF_RANGE, CORRUPT_DATA with the offset that cannot be read, REPLICAS_UNAVAILABLE. */
+  async read(topic: string, partition: number, from: bigint, limits: PageLimits): Promise<LogPage> {
+    if (limits.messages < 1 || limits.bytes < 1) throw new ConcordError("MALFORMED_REQUEST", "a page holds at least a message");
+    for (let at = from; ;) {
+      const stretch = await this.#stretch(topic, partition, at);
+      const page = pageOf(stretch, at, limits);
+      // Offsets without messages are passed: an empty page means the end.
+      if (page.messages.length > 0 || page.next === at) return page;
+      at = page.next;
+    }
+  }
+
+  async #stretch(topic: string, partition: number, from: bigint): Promise<Stretch> {
+    const key = `${topic}/${partition}`;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && kept.from <= from && from < kept.next) return kept;
+    const fetched = await this.#fetch(topic, partition, from);
+    if (from > fetched.stableEnd) throw outOfRange(topic, partition, from, `it ends at ${fetched.stableEnd}`);
+    try {
+      const { messages, next } = decodeBatches(fetched.batches, from, fetched.aborted);
+      const stretch = { from, next: next === undefined || next < from ? from : next, messages };
+      this.#keep(key, stretch);
+      return stretch;
+    } catch (cause) {
+      throw new ConcordError("CORRUPT_DATA", `${topic}/${partition}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    }
+  }
+
+  async #fetch(topic: string, partition: number, from: bigint): Promise<Fetched> {
+    try {
+      return await this.#wire.fetch(topic, partition, from, FETCH_BYTES);
+    } catch (error) {
+      if (failureType(error) === "OFFSET_OUT_OF_RANGE") throw outOfRange(topic, partition, from, "the broker does not have it");
+      throw unavailable(error);
+    }
+  }
+
+  #keep(key: string, stretch: Stretch): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, stretch);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > FETCHES_KEPT && oldest !== undefined) this.#kept.delete(oldest);
+  }
+}
+
+function pageOf({ messages, next }: Stretch, from: bigint, limits: PageLimits): LogPage {
+  const page: LogMessage[] = [];
+  let bytes = 0;
+  for (let at = firstAtOrAbove(messages, from); at < messages.length; at += 1) {
+    const message = messages[at]!;
+    if (page.length >= limits.messages || bytes >= limits.bytes) return { messages: page, next: page.at(-1)!.offset + 1n };
+    page.push(message);
+    bytes += messageBytes(message);
+  }
+  return { messages: page, next };
+}
+
+function firstAtOrAbove(messages: readonly LogMessage[], offset: bigint): number {
+  let [low, high] = [0, messages.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (messages[middle]!.offset < offset) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function outOfRange(topic: string, partition: number, offset: bigint, why: string): ConcordError {
+  return new ConcordError("OFFSET_OUT_OF_RANGE", `offset ${offset} is not in ${topic}/${partition}: ${why}`);
+}

@@ -1,0 +1,336 @@
+import {
+  messageBytes,
+  type LogBounds,
+  type LogSession,
+  type LogTopic,
+  type NewMessage,
+  type Publication,
+  type PublishOutcome,
+} from "@concord/ports";
+import { assert, ConcordError, sleep } from "@concord/runtime";
+import { unavailable, type KafkaContext } from "./context.ts";
+import { failureType, KafkaFailure, type Producer } from "./kafka-wire.ts";
+import {
+  BATCH_BYTES_MAX,
+  CONCURRENT_ATTEMPTS_MAX,
+  CONCURRENT_PAUSE_MS,
+  PUBLISH_TIMEOUT_MS,
+  TAIL_OFFSETS,
+  VISIBLE_PAUSE_MS,
+} from "./limits.ts";
+import { encodeBatch } from "./record-batch.ts";
+
+/** What a session learns about others, and tells them. */
+export interface SessionEvents {
+  /** Messages are visible in a topic. */
+  written(topic: LogTopic, partition: number): void;
+  /** The broker refused this owner: who is it now? */
+  fenced(owner: string): void;
+}
+
+const FENCED = new Set(["INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"]);
+/** The coordinator still completes the transaction before, or is being loaded: nothing was done. */
+const REPEATED = new Set([
+  "CONCURRENT_TRANSACTIONS",
+  "GROUP_LOAD_IN_PROGRESS",
+  "GROUP_COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR_FOR_GROUP",
+]);
+/** Sequence numbers follow this one with 0. */
+const SEQUENCE_MODULUS = 2 ** 31;
+
+/**
+ * Fences every earlier owner, then reads where it stopped (DDD4): committed offset, newest input offset in the output, the output's bounds.
+ * PARTITION_STOPPED when they contradict each other or the topics have grown; REPLICAS_UNAVAILABLE.
+ */
+export async function openSession(context: KafkaContext, partition: number, owner: string, events: SessionEvents): Promise<LogSession> {
+  const { wire, topics, pipeline } = context;
+  await checkPartitions(context);
+  try {
+    const producer = await repeated(context, () => wire.initProducer(`${pipeline}/${partition}`));
+    const committed = await repeated(context, () => wire.committed(pipeline, { topic: topics.input, partition }));
+    const output = await wire.bounds(topics.output, partition);
+    const newestInput = await newestInputOffset(context, partition, output);
+    if (committed === undefined && newestInput !== undefined) throw offsetLost(context, partition, newestInput);
+    const after = newestInput === undefined ? 0n : newestInput + 1n;
+    const begun = committed?.offset ?? (await wire.bounds(topics.input, partition)).start;
+    const session = new Session(
+      context,
+      { partition, owner, producer, output, acknowledgedInput: begun > after ? begun : after, newestInput },
+      events,
+    );
+    // The name of the owner is on the brokers before anything is published: who is fenced can tell whether another worker came.
+    await session.announce();
+    return session;
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+interface Opened {
+  readonly partition: number;
+  readonly owner: string;
+  readonly producer: Producer;
+  readonly output: LogBounds;
+  readonly acknowledgedInput: bigint;
+  readonly newestInput: bigint | undefined;
+}
+
+/** One producer for one session: after any failure nothing is sent by it any more (K1, K2). */
+class Session implements LogSession {
+  readonly acknowledgedInput: bigint;
+  readonly output: LogBounds;
+  readonly #context: KafkaContext;
+  readonly #opened: Opened;
+  readonly #events: SessionEvents;
+  readonly #sequences = new Map<string, number>();
+  readonly #ends = new Map<string, bigint>();
+  #newestInput: bigint | undefined;
+  #acknowledged: bigint;
+  #turn: Promise<unknown> = Promise.resolve();
+  #given: PublishOutcome | undefined;
+
+  constructor(context: KafkaContext, opened: Opened, events: SessionEvents) {
+    this.#context = context;
+    this.#opened = opened;
+    this.#events = events;
+    this.acknowledgedInput = opened.acknowledgedInput;
+    this.#acknowledged = opened.acknowledgedInput;
+    this.output = opened.output;
+    this.#newestInput = opened.newestInput;
+  }
+
+  async announce(): Promise<void> {
+    await this.#addOffset(this.acknowledgedInput);
+    await this.#context.wire.commit(this.#opened.producer);
+  }
+
+  publish(publication: Publication): Promise<PublishOutcome> {
+    const outcome = this.#turn.then(async () => {
+      if (this.#given !== undefined) return this.#given;
+      for (const { partition } of publication.rerouted) checkPartition(this.#context, partition);
+      const given = await this.#inTime(this.#publish(publication));
+      if (given.kind !== "published") this.#given = given;
+      return given;
+    });
+    this.#turn = outcome.catch(() => undefined);
+    return outcome;
+  }
+
+  async close(): Promise<void> {
+    await this.#turn;
+    this.#given ??= { kind: "fenced" };
+  }
+
+  /** What is not decided in time is decided by the next fence. */
+  async #inTime(outcome: Promise<PublishOutcome>): Promise<PublishOutcome> {
+    const over = new AbortController();
+    const late = sleep(this.#context.clock, PUBLISH_TIMEOUT_MS, over.signal).then((): PublishOutcome => ({
+      kind: "unknown",
+      cause: new KafkaFailure(`no answer within ${PUBLISH_TIMEOUT_MS} ms`, undefined),
+    }));
+    try {
+      return await Promise.race([outcome, late]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #publish(publication: Publication): Promise<PublishOutcome> {
+    const { output, deadLetters, acknowledgedInput } = publication;
+    assert(acknowledgedInput >= this.#acknowledged, "the acknowledged input never goes back");
+    const newestInput = this.#checkOrder(output);
+    try {
+      await this.#reroute(publication);
+      await this.#addPartitions(publication);
+      const outputFrom = await this.#send("output", output);
+      const deadLettersFrom = await this.#send("dead-letters", deadLetters);
+      await this.#addOffset(acknowledgedInput);
+      await this.#context.wire.commit(this.#opened.producer);
+      this.#acknowledged = acknowledgedInput;
+      this.#newestInput = newestInput;
+      if (output.length > 0) await this.#untilVisible("output");
+      if (deadLetters.length > 0) await this.#untilVisible("dead-letters");
+      return { kind: "published", outputFrom, deadLettersFrom };
+    } catch (error) {
+      return await this.#failed(error);
+    }
+  }
+
+  /**
+   * A commit is answered once it is decided; the markers that make it visible follow. Who gets an offset may read it. A broker that cannot
+   * say takes nothing of that back: readers wait, not the outcome.
+   */
+  async #untilVisible(topic: "output" | "dead-letters"): Promise<void> {
+    const { wire, topics, clock } = this.#context;
+    const { partition } = this.#opened;
+    const end = this.#endOf(topic);
+    for (let attempt = 0; attempt < CONCURRENT_ATTEMPTS_MAX; attempt += 1) {
+      const visible = await wire.end(topics[topic], partition).catch(() => undefined);
+      if (visible === undefined || visible >= end) break;
+      await sleep(clock, VISIBLE_PAUSE_MS);
+    }
+    this.#events.written(topic, partition);
+  }
+
+  async #failed(error: unknown): Promise<PublishOutcome> {
+    const type = failureType(error);
+    if (error instanceof ConcordError) throw error;
+    if (type === "MESSAGE_TOO_LARGE") {
+      this.#given = { kind: "unknown", cause: error };
+      throw new ConcordError("LIMIT_EXCEEDED", `a message is larger than max.message.bytes of its topic: raise it (${String(error)})`, {
+        cause: error,
+      });
+    }
+    if (!FENCED.has(type ?? "")) return { kind: "unknown", cause: error };
+    const { wire, topics, pipeline } = this.#context;
+    const committed = await wire.committed(pipeline, { topic: topics.input, partition: this.#opened.partition }).catch(() => undefined);
+    if (committed !== undefined) this.#events.fenced(committed.metadata);
+    return { kind: "fenced" };
+  }
+
+  /** Before everything else and outside the transaction, which would hold back all readers of the other partition (DDD3). */
+  async #reroute({ rerouted }: Publication): Promise<void> {
+    const { wire, topics, clock } = this.#context;
+    for (const target of new Set(rerouted.map(({ partition }) => partition))) {
+      const messages = rerouted.filter(({ partition }) => partition === target).map(({ message }) => message);
+      for (const cut of cuts(messages, this.#context.batchBytesMax.input))
+        await wire.produce(topics.input, target, encodeBatch(cut, undefined, clock.nowMs()), undefined);
+      this.#events.written("input", target);
+    }
+  }
+
+  async #addPartitions({ output, deadLetters }: Publication): Promise<void> {
+    const { topics, wire } = this.#context;
+    const { partition, producer } = this.#opened;
+    const used = [...(output.length > 0 ? [topics.output] : []), ...(deadLetters.length > 0 ? [topics["dead-letters"]] : [])];
+    if (used.length === 0) return;
+    const partitions = used.map((topic) => ({ topic, partition }));
+    await repeated(this.#context, () => wire.addPartitions(producer, partitions));
+  }
+
+  async #addOffset(offset: bigint): Promise<void> {
+    const { wire, topics, pipeline } = this.#context;
+    const { partition, producer, owner } = this.#opened;
+    const committed = { offset, metadata: owner };
+    await repeated(this.#context, () => wire.addOffset(producer, pipeline, { topic: topics.input, partition }, committed));
+  }
+
+  /** The first offset of the messages, which follow each other although they may go in several batches: this session is the only writer. */
+  async #send(topic: "output" | "dead-letters", messages: readonly NewMessage[]): Promise<bigint> {
+    const { topics, wire, clock, batchBytesMax } = this.#context;
+    const { partition, producer } = this.#opened;
+    let first: bigint | undefined;
+    for (const cut of cuts(messages, batchBytesMax[topic])) {
+      const sequence = this.#sequences.get(topic) ?? 0;
+      const batch = encodeBatch(cut, { ...producer, sequence, isTransactional: true }, clock.nowMs());
+      const { from, hasAppendTime } = await wire.produce(topics[topic], partition, batch, producer.transactionalId);
+      // An answer with a time is that to a repetition: these messages are not in the log (G2).
+      if (hasAppendTime || from < this.#endOf(topic))
+        throw new KafkaFailure(`the broker took a batch at ${from} for one that it has`, undefined);
+      const expected = this.#ends.get(topic);
+      if (first !== undefined && from !== expected) throw foreignWriter(topics[topic], partition, from);
+      first ??= from;
+      this.#sequences.set(topic, (sequence + cut.length) % SEQUENCE_MODULUS);
+      this.#ends.set(topic, from + BigInt(cut.length));
+    }
+    return first ?? this.#endOf(topic);
+  }
+
+  #endOf(topic: "output" | "dead-letters"): bigint {
+    return this.#ends.get(topic) ?? (topic === "output" ? this.output.end : 0n);
+  }
+
+  /** Input offsets rise in the output: the alarm for messages that were lost or written twice (G14). */
+  #checkOrder(output: readonly NewMessage[]): bigint | undefined {
+    let newest = this.#newestInput;
+    for (const message of output) {
+      const input = this.#context.inputOffsetOf(message);
+      if (input === undefined) continue;
+      assert(newest === undefined || input > newest, "input offsets rise in the output");
+      newest = input;
+    }
+    return newest;
+  }
+}
+
+/** A step that did nothing because of the transaction before it is repeated (G5). */
+async function repeated<Answer>({ clock }: KafkaContext, act: () => Promise<Answer>): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      if (attempt >= CONCURRENT_ATTEMPTS_MAX || !REPEATED.has(failureType(error) ?? "")) throw error;
+      await sleep(clock, CONCURRENT_PAUSE_MS);
+    }
+  }
+}
+
+/** Stretches of the messages that each fit into a record batch. */
+export function* cuts(messages: readonly NewMessage[], bytesMax: number): Generator<readonly NewMessage[]> {
+  const most = Math.min(bytesMax, BATCH_BYTES_MAX);
+  let begin = 0;
+  let bytes = 0;
+  for (const [index, message] of messages.entries()) {
+    const size = messageBytes(message);
+    if (index > begin && bytes + size > most) {
+      yield messages.slice(begin, index);
+      begin = index;
+      bytes = 0;
+    }
+    bytes += size;
+  }
+  if (begin < messages.length) yield messages.slice(begin);
+}
+
+/** The input offset of the newest message of the output that this pipeline made (G9); undefined: there is none. */
+async function newestInputOffset(context: KafkaContext, partition: number, { start, end }: LogBounds): Promise<bigint | undefined> {
+  for (let span = TAIL_OFFSETS, to = end; to > start; span *= 2n) {
+    const from = to - span < start ? start : to - span;
+    let newest: bigint | undefined;
+    for (let at = from; at < to;) {
+      const { messages, next } = await context.reader.read(context.topics.output, partition, at, {
+        messages: 1_000,
+        bytes: BATCH_BYTES_MAX,
+      });
+      for (const message of messages) if (message.offset < to) newest = context.inputOffsetOf(message) ?? newest;
+      if (next === at) break;
+      at = next;
+    }
+    if (newest !== undefined) return newest;
+    to = from;
+  }
+  return undefined;
+}
+
+async function checkPartitions({ wire, topics, partitions }: KafkaContext): Promise<void> {
+  for (const topic of Object.values(topics)) {
+    const size = await wire.partitions(topic).catch((error: unknown) => Promise.reject(unavailable(error)));
+    if (size.partitions === partitions) continue;
+    throw new ConcordError(
+      "PARTITION_STOPPED",
+      `${topic} has ${size.partitions} partitions by now and had ${partitions}: an id's partition follows from their number (DDD3); ` +
+        "begin a new pipeline with new topics",
+    );
+  }
+}
+
+export function checkPartition({ partitions }: Pick<KafkaContext, "partitions">, partition: number): void {
+  if (Number.isInteger(partition) && partition >= 0 && partition < partitions) return;
+  throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${partitions}`);
+}
+
+function offsetLost({ pipeline, topics }: KafkaContext, partition: number, newest: bigint): ConcordError {
+  return new ConcordError(
+    "PARTITION_STOPPED",
+    `the committed offset of ${topics.input}/${partition} in the group ${pipeline} is gone (offsets.retention.minutes), and the output has messages up ` +
+      `to input offset ${newest}: commit ${newest + 1n} to the group, or an earlier one that is still in the window`,
+  );
+}
+
+function foreignWriter(topic: string, partition: number, offset: bigint): ConcordError {
+  return new ConcordError(
+    "PARTITION_STOPPED",
+    `another producer writes to ${topic}/${partition} (offset ${offset}): let nothing but this pipeline write there`,
+  );
+}

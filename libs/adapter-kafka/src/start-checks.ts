@@ -1,0 +1,70 @@
+import type { LogTopic } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
+import type { KafkaWire } from "./kafka-wire.ts";
+import { BATCH_OVERHEAD_BYTES, HEADER_BYTES_ADDED } from "./limits.ts";
+
+export interface TopicRequirements {
+  readonly topics: Readonly<Record<LogTopic, string>>;
+  readonly partitions: number;
+  /** Replicas a topic must have; below 3 for tests and trials only. */
+  readonly replicasMin: number;
+  /** Output younger than this is kept, since the window is rebuilt from it; undefined: all of it. */
+  readonly outputKeptMs: number | undefined;
+}
+
+/** What is wrong with the topics, each with the setting to change (DD16, DDD10); SCHEMA_INVALID. Resolves with the bytes a batch may have. */
+export async function checkTopics(wire: KafkaWire, required: TopicRequirements): Promise<Readonly<Record<LogTopic, number>>> {
+  const faults: string[] = [];
+  const sizes: Record<LogTopic, number> = { input: 0, output: 0, "dead-letters": 0 };
+  for (const topic of ["input", "output", "dead-letters"] as const) {
+    const name = required.topics[topic];
+    const { partitions, replicas } = await wire.partitions(name);
+    const settings = await wire.settings(name);
+    faults.push(...faultsOf(topic, settings, required, partitions, replicas).map((fault) => `${name}: ${fault}`));
+    sizes[topic] = Number(settings.get("max.message.bytes")) - BATCH_OVERHEAD_BYTES;
+  }
+  for (const topic of ["output", "dead-letters"] as const) {
+    if (sizes[topic] >= sizes.input + HEADER_BYTES_ADDED) continue;
+    const least = sizes.input + HEADER_BYTES_ADDED + BATCH_OVERHEAD_BYTES;
+    faults.push(
+      `${required.topics[topic]}: max.message.bytes must be at least ${least}, or a message that fits the input does not fit here`,
+    );
+  }
+  if (faults.length > 0) throw new ConcordError("SCHEMA_INVALID", `the topics cannot carry a pipeline:\n${faults.join("\n")}`);
+  return sizes;
+}
+
+function faultsOf(
+  topic: LogTopic,
+  settings: ReadonlyMap<string, string>,
+  required: TopicRequirements,
+  partitions: number,
+  replicas: number,
+): string[] {
+  const faults: string[] = [];
+  const must = (isRight: boolean, fault: string): void => void (isRight || faults.push(fault));
+  const number = (name: string): number => Number(settings.get(name));
+  must(partitions === required.partitions, `it has ${partitions} partitions, the configuration says ${required.partitions}`);
+  must(replicas >= required.replicasMin, `it has ${replicas} replicas, ${required.replicasMin} are required`);
+  must(number("min.insync.replicas") >= Math.min(2, required.replicasMin), "min.insync.replicas must be 2: one replica alone may be lost");
+  must(
+    settings.get("unclean.leader.election.enable") === "false",
+    "unclean.leader.election.enable must be false: it forgets what was acknowledged",
+  );
+  must(
+    settings.get("cleanup.policy") === "delete",
+    "cleanup.policy must be delete: compaction removes messages that a window is rebuilt from",
+  );
+  must(
+    settings.get("message.timestamp.type") === "CreateTime",
+    "message.timestamp.type must be CreateTime: repeated batches are recognised by it",
+  );
+  if (topic !== "output") return faults;
+  const { outputKeptMs } = required;
+  const kept = number("retention.ms");
+  must(
+    kept === -1 || (outputKeptMs !== undefined && kept >= outputKeptMs),
+    `retention.ms must be -1${outputKeptMs === undefined ? "" : ` or at least ${outputKeptMs}`}: the window is rebuilt from the output`,
+  );
+  return faults;
+}

@@ -1,0 +1,56 @@
+// Tests on real engines: one cluster per engine, all files `src/test/*.ENGINE.ts` of the workspace. An engine that cannot run here is a printed
+// skip, and a failure in CI: `npm run test:engines [ENGINE...]`.
+import { spawnSync } from "node:child_process";
+import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ENGINES, type EngineName } from "./command-line.ts";
+import { Cluster } from "./cluster.ts";
+import { ENGINE_OF, runCommand, type CommandContext } from "./commands.ts";
+import { brokersOf } from "./kafka-engine.ts";
+import { isOnPath, missingRequirements } from "./requirements.ts";
+
+const FILE_LIMIT_MS = 300_000;
+const stopping = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort(new Error(`stopped by ${signal}`)));
+const context: CommandContext = { report: (line) => console.log(line), stopping: stopping.signal };
+
+const chosen = process.argv.slice(2);
+const unknown = chosen.filter((name) => !ENGINES.some((engine) => engine === name));
+if (unknown.length > 0) throw new Error(`no such engine: ${unknown.join(", ")}; there are ${ENGINES.join(", ")}`);
+
+/** Environment that tells tests where the engine is. */
+function environmentOf(cluster: Cluster): Record<string, string> {
+  return {
+    [`ENGINE_${cluster.layout.engine.toUpperCase()}`]:
+      cluster.layout.engine === "kafka" ? brokersOf(cluster.layout).join(",") : cluster.folder,
+  };
+}
+
+async function testOn(engine: EngineName, files: readonly string[]): Promise<boolean> {
+  const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
+  if (missing.length > 0) {
+    console.log(`${engine}: ${process.env["CI"] === undefined ? "SKIPPED" : "FAILED"}: ${missing.join("; ")}`);
+    return process.env["CI"] === undefined;
+  }
+  const data = mkdtempSync(join(tmpdir(), `concord-${engine}-`));
+  const line = { engine, data, nodes: undefined, node: undefined };
+  try {
+    await runCommand({ ...line, command: "start" }, context);
+    const cluster = Cluster.find(data, context.report, context.stopping)!;
+    const args = ["--test", "--test-concurrency=1", `--test-timeout=${FILE_LIMIT_MS}`, ...files];
+    const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env: { ...process.env, ...environmentOf(cluster) } });
+    return status === 0;
+  } finally {
+    await runCommand({ ...line, command: "stop" }, context).catch((error: unknown) => console.error(String(error)));
+    rmSync(data, { recursive: true, force: true });
+  }
+}
+
+let failed = 0;
+for (const engine of ENGINES.filter((name) => chosen.length === 0 || chosen.includes(name))) {
+  const files = globSync(`{libs,apps}/*/src/test/*.${engine}.ts`).toSorted();
+  if (files.length === 0) continue;
+  if (!(await testOn(engine, files))) failed += 1;
+}
+process.exitCode = failed === 0 ? 0 : 1;
