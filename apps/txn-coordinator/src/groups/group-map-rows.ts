@@ -43,7 +43,9 @@ function groupOfRow(row: Row): TransactionGroup {
   if (id?.kind !== "text" || fromToken?.kind !== "blob" || fromToken.value.length !== 8 || master?.kind !== "text") {
     throw new ConcordError("CORRUPT_DATA", "a row of the group map is incomplete");
   }
-  return { id: id.value, fromToken: new DataView(fromToken.value.slice().buffer).getBigUint64(0), master: master.value };
+  // Often a view of larger memory: a Buffer's slice is one too.
+  const { buffer, byteOffset } = fromToken.value;
+  return { id: id.value, fromToken: new DataView(buffer, byteOffset).getBigUint64(0), master: master.value };
 }
 
 function tokenBytes(token: bigint): Uint8Array {
