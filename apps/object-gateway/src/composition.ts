@@ -63,7 +63,7 @@ async function openGateway(
   const data = new FilesystemObjectData({ disk: options.dataDisk ?? disk, checksum, failpoint, log, packBytesMax: config.packBytesMax });
   const { metadata } = opened;
   const tuning = options.tuning ?? {};
-  const storeOptions = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(options) };
+  const storeOptions = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(options), signal };
   const gateway = await openGatewayStore(storeOptions).catch(async (thrown: unknown) => {
     await opened.close();
     throw thrown;

@@ -12,8 +12,11 @@ import { ANN } from "./test/gateway.ts";
 /** Timers of gateways that "died", so were never stopped: they must not keep this process alive. */
 const timers = new Set<Timer>();
 let ended = false;
+/** How far the wall clock was set back. */
+let behindMs = 0;
 const clock: Clock = {
   ...nodeClock,
+  nowMs: () => nodeClock.nowMs() - behindMs,
   setTimer(delayMs, action) {
     const timer = nodeClock.setTimer(delayMs, action);
     if (ended) timer.cancel();
@@ -33,12 +36,12 @@ class Stores {
   readonly disk = new MemoryDisk();
   readonly failures: ConcordError[] = [];
 
-  open(journal: ObjectGatewayConfig["journal"]): Promise<GatewayStore> {
+  open(journal: ObjectGatewayConfig["journal"], signal = new AbortController().signal): Promise<GatewayStore> {
     const transport = { connect: () => assert.fail(), listen: () => assert.fail() } as never;
     const environment = { ...nodeEnvironment({ transport, log: silentLog, metrics: silentMetrics, env: {} }), clock };
     const config = objectGatewaySchema.parse({ accessKeys: [ANN], journal });
     const { metadata, data, disk } = this;
-    return openGatewayStore({ config, environment, metadata, data, disk, onFailed: (cause) => this.failures.push(cause) });
+    return openGatewayStore({ config, environment, metadata, data, disk, onFailed: (cause) => this.failures.push(cause), signal });
   }
 }
 
@@ -112,4 +115,22 @@ test("the journal was never on: nothing of it is on the disk", async () => {
   const stores = new Stores();
   await (await stores.open("off")).stop();
   assert.deepEqual(await stores.disk.list("journal"), []);
+});
+
+test("[OGD5] the clock was set back behind the ids already made: the start waits until it has passed them, or is stopped", async () => {
+  const stores = new Stores();
+  const first = await stores.open("reservation");
+  await take(first, 1);
+  await first.stop();
+  behindMs = 60_000;
+  const stopping = new AbortController();
+  const stopped = stores.open("reservation", stopping.signal);
+  const waiting = stores.open("reservation");
+  await new Promise((resolve) => setImmediate(resolve));
+  stopping.abort(new Error("stopped"));
+  await assert.rejects(stopped, /stopped/);
+  behindMs = 0;
+  const second = await waiting;
+  await take(second, 1);
+  await second.stop();
 });

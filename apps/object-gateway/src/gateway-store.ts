@@ -14,9 +14,10 @@ import {
   type ObjectStoreContext,
 } from "@concord/objects";
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import { ConcordError, toConcordError, type Disk, type Environment } from "@concord/runtime";
-import { openGuidSource } from "@concord/snowflake";
+import { ConcordError, sleep, toConcordError, type Disk, type Environment } from "@concord/runtime";
+import { openGuidSource, type GuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
+import { CLOCK_LOG_MS, CLOCK_RETRY_MS } from "./limits.ts";
 import { leaseWorker } from "./worker-lease.ts";
 
 /** Shorter limits and intervals than in production, for tests. */
@@ -37,6 +38,8 @@ export interface StoreOptions {
   readonly tuning?: GatewayTuning;
   /** The journal's disk failed for good: the process must end. */
   readonly onFailed: (cause: ConcordError) => void;
+  /** Ends the wait for the clock. */
+  readonly signal?: AbortSignal;
 }
 
 export interface GatewayStore {
@@ -61,6 +64,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const instance = config.nodeName;
   const worker = await leaseWorker({ metadata, clock, random, instance });
   const guids = openGuidSource({ workerId: worker.workerId, clock, mark: worker.mark });
+  await waitForClock(guids, options);
   let snapshot = notOpenYet;
   const records = await openRecords(options, () => snapshot());
   const { checkpointIntervalMs, journal: mode } = config;
@@ -94,6 +98,28 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));
     },
   };
+}
+
+/**
+ * No upload can begin without an id. A clock that was set back passes the ids already made in time: ending the process would not help, and
+ * would take the other parts of a process with it.
+ */
+async function waitForClock(guids: GuidSource, { environment: { clock, log }, signal }: StoreOptions): Promise<void> {
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    try {
+      await guids.next();
+      return;
+    } catch (thrown) {
+      if (!(thrown instanceof ConcordError) || thrown.code !== "CLOCK_SKEW") throw thrown;
+      if (clock.monotonicMs() - loggedMs >= CLOCK_LOG_MS) {
+        loggedMs = clock.monotonicMs();
+        log.warn("waiting for the clock", { reason: thrown.message });
+      }
+    }
+    await sleep(clock, CLOCK_RETRY_MS, signal);
+    signal?.throwIfAborted();
+  }
 }
 
 function paceOf({ recoveryIntervalMs, epochDeadAfterMs }: GatewayTuning): { intervalMs?: number; deadAfterMs?: number } {

@@ -16,6 +16,9 @@ export const CONSISTENCY_NAMES_MAX = 100;
 /** Pause before txn-coordinators that did not answer are tried again, and between log lines about it. */
 export const COORDINATORS_RETRY_MS = 200;
 export const COORDINATORS_LOG_MS = 5000;
+/** Pause before the clock is asked again whether it has passed the ids already made, and between log lines about it. */
+export const CLOCK_RETRY_MS = 200;
+export const CLOCK_LOG_MS = 60_000;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */
 export const LEASE_ATTEMPTS_MAX = 20;
