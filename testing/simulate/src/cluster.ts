@@ -1,4 +1,5 @@
 import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
+import { composeConcord, concordSchema } from "@concord/concord";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets, type NodeContext } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
@@ -9,6 +10,8 @@ import { drawSwarm, type Swarm } from "./swarm.ts";
 const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
 export const COORDINATORS: readonly string[] = DATACENTERS.map((_, at) => `coordinator-${at + 1}`);
 export const PROXIES: readonly string[] = DATACENTERS.map((_, at) => `proxy-${at + 1}`);
+/** With everything in one process each. */
+const NODES: readonly string[] = DATACENTERS.map((_, at) => `node-${at + 1}`);
 const addressOf = (node: string): string => `${node}:7000`;
 
 /** Batches left behind by a dead coordinator are picked up within a few seconds of simulated time. */
@@ -19,6 +22,12 @@ export const PEER_TOKEN = "simulated-peer";
 const COORDINATOR_TOKEN = "simulated-coordinator";
 /** Above the largest clock step of a fault plan: a client with a wrong clock is another scenario. */
 const CLOCK_SKEW_MAX_MS = 300_000;
+/** Beside the work of transactions: what the parts of a node that nothing calls do by themselves. */
+const IDLE_PARTS = {
+  accessKeys: [{ accessKeyId: "simulated", secretAccessKey: "simulated", tenant: "main" }],
+  partitions: 1,
+  collectIntervalMs: 2_000,
+};
 const PROBE_EVERY_MS = 250;
 const NOT_READY_MS = 1_000;
 const CONNECT_AGAIN_MS = 50;
@@ -37,6 +46,7 @@ export class Cluster {
   readonly world: World;
   readonly swarm: Swarm;
   readonly #clientNames: string[] = [];
+  #proxies: readonly string[] = [];
   #coordinators: readonly string[] = [];
 
   constructor(seed: string, options: ClusterOptions) {
@@ -48,13 +58,32 @@ export class Cluster {
 
   /** Nodes for a fault plan. */
   targets(points: readonly string[]): FaultTargets {
-    const servers = [...PROXIES, ...this.#coordinators];
+    const servers = [...new Set([...this.#proxies, ...this.#coordinators])];
+    // A node that is replaced while it runs would share its disk with the new one.
+    const replaceable = this.#coordinators.filter((node) => !this.#proxies.includes(node));
     const all = [...servers, ...this.#clientNames];
     const zones = DATACENTERS.map((_, zone) => all.filter((node) => zoneOf(node) === zone));
-    return { all, zones, servers, disks: PROXIES, replaceable: this.#coordinators, points };
+    return { all, zones, servers, disks: this.#proxies, replaceable, points };
+  }
+
+  /** What serves transactions, in the topology of the seed. */
+  startServers(): void {
+    if (this.swarm.topology === "bundle") {
+      this.#startNodes();
+      return;
+    }
+    this.startProxies("coordinator");
+    this.startCoordinators();
+  }
+
+  #startNodes(): void {
+    this.#proxies = NODES;
+    this.#coordinators = NODES;
+    for (const [at, name] of NODES.entries()) this.#startNode(name, DATACENTERS[at]!);
   }
 
   startProxies(schemaAuthority: "ring" | "coordinator"): void {
+    this.#proxies = PROXIES;
     for (const [at, name] of PROXIES.entries()) this.#startProxy(name, DATACENTERS[at]!, schemaAuthority);
   }
 
@@ -79,11 +108,11 @@ export class Cluster {
   }
 
   get proxyAddresses(): string[] {
-    return PROXIES.map(addressOf);
+    return this.#proxies.map(addressOf);
   }
 
   get coordinatorAddresses(): string[] {
-    return COORDINATORS.map(addressOf);
+    return this.#coordinators.map(addressOf);
   }
 
   #startCoordinator(name: string, datacenter: string): void {
@@ -102,6 +131,40 @@ export class Cluster {
     });
     this.world.node(name, async (context) => {
       const service = composeTxnCoordinator(config, { environment: context.env });
+      await service.start();
+      supervise(context, () => service.ready);
+      return { stop: () => service.stop() };
+    });
+  }
+
+  #startNode(name: string, datacenter: string): void {
+    const { groupCount, lockTimeoutMs } = this.swarm;
+    const config = concordSchema.parse({
+      ...IDLE_PARTS,
+      nodeName: name,
+      datacenter,
+      listenAddress: addressOf(name),
+      httpAddress: `${name}:9000`,
+      nodes: members(NODES),
+      reflection: false,
+      peerToken: PEER_TOKEN,
+      coordinatorToken: COORDINATOR_TOKEN,
+      groupCount,
+      lockTimeoutMs,
+      clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
+      readTimeoutMs: 1_000,
+      writeTimeoutMs: 1_000,
+      batchGraceMs: BATCH_GRACE_MS,
+      batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
+    });
+    this.world.node(name, async (context) => {
+      const service = composeConcord(config, {
+        environment: context.env,
+        disk: () => context.disk,
+        http: context.http,
+        openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
+        onFailed: (cause) => context.exit(cause.message),
+      });
       await service.start();
       supervise(context, () => service.ready);
       return { stop: () => service.stop() };

@@ -16,6 +16,8 @@ export interface Swarm {
   readonly groupCount: number;
   readonly lockTimeoutMs: number;
   readonly store: Partial<StoreLimits>;
+  /** Coordinators and proxies in processes of their own, or three nodes with everything in one process each. */
+  readonly topology: "separate" | "bundle";
 }
 
 export function drawSwarm(random: SeededRandom): Swarm {
@@ -34,5 +36,6 @@ export function drawSwarm(random: SeededRandom): Swarm {
     groupCount: random.pick([1, 3, 6]),
     lockTimeoutMs: random.pick([200, 2_000]),
     store: drawStoreLimits(random),
+    topology: random.pick(["separate", "bundle"]),
   };
 }

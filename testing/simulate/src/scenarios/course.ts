@@ -9,14 +9,13 @@ export const RECOVERY_MS = 15_000;
 const APPLIED_MS = 3_000;
 export const COORDINATOR_POINTS: readonly string[] = ["txn:after-append", "txn:after-apply"];
 
-/** Storage-proxies, coordinators, tables, clients: everything up before the first fault. */
+/** Servers, tables, clients: everything up before the first fault. */
 export async function startAll(
   cluster: Cluster,
   tables: readonly string[],
 ): Promise<{ readonly admin: Client; readonly clients: Client[] }> {
   const { world, swarm } = cluster;
-  cluster.startProxies("coordinator");
-  cluster.startCoordinators();
+  cluster.startServers();
   const options = { coordinators: cluster.coordinatorAddresses };
   const admin = await cluster.client("admin", { ...options, timeoutMs: 30_000 });
   await world.complete(createPatiently(admin, tables), 60_000);
