@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { crc32 } from "node:zlib";
-import { encodeEntry } from "@concord/logged-batch";
+import { decodeEntry, encodeEntry } from "@concord/logged-batch";
 import { encodeMutation } from "@concord/rows";
 import { timeIdFromBytes, timestampUsOf } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, PEER, type RingOptions } from "./test/memory-ring.ts";
@@ -180,6 +180,20 @@ test("[LBD6] dead letters by RPC: an entry older than gc_grace: shown with reaso
   assert.equal(rows.length, 3);
   for (const owner of OWNERS) assert.equal(await bodyOf(2, owner), "old");
   assert.deepEqual((await operator<{ letters: readonly object[] }>("ListDeadLetters", {})).letters, []);
+});
+
+test("[LBD10] a coordinator of the release before: entry at two nodes, rows at all, removal: shown at once, nothing is left", async () => {
+  await started({ size: 3 });
+  const entry = entryOf(ID, ring.clock.nowMs());
+  const { mutations } = decodeEntry(entry, (bytes) => crc32(bytes));
+  const asPeer = (node: number, method: string, request: object): Promise<object> =>
+    ring.call(ring.nodes[node]!, `ReplicaService/${method}`, request, PEER);
+  for (const node of [0, 2]) await asPeer(node, "BatchLogPut", { entries: [entry] });
+  for (const node of [0, 1, 2]) await asPeer(node, "ApplyRows", { mutations });
+  for (const owner of OWNERS) assert.equal(await bodyOf(2, owner), "old");
+  for (const node of [0, 2]) await asPeer(node, "BatchLogRemove", { batchIds: [ID] });
+  await ring.clock.advance(30_000);
+  for (const node of [0, 1, 2]) assert.equal(await pending(node), 0n);
 });
 
 test("[LBD12] ListPendingBatches: an entry of a peer: shown with its coordinator, age and size; ReplayBatches completes it", async () => {

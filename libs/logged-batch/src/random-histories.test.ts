@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { DECISION_DELAY_MS, REMOVAL_DELAY_MS } from "./limits.ts";
 import { inserts, MemoryRing, valueIn, WRITE_TIMEOUT_MS, type Link } from "./test/memory-ring.ts";
 
-const HISTORIES = 500;
+const HISTORIES = 300;
 const LINKS: readonly Link[] = ["up", "up", "mute", "stuck", "down"];
 
 /** mulberry32 */
