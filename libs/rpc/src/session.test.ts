@@ -186,6 +186,24 @@ test("session: malformed calls: refused one by one, their neighbours are served"
   assert.deepEqual(raw.ends, []);
 });
 
+test("session: ids from 2^53 on, where numbers are no longer exact: each is answered by itself, one in flight twice is refused", async () => {
+  const { rawStream, clock, held } = await world({ hold: true });
+  const raw = rawStream();
+  const ids = [2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 64n - 1n];
+  raw.stream.send({ calls: [...ids, 2n ** 53n].map((id) => echoCall(id)) });
+  await clock.settle();
+  assert.deepEqual(
+    [held.length, raw.received.at(-1)!.replies.map(({ callId, outcome }) => [callId, outcome])],
+    [4, [[2n ** 53n, "error"]]],
+  );
+  for (const call of held) call.resolve({});
+  await clock.settle();
+  assert.deepEqual(
+    raw.received.at(-1)!.replies.map(({ callId, outcome }) => [callId, outcome]),
+    ids.map((id) => [id, "echo"]),
+  );
+});
+
 test("session: a call without id: stream ended with MALFORMED_REQUEST", async () => {
   const { rawStream, clock } = await world();
   const raw = rawStream();

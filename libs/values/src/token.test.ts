@@ -53,6 +53,22 @@ test("[TX2] token: the published vectors, of every type: what is hashed and the 
   assert.deepEqual(new Set(vectors.map(({ type }) => type)), new Set(CELL_TYPES));
 });
 
+test("[TX2] token: 64-bit values around 0, 2^32, 2^53 and both ends: hashed as eight bytes, big-endian, two's complement", () => {
+  const edges = [0n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 63n - 1n].flatMap((edge) => [
+    edge - 1n,
+    edge,
+    edge + 1n,
+    -edge - 1n,
+    -edge,
+    1n - edge,
+  ]);
+  for (const value of edges.map((edge) => BigInt.asIntN(64, edge))) {
+    const expected = BigInt.asUintN(64, value).toString(16).padStart(16, "0");
+    assert.equal(toHex(TABLE.bigint.tokenBytes(value)), expected, String(value));
+    assert.equal(toHex(TABLE.timestamp.tokenBytes(value)), expected, String(value));
+  }
+});
+
 test("[TX2] token: ten thousand neighbouring ids over six ranges: none has twice its share", () => {
   const counts = [0, 0, 0, 0, 0, 0];
   for (let id = 0n; id < 10_000n; id += 1n) counts[Number((tokenOf({ kind: "bigint", value: id }) * 6n) / (TOKEN_MAX + 1n))]! += 1;
