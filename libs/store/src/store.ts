@@ -17,7 +17,7 @@ import { writeCheckpoint } from "./checkpoint-file.ts";
 import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
 import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, type StoreLimits } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
-import { imageOf, type RangeSums } from "./range-sums.ts";
+import { ABSENT, imageOf, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntent, setAcknowledged, type IntentEntry } from "./record-format.ts";
 
 export interface StoreContext {
@@ -61,6 +61,19 @@ type Health = { readonly kind: "healthy" } | { readonly kind: "closing" } | { re
 
 /** Values that a checkpoint writes, by key text. */
 type Frozen = readonly (readonly [string, DirtyEntry])[];
+
+/** What a checkpoint makes of a key: images in the backing store before and after it. */
+interface Change {
+  readonly text: string;
+  readonly entry: DirtyEntry;
+  readonly before: number;
+  readonly after: number;
+}
+
+/** A value that came and went between two checkpoints was never in the backing store: an entry of a log that is trimmed soon. */
+function isWritten({ before, after }: Change): boolean {
+  return before !== ABSENT || after !== ABSENT;
+}
 
 /**
  * The journal decides what is durable; values between two checkpoints are in memory; the backing store has everything below the newest
@@ -280,42 +293,51 @@ export class JournaledStore implements Store {
     const [frozen, position, journalled] = [this.#table.snapshot(), this.#applied, this.#journalledBytes];
     // A read that began before sees the backing store as it was (I5); later ones see these entries in the table.
     await Promise.allSettled(this.#reads);
-    const intents = await this.#intend(frozen);
+    const changes = await this.#changesOf(frozen);
+    await this.#intend(changes);
     failpoint("store:intended");
-    await this.#writeRows(frozen);
+    await this.#writeRows(changes);
     failpoint("store:rows-written");
     await backing.flush();
     failpoint("store:flushed");
     const sums = this.#sums.copy();
-    for (const { key, before, after } of intents) sums.change(key, before, after);
+    for (const { entry, before, after } of changes) sums.change(entry.key, before, after);
     const number = this.#number + 1n;
     await writeCheckpoint(disk, folder, { number, position, sums: sums.list() }, checksum);
     failpoint("store:checkpointed");
     this.#number = number;
     this.#sums = sums;
     this.#journalledBytes -= journalled;
-    this.#release(frozen, intents);
+    this.#release(changes);
     for (const done of listeners) done();
     await this.#journal.trim(position);
     failpoint("store:trimmed");
     this.#metrics.observe("store_checkpoint_seconds", (clock.monotonicMs() - startedMs) / 1000);
-    this.#metrics.count("store_checkpoint_keys_total", frozen.length);
+    this.#metrics.count("store_checkpoint_keys_total", changes.filter(isWritten).length);
   }
 
-  /** The journal knows every key that the checkpoint is going to change, before it changes one (I4). */
-  async #intend(frozen: Frozen): Promise<readonly IntentEntry[]> {
+  /** What has to become of each key in the backing store. */
+  async #changesOf(frozen: Frozen): Promise<readonly Change[]> {
     const { checksum } = this.#context;
-    const intents: IntentEntry[] = [];
-    const appended: Promise<bigint>[] = [];
+    const changes: Change[] = [];
     for (let at = 0; at < frozen.length; at += CHECKPOINT_KEYS_PER_CALL) {
       const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
       const before = await this.#imagesBelow(part);
-      const entries = part.map(([, { key, value }], place) => ({ key, before: before[place]!, after: imageOf(key, value, checksum) }));
-      intents.push(...entries);
-      appended.push(this.#append(encodeIntent(this.#number + 1n, entries)));
+      for (const [place, [text, entry]] of part.entries()) {
+        changes.push({ text, entry, before: before[place]!, after: imageOf(entry.key, entry.value, checksum) });
+      }
+    }
+    return changes;
+  }
+
+  /** The journal knows every key that the checkpoint is going to change, before it changes one (I4). */
+  async #intend(changes: readonly Change[]): Promise<void> {
+    const entries = changes.filter(isWritten).map(({ entry, before, after }): IntentEntry => ({ key: entry.key, before, after }));
+    const appended: Promise<bigint>[] = [];
+    for (let at = 0; at < entries.length; at += CHECKPOINT_KEYS_PER_CALL) {
+      appended.push(this.#append(encodeIntent(this.#number + 1n, entries.slice(at, at + CHECKPOINT_KEYS_PER_CALL))));
     }
     await Promise.all(appended);
-    return intents;
   }
 
   /** What the backing store has under these keys. */
@@ -326,10 +348,11 @@ export class JournaledStore implements Store {
     return part.map(([, { key, base }]) => base ?? imageOf(key, loaded.next().value, checksum));
   }
 
-  async #writeRows(frozen: Frozen): Promise<void> {
+  async #writeRows(changes: readonly Change[]): Promise<void> {
     const { backing } = this.#context;
     let [operations, bytes]: [KeyValueOperation[], number] = [[], 0];
-    for (const [, { key, value }] of frozen) {
+    for (const { entry } of changes.filter(isWritten)) {
+      const { key, value } = entry;
       operations.push(value === undefined ? { kind: "delete", key } : { kind: "put", key, value });
       bytes += key.length + (value?.length ?? 0);
       if (operations.length < CHECKPOINT_KEYS_PER_CALL && bytes < CHECKPOINT_BATCH_BYTES) continue;
@@ -340,16 +363,15 @@ export class JournaledStore implements Store {
   }
 
   /** The backing store has these values: those that were not written again meanwhile leave the table. */
-  #release(frozen: Frozen, intents: readonly IntentEntry[]): void {
-    for (const [at, [text, entry]] of frozen.entries()) {
-      const base = intents[at]!.after;
+  #release(changes: readonly Change[]): void {
+    for (const { text, entry, after } of changes) {
       const current = this.#table.get(text);
       assert(current !== undefined, "an entry stays in the table until a checkpoint releases it");
       if (current === entry) {
         this.#table.delete(text);
-        this.#know(text, base);
+        this.#know(text, after);
       } else {
-        this.#table.put(text, { ...current, base });
+        this.#table.put(text, { ...current, base: after });
       }
     }
   }

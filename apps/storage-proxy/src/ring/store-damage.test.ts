@@ -20,9 +20,9 @@ const FOLDER = "store";
 const root = await mkdtemp(join(tmpdir(), "concord-damage-"));
 after(() => rm(root, { recursive: true }));
 
-async function open(folder: string): Promise<Store> {
+async function open(folder: string, failpoint: (name: string) => void = () => undefined): Promise<Store> {
   const disk = nodeDisk(folder);
-  const environment = { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, log: silentLog, failpoint: () => undefined };
+  const environment = { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, log: silentLog, failpoint };
   return openStore({ ...environment, disk, folder: FOLDER, backing: await openLevel(join(folder, FOLDER)) });
 }
 
@@ -140,3 +140,31 @@ for (const { kind, pattern, at } of KINDS) {
     if (process.env["CONCORD_FLIPS"] !== undefined) console.log(kind, seen);
   });
 }
+
+test("a folder of a program without a journal: every row is there, also when the first opening was interrupted", async () => {
+  const old = join(root, "old");
+  const rows = 500;
+  const level = await openLevel(join(old, FOLDER));
+  await level.batch(Array.from({ length: rows }, (_, n) => ({ kind: "put", key: keyOf(n), value: valueOf(n) })));
+  await level.flush();
+  await level.close();
+  for (const point of ["store:migrating", undefined]) {
+    const copy = join(root, `old-${point}`);
+    await cp(old, copy, { recursive: true });
+    const stop = (name: string): void => {
+      if (name === point) throw new Error(`killed at ${name}`);
+    };
+    await open(copy, stop).then(
+      (store) => store.close(),
+      (thrown: unknown) => assert.match(String(thrown), /killed at/),
+    );
+    const store = await open(copy);
+    assert.equal((await store.range({ from: keyOf(0), to: keyOf(999_999), limit: 10_000 })).length, rows, point);
+    assert.deepEqual(Buffer.from((await store.get(keyOf(7)))!), Buffer.from(valueOf(7)));
+    await store.write([{ kind: "delete", key: keyOf(7) }], []);
+    await store.close();
+    const again = await open(copy);
+    assert.equal(await again.get(keyOf(7)), undefined);
+    await again.close();
+  }
+});

@@ -14,13 +14,13 @@ export const STORE_FAULTS: readonly SeededFault[] = [
   {
     name: "position-before-flush",
     about: "A checkpoint writes its position while LevelDB has its values in log files that are not synced.",
-    scenario: "object",
+    scenario: "txn",
     edits: [{ file: STORE, search: "    await backing.flush();\n", replace: "" }],
   },
   {
     name: "trim-before-checkpoint",
     about: "The journal is trimmed up to a checkpoint that is not durable yet.",
-    scenario: "object",
+    scenario: "txn",
     edits: [
       {
         file: STORE,
@@ -32,13 +32,13 @@ export const STORE_FAULTS: readonly SeededFault[] = [
   {
     name: "checkpoint-forgets-a-value",
     about: "A checkpoint leaves out one value that no earlier one holds.",
-    scenario: "object",
+    scenario: "txn",
     edits: [{ file: STORE, search: "[this.#table.snapshot(), this.#applied", replace: "[this.#table.snapshot().slice(1), this.#applied" }],
   },
   {
     name: "serve-before-replay",
     about: "The store serves what the backing store has, without what the journal holds behind the checkpoint.",
-    scenario: "object",
+    scenario: "txn",
     edits: [
       {
         file: OPEN,
