@@ -56,11 +56,22 @@ async function openOwnStore(config: ObjectGatewayConfig, { environment, disk }: 
   return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing });
 }
 
+/** Journal and blobs have no lock of their own: that of an empty store, where local rows would be, is theirs. */
+async function lockFolder(config: ObjectGatewayConfig, { openKeyValue }: ObjectGatewayOptions): Promise<{ close(): Promise<void> }> {
+  return openKeyValue === undefined ? openLevel(join(config.dataFolder, ROWS_FOLDER)) : { close: () => Promise.resolve() };
+}
+
 async function openTransactions(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {
-  const client = await connected(config, options, signal);
-  const metadata = new TransactionMetadata({ client });
-  await metadata.createTables(options.environment.clock, () => signal.aborted);
-  return { metadata, close: () => Promise.resolve(client.close()) };
+  const lock = await lockFolder(config, options);
+  try {
+    const client = await connected(config, options, signal);
+    const metadata = new TransactionMetadata({ client });
+    await metadata.createTables(options.environment.clock, () => signal.aborted);
+    return { metadata, close: () => Promise.resolve(client.close()).then(() => lock.close()) };
+  } catch (thrown) {
+    await lock.close();
+    throw thrown;
+  }
 }
 
 async function connected(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<ConcordClient> {

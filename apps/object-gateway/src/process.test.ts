@@ -62,6 +62,15 @@ test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async 
   assert.equal(code, 0);
 });
 
+test("process: a second one on the same data folder, rows in transactions: refused by its lock", async () => {
+  const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "taken")];
+  const { child: first } = await start(args, "waiting for txn-coordinators");
+  // One that had the folder would wait as the first one does.
+  await assert.rejects(start(args), /the process ended before it logged/);
+  first.kill("SIGTERM");
+  await once(first, "exit");
+});
+
 test("process: no access keys: says how to give them, exit 2; a secret that is too short is not shown", async () => {
   const outputOf = async (args: readonly string[]): Promise<string> => {
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "ignore", "pipe"] });
