@@ -160,6 +160,30 @@ test("bootstrap: what the lock file says is installed: npm does not run", async 
   assert.equal(existsSync(join(folder, "npm-ran")), false);
 });
 
+test("bootstrap: start: without what only tests need; another command: everything", async () => {
+  const packages = { ...LOCKED.packages, "node_modules/tool": { version: "1", integrity: "sha512-t", dev: true } };
+  write("package-lock.json", JSON.stringify({ packages }));
+  write("testing/demo/src/demo.ts", COMMAND);
+  assert.equal(await bootstrap("start", "--exit").exitCode, 7);
+  assert.equal(existsSync(join(folder, "npm-ran")), false);
+  assert.equal(await bootstrap("demo", "--exit").exitCode, 7);
+  assert.match(readFileSync(join(folder, "npm-ran"), "utf8"), /--include=dev/);
+  rmSync(join(folder, "npm-ran"));
+  rmSync(join(folder, "node_modules"), { recursive: true });
+  assert.equal(await bootstrap("start", "--exit").exitCode, 7);
+  assert.match(readFileSync(join(folder, "npm-ran"), "utf8"), /--omit=dev/);
+});
+
+test("bootstrap: start: keeps compiled modules inside node_modules; another command: does not", async () => {
+  const cacheOf = 'console.log("cache", process.env.NODE_COMPILE_CACHE);';
+  write("testing/constellation/src/start.ts", cacheOf);
+  write("testing/demo/src/demo.ts", cacheOf);
+  const [start, demo] = [bootstrap("start"), bootstrap("demo")];
+  assert.deepEqual(await Promise.all([start.exitCode, demo.exitCode]), [0, 0]);
+  assert.ok(start.output().includes(`cache ${join(folder, "node_modules", ".cache")}`), start.output());
+  assert.match(demo.output(), /cache undefined/);
+});
+
 for (const [situation, packages] of [
   ["a package has a new version", { ...LOCKED.packages, "node_modules/x": { version: "3", integrity: "sha512-z" } }],
   ["a package is new", { ...LOCKED.packages, "node_modules/z": { version: "1", integrity: "sha512-z" } }],

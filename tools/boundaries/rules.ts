@@ -111,7 +111,8 @@ function importViolation(workspace: Workspace, project: Project, layer: string, 
     return isPure ? [["pure", `${layer} code imports no node:*, but ${specifier}`]] : [];
   }
   if (isPure && !name.startsWith(SCOPE)) return [["pure", `${layer} code imports no npm package, but ${specifier}`]];
-  const isDevelopment = file.isTest && project.devDependencies.has(name);
+  // Programs of the testing layer run from a full install only.
+  const isDevelopment = (file.isTest || layer === "testing") && project.devDependencies.has(name);
   const isTool = (file.isTest || layer === "tools") && workspace.rootDevDependencies.has(name);
   if (!project.dependencies.has(name) && !isDevelopment && !isTool)
     return [["undeclared", `imports ${specifier}, which package.json does not declare${file.isTest ? "" : " for production code"}`]];
