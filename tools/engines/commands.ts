@@ -45,7 +45,7 @@ async function startCluster(line: CommandLine, folder: string, found: Cluster | 
   const running = names.filter((name) => cluster.stateOf(name) !== undefined);
   if (running.length > 0) throw new Error(`${engine.name} ${running.join(", ")} in ${folder} runs already`);
   const startMs = performance.now();
-  report(`${engine.name} ${cluster.layout.version}: starting ${nodes} node${nodes === 1 ? "" : "s"} in ${folder}`);
+  report(`${engine.name} ${cluster.layout.version}: starting ${names.join(", ")} in ${folder}`);
   try {
     await engine.start(cluster, names);
   } catch (error) {
