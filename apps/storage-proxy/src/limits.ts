@@ -32,3 +32,5 @@ export const TIMESTAMP_AHEAD_MS_MAX = 3_600_000;
 export const PURGE_INTERVAL_MS = 30_000;
 /** Outcomes are kept this much longer than promised: clocks differ. */
 export const PURGE_MARGIN_MS = 120_000;
+/** Commits of different groups one read may name. */
+export const READ_AFTER_MAX = 64;

@@ -23,8 +23,8 @@ test("rows: apply, read and range: the bytes arrive and come back as they are", 
   peer.answers.ReadRows = async () => ({ images: [bytes(), bytes(7, 8)] });
   peer.answers.ReadRowRange = async () => ({ images: [bytes(9)], more: true });
   await rows.applyRows([bytes(1), bytes(2, 3)], TIMEOUT_MS);
-  assert.deepEqual(plain(await rows.readRows([bytes(4), bytes(5)], TIMEOUT_MS)), [bytes(), bytes(7, 8)]);
-  const page = await rows.readRowRange({ from: bytes(1), to: bytes(2), reverse: true, limit: 5 }, TIMEOUT_MS);
+  assert.deepEqual(plain(await rows.readRows([bytes(4), bytes(5)], TIMEOUT_MS, [])), [bytes(), bytes(7, 8)]);
+  const page = await rows.readRowRange({ from: bytes(1), to: bytes(2), reverse: true, limit: 5 }, TIMEOUT_MS, []);
   assert.deepEqual({ rows: plain(page.rows), more: page.more }, { rows: [bytes(9)], more: true });
   const { ApplyRows, ReadRows, ReadRowRange } = ReplicaService.methods;
   assert.deepEqual(plain(peer.requestsOf(ApplyRows)[0]!.mutations), [bytes(1), bytes(2, 3)]);

@@ -1,3 +1,4 @@
+import type { LogPosition } from "@concord/ports";
 import type { ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
 import type { Seq } from "@concord/runtime";
 import type { PeerSession } from "./peer-session.ts";
@@ -20,13 +21,13 @@ export class RemoteRowReplica implements RowReplica {
     await this.#peer.call("applyRows", { mutations }, timeoutMs);
   }
 
-  async readRows(keys: readonly Uint8Array[], timeoutMs: number): Promise<readonly Uint8Array[]> {
-    return (await this.#peer.call("readRows", { keys }, timeoutMs)).images;
+  async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
+    return (await this.#peer.call("readRows", { keys, after }, timeoutMs)).images;
   }
 
-  async readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage> {
+  async readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
     const { from, to, reverse, limit } = range;
-    const { images, more } = await this.#peer.call("readRowRange", { fromKey: from, toKey: to, reverse, limit }, timeoutMs);
+    const { images, more } = await this.#peer.call("readRowRange", { fromKey: from, toKey: to, reverse, limit, after }, timeoutMs);
     return { rows: images, more };
   }
 

@@ -216,6 +216,7 @@ export class RoutingClient implements ConcordClient {
       try {
         const budget = { timeoutMs: deadlineAtMs - clock.monotonicMs() };
         const response = await connections.call(address, TransactionService, "execute", { ...request, ...known, transactionId }, budget);
+        this.#context.noteCommit(response.token!);
         return response.token!;
       } catch (thrown) {
         const error = toClientError(thrown);

@@ -33,5 +33,14 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     throw toClientError(thrown);
   }
   const messages = new WorkerMessages({ connections, clock, random, address: dedupWorker, timeoutMs });
-  return new RoutingClient({ messages, connections, directory, storage, clock, random, timeoutMs });
+  return new RoutingClient({
+    messages,
+    noteCommit: (token) => storage.noteCommit(token),
+    connections,
+    directory,
+    storage,
+    clock,
+    random,
+    timeoutMs,
+  });
 }

@@ -30,3 +30,6 @@ export const FOLLOW_GRACE_MS = 5_000;
 export const PAGE_ROWS = 100;
 /** A question for an outcome waits this long for one coordinator, then asks again: it may be down for good. */
 export const RESOLVE_TURN_MS = 2_000;
+
+/** Groups whose last commit a read names. */
+export const SEEN_GROUPS_MAX = 32;

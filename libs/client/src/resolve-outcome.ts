@@ -1,13 +1,15 @@
 import type { RowKeyInit } from "@concord/protos-common";
 import { TransactionService, type ResolveOutcomeRequestInit, type ResolveOutcomeResponse } from "@concord/protos-txn";
 import { backoff, fromHex, type Clock, type Random } from "@concord/runtime";
-import type { Outcome } from "./api.ts";
+import type { CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import { RESOLVE_BACKOFF, RESOLVE_TURN_MS } from "./limits.ts";
 
 export interface TransactionContext {
+  /** Reads that begin later see this commit. */
+  readonly noteCommit: (token: CommitToken) => void;
   readonly connections: Connections;
   readonly directory: Directory;
   readonly clock: Clock;

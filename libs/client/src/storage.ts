@@ -9,7 +9,8 @@ import {
 } from "@concord/protos-storage";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
 import { newTimeId, sleep, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
-import type { BatchOptions, BatchResult } from "./api.ts";
+import type { BatchOptions, BatchResult, CommitToken } from "./api.ts";
+import { SEEN_GROUPS_MAX } from "./limits.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
@@ -33,11 +34,22 @@ type StorageService = RowsService | BatchService;
 export class Storage {
   readonly #options: StorageOptions;
   readonly #pool: NodePool;
+  /** The last commit of each group, the latest group last: reads see them (read your writes). */
+  readonly #seen = new Map<string, CommitToken>();
   #lastTimestampUs = 0n;
 
   constructor(options: StorageOptions) {
     this.#options = options;
     this.#pool = new NodePool(options.clock);
+  }
+
+  /** A commit of this client: every read that begins later sees it. */
+  noteCommit(token: CommitToken): void {
+    const before = this.#seen.get(token.group);
+    if (before !== undefined && before.seq >= token.seq) return;
+    this.#seen.delete(token.group);
+    this.#seen.set(token.group, token);
+    if (this.#seen.size > SEEN_GROUPS_MAX) this.#seen.delete(this.#seen.keys().next().value!);
   }
 
   /**
@@ -51,6 +63,7 @@ export class Storage {
     const { clock, speculationDelayMs } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     const waiting = this.#nodes();
+    const after = [...this.#seen.values()];
     const abort = new AbortController();
     return new Promise<CallResponse<RowsService, O>>((resolve, reject) => {
       let inFlight = 0;
@@ -70,7 +83,14 @@ export class Storage {
         inFlight += 1;
         speculation?.cancel();
         if (speculationDelayMs > 0 && waiting.length > 0) speculation = clock.setTimer(speculationDelayMs, next);
-        this.#call(address, RowsService, operation, request, deadlineAtMs, abort.signal).then(
+        this.#call(
+          address,
+          RowsService,
+          operation,
+          { ...(request as object), after } as CallRequest<RowsService, O>,
+          deadlineAtMs,
+          abort.signal,
+        ).then(
           (response) => finish(() => resolve(response)),
           (thrown: unknown) => {
             inFlight -= 1;

@@ -177,6 +177,7 @@ export class SessionTransaction implements OpenTransaction {
     this.#phase = { kind: "ended" };
     try {
       const response = await this.#call("commit", { writes, maxCommitDelayMs: this.#options.maxCommitDelayMs });
+      this.#context.noteCommit(response.token!);
       return response.token!;
     } catch (thrown) {
       const error = this.#own(toClientError(thrown));
@@ -224,7 +225,10 @@ export class SessionTransaction implements OpenTransaction {
       const text = `the commit of transaction ${this.id} may have happened; call resolveOutcome to find out`;
       throw this.#own(clientError("OUTCOME_UNKNOWN", text, { metadata, cause: toClientError(thrown) }));
     });
-    if (outcome.kind === "committed") return outcome.token;
+    if (outcome.kind === "committed") {
+      this.#context.noteCommit(outcome.token);
+      return outcome.token;
+    }
     if (outcome.kind === "aborted") {
       throw this.#own(clientError("TRANSACTION_ABORTED", `the commit did not happen: ${lost.message}`, { applied: "no", cause: lost }));
     }

@@ -27,6 +27,8 @@ export type RowsOf = (group: string, entry: LogEntry) => readonly KeyValueOperat
  * loads again. Malformed requests are refused with MALFORMED_REQUEST or LIMIT_EXCEEDED when the step is made.
  */
 export interface ReplicaLog {
+  /** What the last step that ran has applied; perhaps not on disk yet. */
+  appliedSeq(group: string): Seq;
   raise(request: GroupOwner): StoreStep<LogRaiseReply>;
   append(request: LogAppendRequest): StoreStep<LogAppendReply>;
   state(group: string): StoreStep<ReplicaLogState>;
@@ -66,6 +68,10 @@ export class ReplicaLogSteps implements ReplicaLog {
     }
     this.#options = options;
     options.checkpoints.onCheckpoint(() => this.#checkpointBegun());
+  }
+
+  appliedSeq(group: string): Seq {
+    return this.#stateOf(group).appliedSeq;
   }
 
   raise(request: GroupOwner): StoreStep<LogRaiseReply> {

@@ -1,3 +1,4 @@
+import type { LogPosition } from "@concord/ports";
 import type { Seq } from "@concord/runtime";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
 
@@ -6,8 +7,8 @@ export interface LocalRows<Range, Page> {
   readonly name: string;
   readonly reachable: boolean;
   applyRows(mutations: readonly Uint8Array[]): Promise<void>;
-  readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]>;
-  readRowRange(range: Range): Promise<Page>;
+  readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]>;
+  readRowRange(range: Range, timeoutMs: number, after: readonly LogPosition[]): Promise<Page>;
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }
 
@@ -42,18 +43,18 @@ export class DecidedRows<Range extends { readonly from: Uint8Array; readonly to:
     return this.#options.rows.applyRows(mutations);
   }
 
-  async readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+  async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
     const { rows, batchLog, whenDecided } = this.#options;
     const batches = batchLog.undecided.at(keys);
     if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
-    return rows.readRows(keys);
+    return rows.readRows(keys, timeoutMs, after);
   }
 
-  async readRowRange(range: Range): Promise<Page> {
+  async readRowRange(range: Range, timeoutMs: number, after: readonly LogPosition[]): Promise<Page> {
     const { rows, batchLog, whenDecided } = this.#options;
     const batches = batchLog.undecided.between(range.from, range.to);
     if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
-    return rows.readRowRange(range);
+    return rows.readRowRange(range, timeoutMs, after);
   }
 
   /** Rows of groups are no batch's. */

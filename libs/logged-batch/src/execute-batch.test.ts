@@ -183,7 +183,7 @@ test("[LBD15] batch: a read at a holder that reaches no other: it fails, the row
   void ring.process(0).executor.execute(requestOf(ring));
   await settle();
   ring.links.set("node-1>node-2", "down");
-  const found = ring.process(1).rows.readRows([encodeRowKey(insert("p1", "v1", timestampUsOf(1n)).key)]);
+  const found = ring.process(1).rows.readRows([encodeRowKey(insert("p1", "v1", timestampUsOf(1n)).key)], 1000, []);
   const failed = assert.rejects(found, { code: "REPLICAS_UNAVAILABLE" });
   await ring.clock.advance(RESOLVE_AFTER_MS + WRITE_TIMEOUT_MS);
   await failed;

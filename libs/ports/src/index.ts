@@ -62,7 +62,17 @@ export {
   type ObjectMetadata,
   type RowVersion,
 } from "./object-metadata.ts";
-export type { Condition, ConditionalOutcome, ReadConsistency, ReadOptions, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
+export type {
+  Condition,
+  ConditionalOutcome,
+  LogPosition,
+  ReadConsistency,
+  ReadOptions,
+  RowOptions,
+  RowPage,
+  RowRange,
+  RowStore,
+} from "./row-store.ts";
 export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";

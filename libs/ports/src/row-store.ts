@@ -1,3 +1,4 @@
+import type { Seq } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import type { Mutation, RowImage, RowKey } from "./rows.ts";
 
@@ -36,9 +37,20 @@ export interface RowOptions {
   readonly timeoutMs: number;
 }
 
+/** Where a commit stands in its group's history. */
+export interface LogPosition {
+  readonly group: string;
+  readonly seq: Seq;
+}
+
 export interface ReadOptions extends RowOptions {
   /** "quorum" when absent. */
   readonly consistency?: ReadConsistency;
+  /**
+   * Commits the reader has seen: it sees them in rows too. Where rows follow from the log a replica answers when it has applied so much; a
+   * position is never proof that anything is decided (TXD14). READ_TIMEOUT when that takes longer than the call may.
+   */
+  readonly after?: readonly LogPosition[];
 }
 
 export type Condition =

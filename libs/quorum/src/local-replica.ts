@@ -1,4 +1,4 @@
-import type { KeyValue, StepRunner } from "@concord/ports";
+import type { KeyValue, LogPosition, StepRunner } from "@concord/ports";
 import { imageRowKey } from "@concord/rows";
 import { ConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
 import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
@@ -18,6 +18,8 @@ export interface LocalRowReplicaOptions {
   };
   /** Resolves when this node has applied a group's log up to `seq`. */
   readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
+  /** How far it has now, though perhaps not on disk yet. */
+  readonly appliedSeq: (group: string) => Seq;
   readonly checksum: Checksum;
   readonly log: Log;
 }
@@ -41,7 +43,8 @@ export class LocalRowReplica implements RowReplica {
     throw new ConcordError("CORRUPT_DATA", `${reply.rows} stored rows of ${this.name} fail their check`, { applied: "unknown" });
   }
 
-  async readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+  async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
+    await this.#reached(after, timeoutMs);
     const storedKeys = keys.map(storedRowKey);
     const stored = await this.#options.reader.getMany(storedKeys);
     const rows: Uint8Array[] = [];
@@ -52,7 +55,8 @@ export class LocalRowReplica implements RowReplica {
     return rows;
   }
 
-  async readRowRange(range: ReplicaRange): Promise<ReplicaPage> {
+  async readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
+    await this.#reached(after, timeoutMs);
     const limit = Math.max(1, Math.min(range.limit, RANGE_IMAGES_MAX));
     const bounds = { from: storedRowKey(range.from), to: storedRowKey(range.to), reverse: range.reverse, limit: limit + 1 };
     const entries = await this.#options.reader.range(bounds);
@@ -68,6 +72,13 @@ export class LocalRowReplica implements RowReplica {
 
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
     return this.#options.catchUp(group, seq, timeoutMs);
+  }
+
+  /** Rows that are applied and not on disk yet are waited for by the reads themselves: the reader answers only what is on disk. */
+  async #reached(after: readonly LogPosition[], timeoutMs: number): Promise<void> {
+    const { appliedSeq, catchUp } = this.#options;
+    const behind = after.filter(({ group, seq }) => appliedSeq(group) < seq);
+    if (behind.length > 0) await Promise.all(behind.map(({ group, seq }) => catchUp(group, seq, timeoutMs)));
   }
 
   /** Awaits nothing for a sound row. */

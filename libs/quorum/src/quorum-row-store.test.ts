@@ -231,7 +231,7 @@ test("readRange: two replicas end their pages at different rows: nothing beyond 
 /** The replica ends every page early. */
 function cutPages(replica: TestReplica, most: number): void {
   const whole = replica.readRowRange.bind(replica);
-  replica.readRowRange = (range, timeoutMs) => whole({ ...range, limit: Math.min(range.limit, most) }, timeoutMs);
+  replica.readRowRange = (range, timeoutMs, after) => whole({ ...range, limit: Math.min(range.limit, most) }, timeoutMs, after);
 }
 
 test("readRange: a replica that says more and gives nothing: not believed", async () => {
@@ -358,4 +358,21 @@ test("[TXD14] apply: merging into a row that follows from a log: refused with US
   await assert.rejects(ring.replicas[0]!.applyRows([encodeMutation(insert("value-x", 9))]), { code: "USE_TRANSACTION" });
   await ring.replicas[0]!.applyRows([encodeMutation(insert("value-old", 3))]);
   assert.equal(await valueOn(ring.replicas[0]!), "value-new");
+});
+
+test("[TXD14] read after a commit: every replica that counts has applied its entry first, and none decides it by that", async () => {
+  const ring = testRing(3);
+  for (const replica of ring.replicas) await follow(replica, 5, "value-old");
+  const asked: string[] = [];
+  for (const replica of ring.replicas) {
+    replica.onCatchUp = async (group, seq) => {
+      asked.push(`${replica.name} ${group} ${seq}`);
+      if (replica.name !== "r3") await follow(replica, 7, "value-new");
+      else throw new ConcordError("REPLICAS_UNAVAILABLE", "not decided here");
+    };
+  }
+  const after = [{ group: "g", seq: seqOf(7n) }];
+  const [row] = await ring.rows.read([KEY], { ...OPTIONS, after });
+  assert.equal(liveRow(row)?.columns.get("v")?.value, "value-new");
+  assert.deepEqual(asked.toSorted(), ["r1 g 7", "r2 g 7", "r3 g 7"]);
 });

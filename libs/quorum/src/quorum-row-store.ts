@@ -1,5 +1,16 @@
 import { compareBytes } from "@concord/codec";
-import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
+import type {
+  ConditionalOutcome,
+  LogPosition,
+  Mutation,
+  ReadOptions,
+  RowImage,
+  RowKey,
+  RowOptions,
+  RowPage,
+  RowRange,
+  RowStore,
+} from "@concord/ports";
 import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from "@concord/rows";
 import { assert, ConcordError, silentMetrics, type Checksum, type Clock, type Metrics, type Seq } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
@@ -16,6 +27,11 @@ export interface QuorumRowStoreOptions {
   readonly clock: Clock;
   readonly checksum: Checksum;
   readonly metrics?: Metrics;
+}
+
+interface ReadCall {
+  readonly deadlineMs: number;
+  readonly after: readonly LogPosition[];
 }
 
 /** Row keys in the storage format of one page's bounds, moving forward as pages are decided. */
@@ -50,19 +66,21 @@ export class QuorumRowStore implements RowStore {
   }
 
   /** REPLICAS_UNAVAILABLE, READ_TIMEOUT, CORRUPT_DATA. */
-  async read(keys: readonly RowKey[], options: RowOptions): Promise<(RowImage | undefined)[]> {
+  async read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]> {
     const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
+    const { after = [] } = options;
     const chunks: Promise<(RowImage | undefined)[]>[] = [];
     for (let at = 0; at < keys.length; at += READ_CHUNK_KEYS_MAX) {
-      chunks.push(this.#readChunk(keys.slice(at, at + READ_CHUNK_KEYS_MAX).map(encodeRowKey), deadlineMs));
+      chunks.push(this.#readChunk(keys.slice(at, at + READ_CHUNK_KEYS_MAX).map(encodeRowKey), { deadlineMs, after }));
     }
     return (await Promise.all(chunks)).flat();
   }
 
   /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at. */
-  async readRange(range: RowRange, options: RowOptions): Promise<RowPage> {
+  async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
     assert(range.limit >= 1, "a page has room for a row");
     const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
+    const { after = [] } = options;
     const bounds: Bounds = encodeRange(range);
     const rows: RowImage[] = [];
     let scanned = 0;
@@ -70,7 +88,7 @@ export class QuorumRowStore implements RowStore {
     while (compareBytes(bounds.from, bounds.to) < 0) {
       const wanted = Math.min(range.limit - rows.length + slack, RANGE_IMAGES_MAX);
       slack *= 2;
-      const page = await this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, deadlineMs);
+      const page = await this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, { deadlineMs, after });
       scanned += page.rows.length;
       for (let i = 0; i < page.rows.length; i += 1) {
         const { image } = page.rows[i]!;
@@ -113,29 +131,31 @@ export class QuorumRowStore implements RowStore {
     return gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum });
   }
 
-  async #readChunk(keys: readonly Uint8Array[], deadlineMs: number): Promise<(RowImage | undefined)[]> {
-    const result = await this.#readAnswers(keys, deadlineMs);
+  async #readChunk(keys: readonly Uint8Array[], call: ReadCall): Promise<(RowImage | undefined)[]> {
+    const result = await this.#readAnswers(keys, call);
     if (result.kind === "too-few") {
-      if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED"))
-        return this.#readHalves(keys, deadlineMs);
+      if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED")) return this.#readHalves(keys, call);
       throw readError(result, this.#quorum);
     }
     return result.rows.map((row) => row.image);
   }
 
   /** The answer for all keys does not fit into a message. */
-  async #readHalves(keys: readonly Uint8Array[], deadlineMs: number): Promise<(RowImage | undefined)[]> {
+  async #readHalves(keys: readonly Uint8Array[], call: ReadCall): Promise<(RowImage | undefined)[]> {
     assert(keys.length > 1, "one key is not halved");
     const middle = keys.length >>> 1;
-    const first = await this.#readChunk(keys.slice(0, middle), deadlineMs);
-    return first.concat(await this.#readChunk(keys.slice(middle), deadlineMs));
+    const first = await this.#readChunk(keys.slice(0, middle), call);
+    return first.concat(await this.#readChunk(keys.slice(middle), call));
   }
 
-  async #readAnswers(keys: readonly Uint8Array[], deadlineMs: number): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
+  async #readAnswers(
+    keys: readonly Uint8Array[],
+    { deadlineMs, after }: ReadCall,
+  ): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
     const timeoutMs = this.#remaining(deadlineMs);
     const merged = Promise.withResolvers<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
-      const images = await replica.readRows(keys, timeoutMs);
+      const images = await replica.readRows(keys, timeoutMs, after);
       if (images.length !== keys.length)
         throw new ConcordError("INTERNAL", `${replica.name} answered ${images.length} of ${keys.length} keys`);
       return images;
@@ -159,11 +179,11 @@ export class QuorumRowStore implements RowStore {
 
   async #readPage(
     range: { from: Uint8Array; to: Uint8Array; reverse: boolean; limit: number },
-    deadlineMs: number,
+    { deadlineMs, after }: ReadCall,
   ): Promise<{ rows: readonly MergedRow[]; horizon: Uint8Array | undefined }> {
     const timeoutMs = this.#remaining(deadlineMs);
     const calls = this.#replicas.map(async (replica): Promise<ReplicaPage> => {
-      const page = await replica.readRowRange(range, timeoutMs);
+      const page = await replica.readRowRange(range, timeoutMs, after);
       if (page.more && page.rows.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
       return page;
     });

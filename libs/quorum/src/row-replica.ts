@@ -1,3 +1,4 @@
+import type { LogPosition } from "@concord/ports";
 import type { Seq } from "@concord/runtime";
 
 /** Bounds of stored row keys (without namespace); a page of a range. */
@@ -28,9 +29,10 @@ export interface RowReplica {
   readonly reachable: boolean;
   /** Resolves when every mutation is merged and synced. */
   applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
-  /** In the order of `keys`; empty bytes = never written. */
-  readRows(keys: readonly Uint8Array[], timeoutMs: number): Promise<readonly Uint8Array[]>;
-  readRowRange(range: ReplicaRange, timeoutMs: number): Promise<ReplicaPage>;
+  /** In the order of `keys`; empty bytes = never written. Answers once it has applied the logs up to `after`. */
+  readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]>;
+  /** As `readRows`. */
+  readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage>;
   /** Resolves when the replica has applied a group's log up to `seq`; it fetches what it lacks (TX30). */
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }

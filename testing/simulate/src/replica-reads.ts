@@ -22,7 +22,7 @@ export async function readReplica(
   const rows: Row[] = [];
   for (const partition of partitions) {
     const { from, to } = encodeRange({ table, partition, reverse: false, limit: ROWS_MAX });
-    const request: ReadRowRangeRequest = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX };
+    const request: ReadRowRangeRequest = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX, after: [] };
     const options = { timeoutMs: TIMEOUT_MS, metadata: { ...bearer(PEER_TOKEN), [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) } };
     const { images } = await callUnary(channel, ReplicaService.methods.ReadRowRange, request, options);
     for (const image of images) {

@@ -47,7 +47,15 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const name = config.nodeName;
   const localLog = localLogReplica({ name, log: replicaLog, runner: engine, peers: peerLogs, clock, report: log, onTooFarBehind });
   const catchUp: LogReplica["logCatchUp"] = (group, seq, timeoutMs) => localLog.logCatchUp(group, seq, timeoutMs);
-  const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, checksum, log });
+  const stored = new LocalRowReplica({
+    name,
+    runner: engine,
+    reader: engine,
+    catchUp,
+    appliedSeq: (group) => replicaLog.appliedSeq(group),
+    checksum,
+    log,
+  });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log });
   const sessions = peers.map((peer) => peer.session);
   const batches = await openBatches({ config, environment, store, engine, localRows: stored, peers: sessions, drawTimestampUs });

@@ -1,8 +1,11 @@
 // What a ring promises, through its RPCs: 3 nodes in one process, memory for network and disks.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import type { RowKey } from "@concord/ports";
 import { RowsService } from "@concord/protos-storage";
+import { encodeImage, encodeRows, imageOf } from "@concord/rows";
 import { bearer, SessionClient } from "@concord/rpc";
+import { timestampUsOf } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, type RingOptions } from "../test/memory-ring.ts";
 
 let ring: MemoryRing;
@@ -216,4 +219,19 @@ test("readRange: rows of 100 KB, more than a message holds: read in rounds, the 
     Array.from({ length: 60 }, (_, at) => 60 - at),
   );
   await assert.rejects(query(ring, 0, "SELECT body FROM notes WHERE owner = 'ann'"), { code: "LIMIT_EXCEEDED" });
+});
+
+test("[TX30] [TXD14] read your writes: no mark has arrived: a read after the commit waits for its entry, one without it does not", async () => {
+  await started({ size: 3 });
+  await log(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1" });
+  const key: RowKey = { table: "albums", partition: [{ kind: "bigint", value: 1n }], clustering: [] };
+  const image = imageOf({ kind: "insert", key, columns: [], timestampUs: timestampUsOf(5n) });
+  const rows = encodeRows([encodeImage(image)]);
+  assert.equal((await log<{ result: string }>(0, "Append", { ...entry(1, 1, 0), rows })).result, "logged");
+  const request = { keys: [{ table: "albums", partition: [{ bigintValue: 1n }], clustering: [] }], images: true };
+  const read = (after: object[]): Promise<{ results: { image: object | null }[] }> =>
+    ring.call(ring.nodes[1]!, "RowsService/Read", { ...request, after }, COORDINATOR);
+  assert.equal((await read([])).results[0]!.image ?? undefined, undefined);
+  assert.notEqual((await read([{ group: "g1", seq: 1n }])).results[0]!.image ?? undefined, undefined);
+  await assert.rejects(read([{ group: "g1", seq: 2n }]), { code: "READ_TIMEOUT" });
 });

@@ -1,5 +1,5 @@
 import { ByteWriter } from "@concord/codec";
-import type { Row, RowRange, RowStore } from "@concord/ports";
+import type { LogPosition, Row, RowRange, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import { ConcordError, unreachable } from "@concord/runtime";
 import {
@@ -25,6 +25,8 @@ export interface ReadContext {
   readonly pageSize: number;
   readonly pageToken: Uint8Array;
   readonly timeoutMs: number;
+  /** Commits the reader has seen. */
+  readonly after: readonly LogPosition[];
 }
 
 export interface ResultPage {
@@ -51,7 +53,7 @@ export function runRead(plan: ReadPlan, context: ReadContext): Promise<ResultPag
 
 async function readRows(plan: Extract<ReadPlan, { kind: "read-rows" }>, context: ReadContext): Promise<ResultPage> {
   context.tokens.read(fingerprintOfKeys(), context.pageToken);
-  const images = await context.rows.read(plan.keys, { timeoutMs: context.timeoutMs });
+  const images = await context.rows.read(plan.keys, { timeoutMs: context.timeoutMs, after: context.after });
   return { rows: images.map(liveRow).filter((row) => row !== undefined), nextPageToken: NO_TOKEN };
 }
 
@@ -73,7 +75,10 @@ async function readRange(range: RowRange, limit: number | undefined, context: Re
   const remaining = position === undefined ? limit : position.remaining;
   const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX);
   if (wanted === 0) return { rows: [], nextPageToken: NO_TOKEN };
-  const page = await context.rows.readRange({ ...range, limit: wanted, ...afterOf(position) }, { timeoutMs: context.timeoutMs });
+  const page = await context.rows.readRange(
+    { ...range, limit: wanted, ...afterOf(position) },
+    { timeoutMs: context.timeoutMs, after: context.after },
+  );
   const rows = page.rows.map((image) => toRow(liveRow(image)!));
   const left = remaining === undefined ? undefined : remaining - rows.length;
   if (page.next === undefined || left === 0) return { rows, nextPageToken: NO_TOKEN };
@@ -93,7 +98,10 @@ async function intersect(plan: Extract<ReadPlan, { kind: "read-index" }>, contex
   for (;;) {
     const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX) - rows.length;
     if (wanted <= 0) break;
-    const page = await context.rows.readRange({ ...first!.range, limit: wanted, ...afterOf(position) }, { timeoutMs: context.timeoutMs });
+    const page = await context.rows.readRange(
+      { ...first!.range, limit: wanted, ...afterOf(position) },
+      { timeoutMs: context.timeoutMs, after: context.after },
+    );
     for (const image of page.rows) {
       const row = baseRowOf(definition, index, liveRow(image)!);
       if (found.every((keys) => keys.has(keyText(row.key)))) rows.push(row);
@@ -113,7 +121,7 @@ async function keysOfScan(table: string, scan: IndexScan, context: ReadContext):
   let position: PagePosition | undefined;
   for (;;) {
     const range = { ...scan.range, limit: PAGE_ROWS_MAX, ...afterOf(position) };
-    const page = await context.rows.readRange(range, { timeoutMs: context.timeoutMs });
+    const page = await context.rows.readRange(range, { timeoutMs: context.timeoutMs, after: context.after });
     for (const image of page.rows) keys.add(keyText(baseKeyOf(definition, index, image.key)));
     if (keys.size > INTERSECTION_ROWS_MAX) {
       const metadata = { limit: "INTERSECTION_ROWS_MAX", value: String(INTERSECTION_ROWS_MAX) };

@@ -1,5 +1,7 @@
 /** Numbers of the group log come as plain bigints: here they become epochs, seqs and timestamps, or are refused. */
-import type { AdvanceRequest, GroupOwner } from "@concord/ports";
+import type { AdvanceRequest, GroupOwner, LogPosition } from "@concord/ports";
+import { READ_AFTER_MAX } from "../limits.ts";
+import { limitExceeded } from "./checks.ts";
 import { ConcordError, epochOf, isTimestampUs, seqOf, type TimestampUs } from "@concord/runtime";
 
 type Plain<Message> = { readonly [Field in keyof Message]: Message[Field] extends bigint ? bigint : Message[Field] };
@@ -19,4 +21,10 @@ export function advanceFromWire(
   request: Plain<GroupOwner> & { readonly appliedSeq: bigint; readonly appliedEpoch: bigint },
 ): AdvanceRequest {
   return { ...ownerFromWire(request), decided: { seq: seqOf(request.appliedSeq), epoch: epochOf(request.appliedEpoch) } };
+}
+
+/** Commits that a reader has seen. */
+export function positionsFromWire(after: readonly { readonly group: string; readonly seq: bigint }[]): LogPosition[] {
+  if (after.length > READ_AFTER_MAX) throw limitExceeded("READ_AFTER_MAX", READ_AFTER_MAX, `${after.length} commits to be seen`);
+  return after.map(({ group, seq }) => ({ group, seq: seqOf(seq) }));
 }

@@ -6,6 +6,7 @@ import type { Serving } from "../context.ts";
 import { runRead } from "../rows/run-query.ts";
 import { runBatch } from "./batch-execute.ts";
 import { budgetMs } from "./budget.ts";
+import { positionsFromWire } from "./numbers.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
 import { runCreate } from "./create-tables.ts";
 import { malformed, required, rowToWire } from "@concord/rows-wire";
@@ -66,7 +67,15 @@ async function execute(serving: Serving, execution: Execution): Promise<Answer> 
 async function select(serving: Serving, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<Answer> {
   const { rows, pageTokens, config, clock } = serving();
   const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
-  const page = await runRead(planned, { rows, catalogue, tokens: pageTokens, pageSize, pageToken: request.pageToken, timeoutMs });
+  const page = await runRead(planned, {
+    rows,
+    catalogue,
+    tokens: pageTokens,
+    pageSize,
+    pageToken: request.pageToken,
+    timeoutMs,
+    after: positionsFromWire(request.after),
+  });
   const columns = new Set(planned.columns);
   return { ...NOTHING, rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
 }

@@ -5,6 +5,7 @@ import type { HandlerContext, Handler } from "@concord/rpc";
 import { queryFingerprint, tableOf, validateRange } from "@concord/schema";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
+import { positionsFromWire } from "./numbers.ts";
 import { checkedPageSize, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
 import { imageToWire, rangeFromWire, rowToWire } from "@concord/rows-wire";
 
@@ -18,7 +19,10 @@ export function readRangeHandler(serving: Serving): Handler<RowsService, "ReadRa
     const query = queryFingerprint([range]);
     const position = pageTokens.read(query, request.pageToken);
     const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
-    const page = await rows.readRange(position === undefined ? range : { ...range, after: position.after }, { timeoutMs });
+    const page = await rows.readRange(position === undefined ? range : { ...range, after: position.after }, {
+      timeoutMs,
+      after: positionsFromWire(request.after),
+    });
     const token = pageTokens.issue(query, page.next === undefined ? undefined : { after: page.next, remaining: undefined });
     if (request.images) return { rows: [], images: page.rows.map(imageToWire), nextPageToken: token };
     return { rows: page.rows.map((image) => rowToWire(liveRow(image)!)), images: [], nextPageToken: token };

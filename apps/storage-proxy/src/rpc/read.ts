@@ -6,6 +6,7 @@ import { tableOf, validateKey } from "@concord/schema";
 import { READ_KEYS_MAX } from "../limits.ts";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
+import { positionsFromWire } from "./numbers.ts";
 import { checkCount, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
 import { imageToWire, keyFromWire, rowToWire } from "@concord/rows-wire";
 
@@ -17,7 +18,8 @@ export function readHandler(serving: Serving): Handler<RowsService, "Read"> {
     checkReadMode(request.mode);
     checkImagesRole(request.images, context);
     const keys = await checkedKeys(serving, request, context);
-    const images = await rows.read(keys, { timeoutMs: budgetMs(context, clock, config.readTimeoutMs) });
+    const after = positionsFromWire(request.after);
+    const images = await rows.read(keys, { timeoutMs: budgetMs(context, clock, config.readTimeoutMs), after });
     return {
       results: images.map((image) => {
         if (request.images) return image === undefined ? {} : { image: imageToWire(image) };

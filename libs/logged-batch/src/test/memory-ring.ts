@@ -181,7 +181,7 @@ export class MemoryRing {
     let found = "waits";
     const key = encodeRowKey({ table: "photos", partition: [text(partition)], clustering: [] });
     void this.process(at)
-      .rows.readRows([key])
+      .rows.readRows([key], 1000, [])
       .then(
         ([image]) => (found = valueOf(image!.length === 0 ? undefined : decodeImage(image!)) ?? "none"),
         (thrown: unknown) => (found = thrown instanceof ConcordError ? thrown.code : String(thrown)),

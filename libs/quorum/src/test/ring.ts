@@ -1,8 +1,8 @@
 // Replicas over memory stores whose answers a test can hold, drop, lose or spoil; time by hand.
 import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { StepRunner, StoreStep } from "@concord/ports";
-import { ConcordError, silentLog, type Clock, type Seq, type Timer } from "@concord/runtime";
+import type { LogPosition, StepRunner, StoreStep } from "@concord/ports";
+import { ConcordError, SEQ_NONE, silentLog, type Clock, type Seq, type Timer } from "@concord/runtime";
 import { LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
 
 export const checksum = (bytes: Uint8Array): number => crc32(bytes);
@@ -98,6 +98,7 @@ export class TestReplica implements RowReplica {
       runner: new PlainRunner(this.store),
       reader: this.store,
       catchUp: (group, seq) => this.onCatchUp(group, seq),
+      appliedSeq: () => SEQ_NONE,
       checksum,
       log: silentLog,
     });
@@ -107,12 +108,12 @@ export class TestReplica implements RowReplica {
     return this.#call(`apply ${mutations.length}`, () => this.#local.applyRows(mutations));
   }
 
-  readRows(keys: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
-    return this.#call(`read ${keys.length}`, () => this.#local.readRows(keys));
+  readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
+    return this.#call(`read ${keys.length}`, () => this.#local.readRows(keys, timeoutMs, after));
   }
 
-  readRowRange(range: ReplicaRange, _timeoutMs: number): Promise<ReplicaPage> {
-    return this.#call(`range ${range.limit}`, () => this.#local.readRowRange(range));
+  readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
+    return this.#call(`range ${range.limit}`, () => this.#local.readRowRange(range, timeoutMs, after));
   }
 
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {

@@ -133,6 +133,30 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "dropped-before-checkpoint",
+    about: "A log entry goes before a checkpoint holds the rows that follow from it (I9 of the group-log README).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/replica-steps.ts",
+        search: "const checkpointed = this.#checkpointed.get(group) ?? kept.droppedSeq;",
+        replace: "const checkpointed = seqOf(kept.droppedSeq + BigInt(kept.count));",
+      },
+    ],
+  },
+  {
+    name: "rows-not-derived-again",
+    about: "After a restart a replica answers before it has derived the rows of the entries it keeps (I9 of the group-log README).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/group-log/src/open-replica.ts",
+        search: "if (rows.length > 0) await runner.submit(",
+        replace: "if (rows.length < 0) await runner.submit(",
+      },
+    ],
+  },
+  {
     name: "row-repair-on-groups",
     about: "Read repair merges rows of groups' tables instead of having the replica catch up (TX30, TXD14).",
     scenario: "txn",

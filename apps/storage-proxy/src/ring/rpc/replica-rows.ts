@@ -1,6 +1,8 @@
 import type { ReplicaService } from "@concord/protos-storage";
 import type { Handler } from "@concord/rpc";
 import { REPLICA_ITEMS_MAX } from "../limits.ts";
+import { budgetMs } from "../../rpc/budget.ts";
+import { positionsFromWire } from "../../rpc/numbers.ts";
 import type { RingNode } from "../ring-node.ts";
 import { checkCount } from "../../rpc/checks.ts";
 
@@ -14,17 +16,21 @@ export function applyRowsHandler(node: () => RingNode): Handler<ReplicaService, 
 }
 
 export function readRowsHandler(node: () => RingNode): Handler<ReplicaService, "ReadRows"> {
-  return async (request) => {
+  return async (request, context) => {
     checkCount(request.keys.length, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "keys");
-    return { images: await node().localRows.readRows(request.keys) };
+    const { clock, writeTimeoutMs, localRows } = node();
+    return { images: await localRows.readRows(request.keys, budgetMs(context, clock, writeTimeoutMs), positionsFromWire(request.after)) };
   };
 }
 
 export function readRowRangeHandler(node: () => RingNode): Handler<ReplicaService, "ReadRowRange"> {
-  return async (request) => {
+  return async (request, context) => {
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "images");
     const { fromKey, toKey, reverse, limit } = request;
-    const { rows, more } = await node().localRows.readRowRange({ from: fromKey, to: toKey, reverse, limit });
+    const { clock, writeTimeoutMs, localRows } = node();
+    const timeoutMs = budgetMs(context, clock, writeTimeoutMs);
+    const range = { from: fromKey, to: toKey, reverse, limit };
+    const { rows, more } = await localRows.readRowRange(range, timeoutMs, positionsFromWire(request.after));
     return { images: rows, more };
   };
 }
