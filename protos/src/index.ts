@@ -8,6 +8,7 @@ export {
   type MethodFunctions,
   type ServiceContract,
 } from "./contract.ts";
+export { loadedMessages } from "./loaded-messages.ts";
 export type { Empty, MessageCodec, MessageTypes, Method, Methods, OneOf, OneOfInit, UnaryMethod } from "./types.ts";
 export { NO_BYTES, Reader, setEntry } from "./wire-reader.ts";
 export { MessageTooLarge, Writer } from "./wire-writer.ts";

@@ -50,6 +50,13 @@ export class Reader {
     this.#depth -= 1;
   }
 
+  /** All that is left of the message that is open. */
+  rest(): Buffer {
+    const from = this.#at;
+    this.#at = this.#end;
+    return this.#buffer.subarray(from, this.#end);
+  }
+
   /** Whether the message, list or entry that is open has more. */
   get more(): boolean {
     return this.#at < this.#end;

@@ -100,6 +100,13 @@ export class Writer {
     this.#prefix(tag, length);
   }
 
+  /** Fields that are encoded already. */
+  raw(fields: Uint8Array): void {
+    this.#reserve(fields.length);
+    this.#at -= fields.length;
+    this.#buffer.set(fields, this.#at);
+  }
+
   bool(tag: number, value: boolean): void {
     this.#reserve(PREFIX_BYTES);
     this.#varint(value ? 1 : 0);
@@ -126,9 +133,7 @@ export class Writer {
 
   /** A name of `numbers`, or a number that has none in this build: it was decoded as such. */
   enum(tag: number, numbers: Readonly<Record<string, number>>, value: string | number): void {
-    const number = typeof value === "number" ? value : numbers[value];
-    if (number === undefined) throw new TypeError(`an enum has no value ${value}`);
-    this.int32(tag, number);
+    this.int32(tag, numberOf(numbers, value));
   }
 
   uint64(tag: number, value: bigint): void {
@@ -173,6 +178,11 @@ export class Writer {
   packedBool(value: boolean): void {
     this.#reserve(PREFIX_BYTES);
     this.#varint(value ? 1 : 0);
+  }
+
+  /** An element of a packed list, which has no tag of its own; else as `enum`. */
+  packedEnum(numbers: Readonly<Record<string, number>>, value: string | number): void {
+    this.packedInt32(numberOf(numbers, value));
   }
 
   #prefix(tag: number, length: number): void {
@@ -258,4 +268,10 @@ export class Writer {
     this.#end = larger.length;
     this.#at = larger.length - size;
   }
+}
+
+function numberOf(numbers: Readonly<Record<string, number>>, value: string | number): number {
+  const number = typeof value === "number" ? value : numbers[value];
+  if (number === undefined) throw new TypeError(`an enum has no value ${value}`);
+  return number;
 }

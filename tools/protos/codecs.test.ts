@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { loadSync, type MessageTypeDefinition } from "@grpc/proto-loader";
 import type { AnyContract, MessageCodec } from "@concord/protos";
-import { generatedFiles } from "./generate.ts";
+import { generatedFiles, LOADED_PACKAGES } from "./generate.ts";
 import { buildImage, mapEntry, type FieldJson, type FileJson, type MessageJson } from "./image.ts";
 import { contractProjects, PROTOS_FOLDER } from "./proto-files.ts";
 
@@ -18,7 +18,7 @@ const DAMAGED_EACH = 24;
 const DEPTH_MAX = 6;
 
 const image = buildImage(PROTOS);
-const files = image.map(({ json }) => json);
+const files = image.map(({ json }) => json).filter((file) => !LOADED_PACKAGES.has(file.package));
 const definitions = loadSync(
   globSync("{concord,google,grpc,testing/concord}/**/*.proto", { cwd: PROTOS }).map((file) => file.replace(/^testing\//, "")),
   {
@@ -43,7 +43,7 @@ interface Subject {
 async function generatedCodecs(): Promise<ReadonlyMap<string, MessageCodec>> {
   const found = new Map<string, MessageCodec>();
   for (const path of generatedFiles(image, contractProjects(ROOT)).keys()) {
-    if (/\.(files|codecs)\.ts$/.test(path)) continue;
+    if (/\.(files|codecs)\.ts$/.test(path) || [...LOADED_PACKAGES].some((name) => path.endsWith(`/${name}.ts`))) continue;
     const { contract } = (await import(join(ROOT, path))) as { contract: AnyContract & { message(name: string): MessageCodec } };
     const { MESSAGES } = (await import(join(ROOT, path.replace(/\.ts$/, ".codecs.ts")))) as { MESSAGES: Record<string, object> };
     for (const name of Object.keys(MESSAGES)) found.set(`${contract.packageName}.${name.replaceAll("_", ".")}`, contract.message(name));

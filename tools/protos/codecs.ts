@@ -12,6 +12,8 @@ export interface CodecSource {
   readonly runtime: string;
   /** The module with the types of the package. */
   readonly typesModule: string;
+  /** Rarely used: its messages are left to proto-loader. */
+  readonly isLoaded: boolean;
   /** Full names, with a dot before them, of the messages for which `unknownEnumIn` is written. */
   readonly checked: ReadonlySet<string>;
 }
@@ -47,6 +49,21 @@ interface Named<Json> {
   readonly json: Json;
 }
 
+/** A module of the same form whose messages are proto-loader's. */
+function loadedModule(source: CodecSource, messages: readonly Named<MessageJson>[], writer: CodecWriter, enums: number): string {
+  if (enums > 0 || source.imports.length > 0) throw new Error(`${source.packageName} has enums or imports: generate its codecs`);
+  const [files, names] = [source.files.map(({ name }) => name), messages.map(({ name }) => name)];
+  return [
+    HEADER,
+    importOf("{ loadedMessages }", source.runtime),
+    "",
+    `export const MESSAGES = loadedMessages("${source.packageName}", ${JSON.stringify(files)}, ${JSON.stringify(names)});`,
+    "export const ENUMS = {};",
+    ...writer.services(),
+    "",
+  ].join("\n");
+}
+
 export function codecsModule(source: CodecSource): string {
   const messages = source.files.flatMap((file) => (file.messageType ?? []).flatMap((one) => nestedMessages(one, "")));
   const enums = source.files.flatMap((file) => [
@@ -54,6 +71,7 @@ export function codecsModule(source: CodecSource): string {
     ...(file.messageType ?? []).flatMap((one) => nestedEnums(one, "")),
   ]);
   const writer = new CodecWriter(source);
+  if (source.isLoaded) return loadedModule(source, messages, writer, enums.length);
   const lines = [
     ...enums.flatMap((one) => enumTables(one)),
     ...messages.flatMap(({ name, json }) => [...writer.write(name, json), ...writer.read(name, json), ...writer.check(name, json)]),
@@ -153,9 +171,14 @@ class CodecWriter {
     }
     if (field.label !== "LABEL_REPEATED") return [`${given} {`, ...indented(this.#writeOne(field, value)), "}"];
     const scalar = SCALARS[field.type];
-    const isPacked = scalar !== undefined && scalar.wireType !== 2;
-    if (isPacked && scalar.packed === undefined) throw new Error(`a list of ${field.type}: add it to the Writer and to SCALARS`);
-    const one = isPacked ? [`w.${scalar.packed}(${value}[at]!);`] : this.#writeOne(field, `${value}[at]!`);
+    const isPacked = scalarWireType(field) !== 2;
+    if (scalar !== undefined && isPacked && scalar.packed === undefined)
+      throw new Error(`a list of ${field.type}: add it to the Writer and to SCALARS`);
+    const element =
+      scalar === undefined
+        ? `w.packedEnum(${this.#reference(field.typeName!, "", "Numbers")}, ${value}[at]!);`
+        : `w.${scalar.packed}(${value}[at]!);`;
+    const one = isPacked ? [element] : this.#writeOne(field, `${value}[at]!`);
     const loop = [`for (let at = ${value}.length - 1; at >= 0; at -= 1) {`, ...indented(one), "}"];
     const body = isPacked ? ["const before = w.size;", ...loop, `w.close(${tagOf(field, 2)}, before);`] : loop;
     const test = isPacked ? `${given.slice(0, -1)} && w.list(${value}).length > 0)` : given;

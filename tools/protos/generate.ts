@@ -8,6 +8,8 @@ import { contractProjects, GENERATED_FOLDER, PROTOS_FOLDER, type ContractProject
 import { packageModule, type PackageImport } from "./typescript.ts";
 
 const STANDARD = "@concord/protos";
+/** Packages whose messages pass when a person or tool explores a server, at no other time. */
+export const LOADED_PACKAGES: ReadonlySet<string> = new Set(["grpc.reflection.v1", "grpc.reflection.v1alpha"]);
 
 /** "concord.dedup.v1" -> "@concord/protos-dedup", "google.rpc" -> "@concord/protos". */
 function projectName(packageName: string): string {
@@ -52,7 +54,7 @@ export function generatedFiles(image: readonly ImageFile[], projects: readonly C
     const codecs = { codecsModule: module(beside("codecs")), filesModule: module(beside("files")) };
     texts.set(path, packageModule({ packageName, files, imports, runtime, ...codecs }));
     const codecImports = packages.map((one) => packageImport(packageName, one, "codecs"));
-    const types = { typesModule: module(path), checked };
+    const types = { typesModule: module(path), checked, isLoaded: LOADED_PACKAGES.has(packageName) };
     texts.set(beside("codecs"), codecsModule({ packageName, files, imports: codecImports, runtime, ...types }));
     texts.set(beside("files"), contractFilesModule(members, runtime));
   }

@@ -5,7 +5,7 @@ import { connectThrough } from "@concord/client";
 import { ConcordError } from "@concord/runtime";
 import { memoryConfig, MemoryNode, network } from "./test/memory-node.ts";
 
-test("node: a store fails: the program is told once with the reason; the other parts stop cleanly", async () => {
+test("node: a store fails: the program hears the reason once; the other parts stop cleanly", async () => {
   const node = new MemoryNode(memoryConfig(), network());
   const { address } = await node.start();
   assert.equal(node.service.ready, true);

@@ -67,7 +67,7 @@ for (const [form, transportOf] of Object.entries(FORMS)) {
       const { channel } = await start(t, transportOf());
       for (const [metadata, code] of [
         [{}, "PERMISSION_DENIED"],
-        [bearer("nobody's"), "UNAUTHENTICATED"],
+        [bearer("unknown"), "UNAUTHENTICATED"],
       ] as const)
         assert.equal((await failureOf(channel.unary(LogAppend, {}, { timeoutMs: 5000, metadata }))).code, code);
       const accepted = channel.unary(LogAppend, { seq: 7n }, { timeoutMs: 5000, metadata: bearer("coordinator-secret") });

@@ -13,7 +13,7 @@ import { diskMiB } from "./steady.ts";
 const TABLE = "CREATE TABLE notes (book bigint, id bigint, text text, PRIMARY KEY (book, id))";
 const ROWS_PER_TRANSACTION = 100;
 const IN_FLIGHT = 32;
-const TEXT = "a note of a hundred characters or so, as somebody may write it into the margin of a book that is read";
+const TEXT = "a note of a hundred characters or so, as a reader may write it into the margin of a book of some length";
 
 interface Line {
   readonly what: string;
@@ -80,7 +80,7 @@ function writeBook(db: ConcordClient, book: number): Promise<unknown> {
   });
 }
 
-/** Writes until it is told to end; what fails while nodes are away is the load's own matter. */
+/** Writes until `end` is called; what fails while nodes are away is the load's own matter. */
 function keepWriting(db: ConcordClient, rows: number): { readonly ended: Promise<unknown>; end(): void } {
   let goesOn = true;
   const books = Math.max(1, Math.floor(rows / ROWS_PER_TRANSACTION));
