@@ -18,20 +18,57 @@ interface Handle {
   readonly size: number;
 }
 
+/** A table that failed its check, held open: its file may be deleted or written anew meanwhile. */
+export interface Suspect {
+  readonly path: string;
+  readonly file: FileHandle;
+}
+
 /**
  * LevelDB takes a table's filter and index as they are: a bit of a filter that flipped makes rows that are there look absent, to every get
- * and to no scan. CORRUPT_DATA when a filter, or what leads to it, is not what was written.
+ * and to no scan. Answers the tables of which a filter, or what leads to it, is not what was written. Called before LevelDB opens, which
+ * writes and deletes tables in the background from then on; a kill leaves tables that are not whole and not part of the store.
  */
-export async function checkFilters(folder: string): Promise<void> {
+export async function findSuspects(folder: string): Promise<readonly Suspect[]> {
+  const suspects: Suspect[] = [];
   for (const name of await readdir(folder)) {
     if (!TABLE.test(name)) continue;
     const path = join(folder, name);
-    const file = await open(path, "r");
-    try {
-      await checkFilter(path, file);
-    } finally {
-      await file.close();
-    }
+    const file = await openIfThere(path);
+    if (file === undefined) continue;
+    if ((await damageOf(path, file)) === undefined) await file.close();
+    else suspects.push({ path, file });
+  }
+  return suspects;
+}
+
+/**
+ * LevelDB has opened, and with that deleted every table that is not part of the store, or written it anew. CORRUPT_DATA when a suspect
+ * is still there and still damaged.
+ */
+export async function refuseSuspects(suspects: readonly Suspect[]): Promise<void> {
+  for (const { path, file } of suspects) {
+    const damage = await damageOf(path, file);
+    if (damage !== undefined && (await file.stat()).nlink > 0) throw damage;
+  }
+}
+
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, "r");
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw thrown;
+  }
+}
+
+async function damageOf(path: string, file: FileHandle): Promise<ConcordError | undefined> {
+  try {
+    await checkFilter(path, file);
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError) return thrown;
+    throw thrown;
   }
 }
 

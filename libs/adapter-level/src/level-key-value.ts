@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { ConcordError } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { Level } from "level";
-import { checkFilters } from "./check-filters.ts";
+import { findSuspects, refuseSuspects, type Suspect } from "./check-filters.ts";
 
 /** On Node `level` is classic-level, whose ranges can be compacted. */
 type Database = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8Array, end: Uint8Array): Promise<void> };
@@ -34,21 +34,26 @@ const FIRST_KEY = Uint8Array.of(0);
  * it, the disk is full, files are damaged. CORRUPT_DATA: a table would not find rows that it holds.
  */
 export async function openLevel(folder: string): Promise<BackingStore> {
-  const database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
+  let suspects: readonly Suspect[] = [];
+  let database: Database | undefined;
   try {
     await makeFolder(folder);
+    suspects = await findSuspects(folder);
+    database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
     await database.open();
+    await refuseSuspects(suspects);
     // A power cut before the first synced write would leave a new database that cannot be opened any more.
     const operations = [
       { type: "put", key: FIRST_KEY, value: FIRST_KEY },
       { type: "del", key: FIRST_KEY },
     ] as const;
     await database.batch([...operations], { sync: true });
-    await checkFilters(folder);
   } catch (cause) {
-    await database.close().catch(() => undefined);
+    await database?.close().catch(() => undefined);
     if (cause instanceof ConcordError) throw cause;
     throw storeFailed(`cannot open the store in ${folder}`, cause, "no");
+  } finally {
+    for (const { file } of suspects) await file.close();
   }
   return new LevelBackingStore(database);
 }
