@@ -16,7 +16,7 @@ export interface RangeSum {
   readonly sum: number;
 }
 
-/** Sums are kept below this: an addition stays exact. */
+/** Sums are kept below this, and within an image of it while they change: numbers are exact up to twice this. */
 const MODULUS = 2 ** 52;
 
 /** What the backing store must hold, per range of the key space. A range is the keys with one first byte: a namespace. */
@@ -32,7 +32,8 @@ export class RangeSums {
     const range = key[0] ?? 0;
     const held = this.#sums.get(range) ?? { count: 0, sum: 0 };
     held.count += (after === ABSENT ? 0 : 1) - (before === ABSENT ? 0 : 1);
-    held.sum = (held.sum + after - before + MODULUS) % MODULUS;
+    const sum = held.sum + after - before;
+    held.sum = sum < 0 ? sum + MODULUS : sum >= MODULUS ? sum - MODULUS : sum;
     if (held.count === 0 && held.sum === 0) this.#sums.delete(range);
     else this.#sums.set(range, held);
   }
