@@ -38,7 +38,7 @@ export async function openStore(options: StoreOptions): Promise<JournaledStore> 
     const context = { ...options, limits: limitsOf(options) };
     return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number: base.number });
   } catch (thrown) {
-    await journal?.close();
+    await journal?.close().catch(() => undefined);
     await backing.close().catch(() => undefined);
     throw thrown;
   }

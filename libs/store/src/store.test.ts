@@ -3,9 +3,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
-import { BackingModel, KEEP_UNSYNCED, keyValueContract, LOSE_UNSYNCED, MemoryBackingStore, MemoryDisk } from "@concord/port-contracts";
+import {
+  BackingModel,
+  diskOver,
+  KEEP_UNSYNCED,
+  keyValueContract,
+  LOSE_UNSYNCED,
+  MemoryBackingStore,
+  MemoryDisk,
+} from "@concord/port-contracts";
 import type { KeyValueOperation, Store } from "@concord/ports";
-import { ConcordError, silentLog, type Clock } from "@concord/runtime";
+import { ConcordError, silentLog, type Clock, type Disk } from "@concord/runtime";
 import { openStore, type StoreLimits } from "./index.ts";
 
 const FOLDER = "store";
@@ -29,7 +37,10 @@ class Machine {
   readonly written: string[] = [];
   readonly timers: (() => void)[] = [];
   backing: MemoryBackingStore;
+  /** What a process has of the disk. */
+  diskOf = (disk: Disk): Disk => disk;
   #drawn = 0;
+  #process = { isDead: false };
 
   constructor(logBytes = 400) {
     this.model = new BackingModel(logBytes);
@@ -60,13 +71,22 @@ class Machine {
       if (this.stopAt === name) throw new StopError(name);
     };
     const checksum = (data: Uint8Array, before?: number): number => crc32(data, before);
-    const { disk, backing } = this;
+    const own = (this.#process = { isDead: false });
+    const disk = this.diskOf(
+      diskOver(this.disk.files, async (_, act) => {
+        await Promise.resolve();
+        return own.isDead ? await new Promise(() => undefined) : act();
+      }),
+    );
+    const { backing } = this;
     return openStore({ folder: FOLDER, disk, backing, checksum, clock, log: silentLog, random, failpoint, limits });
   }
 
-  /** A power cut: `keep` says how much of what was not synced stays. */
+  /** A power cut: `keep` says how much of what was not synced stays. Nothing that the process began goes on. */
   crash(keep: "nothing" | "everything" | ((count: number) => number)): void {
     this.stopAt = undefined;
+    this.#process.isDead = true;
+    void this.backing.close();
     this.disk.crash(keep === "everything" ? KEEP_UNSYNCED : LOSE_UNSYNCED);
     this.model.crash(keep === "nothing" ? () => 0 : keep === "everything" ? (count) => count : keep);
   }
@@ -316,6 +336,37 @@ for (const { what, harm, says } of DAMAGE) {
     );
   });
 }
+
+test("close: a file of the journal fails to close: the backing store is closed all the same, also when opening is refused", async () => {
+  const machine = await filled();
+  // The first file is the one that recovery read the header from, the second the segment's own.
+  let opened = 0;
+  machine.diskOf = (disk) => ({
+    ...disk,
+    open: async (path) => {
+      const file = await disk.open(path);
+      if (file !== undefined && path.endsWith(".journal") && (opened += 1) % 2 === 0) file.close = () => Promise.reject(new StopError());
+      return file;
+    },
+  });
+  let closed = 0;
+  const openCounted = async (): Promise<Store> => {
+    const opening = machine.open();
+    const { backing } = machine;
+    const close = backing.close.bind(backing);
+    backing.close = () => {
+      closed += 1;
+      return close();
+    };
+    return opening;
+  };
+  const store = await openCounted();
+  await assert.rejects(store.close(), StopError);
+  assert.equal(closed, 1);
+  machine.model.apply([put("z", "9")]);
+  await assert.rejects(openCounted(), { code: "CORRUPT_DATA" });
+  assert.equal(closed, 2);
+});
 
 test("opening: a key that an unfinished checkpoint was writing has neither its old nor its new value: CORRUPT_DATA (I4)", async () => {
   const machine = await filled();

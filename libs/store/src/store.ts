@@ -185,8 +185,11 @@ export class JournaledStore implements Store {
     await this.#checkpoint;
     if (this.#handed.length > 0 || this.#table.size > 0) await this.#startCheckpoint();
     this.#timer?.cancel();
-    await this.#journal.close();
-    await this.#context.backing.close();
+    try {
+      await this.#journal.close();
+    } finally {
+      await this.#context.backing.close();
+    }
   }
 
   #refusal(): ConcordError | undefined {
