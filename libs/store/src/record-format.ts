@@ -15,6 +15,8 @@ const PUT = 1;
 const DELETE = 2;
 const ACKNOWLEDGED_AT = 2;
 const HEADER_BYTES = 10;
+const INTENT_HEADER_BYTES = HEADER_BYTES + 8;
+const IMAGE_BYTES_MAX = 5;
 
 /** What one checkpoint is going to do to one key of the backing store. */
 export interface IntentEntry {
@@ -48,7 +50,27 @@ export function encodeBatch(operations: readonly KeyValueOperation[]): { payload
   return { payload, operations: copies };
 }
 
-export function encodeIntent(number: bigint, entries: readonly IntentEntry[]): Uint8Array {
+/** As few records as hold the entries in order, none over a limit; an entry that is longer by itself is a record by itself. */
+export function encodeIntents(
+  number: bigint,
+  entries: readonly IntentEntry[],
+  { bytesMax, entriesMax }: { readonly bytesMax: number; readonly entriesMax: number },
+): Uint8Array[] {
+  const records: Uint8Array[] = [];
+  let [from, bytes] = [0, INTENT_HEADER_BYTES];
+  for (const [at, { key }] of entries.entries()) {
+    const more = varintBytes(key.length) + key.length + 2 * IMAGE_BYTES_MAX;
+    if (at > from && (at - from >= entriesMax || bytes + more > bytesMax)) {
+      records.push(encodeIntent(number, entries.slice(from, at)));
+      [from, bytes] = [at, INTENT_HEADER_BYTES];
+    }
+    bytes += more;
+  }
+  if (from < entries.length) records.push(encodeIntent(number, entries.slice(from)));
+  return records;
+}
+
+function encodeIntent(number: bigint, entries: readonly IntentEntry[]): Uint8Array {
   const writer = new ByteWriter().u8(FORMAT_VERSION).u8(INTENT).u64(0n).u64(number);
   for (const { key, before, after } of entries) {
     writer.bytes(key);

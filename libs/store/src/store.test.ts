@@ -368,6 +368,42 @@ test("close: a file of the journal fails to close: the backing store is closed a
   assert.equal(closed, 2);
 });
 
+test("checkpoint: killed again and again before it ends, in a journal that is full: its intents still go in, and one run ends it", async () => {
+  const machine = new Machine();
+  const limits = { dirtyBytesMax: 1_500, journal: { segmentBytes: 400, journalBytes: 3_000 } };
+  const first = await machine.open(limits);
+  const keys = Array.from({ length: 10 }, (_, n) => `key-${n}`);
+  for (const key of keys) await first.write([put(key, "1")], []);
+  for (let life = 0; life < 30; life += 1) {
+    machine.crash("everything");
+    await machine.open(limits);
+    machine.stopAt = "store:rows-written";
+    machine.timers[0]?.();
+    await turns();
+    assert.ok(machine.points.filter((point) => point === machine.stopAt).length > life, `life ${life} wrote its rows`);
+  }
+  machine.crash("everything");
+  const store = await machine.open(limits);
+  await Promise.all(keys.map((key) => store.write([put(key, "2")], [])));
+  await store.close();
+  assert.ok((await machine.disk.list(`${FOLDER}/journal`)).length <= 3);
+  assert.deepEqual(await contents(await machine.open(limits)), Object.fromEntries(keys.map((key) => [key, "2"])));
+});
+
+test("checkpoint: its keys are longer together than a record of the journal: intents are cut", async () => {
+  const machine = new Machine();
+  const limits = { journal: { recordBytes: 300 } };
+  const store = await machine.open(limits);
+  const keys = Array.from({ length: 20 }, (_, n) => `${n}`.padStart(100, "k"));
+  for (const key of keys) await store.write([put(key, "1")], []);
+  machine.timers[0]!();
+  await turns();
+  assert.ok(machine.points.includes("store:trimmed"));
+  assert.deepEqual(machine.backingKeys, keys.toSorted());
+  machine.crash("nothing");
+  assert.equal(Object.keys(await contents(await machine.open(limits))).length, 20);
+});
+
 test("opening: a key that an unfinished checkpoint was writing has neither its old nor its new value: CORRUPT_DATA (I4)", async () => {
   const machine = await filled();
   const store = await machine.open();

@@ -18,7 +18,7 @@ import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
 import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, type StoreLimits } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
 import { ABSENT, imageOf, type RangeSums } from "./range-sums.ts";
-import { encodeBatch, encodeIntent, setAcknowledged, type IntentEntry } from "./record-format.ts";
+import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
 
 export interface StoreContext {
   /** The store's own folder on `disk`. */
@@ -226,9 +226,19 @@ export class JournaledStore implements Store {
   }
 
   #append(payload: Uint8Array): Promise<bigint> {
+    this.#account(payload);
+    return this.#journal.append(payload);
+  }
+
+  /** Also in a full journal, which only the checkpoint that it belongs to can trim (OGD13): opening takes either kind. */
+  #appendIntent(payload: Uint8Array): Promise<bigint> {
+    this.#account(payload);
+    return this.#journal.checkpoint(() => payload);
+  }
+
+  #account(payload: Uint8Array): void {
     setAcknowledged(payload, this.#applied);
     this.#journalledBytes += payload.length;
-    return this.#journal.append(payload);
   }
 
   /** Durable before visible, and visible before answered (I1); in the order of the calls (I2). */
@@ -310,10 +320,11 @@ export class JournaledStore implements Store {
     failpoint("store:checkpointed");
     this.#number = number;
     this.#sums = sums;
-    this.#journalledBytes -= journalled;
     this.#release(changes);
     for (const done of listeners) done();
     await this.#journal.trim(position);
+    // Not before: writes that wait for a full journal find space in it.
+    this.#journalledBytes -= journalled;
     failpoint("store:trimmed");
     this.#metrics.observe("store_checkpoint_seconds", (clock.monotonicMs() - startedMs) / 1000);
     this.#metrics.count("store_checkpoint_keys_total", changes.filter(isWritten).length);
@@ -336,11 +347,9 @@ export class JournaledStore implements Store {
   /** The journal knows every key that the checkpoint is going to change, before it changes one (I4). */
   async #intend(changes: readonly Change[]): Promise<void> {
     const entries = changes.filter(isWritten).map(({ entry, before, after }): IntentEntry => ({ key: entry.key, before, after }));
-    const appended: Promise<bigint>[] = [];
-    for (let at = 0; at < entries.length; at += CHECKPOINT_KEYS_PER_CALL) {
-      appended.push(this.#append(encodeIntent(this.#number + 1n, entries.slice(at, at + CHECKPOINT_KEYS_PER_CALL))));
-    }
-    await Promise.all(appended);
+    const bytesMax = Math.min(CHECKPOINT_BATCH_BYTES, this.#context.limits.journal.recordBytes ?? CHECKPOINT_BATCH_BYTES);
+    const intents = encodeIntents(this.#number + 1n, entries, { bytesMax, entriesMax: CHECKPOINT_KEYS_PER_CALL });
+    await Promise.all(intents.map((payload) => this.#appendIntent(payload)));
   }
 
   /** What the backing store has under these keys. */
