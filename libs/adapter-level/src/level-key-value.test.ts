@@ -1,7 +1,7 @@
 // The level store keeps the port's promises. A crash is a copy of the files at that moment: what kill -9 would leave.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { cp, mkdtemp, readdir, rm, truncate, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -133,4 +133,16 @@ test("openLevel: the store is open already and one of its tables is not whole: S
     openLevel(folder),
     (error) => error instanceof ConcordError && error.code === "STORE_FAILED" && /lock/i.test(error.message),
   );
+});
+
+test("flush: the store holds tables: writes what is in memory, compacts none of them", async () => {
+  const { store } = await subject();
+  const folder = join(root, `store-${folders}`);
+  for (let round = 0; round < 3; round += 1) {
+    await fill(store);
+    await store.flush();
+  }
+  const log = await readFile(join(folder, "LOG"), "latin1");
+  assert.equal(log.match(/Level-0 table .* OK/g)?.length, 3);
+  assert.doesNotMatch(log, /^\S+ \w+ (Compacting|Moved) /m);
 });

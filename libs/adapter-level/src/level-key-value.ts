@@ -28,6 +28,8 @@ const KEYS_ON_THE_SPOT_MAX = 16;
 
 /** No user of the store has it. Written and deleted in one batch, so it never shows. */
 const FIRST_KEY = Uint8Array.of(0);
+/** Below every key of a table: the range from it to it holds nothing. */
+const BELOW_ALL = new Uint8Array();
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
@@ -97,12 +99,12 @@ class LevelBackingStore implements BackingStore {
 
   /**
    * LevelDB closes a full log file without a sync and begins another: a synced batch says nothing about earlier ones. A compaction
-   * of any range first writes the values of all log files to tables and syncs these, their names and the manifest. It does not say
-   * when that failed; a write after it does.
+   * of any range first writes the values of all log files to tables and syncs these, their names and the manifest. The range holds no
+   * key, not even a deleted one, or tables would be compacted too. It does not say when that failed; a write after it does.
    */
   async flush(): Promise<void> {
     await this.#write(async () => {
-      await this.#database.compactRange(FIRST_KEY, FIRST_KEY);
+      await this.#database.compactRange(BELOW_ALL, BELOW_ALL);
       await this.#database.batch([{ type: "del", key: FIRST_KEY }], { sync: false });
     });
   }
