@@ -61,6 +61,11 @@ export interface JournalFindings {
   readonly tornBytes: number;
   /** Copies of torn writes in which a later record was whole: not damage, since they were of one write, but worth a look. */
   readonly tornCopies: readonly string[];
+  /**
+   * Files behind the last segment that were no longer than a header and had no sound one. Removed: a crash in the making of a segment
+   * leaves them, and nothing is lost; a file whose contents the disk lost looks the same.
+   */
+  readonly lostSegments: readonly string[];
   /** Segments or spans that are neither records nor a torn tail: kept under another name and reported; a scrub must follow. */
   readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
 }
@@ -74,7 +79,10 @@ export interface JournalOptions {
   /** Makes the ids of segments. */
   readonly random: Random;
   readonly limits?: Partial<JournalLimits>;
-  /** Findings that are damage make opening fail with CORRUPT_DATA, after everything was quarantined and reported. Default false. */
+  /**
+   * Findings that are damage make opening fail with CORRUPT_DATA, each time: all are reported, and nothing on the disk changes. Default
+   * false: damage is quarantined.
+   */
   readonly strict?: boolean;
   /**
    * What opening checks: every segment, or (for journals of many GiB) the last one and all headers only; damage elsewhere is then met

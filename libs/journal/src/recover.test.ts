@@ -8,7 +8,7 @@ import { everything, findingsOn, flip, openOn, optionsOn, processOn, rot, segmen
 import { openJournal, type Journal, type JournalFindings, type JournalOptions } from "./index.ts";
 
 const FRAME = FRAME_HEADER_BYTES;
-const CLEAN: JournalFindings = { tornBytes: 0, tornCopies: [], quarantined: [] };
+const CLEAN: JournalFindings = { tornBytes: 0, tornCopies: [], lostSegments: [], quarantined: [] };
 
 /** A journal with these records, each group synced by itself. */
 async function diskWith(groups: readonly (readonly string[])[], more: Partial<JournalOptions> = {}): Promise<MemoryDisk> {
@@ -42,14 +42,14 @@ test("row 1: no segments: the first one is made, durably", async () => {
   assert.equal(segmentPaths(disk).length, 1);
 });
 
-test("row 2: a file of at most a header and no sound one: removed, it never held a record", async () => {
+test("row 2: a file of at most a header and no sound one: removed, it never held a record; reported, since the disk may have lost what it held", async () => {
   for (const bytes of [0, 10, SEGMENT_HEADER_BYTES]) {
     const disk = await diskWith([["a"]]);
     const file = await disk.create("journal/0000000000000002.journal");
     assert.ok(file !== "exists");
     await file.write(0, [new Uint8Array(bytes)]);
     const { records, findings } = await reopened(disk, { strict: true });
-    assert.deepEqual([records, findings], [["0:a"], { ...CLEAN, tornBytes: bytes }]);
+    assert.deepEqual([records, findings], [["0:a"], { ...CLEAN, tornBytes: bytes, lostSegments: ["0000000000000002.journal"] }]);
     assert.deepEqual([segmentPaths(disk).length, quarantined(disk)], [1, []]);
   }
 });
@@ -57,9 +57,42 @@ test("row 2: a file of at most a header and no sound one: removed, it never held
 test("row 3: a damaged header before records: the segment is quarantined and reported", async () => {
   const disk = await diskWith([["a"]]);
   await rot(disk, only(disk), flip(20));
-  await assert.rejects(openOn(disk, { strict: true }), { code: "CORRUPT_DATA" });
-  assert.deepEqual(quarantined(disk), ["journal/0000000000000001.journal.bad"]);
   assert.deepEqual((await reopened(disk)).records, []);
+  assert.deepEqual(quarantined(disk), ["journal/0000000000000001.journal.bad"]);
+});
+
+test("strict: one bit of any segment flips: every opening refuses and changes nothing, or each opens with the same records", async () => {
+  const disk = await diskWith(
+    Array.from({ length: 9 }, (_, n) => [`r${n}`]),
+    { limits: SMALL },
+  );
+  const sound = disk.files.contents();
+  const records = Array.from({ length: 9 }, (_, n) => `${n}:r${n}`);
+  const last = segmentPaths(disk).at(-1)!;
+  assert.ok(segmentPaths(disk).length > 2);
+  for (const path of segmentPaths(disk)) {
+    for (let at = 0; at < sound.get(path)!.length; at += 1) {
+      const hurt = new MemoryDisk();
+      await hurt.makeFolder("journal");
+      for (const [name, bytes] of sound) {
+        const file = await hurt.create(name);
+        assert.ok(file !== "exists");
+        await file.write(0, [name === path ? flip(at, at & 7)(bytes.slice()) : bytes]);
+      }
+      const before = hurt.files.contents();
+      for (const opening of ["first", "second"]) {
+        const found = await reopened(hurt, { strict: true }).catch((error: unknown) => error);
+        if (found instanceof Error) {
+          assert.equal("code" in found && found.code, "CORRUPT_DATA");
+          assert.deepEqual(hurt.files.contents(), before, `the ${opening} opening changes what it refuses: ${path} at ${at}`);
+        } else {
+          const { records: kept } = found as { records: string[] };
+          assert.ok(path === last && at >= SEGMENT_HEADER_BYTES, `the ${opening} opening misses a flip of ${path} at ${at}`);
+          assert.deepEqual(kept, records.slice(0, kept.length));
+        }
+      }
+    }
+  }
 });
 
 test("row 3: a segment under another's name: quarantined; a second one too, under a third name", async () => {
@@ -158,7 +191,7 @@ test("[OGD8] row 9: a torn group in which a later record is whole: cut off from 
   await rot(disk, only(disk), flip(torn + FRAME));
   const { records, findings } = await reopened(disk, { strict: true });
   const copy = `0000000000000001.journal.${torn}-${torn + 3 * (FRAME + 1)}.bad`;
-  assert.deepEqual([records, findings], [["0:a"], { tornBytes: 3 * (FRAME + 1), tornCopies: [copy], quarantined: [] }]);
+  assert.deepEqual([records, findings], [["0:a"], { ...CLEAN, tornBytes: 3 * (FRAME + 1), tornCopies: [copy] }]);
   assert.equal(disk.files.contents().get(`journal/${copy}`)?.length, 3 * (FRAME + 1));
   assert.deepEqual((await reopened(disk)).findings, CLEAN);
 });

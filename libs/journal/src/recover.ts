@@ -52,6 +52,7 @@ class Recovery {
   readonly #quarantined: { name: string; reason: string }[] = [];
   readonly #tornCopies: string[] = [];
   readonly #segments: Segment[] = [];
+  readonly #unborn: { readonly ordinal: number; readonly name: string }[] = [];
   #tornBytes = 0;
   /** Where the last segment's last group begins. */
   #lastGroup = 0;
@@ -63,24 +64,35 @@ class Recovery {
     this.#options = options;
   }
 
+  /**
+   * Damage makes opening fail. Then nothing on the disk changes: a segment under another name would be missed by the next opening, which
+   * would end in silence at the one before it.
+   */
+  get #isRefused(): boolean {
+    return this.#options.strict === true && this.#quarantined.length > 0;
+  }
+
   async closeAll(): Promise<void> {
     for (const segment of this.#segments) await segment.closeFile();
   }
 
   async run(): Promise<Recovered> {
-    const { disk, folder, strict = false } = this.#options;
+    const { disk, folder } = this.#options;
     await disk.makeFolder(folder);
     const chain = await this.#chain(await this.#load());
     for (const [at, found] of chain.entries()) await this.#check(found, chain[at + 1]);
-    const findings: JournalFindings = { tornBytes: this.#tornBytes, tornCopies: this.#tornCopies, quarantined: this.#quarantined };
-    if (strict && this.#quarantined.length > 0) throw damaged(folder, this.#quarantined);
+    if (this.#isRefused) throw damaged(folder, this.#quarantined);
     const last = chain.at(-1);
+    const lostSegments = this.#unborn.filter(({ ordinal }) => ordinal > (last?.ordinal ?? 0)).map(({ name }) => name);
+    const [tornBytes, tornCopies, quarantined] = [this.#tornBytes, this.#tornCopies, this.#quarantined];
+    const findings: JournalFindings = { tornBytes, tornCopies, lostSegments, quarantined };
+    await this.#removeUnborn();
     if (last !== undefined) await this.#settle(last);
     const segments = chain.map(({ segment }) => segment);
     return { segments, findings, nextSequence: this.#expected ?? 0n, lastSequence: this.#lastSequence, lastOrdinal: this.#lastOrdinal };
   }
 
-  /** Every segment file with a sound header, oldest first; the others are removed (never held a record) or quarantined. */
+  /** Every segment file with a sound header, oldest first; the others are to be removed (never held a record) or quarantined. */
   async #load(): Promise<Found[]> {
     const { disk, folder, checksum } = this.#options;
     const found: Found[] = [];
@@ -99,7 +111,7 @@ class Recovery {
         found.push({ name, ordinal, size, segment });
         continue;
       }
-      if (size <= SEGMENT_HEADER_BYTES) await this.#removeUnborn(name, size);
+      if (size <= SEGMENT_HEADER_BYTES) this.#noteUnborn(ordinal, name, size);
       else await this.#quarantine(name, header === undefined ? "its header is damaged" : `it says it is segment ${header.ordinal}`);
     }
     return found;
@@ -112,7 +124,7 @@ class Recovery {
       const next = found[at + 1]?.segment.header;
       const isFollowed = next === undefined || next.previous?.ordinal === candidate.ordinal;
       if (!isFollowed && candidate.size <= SEGMENT_HEADER_BYTES) {
-        await this.#removeUnborn(candidate.name, 0);
+        this.#noteUnborn(candidate.ordinal, candidate.name, 0);
         continue;
       }
       const { previous } = candidate.segment.header;
@@ -156,10 +168,10 @@ class Recovery {
     });
     segment.damage = scan.damage;
     for (const { from, to } of scan.damage) {
-      const copy = await this.#copyAside(source, name, from, to);
+      const copy = this.#options.strict === true ? name : await this.#copyAside(source, name, from, to);
       this.#report(copy, `bytes ${from} to ${to} of ${name} are no record`);
     }
-    if (scan.hasFramesBehind) this.#tornCopies.push(await this.#copyAside(source, name, scan.end, segment.end));
+    if (scan.hasFramesBehind && !this.#isRefused) this.#tornCopies.push(await this.#copyAside(source, name, scan.end, segment.end));
     if (isLast) {
       this.#tornBytes += segment.end - scan.end;
       this.#lastGroup = scan.last?.groupOffset ?? scan.end;
@@ -195,15 +207,20 @@ class Recovery {
   }
 
   /** A file that was made and never came to its first record: its header was not synced yet, or nothing followed it. */
-  async #removeUnborn(name: string, bytes: number): Promise<void> {
-    const { disk, folder } = this.#options;
+  #noteUnborn(ordinal: number, name: string, bytes: number): void {
     this.#tornBytes += bytes;
-    await disk.remove(inFolder(folder, name));
-    await disk.syncFolder(folder);
+    this.#unborn.push({ ordinal, name });
+  }
+
+  async #removeUnborn(): Promise<void> {
+    const { disk, folder } = this.#options;
+    for (const { name } of this.#unborn) await disk.remove(inFolder(folder, name));
+    if (this.#unborn.length > 0) await disk.syncFolder(folder);
   }
 
   async #quarantine(name: string, reason: string): Promise<void> {
-    const { disk, folder } = this.#options;
+    const { disk, folder, strict } = this.#options;
+    if (strict === true) return this.#report(name, reason);
     let to = `${name}.bad`;
     for (let n = 2; (await disk.open(inFolder(folder, to)).then(isThere)) && n < Number.MAX_SAFE_INTEGER; n += 1) to = `${name}.bad-${n}`;
     await disk.rename(inFolder(folder, name), inFolder(folder, to));

@@ -32,8 +32,10 @@ export async function openStore(options: StoreOptions): Promise<JournaledStore> 
     journal = opened.journal;
     const base = checkpoint ?? (await firstCheckpoint(options, journal));
     const replayed = await recover(options, journal, base);
-    const cutTail = opened.findings.tornBytes > 0;
-    if (cutTail) log.warn("the journal's newest write was torn and is cut off", { folder, bytes: opened.findings.tornBytes });
+    const { tornBytes, lostSegments } = opened.findings;
+    const cutTail = tornBytes > 0 || lostSegments.length > 0;
+    if (cutTail)
+      log.warn("the journal's newest write was torn and is cut off", { folder, bytes: tornBytes, segments: lostSegments.join(" ") });
     const incarnation = toHex(options.random.bytes(INCARNATION_BYTES));
     const context = { ...options, limits: limitsOf(options) };
     return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number: base.number });

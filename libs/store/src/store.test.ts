@@ -261,6 +261,37 @@ test("incarnation: each opening has a name of its own; a torn tail is reported, 
   assert.deepEqual(await contents(second), { a: "1" });
 });
 
+test("opening: the last segment of the journal is empty: reported like a torn tail, since it may have held values", async () => {
+  const machine = new Machine();
+  const limits = { journal: { segmentBytes: 200 } };
+  const store = await machine.open(limits);
+  for (const key of ["a", "b", "c", "d"]) await store.write([put(key, "v".repeat(60))], []);
+  machine.crash("nothing");
+  const segments = await machine.disk.list(`${FOLDER}/journal`);
+  assert.ok(segments.length > 1);
+  const file = (await machine.disk.open(`${FOLDER}/journal/${segments.at(-1)!.name}`))!;
+  await file.truncate(0);
+  await file.close();
+  const second = await machine.open(limits);
+  assert.equal(second.cutTail, true);
+  assert.equal(await second.get(bytes("d")), undefined);
+});
+
+test("opening: the header of the journal's last segment rots: every opening refuses, not only the first", async () => {
+  const machine = new Machine();
+  const limits = { journal: { segmentBytes: 200 } };
+  const store = await machine.open(limits);
+  for (const key of ["a", "b", "c", "d"]) await store.write([put(key, "v".repeat(60))], []);
+  machine.crash("nothing");
+  const segments = await machine.disk.list(`${FOLDER}/journal`);
+  const file = (await machine.disk.open(`${FOLDER}/journal/${segments.at(-1)!.name}`))!;
+  await file.write(20, [Uint8Array.of((await file.read(20, 1))[0]! ^ 1)]);
+  await file.sync();
+  await file.close();
+  for (let opening = 0; opening < 3; opening += 1) await assert.rejects(machine.open(limits), { code: "CORRUPT_DATA" });
+  assert.deepEqual(await machine.disk.list(`${FOLDER}/journal`), segments);
+});
+
 test("opening: a backing store without a journal: its values are the first checkpoint, whatever crash interrupts that", async () => {
   const POINTS = ["store:migrating", "journal:segment-written", "journal:segment-made", undefined];
   for (const point of POINTS) {

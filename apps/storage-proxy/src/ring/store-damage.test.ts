@@ -1,5 +1,5 @@
 // The store of a data folder on real files: one bit of any of them flips while the process is down. Either opening refuses, or everything
-// that was acknowledged is there and found.
+// that was acknowledged is there and found; the next opening says the same.
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,6 +16,8 @@ const LATER_ROWS = 300;
 /** More with CONCORD_FLIPS. */
 const FLIPS = Number(process.env["CONCORD_FLIPS"] ?? 3);
 const FOLDER = "store";
+/** Later rows fill several segments. */
+const SEGMENT_BYTES = 16 * 1024;
 
 const root = await mkdtemp(join(tmpdir(), "concord-damage-"));
 after(() => rm(root, { recursive: true }));
@@ -23,7 +25,8 @@ after(() => rm(root, { recursive: true }));
 async function open(folder: string, failpoint: (name: string) => void = () => undefined): Promise<Store> {
   const disk = nodeDisk(folder);
   const environment = { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, log: silentLog, failpoint };
-  return openStore({ ...environment, disk, folder: FOLDER, backing: await openLevel(join(folder, FOLDER)) });
+  const limits = { journal: { segmentBytes: SEGMENT_BYTES } };
+  return openStore({ ...environment, disk, folder: FOLDER, backing: await openLevel(join(folder, FOLDER)), limits });
 }
 
 const keyOf = (n: number): Uint8Array => new TextEncoder().encode(`r:${String(n).padStart(6, "0")}`);
@@ -77,6 +80,7 @@ interface Kind {
   readonly at?: (content: Buffer, draw: Draw) => number;
 }
 
+const SEGMENT_HEADER_BYTES = 64;
 const TABLE = /\.ldb$/;
 const SEGMENT = /^journal\/.*\.journal$/;
 const FOOTER_BYTES = 48;
@@ -94,6 +98,7 @@ const varint = (bytes: Buffer): number => {
 
 const KINDS: readonly Kind[] = [
   { kind: "journal segment", pattern: SEGMENT },
+  { kind: "journal segment's header", pattern: SEGMENT, at: (_, draw) => draw(SEGMENT_HEADER_BYTES) },
   { kind: "journal's newest group", pattern: SEGMENT, at: (content, draw) => content.length - 1 - draw(LAST_RECORD_BYTES) },
   { kind: "checkpoint", pattern: /^checkpoint$/ },
   { kind: "table", pattern: TABLE },
@@ -125,6 +130,8 @@ for (const { kind, pattern, at } of KINDS) {
       if (place !== undefined) content[place]! ^= 1 << draw(8);
       await writeFile(path, content);
       const found = await lookAt(copy);
+      const next = await lookAt(copy);
+      assert.deepEqual(next, found.kind === "open" ? { ...found, cutTail: false } : found, `${path} at ${place}: the next opening`);
       await rm(copy, { recursive: true });
       if (found.kind === "refused") {
         seen.refused += 1;
