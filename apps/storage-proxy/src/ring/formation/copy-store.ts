@@ -1,6 +1,6 @@
 import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
 import type { StoreEntry } from "@concord/protos-storage";
-import { decodeHeader, LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup, type ReplicaLogState } from "@concord/group-log";
+import { decodeHeader, LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup, type LogReplica, type ReplicaLogState } from "@concord/group-log";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
 import { mergeAnswers, openRow, ROWS_NAMESPACE } from "@concord/quorum";
@@ -55,8 +55,11 @@ async function copyGroup({ store, peers, checksum }: CopyOptions, group: string,
   await store.batch(restoreGroup(group, copiedSeq, states, checksum), { sync: true });
 }
 
-/** A peer's state with all entries after `copiedSeq`, page by page. REPLICAS_UNAVAILABLE when another owner raised meanwhile. */
-async function readWhole(replica: RemoteLogReplica, group: string, copiedSeq: Seq): Promise<ReplicaLogState> {
+/**
+ * A peer's state with all entries after `copiedSeq`, page by page; each page repeats the last entry of the one before, which may have been
+ * replaced meanwhile. REPLICAS_UNAVAILABLE when it was, or when another owner raised.
+ */
+export async function readWhole(replica: Pick<LogReplica, "logRead">, group: string, copiedSeq: Seq): Promise<ReplicaLogState> {
   const read = (fromSeq: Seq): Promise<ReplicaLogState> => {
     return replica.logRead({ group, fromSeq, limit: LOG_READ_ENTRIES_MAX }, COPY_CALL_TIMEOUT_MS);
   };
@@ -64,10 +67,11 @@ async function readWhole(replica: RemoteLogReplica, group: string, copiedSeq: Se
   const { promisedEpoch } = state;
   let { entries } = state;
   for (let last = entries.at(-1); last !== undefined && last.seq < state.lastSeq; last = entries.at(-1)) {
-    state = await read(nextSeq(last.seq));
-    if (state.promisedEpoch !== promisedEpoch || state.entries[0]?.seq !== nextSeq(last.seq))
+    state = await read(last.seq);
+    const [again, next] = state.entries;
+    if (state.promisedEpoch !== promisedEpoch || again?.epoch !== last.epoch || next?.seq !== nextSeq(last.seq))
       throw new ConcordError("REPLICAS_UNAVAILABLE", `the log of group ${group} changed while it was copied`);
-    entries = [...entries, ...state.entries];
+    entries = [...entries, ...state.entries.slice(1)];
   }
   return { ...state, entries };
 }
