@@ -17,7 +17,7 @@ export interface CatchUpOptions {
 
 /**
  * Brings this replica up to a sequence number of a group (TX30): entries that a peer has applied are decided, and so are those that a
- * peer and this replica hold under one epoch (TXR2). A number is a wish, never a mark: what no replica knows to be decided is waited for.
+ * peer and this replica hold under the epoch both promise (TXR2). A number is a wish, never a mark: what no replica knows to be decided is waited for.
  */
 export class CatchUp {
   readonly #options: CatchUpOptions;

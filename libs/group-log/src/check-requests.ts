@@ -1,6 +1,7 @@
 import type { AdvanceRequest, AppendRequest, DecidedMark, GroupOwner } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, toConcordError } from "@concord/runtime";
 import { ENTRY_BYTES_MAX, EPOCH_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX, SEQ_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
+import type { CheckRows } from "./replica-steps.ts";
 import type { LogAppendRequest, LogReadRequest } from "./replica.ts";
 
 /** Refusals of what coordinators and peers send: nothing is changed, the message names the field. */
@@ -27,7 +28,7 @@ export function checkAppendRequest(request: AppendRequest): void {
   checkContent("content", request.bytes, request.rows);
 }
 
-export function checkAppend(request: LogAppendRequest): void {
+export function checkAppend(request: LogAppendRequest, checkRows: CheckRows): void {
   checkOwned(request);
   checkRange("previous_epoch", request.previousEpoch, 0n, request.epoch);
   checkDecided(request, request.decided);
@@ -39,6 +40,11 @@ export function checkAppend(request: LogAppendRequest): void {
     if (entry.seq !== expected) throw malformed("entries.seq", "leaves a gap");
     checkRange("entries.epoch", entry.epoch, 1n, request.epoch);
     checkContent("entries.content", entry.bytes, entry.rows);
+    try {
+      checkRows(entry.rows);
+    } catch (thrown) {
+      throw malformed("entries.rows", `of entry ${entry.seq} do not decode: ${toConcordError(thrown).message}`);
+    }
     expected = entry.seq + 1n;
   }
 }

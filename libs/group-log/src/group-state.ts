@@ -106,14 +106,18 @@ export function markDecided(state: GroupState, { seq, epoch }: DecidedMark): Cha
 
 /**
  * Learns from a peer's state, which was read from `appliedSeq + 1` on: what the peer has applied is decided; and so is, on a ring of
- * three, what two replicas hold under one epoch (TXR2). Undefined: the peer has dropped what is lacking here, or is behind.
+ * three, what two replicas hold under the epoch that both promise (TXR2): an entry of an older epoch may be a copy that was never
+ * accepted here (`restoreGroup`). Undefined: the peer has dropped what is lacking here, or is behind.
  */
 export function learnFrom(before: GroupState, peer: ReplicaLogState): Change | undefined {
   const decided = peer.entries.filter(({ seq }) => seq > before.appliedSeq && seq <= peer.appliedSeq);
   if (decided.length > 0 && decided[0]!.seq !== before.appliedSeq + 1n) return undefined;
   const placed = placeAll(promiseLate(before, peer, decided), decided, peer.appliedSeq);
   let reached = decided.at(-1)?.seq ?? before.appliedSeq;
-  for (const { seq, epoch } of peer.entries) if (seq > reached && entryAt(placed.state, seq)?.epoch === epoch) reached = seq;
+  if (before.promisedEpoch === peer.promisedEpoch) {
+    const isShared = ({ seq, epoch }: LogEntry): boolean => epoch === peer.promisedEpoch && entryAt(placed.state, seq)?.epoch === epoch;
+    for (const entry of peer.entries) if (entry.seq > reached && isShared(entry)) reached = entry.seq;
+  }
   if (reached === before.appliedSeq) return undefined;
   const { state, applied } = applyTo(raiseCeiling(placed.state, peer.timestampCeilingUs), reached);
   return { ...placed, state, applied };

@@ -207,12 +207,14 @@ function pageOf(source: ReplicaLogState, from: Position, round: OfferRound): Pag
   if (last === undefined)
     return from.seq === request.seq ? { offer: { ...own, previousEpoch: from.previousEpoch }, next: undefined } : undefined;
   if (before[0]!.seq !== from.seq) return undefined;
-  const decided = { seq: source.appliedSeq, epoch: source.appliedEpoch };
-  const offer = { ...own, previousEpoch: from.previousEpoch, decided };
   const next = { seq: nextSeq(last.seq), previousEpoch: last.epoch };
   const isWhole = next.seq === request.seq;
   if (!isWhole && last.seq >= source.lastSeq) return undefined;
   if (isWhole && last.seq > source.appliedSeq && last.epoch !== request.previousEpoch) return undefined;
+  // Whoever accepts the owner's entry applies what the owner's mark says: with the whole history before it the mark holds here, too.
+  const applied = { seq: source.appliedSeq, epoch: source.appliedEpoch };
+  const decided = isWhole && own.decided.seq > applied.seq ? own.decided : applied;
+  const offer = { ...own, previousEpoch: from.previousEpoch, decided };
   if (!isWhole || bytesOf(before) + bytesOf(own.entries) > LOG_READ_BYTES_MAX) return { offer: { ...offer, entries: before }, next };
   return { offer: { ...offer, entries: [...before, ...own.entries] }, next: undefined };
 }

@@ -9,9 +9,10 @@ import { entryKey, headerKey } from "./log-format.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogAppendReply, LogAppendRequest, ReplicaLogState } from "./replica.ts";
 import { openReplicaLog } from "./open-replica.ts";
+import { restoreGroup } from "./restore.ts";
 import { bytesOf, text } from "./test/history.ts";
 import { checksum } from "./test/simulated-ring.ts";
-import { openPlain, rowsOf, type PlainDisk } from "./test/plain-replica.ts";
+import { BROKEN_ROWS, checkRows, openPlain, rowsOf, type PlainDisk } from "./test/plain-replica.ts";
 
 const GROUP = "albums";
 const NOTHING: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
@@ -282,6 +283,45 @@ test("[TXD14] learn: a peer's tail under one's own epoch: two replicas hold it, 
   assert.equal((await replica.run(replica.log.learn(GROUP, await same.read()))).appliedSeq, 1n);
 });
 
+test("[TXR4] [TXD14] learn: an entry restored from one peer only, under an older epoch than the promised one: not decided", async () => {
+  const [a, b] = [await withTail(1), await withTail(1)];
+  await a.append({ entries: [entry(2, 1, "stale")], previousEpoch: epochOf(1n) });
+  await b.raise(2n, "b");
+  await b.append({ epoch: epochOf(2n), owner: "b", entries: [entry(1, 2)] });
+  const states = [await a.read(), await b.read()];
+  const restored = new Replica();
+  restored.store = new MemoryKeyValue();
+  await restored.store.batch(restoreGroup(GROUP, seqOf(0n), states, checksum), { sync: true });
+  Object.assign(restored, await openPlain(restored.store));
+  assert.deepEqual(await restored.tail(), ["1@2=e1", "2@1=stale"]);
+  assert.equal((await restored.run(restored.log.learn(GROUP, await a.read()))).appliedSeq, 0n);
+  assert.equal((await a.run(a.log.learn(GROUP, await restored.read()))).appliedSeq, 0n);
+  await restored.append({ epoch: epochOf(2n), owner: "b", entries: [entry(2, 2, "new")], previousEpoch: epochOf(2n) });
+  await restored.advance(2n, 2n, "b");
+  assert.deepEqual(await restored.applied(), ["e1", "new"]);
+});
+
+test("append: rows that do not decode: MALFORMED_REQUEST, nothing changed", async () => {
+  const replica = await withTail(1);
+  const broken = { ...entry(2, 1), rows: bytesOf(BROKEN_ROWS) };
+  await assert.rejects(async () => replica.append({ entries: [broken], previousEpoch: epochOf(1n) }), { code: "MALFORMED_REQUEST" });
+  assert.deepEqual(await replica.tail(), ["1@1=e1"]);
+});
+
+test("learn: a peer's rows do not decode: fails and leaves no trace, in memory neither", async () => {
+  const [replica, peer] = [await withTail(1), await withTail(2)];
+  await peer.advance(2n, 1n);
+  const told = await peer.read();
+  const broken = { ...told, entries: told.entries.map((held) => ({ ...held, rows: bytesOf(BROKEN_ROWS) })) };
+  const before = await replica.read();
+  // The first entry is held here with rows of its own; the second one comes broken.
+  await assert.rejects(replica.run(replica.log.learn(GROUP, broken)), { code: "CORRUPT_DATA" });
+  assert.deepEqual(await replica.read(), before);
+  assert.equal((await replica.run(replica.log.learn(GROUP, told))).appliedSeq, 2n);
+  await replica.restart();
+  assert.deepEqual(await replica.applied(), ["e1", "e2"]);
+});
+
 test("[TXD14] learn: the peer has dropped what is lacking: nothing changes", async () => {
   const [replica, peer] = [await withTail(0), await withTail(3)];
   await peer.advance(3n, 1n);
@@ -297,7 +337,7 @@ test("drop: applied by every replica, but in no checkpoint: kept, and its rows d
   const begun: (() => () => void)[] = [];
   const checkpoints = { onCheckpoint: (listener: () => () => void) => void begun.push(listener) };
   const reader = { range: replica.store.range.bind(replica.store) };
-  replica.log = await openReplicaLog({ reader, runner: replica.disk, checkpoints, checksum, rowsOf });
+  replica.log = await openReplicaLog({ reader, runner: replica.disk, checkpoints, checksum, rowsOf, checkRows });
   await replica.advance(2n, 1n);
   const append = (seq: number): Promise<LogAppendReply> =>
     replica.append({ entries: [entry(seq, 1)], previousEpoch: epochOf(1n), appliedByAllSeq: seqOf(2n) });

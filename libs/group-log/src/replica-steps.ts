@@ -20,6 +20,8 @@ import type { LogAdvanceRequest, LogAppendReply, LogAppendRequest, LogRaiseReply
 
 /** The writes that bring an entry's rows into the node's store. */
 export type RowsOf = (group: string, entry: LogEntry) => readonly KeyValueOperation[];
+/** Throws of rows for which `RowsOf` would throw. */
+export type CheckRows = (rows: Uint8Array) => void;
 
 /**
  * One replica's group logs as steps over its store (TXR1). The state lives in memory, loaded by `openReplicaLog`, and changes only
@@ -48,6 +50,7 @@ export interface LoadedGroup {
 export interface ReplicaLogOptions {
   readonly checksum: Checksum;
   readonly rowsOf: RowsOf;
+  readonly checkRows: CheckRows;
   readonly checkpoints: Checkpoints;
 }
 
@@ -91,7 +94,7 @@ export class ReplicaLogSteps implements ReplicaLog {
   }
 
   append(request: LogAppendRequest): StoreStep<LogAppendReply> {
-    checkAppend(request);
+    checkAppend(request, this.#options.checkRows);
     return this.#step<LogAppendReply>(() => {
       const before = this.#stateOf(request.group);
       const acceptance = acceptEntries(before, request);
@@ -186,6 +189,8 @@ export class ReplicaLogSteps implements ReplicaLog {
   /** Mark, entries and header are one batch with the rows that follow: none of them is seen before the mark is on disk (I8). */
   #changed(group: string, change: Change, appliedByAllSeq: Seq): StoreEffects<ReplicaLogState> {
     const { checksum, rowsOf } = this.#options;
+    // What can throw comes before what is remembered: a step that fails leaves no trace.
+    const derived = change.applied.flatMap((entry) => rowsOf(group, entry));
     const kept = this.#keptOf(group);
     const dropped = change.dropped.map((seq): KeyValueOperation => ({ kind: "delete", key: entryKey(group, seq) }));
     const written = change.written.map((entry): KeyValueOperation => {
@@ -199,7 +204,7 @@ export class ReplicaLogSteps implements ReplicaLog {
     this.#groups.set(group, state);
     return {
       persist: [...dropped, ...written, ...forgotten, this.#header(group, state)],
-      derived: change.applied.flatMap((entry) => rowsOf(group, entry)),
+      derived,
       reply: describeState(state, []),
     };
   }

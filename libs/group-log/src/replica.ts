@@ -32,7 +32,7 @@ export interface LogAppendRequest extends GroupOwner {
   /** At least one, without gaps, none of a newer epoch than the request's. */
   readonly entries: readonly LogEntry[];
   readonly timestampCeilingUs: TimestampUs;
-  /** The owner's mark; with entries copied from another replica, that one's applied watermark. */
+  /** The owner's mark; with entries copied from another replica, that one's applied watermark, or the owner's mark when it is larger. */
   readonly decided: DecidedMark;
   /** Every replica of the ring has applied up to here: none will ask for these entries again. */
   readonly appliedByAllSeq: Seq;

@@ -6,10 +6,10 @@ import type { AppendRequest, DecidedMark, GroupOwner } from "@concord/ports";
 import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
 import { mergeTails } from "./merge-tails.ts";
-import type { LogReplica, ReplicaLogState } from "./replica.ts";
+import type { LogAppendReply, LogReplica, ReplicaLogState } from "./replica.ts";
 import { RingGroupLog } from "./ring-group-log.ts";
 import { bytesOf, text } from "./test/history.ts";
-import { openPlainRing } from "./test/plain-replica.ts";
+import { BROKEN_ROWS, openPlainRing } from "./test/plain-replica.ts";
 import { VirtualTime } from "./test/virtual-time.ts";
 
 const GROUP = "albums";
@@ -21,7 +21,11 @@ class Ring {
   readonly replicas: LogReplica[] = [];
   readonly down = new Set<number>();
   readonly stuck = new Set<number>();
+  /** Replicas that answer no append. */
+  readonly deaf = new Set<number>();
   readonly calls: string[] = [];
+  /** The last answer of each replica to an append. */
+  readonly answers = new Map<number, LogAppendReply>();
 
   static async open(): Promise<Ring> {
     const ring = new Ring();
@@ -38,12 +42,16 @@ class Ring {
     const meet = <Reply>(call: string, act: () => Promise<Reply>): Promise<Reply> => {
       this.calls.push(`${call} ${at}`);
       if (this.down.has(at)) return Promise.reject(new ConcordError("CONNECTION_LOST", `${replica.name} is down`));
-      return this.stuck.has(at) ? new Promise(() => undefined) : act();
+      return this.stuck.has(at) || (call === "append" && this.deaf.has(at)) ? new Promise(() => undefined) : act();
     };
     return {
       name: replica.name,
       logRaise: (request, timeoutMs) => meet("raise", () => replica.logRaise(request, timeoutMs)),
-      logAppend: (request, timeoutMs) => meet("append", () => replica.logAppend(request, timeoutMs)),
+      logAppend: async (request, timeoutMs) => {
+        const reply = await meet("append", () => replica.logAppend(request, timeoutMs));
+        this.answers.set(at, reply);
+        return reply;
+      },
       logState: (group, timeoutMs) => meet("state", () => replica.logState(group, timeoutMs)),
       logRead: (request, timeoutMs) => meet("read", () => replica.logRead(request, timeoutMs)),
       logAdvance: (request, timeoutMs) => meet("advance", () => replica.logAdvance(request, timeoutMs)),
@@ -107,6 +115,31 @@ test("[TX27] append: answered logged: on the disks of two replicas", async () =>
   ring.down.add(0);
   await append(ring, log, request(1, 1n));
   assert.deepEqual([await ring.tail(1), await ring.tail(2)], ["1@1=e1", "1@1=e1"]);
+});
+
+test("[TXD14] append: a replica is caught up from one that lacks the last mark: whoever accepts has applied what the mark says", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(2);
+  await append(ring, log, request(1, 1n));
+  await append(ring, log, request(2, 1n, { decided: { seq: seqOf(1n), epoch: epochOf(1n) } }));
+  ring.down.clear();
+  ring.deaf.add(0);
+  assert.deepEqual(await append(ring, log, request(3, 1n, { decided: { seq: seqOf(2n), epoch: epochOf(1n) } })), { kind: "logged" });
+  assert.equal((await ring.state(0)).appliedSeq, 1n);
+  assert.deepEqual(
+    [1, 2].map((at) => [ring.answers.get(at)?.result, ring.answers.get(at)?.state.appliedSeq]),
+    [
+      ["accepted", 2n],
+      ["accepted", 2n],
+    ],
+  );
+});
+
+test("append: rows that do not decode: MALFORMED_REQUEST", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  await assert.rejects(append(ring, log, request(1, 1n, { rows: bytesOf(BROKEN_ROWS) })), { code: "MALFORMED_REQUEST" });
 });
 
 test("[TX11] append, verify: a dead owner's raise to the same epoch reached one replica, another is away: unknown, not fenced", async () => {

@@ -62,7 +62,7 @@ export class RingGroupLog implements GroupLog {
     return spread ? { kind: "raised", tail } : { kind: "unknown" };
   }
 
-  /** SEQUENCE_GAP: what comes before the entry is not there. IDEMPOTENCY_MISMATCH: (seq, epoch) is taken by other content. */
+  /** SEQUENCE_GAP: what comes before the entry is not there. IDEMPOTENCY_MISMATCH: (seq, epoch) is taken by other content. MALFORMED_REQUEST: also of rows that do not decode. */
   async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
     checkAppendRequest(request);
     const offers = this.#offerToAll(request, timeoutMs);
@@ -154,7 +154,7 @@ export class RingGroupLog implements GroupLog {
     if (promises.length >= this.#majority || promises.some((offer) => offer.promisedEpoch > epoch)) {
       return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
     }
-    for (const offer of offers) if (offer.kind === "failed" && offer.error.code === "IDEMPOTENCY_MISMATCH") throw offer.error;
+    for (const offer of offers) if (offer.kind === "failed" && REFUSALS.has(offer.error.code)) throw offer.error;
     // not logged for sure, but the last answers may tell why
     if (pending > 0) return undefined;
     if (offers.length === this.#links.length && offers.every((offer) => offer.kind === "gap")) {
@@ -170,6 +170,9 @@ export class RingGroupLog implements GroupLog {
     return this.#links.map((link) => link.offer(round));
   }
 }
+
+/** Of the request itself: no replica that has all before it will ever accept it. */
+const REFUSALS: ReadonlySet<string> = new Set(["IDEMPOTENCY_MISMATCH", "MALFORMED_REQUEST"]);
 
 interface PromiseOf extends LogRaiseReply {
   readonly link: ReplicaLink;

@@ -13,6 +13,7 @@ export {
   QUARANTINE_NAMESPACE,
   ROW_FORMAT_VERSION,
   ROWS_NAMESPACE,
+  checkEntryRows,
   rowsOfEntry,
   sealMerged,
   storedRowKey,

@@ -45,6 +45,11 @@ export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" |
   });
 }
 
+/** Throws CORRUPT_DATA of rows that `rowsOfEntry` cannot take apart. */
+export function checkEntryRows(rows: Uint8Array): void {
+  for (const image of readRows(rows)) imageRowKey(image);
+}
+
 /** Throws CORRUPT_DATA when the stored value fails its check. */
 export function openRow(stored: Uint8Array, checksum: Checksum): StoredRow {
   const { version, body } = openRecord(stored, ROW_FORMAT_VERSION, checksum);

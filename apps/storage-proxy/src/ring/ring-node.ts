@@ -2,7 +2,7 @@ import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type RowsOf } from "@concord/group-log";
 import type { GroupLog, RowStore, Store } from "@concord/ports";
-import { LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
+import { checkEntryRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
 import type { Clock, ConcordError, Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 import { openBatches, type RingBatches } from "./ring-batches.ts";
@@ -42,7 +42,8 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const { clock, log, metrics, checksum } = environment;
   const engine = new Engine({ store, clock, metrics, onFailed });
   const rowsOf: RowsOf = (group, entry) => rowsOfEntry(group, entry, checksum);
-  const replicaLog = await openReplicaLog({ reader: engine, runner: engine, checkpoints: engine, checksum, rowsOf });
+  const opened = { reader: engine, runner: engine, checkpoints: engine, checksum, rowsOf, checkRows: checkEntryRows };
+  const replicaLog = await openReplicaLog(opened);
   const peerLogs = peers.map((peer) => peer.log);
   const name = config.nodeName;
   const localLog = localLogReplica({ name, log: replicaLog, runner: engine, peers: peerLogs, clock, report: log, onTooFarBehind });

@@ -7,6 +7,8 @@ import { Dice, VirtualTime } from "./virtual-time.ts";
 
 const GROUP = "albums";
 const TIMEOUT_MS = 60;
+/** Nothing of a node's earlier life is under way after this: its calls ended, their messages arrived. */
+const SETTLE_MS = 150;
 
 /** What must hold of every history, checked the moment it is observed. */
 export class Observer {
@@ -74,6 +76,8 @@ export async function runHistory(options: HistoryOptions): Promise<Observer> {
     await Promise.all([...owners, disturb(world)]);
     ring.heal();
     faults.loss = 0;
+    for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
+    await sleep(time, SETTLE_MS);
     for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
     const last = await finish(world);
     for (const seq of observer.decided.keys()) if (seq > last) throw new Error(`decided ${seq} was lost, the log ends at ${last}`);
@@ -181,7 +185,7 @@ async function disturb(world: World): Promise<void> {
   for (let round = dice.below(14); round > 0; round -= 1) {
     await sleep(time, dice.below(80));
     const node = dice.below(nodes);
-    switch (dice.below(4)) {
+    switch (dice.below(nodes === 3 ? 5 : 4)) {
       case 0:
         await ring.crash(node);
         break;
@@ -191,6 +195,9 @@ async function disturb(world: World): Promise<void> {
         break;
       case 2:
         ring.cut(`owner-${dice.below(3)}`, node);
+        break;
+      case 4:
+        await ring.lose(node, GROUP, SETTLE_MS);
         break;
       default:
         ring.heal();

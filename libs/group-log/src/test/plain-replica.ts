@@ -1,3 +1,4 @@
+import { corrupt } from "@concord/codec";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { Checkpoints, KeyValueOperation, LogEntry, StepRunner, StoreStep } from "@concord/ports";
 import { silentLog, type Clock } from "@concord/runtime";
@@ -5,6 +6,7 @@ import { localLogReplica } from "../local-replica.ts";
 import { openReplicaLog } from "../open-replica.ts";
 import type { ReplicaLog } from "../replica-steps.ts";
 import type { LogReplica } from "../replica.ts";
+import { text } from "./history.ts";
 import { appliedKey, checksum } from "./simulated-ring.ts";
 
 /** Steps one after another, each one durable before the next, rows and all: every step ends a checkpoint. */
@@ -35,7 +37,15 @@ export class PlainDisk implements StepRunner, Checkpoints {
 
 /** What an entry says, in place of rows. */
 export function rowsOf(group: string, entry: LogEntry): KeyValueOperation[] {
+  checkRows(entry.rows);
   return [{ kind: "put", key: appliedKey(group, entry.seq), value: entry.bytes }];
+}
+
+/** Rows that do not decode. */
+export const BROKEN_ROWS = "broken";
+
+export function checkRows(rows: Uint8Array): void {
+  if (text(rows) === BROKEN_ROWS) throw corrupt("broken rows");
 }
 
 export interface PlainReplica {
@@ -46,7 +56,7 @@ export interface PlainReplica {
 export async function openPlain(store: MemoryKeyValue): Promise<PlainReplica> {
   const disk = new PlainDisk(store);
   const reader = { range: store.range.bind(store) };
-  return { disk, log: await openReplicaLog({ reader, runner: disk, checkpoints: disk, checksum, rowsOf }) };
+  return { disk, log: await openReplicaLog({ reader, runner: disk, checkpoints: disk, checksum, rowsOf, checkRows }) };
 }
 
 /** The replicas of a ring over their stores; each reaches its peers through `linkOf`. */

@@ -1,10 +1,12 @@
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { Checkpoints, KeyValueOperation, LogEntry, StepRunner, StoreStep } from "@concord/ports";
-import { ConcordError, seqOf, silentLog, toHex, type Checksum } from "@concord/runtime";
+import { ConcordError, nextSeq, SEQ_NONE, seqOf, silentLog, toHex, type Checksum } from "@concord/runtime";
+import { LOG_READ_ENTRIES_MAX } from "../limits.ts";
 import { localLogReplica } from "../local-replica.ts";
 import { entryKey } from "../log-format.ts";
 import { openReplicaLog } from "../open-replica.ts";
 import type { LogReplica } from "../replica.ts";
+import { restoreGroup } from "../restore.ts";
 import type { Dice, VirtualTime } from "./virtual-time.ts";
 
 export const checksum: Checksum = (bytes) => {
@@ -124,6 +126,12 @@ class SlowDisk implements StepRunner, Checkpoints {
   }
 }
 
+interface LostDisk {
+  readonly node: number;
+  readonly group: string;
+  readonly settledAtMs: number;
+}
+
 /** Replicas behind a network that loses, delays and reorders messages, on disks that lose what was not synced. */
 export class SimulatedRing {
   readonly stores: MemoryKeyValue[];
@@ -132,6 +140,8 @@ export class SimulatedRing {
   readonly #dice: Dice;
   readonly #processes: Process[];
   readonly #cut = new Set<string>();
+  /** The node whose disk was replaced, until it is copied from its peers; one at a time (TXR4). */
+  #lost: LostDisk | undefined;
   readonly #onApply: (entry: LogEntry) => void;
 
   /** `onApply` hears of every entry a replica applies, again after its restarts. */
@@ -144,8 +154,10 @@ export class SimulatedRing {
     this.#onApply = onApply;
   }
 
+  /** A node whose disk was lost stays down until its peers are up and nothing of its earlier life is under way. */
   async start(node: number): Promise<void> {
     if (this.#processes[node]!.kind === "up") return;
+    if (this.#lost?.node === node && !(await this.#restore(this.#lost))) return;
     const store = this.stores[node]!;
     const runner = new SlowDisk(store, this.#time, this.#dice, this.faults.syncMs);
     const rowsOf = (group: string, entry: LogEntry): KeyValueOperation[] => {
@@ -153,7 +165,7 @@ export class SimulatedRing {
       return [{ kind: "put", key: appliedKey(group, entry.seq), value: entry.rows }];
     };
     const reader = { range: store.range.bind(store) };
-    const opened = await openReplicaLog({ reader, runner, checkpoints: runner, checksum, rowsOf });
+    const opened = await openReplicaLog({ reader, runner, checkpoints: runner, checksum, rowsOf, checkRows: () => undefined });
     const name = `node-${node}`;
     const peers = this.links(name).filter((link) => link.name !== name);
     const options = { name, log: opened, runner, peers, clock: this.#time, report: silentLog };
@@ -177,6 +189,39 @@ export class SimulatedRing {
     if (process.kind === "down") return;
     this.#processes[node] = { kind: "down" };
     await process.runner.crash(this.#dice.below(process.runner.pending + 1));
+  }
+
+  /** The node is down with an empty disk. Nothing happens while another one is. */
+  async lose(node: number, group: string, settleMs: number): Promise<void> {
+    if (this.#lost !== undefined) return;
+    this.#lost = { node, group, settledAtMs: this.#time.monotonicMs() + settleMs };
+    await this.crash(node);
+    this.stores[node] = new MemoryKeyValue();
+  }
+
+  async #restore({ node, group, settledAtMs }: LostDisk): Promise<boolean> {
+    const store = this.stores[node]!;
+    const others = [...this.#processes.keys()].filter((other) => other !== node);
+    if (this.#time.monotonicMs() < settledAtMs || !others.every((other) => this.isUp(other))) return false;
+    let copiedSeq = SEQ_NONE;
+    for (const other of others) {
+      const rows = await this.applied(other, group);
+      if (BigInt(rows.length) > copiedSeq) copiedSeq = seqOf(BigInt(rows.length));
+      const puts = rows.flatMap((value, at): KeyValueOperation[] => {
+        return value === undefined ? [] : [{ kind: "put", key: appliedKey(group, BigInt(at + 1)), value }];
+      });
+      await store.batch(puts, { sync: true });
+    }
+    const read = { group, fromSeq: nextSeq(copiedSeq), limit: LOG_READ_ENTRIES_MAX };
+    const links = this.links("restore");
+    try {
+      const states = await Promise.all(others.map((other) => links[other]!.logRead(read, 1000)));
+      await store.batch(restoreGroup(group, copiedSeq, states, checksum), { sync: true });
+    } catch {
+      return false;
+    }
+    this.#lost = undefined;
+    return true;
   }
 
   isUp(node: number): boolean {
