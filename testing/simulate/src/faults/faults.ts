@@ -7,6 +7,8 @@ export interface SeededFault {
   /** What goes wrong, and the claim it breaks. */
   readonly about: string;
   readonly scenario: string;
+  /** No seed is known that finds it: searched by name only. Such a fault is a hole in the simulation, kept until it is closed. */
+  readonly notFoundYet?: true;
   /** Each text must be in its file exactly once. */
   readonly edits: readonly { readonly file: string; readonly search: string; readonly replace: string }[];
 }
@@ -61,6 +63,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "takeover-without-apply",
+    notFoundYet: true,
     about: "A new master serves before a majority has applied the pending entries of the old one (TXD2, TXD14).",
     scenario: "txn",
     edits: [
@@ -73,6 +76,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "applied-above-decided",
+    notFoundYet: true,
     about: "A replica applies every entry it holds, whatever the mark says (TXD14).",
     scenario: "txn",
     edits: [
@@ -86,6 +90,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "mark-on-older-tail",
+    notFoundYet: true,
     about: "A mark of a newer epoch decides entries that were accepted under an older one (TXD14).",
     scenario: "txn",
     edits: [
@@ -98,6 +103,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "asked-for-is-decided",
+    notFoundYet: true,
     about: "A replica that is to catch up with a number takes what it holds for decided (TX30, TXD14).",
     scenario: "txn",
     edits: [
@@ -110,6 +116,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "own-vote-counted-twice",
+    notFoundYet: true,
     about: "One replica's acceptance counts as a majority (TX27, TXR2).",
     scenario: "txn",
     edits: [
@@ -122,6 +129,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "previous-epoch-ignored",
+    notFoundYet: true,
     about: "A replica accepts an entry on top of any entry before, of whatever history (TXR2, I4 of the group-log README).",
     scenario: "txn",
     edits: [
@@ -134,6 +142,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "dropped-before-checkpoint",
+    notFoundYet: true,
     about: "A log entry goes before a checkpoint holds the rows that follow from it (I9 of the group-log README).",
     scenario: "txn",
     edits: [
@@ -146,6 +155,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "rows-not-derived-again",
+    notFoundYet: true,
     about: "After a restart a replica answers before it has derived the rows of the entries it keeps (I9 of the group-log README).",
     scenario: "txn",
     edits: [
@@ -158,6 +168,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "row-repair-on-groups",
+    notFoundYet: true,
     about: "Read repair merges rows of groups' tables instead of having the replica catch up (TX30, TXD14).",
     scenario: "txn",
     edits: [
