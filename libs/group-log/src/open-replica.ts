@@ -7,6 +7,7 @@ import { decodeEntry, decodeHeader, ENTRY_RANGE, HEADER_RANGE, readEntryKey, rea
 import { ReplicaLogSteps, type LoadedGroup, type ReplicaLog, type ReplicaLogOptions, type RowsOf } from "./replica-steps.ts";
 
 const PAGE_ENTRIES = 256;
+const PAGE_BYTES = 4 * 1024 * 1024;
 
 export interface OpenReplicaOptions extends ReplicaLogOptions {
   readonly reader: { range: KeyValue["range"] };
@@ -71,10 +72,10 @@ async function* pagesOf(
 ): AsyncGenerator<readonly KeyValueEntry[]> {
   let { from } = range;
   for (;;) {
-    const page = await reader.range({ from, to: range.to, limit: PAGE_ENTRIES });
-    if (page.length > 0) yield page;
+    const page = await reader.range({ from, to: range.to, limit: PAGE_ENTRIES, bytesMax: PAGE_BYTES });
     const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_ENTRIES) return;
+    if (last === undefined) return;
+    yield page;
     from = Uint8Array.of(...last.key, 0);
   }
 }

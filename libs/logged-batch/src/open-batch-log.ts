@@ -5,6 +5,7 @@ import { BatchLog } from "./batch-log.ts";
 import type { BatchLogReplica } from "./batch-node.ts";
 
 const PAGE_ENTRIES = 256;
+const PAGE_BYTES = 4 * 1024 * 1024;
 
 /**
  * Loads the index of a node's batchlog and dead letters. Every entry found is undecided until replay or a read resolves it (I5).
@@ -25,10 +26,10 @@ export function localBatchLog(log: BatchLog, runner: StepRunner): BatchLogReplic
 async function* pages(store: KeyValue, range: { from: Uint8Array; to: Uint8Array }): AsyncGenerator<KeyValueEntry> {
   let from = range.from;
   for (;;) {
-    const page = await store.range({ from, to: range.to, limit: PAGE_ENTRIES });
+    const page = await store.range({ from, to: range.to, limit: PAGE_ENTRIES, bytesMax: PAGE_BYTES });
     yield* page;
     const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_ENTRIES) return;
+    if (last === undefined) return;
     from = Uint8Array.of(...last.key, 0);
   }
 }

@@ -71,6 +71,12 @@ class ReverseTakesTheFirst extends Delegate {
   }
 }
 
+class IgnoresBytesMax extends Delegate {
+  override range({ bytesMax: _, ...range }: KeyRange): Promise<KeyValueEntry[]> {
+    return this.memory.range(range);
+  }
+}
+
 class AnswersInKeyOrder extends Delegate {
   override getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
     return this.memory.getMany(keys.toSorted(compareBytes));
@@ -135,6 +141,7 @@ const FAULTS = [
   UpperBoundIncluded,
   LowerBoundExcluded,
   ReverseTakesTheFirst,
+  IgnoresBytesMax,
   AnswersInKeyOrder,
   SplitsBatches,
   NeverSyncs,

@@ -154,6 +154,22 @@ const RANGE_CASES: readonly Case[] = [
     const store = await filled(subject);
     expectEqual(keysOf(await store.range({ ...EVERYTHING, limit: 3 })), LETTERS.slice(0, 3), "keys");
   }),
+  simple("range: bytesMax: ends with the entry that passes it, in both directions", async (_, subject) => {
+    const store = await filled(subject);
+    // Keys and values of the letters: 3, 5, 5, 3, 3, 3, 3 bytes.
+    for (const [bytesMax, count] of [
+      [1, 1],
+      [7, 2],
+      [8, 3],
+      [24, 7],
+      [25, 7],
+    ] as const) {
+      expectEqual(keysOf(await store.range({ ...EVERYTHING, bytesMax })), LETTERS.slice(0, count), `keys within ${bytesMax}`);
+    }
+    expectEqual(keysOf(await store.range({ ...EVERYTHING, bytesMax: 5, reverse: true })), LETTERS.slice(-2).toReversed(), "the last ones");
+    expectEqual(keysOf(await store.range({ ...EVERYTHING, bytesMax: 100, limit: 3 })), LETTERS.slice(0, 3), "limit");
+    expectEqual(await store.range({ from: key(3), to: key(4), limit: 10, bytesMax: 1 }), [], "nothing");
+  }),
   simple("range: reverse: from the upper bound down, the same bounds", async (_, subject) => {
     const store = await filled(subject);
     expectEqual(

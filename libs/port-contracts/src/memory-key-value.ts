@@ -1,6 +1,7 @@
 import { assert } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
 import type { KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
+import { withinBytes } from "./sorted-bytes.ts";
 
 /** What survives a crash: hand it to the next MemoryKeyValue. */
 export interface KeyValueImage {
@@ -49,12 +50,11 @@ export class MemoryKeyValue implements Store {
     return this.#answer(() => {
       const start = lowerBound(this.#entries, range.from);
       const end = Math.max(start, lowerBound(this.#entries, range.to));
-      if (range.reverse === true)
-        return this.#entries
-          .slice(Math.max(start, end - range.limit), end)
-          .reverse()
-          .map(copyOf);
-      return this.#entries.slice(start, Math.min(end, start + range.limit)).map(copyOf);
+      const found =
+        range.reverse === true
+          ? this.#entries.slice(Math.max(start, end - range.limit), end).reverse()
+          : this.#entries.slice(start, Math.min(end, start + range.limit));
+      return withinBytes(found, range.bytesMax).map(copyOf);
     });
   }
 

@@ -36,10 +36,8 @@ export class SortedBytes {
     const high = Math.max(low, this.#lowerBound(textOf(range.to)));
     const count = Math.max(0, Math.min(range.limit, high - low));
     const keys = range.reverse === true ? this.#order.slice(high - count, high).reverse() : this.#order.slice(low, low + count);
-    return keys.map((text) => {
-      const { key, value } = this.#entries.get(text)!;
-      return { key: key.slice(), value: value.slice() };
-    });
+    const entries = keys.map((text) => this.#entries.get(text)!);
+    return withinBytes(entries, range.bytesMax).map(({ key, value }) => ({ key: key.slice(), value: value.slice() }));
   }
 
   clear(): void {
@@ -57,6 +55,13 @@ export class SortedBytes {
     }
     return low;
   }
+}
+
+/** The first entries, up to the one with which they hold more than `bytesMax`. */
+export function withinBytes(entries: readonly KeyValueEntry[], bytesMax = Number.MAX_SAFE_INTEGER): readonly KeyValueEntry[] {
+  let bytes = 0;
+  const last = entries.findIndex(({ key, value }) => (bytes += key.length + value.length) > bytesMax);
+  return last === -1 ? entries : entries.slice(0, last + 1);
 }
 
 /** One UTF-16 unit per byte: comparing these texts compares the bytes. */

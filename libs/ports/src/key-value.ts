@@ -9,6 +9,8 @@ export interface KeyRange {
   readonly to: Uint8Array;
   /** At most this many entries. */
   readonly limit: number;
+  /** The answer also ends with the entry that takes its keys and values over this many bytes. */
+  readonly bytesMax?: number;
   readonly reverse?: boolean;
 }
 

@@ -22,11 +22,14 @@ export const STORE_LIMITS: StoreLimits = {
 
 /** Keys whose image in the backing store is known without a read, as a checksum each. */
 export const KNOWN_KEYS_MAX = 32_768;
-/** Keys of one read of the backing store, of one batch to it, and of one record that says what a checkpoint is going to write. */
+/** Keys of one read of the backing store: their values, up to a journal record each, are in memory together. */
+export const READ_KEYS_PER_CALL = 32;
+/** Keys of one batch to the backing store, and of one record that says what a checkpoint is going to write. */
 export const CHECKPOINT_KEYS_PER_CALL = 1_024;
 /** A batch to the backing store takes no further value once it has this size. */
 export const CHECKPOINT_BATCH_BYTES = 256 * 1024;
-/** Entries of one read of the scan at opening. */
-export const SCAN_PAGE_ENTRIES = 4_096;
+/** Entries of one read of the scan at opening, and their bytes before the last of them. */
+export const SCAN_PAGE_ENTRIES = 8_192;
+export const SCAN_PAGE_BYTES = MIB;
 /** Keys are shorter: what a scan takes for the end of the key space. */
 export const KEY_BYTES_MAX = 64 * 1024;

@@ -11,26 +11,36 @@ export async function mergeRange(
   overlay: readonly DirtyEntry[],
   read: (range: KeyRange) => Promise<readonly KeyValueEntry[]>,
 ): Promise<KeyValueEntry[]> {
-  const { limit, reverse = false } = range;
+  const { limit, bytesMax = Number.MAX_SAFE_INTEGER, reverse = false } = range;
   const found: KeyValueEntry[] = [];
+  let bytes = 0;
+  const isFull = (): boolean => found.length >= limit || bytes > bytesMax;
+  const add = (entry: KeyValueEntry): void => {
+    if (isFull()) return;
+    found.push(entry);
+    bytes += bytesOf(entry);
+  };
+  const addDirty = ({ key, value }: DirtyEntry): void => {
+    if (value !== undefined && !isFull()) add({ key: key.slice(), value: value.slice() });
+  };
   let [from, to, at] = [range.from, range.to, 0];
-  while (found.length < limit) {
+  while (!isFull()) {
     const wanted = limit - found.length;
-    const page = await read({ from, to, limit: wanted, reverse });
+    const page = await read({ ...range, from, to, limit: wanted });
     for (const entry of page) {
-      while (at < overlay.length && isBefore(overlay[at]!.key, entry.key, reverse)) push(found, overlay[(at += 1) - 1]!);
-      if (at < overlay.length && compareBytes(overlay[at]!.key, entry.key) === 0) push(found, overlay[(at += 1) - 1]!);
-      else found.push(entry);
+      while (at < overlay.length && isBefore(overlay[at]!.key, entry.key, reverse)) addDirty(overlay[(at += 1) - 1]!);
+      if (at < overlay.length && compareBytes(overlay[at]!.key, entry.key) === 0) addDirty(overlay[(at += 1) - 1]!);
+      else add(entry);
     }
-    if (page.length < wanted) {
-      while (at < overlay.length) push(found, overlay[(at += 1) - 1]!);
+    const last = page.at(-1);
+    if (last === undefined || (page.length < wanted && page.reduce((sum, entry) => sum + bytesOf(entry), 0) <= bytesMax)) {
+      while (at < overlay.length) addDirty(overlay[(at += 1) - 1]!);
       break;
     }
-    const last = page.at(-1)!.key;
-    if (reverse) to = last;
-    else from = keyAfter(last);
+    if (reverse) to = last.key;
+    else from = keyAfter(last.key);
   }
-  return found.slice(0, limit);
+  return found;
 }
 
 /** The smallest key above `key`. */
@@ -45,6 +55,6 @@ function isBefore(left: Uint8Array, right: Uint8Array, reverse: boolean): boolea
   return reverse ? order > 0 : order < 0;
 }
 
-function push(found: KeyValueEntry[], { key, value }: DirtyEntry): void {
-  if (value !== undefined) found.push({ key: key.slice(), value: value.slice() });
+function bytesOf({ key, value }: KeyValueEntry): number {
+  return key.length + value.length;
 }

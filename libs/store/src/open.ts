@@ -1,7 +1,7 @@
 import { openJournal, type Journal } from "@concord/journal";
 import { ConcordError, toHex, type Random } from "@concord/runtime";
 import { readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
-import { CHECKPOINT_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts";
+import { READ_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts";
 import { replay, type Replayed } from "./replay.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
 import { JournaledStore, type StoreContext } from "./store.ts";
@@ -91,8 +91,8 @@ async function recover(options: StoreOptions, journal: Journal, checkpoint: Chec
 /** Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. */
 async function accountIntents({ folder, backing, checksum }: StoreOptions, replayed: Replayed, sums: RangeSums): Promise<void> {
   const intents = [...replayed.intents.values()];
-  for (let at = 0; at < intents.length; at += CHECKPOINT_KEYS_PER_CALL) {
-    const part = intents.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
+  for (let at = 0; at < intents.length; at += READ_KEYS_PER_CALL) {
+    const part = intents.slice(at, at + READ_KEYS_PER_CALL);
     const values = await backing.getMany(part.map(({ key }) => key));
     for (const [place, { key, images }] of part.entries()) {
       const found = imageOf(key, values[place], checksum);

@@ -37,6 +37,8 @@ class Machine {
   readonly written: string[] = [];
   readonly timers: (() => void)[] = [];
   backing: MemoryBackingStore;
+  /** Of the largest answer of the backing store. */
+  bytesRead = 0;
   /** What a process has of the disk. */
   diskOf = (disk: Disk): Disk => disk;
   #drawn = 0;
@@ -54,6 +56,9 @@ class Machine {
       this.written.push(...operations.map(({ key }) => textOf(key)!));
       return batch(operations);
     };
+    const [range, getMany] = [this.backing.range.bind(this.backing), this.backing.getMany.bind(this.backing)];
+    this.backing.range = async (asked) => this.#weighed(await range(asked), (entries) => entries.map(({ value }) => value));
+    this.backing.getMany = async (keys) => this.#weighed(await getMany(keys), (values) => values);
     this.timers.length = 0;
     const clock: Clock = {
       nowMs: () => 0,
@@ -89,6 +94,12 @@ class Machine {
     void this.backing.close();
     this.disk.crash(keep === "everything" ? KEEP_UNSYNCED : LOSE_UNSYNCED);
     this.model.crash(keep === "nothing" ? () => 0 : keep === "everything" ? (count) => count : keep);
+  }
+
+  #weighed<Answer>(answer: Answer, valuesOf: (answer: Answer) => readonly (Uint8Array | undefined)[]): Answer {
+    const weight = valuesOf(answer).reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    this.bytesRead = Math.max(this.bytesRead, weight);
+    return answer;
   }
 
   get backingKeys(): string[] {
@@ -170,7 +181,7 @@ test("derived writes: visible at once; lost by a crash before a checkpoint; ther
   await store.write([put("log", "1")], [put("row", "1")]);
   assert.deepEqual(await contents(store), { log: "1", row: "1" });
   machine.crash("everything");
-  const second = await machine.open();
+  const second = await machine.open({ checkpointBytes: 64 * 1024 * 1024 });
   assert.deepEqual(await contents(second), { log: "1" });
   second.onCheckpoint(() => {
     const begun = written;
@@ -255,7 +266,7 @@ test("incarnation: each opening has a name of its own; a torn tail is reported, 
   const file = (await disk.open(`${FOLDER}/journal/${name}`))!;
   await file.write(file.size, [Uint8Array.of(1, 2, 3)]);
   await file.close();
-  const second = await machine.open();
+  const second = await machine.open({ checkpointBytes: 64 * 1024 * 1024 });
   assert.equal(second.cutTail, true);
   assert.notEqual(first.incarnation, second.incarnation);
   assert.deepEqual(await contents(second), { a: "1" });
@@ -532,4 +543,23 @@ test("property: writes, checkpoints, crashes at every point that lose any part: 
     }),
     { numRuns: 60 },
   );
+});
+
+test("large values: opening, replay of intents and checkpoints: few of them are in memory together", async () => {
+  const machine = new Machine();
+  const value = "v".repeat(128 * 1024);
+  const operations = Array.from({ length: 80 }, (_, n) => put(`key ${n}`, value));
+  const first = await machine.open();
+  await first.batch(operations, { sync: true });
+  await first.close();
+  const second = await machine.open({ checkpointBytes: 64 * 1024 * 1024 });
+  await second.batch(operations, { sync: true });
+  machine.stopAt = "store:intended";
+  await second.close();
+  assert.equal(machine.points.at(-1), "store:intended");
+  machine.crash("everything");
+  const third = await machine.open();
+  assert.ok(machine.bytesRead <= 32 * value.length, `${machine.bytesRead} bytes in one answer`);
+  const page = await third.range({ ...EVERYTHING, bytesMax: 3 * value.length });
+  assert.equal(page.length, 3);
 });

@@ -15,7 +15,7 @@ import {
 } from "@concord/runtime";
 import { writeCheckpoint } from "./checkpoint-file.ts";
 import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
-import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, type StoreLimits } from "./limits.ts";
+import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, READ_KEYS_PER_CALL, type StoreLimits } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
 import { ABSENT, imageOf, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
@@ -356,8 +356,14 @@ export class JournaledStore implements Store {
   async #imagesBelow(part: Frozen): Promise<readonly number[]> {
     const { backing, checksum } = this.#context;
     const unknown = part.filter(([, { base }]) => base === undefined);
-    const loaded = (unknown.length === 0 ? [] : await backing.getMany(unknown.map(([, { key }]) => key))).values();
-    return part.map(([, { key, base }]) => base ?? imageOf(key, loaded.next().value, checksum));
+    const loaded: number[] = [];
+    for (let at = 0; at < unknown.length; at += READ_KEYS_PER_CALL) {
+      const keys = unknown.slice(at, at + READ_KEYS_PER_CALL).map(([, { key }]) => key);
+      const values = await backing.getMany(keys);
+      loaded.push(...keys.map((key, place) => imageOf(key, values[place], checksum)));
+    }
+    const images = loaded.values();
+    return part.map(([, { base }]) => base ?? images.next().value!);
   }
 
   async #writeRows(changes: readonly Change[]): Promise<void> {

@@ -5,7 +5,7 @@ import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
 import { mergeAnswers, openRow, ROWS_NAMESPACE } from "@concord/quorum";
 import { ConcordError, nextSeq, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
-import { COPY_CALL_TIMEOUT_MS } from "../limits.ts";
+import { COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
 export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
@@ -80,7 +80,8 @@ export async function readWhole(replica: Pick<LogReplica, "logRead">, group: str
 async function forgetLogs(store: KeyValue): Promise<void> {
   for (const namespace of [GROUP_HEADERS, GROUP_ENTRIES]) {
     for (;;) {
-      const found = await store.range({ from: Uint8Array.of(namespace), to: Uint8Array.of(namespace + 1), limit: COPY_PAGE_ENTRIES_MAX });
+      const limits = { limit: COPY_PAGE_ENTRIES_MAX, bytesMax: COPY_PAGE_BYTES_TARGET };
+      const found = await store.range({ from: Uint8Array.of(namespace), to: Uint8Array.of(namespace + 1), ...limits });
       if (found.length === 0) break;
       await store.batch(
         found.map(({ key }) => ({ kind: "delete", key })),

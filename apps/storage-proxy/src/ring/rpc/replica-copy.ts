@@ -15,7 +15,8 @@ export function copyHandler(node: () => RingNode, store: KeyValue): Handler<Repl
     let bytes = 0;
     for (const namespace of COPIED_NAMESPACES) {
       const from = laterOf(Uint8Array.of(namespace), request.afterKey);
-      const found = await store.range({ from, to: Uint8Array.of(namespace + 1), limit: request.limit - entries.length });
+      const limits = { limit: request.limit - entries.length, bytesMax: COPY_PAGE_BYTES_TARGET - bytes };
+      const found = await store.range({ from, to: Uint8Array.of(namespace + 1), ...limits });
       for (const entry of found) {
         entries.push(entry);
         bytes += entry.key.length + entry.value.length;
