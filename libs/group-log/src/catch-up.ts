@@ -1,6 +1,6 @@
 import type { StepRunner } from "@concord/ports";
 import { assert, backoff, ConcordError, nextSeq, toConcordError, type Clock, type Log, type Seq } from "@concord/runtime";
-import { CATCH_UP_BACKOFF, CATCH_UP_TIMEOUT_MS, LOG_READ_ENTRIES_MAX } from "./limits.ts";
+import { CATCH_UP_BACKOFF, CATCH_UP_TIMEOUT_MS, LEARN_TIMEOUT_MS, LOG_READ_ENTRIES_MAX } from "./limits.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogReplica, ReplicaLogState } from "./replica.ts";
 
@@ -23,6 +23,8 @@ export class CatchUp {
   readonly #options: CatchUpOptions;
   /** Groups that catch up without a caller. */
   readonly #behind = new Set<string>();
+  /** One look at the peers for a group, whoever waits for it: many stale readers cost what one costs. */
+  readonly #learning = new Map<string, Promise<ReplicaLogState>>();
 
   constructor(options: CatchUpOptions) {
     assert(options.peers.length === 0 || options.peers.length === 2, "a ring has 1 or 3 nodes (TXR4)");
@@ -38,8 +40,9 @@ export class CatchUp {
       const remainingMs = deadlineAtMs - clock.monotonicMs();
       if (remainingMs <= 0 || peers.length === 0) throw notThereYet(group, seq, state.appliedSeq);
       const before = state.appliedSeq;
-      state = await this.#learn(group, state, remainingMs);
-      if (state.appliedSeq === before) await retry.pause();
+      const told = await within(clock, remainingMs, this.#learnOnce(group, state, seq, remainingMs));
+      if (told !== undefined && told.appliedSeq > before) state = told;
+      else await retry.pause();
     }
   }
 
@@ -54,10 +57,20 @@ export class CatchUp {
       .finally(() => this.#behind.delete(group));
   }
 
+  #learnOnce(group: string, held: ReplicaLogState, wanted: Seq, timeoutMs: number): Promise<ReplicaLogState> {
+    const running = this.#learning.get(group);
+    if (running !== undefined) return running;
+    const learning = this.#learn(group, held, wanted, Math.min(timeoutMs, LEARN_TIMEOUT_MS)).finally(() => this.#learning.delete(group));
+    this.#learning.set(group, learning);
+    return learning;
+  }
+
   /** The state after what the first useful peer told; the state as it was when none was useful. */
-  async #learn(group: string, held: ReplicaLogState, timeoutMs: number): Promise<ReplicaLogState> {
+  async #learn(group: string, held: ReplicaLogState, wanted: Seq, timeoutMs: number): Promise<ReplicaLogState> {
     const { log, runner, peers } = this.#options;
-    const read = { group, fromSeq: nextSeq(held.appliedSeq), limit: LOG_READ_ENTRIES_MAX };
+    const lacking = wanted - held.appliedSeq;
+    const limit = lacking < LOG_READ_ENTRIES_MAX ? Number(lacking) : LOG_READ_ENTRIES_MAX;
+    const read = { group, fromSeq: nextSeq(held.appliedSeq), limit };
     let latest = held;
     let tooFar = 0;
     const asks = peers.map(async (peer) => {
@@ -71,6 +84,14 @@ export class CatchUp {
     if (tooFar === peers.length && latest === held) this.#options.onTooFarBehind(group);
     return latest;
   }
+}
+
+/** Undefined: not in time. */
+function within<Result>(clock: Clock, timeoutMs: number, result: Promise<Result>): Promise<Result | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(timeoutMs, () => resolve(undefined));
+    void result.then(resolve, reject).finally(() => timer.cancel());
+  });
 }
 
 function notThereYet(group: string, wanted: Seq, appliedSeq: Seq): ConcordError {

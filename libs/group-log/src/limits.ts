@@ -29,6 +29,8 @@ export const OFFER_ATTEMPTS_MAX = 4;
 
 /** Pauses between two looks at the peers of a replica that catches up. */
 export const CATCH_UP_BACKOFF: BackoffLimits = { initialMs: 1, maxMs: 50 };
+/** Time budget of one look at the peers, which all callers that wait for a group share. */
+export const LEARN_TIMEOUT_MS = 1000;
 /** Time budget of a catching up that no caller waits for. */
 export const CATCH_UP_TIMEOUT_MS = 10_000;
 

@@ -136,6 +136,19 @@ test("[TXD14] append: a replica is caught up from one that lacks the last mark: 
   );
 });
 
+test("catch up: many readers wait for a group: they share one look at the peers", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  ring.down.add(2);
+  for (let seq = 1; seq <= 3; seq += 1) await append(ring, log, request(seq, 1n));
+  const decided = { seq: seqOf(3n), epoch: epochOf(1n) };
+  await ring.run(log.advance({ group: GROUP, epoch: epochOf(1n), owner: "owner-1", decided }, TIMEOUT_MS));
+  ring.down.clear();
+  await ring.run(Promise.all(Array.from({ length: 20 }, () => ring.replicas[2]!.logCatchUp(GROUP, seqOf(3n), TIMEOUT_MS))));
+  assert.equal((await ring.state(2)).appliedSeq, 3n);
+  assert.deepEqual(ring.calls.filter((call) => call.startsWith("read")).sort(), ["read 0", "read 1"]);
+});
+
 test("append: rows that do not decode: MALFORMED_REQUEST", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
