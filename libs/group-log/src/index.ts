@@ -23,5 +23,6 @@ export type {
 } from "./replica.ts";
 export { decodeHeader, readHeaderKey } from "./log-format.ts";
 export { restoreGroup } from "./restore.ts";
+export { readStoredGroup } from "./stored-group.ts";
 export { RingGroupLog, type RingGroupLogOptions } from "./ring-group-log.ts";
 export { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";

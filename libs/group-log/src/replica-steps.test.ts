@@ -10,6 +10,7 @@ import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogAppendReply, LogAppendRequest, ReplicaLogState } from "./replica.ts";
 import { openReplicaLog } from "./open-replica.ts";
 import { restoreGroup } from "./restore.ts";
+import { readStoredGroup } from "./stored-group.ts";
 import { bytesOf, text } from "./test/history.ts";
 import { checksum } from "./test/simulated-ring.ts";
 import { BROKEN_ROWS, checkRows, openPlain, rowsOf, type PlainDisk } from "./test/plain-replica.ts";
@@ -299,6 +300,33 @@ test("[TXR4] [TXD14] learn: an entry restored from one peer only, under an older
   await restored.append({ epoch: epochOf(2n), owner: "b", entries: [entry(2, 2, "new")], previousEpoch: epochOf(2n) });
   await restored.advance(2n, 2n, "b");
   assert.deepEqual(await restored.applied(), ["e1", "new"]);
+});
+
+test("[TXR4] restore: the own log is one more state: its promise and tail stay, its keys are replaced in one batch", async () => {
+  const [own, peer] = [await withTail(4), await withTail(3)];
+  await own.advance(1n, 1n);
+  await own.raise(3n, "c");
+  await peer.advance(3n, 1n);
+  const kept = await readStoredGroup(own.store, GROUP, checksum);
+  assert.deepEqual(kept, await own.read());
+  const states = [await peer.read(4n), await peer.read(4n)];
+  await own.store.batch(restoreGroup(GROUP, seqOf(3n), states, checksum, kept), { sync: true });
+  await own.restart();
+  const state = await own.read();
+  assert.deepEqual([state.promisedEpoch, state.owner, state.appliedSeq, state.droppedSeq], [3n, "c", 3n, 3n]);
+  assert.deepEqual(await own.tail(), ["4@1=e4"]);
+});
+
+test("[TXR4] restore: the own log is ahead of both peers: its watermark and kept entries stay", async () => {
+  const [own, peer] = [await withTail(4), await withTail(4)];
+  await own.advance(4n, 1n);
+  await peer.advance(2n, 1n);
+  const states = [await peer.read(3n), await peer.read(3n)];
+  const kept = await readStoredGroup(own.store, GROUP, checksum);
+  await own.store.batch(restoreGroup(GROUP, seqOf(2n), states, checksum, kept), { sync: true });
+  await own.restart();
+  const state = await own.read();
+  assert.deepEqual([state.appliedSeq, state.droppedSeq, await own.applied()], [4n, 2n, ["e1", "e2", "e3", "e4"]]);
 });
 
 test("append: rows that do not decode: MALFORMED_REQUEST, nothing changed", async () => {

@@ -1,30 +1,46 @@
-import type { KeyValueOperation, LogEntry } from "@concord/ports";
+import type { KeyValueOperation } from "@concord/ports";
 import { assert, ConcordError, type Checksum, type Seq } from "@concord/runtime";
 import { encodeEntry, encodeHeader, entryKey, headerKey } from "./log-format.ts";
 import { mergeTails } from "./merge-tails.ts";
 import type { ReplicaLogState } from "./replica.ts";
 
 /**
- * What a replica that lost its store keeps of a group, out of the states (with all entries after `copiedSeq`) of both peers (TXR4): the
- * newest promise, the largest applied watermark, per seq the entry with the highest epoch. Whatever it had logged together with one of them
- * is there again. `copiedSeq`: the rows were copied after a peer had applied up to here; those of later entries follow from the entries.
+ * What a replica that lost its store, or lags too far behind, keeps of a group, out of the states (with all entries after `copiedSeq`) of both
+ * peers (TXR4): the newest promise, the largest applied watermark, per seq the entry with the highest epoch. Whatever it had logged
+ * together with one of them is there again. `copiedSeq`: the rows were copied after a peer had applied up to here; those of later entries
+ * follow from the entries. `own`: what its store still holds, with all entries; it counts as one more state, and the writes replace it.
  * REPLICAS_UNAVAILABLE when the peers dropped some of these meanwhile: copy again.
  */
-export function restoreGroup(group: string, copiedSeq: Seq, states: readonly ReplicaLogState[], checksum: Checksum): KeyValueOperation[] {
-  assert(states.length > 0, "a group is restored from the peers' states");
+export function restoreGroup(
+  group: string,
+  copiedSeq: Seq,
+  peers: readonly ReplicaLogState[],
+  checksum: Checksum,
+  own?: ReplicaLogState,
+): KeyValueOperation[] {
+  assert(peers.length > 0, "a group is restored from the peers' states");
+  const states = own === undefined ? peers : [...peers, own];
+  // A checkpoint of the own store holds the rows of what it has dropped (I9).
+  const coveredSeq = own !== undefined && own.droppedSeq > copiedSeq ? own.droppedSeq : copiedSeq;
   const { promisedEpoch, owner } = states.reduce((left, right) => (right.promisedEpoch > left.promisedEpoch ? right : left));
   const tails = states.map((state) => ({ ...state, entries: state.entries.filter(({ seq }) => seq > state.appliedSeq) }));
   const { entries: tail, appliedSeq, appliedEpoch, timestampCeilingUs } = mergeTails(tails);
   const ahead = states.find((state) => state.appliedSeq === appliedSeq)!;
-  const kept = ahead.entries.filter(({ seq }) => seq > copiedSeq && seq <= appliedSeq);
-  if (BigInt(kept.length) !== (appliedSeq > copiedSeq ? appliedSeq - copiedSeq : 0n))
+  const kept = ahead.entries.filter(({ seq }) => seq > coveredSeq && seq <= appliedSeq);
+  if (BigInt(kept.length) !== (appliedSeq > coveredSeq ? appliedSeq - coveredSeq : 0n))
     throw new ConcordError("REPLICAS_UNAVAILABLE", `entries of group ${group} were dropped while its rows were copied`);
-  const droppedSeq = appliedSeq < copiedSeq ? appliedSeq : copiedSeq;
+  const droppedSeq = appliedSeq < coveredSeq ? appliedSeq : coveredSeq;
   const header = { promisedEpoch, owner, appliedSeq, appliedEpoch, timestampCeilingUs, droppedSeq };
-  const put = (entry: LogEntry): KeyValueOperation => ({
-    kind: "put",
-    key: entryKey(group, entry.seq),
-    value: encodeEntry(entry, checksum),
-  });
-  return [{ kind: "put", key: headerKey(group), value: encodeHeader(header, checksum) }, ...kept.map(put), ...tail.map(put)];
+  const entries = [...kept, ...tail];
+  const written = new Set(entries.map(({ seq }) => seq));
+  const replaced = (own?.entries ?? []).filter(({ seq }) => !written.has(seq));
+  return [
+    ...replaced.map(({ seq }): KeyValueOperation => ({ kind: "delete", key: entryKey(group, seq) })),
+    { kind: "put", key: headerKey(group), value: encodeHeader(header, checksum) },
+    ...entries.map((entry): KeyValueOperation => ({
+      kind: "put",
+      key: entryKey(group, entry.seq),
+      value: encodeEntry(entry, checksum),
+    })),
+  ];
 }

@@ -1,6 +1,14 @@
 import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
 import type { StoreEntry } from "@concord/protos-storage";
-import { decodeHeader, LOG_READ_ENTRIES_MAX, readHeaderKey, restoreGroup, type LogReplica, type ReplicaLogState } from "@concord/group-log";
+import {
+  decodeHeader,
+  LOG_READ_ENTRIES_MAX,
+  readHeaderKey,
+  readStoredGroup,
+  restoreGroup,
+  type LogReplica,
+  type ReplicaLogState,
+} from "@concord/group-log";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
 import { mergeAnswers, openRow, ROWS_NAMESPACE } from "@concord/quorum";
@@ -17,6 +25,8 @@ export interface CopyOptions {
   readonly peers: readonly PeerSession[];
   readonly checksum: Checksum;
   readonly log: Log;
+  /** `lost`: what the store holds of group logs is the rest of an interrupted copy. `own`: it is the node's own, which counts. */
+  readonly logs: "lost" | "own";
 }
 
 /**
@@ -24,7 +34,7 @@ export interface CopyOptions {
  * header comes before its rows, so these hold what it had applied then; the entries after that bring the rest (`restoreGroup`).
  */
 export async function copyStore(options: CopyOptions): Promise<void> {
-  await forgetLogs(options.store);
+  if (options.logs === "lost") await forgetLogs(options.store);
   /** Of each group: some peer had applied so much before its rows were copied. */
   const groups = new Map<string, Seq>();
   let entries = 0;
@@ -50,9 +60,11 @@ export async function copyStore(options: CopyOptions): Promise<void> {
   options.log.info("store copied from the peers", { entries, groups: groups.size });
 }
 
-async function copyGroup({ store, peers, checksum }: CopyOptions, group: string, copiedSeq: Seq): Promise<void> {
+/** One batch replaces what the store holds of the group. */
+async function copyGroup({ store, peers, checksum, logs }: CopyOptions, group: string, copiedSeq: Seq): Promise<void> {
   const states = await Promise.all(peers.map((peer) => readWhole(new RemoteLogReplica(peer), group, copiedSeq)));
-  await store.batch(restoreGroup(group, copiedSeq, states, checksum), { sync: true });
+  const own = logs === "own" ? await readStoredGroup(store, group, checksum) : undefined;
+  await store.batch(restoreGroup(group, copiedSeq, states, checksum, own), { sync: true });
 }
 
 /**

@@ -3,7 +3,7 @@ import type { HelloResponse } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log } from "@concord/runtime";
 import { FORMATION_CALL_TIMEOUT_MS, FORMATION_LOG_INTERVAL_MS, FORMATION_RETRY_MS } from "../limits.ts";
-import { copyStore } from "./copy-store.ts";
+import { copyStore, type CopyOptions } from "./copy-store.ts";
 import { peerKnown, readMarker, writeMarker } from "./marker.ts";
 
 export interface FormationOptions {
@@ -32,13 +32,14 @@ export async function formRing(options: FormationOptions): Promise<void> {
   if (marker.kind === "formed") return greetOnce(options);
   if (marker.kind === "lagging") {
     await greetAll(options, true);
-    await restoreFromPeers(options);
+    // Its logs are sound and may hold what one peer only has: they stay until the copy of their group replaces them.
+    await restoreFromPeers(options, "own");
   }
   if (marker.kind === "empty") {
     const hellos = await greetAll(options, false);
     if (hellos.some((hello) => hello.knowsCaller)) {
       log.warn("this node was part of the ring and its store is empty: copying from both peers", { peers: options.peers.length });
-      await restoreFromPeers(options);
+      await restoreFromPeers(options, "lost");
       // Both serve, so both are part of the ring: we remember them as our lost store did, for the day they lose theirs (I2).
       await store.batch(
         options.peers.map((peer) => peerKnown(peer.name)),
@@ -59,13 +60,13 @@ async function greetOnce(options: FormationOptions): Promise<void> {
   await Promise.all(options.peers.map((peer) => greet(peer, true, options.members, hellos)));
 }
 
-async function restoreFromPeers(options: FormationOptions): Promise<void> {
+async function restoreFromPeers(options: FormationOptions, logs: CopyOptions["logs"]): Promise<void> {
   // What a peer acknowledged together with our earlier life is on its disk by now.
   await sleep(options.clock, options.settleMs, options.signal);
   for (;;) {
     stopIfAborted(options.signal);
     try {
-      await copyStore(options);
+      await copyStore({ ...options, logs });
       return;
     } catch (thrown) {
       options.log.warn("copying from the peers failed; trying again", { reason: toConcordError(thrown).message });

@@ -8,7 +8,7 @@ import { encodeImage, encodeRowKey, imageOf } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { sealRecord } from "@concord/codec";
 import { timestampUsOf, type Log } from "@concord/runtime";
-import { MemoryRing, PEER, type MemoryNode } from "../../test/memory-ring.ts";
+import { COORDINATOR, MemoryRing, PEER, type MemoryNode } from "../../test/memory-ring.ts";
 import { readMarker, writeMarker } from "./marker.ts";
 
 const EMPTY: KeyValueImage = { entries: [] };
@@ -79,6 +79,49 @@ test("[TXR4] empty store that peers remember: writes that only it and one peer h
   await ring.restart(third, EMPTY);
   const keys = rowsOf(third).map(({ key }) => Buffer.from(key).toString("latin1"));
   assert.equal(keys.filter((key) => key.startsWith("rnotes")).length, 2);
+});
+
+/** What a halted node left, as if it had found its peers too far ahead. */
+async function lagging(node: MemoryNode): Promise<KeyValueImage> {
+  const store = new MemoryKeyValue(node.store.crash());
+  await writeMarker(store, { kind: "lagging", members: MEMBERS }, checksum);
+  return store.crash();
+}
+
+test("[TXR4] lagging store: a peer cannot be copied from yet: its own group logs stay", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  const owner = { group: "g1", epoch: 1n, owner: "txn-1" };
+  await ring.call(first, "GroupLogService/Raise", owner, COORDINATOR);
+  const entry = { ...owner, seq: 1n, previousEpoch: 0n, timestampCeilingUs: 5n, content: Uint8Array.of(1) };
+  await ring.call(first, "GroupLogService/Append", entry, COORDINATOR);
+  await ring.clock.advance(1000);
+  const logOf = (node: MemoryNode): KeyValueEntry[] => node.store.contents().filter(({ key }) => key[0] === 0x67 || key[0] === 0x6c);
+  const held = logOf(third);
+  assert.equal(held.length, 2);
+  await ring.halt(second);
+  await ring.halt(third);
+  const starts = [ring.beginRestart(second, EMPTY), ring.beginRestart(third, await lagging(third))];
+  const ended = starts.map((start) => start.catch(() => "stopped"));
+  await ring.clock.advance(20_000);
+  assert.deepEqual(logOf(third), held);
+  await ring.stop();
+  await ring.clock.run(Promise.all(ended));
+});
+
+test("[TXR4] lagging store: copied from both peers, its own group logs replaced: serves", async () => {
+  const [first, , third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  const owner = { group: "g1", epoch: 1n, owner: "txn-1" };
+  await ring.call(first, "GroupLogService/Raise", owner, COORDINATOR);
+  for (let seq = 1n; seq <= 3n; seq += 1n) {
+    const entry = { ...owner, seq, previousEpoch: seq === 1n ? 0n : 1n, timestampCeilingUs: 5n, content: Uint8Array.of(1) };
+    await ring.call(first, "GroupLogService/Append", entry, COORDINATOR);
+  }
+  await ring.clock.advance(1000);
+  await ring.halt(third);
+  await ring.call(first, "GroupLogService/Trim", { ...owner, appliedSeq: 2n, appliedEpoch: 1n }, COORDINATOR);
+  await ring.clock.advance(1000);
+  await ring.restart(third, await lagging(third));
+  assert.deepEqual([third.service.ready, (await readMarker(third.store, checksum)).kind], [true, "formed"]);
 });
 
 test("[TXR4] two stores lost at once: neither serves, nor forms a new ring", async () => {
