@@ -23,7 +23,7 @@ export class CatchUp {
   readonly #options: CatchUpOptions;
   /** Groups that catch up without a caller. */
   readonly #behind = new Set<string>();
-  /** One look at the peers for a group, whoever waits for it: many stale readers cost what one costs. */
+  /** One look at the peers for all that wait for a group: many stale readers cost what one costs. */
   readonly #learning = new Map<string, Promise<ReplicaLogState>>();
 
   constructor(options: CatchUpOptions) {

@@ -211,7 +211,7 @@ function pageOf(source: ReplicaLogState, from: Position, round: OfferRound): Pag
   const isWhole = next.seq === request.seq;
   if (!isWhole && last.seq >= source.lastSeq) return undefined;
   if (isWhole && last.seq > source.appliedSeq && last.epoch !== request.previousEpoch) return undefined;
-  // Whoever accepts the owner's entry applies what the owner's mark says: with the whole history before it the mark holds here, too.
+  // A replica that accepts the owner's entry applies what the owner's mark says: with the whole history before it the mark holds here, too.
   const applied = { seq: source.appliedSeq, epoch: source.appliedEpoch };
   const decided = isWhole && own.decided.seq > applied.seq ? own.decided : applied;
   const offer = { ...own, previousEpoch: from.previousEpoch, decided };

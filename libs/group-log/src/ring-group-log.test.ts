@@ -117,7 +117,7 @@ test("[TX27] append: answered logged: on the disks of two replicas", async () =>
   assert.deepEqual([await ring.tail(1), await ring.tail(2)], ["1@1=e1", "1@1=e1"]);
 });
 
-test("[TXD14] append: a replica is caught up from one that lacks the last mark: whoever accepts has applied what the mark says", async () => {
+test("[TXD14] append: a replica is caught up from one that lacks the last mark: a replica that accepts has applied what the mark says", async () => {
   const ring = await Ring.open();
   const log = await raised(ring, 1n);
   ring.down.add(2);
