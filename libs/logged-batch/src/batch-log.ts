@@ -169,8 +169,10 @@ export class BatchLog {
 
   #read(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly summary: HeldBatch } {
     let entry: BatchEntry;
+    let rows: ReturnType<typeof rowsOf>;
     try {
       entry = decodeEntry(bytes, this.#checksum);
+      rows = rowsOf(entry.mutations, this.#checksum);
     } catch (thrown) {
       throw malformed("a batchlog entry cannot be read", thrown);
     }
@@ -186,7 +188,7 @@ export class BatchLog {
       digest: digestOf(timestampUs, mutations, this.#checksum),
       receivedAtMs: this.#clock.monotonicMs(),
       confirmed: new Set(),
-      state: { kind: "undecided", rows: rowsOf(mutations, this.#checksum) },
+      state: { kind: "undecided", rows },
     };
     return { bytes, summary };
   }
