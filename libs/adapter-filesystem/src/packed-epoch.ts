@@ -148,9 +148,11 @@ export class PackedEpoch {
   }
 
   async #recordRemoval(sequence: number): Promise<boolean> {
+    // Before the record: a refresh that reads it deletes the needle, too.
+    const was = this.has(sequence);
     await this.#removals.append(sequence);
     this.#view.removed.add(sequence);
-    const was = this.#view.index.delete(sequence);
+    this.#view.index.delete(sequence);
     void this.#compaction.run();
     return was;
   }
