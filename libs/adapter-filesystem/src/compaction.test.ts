@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { MemoryDisk, referenceCrc32c as checksum } from "@concord/port-contracts";
 import { oidOf, type Oid } from "@concord/ports";
 import { silentLog, type Disk, type DiskFile } from "@concord/runtime";
+import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 
 const SEGMENT_BYTES = 4_000;
@@ -129,6 +130,72 @@ test("compaction, a copy that a crash left torn: the lower segment's is the blob
   await remove(data, 3);
   assert.deepEqual(segments(disk), ["00000000"]);
   for (const each of [data, packing(disk)]) await expectThere(each, oids(3));
+});
+
+/** Ends a compaction where a killed process would have. */
+const killedAt = (point: string): Partial<FilesystemOptions> => ({
+  failpoint: (name) => {
+    if (name === point) throw new Error("killed");
+  },
+});
+
+const NAMES = 64;
+
+/** A power cut that tears blobs, leaves prefixes whole, and keeps the names whose bits are set, in the order of their changes. */
+function cut(disk: MemoryDisk, names: number): void {
+  let at = 0;
+  disk.crash(({ kind, length }) => {
+    if (kind === "name") return (names >> (at++ % 6)) & 1;
+    return length <= NEEDLE_PREFIX_BYTES ? length : Math.floor(length / 2);
+  });
+}
+
+for (const then of ["ends", "is killed behind its first removal"]) {
+  test(`[OGD14] compaction killed before its copy is durable, the next one ${then}, power cut: nothing is lost`, async () => {
+    for (let names = 0; names < NAMES; names += 1) {
+      const disk = new MemoryDisk();
+      await filled(disk);
+      const first = packing(disk, killedAt("segment:compacted-copy-written"));
+      await first.closeEpoch(1);
+      await remove(first, 0, 1, 2);
+      const next = packing(disk, then === "ends" ? {} : killedAt("segment:dropped"));
+      await next.list({ epoch: 1, fromSequence: 0, limit: 1 });
+      await next.compact(1);
+      const last = packing(disk);
+      await last.list({ epoch: 1, fromSequence: 0, limit: 1 });
+      await last.compact(1);
+      cut(disk, names);
+      await expectThere(packing(disk), except(5, 0, 1, 2));
+    }
+  });
+}
+
+test("[OGD14] compaction, power cut: an acquisition is not undone, so its numbers are not given out again", async () => {
+  const disk = new MemoryDisk();
+  await filled(disk);
+  const data = packing(disk);
+  await data.closeEpoch(1);
+  await remove(data, 4);
+  await remove(data, 0, 1, 2);
+  disk.crash();
+  await expectThere(packing(disk), [oidOf(1, 3)]);
+  const paths = [...disk.files.contents().keys()].filter((path) => path.includes("/seg-"));
+  assert.ok(paths.length > 0 && paths.every((path) => path.includes("/packed-2/")), paths.join());
+});
+
+test("compaction, a draft that a crash left: removed by the next compaction", async () => {
+  const disk = new MemoryDisk();
+  const owner = await filled(disk);
+  const killed = packing(disk, killedAt("segment:compacted-copy-written"));
+  await killed.closeEpoch(1);
+  await remove(killed, 0, 1, 2);
+  const drafts = (): string[] => [...disk.files.contents().keys()].filter((path) => path.includes("/copy-"));
+  assert.equal(drafts().length, 1);
+  const next = packing(disk);
+  await remove(next, 4);
+  assert.deepEqual(drafts(), []);
+  assert.deepEqual(segments(disk), ["00020000"]);
+  for (const each of [owner, next, packing(disk)]) await expectThere(each, except(5, 0, 1, 2, 4));
 });
 
 test("compaction, a reader has the segment open: it reads to the end", async () => {

@@ -6,7 +6,7 @@ import { encodePrefix, NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import type { NeedlePlace } from "./needle-index.ts";
 import type { PackedView } from "./packed-view.ts";
 import { inspectBlob, readBlob } from "./blob-reader.ts";
-import { bytesFile, segmentName } from "./segment-file.ts";
+import { bytesFile, draftName, isDraft, segmentName } from "./segment-file.ts";
 
 export interface CompactionOptions {
   readonly disk: Disk;
@@ -57,6 +57,7 @@ export class Compaction {
     if (place === undefined) return;
     await view.refresh();
     if (view.place?.path !== place.path) return;
+    await this.#removeDrafts(place);
     for (const segment of this.#candidates()) if (!(await this.#compact(place, segment))) return;
   }
 
@@ -77,13 +78,15 @@ export class Compaction {
    * paths of the previous holder are then gone. Undefined: another process has the right now.
    */
   async #acquire(): Promise<PackedPlace | undefined> {
-    const { disk, view, epoch, failpoint } = this.#options;
+    const { disk, folders, view, epoch, failpoint } = this.#options;
     const { place } = view;
     if (place === undefined || !place.closed) return place;
     if (place.generation + 1 >= SEGMENTS_MAX) return undefined;
     const next = packedPlace(epoch, true, place.generation + 1);
     if (!(await disk.rename(place.path, next.path))) return undefined;
     failpoint("segment:claimed");
+    // Durable before anything is made in it: a generation that came back after a power cut would give its numbers out again.
+    await folders.sync(next.parent);
     return next;
   }
 
@@ -123,13 +126,15 @@ export class Compaction {
       let sizeBytes = 0;
       for (const [sequence, from] of live) {
         const bytes = await this.#wholeBlob(source, sequence, from);
-        if (bytes === undefined) return await this.#keep(place, segment, target.number);
+        if (bytes === undefined) return await this.#keep(place, segment, target.draft);
         await this.#write(target.file, sizeBytes, sequence, bytes);
         copies.push([sequence, from, { segment: target.number, offset: sizeBytes + NEEDLE_PREFIX_BYTES, lengthBytes: bytes.length }]);
         sizeBytes += NEEDLE_PREFIX_BYTES + bytes.length;
       }
       failpoint("segment:compacted-copy-written");
       await target.file.sync();
+      // A segment's name only now: a torn copy must never be the lower of two when its source is gone (I9).
+      if (!(await disk.rename(target.draft, `${place.path}/${segmentName(target.number)}`))) return "lost";
       await disk.syncFolder(place.path);
       failpoint("segment:compacted-copy-synced");
       return { target: target.number, sizeBytes, copies };
@@ -139,23 +144,31 @@ export class Compaction {
     }
   }
 
-  async #keep(place: PackedPlace, segment: number, target: number): Promise<"kept"> {
+  async #keep(place: PackedPlace, segment: number, draft: string): Promise<"kept"> {
     const { disk, log } = this.#options;
     this.#kept.add(segment);
     log.warn("a segment stays: a blob in it is not whole", { path: `${place.path}/${segmentName(segment)}` });
-    await disk.remove(`${place.path}/${segmentName(target)}`);
+    await disk.remove(draft);
     return "kept";
   }
 
-  /** Higher than every segment that may hold another copy; never a number that was used before. */
-  async #makeTarget(place: PackedPlace): Promise<{ number: number; file: DiskFile }> {
+  /** A draft of a segment whose number is higher than every one that may hold another copy; never a number that was used before. */
+  async #makeTarget(place: PackedPlace): Promise<{ number: number; draft: string; file: DiskFile }> {
     const { disk, view } = this.#options;
     for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
       const number = place.closed ? place.generation * SEGMENTS_MAX + ordinal : view.newOwn();
-      const file = await disk.create(`${place.path}/${segmentName(number)}`);
-      if (file !== "exists") return { number, file };
+      if (view.segments.has(number)) continue;
+      const draft = `${place.path}/${draftName(number)}`;
+      const file = await disk.create(draft);
+      if (file !== "exists") return { number, draft, file };
     }
     throw new ConcordError("LIMIT_EXCEEDED", `${place.path} has too many segments`);
+  }
+
+  /** Those of compactions that failed or crashed: only the holder of the right makes them, and none is being made now. */
+  async #removeDrafts({ path }: PackedPlace): Promise<void> {
+    const { disk } = this.#options;
+    for (const { name } of await disk.list(path)) if (isDraft(name)) await disk.remove(`${path}/${name}`);
   }
 
   async #write(file: DiskFile, offset: number, sequence: number, bytes: Uint8Array): Promise<void> {

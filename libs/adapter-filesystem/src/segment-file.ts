@@ -10,6 +10,12 @@ export function segmentOf(name: string): number | undefined {
   return found === null ? undefined : Number.parseInt(found[1]!, 16);
 }
 
+const DRAFT_NAME = /^copy-[0-9a-f]{8}$/;
+
+/** A copy that is not durable yet: no segment. */
+export const draftName = (segment: number): string => `copy-${segment.toString(16).padStart(8, "0")}`;
+export const isDraft = (name: string): boolean => DRAFT_NAME.test(name);
+
 const REMOVALS_NAME = /^removed-\d+$/;
 
 export const removalsName = (ordinal: number): string => `removed-${ordinal}`;
