@@ -117,7 +117,7 @@ export class Compaction {
     segment: number,
     live: readonly (readonly [number, NeedlePlace])[],
   ): Promise<"lost" | "kept" | { target: number; sizeBytes: number; copies: readonly Copy[] }> {
-    const { disk, failpoint } = this.#options;
+    const { disk, folders, failpoint } = this.#options;
     const source = await disk.open(`${place.path}/${segmentName(segment)}`);
     if (source === undefined) return "lost";
     const target = await this.#makeTarget(place);
@@ -135,7 +135,7 @@ export class Compaction {
       await target.file.sync();
       // A segment's name only now: a torn copy must never be the lower of two when its source is gone (I9).
       if (!(await disk.rename(target.draft, `${place.path}/${segmentName(target.number)}`))) return "lost";
-      await disk.syncFolder(place.path);
+      await folders.sync(place.path);
       failpoint("segment:compacted-copy-synced");
       return { target: target.number, sizeBytes, copies };
     } finally {
