@@ -16,7 +16,7 @@ export const STORE_LIMITS: StoreLimits = {
   checkpointBytes: 8 * MIB,
   checkpointAgeMs: 5_000,
   dirtyBytesMax: 64 * MIB,
-  // Room for dirtyBytesMax and one record beyond it, so that a full journal is never the first limit that is met.
+  // Holds dirtyBytesMax and one record beyond it: writes reach dirtyBytesMax before they fill the journal.
   journal: { segmentBytes: 8 * MIB, journalBytes: 512 * MIB, recordBytes: 64 * MIB, groupBytes: MIB, queueBytes: 256 * MIB },
 };
 
