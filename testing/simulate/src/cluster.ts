@@ -28,6 +28,16 @@ const IDLE_PARTS = {
   partitions: 1,
   collectIntervalMs: 2_000,
 };
+/** What a storage-proxy is told, alone or in a bundle. */
+const RING_SETTINGS = {
+  reflection: false,
+  peerToken: PEER_TOKEN,
+  coordinatorToken: COORDINATOR_TOKEN,
+  readTimeoutMs: 1_000,
+  writeTimeoutMs: 1_000,
+  batchGraceMs: BATCH_GRACE_MS,
+  batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
+};
 const PROBE_EVERY_MS = 250;
 const NOT_READY_MS = 1_000;
 const CONNECT_AGAIN_MS = 50;
@@ -146,16 +156,10 @@ export class Cluster {
       listenAddress: addressOf(name),
       httpAddress: `${name}:9000`,
       nodes: members(NODES),
-      reflection: false,
-      peerToken: PEER_TOKEN,
-      coordinatorToken: COORDINATOR_TOKEN,
+      ...RING_SETTINGS,
       groupCount,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
-      readTimeoutMs: 1_000,
-      writeTimeoutMs: 1_000,
-      batchGraceMs: BATCH_GRACE_MS,
-      batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
     });
     this.world.node(name, async (context) => {
       const service = composeConcord(config, {
@@ -178,13 +182,7 @@ export class Cluster {
       listenAddress: addressOf(name),
       ring: members(PROXIES),
       schemaAuthority,
-      reflection: false,
-      peerToken: PEER_TOKEN,
-      coordinatorToken: COORDINATOR_TOKEN,
-      readTimeoutMs: 1_000,
-      writeTimeoutMs: 1_000,
-      batchGraceMs: BATCH_GRACE_MS,
-      batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
+      ...RING_SETTINGS,
     });
     this.world.node(name, async (context) => {
       const service = composeStorageProxy(config, {
