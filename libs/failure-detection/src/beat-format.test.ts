@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { BEAT_BYTES, decodeBeat, encodeBeat, type Beat, type Opinion } from "./index.ts";
+
+const CLUSTER = 0xc0ffee;
+const life = fc.bigInt({ min: 1n, max: (1n << 64n) - 1n });
+const sequence = fc.nat(Number.MAX_SAFE_INTEGER);
+const opinion = fc.constantFrom<Opinion>("unknown", "hears", "stuck", "lost", "returning");
+const reports = fc.array(fc.record({ opinion, incarnation: life, sequence }, { noNullPrototype: true }), { minLength: 1, maxLength: 16 });
+const beats: fc.Arbitrary<Beat> = reports.chain((list) =>
+  fc.record(
+    {
+      from: fc.nat(list.length - 1),
+      incarnation: life,
+      sequence,
+      health: fc.nat(4),
+      loopStalledMs: fc.nat(100_000),
+      wantsEcho: fc.boolean(),
+      reports: fc.constant(list),
+    },
+    { noNullPrototype: true },
+  ),
+);
+
+test("beat format: any beat: the same after decoding, always of one length", () => {
+  fc.assert(
+    fc.property(beats, (beat) => {
+      const bytes = encodeBeat(beat, CLUSTER);
+      assert.equal(bytes.length, BEAT_BYTES);
+      assert.deepEqual(decodeBeat(bytes, CLUSTER), beat);
+    }),
+  );
+});
+
+test("beat format: golden bytes of version 1", () => {
+  const reports = [
+    { opinion: "unknown", incarnation: 0n, sequence: 0 },
+    { opinion: "lost", incarnation: 0x0102030405060708n, sequence: 9 },
+  ] as const;
+  const beat: Beat = { from: 0, incarnation: 5n, sequence: 6, health: 1, loopStalledMs: 7, wantsEcho: true, reports };
+  const hex = Buffer.from(encodeBeat(beat, CLUSTER)).toString("hex");
+  assert.equal(
+    hex.slice(0, 126),
+    "0100c0ffee0002000000000000000500000000000000060100000007010000000000000000000000000000000000" + "0301020304050607080000000000000009",
+  );
+  assert.match(hex.slice(126), /^0+$/);
+});
+
+test("beat format: any bytes: a beat, or CORRUPT_DATA", () => {
+  const isRefused = (bytes: Uint8Array): void => {
+    try {
+      decodeBeat(bytes, CLUSTER);
+    } catch (thrown) {
+      assert.equal((thrown as { code?: string }).code, "CORRUPT_DATA");
+    }
+  };
+  fc.assert(fc.property(fc.uint8Array({ maxLength: 2 * BEAT_BYTES }), isRefused));
+  fc.assert(fc.property(fc.uint8Array({ minLength: BEAT_BYTES, maxLength: BEAT_BYTES }), isRefused));
+});
+
+test("beat format: other length, version, cluster, or a sender that is not in the list: CORRUPT_DATA", () => {
+  const bytes = encodeBeat(
+    {
+      from: 0,
+      incarnation: 1n,
+      sequence: 1,
+      health: 0,
+      loopStalledMs: 0,
+      wantsEcho: false,
+      reports: [{ opinion: "hears", incarnation: 1n, sequence: 1 }],
+    },
+    CLUSTER,
+  );
+  const changed = (at: number, value: number): Uint8Array => bytes.map((byte, index) => (index === at ? value : byte));
+  const refused = [bytes.subarray(1), changed(0, 2), changed(4, 0), changed(5, 1), changed(6, 17), changed(29, 5)];
+  for (const one of refused) assert.throws(() => decodeBeat(one, CLUSTER), { code: "CORRUPT_DATA" });
+});

@@ -1,0 +1,34 @@
+import type { Opinion } from "./beat.ts";
+import { leaseEndMs } from "./lease.ts";
+import { reporters } from "./opinions.ts";
+import { isHeard, others, reportOf, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+
+/** TX14: what a majority of the configured members says of the member at `about`; as before while none does (README, rules V1 to V4). */
+export function verdictOf(state: DetectorState, about: number, nowMs: number): Verdict {
+  const { majority } = state;
+  const peer = state.peers[about]!;
+  const said: Opinion[] = [peer.opinion];
+  for (const reporter of reporters(state, nowMs)) {
+    // A member that is heard here says by its beats that it works: it is one of those that hear it.
+    said.push(reporter === peer ? peer.opinion : reportOf(reporter, about).opinion);
+  }
+  const count = (opinion: Opinion): number => said.filter((one) => one === opinion).length;
+  if (count("lost") >= majority) return "gone";
+  if (count("lost") + count("stuck") >= majority) return "stuck";
+  return count("hears") + count("returning") >= majority ? "works" : peer.verdict;
+}
+
+/** TX14 about oneself: hearing from fewer than a majority, lost by a majority, or not known to be heard for as long as others may wait (I2). */
+export function selfVerdict(state: DetectorState, nowMs: number): SelfVerdict {
+  const { majority, self } = state;
+  const heard = others(state).filter(({ peer }) => isHeard(peer)).length;
+  const losing = reporters(state, nowMs).filter((peer) => isLosing(state, reportOf(peer, self))).length;
+  const works = heard + 1 >= majority && losing < majority && nowMs < leaseEndMs(state);
+  if (works) return "works";
+  return state.verdict === "joining" ? "joining" : "lost";
+}
+
+/** A report about another life with our name is one that lost us. */
+function isLosing(state: DetectorState, { opinion, incarnation }: ReturnType<typeof reportOf>): boolean {
+  return opinion === "lost" || opinion === "stuck" || (opinion !== "unknown" && incarnation !== state.incarnation);
+}
