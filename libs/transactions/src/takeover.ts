@@ -26,6 +26,7 @@ export async function takeOver(context: GroupContext, owner: string, signal: Abo
   const { group, storageTimeoutMs: timeoutMs, limits } = settings;
   let decided: TakenOver["decided"] = [];
   const apply = async (tail: LogTail): Promise<void> => {
+    context.failpoint("txn:taking-over");
     decided = tail.entries.flatMap((entry) => decidedBy(context, entry));
     // An entry without rows was written for an owner that applies them, in whatever log it is now.
     await applyPending(
@@ -37,6 +38,7 @@ export async function takeOver(context: GroupContext, owner: string, signal: Abo
   for (let refusals = 0; refusals < limits.raiseAttemptsMax && !signal.aborted;) {
     const outcome = await raiseAndFinish(groupLog, { group, owner, timeoutMs, clock, apply, onRepeat, signal });
     if (outcome.kind === "taken") {
+      context.failpoint("txn:taken-over");
       const { epoch, lastSeq, lastEpoch, timestampFloorUs, appliesRows } = outcome;
       return { epoch, owner, lastSeq, lastEpoch, appliesRows, ceilingUs: highest(timestampFloorUs, decided), decided };
     }

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { IngestService, OutputService, type LogMessage, type Topic } from "@concord/protos-dedup";
 import { type Constellation, isIndeterminate, type PlainGrpc, type PlainService } from "@concord/constellation";
-import type { Subject, Tally } from "./subject.ts";
+import { earlyHit, failpointsIn } from "./failpoints.ts";
+import { newTally, type Subject } from "./subject.ts";
 
-export const WORKER = "dedup-worker-1";
 const PRODUCERS = 4;
 const PER_CALL = 40;
 /** Of the messages of a call so many are ones that were sent before. */
@@ -15,9 +15,12 @@ const VALUE = Buffer.from("a message");
 export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId: "dead-letter" };
 
 export class DedupSubject implements Subject {
-  readonly node = WORKER;
-  readonly projects = ["libs/dedup", "libs/adapter-embedded-log", "libs/journal", "apps/dedup-worker"];
-  readonly tally: Tally = { acknowledged: 0, indeterminate: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly service = "dedup-worker";
+  readonly nodes = ["dedup-worker-1"];
+  readonly points = failpointsIn(["libs/dedup", "libs/adapter-embedded-log", "libs/journal", "apps/dedup-worker"]);
+  readonly reachMs = 1_200;
+  readonly worksThroughRestarts = false;
+  readonly tally = newTally();
   readonly notes: string[] = [];
   readonly #address: string;
   readonly #grpc: PlainGrpc;
@@ -35,6 +38,12 @@ export class DedupSubject implements Subject {
     this.#address = constellation.dedupWorkers[0]!;
     this.#grpc = grpc;
   }
+
+  hitOf(_point: string, cycle: number): number {
+    return earlyHit(this.points, cycle);
+  }
+
+  died(): void {}
 
   async prepare(): Promise<void> {}
 

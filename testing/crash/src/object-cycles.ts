@@ -15,9 +15,10 @@ import {
 } from "@aws-sdk/client-s3";
 import { ObjectAdminService } from "@concord/protos-object";
 import { type Constellation, isIndeterminate, type PlainGrpc, s3Client } from "@concord/constellation";
-import type { Subject, Tally } from "./subject.ts";
+import { earlyHit, failpointsIn } from "./failpoints.ts";
+import { newTally, type Subject } from "./subject.ts";
 
-export const GATEWAY = "object-gateway-1";
+const GATEWAY = "object-gateway-1";
 const BUCKET = "crash";
 const KEYS = 24;
 const KIB = 1024;
@@ -29,15 +30,20 @@ const PARTS_EVERY = 60;
 const AHEAD_MS = 30 * 24 * 3_600_000;
 const RECOVERY_MS = 60_000;
 
+const PROJECTS = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
+
 /** What a key may hold: hashes of contents, "" for none. More than one while an answer is missing. */
 type Possible = Set<string>;
 
 const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 export class ObjectSubject implements Subject {
-  readonly node = GATEWAY;
-  readonly projects = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
-  readonly tally: Tally = { acknowledged: 0, indeterminate: 0, lost: 0, leaked: 0, dangling: 0, duplicated: 0 };
+  readonly service = "object-gateway";
+  readonly nodes = [GATEWAY];
+  readonly points = failpointsIn(PROJECTS);
+  readonly reachMs = 1_200;
+  readonly worksThroughRestarts = false;
+  readonly tally = newTally();
   readonly notes: string[] = [];
   readonly #constellation: Constellation;
   readonly #grpc: PlainGrpc;
@@ -50,6 +56,12 @@ export class ObjectSubject implements Subject {
     this.#grpc = grpc;
     this.#s3 = s3Client(constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!);
   }
+
+  hitOf(_point: string, cycle: number): number {
+    return earlyHit(this.points, cycle);
+  }
+
+  died(): void {}
 
   async prepare(): Promise<void> {
     await this.#s3.send(new CreateBucketCommand({ Bucket: BUCKET }));

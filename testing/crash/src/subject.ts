@@ -1,27 +1,48 @@
+import type { Service } from "@concord/constellation";
+
 /** What the loops found so far; all but the first two must stay 0. */
 export interface Tally {
   acknowledged: number;
   /** Operations whose answer a kill took away. */
   indeterminate: number;
   lost: number;
+  /** Seen though it was never committed, or only in part. */
+  dirty: number;
   leaked: number;
   dangling: number;
   duplicated: number;
 }
 
+export function newTally(): Tally {
+  return { acknowledged: 0, indeterminate: 0, lost: 0, dirty: 0, leaked: 0, dangling: 0, duplicated: 0 };
+}
+
+export function problems({ lost, dirty, leaked, dangling, duplicated }: Tally): number {
+  return lost + dirty + leaked + dangling + duplicated;
+}
+
 /** A service under crash loops: its work, and how to judge what is left. */
 export interface Subject {
-  /** Name of its process in the constellation. */
-  readonly node: string;
-  /** Projects whose failpoints it passes. */
-  readonly projects: readonly string[];
+  readonly service: Service;
+  /** Names of its processes in the constellation: killed in turn, and all together when the power is cut. */
+  readonly nodes: readonly string[];
+  /** Names of the failpoints that its load passes. */
+  readonly points: readonly string[];
+  /** A point that is not reached by then after a start is not on this load's way: the process is killed where it stands. */
+  readonly reachMs: number;
+  /** Whether its work goes on while processes are down: what waits for an answer then sees several of them die. */
+  readonly worksThroughRestarts: boolean;
   readonly tally: Tally;
   /** What was wrong, in words. */
   readonly notes: readonly string[];
+  /** At which passing of the point the kill comes in that cycle; points on the way of a start are passed once. */
+  hitOf(point: string, cycle: number): number;
   prepare(): Promise<void>;
-  /** Works until the signal is aborted, whether the process lives or not. */
+  /** Works until the signal is aborted, whether the processes live or not. */
   work(signal: AbortSignal): Promise<void>;
-  /** Called while the process runs and no work is under way. */
+  /** A process has ended, or stands still for good, while the work was under way. */
+  died(): void;
+  /** Called while all processes run and no work is under way. */
   judge(): Promise<void>;
   close(): void;
 }

@@ -1,0 +1,205 @@
+// One service's loop: start with a failpoint, work, die there, start again.
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Constellation, NodeProcess } from "@concord/constellation";
+import type { PowerSupply } from "./power.ts";
+import { problems, type Subject } from "./subject.ts";
+
+const JUDGE_EVERY = 10;
+const POWER_EVERY = 3;
+const STOPPED_POLL_MS = 5;
+const ELSEWHERE = "elsewhere";
+
+interface Kills {
+  count: number;
+  indeterminate: number;
+}
+
+interface Load {
+  readonly working: AbortController;
+  readonly done: Promise<void>;
+}
+
+export interface LoopOptions {
+  readonly constellation: Constellation;
+  readonly subject: Subject;
+  /** Of all of its processes; none: kills only. */
+  readonly supplies: readonly PowerSupply[];
+  readonly cycles: number;
+  /** By the monotonic clock. */
+  readonly untilMs: number;
+  /** Why processes ended that were not killed. */
+  readonly ended: readonly string[];
+}
+
+export class Loop {
+  readonly subject: Subject;
+  readonly #options: LoopOptions;
+  /** By point; "elsewhere": the point was not reached in time. */
+  readonly #kills = new Map<string, Kills>();
+  /** Processes that start beside the one with a failpoint. */
+  #starting: Promise<void>[] = [];
+  #load: Load | undefined;
+  #cycles = 0;
+  #powerCuts = 0;
+
+  constructor(options: LoopOptions) {
+    this.#options = options;
+    this.subject = options.subject;
+  }
+
+  get isClean(): boolean {
+    return this.#cycles > 0 && problems(this.subject.tally) === 0;
+  }
+
+  /** Rejects when a process cannot be started again, ends by itself, or cannot be read. */
+  async run(): Promise<void> {
+    const { cycles, untilMs } = this.#options;
+    const { subject } = this;
+    await subject.prepare();
+    const isOver = (): boolean => this.#cycles >= cycles || performance.now() >= untilMs;
+    while (!isOver() && problems(subject.tally) === 0) {
+      await this.#cycle();
+      this.#cycles += 1;
+      if (this.#cycles % JUDGE_EVERY === 0 || isOver()) await this.#judge();
+    }
+    subject.close();
+  }
+
+  async #cycle(): Promise<void> {
+    const { subject } = this;
+    const { nodes, points, tally } = subject;
+    const round = this.#cycles + Math.floor(this.#cycles / points.length);
+    const point = points[this.#cycles % points.length]!;
+    const supplies = round % POWER_EVERY === POWER_EVERY - 1 ? this.#options.supplies : [];
+    const before = tally.indeterminate;
+    if (subject.worksThroughRestarts) this.#load ??= this.#startLoad();
+    const victim = await this.#startAt(nodes[this.#cycles % nodes.length]!, point, supplies.length > 0);
+    this.#load ??= this.#startLoad();
+    const isReached = await Promise.race([victim.down, sleep(subject.reachMs, false, { ref: false })]);
+    subject.died();
+    this.#refuseEnded();
+    if (supplies.length > 0) await this.#cutPower(supplies);
+    await victim.node.kill();
+    await victim.booting;
+    if (!subject.worksThroughRestarts) await this.#endLoad();
+    const where = isReached ? point : ELSEWHERE;
+    const kills = this.#kills.get(where) ?? { count: 0, indeterminate: 0 };
+    kills.count += 1;
+    kills.indeterminate += tally.indeterminate - before;
+    this.#kills.set(where, kills);
+  }
+
+  /** Starts what is down, the victim with its failpoint. */
+  async #startAt(
+    name: string,
+    point: string,
+    isPaused: boolean,
+  ): Promise<{ readonly node: NodeProcess; readonly booting: Promise<void>; readonly down: Promise<true> }> {
+    const { constellation } = this.#options;
+    const { subject } = this;
+    await Promise.all(this.#starting);
+    const node = constellation.process(name);
+    await node.kill();
+    const environment = { CONCORD_KILL_POINT: `${point}:${subject.hitOf(point, this.#cycles)}${isPaused ? ":pause" : ""}` };
+    const booting = constellation.restart(name, environment).catch(() => undefined);
+    const others = subject.nodes.filter((other) => other !== name && constellation.process(other).pid === undefined);
+    this.#starting = others.map((other) => constellation.restart(other));
+    // Awaited before the next cycle.
+    for (const start of this.#starting) start.catch(() => undefined);
+    const down = gone(node);
+    // Points on the way of the start are reached before it is ready.
+    await Promise.race([booting, down]);
+    return { node, booting, down };
+  }
+
+  /** The machine of all these processes has no power any more, and then again. */
+  async #cutPower(supplies: readonly PowerSupply[]): Promise<void> {
+    const nodes = this.subject.nodes.map((name) => this.#options.constellation.process(name));
+    await Promise.all(nodes.map(standStill));
+    for (const supply of supplies) supply.cut();
+    await Promise.all(nodes.map((node) => node.kill()));
+    // Those that had begun to start did not live to be ready.
+    await Promise.allSettled(this.#starting.splice(0));
+    for (const supply of supplies) await supply.restore();
+    this.#powerCuts += 1;
+  }
+
+  #startLoad(): Load {
+    const working = new AbortController();
+    const done = this.subject.work(working.signal);
+    // Awaited when it is ended.
+    done.catch(() => undefined);
+    return { working, done };
+  }
+
+  async #endLoad(): Promise<void> {
+    const load = this.#load;
+    this.#load = undefined;
+    load?.working.abort();
+    await load?.done;
+  }
+
+  async #judge(): Promise<void> {
+    const { constellation } = this.#options;
+    const down = this.subject.nodes.filter((name) => constellation.process(name).pid === undefined);
+    await Promise.all([...this.#starting.splice(0), ...down.map((name) => constellation.restart(name))]);
+    await this.#endLoad();
+    await this.subject.judge();
+    this.#refuseEnded();
+  }
+
+  #refuseEnded(): void {
+    const [first] = this.#options.ended;
+    if (first !== undefined) throw new Error(first);
+  }
+
+  describe(): string {
+    const { acknowledged, indeterminate, lost, dirty, leaked, dangling, duplicated } = this.subject.tally;
+    return (
+      `${this.subject.service}: ${this.#cycles} cycles (${this.#powerCuts} power cuts), ${acknowledged} acknowledged, ` +
+      `${indeterminate} indeterminate, ${lost} lost, ${dirty} dirty, ${leaked} leaked, ${dangling} dangling, ${duplicated} duplicated`
+    );
+  }
+
+  describeKills(): string {
+    const kills = [...this.#kills].sort(([a], [b]) => (a < b ? -1 : 1));
+    const lines = [`killed at (operations indeterminate there): ${kills.map(([point, each]) => textOf(point, each)).join(", ")}`];
+    const never = this.subject.points.filter((point) => !this.#kills.has(point));
+    const idle = kills.filter(([point, { indeterminate }]) => point !== ELSEWHERE && indeterminate === 0).map(([point]) => point);
+    if (idle.length > 0) lines.push(`does not count, nothing was indeterminate: ${idle.join(", ")}`);
+    if (never.length > 0) lines.push(`not reached: ${never.join(", ")}`);
+    return lines.map((line) => `  ${line}`).join("\n");
+  }
+}
+
+function textOf(point: string, { count, indeterminate }: Kills): string {
+  return `${point} ${count} (${indeterminate})`;
+}
+
+/** Resolves when the process has ended, or stands still at the point where it pauses. */
+async function gone(node: NodeProcess): Promise<true> {
+  for (;;) {
+    const { pid } = node;
+    if (pid === undefined || isStopped(pid)) return true;
+    await sleep(STOPPED_POLL_MS, undefined, { ref: false });
+  }
+}
+
+/**
+ * After a power cut no answer leaves the machine. A process that ran on over a dead file system could: an fdatasync that races with the
+ * shutdown of its journal may succeed.
+ */
+async function standStill(node: NodeProcess): Promise<void> {
+  if (node.pid !== undefined) process.kill(node.pid, "SIGSTOP");
+  await gone(node);
+}
+
+function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
+  } catch {
+    return true;
+  }
+}
