@@ -28,7 +28,7 @@ test("[TX27] commit: acknowledged only after the log has it", async () => {
   fixture.log.release();
   const token = await committing;
   assert.equal(fixture.log.entries.at(-1)?.seq, token.seq);
-  assert.deepEqual(fixture.failpoints.slice(0, 1), ["txn:after-append"]);
+  assert.deepEqual(fixture.failpoints.slice(0, 2), ["txn:taken-over", "txn:after-append"]);
 });
 
 test("[TX34] [TXD10] group commit: one append in flight, the next flush collects", async () => {
