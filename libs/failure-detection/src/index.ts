@@ -4,3 +4,5 @@ export { leaseEndMs } from "./lease.ts";
 export { DETECTION_LIMITS, MESH_MEMBERS_MAX, type DetectionLimits } from "./limits.ts";
 export { majorityOf, newDetector, type DetectorOptions, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
 export { step, type DetectorEffect, type DetectorEvent } from "./step.ts";
+export { DetectorLoop, type DetectorLoopOptions } from "./detector-loop.ts";
+export { ALONE, type Membership, type MembershipChange } from "./membership.ts";

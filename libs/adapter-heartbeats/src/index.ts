@@ -1,0 +1,1 @@
+export { HEARTBEAT_METRICS, UdpMembership, type UdpMembershipOptions } from "./udp-membership.ts";

@@ -1,0 +1,165 @@
+// Real worker threads and datagrams on loopback, on ports that were free a moment ago. Waits for what must happen; no times are asserted.
+import assert from "node:assert/strict";
+import { createSocket, type Socket } from "node:dgram";
+import { randomBytes } from "node:crypto";
+import { after, test } from "node:test";
+import { performance } from "node:perf_hooks";
+import type { MembershipChange } from "@concord/failure-detection";
+import { silentLog, type Clock, type Metrics, type Random } from "@concord/runtime";
+import { UdpMembership } from "./index.ts";
+import { SEAL_BYTES, sealWith } from "./sealed-datagram.ts";
+
+const SECRET = "a secret of tests";
+const clock: Clock = {
+  nowMs: () => Date.now(),
+  nowUs: () => BigInt(Date.now()) * 1_000n,
+  monotonicMs: () => performance.now(),
+  setTimer: (delayMs, action) => {
+    const handle = setTimeout(action, delayMs);
+    return { cancel: () => clearTimeout(handle) };
+  },
+  defer: (action) => void setImmediate(action),
+};
+
+const random: Random = {
+  bytes: (count) => randomBytes(count),
+  below: (limit) => Math.floor(Math.random() * limit),
+  float: () => Math.random(),
+};
+
+class Counts implements Metrics {
+  readonly #totals = new Map<string, number>();
+  count(name: string, value = 1, labels: Readonly<Record<string, string>> = {}): void {
+    const key = [name, ...Object.values(labels)].join(" ");
+    this.#totals.set(key, this.of(key) + value);
+  }
+  of(key: string): number {
+    return this.#totals.get(key) ?? 0;
+  }
+  gauge(): void {}
+  observe(): void {}
+}
+
+interface Member {
+  readonly membership: UdpMembership;
+  readonly changes: MembershipChange[];
+  readonly counts: Counts;
+}
+
+const stops: (() => Promise<void>)[] = [];
+after(() => Promise.all(stops.map((stop) => stop())));
+
+async function freePort(): Promise<number> {
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  const { port } = socket.address();
+  await new Promise<void>((resolve) => socket.close(() => resolve()));
+  return port;
+}
+
+async function freeAddresses(count: number): Promise<string[]> {
+  const addresses: string[] = [];
+  for (let at = 0; at < count; at += 1) addresses.push(`127.0.0.1:${await freePort()}`);
+  return addresses;
+}
+
+function member(addresses: readonly string[], at: number, memberClock = clock): Member {
+  const counts = new Counts();
+  const changes: MembershipChange[] = [];
+  const members = addresses.map((address, index) => ({ name: `m${index}`, address }));
+  const membership = new UdpMembership({
+    members,
+    nodeName: `m${at}`,
+    listenAddress: addresses[at]!,
+    secret: SECRET,
+    clock: memberClock,
+    random,
+    log: silentLog,
+    metrics: counts,
+  });
+  stops.push(() => membership.stop());
+  return { membership, changes, counts };
+}
+
+const start = ({ membership, changes }: Member): Promise<void> => membership.start((change) => void changes.push(change));
+const lastSelf = ({ changes }: Member): string | undefined => changes.findLast(({ kind }) => kind === "self")?.verdict;
+const lastAbout = ({ changes }: Member, about: number): string | undefined =>
+  changes.findLast((change) => change.kind === "verdict" && change.member === about)?.verdict;
+
+async function until(isSo: () => boolean, what: string): Promise<void> {
+  const endMs = performance.now() + 20_000;
+  while (!isSo()) {
+    assert.ok(performance.now() < endMs, `waited for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+test("[TX13, TX14] heartbeats: three members on loopback: all work; one stops: gone at both others, whose leases go on", async () => {
+  const addresses = await freeAddresses(3);
+  const all = addresses.map((_, at) => member(addresses, at));
+  await Promise.all(all.map(start));
+  await until(() => all.every((one) => lastSelf(one) === "works"), "all work");
+  await all[2]!.membership.stop();
+  await until(() => all.slice(0, 2).every((one) => lastAbout(one, 2) === "gone"), "the stopped one is gone");
+  await until(() => all.slice(0, 2).every(({ membership }) => membership.leaseEndMs() > performance.now()), "the others have leases");
+  assert.ok(all[2]!.membership.leaseEndMs() < performance.now());
+});
+
+test("[TX13] heartbeats: a main loop that stands still: beats go on, the lease ends, the other calls it stuck and not gone", async () => {
+  const addresses = await freeAddresses(2);
+  const sound = member(addresses, 0);
+  // The main loop's progress is a timer of this member's clock: without it the loop stands still.
+  const stuck = member(addresses, 1, { ...clock, setTimer: () => ({ cancel: () => undefined }) });
+  await start(sound);
+  await start(stuck);
+  await until(() => lastAbout(sound, 1) === "stuck", "it is stuck");
+  assert.ok(stuck.membership.leaseEndMs() < performance.now());
+  await until(() => lastSelf(stuck) === "lost", "it knows");
+  assert.ok(!sound.changes.some((change) => change.kind === "verdict" && change.verdict === "gone"));
+});
+
+test("heartbeats: the port is taken: the start is rejected and names it", async () => {
+  const [taken, other] = await freeAddresses(2);
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(Number(taken!.split(":")[1]), "127.0.0.1", resolve));
+  await assert.rejects(start(member([taken!, other!], 0)), new RegExp(`UDP ${taken}`));
+  socket.close();
+});
+
+test("[TX13] heartbeats: foreign, malformed and replayed datagrams: refused and counted, no verdict changes", async () => {
+  const addresses = await freeAddresses(2);
+  const [port] = addresses.map((address) => Number(address.split(":")[1]));
+  const observer = member(addresses, 0);
+  await start(observer);
+  // The other member is this socket: what it records of the first life it plays back to the second.
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(Number(addresses[1]!.split(":")[1]), "127.0.0.1", resolve));
+  stops.push(() => new Promise((resolve) => socket.close(() => resolve())));
+  const recorded = await nextMessage(socket);
+  const { seal, open } = sealWith(SECRET);
+  const payload = Buffer.from(open(recorded)!);
+  const sender = 5;
+  payload[sender] = 1;
+  const foreign = [
+    randomBytes(recorded.length),
+    recorded.subarray(0, 20),
+    sealWith("another").seal(payload),
+    Buffer.alloc(SEAL_BYTES),
+    Buffer.alloc(0),
+  ];
+  const malformed = [seal(payload.subarray(1)), seal(randomBytes(payload.length)), seal(Buffer.from([1]))];
+  const replayed = Array.from({ length: 20 }, () => seal(payload));
+  for (const datagram of [...foreign, ...malformed, ...replayed, recorded]) socket.send(datagram, port!, "127.0.0.1");
+  await until(
+    () => observer.counts.of("heartbeats_received_total") >= foreign.length + malformed.length + replayed.length + 1,
+    "all arrived",
+  );
+  assert.equal(observer.counts.of("heartbeats_refused_total foreign"), foreign.length);
+  assert.equal(observer.counts.of("heartbeats_refused_total malformed"), malformed.length);
+  assert.equal(lastAbout(observer, 1), undefined);
+  assert.equal(lastSelf(observer), undefined);
+});
+
+function nextMessage(socket: Socket): Promise<Buffer> {
+  return new Promise((resolve) => socket.once("message", resolve));
+}

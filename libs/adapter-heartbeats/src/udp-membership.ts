@@ -1,0 +1,109 @@
+import { Worker } from "node:worker_threads";
+import { DETECTION_LIMITS, type Membership, type MembershipChange } from "@concord/failure-detection";
+import { assert, type Clock, type Log, type MetricDefinition, type Metrics, type Random, type Timer } from "@concord/runtime";
+import type { Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import { SharedMemory } from "./shared-memory.ts";
+import { systemMonotonicMs } from "./system-clock.ts";
+
+/** The main loop says so often that it turns: a few times per limit of a stuck one. */
+const PROGRESS_EVERY_MS = 50;
+const INCARNATION_BYTES = 8;
+
+export const HEARTBEAT_METRICS: readonly MetricDefinition[] = [
+  { name: "heartbeats_sent_total", kind: "counter", help: "Heartbeats sent", labels: [] },
+  { name: "heartbeats_received_total", kind: "counter", help: "Datagrams received on the port of heartbeats", labels: [] },
+  { name: "heartbeats_refused_total", kind: "counter", help: "Datagrams that are no beat of this cluster, by reason", labels: ["reason"] },
+];
+
+export interface UdpMembershipOptions {
+  /** All configured members, in the same order everywhere. Beats go to the UDP port of that number. */
+  readonly members: readonly { readonly name: string; readonly address: string }[];
+  readonly nodeName: string;
+  readonly listenAddress: string;
+  /** The cluster's secret: who does not know it is no member. */
+  readonly secret: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Membership by UDP datagrams from a worker thread (TX13). `leaseEndMs` and verdicts as in failure-detection. When the thread dies, this process
+ * is lost, to itself and soon to the others.
+ */
+export class UdpMembership implements Membership {
+  readonly #options: UdpMembershipOptions;
+  readonly #memory = new SharedMemory();
+  #worker: Worker | undefined;
+  #progress: Timer | undefined;
+
+  constructor(options: UdpMembershipOptions) {
+    this.#options = options;
+  }
+
+  start(onChange: (change: MembershipChange) => void): Promise<void> {
+    assert(this.#worker === undefined, "a membership starts once");
+    const worker = new Worker(new URL("worker.ts", import.meta.url), { workerData: this.#input() });
+    this.#worker = worker;
+    this.#turn();
+    return new Promise((resolve, reject) => {
+      worker.on("message", (output: WorkerOutput) => {
+        if (output.kind === "bound") resolve();
+        else if (output.kind === "failed") reject(new Error(output.message));
+        else if (output.kind === "change") onChange(output.change);
+        else this.#count(output.traffic);
+      });
+      const end = (reason: string): void => {
+        reject(new Error(`the thread of heartbeats ended: ${reason}`));
+        if (this.#worker !== worker) return;
+        this.#options.log.error("the thread of heartbeats ended; this process serves no longer", { reason });
+        onChange({ kind: "self", verdict: "lost" });
+      };
+      worker.on("error", (thrown: Error) => end(thrown.message));
+      worker.on("exit", (code) => end(`exit ${code}`));
+    });
+  }
+
+  leaseEndMs(): number {
+    return this.#memory.leaseEndMs;
+  }
+
+  async stop(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    this.#progress?.cancel();
+    await worker?.terminate();
+  }
+
+  #turn(): void {
+    this.#memory.addProgress();
+    this.#progress = this.#options.clock.setTimer(PROGRESS_EVERY_MS, () => this.#turn());
+  }
+
+  #input(): WorkerInput {
+    const { members, nodeName, listenAddress, secret, clock, random } = this.#options;
+    const self = members.findIndex(({ name }) => name === nodeName);
+    assert(self >= 0, `${nodeName} is not among the members`);
+    const incarnation = new DataView(Uint8Array.from(random.bytes(INCARNATION_BYTES)).buffer).getBigUint64(0) | 1n;
+    const clockOffsetMs = clock.monotonicMs() - systemMonotonicMs();
+    return {
+      members: members.map(({ name, address }) => ({ name, address })),
+      self,
+      incarnation,
+      secret,
+      limits: DETECTION_LIMITS,
+      listenAddress,
+      memory: this.#memory.buffer,
+      clockOffsetMs,
+    };
+  }
+
+  #count({ sent, received, foreign, malformed }: Traffic): void {
+    const { metrics } = this.#options;
+    metrics.count("heartbeats_sent_total", sent);
+    metrics.count("heartbeats_received_total", received);
+    if (foreign > 0) metrics.count("heartbeats_refused_total", foreign, { reason: "foreign" });
+    if (malformed > 0) metrics.count("heartbeats_refused_total", malformed, { reason: "malformed" });
+  }
+}
