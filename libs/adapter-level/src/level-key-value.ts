@@ -105,7 +105,15 @@ class LevelBackingStore implements BackingStore {
   }
 
   async batch(operations: readonly KeyValueOperation[]): Promise<void> {
-    await this.#write(() => this.#database.batch(operations.map(levelOperation), { sync: false }));
+    await this.#write(async () => {
+      // Handing over an array of objects costs three times as much.
+      const batch = this.#database.batch();
+      for (const operation of operations) {
+        if (operation.kind === "put") batch.put(operation.key, operation.value);
+        else batch.del(operation.key);
+      }
+      await batch.write({ sync: false });
+    });
   }
 
   /**
@@ -142,13 +150,6 @@ class LevelBackingStore implements BackingStore {
       throw storeFailed("the read failed", cause, "no");
     }
   }
-}
-
-type LevelOperation = { type: "put"; key: Uint8Array; value: Uint8Array } | { type: "del"; key: Uint8Array };
-
-function levelOperation(operation: KeyValueOperation): LevelOperation {
-  if (operation.kind === "put") return { type: "put", key: operation.key, value: operation.value };
-  return { type: "del", key: operation.key };
 }
 
 function storeFailed(what: string, cause: unknown, applied: "no" | "unknown"): ConcordError {
