@@ -1,0 +1,43 @@
+// Stored rows on disk: golden bytes.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { encodeImage, encodeRowKey, encodeRows, imageOf } from "@concord/rows";
+import { seqOf, timestampUsOf, toHex } from "@concord/runtime";
+import { imageOfStored, keyOfStored, openRow, rowsOfEntry, storedRowKey } from "./stored-row.ts";
+import { checksum } from "./test/ring.ts";
+
+const row = (name: string, value: string): Uint8Array =>
+  encodeImage(
+    imageOf({
+      kind: "insert",
+      key: { table: "t", partition: [{ kind: "text", value: name }], clustering: [] },
+      columns: [{ column: "v", value: { kind: "text", value } }],
+      timestampUs: timestampUsOf(5n),
+    }),
+  );
+
+test("rows of an entry: as version 2 lies on disk: golden bytes", () => {
+  const operations = rowsOfEntry("g", { seq: seqOf(7n), rows: encodeRows([row("p", "x"), row("q", "yy")]) }, checksum);
+  const written = operations.map((operation) => {
+    assert.ok(operation.kind === "put");
+    return `${toHex(operation.key)} ${toHex(operation.value)}`;
+  });
+  assert.deepEqual(written, [
+    "727400010370000100 02aeaca2a901670000000000000007087400010370000100ffffffffffffffff00000000000000050101760000000000000005030178",
+    "727400010371000100 0280bc092b01670000000000000007087400010371000100ffffffffffffffff0000000000000005010176000000000000000503027979",
+  ]);
+});
+
+test("rows of an entry: each opens as the row it is, with its place", () => {
+  const images = [row("p", "x"), row("q", ""), row("r", "z".repeat(5_000))];
+  const operations = rowsOfEntry("group", { seq: seqOf(9n), rows: encodeRows(images) }, checksum);
+  assert.equal(operations.length, images.length);
+  for (const [at, operation] of operations.entries()) {
+    assert.ok(operation.kind === "put");
+    const key = encodeRowKey({ table: "t", partition: [{ kind: "text", value: "pqr"[at]! }], clustering: [] });
+    assert.deepEqual(operation.key, storedRowKey(key));
+    assert.deepEqual(openRow(operation.value, checksum), { image: images[at], place: { group: "group", seq: 9n } });
+    assert.deepEqual([imageOfStored(operation.value), keyOfStored(operation.value)], [images[at], key]);
+  }
+  assert.deepEqual(rowsOfEntry("g", { seq: seqOf(1n), rows: new Uint8Array() }, checksum), []);
+});
