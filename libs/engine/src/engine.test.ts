@@ -231,6 +231,57 @@ test("range: a step writes inside: waits for it; outside: at once (I5)", async (
   assert.equal(inside.state, "1");
 });
 
+/** Puts a key without journalling it. */
+function derive(key: string, value: string): StoreStep<undefined> {
+  return { load: [], run: () => ({ persist: [], derived: [{ kind: "put", key: bytes(key), value: bytes(value) }], reply: undefined }) };
+}
+
+test("derived: reads and steps while it is synced: each one of the key waits and sees it; what was loaded or cached before is not seen", async () => {
+  const { engine, store } = setUp();
+  await store.batch([{ kind: "put", key: bytes("k"), value: bytes("old") }], { sync: true });
+  assert.equal(await engine.submit(look("k")), "old");
+  assert.deepEqual((await engine.getMany([bytes("k")])).map(textOf), ["old"]);
+  void engine.submit(derive("k", "new"));
+  await turn();
+  const reading = watch(engine.getMany([bytes("k")]).then(([value]) => textOf(value)));
+  const ranging = watch(engine.range({ from: bytes("a"), to: bytes("z"), limit: 9 }).then((entries) => textOf(entries[0]!.value)));
+  const beside = watch(engine.range({ from: bytes("l"), to: bytes("z"), limit: 9 }).then((entries) => entries.length));
+  const step = watch(engine.submit(append("k", "er")));
+  await turn();
+  assert.deepEqual([reading.state, ranging.state, beside.state, step.state], ["waiting", "waiting", "0", "waiting"]);
+  await store.batches[0]!.end();
+  await turn();
+  // All three were behind the sync, in one batch: so they end with the step's write.
+  await store.batches[1]!.end();
+  await turn();
+  assert.deepEqual([reading.state, ranging.state, step.state], ["new", "newer", "newer"]);
+  assert.deepEqual((await engine.getMany([bytes("k")])).map(textOf), ["newer"]);
+});
+
+test("derived: a step's key is being loaded meanwhile: the step sees what was derived, not what was loaded", async () => {
+  const { engine, store } = setUp();
+  const loads = holdLoads(store);
+  void engine.submit(derive("k", "new"));
+  const step = engine.submit(look("k"));
+  await turn();
+  for (const load of loads.splice(0)) load();
+  await turn();
+  await store.batches[0]!.end();
+  assert.equal(await step, "new");
+});
+
+/** Loads answer what the store had when they were asked, once their entry of the answer is called. */
+function holdLoads(store: HeldStore): (() => void)[] {
+  const held: (() => void)[] = [];
+  const getMany = store.getMany.bind(store);
+  store.getMany = async (keys) => {
+    const values = await getMany(keys);
+    await new Promise<void>((resolve) => held.push(resolve));
+    return values;
+  };
+  return held;
+}
+
 test("cache: more values than it may hold: every step still sees the newest", async () => {
   const { engine, store } = setUp({ cacheEntriesMax: 2, cacheBytesMax: 20 });
   for (let round = 0; round < 3; round += 1) {
@@ -246,7 +297,7 @@ test("cache: more values than it may hold: every step still sees the newest", as
 test("property: any steps in any batches: replies and store as if run one by one", async () => {
   const operation = fc.record({
     key: fc.constantFrom("a", "b", "c"),
-    action: fc.constantFrom("append", "look", "delete", "throw"),
+    action: fc.constantFrom("append", "look", "delete", "derive", "throw"),
     pause: fc.boolean(),
   });
   await fc.assert(
@@ -274,6 +325,7 @@ test("property: any steps in any batches: replies and store as if run one by one
 
 function stepOf(key: string, action: string): StoreStep<string | undefined> {
   if (action === "append") return append(key, "x");
+  if (action === "derive") return derive(key, "derived");
   if (action === "look") return look(key);
   return {
     load: [bytes(key)],
@@ -288,6 +340,10 @@ function runModel(model: Map<string, string>, key: string, action: string): stri
   const value = model.get(key);
   if (action === "throw") return "refused";
   if (action === "delete") model.delete(key);
+  if (action === "derive") {
+    model.set(key, "derived");
+    return undefined;
+  }
   if (action === "append") model.set(key, `${value ?? ""}x`);
   return action === "append" ? model.get(key) : value;
 }

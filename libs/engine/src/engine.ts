@@ -40,10 +40,9 @@ type Outcome = { readonly kind: "reply"; readonly reply: unknown } | { readonly 
 interface Batch {
   readonly waiting: readonly Waiting[];
   readonly outcomes: readonly Outcome[];
-  readonly persist: readonly KeyValueOperation[];
-  readonly derived: readonly KeyValueOperation[];
-  /** Keys the batch holds in the view because it wrote them. */
-  readonly written: readonly string[];
+  /** By key text; the view holds these keys. */
+  readonly persist: ReadonlyMap<string, KeyValueOperation>;
+  readonly derived: ReadonlyMap<string, KeyValueOperation>;
 }
 
 type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: ConcordError };
@@ -101,7 +100,7 @@ export class Engine implements StepRunner, Checkpoints {
     }
     return new Promise<Reply>((resolve, reject) => {
       const keys = step.load.map(keyText);
-      for (let i = 0; i < keys.length; i += 1) if (this.#view.acquire(keys[i]!)) this.#missing.push(step.load[i]!);
+      for (let i = 0; i < keys.length; i += 1) this.#acquire(keys[i]!, step.load[i]!);
       this.#queued.push({ step, keys, resolve, reject });
       this.#schedule();
     });
@@ -114,7 +113,7 @@ export class Engine implements StepRunner, Checkpoints {
   async getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
     const texts = keys.map(keyText);
-    if (texts.some((key) => this.#view.isActive(key))) return this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) });
+    if (texts.some((key) => this.#isActive(key))) return this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) });
     const cached = texts.map((key) => this.#view.peek(key));
     const absent = keys.filter((_, at) => cached[at] === undefined);
     if (absent.length === 0) return cached.map((box) => box!.value);
@@ -125,7 +124,7 @@ export class Engine implements StepRunner, Checkpoints {
   /** As `getMany`, for a range. */
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
-    if (this.#view.isActiveBetween(keyText(range.from), keyText(range.to))) {
+    if (this.#isActiveBetween(keyText(range.from), keyText(range.to))) {
       await this.submit({ load: [], run: () => ({ persist: [], reply: undefined }) });
     }
     return this.#store.range(range);
@@ -142,6 +141,24 @@ export class Engine implements StepRunner, Checkpoints {
     return new Promise((resolve) => this.#idleListeners.push(resolve));
   }
 
+  /** The store has no derived value before its batch is on disk: until then the batch is asked. */
+  #acquire(text: string, key: Uint8Array): void {
+    if (!this.#view.acquire(text)) return;
+    const derived = this.#syncing?.derived.get(text);
+    if (derived === undefined) this.#missing.push(key);
+    else this.#view.fill(text, valueOf(derived));
+  }
+
+  #isActive(key: string): boolean {
+    return this.#view.isActive(key) || this.#syncing?.derived.has(key) === true;
+  }
+
+  #isActiveBetween(from: string, to: string): boolean {
+    if (this.#view.isActiveBetween(from, to)) return true;
+    for (const key of this.#syncing?.derived.keys() ?? []) if (key >= from && key < to) return true;
+    return false;
+  }
+
   /** Steps that are submitted in one turn are loaded together. */
   #schedule(): void {
     if (this.#scheduled) return;
@@ -156,7 +173,7 @@ export class Engine implements StepRunner, Checkpoints {
     this.#load();
     while (this.#syncing === undefined && this.#ready.length > 0 && this.#health.kind === "healthy") {
       const batch = this.#run();
-      if (batch.written.length > 0) this.#sync(batch);
+      if (batch.persist.size > 0 || batch.derived.size > 0) this.#sync(batch);
       else this.#settle(batch);
       this.#load();
     }
@@ -197,8 +214,8 @@ export class Engine implements StepRunner, Checkpoints {
       const { step, keys } = this.#ready[outcomes.length]!;
       try {
         const effects = step.run(keys.map((key) => this.#view.read(key)));
-        for (const operation of effects.persist) bytes += this.#write(persist, operation, derived);
-        for (const operation of effects.derived ?? []) bytes += this.#write(derived, operation);
+        for (const operation of effects.persist) bytes += this.#persist(operation, persist, derived);
+        for (const operation of effects.derived ?? []) bytes += this.#derive(operation, derived);
         outcomes.push({ kind: "reply", reply: effects.reply });
       } catch (thrown) {
         outcomes.push({ kind: "error", error: toConcordError(thrown) });
@@ -206,28 +223,31 @@ export class Engine implements StepRunner, Checkpoints {
     }
     const waiting = this.#ready.slice(0, outcomes.length);
     this.#ready = this.#ready.slice(outcomes.length);
-    const written = [...persist.keys(), ...derived.keys()];
-    return { waiting, outcomes, persist: [...persist.values()], derived: [...derived.values()], written };
+    return { waiting, outcomes, persist, derived };
   }
 
-  /**
-   * Within a batch the last write of a key stands for all of its kind. What is persisted ends what was derived before; what is derived
-   * leaves what was persisted, which a crash must not take back.
-   */
-  #write(to: Map<string, KeyValueOperation>, operation: KeyValueOperation, ended?: Map<string, KeyValueOperation>): number {
+  /** Within a batch the last write of a key stands for all of its kind; what is persisted also ends what was derived before. */
+  #persist(operation: KeyValueOperation, persist: Map<string, KeyValueOperation>, derived: Map<string, KeyValueOperation>): number {
     const key = keyText(operation.key);
-    const value = operation.kind === "put" ? operation.value : undefined;
-    this.#view.write(key, value);
-    if (to.has(key)) this.#view.release(key);
-    if (ended?.delete(key) === true) this.#view.release(key);
-    to.set(key, operation);
-    return operation.key.length + (value?.length ?? 0);
+    this.#view.write(key, valueOf(operation));
+    if (persist.has(key)) this.#view.release(key);
+    derived.delete(key);
+    persist.set(key, operation);
+    return bytesOf(operation);
+  }
+
+  /** It leaves what was persisted, which a crash must not take back. */
+  #derive(operation: KeyValueOperation, derived: Map<string, KeyValueOperation>): number {
+    const key = keyText(operation.key);
+    this.#view.derive(key, valueOf(operation));
+    derived.set(key, operation);
+    return bytesOf(operation);
   }
 
   #sync(batch: Batch): void {
     this.#syncing = batch;
     const startedMs = this.#clock.monotonicMs();
-    this.#store.write(batch.persist, batch.derived).then(
+    this.#store.write([...batch.persist.values()], [...batch.derived.values()]).then(
       () => {
         if (this.#health.kind === "failed") return;
         this.#syncing = undefined;
@@ -249,7 +269,7 @@ export class Engine implements StepRunner, Checkpoints {
       else reject(outcome.error);
       for (const key of keys) this.#view.release(key);
     }
-    for (const key of batch.written) this.#view.release(key);
+    for (const key of batch.persist.keys()) this.#view.release(key);
   }
 
   /** A failed store is a maybe: nothing is answered any more but that (I3). */
@@ -267,6 +287,14 @@ export class Engine implements StepRunner, Checkpoints {
     for (const listener of this.#idleListeners.splice(0)) listener();
     this.#onFailed(cause);
   }
+}
+
+function valueOf(operation: KeyValueOperation): Uint8Array | undefined {
+  return operation.kind === "put" ? operation.value : undefined;
+}
+
+function bytesOf(operation: KeyValueOperation): number {
+  return operation.key.length + (valueOf(operation)?.length ?? 0);
 }
 
 function storeFailed(cause: ConcordError, applied: "no" | "unknown"): ConcordError {

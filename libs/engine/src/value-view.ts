@@ -16,8 +16,9 @@ export interface CacheLimits {
 }
 
 /**
- * The newest value of every key that a step in the engine needs or has written, and a bounded cache of recent ones. It is exact
- * because the engine is the store's only writer (I4): an entry changes when a step writes, never behind our back.
+ * The newest value of every key that a step in the engine needs or has persisted, and a bounded cache of recent ones. It is exact
+ * because the engine is the store's only writer (I4): an entry changes when a step writes, never behind our back. What steps derive,
+ * many values that few steps load, is with its batch until it is on disk.
  */
 export class ValueView {
   readonly #limits: CacheLimits;
@@ -59,6 +60,13 @@ export class ValueView {
     else entry.known = known;
   }
 
+  /** What a step derived: never cached, and what the view knows of the key is that from now on. The engine keeps it until it is on disk. */
+  derive(key: string, value: Uint8Array | undefined): void {
+    const entry = this.#active.get(key);
+    if (entry !== undefined) entry.known = { kind: "known", value };
+    else this.#forget(key);
+  }
+
   release(key: string): void {
     const entry = this.#active.get(key);
     assert(entry !== undefined && entry.uses > 0, "a key is released once per use");
@@ -90,13 +98,19 @@ export class ValueView {
   #use(key: string): Entry | undefined {
     let entry = this.#active.get(key);
     if (entry === undefined) {
-      entry = this.#cached.get(key);
+      entry = this.#forget(key);
       if (entry === undefined) return undefined;
-      this.#cached.delete(key);
-      this.#cachedBytes -= sizeOf(key, entry);
       this.#active.set(key, entry);
     }
     entry.uses += 1;
+    return entry;
+  }
+
+  #forget(key: string): Entry | undefined {
+    const entry = this.#cached.get(key);
+    if (entry === undefined) return undefined;
+    this.#cached.delete(key);
+    this.#cachedBytes -= sizeOf(key, entry);
     return entry;
   }
 
