@@ -17,7 +17,7 @@ export interface StoreEffects<Reply> {
   /**
    * Writes that take effect together with `persist`, once that is on disk, and are not journalled: a crash takes back those that no
    * checkpoint holds, each for itself. Only for values that the submitter derives again from what it persisted, after every start
-   * and before it serves them; `Checkpoints` says which of them it need not. No key of `persist` is among them.
+   * and before it serves them; `Checkpoints` says which of them it need not. No key of `persist` is among them. Their bytes are kept as they are.
    */
   readonly derived?: readonly KeyValueOperation[];
   readonly reply: Reply;

@@ -26,7 +26,8 @@ export interface Store extends KeyValue, Checkpoints {
    */
   readonly cutTail: boolean;
   /**
-   * As `batch`, with writes that take effect together with `persist` and that a crash may take back (`StoreEffects.derived`).
+   * As `batch`, with writes that take effect together with `persist` and that a crash may take back (`StoreEffects.derived`): their bytes
+   * are kept as they are, and must not change any more.
    * LIMIT_EXCEEDED (applied: no): more bytes than one record of the journal holds.
    */
   write(persist: readonly KeyValueOperation[], derived: readonly KeyValueOperation[]): Promise<void>;

@@ -4,16 +4,18 @@ import { SortedKeys } from "./sorted-keys.ts";
 
 /** A value that the backing store does not have for sure. */
 export interface DirtyEntry {
+  /** Of the key. */
+  readonly text: string;
   readonly key: Uint8Array;
   /** Undefined: deleted. */
   readonly value: Uint8Array | undefined;
   /** Image of what the backing store has under the key; undefined when it was not read yet. */
-  readonly base: number | undefined;
+  base: number | undefined;
 }
 
 const ENTRY_BYTES = 100;
 
-/** Durable values between two checkpoints, by key and in order. An entry never changes; a later write of its key replaces it. */
+/** Durable values between two checkpoints, by key and in order. A later write of a key replaces its entry. */
 export class DirtyTable {
   readonly #entries = new Map<string, DirtyEntry>();
   readonly #order = new SortedKeys();
@@ -32,25 +34,31 @@ export class DirtyTable {
     return this.#entries.get(text);
   }
 
-  put(text: string, entry: DirtyEntry): void {
-    const before = this.#entries.get(text);
-    if (before === undefined) this.#order.add(text);
-    else this.#bytes -= sizeOf(before);
-    this.#entries.set(text, entry);
+  /** Answers the entry that it replaces, whose base is also that of the new one. */
+  put(entry: DirtyEntry): DirtyEntry | undefined {
+    const before = this.#entries.get(entry.text);
+    if (before === undefined) this.#order.add(entry.text);
+    else {
+      this.#bytes -= sizeOf(before);
+      entry.base = before.base;
+    }
+    this.#entries.set(entry.text, entry);
     this.#bytes += sizeOf(entry);
+    return before;
   }
 
-  delete(text: string): void {
-    const before = this.#entries.get(text);
-    if (before === undefined) return;
-    this.#entries.delete(text);
-    this.#order.delete(text);
-    this.#bytes -= sizeOf(before);
+  /** Entries that are in the table. */
+  delete(entries: readonly DirtyEntry[]): void {
+    for (const entry of entries) {
+      this.#entries.delete(entry.text);
+      this.#bytes -= sizeOf(entry);
+    }
+    this.#order.retain((text) => this.#entries.has(text));
   }
 
   /** Everything, as it is now. */
-  snapshot(): [string, DirtyEntry][] {
-    return [...this.#entries];
+  snapshot(): DirtyEntry[] {
+    return [...this.#entries.values()];
   }
 
   /** Entries of the range in its order: all, or as many as hold `limit` values; no answer to the range lies beyond those. */

@@ -20,8 +20,10 @@ export const STORE_LIMITS: StoreLimits = {
   journal: { segmentBytes: 8 * MIB, journalBytes: 512 * MIB, recordBytes: 64 * MIB, groupBytes: MIB, queueBytes: 256 * MIB },
 };
 
-/** Keys whose image in the backing store is known without a read, as a checksum each. */
+/** Keys that were written before and whose image in the backing store is known without a read, as a checksum each. */
 export const KNOWN_KEYS_MAX = 32_768;
+/** New keys that one range puts in order before it looks at those that are not in order yet: some 2 ms. */
+export const ORDERED_KEYS_PER_RANGE = 1_024;
 /** Keys of one read of the backing store: their values, up to a journal record each, are in memory together. */
 export const READ_KEYS_PER_CALL = 32;
 /** Keys of one batch to the backing store, and of one record that says what a checkpoint is going to write. */

@@ -32,7 +32,7 @@ export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint
     }
     for (const operation of record.operations) {
       const value = operation.kind === "put" ? operation.value : undefined;
-      table.put(keyText(operation.key), { key: operation.key, value, base: undefined });
+      table.put({ text: keyText(operation.key), key: operation.key, value, base: undefined });
     }
   }
   return { table, intents, journalledBytes };

@@ -1,36 +1,68 @@
+import { ORDERED_KEYS_PER_RANGE } from "./limits.ts";
+
 /** Keys of a chunk before it is split. */
 const CHUNK_KEYS = 256;
 
-/** A sorted set of texts: a list of short sorted lists, so that an insertion moves few of them. */
+/**
+ * A set of texts in order: a list of short sorted lists, so that an insertion moves few of them. A text is put in order when ranges are
+ * asked for, some with each: most are gone before one is.
+ */
 export class SortedKeys {
   /** None is empty. */
-  readonly #chunks: string[][] = [];
+  #chunks: string[][] = [];
+  /** Not in order yet. */
+  #added: string[] = [];
 
+  /** A text that the set does not have. */
   add(key: string): void {
+    this.#added.push(key);
+  }
+
+  retain(isKept: (key: string) => boolean): void {
+    this.#added = this.#added.filter(isKept);
+    this.#chunks = this.#chunks.map((chunk) => chunk.filter(isKept)).filter((chunk) => chunk.length > 0);
+  }
+
+  /** Keys from `from` (inclusive) to `to` (exclusive), ascending. The set must not change meanwhile. */
+  *ascending(from: string, to: string): Generator<string> {
+    const added = this.#addedWithin(from, to);
+    let next = 0;
+    for (const key of this.#ascending(from, to)) {
+      while (next < added.length && added[next]! < key) yield added[next++]!;
+      yield key;
+    }
+    while (next < added.length) yield added[next++]!;
+  }
+
+  /** The same keys, descending. */
+  *descending(from: string, to: string): Generator<string> {
+    const added = this.#addedWithin(from, to);
+    let next = added.length - 1;
+    for (const key of this.#descending(from, to)) {
+      while (next >= 0 && added[next]! > key) yield added[next--]!;
+      yield key;
+    }
+    while (next >= 0) yield added[next--]!;
+  }
+
+  /** In order. Puts the newest in their places before it looks. */
+  #addedWithin(from: string, to: string): readonly string[] {
+    for (const key of this.#added.splice(Math.max(0, this.#added.length - ORDERED_KEYS_PER_RANGE))) this.#insert(key);
+    return this.#added.filter((key) => key >= from && key < to).sort();
+  }
+
+  #insert(key: string): void {
     const at = this.#chunkOf(key);
     const chunk = this.#chunks[at];
     if (chunk === undefined) {
       this.#chunks.push([key]);
       return;
     }
-    const place = lowerBound(chunk, key);
-    if (chunk[place] === key) return;
-    chunk.splice(place, 0, key);
+    chunk.splice(lowerBound(chunk, key), 0, key);
     if (chunk.length > CHUNK_KEYS) this.#chunks.splice(at + 1, 0, chunk.splice(chunk.length >>> 1));
   }
 
-  delete(key: string): void {
-    const at = this.#chunkOf(key);
-    const chunk = this.#chunks[at];
-    if (chunk === undefined) return;
-    const place = lowerBound(chunk, key);
-    if (chunk[place] !== key) return;
-    chunk.splice(place, 1);
-    if (chunk.length === 0) this.#chunks.splice(at, 1);
-  }
-
-  /** Keys from `from` (inclusive) to `to` (exclusive), ascending. The set must not change meanwhile. */
-  *ascending(from: string, to: string): Generator<string> {
+  *#ascending(from: string, to: string): Generator<string> {
     for (let at = this.#chunkOf(from); at < this.#chunks.length; at += 1) {
       const chunk = this.#chunks[at]!;
       for (let place = lowerBound(chunk, from); place < chunk.length; place += 1) {
@@ -40,8 +72,7 @@ export class SortedKeys {
     }
   }
 
-  /** The same keys, descending. */
-  *descending(from: string, to: string): Generator<string> {
+  *#descending(from: string, to: string): Generator<string> {
     for (let at = Math.min(this.#chunkOf(to), this.#chunks.length - 1); at >= 0; at -= 1) {
       const chunk = this.#chunks[at]!;
       for (let place = lowerBound(chunk, to) - 1; place >= 0; place -= 1) {

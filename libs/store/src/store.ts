@@ -50,7 +50,7 @@ export interface OpenedState {
 interface Write {
   /** Undefined: nothing of it is journalled. */
   readonly payload: Uint8Array | undefined;
-  readonly operations: readonly KeyValueOperation[];
+  readonly entries: readonly DirtyEntry[];
   /** Sequence behind its record, once that is durable; of a write without one, 0 as soon as it is handed over. */
   durable: bigint | undefined;
   resolve(): void;
@@ -59,12 +59,11 @@ interface Write {
 
 type Health = { readonly kind: "healthy" } | { readonly kind: "closing" } | { readonly kind: "failed"; readonly cause: ConcordError };
 
-/** Values that a checkpoint writes, by key text. */
-type Frozen = readonly (readonly [string, DirtyEntry])[];
+/** Values that a checkpoint writes. */
+type Frozen = readonly DirtyEntry[];
 
 /** What a checkpoint makes of a key: images in the backing store before and after it. */
 interface Change {
-  readonly text: string;
   readonly entry: DirtyEntry;
   readonly before: number;
   readonly after: number;
@@ -86,7 +85,7 @@ export class JournaledStore implements Store {
   readonly #metrics: Metrics;
   readonly #journal: Journal;
   readonly #table: DirtyTable;
-  /** Images of values in the backing store, of keys that are not dirty; the oldest first. */
+  /** Images of values in the backing store, of keys that are not dirty and were written more than once; the oldest first. */
   readonly #known = new Map<string, number>();
   readonly #reads = new Set<Promise<unknown>>();
   readonly #checkpointListeners: (() => () => void)[] = [];
@@ -126,17 +125,14 @@ export class JournaledStore implements Store {
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
-    const texts = keys.map(keyText);
-    const dirty = texts.map((text) => this.#table.get(text));
+    const dirty = keys.map((key) => this.#table.get(keyText(key)));
     const absent = keys.filter((_, at) => dirty[at] === undefined);
     if (absent.length === 0) return dirty.map((entry) => entry!.value?.slice());
     const loaded = await this.#reading(this.#context.backing.getMany(absent));
     const rest = loaded.values();
-    return dirty.map((entry, at) => {
+    return dirty.map((entry) => {
       if (entry !== undefined) return entry.value?.slice();
-      const value: Uint8Array | undefined = rest.next().value;
-      this.#learn(texts[at]!, keys[at]!, value);
-      return value;
+      return rest.next().value;
     });
   }
 
@@ -162,9 +158,9 @@ export class JournaledStore implements Store {
       const text = `a batch of ${journalled.payload.length} bytes is over the limit of ${bytesMax}: write it in parts`;
       return Promise.reject(new ConcordError("LIMIT_EXCEEDED", text, { applied: "no", metadata: { limit: "recordBytes" } }));
     }
-    const operations = [...(journalled?.operations ?? []), ...encodeBatch(derived).operations];
+    const entries = [...(journalled?.operations ?? []), ...derived].map(entryOf);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ payload: journalled?.payload, operations, durable: undefined, resolve, reject });
+      this.#waiting.push({ payload: journalled?.payload, entries, durable: undefined, resolve, reject });
       this.#admit();
     });
   }
@@ -245,8 +241,8 @@ export class JournaledStore implements Store {
   #applyDurable(): void {
     if (this.#health.kind === "failed") return;
     while (this.#handed.length > 0 && this.#handed[0]!.durable !== undefined) {
-      const { durable, operations, resolve } = this.#handed.shift()!;
-      for (const operation of operations) this.#put(operation);
+      const { durable, entries, resolve } = this.#handed.shift()!;
+      for (const entry of entries) this.#put(entry);
       // A position never passes a write that is not in the table.
       if (durable! > this.#applied) this.#applied = durable!;
       resolve();
@@ -255,12 +251,10 @@ export class JournaledStore implements Store {
     this.#scheduleCheckpoint();
   }
 
-  #put(operation: KeyValueOperation): void {
-    const text = keyText(operation.key);
-    const before = this.#table.get(text);
-    const base = before === undefined ? this.#known.get(text) : before.base;
-    if (before === undefined) this.#known.delete(text);
-    this.#table.put(text, { key: operation.key, value: operation.kind === "put" ? operation.value : undefined, base });
+  #put(entry: DirtyEntry): void {
+    if (this.#table.put(entry) !== undefined) return;
+    entry.base = this.#known.get(entry.text);
+    if (entry.base !== undefined) this.#known.delete(entry.text);
   }
 
   /** Now when enough is dirty, else in time. */
@@ -337,8 +331,8 @@ export class JournaledStore implements Store {
     for (let at = 0; at < frozen.length; at += CHECKPOINT_KEYS_PER_CALL) {
       const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
       const before = await this.#imagesBelow(part);
-      for (const [place, [text, entry]] of part.entries()) {
-        changes.push({ text, entry, before: before[place]!, after: imageOf(entry.key, entry.value, checksum) });
+      for (const [place, entry] of part.entries()) {
+        changes.push({ entry, before: before[place]!, after: imageOf(entry.key, entry.value, checksum) });
       }
     }
     return changes;
@@ -355,15 +349,15 @@ export class JournaledStore implements Store {
   /** What the backing store has under these keys. */
   async #imagesBelow(part: Frozen): Promise<readonly number[]> {
     const { backing, checksum } = this.#context;
-    const unknown = part.filter(([, { base }]) => base === undefined);
+    const unknown = part.filter(({ base }) => base === undefined);
     const loaded: number[] = [];
     for (let at = 0; at < unknown.length; at += READ_KEYS_PER_CALL) {
-      const keys = unknown.slice(at, at + READ_KEYS_PER_CALL).map(([, { key }]) => key);
+      const keys = unknown.slice(at, at + READ_KEYS_PER_CALL).map(({ key }) => key);
       const values = await backing.getMany(keys);
       loaded.push(...keys.map((key, place) => imageOf(key, values[place], checksum)));
     }
     const images = loaded.values();
-    return part.map(([, { base }]) => base ?? images.next().value!);
+    return part.map(({ base }) => base ?? images.next().value!);
   }
 
   async #writeRows(changes: readonly Change[]): Promise<void> {
@@ -382,20 +376,19 @@ export class JournaledStore implements Store {
 
   /** The backing store has these values: those that were not written again meanwhile leave the table. */
   #release(changes: readonly Change[]): void {
-    for (const { text, entry, after } of changes) {
-      const current = this.#table.get(text);
+    const released: DirtyEntry[] = [];
+    for (const { entry, before, after } of changes) {
+      const current = this.#table.get(entry.text);
       assert(current !== undefined, "an entry stays in the table until a checkpoint releases it");
       if (current === entry) {
-        this.#table.delete(text);
-        this.#know(text, after);
+        released.push(entry);
+        // What was written once mostly stays as it is, what was written again is written once more.
+        if (before !== ABSENT && after !== ABSENT) this.#know(entry.text, after);
       } else {
-        this.#table.put(text, { ...current, base: after });
+        current.base = after;
       }
     }
-  }
-
-  #learn(text: string, key: Uint8Array, value: Uint8Array | undefined): void {
-    if (!this.#known.has(text) && this.#table.get(text) === undefined) this.#know(text, imageOf(key, value, this.#context.checksum));
+    this.#table.delete(released);
   }
 
   /** An eighth is forgotten at once: finding the oldest key of a map passes over those deleted since it was last rebuilt. */
@@ -433,6 +426,11 @@ export class JournaledStore implements Store {
     for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));
     for (const settled of this.#settled.splice(0)) settled();
   }
+}
+
+function entryOf(operation: KeyValueOperation): DirtyEntry {
+  const { key } = operation;
+  return { text: keyText(key), key, value: operation.kind === "put" ? operation.value : undefined, base: undefined };
 }
 
 function storeFailed(what: string, cause: ConcordError, applied: "no" | "unknown"): ConcordError {
