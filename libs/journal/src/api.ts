@@ -94,6 +94,11 @@ export interface JournalOptions {
    * (OGD8). Without it the journal stops.
    */
   readonly onSyncFailed?: () => Uint8Array;
+  /**
+   * Called while it opens, before anything is cut off or removed that may have held records (`tornBytes`, `lostSegments`): what it makes
+   * durable comes before the cut in any crash. When it rejects, opening fails and nothing was cut.
+   */
+  readonly onCut?: (cut: Pick<JournalFindings, "tornBytes" | "lostSegments">) => Promise<void>;
   /** Called once when the journal stops: it takes no record until it is opened again. */
   readonly onStopped?: (cause: unknown) => void;
   readonly log?: Log;

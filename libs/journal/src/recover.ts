@@ -86,6 +86,7 @@ class Recovery {
     const lostSegments = this.#unborn.filter(({ ordinal }) => ordinal > (last?.ordinal ?? 0)).map(({ name }) => name);
     const [tornBytes, tornCopies, quarantined] = [this.#tornBytes, this.#tornCopies, this.#quarantined];
     const findings: JournalFindings = { tornBytes, tornCopies, lostSegments, quarantined };
+    if (tornBytes > 0 || lostSegments.length > 0) await this.#options.onCut?.({ tornBytes, lostSegments });
     await this.#removeUnborn();
     if (last !== undefined) await this.#settle(last);
     const segments = chain.map(({ segment }) => segment);

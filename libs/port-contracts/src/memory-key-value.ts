@@ -6,6 +6,8 @@ import { withinBytes } from "./sorted-bytes.ts";
 /** What survives a crash: hand it to the next MemoryKeyValue. */
 export interface KeyValueImage {
   readonly entries: readonly KeyValueEntry[];
+  /** Opening finds the newest write torn. */
+  readonly cutTail?: boolean;
 }
 
 /**
@@ -14,7 +16,7 @@ export interface KeyValueImage {
  */
 export class MemoryKeyValue implements Store {
   readonly incarnation = "memory";
-  readonly cutTail = false;
+  cutTail: boolean;
   readonly #checkpointListeners: (() => () => void)[] = [];
   #entries: KeyValueEntry[];
   /** Operations since the last sync. */
@@ -25,12 +27,13 @@ export class MemoryKeyValue implements Store {
   constructor(disk: KeyValueImage = { entries: [] }) {
     this.#entries = [...disk.entries];
     this.#synced = [...disk.entries];
+    this.cutTail = disk.cutTail ?? false;
   }
 
   /** The disk as a power cut now would leave it. */
   crash(): KeyValueImage {
     this.#open = false;
-    return { entries: this.#synced };
+    return { entries: this.#synced, cutTail: this.cutTail };
   }
 
   /** All entries in order: what tests compare. */
@@ -82,6 +85,11 @@ export class MemoryKeyValue implements Store {
 
   onCheckpoint(begun: () => () => void): void {
     this.#checkpointListeners.push(begun);
+  }
+
+  caughtUp(): Promise<void> {
+    this.cutTail = false;
+    return Promise.resolve();
   }
 
   close(): Promise<void> {

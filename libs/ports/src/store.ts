@@ -21,10 +21,13 @@ export interface Store extends KeyValue, Checkpoints {
   /** Names this opening: another one, of this store or any other, has another name. Hexadecimal. */
   readonly incarnation: string;
   /**
-   * Opening cut bytes off the newest end: a write that a crash tore, never acknowledged, or else rot in the last group, which looks
-   * the same. A replica that must not forget what it acknowledged catches up from others before it votes.
+   * This opening or an earlier one cut bytes off the newest end, and `caughtUp` was not called since: a write that a crash tore, never
+   * acknowledged, or else rot in the last group, which looks the same. A replica that must not forget what it acknowledged catches up from
+   * others before it votes.
    */
   readonly cutTail: boolean;
+  /** What the cuts may have taken is there again, or cannot be had: durable when it resolves. */
+  caughtUp(): Promise<void>;
   /**
    * As `batch`, with writes that take effect together with `persist` and that a crash may take back (`StoreEffects.derived`): their bytes
    * are kept as they are, and must not change any more.

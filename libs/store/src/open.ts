@@ -1,6 +1,7 @@
-import { openJournal, type Journal } from "@concord/journal";
+import { openJournal, type Journal, type JournalFindings } from "@concord/journal";
 import { ConcordError, toHex, type Random } from "@concord/runtime";
 import { readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
+import { hasCutFile, makeCutFile } from "./cut-file.ts";
 import { READ_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts";
 import { replay, type Replayed } from "./replay.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
@@ -12,6 +13,11 @@ const INCARNATION_BYTES = 16;
 export interface StoreOptions extends Omit<StoreContext, "limits"> {
   readonly random: Random;
   readonly limits?: Partial<StoreLimits>;
+  /**
+   * Cuts of the journal's end are remembered over restarts until `caughtUp` is called. Default false: what a cut took can be had nowhere
+   * else, so that it is reported, once.
+   */
+  readonly keepsCuts?: boolean;
 }
 
 /**
@@ -21,21 +27,21 @@ export interface StoreOptions extends Omit<StoreContext, "limits"> {
  * when it throws.
  */
 export async function openStore(options: StoreOptions): Promise<JournaledStore> {
-  const { disk, folder, backing, log } = options;
+  const { disk, folder, backing } = options;
   let journal: Journal | undefined;
   try {
     await disk.makeFolder(folder);
     const checkpoint = await readCheckpoint(disk, folder, options.checksum);
     const hasJournal = (await disk.list(journalFolder(folder))).some(({ name }) => name.endsWith(".journal"));
     if (checkpoint !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
-    const opened = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits: limitsOf(options).journal });
+    const keepsCuts = options.keepsCuts === true;
+    const onCut = (): Promise<void> => (keepsCuts ? makeCutFile(disk, folder) : Promise.resolve());
+    const opened = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits: limitsOf(options).journal, onCut });
     journal = opened.journal;
     const base = checkpoint ?? (await firstCheckpoint(options, journal));
     const replayed = await recover(options, journal, base);
-    const { tornBytes, lostSegments } = opened.findings;
-    const cutTail = tornBytes > 0 || lostSegments.length > 0;
-    if (cutTail)
-      log.warn("the journal's newest write was torn and is cut off", { folder, bytes: tornBytes, segments: lostSegments.join(" ") });
+    const isCut = reportCut(options, journal, replayed, opened.findings);
+    const cutTail = keepsCuts ? await hasCutFile(disk, folder) : isCut;
     const incarnation = toHex(options.random.bytes(INCARNATION_BYTES));
     const context = { ...options, limits: limitsOf(options) };
     return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number: base.number });
@@ -52,6 +58,23 @@ export function journalFolder(folder: string): string {
 
 function limitsOf({ limits }: StoreOptions): StoreLimits {
   return { ...STORE_LIMITS, ...limits, journal: { ...STORE_LIMITS.journal, ...limits?.journal } };
+}
+
+/**
+ * True when opening cut something off. `acknowledged`: writes up to that sequence are all there; only what was on its way behind it, from
+ * sequence `from` on, may be gone.
+ */
+function reportCut(
+  { folder, log, metrics }: StoreOptions,
+  journal: Journal,
+  { acknowledged }: Replayed,
+  { tornBytes, lostSegments }: JournalFindings,
+): boolean {
+  if (tornBytes === 0 && lostSegments.length === 0) return false;
+  const fields = { folder, bytes: tornBytes, segments: lostSegments.join(" "), from: String(journal.durableSequence) };
+  log.warn("the journal's newest write was torn and is cut off", { ...fields, acknowledged: String(acknowledged) });
+  metrics?.count("store_cut_tails_total");
+  return true;
 }
 
 /** Whatever the backing store holds came from before there was a journal: counted, made durable, then called checkpoint 0. */

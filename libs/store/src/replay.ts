@@ -14,18 +14,21 @@ export interface Replayed {
   readonly table: DirtyTable;
   readonly intents: ReadonlyMap<string, IntendedKey>;
   readonly journalledBytes: number;
+  /** Writes below this sequence were answered when the newest record was handed over. */
+  readonly acknowledged: bigint;
 }
 
 /** What the journal holds behind the checkpoint. */
 export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint: (name: string) => void): Promise<Replayed> {
   const table = new DirtyTable();
   const intents = new Map<string, IntendedKey>();
-  let journalledBytes = 0;
+  let [journalledBytes, acknowledged] = [0, checkpoint.position];
   for await (const { sequence, payload } of journal.read(checkpoint.position)) {
     if (sequence < checkpoint.position) continue;
     failpoint("store:replaying");
     journalledBytes += payload.length;
     const record = decodeRecord(payload.slice());
+    if (record.acknowledged > acknowledged) ({ acknowledged } = record);
     if (record.kind === "intent") {
       if (record.number > checkpoint.number) for (const entry of record.entries) note(intents, entry);
       continue;
@@ -35,7 +38,7 @@ export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint
       table.put({ text: keyText(operation.key), key: operation.key, value, base: undefined });
     }
   }
-  return { table, intents, journalledBytes };
+  return { table, intents, journalledBytes, acknowledged };
 }
 
 function note(intents: Map<string, IntendedKey>, { key, before, after }: IntentEntry): void {

@@ -30,6 +30,7 @@ class StopError extends Error {}
 class Machine {
   readonly model: BackingModel;
   readonly disk = new MemoryDisk();
+  keepsCuts = false;
   /** A process ends at this failpoint. */
   stopAt: string | undefined;
   readonly points: string[] = [];
@@ -83,8 +84,8 @@ class Machine {
         return own.isDead ? await new Promise(() => undefined) : act();
       }),
     );
-    const { backing } = this;
-    return openStore({ folder: FOLDER, disk, backing, checksum, clock, log: silentLog, random, failpoint, limits });
+    const { backing, keepsCuts } = this;
+    return openStore({ folder: FOLDER, disk, backing, checksum, clock, log: silentLog, random, failpoint, limits, keepsCuts });
   }
 
   /** A power cut: `keep` says how much of what was not synced stays. Nothing that the process began goes on. */
@@ -270,6 +271,34 @@ test("incarnation: each opening has a name of its own; a torn tail is reported, 
   assert.equal(second.cutTail, true);
   assert.notEqual(first.incarnation, second.incarnation);
   assert.deepEqual(await contents(second), { a: "1" });
+});
+
+test("a torn tail with keepsCuts: remembered over crashes, also one before the cut, until the owner has caught up", async () => {
+  const machine = new Machine();
+  machine.keepsCuts = true;
+  await (await machine.open()).write([put("a", "1")], []);
+  machine.crash("nothing");
+  const { name } = (await machine.disk.list(`${FOLDER}/journal`)).at(-1)!;
+  const file = (await machine.disk.open(`${FOLDER}/journal/${name}`))!;
+  await file.write(file.size, [Uint8Array.of(1, 2, 3)]);
+  await file.sync();
+  // The process dies in the cut itself: what it had to remember is durable before.
+  const dies = { sync: () => Promise.reject(new StopError("dies")) };
+  machine.diskOf = (disk) => ({ ...disk, open: async (name) => disk.open(name).then((one) => one && Object.assign(one, dies)) });
+  await assert.rejects(machine.open(), StopError);
+  machine.crash("everything");
+  machine.diskOf = (disk) => disk;
+  for (const opening of ["first", "second"]) {
+    assert.equal((await machine.open()).cutTail, true, opening);
+    machine.crash("nothing");
+  }
+  const store = await machine.open();
+  await store.caughtUp();
+  await store.caughtUp();
+  machine.crash("nothing");
+  const last = await machine.open();
+  assert.equal(last.cutTail, false);
+  assert.deepEqual(await contents(last), { a: "1" });
 });
 
 test("opening: the last segment of the journal is empty: reported like a torn tail, since it may have held values", async () => {

@@ -14,6 +14,7 @@ import {
   type Timer,
 } from "@concord/runtime";
 import { writeCheckpoint } from "./checkpoint-file.ts";
+import { removeCutFile } from "./cut-file.ts";
 import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
 import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, READ_KEYS_PER_CALL, type StoreLimits } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
@@ -163,6 +164,11 @@ export class JournaledStore implements Store {
       this.#waiting.push({ payload: journalled?.payload, entries, durable: undefined, resolve, reject });
       this.#admit();
     });
+  }
+
+  /** Idempotent; nothing to do where cuts are not kept. */
+  caughtUp(): Promise<void> {
+    return removeCutFile(this.#context.disk, this.#context.folder);
   }
 
   onCheckpoint(begun: () => () => void): void {
