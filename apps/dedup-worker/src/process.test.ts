@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { OutputService } from "@concord/protos-dedup";
 import { openStream } from "@concord/rpc";
 import type { ConcordError } from "@concord/runtime";
-import { idsOf, ingest, outputOf, transport, verdictsOf, WorkerProcesses } from "./test/worker-process.ts";
+import { idsOf, ingest, outputOf, transport, statusesOf, WorkerProcesses } from "./test/worker-process.ts";
 
 const { Consume } = OutputService.methods;
 const workers = await WorkerProcesses.create();
@@ -30,7 +30,7 @@ test("[DD10] process: killed at points of its processing loop, everything sent a
     const next = await workers.start();
     for (let from = 0; from < expected.length; from += 100) await ingest(next.address, expected.slice(from, from + 100));
     assert.deepEqual(await outputOf(next.address), expected, failpoint);
-    assert.deepEqual(verdictsOf(await ingest(next.address, expected.slice(0, 100))), new Set(["VERDICT_DUPLICATE"]));
+    assert.deepEqual(statusesOf(await ingest(next.address, expected.slice(0, 100))), new Set(["VERDICT_DUPLICATE"]));
     next.child.kill("SIGTERM");
     assert.deepEqual(await once(next.child, "exit"), [0, null]);
   }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { brokers, newTopics, type Topics } from "@concord/adapter-kafka/testing";
 import type { ConcordError } from "@concord/runtime";
-import { idsOf, ingest, outputOf, verdictsOf, WorkerProcesses, type Started } from "./worker-process.ts";
+import { idsOf, ingest, outputOf, statusesOf, WorkerProcesses, type Started } from "./worker-process.ts";
 
 const workers = await WorkerProcesses.create();
 after(() => workers[Symbol.asyncDispose]());
@@ -35,13 +35,13 @@ test("[DD10] on Kafka: killed at points of its processing loop, everything sent 
     const next = await start(topics, "killed");
     await ingest(next.address, expected);
     assert.deepEqual(await outputOf(next.address), expected, failpoint);
-    assert.deepEqual(verdictsOf(await ingest(next.address, expected)), new Set(["VERDICT_DUPLICATE"]));
+    assert.deepEqual(statusesOf(await ingest(next.address, expected)), new Set(["VERDICT_DUPLICATE"]));
     next.child.kill("SIGTERM");
     assert.deepEqual(await once(next.child, "exit"), [0, null]);
   }
   // The window is an index of the output: another folder makes it anew.
   const moved = await start(topics, "elsewhere");
-  assert.deepEqual(verdictsOf(await ingest(moved.address, expected)), new Set(["VERDICT_DUPLICATE"]));
+  assert.deepEqual(statusesOf(await ingest(moved.address, expected)), new Set(["VERDICT_DUPLICATE"]));
   moved.child.kill("SIGTERM");
   await once(moved.child, "exit");
 });
@@ -49,14 +49,14 @@ test("[DD10] on Kafka: killed at points of its processing loop, everything sent 
 test("[DDD4] on Kafka: a second worker comes: it has the partitions, the first one stops and never takes them back", async () => {
   const topics = await newTopics();
   const first = await start(topics, "first");
-  assert.deepEqual(verdictsOf(await ingest(first.address, idsOf(10, "a"))), new Set(["VERDICT_ACCEPTED"]));
+  assert.deepEqual(statusesOf(await ingest(first.address, idsOf(10, "a"))), new Set(["VERDICT_ACCEPTED"]));
   const second = await start(topics, "second");
   // The first one learns of it when it publishes: until then its calls are refused or have no result.
   await assert.rejects(async () => {
     for (;;) await ingest(first.address, idsOf(10, "b"));
   });
   await assert.rejects(ingest(first.address, idsOf(10, "b")));
-  assert.ok(!verdictsOf(await ingest(second.address, [...idsOf(10, "a"), ...idsOf(10, "b")])).has("VERDICT_DEAD_LETTERED"));
+  assert.ok(!statusesOf(await ingest(second.address, [...idsOf(10, "a"), ...idsOf(10, "b")])).has("VERDICT_DEAD_LETTERED"));
   assert.deepEqual(await outputOf(second.address), [...idsOf(10, "a"), ...idsOf(10, "b")]);
   for (const { child } of [first, second]) child.kill("SIGTERM");
 });

@@ -99,6 +99,6 @@ export function idsOf(count: number, name: string): string[] {
   return Array.from({ length: count }, (_, at) => `${name}-${String(at).padStart(4, "0")}`);
 }
 
-export function verdictsOf(results: readonly IngestResult[]): Set<string> {
+export function statusesOf(results: readonly IngestResult[]): Set<string> {
   return new Set(results.map((result) => result.verdict));
 }
