@@ -28,7 +28,7 @@ const IDLE_PARTS = {
   partitions: 1,
   collectIntervalMs: 2_000,
 };
-/** What a storage-proxy is told, alone or in a bundle. */
+/** Settings of a storage-proxy, alone or in a bundle. */
 const RING_SETTINGS = {
   reflection: false,
   peerToken: PEER_TOKEN,
