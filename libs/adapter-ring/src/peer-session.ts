@@ -23,6 +23,8 @@ export interface PeerSessionOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly peerToken: string | undefined;
+  /** Of this node's store (TXR4). */
+  readonly incarnation: string;
   /** This node's name and the ring as it is configured here. */
   readonly self: string;
   readonly members: readonly string[];
@@ -90,16 +92,18 @@ export class PeerSession {
 
   /** `formed`: our store is part of the ring; the peer remembers it before it answers (TXR4). PERMISSION_DENIED: another version. */
   async hello(timeoutMs: number, formed = false): Promise<HelloResponse> {
-    const request = { node: this.#options.self, members: this.#options.members, formed, protocol: RING_PROTOCOL };
+    const { self, members, incarnation } = this.#options;
+    const request = { node: self, members, formed, protocol: RING_PROTOCOL, incarnation };
     const response = await callUnary(this.#channel, ReplicaService.methods.Hello, request, { timeoutMs, metadata: this.#metadata });
     checkProtocol(`node ${this.name}`, response.protocol);
     this.#found();
     return response;
   }
 
-  /** One page of the peer's store after `afterKey`; empty = from the start. */
-  copy(afterKey: Uint8Array, limit: number, timeoutMs: number): Promise<CopyResponse> {
-    return callUnary(this.#channel, ReplicaService.methods.Copy, { afterKey, limit }, { timeoutMs, metadata: this.#metadata });
+  /** One page of the peer's store after `afterKey`; empty = from the start. `headersOnly`: of its group logs' headers. */
+  copy(afterKey: Uint8Array, limit: number, timeoutMs: number, headersOnly = false): Promise<CopyResponse> {
+    const request = { afterKey, limit, headersOnly };
+    return callUnary(this.#channel, ReplicaService.methods.Copy, request, { timeoutMs, metadata: this.#metadata });
   }
 
   close(): void {

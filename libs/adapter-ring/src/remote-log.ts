@@ -49,7 +49,8 @@ export class RemoteLogReplica implements LogReplica {
   }
 
   async logRead(request: LogReadRequest, timeoutMs: number): Promise<ReplicaLogState> {
-    return logStateFromWire((await this.#peer.call("logRead", request satisfies wire.LogReadRequest, timeoutMs)).state);
+    const message: wire.LogReadRequest = { recovering: false, ...request };
+    return logStateFromWire((await this.#peer.call("logRead", message, timeoutMs)).state);
   }
 
   async logAdvance({ decided, ...rest }: LogAdvanceRequest, timeoutMs: number): Promise<ReplicaLogState> {

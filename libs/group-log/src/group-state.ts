@@ -12,6 +12,7 @@ import {
   type TimestampUs,
 } from "@concord/runtime";
 import { TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
+import { mergeTails } from "./merge-tails.ts";
 import type { LogAppendRequest, ReplicaLogState } from "./replica.ts";
 
 /** The part of a group's state that is one record on disk. */
@@ -121,6 +122,26 @@ export function learnFrom(before: GroupState, peer: ReplicaLogState): Change | u
   if (reached === before.appliedSeq) return undefined;
   const { state, applied } = applyTo(raiseCeiling(placed.state, peer.timestampCeilingUs), reached);
   return { ...placed, state, applied };
+}
+
+/**
+ * Of a replica that may have forgotten what it acknowledged, and has learnt what both peers have applied: the newest promise, the largest
+ * ceiling and the merged tail of the three. What it promised or accepted together with one of them it holds again.
+ */
+export function joinTails(before: GroupState, peers: readonly ReplicaLogState[]): Change {
+  assert(
+    peers.every(({ appliedSeq }) => appliedSeq <= before.appliedSeq),
+    "what the peers have applied was learnt before",
+  );
+  const states = [describeState(before, before.entries), ...peers];
+  const { promisedEpoch, owner } = states.reduce((left, right) => (right.promisedEpoch > left.promisedEpoch ? right : left));
+  const behind = (entry: LogEntry): boolean => entry.seq > before.appliedSeq;
+  const { entries, timestampCeilingUs } = mergeTails(states.map((state) => ({ ...state, entries: state.entries.filter(behind) })));
+  const state = withEntries({ ...before, promisedEpoch, owner, timestampCeilingUs }, entries);
+  assert(lastEpoch(state) <= promisedEpoch, "no entry is of an epoch after the promised one (I2)");
+  const written = entries.filter((entry) => entryAt(before, entry.seq) !== entry);
+  const dropped = before.entries.map(({ seq }) => seq).filter((seq) => seq > lastSeq(state));
+  return { state, written, dropped, applied: [] };
 }
 
 /** On a ring of one whatever is held is decided. */

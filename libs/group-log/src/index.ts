@@ -22,6 +22,7 @@ export type {
   ReplicaLogState,
 } from "./replica.ts";
 export { decodeHeader, readHeaderKey } from "./log-format.ts";
+export { rejoinGroup, type RejoinOptions } from "./rejoin.ts";
 export { restoreGroup } from "./restore.ts";
 export { readStoredGroup } from "./stored-group.ts";
 export { RingGroupLog, type RingGroupLogOptions } from "./ring-group-log.ts";

@@ -15,11 +15,14 @@ interface Page {
 }
 
 export type Attempt<Answer> =
-  | { readonly kind: "answer"; readonly answer: Answer }
+  /** `counts`: no other incarnation of the replica's store has been heard of since it was asked (I10). */
+  | { readonly kind: "answer"; readonly answer: Answer; readonly counts: () => boolean }
   | { readonly kind: "failed"; readonly error: ConcordError };
 
-/** What came of offering an entry to one replica. */
-export type Offer =
+/** What came of offering an entry to one replica; `counts` as in `Attempt`. */
+export type Offer = Offered & { readonly counts: () => boolean };
+
+type Offered =
   | { readonly kind: "accepted" }
   /** A newer epoch, or the same of another owner, is promised here. */
   | { readonly kind: "fenced"; readonly promisedEpoch: Epoch }
@@ -68,11 +71,18 @@ export class ReplicaLink {
   readonly #clock: Clock;
   readonly #log: Log;
   #inFlight = 0;
+  /** Incarnations of the replica's store that were heard of. */
+  #incarnations = 0;
 
   constructor(replica: LogReplica, clock: Clock, log: Log) {
     this.replica = replica;
     this.#clock = clock;
     this.#log = log;
+  }
+
+  /** The replica may have forgotten what it answered: what was asked of it before does not count any more (I10). */
+  restarted(): void {
+    this.#incarnations += 1;
   }
 
   /** Never rejects. */
@@ -81,8 +91,9 @@ export class ReplicaLink {
       return { kind: "failed", error: new ConcordError("OVERLOADED", `${LINK_IN_FLIGHT_MAX} calls to ${this.replica.name} are in flight`) };
     }
     this.#inFlight += 1;
+    const incarnation = this.#incarnations;
     try {
-      return { kind: "answer", answer: await call(this.replica) };
+      return { kind: "answer", answer: await call(this.replica), counts: () => incarnation === this.#incarnations };
     } catch (thrown) {
       const error = toConcordError(thrown);
       if (error.code === "INTERNAL" || error.code === "CORRUPT_DATA") {
@@ -98,12 +109,12 @@ export class ReplicaLink {
   /** Offers an entry until the replica has accepted it, is fenced or cannot be helped. Never rejects. */
   async offer(round: OfferRound): Promise<Offer> {
     const attempt = await this.attempt(() => this.#offer(round));
-    const offer = attempt.kind === "answer" ? attempt.answer : attempt;
+    const offer: Offer = attempt.kind === "answer" ? { ...attempt.answer, counts: attempt.counts } : { ...attempt, counts: () => false };
     round.acceptance.record(this, offer.kind === "accepted" ? "accepted" : "ended");
     return offer;
   }
 
-  async #offer(round: OfferRound): Promise<Offer> {
+  async #offer(round: OfferRound): Promise<Offered> {
     const { request } = round;
     let reply = await this.#append(round, offerOf(round));
     for (let attempt = 1; attempt < OFFER_ATTEMPTS_MAX; attempt += 1) {

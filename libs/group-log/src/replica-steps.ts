@@ -7,6 +7,7 @@ import {
   describeState,
   EMPTY_GROUP,
   isPromised,
+  joinTails,
   learnFrom,
   markDecided,
   settleAlone,
@@ -38,6 +39,8 @@ export interface ReplicaLog {
   advance(request: LogAdvanceRequest): StoreStep<ReplicaLogState>;
   /** Applies what follows from a peer's state, read from this replica's applied watermark + 1 on; answers the state then. */
   learn(group: string, peer: ReplicaLogState): StoreStep<ReplicaLogState>;
+  /** After `learn` of all that these peers have applied: holds what they hold behind it, and promises what they promise. */
+  rejoin(group: string, peers: readonly ReplicaLogState[]): StoreStep<ReplicaLogState>;
   /** Of a ring of one: applies everything held. */
   settleAlone(group: string): StoreStep<ReplicaLogState>;
 }
@@ -145,6 +148,15 @@ export class ReplicaLogSteps implements ReplicaLog {
       const before = this.#stateOf(group);
       this.#refuseGroups(group);
       return this.#applied(group, before, learnFrom(before, peer), before.droppedSeq);
+    });
+  }
+
+  rejoin(group: string, peers: readonly ReplicaLogState[]): StoreStep<ReplicaLogState> {
+    encodedName(group);
+    return this.#step(() => {
+      const before = this.#stateOf(group);
+      this.#refuseGroups(group);
+      return this.#changed(group, joinTails(before, peers), before.droppedSeq);
     });
   }
 

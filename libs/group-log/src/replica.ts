@@ -52,6 +52,8 @@ export interface LogReadRequest {
   readonly group: string;
   readonly fromSeq: Seq;
   readonly limit: number;
+  /** The caller is itself catching up: answered by a replica that does not serve yet, too. Default false. */
+  readonly recovering?: boolean;
 }
 
 export interface LogAdvanceRequest extends AdvanceRequest {

@@ -37,6 +37,14 @@ export class RingGroupLog implements GroupLog {
     assert(new Set(options.replicas.map(({ name }) => name)).size === this.#links.length, "replicas are distinct");
   }
 
+  /**
+   * Another incarnation of a replica's store was heard of: answers to what was asked of the replica before are no votes any more, since its
+   * store may have lost what they say (I10). Called before that replica reads what this node holds to catch up.
+   */
+  restarted(replica: string): void {
+    for (const link of this.#links) if (link.replica.name === replica) link.restarted();
+  }
+
   /** REPLICAS_UNAVAILABLE when no majority answered. */
   async status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
     encodedName(group);
@@ -52,7 +60,7 @@ export class RingGroupLog implements GroupLog {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const flows = this.#links.map(async (link): Promise<Attempt<PromiseOf>> => {
       const attempt = await link.attempt((replica) => replica.logRaise(owner, timeoutMs));
-      return attempt.kind === "answer" ? { kind: "answer", answer: { link, ...attempt.answer } } : attempt;
+      return attempt.kind === "answer" ? { ...attempt, answer: { link, ...attempt.answer } } : attempt;
     });
     const decision = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
     if (decision.kind !== "promised") return decision;
@@ -145,7 +153,7 @@ export class RingGroupLog implements GroupLog {
 
   #appended(epoch: Epoch, offers: readonly Offer[], pending: number): AppendOutcome | undefined {
     assert(offers.length + pending <= this.#links.length, "each replica answers an offer once");
-    const accepted = offers.filter((offer) => offer.kind === "accepted").length;
+    const accepted = offers.filter((offer) => offer.kind === "accepted" && offer.counts()).length;
     // two synced it in the same epoch: logged (TXR2, TX27)
     if (accepted >= this.#majority) return { kind: "logged" };
     if (accepted + pending >= this.#majority) return undefined;
@@ -183,7 +191,7 @@ type RaiseDecision =
   | Exclude<RaiseOutcome, { readonly kind: "raised" }>;
 
 function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
-  return attempts.flatMap((attempt) => (attempt.kind === "answer" ? [attempt.answer] : []));
+  return attempts.flatMap((attempt) => (attempt.kind === "answer" && attempt.counts() ? [attempt.answer] : []));
 }
 
 function newerPromise<State extends { readonly promisedEpoch: Epoch }>(left: State, right: State): State {

@@ -10,12 +10,14 @@ export interface KeyValueImage {
   readonly cutTail?: boolean;
 }
 
+let opened = 0;
+
 /**
  * The reference of the KeyValue port: a sorted array. Knows what is synced, so that a test can crash it. As a Store it syncs derived
  * writes too: each write is a checkpoint.
  */
 export class MemoryKeyValue implements Store {
-  readonly incarnation = "memory";
+  readonly incarnation = `memory-${(opened += 1)}`;
   cutTail: boolean;
   readonly #checkpointListeners: (() => () => void)[] = [];
   #entries: KeyValueEntry[];

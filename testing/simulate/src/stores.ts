@@ -16,5 +16,5 @@ export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
 /** The store that main.ts opens, on the node's simulated disk. */
 export async function openSimulatedStore(context: NodeContext, folder: string, limits: Partial<StoreLimits>): Promise<Store> {
   const backing = await context.openBacking(folder);
-  return openStore({ ...context.env, disk: context.disk, folder, backing, limits });
+  return openStore({ ...context.env, disk: context.disk, folder, backing, limits, keepsCuts: true });
 }

@@ -16,7 +16,8 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const others = config.ring.filter((node) => node.name !== config.nodeName);
   const store = await (options.openKeyValue?.(config.nodeName) ?? openOwnStore(options));
-  const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members };
+  const { incarnation } = store;
+  const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members, incarnation };
   const sessions = others.map(({ name, address }) => new PeerSession({ ...shared, name, address }));
   const peers = sessions.map((session) => ({ session, rows: new RemoteRowReplica(session), log: new RemoteLogReplica(session) }));
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, drawTimestampUs, onFailed });
@@ -30,5 +31,5 @@ const STORE_FOLDER = "store";
 /** Opening the backing store takes the lock of the data folder. */
 async function openOwnStore({ config, environment }: BackendOptions<RingConfig>): Promise<Store> {
   const backing = await openLevel(join(config.dataFolder, STORE_FOLDER));
-  return openStore({ ...environment, disk: nodeDisk(config.dataFolder), folder: STORE_FOLDER, backing });
+  return openStore({ ...environment, disk: nodeDisk(config.dataFolder), folder: STORE_FOLDER, backing, keepsCuts: true });
 }

@@ -1,7 +1,7 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
-import { formRing } from "./formation/form-ring.ts";
+import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
@@ -16,14 +16,25 @@ type State =
   /** The store is open; peers are answered Hello and nothing else. */
   | { readonly kind: "opened" }
   | { readonly kind: "starting" }
+  /** Part of the ring, and may lack what it acknowledged or what its peers dropped: peers that catch up, too, read from it, nothing else. */
+  | { readonly kind: "recovering"; readonly node: RingNode }
   | { readonly kind: "serving"; readonly node: RingNode }
   | { readonly kind: "stopped" };
+
+/** What a peer that catches up reads from. */
+export interface RingSource {
+  readonly node: RingNode;
+  /** This node catches up itself. */
+  readonly recovering: boolean;
+}
 
 /** This node's part of a ring of 1 or 3 nodes, on a store of its own. */
 export class RingBackend implements StorageBackend {
   readonly #options: RingBackendOptions;
   #state: State = { kind: "opened" };
   #isLagging = false;
+  /** By peer: of its store, as it last introduced itself. */
+  readonly #incarnations = new Map<string, string>();
   #stopped: Promise<void> | undefined;
 
   constructor(options: RingBackendOptions) {
@@ -53,13 +64,27 @@ export class RingBackend implements StorageBackend {
     throw new ConcordError("STARTING", "this node is not part of its ring yet");
   }
 
+  /** What a peer reads that catches up. STARTING until this node's logs are open. */
+  source(): RingSource {
+    if (this.#state.kind === "recovering") return { node: this.#state.node, recovering: true };
+    return { node: this.node(), recovering: false };
+  }
+
+  /** A peer introduced itself: what an earlier incarnation of its store answered is no vote any more. */
+  heardOf(peer: string, incarnation: string): void {
+    if (this.#incarnations.get(peer) === incarnation) return;
+    this.#incarnations.set(peer, incarnation);
+    if (this.#state.kind === "serving") this.#state.node.groupLog.restarted(peer);
+  }
+
   async start(signal: AbortSignal): Promise<void> {
     assert(this.#state.kind === "opened", "a backend starts once");
     this.#state = { kind: "starting" };
     const { sessions, config, store, members, environment } = this.#options;
     const { clock, checksum, log } = environment;
-    await formRing({ store, peers: sessions, members, clock, checksum, log, settleMs: config.writeTimeoutMs, signal });
-    const node = await openRingNode({ ...this.#options, onTooFarBehind: (group) => this.#copyAnew(group) });
+    const formation = { store, peers: sessions, members, clock, checksum, log, settleMs: config.writeTimeoutMs, signal };
+    const joined = await formRing(formation);
+    const node = await this.#recover(formation, joined);
     signal.throwIfAborted();
     // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
     this.#state = { kind: "serving", node };
@@ -76,6 +101,30 @@ export class RingBackend implements StorageBackend {
     return (this.#stopped ??= this.#stop());
   }
 
+  #open(): Promise<RingNode> {
+    return openRingNode({ ...this.#options, onTooFarBehind: (group) => this.#copyAnew(group) });
+  }
+
+  /** Opens the logs, and brings back what they lack before anything is promised, accepted or answered. */
+  async #recover(formation: FormationOptions, joined: "joined" | "formed" | "lagging"): Promise<RingNode> {
+    const { store, peers } = this.#options;
+    const node = await this.#open();
+    formation.signal.throwIfAborted();
+    // A ring of one has no peer that knows more; a store that joins has never served or was copied just now.
+    const mayLack = store.cutTail && joined === "formed" && peers.length > 0;
+    if (!mayLack && joined !== "lagging") {
+      if (store.cutTail) await store.caughtUp();
+      return node;
+    }
+    this.#state = { kind: "recovering", node };
+    const own = { log: node.replicaLog, runner: node.engine, peers: peers.map((peer) => peer.log) };
+    const isWhole = joined === "formed" && (await rejoinRing(formation, own));
+    if (!isWhole) await copyLagging(formation);
+    if (store.cutTail) await store.caughtUp();
+    // Copied beneath the logs that are open.
+    return isWhole ? node : await this.#open();
+  }
+
   /** Remembered before the node ends: its next start copies the store from both peers (TXR4). */
   #copyAnew(group: string): void {
     if (this.#state.kind !== "serving" || this.#isLagging) return;
@@ -89,7 +138,7 @@ export class RingBackend implements StorageBackend {
   async #stop(): Promise<void> {
     const state = this.#state;
     this.#state = { kind: "stopped" };
-    if (state.kind === "serving") {
+    if (state.kind === "serving" || state.kind === "recovering") {
       await Promise.all([state.node.replay.stop(), state.node.executor.stop()]);
       await state.node.engine.whenIdle();
     }

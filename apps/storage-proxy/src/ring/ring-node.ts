@@ -1,7 +1,7 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
-import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type RowsOf } from "@concord/group-log";
-import type { GroupLog, RowStore, Store } from "@concord/ports";
+import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
+import type { RowStore, Store } from "@concord/ports";
 import { checkEntryRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
 import type { Clock, ConcordError, Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
@@ -14,7 +14,9 @@ export interface RingNode extends RingBatches {
   readonly engine: Engine;
   readonly localLog: LogReplica;
   readonly rows: RowStore;
-  readonly groupLog: GroupLog;
+  readonly groupLog: RingGroupLog;
+  /** This node's replica of the group logs, and what runs its steps. */
+  readonly replicaLog: ReplicaLog;
 }
 
 /** A peer and the links to what it keeps. */
@@ -61,5 +63,5 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const sessions = peers.map((peer) => peer.session);
   const batches = await openBatches({ config, environment, store, engine, localRows: stored, peers: sessions, drawTimestampUs });
   const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peers.map((peer) => peer.rows)], clock, checksum, metrics });
-  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, ...batches };
+  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, replicaLog, ...batches };
 }

@@ -75,6 +75,7 @@ export class FakePeer {
       log: silentLog,
       metrics: silentMetrics,
       peerToken,
+      incarnation: "1f",
       self: "n1",
       members: ["n1", "n2", "n3"],
     });

@@ -99,6 +99,7 @@ interface World {
 /** The log with every outcome told to the observer. */
 function observed(world: World, client: string): GroupLog {
   const ringLog = new RingGroupLog({ replicas: world.ring.links(client), clock: world.time });
+  world.ring.onRestart.push((node) => ringLog.restarted(node));
   const log = world.options.wrap === undefined ? ringLog : world.options.wrap(ringLog);
   return {
     status: (group, timeoutMs) => log.status(group, timeoutMs),
@@ -185,7 +186,7 @@ async function disturb(world: World): Promise<void> {
   for (let round = dice.below(14); round > 0; round -= 1) {
     await sleep(time, dice.below(80));
     const node = dice.below(nodes);
-    switch (dice.below(nodes === 3 ? 5 : 4)) {
+    switch (dice.below(nodes === 3 ? 6 : 4)) {
       case 0:
         await ring.crash(node);
         break;
@@ -198,6 +199,9 @@ async function disturb(world: World): Promise<void> {
         break;
       case 4:
         await ring.lose(node, GROUP, SETTLE_MS);
+        break;
+      case 5:
+        ring.rot(node, GROUP);
         break;
       default:
         ring.heal();

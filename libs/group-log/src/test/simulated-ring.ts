@@ -1,4 +1,4 @@
-import { MemoryKeyValue } from "@concord/port-contracts";
+import { MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
 import type { Checkpoints, KeyValueOperation, LogEntry, StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, nextSeq, SEQ_NONE, seqOf, silentLog, toHex, type Checksum } from "@concord/runtime";
 import { LOG_READ_ENTRIES_MAX } from "../limits.ts";
@@ -6,6 +6,7 @@ import { localLogReplica } from "../local-replica.ts";
 import { entryKey } from "../log-format.ts";
 import { openReplicaLog } from "../open-replica.ts";
 import type { LogReplica } from "../replica.ts";
+import { rejoinGroup, type RejoinOptions } from "../rejoin.ts";
 import { restoreGroup } from "../restore.ts";
 import type { Dice, VirtualTime } from "./virtual-time.ts";
 
@@ -57,6 +58,8 @@ class SlowDisk implements StepRunner, Checkpoints {
   #last: Promise<unknown> = Promise.resolve();
   #alive = true;
   #syncing = false;
+  /** The store before the newest sync, while nothing was written since that a reader could tell it by. */
+  #before: KeyValueImage | undefined;
 
   constructor(store: MemoryKeyValue, time: VirtualTime, dice: Dice, syncMs: number) {
     this.#store = store;
@@ -94,6 +97,12 @@ class SlowDisk implements StepRunner, Checkpoints {
     await this.#store.batch(kept, { sync: true });
   }
 
+  /** The process dies, and what it synced and acknowledged last is rotten: what is left, or undefined when a checkpoint came behind it. */
+  rot(): KeyValueImage | undefined {
+    this.#alive = false;
+    return this.#before;
+  }
+
   get pending(): number {
     return this.#pending.length;
   }
@@ -109,6 +118,7 @@ class SlowDisk implements StepRunner, Checkpoints {
     this.#time.setTimer(this.#dice.below(this.#syncMs + 1), () => {
       if (!this.#alive) return;
       this.#syncing = false;
+      this.#before = { entries: this.#store.contents() };
       for (const { persist, derived, reply } of this.#pending.splice(0)) {
         void this.#store.batch(persist, { sync: true });
         for (const one of derived) this.#volatile.set(toHex(one.key), one);
@@ -119,11 +129,18 @@ class SlowDisk implements StepRunner, Checkpoints {
   }
 
   #checkpoint(): void {
+    this.#before = undefined;
     const durable = this.#listeners.map((begun) => begun());
     void this.#store.batch([...this.#volatile.values()], { sync: true });
     this.#volatile.clear();
     for (const done of durable) done();
   }
+}
+
+/** A node whose newest write rotted: it has to catch up from both peers. */
+interface RottenNode {
+  readonly node: number;
+  readonly group: string;
 }
 
 interface LostDisk {
@@ -142,6 +159,10 @@ export class SimulatedRing {
   readonly #cut = new Set<string>();
   /** The node whose disk was replaced, until it is copied from its peers; one at a time (TXR4). */
   #lost: LostDisk | undefined;
+  /** One at a time, and not while a disk is lost: two replicas that forget the same entry lose it. */
+  #rotten: RottenNode | undefined;
+  /** Told of a node before it reads from its peers what it may have forgotten. */
+  readonly onRestart: ((node: string) => void)[] = [];
   readonly #onApply: (entry: LogEntry) => void;
 
   /** `onApply` hears of every entry a replica applies, again after its restarts. */
@@ -172,7 +193,15 @@ export class SimulatedRing {
     const onTooFarBehind = (group: string): never => {
       throw new Error(`nothing of ${group} is dropped before all have applied it`);
     };
+    if (this.#rotten?.node === node && !(await this.#rejoin(name, this.#rotten, { log: opened, runner, peers }))) return;
     this.#processes[node] = { kind: "up", runner, replica: localLogReplica({ ...options, onTooFarBehind }) };
+  }
+
+  async #rejoin(name: string, { group }: RottenNode, options: RejoinOptions): Promise<boolean> {
+    for (const tell of this.onRestart) tell(name);
+    const joined = await rejoinGroup(options, group).catch(() => "failed");
+    if (joined === "joined") this.#rotten = undefined;
+    return joined === "joined";
   }
 
   /** What a replica has applied up to its watermark; undefined in place of what it lacks. */
@@ -193,10 +222,21 @@ export class SimulatedRing {
 
   /** The node is down with an empty disk. Nothing happens while another one is. */
   async lose(node: number, group: string, settleMs: number): Promise<void> {
-    if (this.#lost !== undefined) return;
+    if (this.#lost !== undefined || this.#rotten !== undefined) return;
     this.#lost = { node, group, settledAtMs: this.#time.monotonicMs() + settleMs };
     await this.crash(node);
     this.stores[node] = new MemoryKeyValue();
+  }
+
+  /** The node is down, and its newest write, which it may have acknowledged, is gone. */
+  rot(node: number, group: string): void {
+    const process = this.#processes[node]!;
+    if (process.kind === "down" || this.#lost !== undefined || this.#rotten !== undefined) return;
+    this.#processes[node] = { kind: "down" };
+    const left = process.runner.rot();
+    if (left === undefined) return;
+    this.#rotten = { node, group };
+    this.stores[node] = new MemoryKeyValue(left);
   }
 
   async #restore({ node, group, settledAtMs }: LostDisk): Promise<boolean> {

@@ -2,6 +2,7 @@ import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@conc
 import type { StoreEntry } from "@concord/protos-storage";
 import {
   decodeHeader,
+  GROUPS_MAX,
   LOG_READ_ENTRIES_MAX,
   readHeaderKey,
   readStoredGroup,
@@ -17,8 +18,8 @@ import { COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
 export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
-const GROUP_HEADERS = 0x67;
-const GROUP_ENTRIES = 0x6c;
+export const HEADERS_NAMESPACE = 0x67;
+const ENTRIES_NAMESPACE = 0x6c;
 
 export interface CopyOptions {
   readonly store: KeyValue;
@@ -43,13 +44,15 @@ export async function copyStore(options: CopyOptions): Promise<void> {
     for (let done = false; !done;) {
       const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS);
       for (const { key, value } of page.entries) {
-        if (key[0] !== GROUP_HEADERS) continue;
-        const [group, { appliedSeq }] = [readHeaderKey(key), decodeHeader(value, options.checksum)];
-        if (appliedSeq >= (groups.get(group) ?? 0n)) groups.set(group, appliedSeq);
+        if (key[0] !== HEADERS_NAMESPACE) continue;
+        const [group, { appliedSeq, droppedSeq }] = [readHeaderKey(key), decodeHeader(value, options.checksum)];
+        // Of a peer that is being copied itself only what its own checkpoint holds is sure to be among its rows.
+        const copiedSeq = page.recovering ? droppedSeq : appliedSeq;
+        if (copiedSeq >= (groups.get(group) ?? 0n)) groups.set(group, copiedSeq);
       }
       await mergeEntries(
         options,
-        page.entries.filter(({ key }) => key[0] !== GROUP_HEADERS),
+        page.entries.filter(({ key }) => key[0] !== HEADERS_NAMESPACE),
       );
       entries += page.entries.length;
       done = page.done;
@@ -58,6 +61,21 @@ export async function copyStore(options: CopyOptions): Promise<void> {
   }
   for (const [group, copiedSeq] of groups) await copyGroup(options, group, copiedSeq);
   options.log.info("store copied from the peers", { entries, groups: groups.size });
+}
+
+/** Every group of which this store or a peer's holds a log. */
+export async function readGroups({ store, peers }: Pick<CopyOptions, "store" | "peers">): Promise<ReadonlySet<string>> {
+  const range = { from: Uint8Array.of(HEADERS_NAMESPACE), to: Uint8Array.of(HEADERS_NAMESPACE + 1), limit: GROUPS_MAX };
+  const groups = new Set((await store.range(range)).map(({ key }) => readHeaderKey(key)));
+  for (const peer of peers) {
+    let afterKey: Uint8Array = new Uint8Array();
+    for (let done = false; !done;) {
+      const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS, true);
+      for (const { key } of page.entries) groups.add(readHeaderKey(key));
+      ({ done, lastKey: afterKey } = page);
+    }
+  }
+  return groups;
 }
 
 /** One batch replaces what the store holds of the group. */
@@ -73,7 +91,7 @@ async function copyGroup({ store, peers, checksum, logs }: CopyOptions, group: s
  */
 export async function readWhole(replica: Pick<LogReplica, "logRead">, group: string, copiedSeq: Seq): Promise<ReplicaLogState> {
   const read = (fromSeq: Seq): Promise<ReplicaLogState> => {
-    return replica.logRead({ group, fromSeq, limit: LOG_READ_ENTRIES_MAX }, COPY_CALL_TIMEOUT_MS);
+    return replica.logRead({ group, fromSeq, limit: LOG_READ_ENTRIES_MAX, recovering: true }, COPY_CALL_TIMEOUT_MS);
   };
   let state = await read(nextSeq(copiedSeq));
   const { promisedEpoch } = state;
@@ -90,7 +108,7 @@ export async function readWhole(replica: Pick<LogReplica, "logRead">, group: str
 
 /** What an interrupted copy left of the group logs may have been trimmed since: it would leave a gap in the tail. */
 async function forgetLogs(store: KeyValue): Promise<void> {
-  for (const namespace of [GROUP_HEADERS, GROUP_ENTRIES]) {
+  for (const namespace of [HEADERS_NAMESPACE, ENTRIES_NAMESPACE]) {
     for (;;) {
       const limits = { limit: COPY_PAGE_ENTRIES_MAX, bytesMax: COPY_PAGE_BYTES_TARGET };
       const found = await store.range({ from: Uint8Array.of(namespace), to: Uint8Array.of(namespace + 1), ...limits });

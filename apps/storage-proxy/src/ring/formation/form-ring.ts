@@ -1,9 +1,10 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import type { HelloResponse } from "@concord/protos-storage";
+import { rejoinGroup, type RejoinOptions } from "@concord/group-log";
 import type { KeyValue } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log } from "@concord/runtime";
 import { FORMATION_CALL_TIMEOUT_MS, FORMATION_LOG_INTERVAL_MS, FORMATION_RETRY_MS } from "../limits.ts";
-import { copyStore, type CopyOptions } from "./copy-store.ts";
+import { copyStore, readGroups, type CopyOptions } from "./copy-store.ts";
 import { peerKnown, readMarker, writeMarker } from "./marker.ts";
 
 export interface FormationOptions {
@@ -21,20 +22,16 @@ export interface FormationOptions {
 }
 
 /**
- * Makes the store part of its ring (TXR4), the decision table of the README:
- * a formed store goes on; one that was away for too long is copied from both peers first; a store that was joining finishes; an empty one joins when no peer knows this node, else it was lost and is
- * copied from both peers before it serves. Throws INTERNAL when the members differ: the node must not start.
+ * Makes the store part of its ring (TXR4), the decision table of the README: a store that was joining finishes; an empty one joins when no
+ * peer knows this node, else it was lost and is copied from both peers first. `formed`: it was part of the ring before; `lagging`: and its
+ * peers dropped what it lacks, see `copyLagging`. Throws INTERNAL when the members differ: the node must not start.
  */
-export async function formRing(options: FormationOptions): Promise<void> {
+export async function formRing(options: FormationOptions): Promise<"joined" | "formed" | "lagging"> {
   const { store, checksum, members, log } = options;
   const marker = await readMarker(store, checksum);
   if (marker.kind !== "empty" && !sameMembers(marker.members, members)) throw refuse("this node's own store", marker.members, members);
-  if (marker.kind === "formed") return greetOnce(options);
-  if (marker.kind === "lagging") {
-    await greetAll(options, true);
-    // Its logs are sound and may hold what one peer only has: they stay until the copy of their group replaces them.
-    await restoreFromPeers(options, "own");
-  }
+  if (marker.kind === "formed") await greetOnce(options);
+  if (marker.kind === "formed" || marker.kind === "lagging") return marker.kind;
   if (marker.kind === "empty") {
     const hellos = await greetAll(options, false);
     if (hellos.some((hello) => hello.knowsCaller)) {
@@ -52,6 +49,40 @@ export async function formRing(options: FormationOptions): Promise<void> {
   await greetAll(options, true);
   await writeMarker(store, { kind: "formed", members }, checksum);
   log.info("part of the ring", { members: members.join(",") });
+  return "joined";
+}
+
+/**
+ * Copies the store from both peers before the node serves, which may be doing the same. Its logs are sound and may hold what one peer only
+ * has: they stay until the copy of their group replaces them.
+ */
+export async function copyLagging(options: FormationOptions): Promise<void> {
+  const { store, members, checksum } = options;
+  await greetAll(options, true);
+  await restoreFromPeers(options, "own");
+  await writeMarker(store, { kind: "formed", members }, checksum);
+}
+
+/**
+ * Catches every group up from both peers, after the store cut off what it may have acknowledged (I10 of the group-log README). Both are
+ * introduced to its new incarnation first. False: a peer dropped what is lacking, the store must be copied.
+ */
+export async function rejoinRing(options: FormationOptions, own: RejoinOptions): Promise<boolean> {
+  const { clock, log, signal } = options;
+  log.warn("the store may lack what this node acknowledged last: catching up from both peers before it votes", {});
+  await greetAll(options, true);
+  for (;;) {
+    stopIfAborted(signal);
+    try {
+      const groups = await readGroups(options);
+      for (const group of groups) if ((await rejoinGroup(own, group)) === "too-far") return false;
+      log.info("caught up from both peers", { groups: groups.size });
+      return true;
+    } catch (thrown) {
+      log.warn("catching up from the peers failed; trying again", { reason: toConcordError(thrown).message });
+      await sleep(clock, FORMATION_RETRY_MS, signal);
+    }
+  }
 }
 
 /** A formed node starts without its peers; but not into another ring, nor into one of another version. */

@@ -213,3 +213,85 @@ test("marker: damaged: the node does not start", async () => {
   await store.batch([{ kind: "put", key: entry!.key, value: entry!.value }], { sync: true });
   await assert.rejects(ring.clock.run(ring.beginRestart(ring.nodes[0]!, store.crash())), { code: "CORRUPT_DATA" });
 });
+
+const OWNER = { group: "g1", epoch: 1n, owner: "txn-1" };
+
+async function append(node: MemoryNode, seq: bigint): Promise<void> {
+  const entry = { ...OWNER, seq, previousEpoch: seq === 1n ? 0n : 1n, timestampCeilingUs: 5n, content: Uint8Array.of(Number(seq)) };
+  await ring.call(node, "GroupLogService/Append", entry, COORDINATOR);
+}
+
+const logOf = (node: MemoryNode): string[] =>
+  node.store.contents().flatMap(({ key }) => (key[0] === 0x67 || key[0] === 0x6c ? [Buffer.from(key).toString("hex")] : []));
+
+/** What the disk of a halted node has when its newest write, and the entries with it, turn out to be torn. */
+function torn(node: MemoryNode, lost: (key: Uint8Array) => boolean): KeyValueImage {
+  const { entries } = node.store.crash();
+  return { entries: entries.filter(({ key }) => !lost(key)), cutTail: true };
+}
+
+const isLog = (key: Uint8Array): boolean => key[0] === 0x67 || key[0] === 0x6c;
+
+test("[TXR2] torn journal: a peer is missing: votes for nothing, also after another restart; both are back: holds what it had accepted", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await ring.call(first, "GroupLogService/Raise", OWNER, COORDINATOR);
+  await ring.halt(second);
+  await append(first, 1n);
+  await ring.clock.advance(1000);
+  const held = logOf(third);
+  await ring.halt(third);
+  // Its entry was acknowledged, and is now at the first node only.
+  const image = torn(third, isLog);
+  for (const restart of ["first", "second"]) {
+    const starting = ring.beginRestart(third, restart === "first" ? image : third.store.crash());
+    void starting.catch(() => undefined);
+    await ring.clock.advance(3_000);
+    assert.equal(isReady(third), false, restart);
+    await assert.rejects(ring.call(third, "ReplicaService/LogRaise", { ...OWNER, epoch: 2n }, PEER), { code: "STARTING" });
+    assert.equal(third.store.cutTail, true);
+    await ring.halt(third);
+  }
+  const starting = ring.beginRestart(third, third.store.crash());
+  await ring.clock.run(Promise.all([starting, ring.beginRestart(second, second.store.crash())]));
+  assert.ok(isReady(third));
+  assert.equal(third.store.cutTail, false);
+  assert.deepEqual(logOf(third), held);
+});
+
+test("[TXR2] torn journals of all three at once: none waits for another to serve; what one holds all hold", async () => {
+  const nodes = await formed();
+  await ring.call(nodes[0]!, "GroupLogService/Raise", OWNER, COORDINATOR);
+  await append(nodes[0]!, 1n);
+  await ring.clock.advance(1000);
+  const held = logOf(nodes[0]!);
+  for (const node of nodes) await ring.halt(node);
+  const images = nodes.map((node, at) => torn(node, at === 0 ? () => false : isLog));
+  await ring.clock.run(Promise.all(nodes.map((node, at) => ring.beginRestart(node, images[at]!))));
+  for (const node of nodes) assert.deepEqual(logOf(node), held);
+});
+
+test("torn journal on a ring of one: nothing knows more: serves, and the doubt ends with the report", async () => {
+  ring = new MemoryRing({ size: 1 });
+  await ring.start();
+  const [node] = ring.nodes as [MemoryNode];
+  await ring.halt(node);
+  await ring.restart(
+    node,
+    torn(node, () => false),
+  );
+  assert.deepEqual([isReady(node), node.store.cutTail], [true, false]);
+});
+
+test("[TXR4] two lagging stores: each is copied from the other, too: both serve", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await ring.call(first, "GroupLogService/Raise", OWNER, COORDINATOR);
+  for (let seq = 1n; seq <= 3n; seq += 1n) await append(first, seq);
+  await write(first, 1);
+  await ring.clock.advance(1000);
+  await ring.halt(second);
+  await ring.halt(third);
+  const images = [await lagging(second), await lagging(third)];
+  await ring.clock.run(Promise.all([second, third].map((node, at) => ring.beginRestart(node, images[at]!))));
+  assert.ok(isReady(second) && isReady(third));
+  for (const node of [second, third]) assert.deepEqual(await readMarker(node.store, checksum), { kind: "formed", members: MEMBERS });
+});

@@ -1,29 +1,33 @@
 import type { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue, KeyValueEntry } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
-import { COPIED_NAMESPACES } from "../formation/copy-store.ts";
+import { COPIED_NAMESPACES, HEADERS_NAMESPACE } from "../formation/copy-store.ts";
 import { COPY_PAGE_BYTES_TARGET, REPLICA_ITEMS_MAX } from "../limits.ts";
-import type { RingNode } from "../ring-node.ts";
+import type { RingSource } from "../ring-backend.ts";
 import { checkCount } from "../../rpc/checks.ts";
 
-/** One page of this node's store for a peer that lost its own (TXR4). */
-export function copyHandler(node: () => RingNode, store: KeyValue): Handler<ReplicaService, "Copy"> {
+const HEADERS_ONLY = [HEADERS_NAMESPACE];
+
+/** One page of this node's store for a peer that lost its own, or may lack something (TXR4). */
+export function copyHandler(source: () => RingSource, store: KeyValue): Handler<ReplicaService, "Copy"> {
   return async (request) => {
-    node();
+    const { recovering } = source();
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
     const entries: KeyValueEntry[] = [];
     let bytes = 0;
-    for (const namespace of COPIED_NAMESPACES) {
+    for (const namespace of request.headersOnly ? HEADERS_ONLY : COPIED_NAMESPACES) {
       const from = laterOf(Uint8Array.of(namespace), request.afterKey);
       const limits = { limit: request.limit - entries.length, bytesMax: COPY_PAGE_BYTES_TARGET - bytes };
       const found = await store.range({ from, to: Uint8Array.of(namespace + 1), ...limits });
       for (const entry of found) {
         entries.push(entry);
         bytes += entry.key.length + entry.value.length;
-        if (bytes >= COPY_PAGE_BYTES_TARGET || entries.length === request.limit) return { entries, done: false, lastKey: entry.key };
+        if (bytes >= COPY_PAGE_BYTES_TARGET || entries.length === request.limit) {
+          return { entries, done: false, lastKey: entry.key, recovering };
+        }
       }
     }
-    return { entries, done: true, lastKey: entries.at(-1)?.key ?? request.afterKey };
+    return { entries, done: true, lastKey: entries.at(-1)?.key ?? request.afterKey, recovering };
   };
 }
 

@@ -11,6 +11,8 @@ export interface HelloOptions {
   /** The store's own writes of Hello go beside the engine: no step loads them. */
   readonly store: KeyValue;
   readonly formed: () => boolean;
+  /** Told before the caller is answered. */
+  readonly heardOf: (node: string, incarnation: string) => void;
 }
 
 /** Who we are, and whether we remember the caller as part of the ring (TXR4). Answers while the node starts. */
@@ -20,6 +22,7 @@ export function helloHandler(options: HelloOptions): Handler<ReplicaService, "He
     checkProtocol(`the caller, ${request.node},`, request.protocol);
     if (!members.includes(request.node) || request.node === node) throw malformed("the caller is no peer in this ring");
     const sameRing = request.members.length === members.length && members.every((member, at) => request.members[at] === member);
+    options.heardOf(request.node, request.incarnation);
     const knowsCaller = await knowsPeer(store, request.node);
     // Remembered before it is answered: the caller serves from then on.
     if (request.formed && sameRing && !knowsCaller) await store.batch([peerKnown(request.node)], { sync: true });

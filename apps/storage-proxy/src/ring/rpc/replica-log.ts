@@ -3,6 +3,7 @@ import { entryFromWire, logStateToWire } from "@concord/adapter-ring";
 import type { LogAppendReply } from "@concord/group-log";
 import type { Handler, HandlerContext } from "@concord/rpc";
 import { epochOf, seqOf } from "@concord/runtime";
+import type { RingSource } from "../ring-backend.ts";
 import type { RingNode } from "../ring-node.ts";
 import { budgetMs } from "../../rpc/budget.ts";
 import { advanceFromWire, ceilingFromWire, ownerFromWire } from "../../rpc/numbers.ts";
@@ -43,11 +44,12 @@ export function logStateHandler(node: () => RingNode): Handler<ReplicaService, "
   };
 }
 
-export function logReadHandler(node: () => RingNode): Handler<ReplicaService, "LogRead"> {
+/** A peer that catches up reads from a node that does so itself, too: else two of them would wait for each other. */
+export function logReadHandler(node: () => RingNode, source: () => RingSource): Handler<ReplicaService, "LogRead"> {
   return async (request, context) => {
-    return {
-      state: logStateToWire(await node().localLog.logRead({ ...request, fromSeq: seqOf(request.fromSeq) }, remainingMs(node, context))),
-    };
+    const from = (): RingNode => (request.recovering ? source().node : node());
+    const state = await from().localLog.logRead({ ...request, fromSeq: seqOf(request.fromSeq) }, remainingMs(from, context));
+    return { state: logStateToWire(state) };
   };
 }
 

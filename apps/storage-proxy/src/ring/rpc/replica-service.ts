@@ -3,7 +3,7 @@ import { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import type { HandlerContext, Role, Service } from "@concord/rpc";
 import { define, type DefineOptions } from "../../rpc/define.ts";
-import type { RingBackend } from "../ring-backend.ts";
+import type { RingBackend, RingSource } from "../ring-backend.ts";
 import type { RingNode } from "../ring-node.ts";
 import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.ts";
 import { copyHandler } from "./replica-copy.ts";
@@ -20,20 +20,25 @@ export interface ReplicaServiceOptions extends DefineOptions {
 
 const PEER: readonly Role[] = ["peer"];
 
-/** Serves while the node starts: peers need Hello to form the ring. Every other call is STARTING until it is part of the ring (I1). */
+/**
+ * Serves while the node starts: peers need Hello to form the ring. Copy and
+ * the LogRead of a recovering peer are answered once its logs are open, every other call once it is part of the ring: STARTING before (I1).
+ */
 export function replicaService(options: ReplicaServiceOptions): Service {
   const { name, members, store, backend } = options;
   const node = (): RingNode => backend.node();
+  const source = (): RingSource => backend.source();
+  const heardOf = (peer: string, incarnation: string): void => backend.heardOf(peer, incarnation);
   return define(options, ReplicaService, {
-    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready }) },
-    Copy: ofOurVersion(copyHandler(node, store)),
+    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf }) },
+    Copy: ofOurVersion(copyHandler(source, store)),
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
     ReadRows: ofOurVersion(readRowsHandler(node)),
     ReadRowRange: ofOurVersion(readRowRangeHandler(node)),
     LogRaise: ofOurVersion(logRaiseHandler(node)),
     LogAppend: ofOurVersion(logAppendHandler(node)),
     LogState: ofOurVersion(logStateHandler(node)),
-    LogRead: ofOurVersion(logReadHandler(node)),
+    LogRead: ofOurVersion(logReadHandler(node, source)),
     LogTrim: ofOurVersion(logTrimHandler(node)),
     LogCatchUp: ofOurVersion(logCatchUpHandler(node)),
     BatchLogPut: ofOurVersion(batchLogPutHandler(node)),
