@@ -108,6 +108,13 @@ export class ByteWriter {
     return this.varint(bytes.length).raw(bytes);
   }
 
+  /** What another writer has written, with its length; that one is finished. */
+  nested(inner: ByteWriter): this {
+    this.varint(inner.#length).raw(inner.#bytes.subarray(0, inner.#length));
+    inner.#release();
+    return this;
+  }
+
   text(text: string): this {
     const startedAt = this.#length;
     if (text.length <= SHORT_TEXT_LENGTH && this.varint(text.length).plainText(text, 0)) return this;
@@ -133,10 +140,14 @@ export class ByteWriter {
   /** A copy of what was written. Nothing can be written after it. */
   finish(): Uint8Array {
     const written = this.#bytes.slice(0, this.#length);
+    this.#release();
+    return written;
+  }
+
+  #release(): void {
     if (this.#bytes.length === POOL_BUFFER_BYTES && pool.length < POOL_BUFFERS_MAX) pool.push(this.#buffer);
     this.#buffer = FINISHED;
     this.#bytes = FINISHED.bytes;
-    return written;
   }
 
   #reserve(count: number): void {

@@ -6,7 +6,7 @@ export interface LogEntry {
   readonly epoch: Epoch;
   /** The owner's own content. */
   readonly bytes: Uint8Array;
-  /** The rows that follow from the entry, as `encodeRows` of @concord/rows writes them; empty = none, or their owner applies them. */
+  /** The rows that follow from the entry, as `joinRows` of @concord/rows writes them; empty = none, or their owner applies them. */
   readonly rows: Uint8Array;
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
-import { encodeImage, encodeMutation, encodeRowKey, encodeRows, imageOf, liveRow } from "@concord/rows";
+import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
 import { ConcordError, seqOf, timestampUsOf } from "@concord/runtime";
 import { rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
@@ -316,7 +316,7 @@ test("applyRows: a mutation that does not decode: CORRUPT_DATA, nothing of the c
 
 /** Puts a row into a replica as its group's log does. */
 async function follow(replica: TestReplica, seq: number, value: string, key: RowKey = KEY): Promise<void> {
-  const rows = encodeRows([encodeImage(imageOf(insert(value, seq, key)))]);
+  const rows = joinRows([encodeRowsPart([imageOf(insert(value, seq, key))])]);
   await replica.store.batch(rowsOfEntry("g", { seq: seqOf(BigInt(seq)), rows }, checksum), { sync: true });
 }
 

@@ -8,8 +8,9 @@ export {
   encodePartition,
   encodeRange,
   encodeRowKey,
-  encodeRows,
+  encodeRowsPart,
   imageRowKey,
+  joinRows,
   mutationRowKey,
   readRows,
 } from "./storage-format.ts";

@@ -16,7 +16,8 @@ import {
   encodeMutation,
   encodeRange,
   encodeRowKey,
-  encodeRows,
+  encodeRowsPart,
+  joinRows,
   readRows,
   imageRowKey,
   mutationRowKey,
@@ -218,12 +219,14 @@ test("[TX7] merge: the later of two writes: its cells win; a later delete leaves
 });
 
 test("rows of an entry: written and read again; none in no bytes; another version: CORRUPT_DATA", () => {
-  const images = [Uint8Array.of(1, 2, 3), new Uint8Array(), Uint8Array.of(9)];
-  const rows = encodeRows(images);
-  assert.deepEqual(Buffer.from(rows).toString("hex"), "01030102030001" + "09");
+  const images = [1n, 2n, 3n].map((us) => imageOf({ kind: "delete", key: KEY, timestampUs: timestampUsOf(us) }));
+  const rows = joinRows([encodeRowsPart(images.slice(0, 2)), encodeRowsPart([]), encodeRowsPart(images.slice(2))]);
+  const encoded = images.map((one) => encodeImage(one));
+  const hex = encoded.map((one) => one.length.toString(16).padStart(2, "0") + Buffer.from(one).toString("hex"));
+  assert.equal(Buffer.from(rows).toString("hex"), `01${hex.join("")}`);
   assert.deepEqual(
     readRows(rows).map((one) => Uint8Array.from(one)),
-    images,
+    encoded,
   );
   assert.deepEqual(readRows(new Uint8Array()), []);
   assert.throws(() => readRows(Uint8Array.of(2, 1, 7)), { code: "CORRUPT_DATA" });

@@ -13,10 +13,14 @@ const ROWS_FORMAT_VERSION = 1;
 const MUTATION_KINDS = ["insert", "update", "delete"] as const;
 
 export function encodeRowKey(key: RowKey): Uint8Array {
+  return rowKeyWriter(key).finish();
+}
+
+function rowKeyWriter(key: RowKey): ByteWriter {
   const writer = new ByteWriter(64);
   writePartition(writer, key.table, key.partition);
   for (const value of key.clustering) writeKeyValue(writer, value);
-  return writer.finish();
+  return writer;
 }
 
 export function decodeRowKey(bytes: Uint8Array): RowKey {
@@ -92,14 +96,21 @@ export function imageRowKey(bytes: Uint8Array): Uint8Array {
   return new ByteReader(bytes).bytes();
 }
 
-/** Whole rows one after another, as an entry of a group's log carries them: format version, then each image with its length. */
-export function encodeRows(images: readonly Uint8Array[]): Uint8Array {
-  const writer = new ByteWriter(images.reduce((sum, image) => sum + image.length + 4, 1)).u8(ROWS_FORMAT_VERSION);
-  for (const image of images) writer.bytes(image);
+/** Whole rows one after another, each with its length: a part of what `joinRows` makes. */
+export function encodeRowsPart(images: readonly RowImage[]): Uint8Array {
+  const writer = new ByteWriter();
+  for (const image of images) writer.nested(imageWriter(image, new ByteWriter().nested(rowKeyWriter(image.key))));
   return writer.finish();
 }
 
-/** The images (views) inside what `encodeRows` made; none in no bytes. CORRUPT_DATA for anything else. */
+/** The rows as an entry of a group's log carries them: format version, then the parts. */
+export function joinRows(parts: readonly Uint8Array[]): Uint8Array {
+  const writer = new ByteWriter(parts.reduce((sum, part) => sum + part.length, 1)).u8(ROWS_FORMAT_VERSION);
+  for (const part of parts) writer.raw(part);
+  return writer.finish();
+}
+
+/** The images (views) inside what `joinRows` made; none in no bytes. CORRUPT_DATA for anything else. */
 export function readRows(rows: Uint8Array): Uint8Array[] {
   if (rows.length === 0) return [];
   const reader = new ByteReader(rows);
@@ -114,9 +125,12 @@ const NO_TIMESTAMP = -1n;
 
 /** `rowKey`: the encoded key, when it is at hand. */
 export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(image.key)): Uint8Array {
-  const writer = new ByteWriter();
+  return imageWriter(image, new ByteWriter().bytes(rowKey)).finish();
+}
+
+/** `writer` has the key. */
+function imageWriter(image: RowImage, writer: ByteWriter): ByteWriter {
   writer
-    .bytes(rowKey)
     .i64(image.deletedAtUs ?? NO_TIMESTAMP)
     .i64(image.markerUs ?? NO_TIMESTAMP)
     .varint(image.cells.size);
@@ -124,7 +138,7 @@ export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(i
     writer.text(column).i64(cell.timestampUs);
     writeCellValue(writer, cell.value);
   }
-  return writer.finish();
+  return writer;
 }
 
 /** As they are when they are in order: what was decoded is. */

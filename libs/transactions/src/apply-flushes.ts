@@ -4,7 +4,7 @@ import type { Finishing, FinishingOptions } from "./finishing.ts";
 import { mutationsOf, type Flush } from "./flush.ts";
 import type { GroupContext } from "./group-context.ts";
 import { REPEAT_BACKOFF } from "./limits.ts";
-import { outcomeMutation } from "./outcome-rows.ts";
+import { outcomeMutations } from "./outcome-rows.ts";
 
 /**
  * Of a log whose owner applies rows: RowStore.apply until a quorum has them, beside the next append, one apply at a time, which takes all
@@ -96,7 +96,7 @@ export class ApplyFlushes implements Finishing {
     const { trimEveryFlushes, trimEveryBytes } = this.#options.context.settings.limits;
     if (this.#flushesSinceTrim >= trimEveryFlushes || this.#untrimmedBytes >= trimEveryBytes) this.#trim();
     this.#applyNext();
-    this.#options.onApplied(flushes);
+    this.#options.onApplied(seq);
   }
 
   /** Best effort: the next one repeats it. Only what is applied without a gap (I4). */
@@ -113,7 +113,8 @@ export class ApplyFlushes implements Finishing {
 }
 
 function outcomesOf(group: string, flush: Flush): Mutation[] {
-  return flush.items.map((item) => outcomeMutation(group, item.flushed, flush.request.seq));
+  const transactions = flush.items.map(({ flushed }) => flushed);
+  return outcomeMutations(group, transactions, flush.request.seq);
 }
 
 /** undefined when all of it is applied. */

@@ -1,17 +1,24 @@
 import type { RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
 import { emptyImage, mergeImages } from "@concord/rows";
-import { assert } from "@concord/runtime";
+import { assert, type Seq } from "@concord/runtime";
 import { compareClustering, inRange, keyText, partitionText } from "@concord/schema";
-import type { RowReader } from "./row-reader.ts";
 import { readMergedRange, type MergedPage } from "./merged-range.ts";
+import type { ChangedRow } from "./pending-rows.ts";
+import type { RowReader } from "./row-reader.ts";
 
 interface CommittedRow {
-  readonly text: string;
-  readonly key: RowKey;
   /** The whole committed row. */
   image: RowImage;
-  /** Flushes that wrote the row and are not applied at quorum. */
-  pins: number;
+  /** Of the last flush that wrote it here; storage has it once that is applied. */
+  seq: Seq;
+}
+
+/** Rows of a flush that is not applied at quorum. */
+interface UnappliedFlush {
+  readonly seq: Seq;
+  readonly changed: readonly ChangedRow[];
+  /** Made when a range first asks for it. */
+  byPartition: ReadonlyMap<string, readonly ChangedRow[]> | undefined;
 }
 
 export interface CommittedRowsLimits {
@@ -29,20 +36,23 @@ export class CommittedRows {
   readonly #storageTimeoutMs: number;
   readonly #cachedRowsMax: number;
   readonly #rows = new Map<string, CommittedRow>();
-  /** Pinned rows by partition, for ranges. */
-  readonly #pinned = new Map<string, Map<string, CommittedRow>>();
-  #pinnedCount = 0;
+  /** In log order. */
+  readonly #unapplied: UnappliedFlush[] = [];
+  #unappliedRows = 0;
+  #appliedSeq: Seq;
 
-  constructor(store: RowStore, reader: RowReader, storageTimeoutMs: number, limits: CommittedRowsLimits) {
+  /** `appliedSeq`: everything up to it is applied at quorum. */
+  constructor(store: RowStore, reader: RowReader, storageTimeoutMs: number, limits: CommittedRowsLimits, appliedSeq: Seq) {
     this.#store = store;
     this.#reader = reader;
     this.#storageTimeoutMs = storageTimeoutMs;
     this.#cachedRowsMax = limits.cachedRowsMax;
+    this.#appliedSeq = appliedSeq;
   }
 
-  /** Rows that are logged and not yet applied at quorum. */
-  get pinnedCount(): number {
-    return this.#pinnedCount;
+  /** Rows that were logged and are not yet applied at quorum; one that two flushes wrote counts twice. */
+  get unappliedRows(): number {
+    return this.#unappliedRows;
   }
 
   /** The committed image when memory has all of it; "ask" when storage must be read. An absent row is an empty image. */
@@ -61,7 +71,10 @@ export class CommittedRows {
     // Logged meanwhile: whole, and newer than any stored one.
     const now = this.#rows.get(text);
     if (now !== undefined) return now.image;
-    if (locked()) this.#keep(key, text, stored);
+    if (locked()) {
+      this.#rows.set(text, { image: stored, seq: this.#appliedSeq });
+      this.#evict();
+    }
     return stored;
   }
 
@@ -71,7 +84,8 @@ export class CommittedRows {
    */
   range(range: RowRange, pending: readonly RowImage[], onRead: (rows: number) => void): Promise<MergedPage> {
     const changes = new Map<string, RowImage>();
-    for (const [text, row] of this.#pinned.get(partitionText(range.table, range.partition)) ?? []) changes.set(text, row.image);
+    const partition = partitionText(range.table, range.partition);
+    for (const flush of this.#unapplied) for (const { text, image } of rowsOf(flush, partition)) changes.set(text, image);
     for (const image of pending) {
       const text = keyText(image.key);
       const below = changes.get(text);
@@ -89,68 +103,45 @@ export class CommittedRows {
     return readMergedRange(range, sorted, readPage);
   }
 
-  /** A flush is logged: its rows, each as a whole, are answered from memory until `applied` (I3). Before its locks are released. */
-  logged(images: readonly RowImage[]): void {
-    for (const image of images) {
-      const text = keyText(image.key);
-      const row = this.#rows.get(text) ?? this.#add({ text, key: image.key, image, pins: 0 });
-      row.image = image;
-      row.pins += 1;
-      if (row.pins === 1) this.#pin(row);
+  /** A flush is logged: its rows are answered from memory until `applied` (I3). Before its locks are released. */
+  logged(changed: readonly ChangedRow[], seq: Seq): void {
+    assert(seq > (this.#unapplied.at(-1)?.seq ?? this.#appliedSeq), "I5: flushes are logged in order");
+    for (const { text, image } of changed) {
+      const row = this.#rows.get(text);
+      if (row === undefined) this.#rows.set(text, { image, seq });
+      else {
+        row.image = image;
+        row.seq = seq;
+      }
     }
+    this.#unapplied.push({ seq, changed, byPartition: undefined });
+    this.#unappliedRows += changed.length;
   }
 
-  /** The same rows are applied at quorum: storage has them. */
-  applied(images: readonly RowImage[]): void {
-    for (const { key } of images) {
-      const row = this.#rows.get(keyText(key));
-      assert(row !== undefined && row.pins > 0, "I3: an applied row was pinned");
-      row.pins -= 1;
-      if (row.pins === 0) this.#unpin(row);
-    }
+  /** Everything up to here is applied at quorum: storage has it. */
+  applied(seq: Seq): void {
+    assert(seq >= this.#appliedSeq, "I4: applied only grows");
+    this.#appliedSeq = seq;
+    while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) this.#unappliedRows -= this.#unapplied.shift()!.changed.length;
+    assert(this.#unappliedRows >= 0, "I3: a row is unapplied once per flush");
     this.#evict();
   }
 
-  #keep(key: RowKey, text: string, image: RowImage): void {
-    this.#add({ text, key, image, pins: 0 });
-    this.#evict();
-  }
-
-  #add(row: CommittedRow): CommittedRow {
-    this.#rows.set(row.text, row);
-    return row;
-  }
-
-  #pin(row: CommittedRow): void {
-    const partition = partitionText(row.key.table, row.key.partition);
-    let rows = this.#pinned.get(partition);
-    if (rows === undefined) {
-      rows = new Map();
-      this.#pinned.set(partition, rows);
-    }
-    rows.set(row.text, row);
-    this.#pinnedCount += 1;
-  }
-
-  #unpin(row: CommittedRow): void {
-    const partition = partitionText(row.key.table, row.key.partition);
-    const rows = this.#pinned.get(partition);
-    assert(rows !== undefined && rows.delete(row.text), "I3: a pinned row is filed under its partition");
-    if (rows.size === 0) this.#pinned.delete(partition);
-    assert(this.#pinnedCount > 0, "I3: a pinned row is counted");
-    this.#pinnedCount -= 1;
-  }
-
-  /** Oldest first; pinned rows stay whatever the limit. Each pass looks at a few rows only. */
+  /** Oldest first; unapplied rows stay whatever the limit. Each pass looks at a few rows only. */
   #evict(): void {
-    let surplus = this.#rows.size - this.#pinnedCount - this.#cachedRowsMax;
+    let surplus = this.#rows.size - this.#unappliedRows - this.#cachedRowsMax;
     if (surplus <= 0) return;
     for (const [text, row] of this.#rows) {
       if (surplus <= 0) return;
+      surplus -= 1;
       // A row that is in use again goes to the young end.
       this.#rows.delete(text);
-      if (row.pins > 0) this.#rows.set(text, row);
-      else surplus -= 1;
+      if (row.seq > this.#appliedSeq) this.#rows.set(text, row);
     }
   }
+}
+
+function rowsOf(flush: UnappliedFlush, partition: string): readonly ChangedRow[] {
+  flush.byPartition ??= Map.groupBy(flush.changed, ({ image }) => partitionText(image.key.table, image.key.partition));
+  return flush.byPartition.get(partition) ?? [];
 }

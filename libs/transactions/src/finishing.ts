@@ -8,8 +8,8 @@ export interface FinishingOptions {
   readonly owner: GroupOwner;
   /** The last entry there is, and the epoch it was appended under; applied at quorum. */
   readonly start: { readonly lastSeq: Seq; readonly lastEpoch: DecidedMark["epoch"] };
-  /** Flushes whose rows a quorum read sees from now on, in log order. */
-  readonly onApplied: (flushes: readonly Flush[]) => void;
+  /** A quorum read sees the rows of every flush up to here. */
+  readonly onApplied: (seq: Seq) => void;
   /** The master's end. */
   readonly signal: AbortSignal;
 }

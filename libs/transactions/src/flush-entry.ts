@@ -4,11 +4,12 @@ import { decodeMutation, encodeMutation } from "@concord/rows";
 import { assert, timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /**
- * The content of a group log entry: one flush. The outcome rows (TXD7) are not written out: they follow from each transaction's id,
- * outcome, timestamp and digest and the entry's seq (`outcomeMutation`). Version 1 carries the mutations, which its owner applies. In
- * version 2 they are left out: the entry has the rows beside its content, for the replicas to apply (TXD14), and a reader of version 1 refuses it.
+ * The content of a group log entry: one flush. The outcome rows (TXD7) are not written out: they follow from the transactions' ids,
+ * outcomes, timestamps and digests and the entry's seq (`outcomeMutations`). Version 1 carries the mutations, which its owner applies. In
+ * version 3 they are left out: the entry has the rows beside its content, for the replicas to apply (TXD14). Version 2 was the same with
+ * an outcome row per transaction among the rows; its readers would not find the rows of version 3, so they refuse it.
  */
-export const FLUSH_FORMAT_VERSION = 2;
+export const FLUSH_FORMAT_VERSION = 3;
 const OWNER_APPLIES_VERSION = 1;
 const FLUSH_ID_BYTES = 16;
 const COMMITTED = 1;

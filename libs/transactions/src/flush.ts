@@ -1,6 +1,7 @@
-import type { AppendRequest, Mutation, RowImage } from "@concord/ports";
+import type { AppendRequest, Mutation } from "@concord/ports";
 import type { ConcordError, Seq, TimestampUs } from "@concord/runtime";
 import type { FlushedTransaction } from "./flush-entry.ts";
+import type { ChangedRow } from "./pending-rows.ts";
 
 /** Where a commit stands in its group's history. */
 export interface CommitToken {
@@ -14,11 +15,11 @@ export interface CommitToken {
 /** A decided-to-be transaction in the queue. Exactly one of `logged` and `lost` is called, once. */
 export interface CommitItem {
   readonly flushed: FlushedTransaction;
-  /** The rows it writes, index rows included, each as a whole after the commit. */
-  readonly images: readonly RowImage[];
+  /** The rows it writes, index rows included. */
+  readonly changed: readonly ChangedRow[];
   /** Its part of the entry's content and of its rows. */
   readonly encoded: Uint8Array;
-  readonly rows: readonly Uint8Array[];
+  readonly rows: Uint8Array;
   /** Monotonic; the flush does not wait longer for companions. */
   readonly dueAtMs: number;
   logged(token: CommitToken): void;
@@ -29,10 +30,6 @@ export interface CommitItem {
 export interface Flush {
   readonly items: readonly CommitItem[];
   readonly request: AppendRequest;
-}
-
-export function imagesOf(flush: Flush): RowImage[] {
-  return flush.items.flatMap((item) => item.images);
 }
 
 export function mutationsOf(flush: Flush): Mutation[] {

@@ -12,7 +12,6 @@ export class FollowFlushes implements Finishing {
   readonly #options: FinishingOptions;
   #logged: DecidedMark;
   #appliedSeq: Seq;
-  #unapplied: Flush[] = [];
   #state: { readonly kind: "idle" } | { readonly kind: "waiting"; readonly timer: Timer } | { readonly kind: "advancing" } = {
     kind: "idle",
   };
@@ -41,7 +40,6 @@ export class FollowFlushes implements Finishing {
     const { seq, epoch, decided } = flush.request;
     assert(decided.seq === this.#logged.seq, "an append carries the mark of the entry before");
     this.#logged = { seq, epoch };
-    this.#unapplied.push(flush);
     this.#applied(decided.seq);
     this.#wait();
   }
@@ -95,7 +93,6 @@ export class FollowFlushes implements Finishing {
     if (seq <= this.#appliedSeq) return;
     assert(seq <= this.#logged.seq, "I4: applied only after it was logged");
     this.#appliedSeq = seq;
-    const count = this.#unapplied.findIndex((flush) => flush.request.seq > seq);
-    this.#options.onApplied(this.#unapplied.splice(0, count < 0 ? this.#unapplied.length : count));
+    this.#options.onApplied(seq);
   }
 }

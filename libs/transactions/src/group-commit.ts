@@ -1,5 +1,5 @@
-import type { AppendRequest, GroupOwner, RowImage } from "@concord/ports";
-import { encodeImage, encodeRows, imageOf } from "@concord/rows";
+import type { AppendRequest, GroupOwner } from "@concord/ports";
+import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import {
   assert,
   backoff,
@@ -15,12 +15,13 @@ import {
 } from "@concord/runtime";
 import { ApplyFlushes } from "./apply-flushes.ts";
 import type { Finishing } from "./finishing.ts";
-import { imagesOf, type CommitItem, type Flush } from "./flush.ts";
+import type { CommitItem, Flush } from "./flush.ts";
 import { newFlushId, sealFlush } from "./flush-entry.ts";
 import { FollowFlushes } from "./follow-flushes.ts";
 import type { GroupContext } from "./group-context.ts";
 import { REPEAT_BACKOFF } from "./limits.ts";
-import { outcomeMutation } from "./outcome-rows.ts";
+import { outcomeMutations } from "./outcome-rows.ts";
+import type { ChangedRow } from "./pending-rows.ts";
 
 type AppendState =
   | { readonly kind: "idle" }
@@ -40,8 +41,9 @@ export interface GroupCommitStart {
 
 export interface GroupCommitEvents {
   /** Logged and about to be acknowledged: rows into memory, before the items hear of it. */
-  onLogged(images: readonly RowImage[]): void;
-  onApplied(images: readonly RowImage[]): void;
+  onLogged(changed: readonly ChangedRow[], seq: Seq): void;
+  /** A quorum read sees everything up to here. */
+  onApplied(seq: Seq): void;
   /** This master is over: a newer epoch is promised, or its log no longer takes our entries. */
   onFenced(error: ConcordError): void;
 }
@@ -72,7 +74,7 @@ export class GroupCommit {
     this.#lastEpoch = start.lastEpoch;
     this.#appliesRows = start.appliesRows;
     this.#events = events;
-    const onApplied = (flushes: readonly Flush[]): void => this.#onApplied(flushes);
+    const onApplied = (seq: Seq): void => this.#onApplied(seq);
     const options = { context, owner: this.#owner, start, onApplied, signal: this.#stopped.signal };
     this.#finishing = start.appliesRows ? new FollowFlushes(options) : new ApplyFlushes(options);
   }
@@ -244,7 +246,10 @@ export class GroupCommit {
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
     // TX27, TX6: durable on a quorum's synced disks from here on; in memory (I3) before locks are released; then acknowledged.
-    this.#events.onLogged(imagesOf(flush));
+    this.#events.onLogged(
+      items.flatMap(({ changed }) => changed),
+      request.seq,
+    );
     for (const item of items) {
       item.logged({ group: settings.group, seq: request.seq, timestampUs: item.flushed.timestampUs, flushSize: items.length });
     }
@@ -254,8 +259,8 @@ export class GroupCommit {
     this.#pump();
   }
 
-  #onApplied(flushes: readonly Flush[]): void {
-    this.#events.onApplied(flushes.flatMap(imagesOf));
+  #onApplied(seq: Seq): void {
+    this.#events.onApplied(seq);
     this.#pump();
     this.#settleDrained();
   }
@@ -298,14 +303,14 @@ async function appendOnce(append: ReturnType<GroupContext["groupLog"]["append"]>
 }
 
 function sizeOf(item: CommitItem): number {
-  return item.rows.reduce((sum, row) => sum + row.length, item.encoded.length);
+  return item.encoded.length + item.rows.length;
 }
 
-/** Rows of all items, the outcome of each among them. */
+/** Rows of all items, then the rows with their outcomes. */
 function rowsOf(group: string, items: readonly CommitItem[], seq: Seq): Uint8Array {
-  const rows: Uint8Array[] = [];
-  for (const item of items) rows.push(...item.rows, encodeImage(imageOf(outcomeMutation(group, item.flushed, seq))));
-  return encodeRows(rows);
+  const transactions = items.map(({ flushed }) => flushed);
+  const outcomes = encodeRowsPart(outcomeMutations(group, transactions, seq).map(imageOf));
+  return joinRows([...items.map(({ rows }) => rows), outcomes]);
 }
 
 export function epochFenced(): ConcordError {

@@ -4,7 +4,6 @@ export type { GroupContext, GroupSettings } from "./group-context.ts";
 export { TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
 export { TRANSACTION_METRICS } from "./metrics.ts";
 export { TransactionOperations, type RangeAnswer } from "./operations.ts";
-export { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
 export type { TableWrite } from "./pending-rows.ts";
 export {
   ServingMaster,

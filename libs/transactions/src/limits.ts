@@ -64,6 +64,11 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   commitDelayMsMax: 1_000,
 };
 
+/** Ids whose outcomes are kept after their slices of time were read; whole slices go, the oldest first. */
+export const OUTCOME_IDS_KEPT_MAX = 65_536;
+/** Outcome rows in one page of a slice: each has the outcomes of a flush. */
+export const OUTCOME_PAGE_ROWS = 100;
+
 /** Deadlines, idle transactions and lost sessions are looked at this often, so they fire at most this late. */
 export const TICK_MS = 20;
 /** How long a transaction waits for its client after the session broke. */

@@ -1,7 +1,33 @@
-import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey } from "@concord/ports";
+import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
+import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey, type RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError, isTimestampUs, seqOf, timeIdMs, type Seq, type TimeId, type TimestampUs } from "@concord/runtime";
+import {
+  ConcordError,
+  isTimestampUs,
+  seqOf,
+  timeIdFromBytes,
+  timeIdMs,
+  timeIdToBytes,
+  type Seq,
+  type TimeId,
+  type TimestampUs,
+} from "@concord/runtime";
+import type { CellValue } from "@concord/values";
 import type { FlushedTransaction } from "./flush-entry.ts";
+
+/**
+ * Outcomes of decided transactions (TXD7). One row of OUTCOMES_TABLE has those of one flush whose ids were made in the same slice of
+ * time: partition = group and bucket of the ids' time, clustering = slice, seq of the flush. Its one column, version 1:
+ *   u8 version | per transaction, to the end: 16 bytes id | u8 1 committed / 2 aborted | i64 timestamp | u64 digest
+ * Before, each transaction had a row of its own, with its id as clustering; those are still read.
+ */
+const FORMAT_VERSION = 1;
+const COLUMN = "transactions";
+const COMMITTED = 1;
+const ABORTED = 2;
+const OUTCOME_BYTES = 33;
+/** Ids of one slice are looked up with one read. */
+export const OUTCOME_SLICE_MS = 100;
 
 /** What is written down about a decided transaction. */
 export interface StoredOutcome {
@@ -11,34 +37,59 @@ export interface StoredOutcome {
   readonly digest: bigint;
 }
 
-export function outcomeKey(group: string, id: TimeId): RowKey {
-  return {
-    table: OUTCOMES_TABLE,
-    partition: [
-      { kind: "text", value: group },
-      { kind: "bigint", value: BigInt(Math.floor(timeIdMs(id) / OUTCOME_BUCKET_MS)) },
-    ],
-    clustering: [{ kind: "uuid", value: id }],
-  };
+/** Number of the slice an id belongs to. */
+export function outcomeSliceOf(id: TimeId): number {
+  return Math.floor(timeIdMs(id) / OUTCOME_SLICE_MS);
 }
 
-/** The outcome row of a transaction in the flush with this seq. */
-export function outcomeMutation(group: string, transaction: FlushedTransaction, seq: Seq): Mutation {
-  return {
-    kind: "insert",
-    key: outcomeKey(group, transaction.id),
-    columns: [
-      { column: "result", value: { kind: "text", value: transaction.kind } },
-      { column: "timestamp_us", value: { kind: "bigint", value: transaction.timestampUs } },
-      { column: "seq", value: { kind: "bigint", value: seq } },
-      { column: "digest", value: { kind: "bigint", value: BigInt.asIntN(64, transaction.digest) } },
-    ],
-    timestampUs: transaction.timestampUs,
-  };
+/** The outcome rows of the flush with this seq: whole rows, since no other flush writes them. */
+export function outcomeMutations(group: string, transactions: readonly FlushedTransaction[], seq: Seq): Mutation[] {
+  const slices = new Map<number, FlushedTransaction[]>();
+  for (const transaction of transactions) {
+    const slice = outcomeSliceOf(transaction.id);
+    const others = slices.get(slice);
+    if (others === undefined) slices.set(slice, [transaction]);
+    else others.push(transaction);
+  }
+  return Array.from(slices, ([slice, own]): Mutation => {
+    const key: RowKey = { table: OUTCOMES_TABLE, partition: partitionOf(group, slice), clustering: [bigint(BigInt(slice)), bigint(seq)] };
+    const value: CellValue = { kind: "blob", value: encodeOutcomes(own) };
+    return { kind: "insert", key, columns: [{ column: COLUMN, value }], timestampUs: own.at(-1)!.timestampUs };
+  });
+}
+
+/** Where the outcomes of a slice's ids are. */
+export function outcomeRange(group: string, slice: number, limit: number): RowRange {
+  const bound = { prefix: [bigint(BigInt(slice))], inclusive: true };
+  return { table: OUTCOMES_TABLE, partition: partitionOf(group, slice), lower: bound, upper: bound, reverse: false, limit };
+}
+
+/** The outcomes in a row of `outcomeRange`. CORRUPT_DATA when it says nothing we ever wrote. */
+export function outcomesIn(image: RowImage): [TimeId, StoredOutcome][] {
+  const seq = image.key.clustering[1];
+  const value = liveRow(image)?.columns.get(COLUMN);
+  if (seq?.kind !== "bigint" || value?.kind !== "blob") throw corrupt("an outcome row is incomplete");
+  const reader = new ByteReader(value.value);
+  const version = reader.u8();
+  if (version !== FORMAT_VERSION) throw corrupt(`an outcome row has version ${version}`);
+  const outcomes: [TimeId, StoredOutcome][] = [];
+  while (reader.remaining > 0) {
+    const id = timeIdFromBytes(reader.raw(16));
+    const tag = reader.u8();
+    if (tag !== COMMITTED && tag !== ABORTED) throw corrupt(`outcome tag ${tag} in an outcome row`);
+    const kind = tag === COMMITTED ? "committed" : "aborted";
+    outcomes.push([id, { kind, timestampUs: reader.timestampUs(), seq: seqOf(seq.value), digest: reader.u64() }]);
+  }
+  return outcomes;
+}
+
+/** Of the row that a transaction had before. */
+export function singleOutcomeKey(group: string, id: TimeId): RowKey {
+  return { table: OUTCOMES_TABLE, partition: partitionOf(group, outcomeSliceOf(id)), clustering: [{ kind: "uuid", value: id }] };
 }
 
 /** CORRUPT_DATA when a row is there and says nothing we ever wrote. */
-export function outcomeOf(image: RowImage | undefined): StoredOutcome | undefined {
+export function singleOutcome(image: RowImage | undefined): StoredOutcome | undefined {
   const row = liveRow(image);
   if (row === undefined) return undefined;
   const result = row.columns.get("result");
@@ -51,4 +102,22 @@ export function outcomeOf(image: RowImage | undefined): StoredOutcome | undefine
     throw new ConcordError("CORRUPT_DATA", "an outcome row is incomplete");
   }
   return { kind, timestampUs, seq: seqOf(seq), digest: BigInt.asUintN(64, digest) };
+}
+
+function encodeOutcomes(transactions: readonly FlushedTransaction[]): Uint8Array {
+  const writer = new ByteWriter(1 + transactions.length * OUTCOME_BYTES).u8(FORMAT_VERSION);
+  for (const { kind, id, timestampUs, digest } of transactions) {
+    writer.raw(timeIdToBytes(id)).u8(kind === "committed" ? COMMITTED : ABORTED);
+    writer.i64(timestampUs).u64(digest);
+  }
+  return writer.finish();
+}
+
+function partitionOf(group: string, slice: number): CellValue[] {
+  const bucket = Math.floor((slice * OUTCOME_SLICE_MS) / OUTCOME_BUCKET_MS);
+  return [{ kind: "text", value: group }, bigint(BigInt(bucket))];
+}
+
+function bigint(value: bigint): CellValue {
+  return { kind: "bigint", value };
 }

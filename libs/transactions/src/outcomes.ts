@@ -1,22 +1,23 @@
 import { assert, timeIdMs, TIMESTAMP_ZERO, type TimeId } from "@concord/runtime";
-import { keyText } from "@concord/schema";
-import type { CommittedRows } from "./committed-rows.ts";
 import { abortedError, requireSamePayload } from "./ended-errors.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitToken } from "./flush.ts";
 import { outcomeUnknown, type GroupCommit } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
-import { outcomeKey, outcomeOf, type StoredOutcome } from "./outcome-rows.ts";
+import type { StoredOutcome } from "./outcome-rows.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
+import type { StoredOutcomes } from "./stored-outcomes.ts";
 import type { Timestamps } from "./timestamps.ts";
 
 export interface OutcomesOptions {
   readonly context: GroupContext;
   readonly recent: RecentOutcomes;
-  readonly committed: CommittedRows;
+  readonly stored: StoredOutcomes;
   readonly commit: GroupCommit;
   readonly timestamps: Timestamps;
 }
+
+const NO_ROWS = new Uint8Array();
 
 /** What became of transactions that are not open: from memory, from their rows, and aborted in the log when undecided (TXD7). */
 export class Outcomes {
@@ -47,12 +48,14 @@ export class Outcomes {
     }
   }
 
-  /** The outcome row of an id whose end may not be in memory (I7). */
-  async storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> {
-    const { context, recent, committed } = this.#options;
-    if (timeIdMs(id) > recent.askBeforeMs) return undefined;
-    const key = outcomeKey(context.settings.group, id);
-    const outcome = outcomeOf(await committed.read(key, keyText(key), () => false));
+  /** What a row says of an id whose end may not be in memory (I7); without a promise when it must be there. */
+  storedIfOld(id: TimeId): Promise<StoredOutcome | undefined> | undefined {
+    return timeIdMs(id) > this.#options.recent.askBeforeMs ? undefined : this.#stored(id);
+  }
+
+  async #stored(id: TimeId): Promise<StoredOutcome | undefined> {
+    const { recent, stored } = this.#options;
+    const outcome = await stored.find(id);
     if (outcome !== undefined) recent.set(id, { kind: "decided", outcome });
     return outcome;
   }
@@ -65,9 +68,9 @@ export class Outcomes {
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
       commit.enqueue({
         flushed,
-        images: [],
+        changed: [],
         encoded: encodeFlushed(flushed, commit.appliesRows ? "replicas apply" : "owner applies"),
-        rows: [],
+        rows: NO_ROWS,
         dueAtMs: context.clock.monotonicMs(),
         logged: ({ seq }) => {
           const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };

@@ -1,7 +1,15 @@
 import type { Mutation, RowImage, RowKey } from "@concord/ports";
-import { imageOf, liveRow, mergeImages } from "@concord/rows";
+import { imageOf, liveRow } from "@concord/rows";
 import { assert, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
-import { indexMutations, netMutations, type IndexDefinition, type RowWrite, type TableDefinition, indexTableName } from "@concord/schema";
+import {
+  indexMutations,
+  indexTableName,
+  keyText,
+  netMutations,
+  type IndexDefinition,
+  type RowWrite,
+  type TableDefinition,
+} from "@concord/schema";
 
 /** Above every real timestamp: a transaction's own writes win over whatever it reads until they get their own (TX5). */
 export const PENDING_US = timestampUsOf(1n << 62n);
@@ -72,7 +80,7 @@ export class PendingRows {
     const images: RowImage[] = [];
     for (const [text, row] of this.#rows) {
       if (row.definition.name !== definition.name) continue;
-      for (const mutation of changeOf(row, committedOf(text), PENDING_US).mutations) {
+      for (const mutation of changeMutations(row, committedOf(text), PENDING_US)) {
         if (mutation.key.table === table) images.push(imageOf(mutation));
       }
     }
@@ -80,22 +88,32 @@ export class PendingRows {
   }
 }
 
-/** What one row's writes come to at their commit's timestamp. */
-export interface CommittedChange {
-  /** Base row first, then its index rows (TX21). */
-  readonly mutations: readonly Mutation[];
-  /** The rows they leave, each as a whole: merged into any older state of the row or put in its place, it is the same (TXD14). */
-  readonly images: readonly RowImage[];
+/** A row as a commit leaves it. */
+export interface ChangedRow {
+  /** `keyText` of its key. */
+  readonly text: string;
+  /** The whole row: put in the place of any older state of it, or merged into one, it is the same (TXD14). */
+  readonly image: RowImage;
 }
 
-export function changeOf(row: PendingRow, committed: RowImage, timestampUs: TimestampUs): CommittedChange {
+/** The rows that one row's writes leave at their commit's timestamp: the row itself first, then its index rows (TX21). */
+export function changedRows(text: string, row: PendingRow, committed: RowImage, timestampUs: TimestampUs): ChangedRow[] {
+  const after = withWrites(committed, row, timestampUs);
+  if (after === committed) return [];
+  if (row.definition.indexes.length === 0) return [{ text, image: after }];
+  const changed = [{ text, image: after }];
+  for (const mutation of indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs)) {
+    changed.push({ text: keyText(mutation.key), image: wholeIndexRow(mutation) });
+  }
+  return changed;
+}
+
+/** The same changes as mutations, for a log whose owner applies them. */
+export function changeMutations(row: PendingRow, committed: RowImage, timestampUs: TimestampUs): Mutation[] {
   const base = netMutations(row.writes, timestampUs);
-  if (base.length === 0) return { mutations: [], images: [] };
-  let after = committed;
-  for (const mutation of base) after = mergeImages(after, imageOf(mutation));
-  if (row.definition.indexes.length === 0) return { mutations: base, images: [after] };
-  const index = indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs);
-  return { mutations: [...base, ...index], images: [after, ...index.map(wholeIndexRow)] };
+  if (base.length === 0 || row.definition.indexes.length === 0) return base;
+  const after = withWrites(committed, row, timestampUs);
+  return [...base, ...indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs)];
 }
 
 /** An index row is written out in full: whatever was there before is older than the commit's lower tick (TXD4). */
@@ -105,10 +123,29 @@ function wholeIndexRow(mutation: Mutation): RowImage {
   return mutation.kind === "delete" ? image : { ...image, deletedAtUs: plusUs(mutation.timestampUs, -1n) };
 }
 
-export function withWrites(committed: RowImage, row: PendingRow, timestampUs: TimestampUs): RowImage {
-  let image = committed;
-  for (const mutation of netMutations(row.writes, timestampUs)) image = mergeImages(image, imageOf(mutation));
-  return image;
+/**
+ * The row with its writes at a timestamp that is above everything committed in it, by two (TX7): what `netMutations` of them, merged into
+ * it, would make (TXD4). The same object when they come to nothing.
+ */
+export function withWrites(committed: RowImage, { writes }: PendingRow, timestampUs: TimestampUs): RowImage {
+  let { deletedAtUs, markerUs } = committed;
+  let from = 0;
+  for (let at = 0; at < writes.length; at += 1) if (writes[at]!.kind === "delete") from = at + 1;
+  if (from > 0) {
+    const isLeft = writes.slice(from).some(({ kind, columns }) => kind === "insert" || columns.some(({ value }) => value !== null));
+    if (!isLeft) return { key: committed.key, deletedAtUs: timestampUs, markerUs: undefined, cells: new Map() };
+    deletedAtUs = plusUs(timestampUs, -1n);
+    markerUs = undefined;
+  }
+  let isChanged = from > 0;
+  const cells = new Map(from > 0 ? [] : committed.cells);
+  for (let at = from; at < writes.length; at += 1) {
+    const { kind, columns } = writes[at]!;
+    if (kind === "insert") markerUs = timestampUs;
+    isChanged ||= kind === "insert" || columns.length > 0;
+    for (const { column, value } of columns) cells.set(column, { timestampUs, value });
+  }
+  return isChanged ? { key: committed.key, deletedAtUs, markerUs, cells } : committed;
 }
 
 function emptyLike(key: RowKey): RowImage {

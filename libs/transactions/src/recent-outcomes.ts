@@ -20,13 +20,23 @@ export class RecentOutcomes {
   readonly #entries = new Map<TimeId, RecentOutcome>();
   readonly #countMax: number;
   readonly #appliedSeq: () => bigint;
+  readonly #onForgotten: (id: TimeId, outcome: StoredOutcome) => void;
   #askBeforeMs: number;
 
-  /** `askBeforeMs`: ids up to this time may have been decided by an earlier master. `appliedSeq`: outcome rows up to it can be read. */
-  constructor(countMax: number, askBeforeMs: number, appliedSeq: () => bigint) {
+  /**
+   * `askBeforeMs`: ids up to this time may have been decided by an earlier master. `appliedSeq`: outcome rows up to it can be read.
+   * `onForgotten`: called with what only its row knows from now on.
+   */
+  constructor(
+    countMax: number,
+    askBeforeMs: number,
+    appliedSeq: () => bigint,
+    onForgotten: (id: TimeId, outcome: StoredOutcome) => void,
+  ) {
     this.#countMax = countMax;
     this.#askBeforeMs = askBeforeMs;
     this.#appliedSeq = appliedSeq;
+    this.#onForgotten = onForgotten;
   }
 
   get askBeforeMs(): number {
@@ -50,6 +60,7 @@ export class RecentOutcomes {
     for (const [oldest, entry] of this.#entries) {
       if (entry.kind === "deciding" || (entry.kind === "decided" && entry.outcome.seq > appliedSeq)) continue;
       this.#entries.delete(oldest);
+      if (entry.kind === "decided") this.#onForgotten(oldest, entry.outcome);
       this.#askBeforeMs = Math.max(this.#askBeforeMs, timeIdMs(oldest));
       return;
     }

@@ -1,6 +1,6 @@
 import type { LockMode } from "@concord/locks";
-import type { Mutation, Row, RowImage, RowKey } from "@concord/ports";
-import { encodeImage } from "@concord/rows";
+import type { Mutation, Row, RowKey } from "@concord/ports";
+import { encodeRowsPart } from "@concord/rows";
 import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
 import { digestOf } from "./digest.ts";
@@ -15,9 +15,10 @@ import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
-import { changeOf, type TableWrite } from "./pending-rows.ts";
+import { changedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
 import { RowReader } from "./row-reader.ts";
+import { StoredOutcomes } from "./stored-outcomes.ts";
 import type { TakenOver } from "./takeover.ts";
 import { Timestamps } from "./timestamps.ts";
 import { limitExceeded, Transaction } from "./transaction.ts";
@@ -87,15 +88,22 @@ export class ServingMaster {
     this.#timestamps = new Timestamps(taken.ceilingUs);
     // Ids up to now may have been decided by an earlier master, whose clock may have been ahead of ours: its timestamps tell (TXD7).
     const askBeforeMs = Math.max(clock.nowMs(), Number(taken.ceilingUs / 1000n)) + settings.clockSkewMaxMs;
-    this.#recent = new RecentOutcomes(settings.limits.recentOutcomesMax, askBeforeMs, () => this.#commit.appliedSeq);
+    const reader = new RowReader(rows, clock, settings.storageTimeoutMs, settings.limits.readKeysMax);
+    const stored = new StoredOutcomes(context, reader);
+    const { limits } = settings;
+    this.#recent = new RecentOutcomes(
+      limits.recentOutcomesMax,
+      askBeforeMs,
+      () => this.#commit.appliedSeq,
+      (id, outcome) => stored.forgotten(id, outcome),
+    );
     this.#locks = new GroupLocks(settings.lockLimits, (id, error) => this.#doomed(id, error));
     this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
-    const reader = new RowReader(rows, clock, settings.storageTimeoutMs, settings.limits.readKeysMax);
-    this.#committed = new CommittedRows(rows, reader, settings.storageTimeoutMs, settings.limits);
+    this.#committed = new CommittedRows(rows, reader, settings.storageTimeoutMs, limits, taken.lastSeq);
     this.#epochCheck = new EpochCheck(context, { group: context.settings.group, epoch: taken.epoch, owner: taken.owner }, onFenced);
     this.#commit = new GroupCommit(context, taken, {
-      onLogged: (images) => this.#committed.logged(images),
-      onApplied: (images) => this.#committed.applied(images),
+      onLogged: (changed, seq) => this.#committed.logged(changed, seq),
+      onApplied: (seq) => this.#committed.applied(seq),
       onFenced,
     });
     for (const { seq, transaction } of taken.decided) {
@@ -104,7 +112,7 @@ export class ServingMaster {
     const outcomesOptions = {
       context,
       recent: this.#recent,
-      committed: this.#committed,
+      stored,
       commit: this.#commit,
       timestamps: this.#timestamps,
     };
@@ -245,7 +253,7 @@ export class ServingMaster {
     return {
       open: this.#open.size,
       lockWaits: this.#locks.waiting,
-      unappliedRows: this.#committed.pinnedCount,
+      unappliedRows: this.#committed.unappliedRows,
       queued: this.#commit.queued,
       locks: this.#locks.stats().held,
     };
@@ -330,30 +338,29 @@ export class ServingMaster {
     const { clock, settings } = this.#context;
     // TX7: drawn with all locks held.
     const timestampUs = this.#timestamps.draw(clock.nowUs(), transaction.newestReadUs);
-    const { flushed, images } = this.#flushedOf(transaction, digest, timestampUs);
+    const { flushed, changed } = this.#flushedOf(transaction, digest, timestampUs);
     const encoded = encodeFlushed(flushed, this.#commit.appliesRows ? "replicas apply" : "owner applies");
-    const rows = this.#commit.appliesRows ? images.map((image) => encodeImage(image)) : [];
-    if (rows.reduce((sum, row) => sum + row.length, encoded.length) > settings.limits.flushBytesMax) {
+    const rows = encodeRowsPart(this.#commit.appliesRows ? changed.map(({ image }) => image) : []);
+    if (encoded.length + rows.length > settings.limits.flushBytesMax) {
       throw limitExceeded("flushBytesMax", settings.limits.flushBytesMax, "takes more bytes in the log");
     }
     const delayMs = Math.min(maxDelayMs, settings.limits.commitDelayMsMax);
     this.#committing(transaction, digest);
-    this.#commit.enqueue(this.#item(transaction, { flushed, images, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs }));
+    this.#commit.enqueue(this.#item(transaction, { flushed, changed, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs }));
     return this.#decisionOf(transaction, deadlineAtMs);
   }
 
   /** Every row was read under its lock, so its whole image is known (TX21, TXD14). */
-  #flushedOf(transaction: Transaction, digest: bigint, timestampUs: TimestampUs): { flushed: FlushedTransaction; images: RowImage[] } {
+  #flushedOf(transaction: Transaction, digest: bigint, timestampUs: TimestampUs): { flushed: FlushedTransaction; changed: ChangedRow[] } {
     const mutations: Mutation[] = [];
-    const images: RowImage[] = [];
+    const changed: ChangedRow[] = [];
     for (const [text, row] of transaction.pending.entries()) {
       const committed = transaction.held.get(text);
       assert(committed !== undefined, "a written row was read under its lock");
-      const change = changeOf(row, committed, timestampUs);
-      mutations.push(...change.mutations);
-      images.push(...change.images);
+      changed.push(...changedRows(text, row, committed, timestampUs));
+      if (!this.#commit.appliesRows) mutations.push(...changeMutations(row, committed, timestampUs));
     }
-    return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, images };
+    return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, changed };
   }
 
   #item(transaction: Transaction, parts: Omit<CommitItem, "logged" | "lost">): CommitItem {

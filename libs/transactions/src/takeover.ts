@@ -3,7 +3,7 @@ import type { LogEntry, LogTail } from "@concord/ports";
 import { ConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { openFlush, type FlushedTransaction } from "./flush-entry.ts";
 import type { GroupContext } from "./group-context.ts";
-import { outcomeMutation } from "./outcome-rows.ts";
+import { outcomeMutations } from "./outcome-rows.ts";
 
 /** What a new master starts from: every earlier decision is applied at quorum and none can be added under an older epoch. */
 export interface TakenOver {
@@ -63,10 +63,11 @@ function decidedBy({ checksum }: GroupContext, entry: LogEntry): { seq: Seq; tra
 }
 
 async function applyPending({ rows, settings }: GroupContext, decided: TakenOver["decided"]): Promise<void> {
-  const mutations = decided.flatMap(({ seq, transaction }) => [
-    ...transaction.mutations,
-    outcomeMutation(settings.group, transaction, seq),
-  ]);
+  const flushes = Map.groupBy(decided, ({ seq }) => seq);
+  const mutations = Array.from(flushes).flatMap(([seq, flush]) => {
+    const transactions = flush.map(({ transaction }) => transaction);
+    return [...transactions.flatMap((transaction) => transaction.mutations), ...outcomeMutations(settings.group, transactions, seq)];
+  });
   const { applyMutationsMax } = settings.limits;
   for (let from = 0; from < mutations.length; from += applyMutationsMax) {
     await rows.apply(mutations.slice(from, from + applyMutationsMax), { timeoutMs: settings.storageTimeoutMs });

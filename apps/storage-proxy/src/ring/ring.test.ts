@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import type { RowKey } from "@concord/ports";
 import { RowsService } from "@concord/protos-storage";
-import { encodeImage, encodeRows, imageOf } from "@concord/rows";
+import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import { bearer, SessionClient } from "@concord/rpc";
 import { timestampUsOf } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, type RingOptions } from "../test/memory-ring.ts";
@@ -226,7 +226,7 @@ test("[TX30] [TXD14] read your writes: no mark has arrived: a read after the com
   await log(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1" });
   const key: RowKey = { table: "albums", partition: [{ kind: "bigint", value: 1n }], clustering: [] };
   const image = imageOf({ kind: "insert", key, columns: [], timestampUs: timestampUsOf(5n) });
-  const rows = encodeRows([encodeImage(image)]);
+  const rows = joinRows([encodeRowsPart([image])]);
   assert.equal((await log<{ result: string }>(0, "Append", { ...entry(1, 1, 0), rows })).result, "logged");
   const request = { keys: [{ table: "albums", partition: [{ bigintValue: 1n }], clustering: [] }], images: true };
   const read = (after: object[]): Promise<{ results: { image: object | null }[] }> =>

@@ -1,0 +1,86 @@
+import type { RowRange } from "@concord/ports";
+import { assert, type TimeId } from "@concord/runtime";
+import type { GroupContext } from "./group-context.ts";
+import { OUTCOME_IDS_KEPT_MAX, OUTCOME_PAGE_ROWS } from "./limits.ts";
+import { outcomeRange, outcomesIn, outcomeSliceOf, singleOutcome, singleOutcomeKey, type StoredOutcome } from "./outcome-rows.ts";
+import type { RowReader } from "./row-reader.ts";
+
+interface Slice {
+  readonly loaded: Promise<ReadonlyMap<TimeId, StoredOutcome>>;
+  /** Forgotten by memory since the slice was asked for. */
+  readonly later: Map<TimeId, StoredOutcome>;
+  /** Ids in it, once they are read. */
+  size: number;
+}
+
+/**
+ * Outcomes in their rows, read by slices of time: after a takeover many ids of one slice are looked up. A slice that is kept stays whole,
+ * because what memory forgets later is added to it.
+ */
+export class StoredOutcomes {
+  readonly #context: GroupContext;
+  readonly #reader: RowReader;
+  /** The newest last. */
+  readonly #slices = new Map<number, Slice>();
+  #ids = 0;
+
+  constructor(context: GroupContext, reader: RowReader) {
+    this.#context = context;
+    this.#reader = reader;
+  }
+
+  /** What a row says about the id; undefined = none does. Errors as RowStore.read. */
+  async find(id: TimeId): Promise<StoredOutcome | undefined> {
+    const slice = this.#sliceOf(outcomeSliceOf(id));
+    const single = this.#reader.read(singleOutcomeKey(this.#context.settings.group, id));
+    const [loaded, row] = await Promise.all([slice.loaded, single]);
+    return loaded.get(id) ?? slice.later.get(id) ?? singleOutcome(row);
+  }
+
+  /** Memory had the outcome until now; a quorum read sees its row. */
+  forgotten(id: TimeId, outcome: StoredOutcome): void {
+    this.#slices.get(outcomeSliceOf(id))?.later.set(id, outcome);
+  }
+
+  #sliceOf(number: number): Slice {
+    const known = this.#slices.get(number);
+    if (known !== undefined) return known;
+    const slice: Slice = { loaded: this.#load(number), later: new Map(), size: 0 };
+    this.#slices.set(number, slice);
+    slice.loaded.then(
+      (outcomes) => this.#keep(number, slice, outcomes.size),
+      () => this.#drop(number, slice),
+    );
+    return slice;
+  }
+
+  async #load(number: number): Promise<ReadonlyMap<TimeId, StoredOutcome>> {
+    const { rows, settings } = this.#context;
+    const outcomes = new Map<TimeId, StoredOutcome>();
+    const range = outcomeRange(settings.group, number, OUTCOME_PAGE_ROWS);
+    let after: RowRange["after"];
+    do {
+      const page = await rows.readRange(after === undefined ? range : { ...range, after }, { timeoutMs: settings.storageTimeoutMs });
+      for (const image of page.rows) for (const [id, outcome] of outcomesIn(image)) outcomes.set(id, outcome);
+      after = page.next;
+    } while (after !== undefined);
+    return outcomes;
+  }
+
+  #keep(number: number, slice: Slice, size: number): void {
+    if (this.#slices.get(number) !== slice) return;
+    slice.size = 1 + size;
+    this.#ids += slice.size;
+    for (const [oldest, other] of this.#slices) {
+      if (this.#ids <= OUTCOME_IDS_KEPT_MAX) return;
+      this.#drop(oldest, other);
+    }
+  }
+
+  #drop(number: number, slice: Slice): void {
+    if (this.#slices.get(number) !== slice) return;
+    this.#slices.delete(number);
+    this.#ids -= slice.size;
+    assert(this.#ids >= 0, "a slice is counted once");
+  }
+}
