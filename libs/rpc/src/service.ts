@@ -46,7 +46,7 @@ export interface HandlerContext extends CallContext {
 
 /** Decode, check, call the domain, encode. Throws ConcordError; anything else is INTERNAL to the caller and logged here. */
 export type Handlers<S extends ServiceContract<object>> = {
-  readonly [Name in UnaryName<S>]: (request: RequestOf<S, Name>, context: HandlerContext) => Promise<AnswerOf<S, Name>>;
+  readonly [Name in UnaryName<S>]: (request: RequestOf<S, Name>, context: HandlerContext) => AnswerOf<S, Name> | Promise<AnswerOf<S, Name>>;
 };
 
 /** One handler: `Handler<RowsService, "Read">`. */
@@ -109,7 +109,7 @@ export interface Service {
 /** One callable method with what the pipeline needs at hand. */
 export interface Operation {
   readonly method: Method;
-  readonly handler: ((request: object, context: HandlerContext) => Promise<object>) | undefined;
+  readonly handler: ((request: object, context: HandlerContext) => object | Promise<object>) | undefined;
   readonly roles: ReadonlySet<Role>;
   readonly labels: (code: string) => Readonly<Record<string, string>>;
 }
@@ -247,7 +247,9 @@ class ServedService implements Service, ServiceCore {
     };
     const fail = (thrown: unknown): void => finish(this.#failure(operation, thrown), undefined);
     try {
-      operation.handler!(request, context).then((response) => finish(undefined, response), fail);
+      const answer = operation.handler!(request, context);
+      if (!(answer instanceof Promise)) finish(undefined, answer);
+      else answer.then((response: object) => finish(undefined, response), fail);
     } catch (thrown) {
       fail(thrown);
     }

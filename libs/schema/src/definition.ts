@@ -43,8 +43,12 @@ export function isKeyColumn(definition: TableDefinition, column: string): boolea
 export function columnOf(definition: TableDefinition, name: string): ColumnDefinition {
   const found = definition.columns.find((column) => column.name === name);
   if (found !== undefined) return found;
+  throw columnUnknown(definition, name);
+}
+
+export function columnUnknown(definition: TableDefinition, name: string): ConcordError {
   const known = definition.columns.map((column) => column.name).join(", ");
-  throw new ConcordError("COLUMN_UNKNOWN", `table ${definition.name} has no column ${name}; it has ${known}`, {
+  return new ConcordError("COLUMN_UNKNOWN", `table ${definition.name} has no column ${name}; it has ${known}`, {
     metadata: { table: definition.name, column: name },
   });
 }

@@ -1,10 +1,10 @@
 import { ConcordError } from "@concord/runtime";
 import type { ColumnWrite, RowKey, RowRange } from "@concord/ports";
 import { valueBytes, type CellValue } from "@concord/values";
-import { columnOf, isKeyColumn, type TableDefinition } from "./definition.ts";
+import { columnOf, columnUnknown, isKeyColumn, primaryKeyOf, type ColumnDefinition, type TableDefinition } from "./definition.ts";
 import { SCHEMA_LIMITS } from "./limits.ts";
 import type { RowWrite } from "./row-write.ts";
-import { checkedValue } from "./values.ts";
+import { checkedValue, type ValuePlace } from "./values.ts";
 
 /** A full primary key with every value checked and normalised. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST. */
 export function validateKey(definition: TableDefinition, key: RowKey): RowKey {
@@ -104,25 +104,28 @@ function checkedKeyPart(
     throw malformed(definition, `${values.length} key values for ${names.length} columns; ${keyHint(definition)}`);
   const missing = names[values.length];
   if (extent === "all" && missing !== undefined) throw keyIncomplete(definition, missing);
-  return values.map((value, at) => {
-    const { name, type } = columnOf(definition, names[at]!);
-    return checkedValue(value, { table: definition.name, column: name, type, inKey: true });
-  });
+  const { places } = planOf(definition);
+  return values.map((value, at) => checkedValue(value, places.get(names[at]!)!));
 }
 
 function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrite[]): ColumnWrite[] {
-  const seen = new Set<string>();
+  const { places, keyColumns } = planOf(definition);
   let bytes = 0;
-  const checked = writes.map(({ column: name, value }): ColumnWrite => {
-    const { type } = columnOf(definition, name);
-    if (isKeyColumn(definition, name)) throw malformed(definition, `${name} is part of the key and cannot be set`);
-    if (seen.has(name)) throw malformed(definition, `column ${name} is set twice`);
-    seen.add(name);
-    if (value === null) return { column: name, value };
-    const inKey = definition.indexes.some((index) => index.columns.includes(name));
+  const checked: ColumnWrite[] = [];
+  for (const write of writes) {
+    const { column: name, value } = write;
+    const place = places.get(name);
+    if (place === undefined) throw columnUnknown(definition, name);
+    if (keyColumns.has(name)) throw malformed(definition, `${name} is part of the key and cannot be set`);
+    for (const { column } of checked) if (column === name) throw malformed(definition, `column ${name} is set twice`);
+    if (value === null) {
+      checked.push(write);
+      continue;
+    }
     bytes += valueBytes(value);
-    return { column: name, value: checkedValue(value, { table: definition.name, column: name, type, inKey }) };
-  });
+    const stored = checkedValue(value, place);
+    checked.push(stored === value ? write : { column: name, value: stored });
+  }
   if (bytes > SCHEMA_LIMITS.rowWriteBytesMax) {
     throw new ConcordError(
       "LIMIT_EXCEEDED",
@@ -130,6 +133,32 @@ function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrit
     );
   }
   return checked;
+}
+
+interface ColumnPlan {
+  /** By column: what a value of it must be. */
+  readonly places: ReadonlyMap<string, ValuePlace>;
+  readonly keyColumns: ReadonlySet<string>;
+}
+
+/** Definitions are immutable, so what is derived from one is derived once. */
+const PLANS = new WeakMap<TableDefinition, ColumnPlan>();
+
+function planOf(definition: TableDefinition): ColumnPlan {
+  let plan = PLANS.get(definition);
+  if (plan === undefined) {
+    const keyColumns = new Set(primaryKeyOf(definition));
+    const inKeys = new Set([...keyColumns, ...definition.indexes.flatMap(({ columns }) => columns)]);
+    const placeOf = ({ name, type }: ColumnDefinition): ValuePlace => ({
+      table: definition.name,
+      column: name,
+      type,
+      inKey: inKeys.has(name),
+    });
+    plan = { places: new Map(definition.columns.map((column) => [column.name, placeOf(column)])), keyColumns };
+    PLANS.set(definition, plan);
+  }
+  return plan;
 }
 
 function sameTable(definition: TableDefinition, table: string): void {

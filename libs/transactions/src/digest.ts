@@ -1,20 +1,105 @@
 import { ByteWriter } from "@concord/codec";
 import { encodeMutation } from "@concord/rows";
-import { TIMESTAMP_ZERO, type Checksum } from "@concord/runtime";
+import { ConcordError, TIMESTAMP_ZERO, type Checksum } from "@concord/runtime";
+import type { CellValue } from "@concord/values";
 import type { TableWrite } from "./pending-rows.ts";
 
-/** Of a commit's or execute's own writes: the same id with another payload is refused (TXD7). 0 = no writes. */
-export function digestOf(writes: readonly TableWrite[], checksum: Checksum): bigint {
-  if (writes.length === 0) return 0n;
+/** Set in the low half of a digest as they are made now. Before, the half was the length of the encoded writes, and the high one their checksum. */
+const HASHED = 0x8000_0000;
+const NO_WRITES = 0n;
+
+/** The writes of a commit or execute: the same id with another payload is refused (TXD7). */
+export interface Payload {
+  readonly writes: readonly TableWrite[];
+  /** 64 bits; 0 = no writes. */
+  readonly digest: bigint;
+}
+
+export function payloadOf(writes: readonly TableWrite[]): Payload {
+  return { writes, digest: digestOf(writes) };
+}
+
+/** IDEMPOTENCY_MISMATCH unless the id came with the payload of digest `known` before. */
+export function requireSamePayload(known: bigint, { writes, digest }: Payload, checksum: Checksum): void {
+  if (known === digest) return;
+  const isEarlierForm = known !== NO_WRITES && (known & BigInt(HASHED)) === 0n;
+  if (isEarlierForm && known === earlierDigestOf(writes, checksum)) return;
+  throw new ConcordError("IDEMPOTENCY_MISMATCH", "the same transaction id came with other writes; use a new id");
+}
+
+function digestOf(writes: readonly TableWrite[]): bigint {
+  if (writes.length === 0) return NO_WRITES;
+  const hash = new Hash();
+  for (const { write } of writes) {
+    const { kind, key, columns } = write;
+    hash.text(kind).text(key.table).values(key.partition).values(key.clustering).number(columns.length);
+    for (const { column, value } of columns) hash.text(column).value(value);
+  }
+  return hash.digest();
+}
+
+/** As digests were made before: outcomes of transactions of then are still asked for. */
+function earlierDigestOf(writes: readonly TableWrite[], checksum: Checksum): bigint {
   const writer = new ByteWriter(512);
   for (const { write } of writes) {
     const { kind, key } = write;
-    writer.bytes(
-      encodeMutation(
-        kind === "delete" ? { kind, key, timestampUs: TIMESTAMP_ZERO } : { kind, key, columns: write.columns, timestampUs: TIMESTAMP_ZERO },
-      ),
-    );
+    const timestampUs = TIMESTAMP_ZERO;
+    writer.bytes(encodeMutation(kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns: write.columns, timestampUs }));
   }
   const bytes = writer.finish();
   return (BigInt(checksum(bytes) >>> 0) << 32n) | BigInt(bytes.length);
+}
+
+const scratch = new DataView(new ArrayBuffer(8));
+
+/** Two 32-bit hashes over the same numbers. Every part is preceded by its length or its kind, so no two payloads are the same numbers. */
+class Hash {
+  #first = 0x811c9dc5;
+  #second = 0x9747b28c;
+
+  /** Of a 32-bit number. */
+  number(value: number): this {
+    this.#first = Math.imul(this.#first ^ value, 0x01000193);
+    const mixed = Math.imul(this.#second ^ value, 0x85ebca6b);
+    this.#second = (mixed << 13) | (mixed >>> 19);
+    return this;
+  }
+
+  text(text: string): this {
+    this.number(text.length);
+    for (let at = 0; at < text.length; at += 1) this.number(text.charCodeAt(at));
+    return this;
+  }
+
+  values(values: readonly CellValue[]): this {
+    this.number(values.length);
+    for (const value of values) this.value(value);
+    return this;
+  }
+
+  value(cell: CellValue | null): this {
+    if (cell === null) return this.number(0);
+    const { kind, value } = cell;
+    this.text(kind);
+    switch (typeof value) {
+      case "string":
+        return this.text(value);
+      case "bigint":
+        scratch.setBigInt64(0, value);
+        return this.number(scratch.getInt32(0)).number(scratch.getInt32(4));
+      case "number":
+        scratch.setFloat64(0, value);
+        return this.number(scratch.getInt32(0)).number(scratch.getInt32(4));
+      case "boolean":
+        return this.number(value ? 1 : 0);
+      default:
+        this.number(value.length);
+        for (const byte of value) this.number(byte);
+        return this;
+    }
+  }
+
+  digest(): bigint {
+    return (BigInt(this.#first >>> 0) << 32n) | BigInt((this.#second | HASHED) >>> 0);
+  }
 }

@@ -23,8 +23,3 @@ export function expiredError(): ConcordError {
 export function unknownTransaction(): ConcordError {
   return new ConcordError("TRANSACTION_UNKNOWN", "the transaction is not open here; repeat it");
 }
-
-/** The same id with another payload is refused (TXD7). */
-export function requireSamePayload(first: bigint, now: bigint): void {
-  if (first !== now) throw new ConcordError("IDEMPOTENCY_MISMATCH", "the same transaction id came with other writes; use a new id");
-}

@@ -7,7 +7,7 @@ import { assert, ConcordError } from "@concord/runtime";
 export class OperationOrder {
   readonly #answersKeptMax: number;
   readonly #queuedMax: number;
-  readonly #answers = new Map<number, Promise<unknown>>();
+  readonly #answers = new Map<number, unknown>();
   #last = 0;
   #running = 0;
   #tail: Promise<unknown> = Promise.resolve();
@@ -22,16 +22,17 @@ export class OperationOrder {
     return this.#running > 0;
   }
 
-  run<Answer>(number: number, operation: () => Promise<Answer>): Promise<Answer> {
-    const kept = this.#answers.get(number);
-    if (kept !== undefined) return kept as Promise<Answer>;
+  /** Without a promise when the operation answers without one and nothing runs before it. */
+  run<Answer>(number: number, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
+    if (this.#answers.has(number)) return this.#answers.get(number) as Answer | Promise<Answer>;
     const refusal = this.#refusal(number);
     if (refusal !== undefined) return Promise.reject(refusal);
     assert(number === this.#last + 1, "operations run in the order of their numbers");
     this.#last = number;
-    this.#running += 1;
-    const answer = this.#running === 1 ? operation() : this.#tail.then(operation, operation);
+    const answer = this.#running === 0 ? begin(operation) : this.#tail.then(operation, operation);
     this.#keep(number, answer);
+    if (!(answer instanceof Promise)) return answer;
+    this.#running += 1;
     const done = (): void => {
       assert(this.#running > 0, "an operation ends once");
       this.#running -= 1;
@@ -57,8 +58,17 @@ export class OperationOrder {
     return undefined;
   }
 
-  #keep(number: number, answer: Promise<unknown>): void {
+  #keep(number: number, answer: unknown): void {
     this.#answers.set(number, answer);
     if (this.#answers.size > this.#answersKeptMax) this.#answers.delete(number - this.#answersKeptMax);
+  }
+}
+
+/** What it throws is kept as an answer, too. */
+function begin<Answer>(operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
+  try {
+    return operation();
+  } catch (thrown) {
+    return Promise.reject(thrown);
   }
 }

@@ -34,7 +34,12 @@ export interface RangeAnswer {
   readonly next: RowRange["after"];
 }
 
-/** The operations of one transaction, for one call of its client. Every one throws what ended the transaction. */
+type Rows = (Row | undefined)[];
+
+/**
+ * The operations of one transaction, for one call of its client. Every one throws what ended the transaction. They answer without a
+ * promise when no lock and no storage is waited for.
+ */
 export class TransactionOperations {
   readonly #context: OperationContext;
   readonly #transaction: Transaction;
@@ -48,35 +53,37 @@ export class TransactionOperations {
   }
 
   /** Locks rows, then reads them unless told not to (TX4, TX25). GROUP_MISMATCH, LOCK_TIMEOUT, DEADLOCK, LIMIT_EXCEEDED. */
-  async lock(keys: readonly RowKey[], mode: LockMode, read: "read" | "skip"): Promise<(Row | undefined)[]> {
+  lock(keys: readonly RowKey[], mode: LockMode, read: "read" | "skip"): Rows | Promise<Rows> {
     this.#transaction.requireOpen();
     for (const key of keys) this.#requireOwn(key);
-    for (const key of keys) {
-      const wait = this.#acquire(keyText(key), mode);
-      if (wait !== undefined) await wait;
-    }
-    return read === "skip" ? keys.map(() => undefined) : this.read(keys);
+    const texts = keys.map(keyText);
+    const afterwards = (): Rows | Promise<Rows> => (read === "skip" ? keys.map(() => undefined) : this.#read(keys, texts));
+    const wait = this.#acquireAll(texts, mode);
+    return wait === undefined ? afterwards() : wait.then(afterwards);
   }
 
   /** Rows as the transaction sees them: what it holds from memory, the rest as committed, its own writes over both (TX5). */
-  async read(keys: readonly RowKey[]): Promise<(Row | undefined)[]> {
+  read(keys: readonly RowKey[]): Rows | Promise<Rows> {
+    for (const key of keys) this.#requireOwn(key);
+    return this.#read(keys, keys.map(keyText));
+  }
+
+  #read(keys: readonly RowKey[], texts: readonly string[]): Rows | Promise<Rows> {
     const transaction = this.#transaction;
     transaction.requireOpen();
-    for (const key of keys) this.#requireOwn(key);
     transaction.countRead(keys.length, this.#context.settings.limits);
-    const waits: Promise<RowImage>[] = [];
-    const images = keys.map((key) => {
-      const found = this.#committed(key, keyText(key));
-      if (found instanceof Promise) waits.push(found);
+    let isWhole = true;
+    const images = keys.map((key, at) => {
+      const found = this.#committed(key, texts[at]!);
+      if (found instanceof Promise) isWhole = false;
       return found;
     });
-    if (waits.length > 0) {
-      await Promise.all(waits);
+    const rowsOf = (all: readonly RowImage[]): Rows => all.map((image, at) => this.#view(texts[at]!, image));
+    if (isWhole) return rowsOf(images as RowImage[]);
+    return Promise.all(images.map(async (image) => image)).then((all) => {
       transaction.requireOpen();
-    }
-    const rows: (Row | undefined)[] = [];
-    for (const [at, image] of images.entries()) rows.push(this.#view(keyText(keys[at]!), image instanceof Promise ? await image : image));
-    return rows;
+      return rowsOf(all);
+    });
   }
 
   /** A range of one partition as the transaction sees it, without a lock. */
@@ -113,8 +120,8 @@ export class TransactionOperations {
     }
   }
 
-  /** Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). */
-  async write(writes: readonly TableWrite[]): Promise<void> {
+  /** Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). Undefined: done. */
+  write(writes: readonly TableWrite[]): Promise<void> | undefined {
     const transaction = this.#transaction;
     transaction.requireOpen();
     let bytes = 0;
@@ -125,18 +132,27 @@ export class TransactionOperations {
     }
     transaction.countWrites(writes.length, bytes, this.#context.settings.limits);
     const texts = writes.map(({ write }) => keyText(write.key));
-    for (const text of texts) {
-      const wait = this.#acquire(text, "exclusive");
-      if (wait !== undefined) await wait;
-    }
+    const locked = this.#acquireAll(texts, "exclusive");
+    return locked === undefined ? this.#writeLocked(writes, texts) : locked.then(() => this.#writeLocked(writes, texts));
+  }
+
+  #writeLocked(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
     const reads = this.#images(writes, texts);
-    if (reads.length > 0) {
-      await Promise.all(reads);
-      transaction.requireOpen();
-    }
-    await this.#lockIndexes(writes, texts);
-    // Nothing fails any more: a write that was refused leaves nothing behind.
-    writes.forEach((one, at) => transaction.pending.add(texts[at]!, one));
+    if (reads.length === 0) return this.#buffer(writes, texts);
+    return Promise.all(reads).then(() => {
+      this.#transaction.requireOpen();
+      return this.#buffer(writes, texts);
+    });
+  }
+
+  /** Nothing fails once the index partitions are locked: a write that was refused leaves nothing behind. */
+  #buffer(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
+    const add = (): void => {
+      for (let at = 0; at < writes.length; at += 1) this.#transaction.pending.add(texts[at]!, writes[at]!);
+    };
+    if (writes.some(({ definition }) => scannableTables(definition).size > 0)) return this.#lockIndexes(writes, texts).then(add);
+    add();
+    return undefined;
   }
 
   /** The index partitions that the rows will have touched once these writes are buffered too. */
@@ -144,7 +160,7 @@ export class TransactionOperations {
     const rows = new Map<string, PendingRow>();
     for (let at = 0; at < writes.length; at += 1) {
       const { definition, write } = writes[at]!;
-      if (definition.indexes.length === 0) continue;
+      if (scannableTables(definition).size === 0) continue;
       const text = texts[at]!;
       const row = rows.get(text) ?? this.#transaction.pending.copyOf(text) ?? { definition, key: write.key, writes: [] };
       row.writes.push(write);
@@ -156,16 +172,15 @@ export class TransactionOperations {
   /** The log carries whole rows, and index rows follow from the row as committed: so it is read under its lock (TX21, TXD14). */
   #images(writes: readonly TableWrite[], texts: readonly string[]): Promise<RowImage>[] {
     const reads: Promise<RowImage>[] = [];
-    writes.forEach(({ write }, at) => {
-      const found = this.#committed(write.key, texts[at]!);
+    for (let at = 0; at < writes.length; at += 1) {
+      const found = this.#committed(writes[at]!.write.key, texts[at]!);
       if (found instanceof Promise) reads.push(found);
-    });
+    }
     return reads;
   }
 
   async #lockTouched(row: PendingRow, text: string): Promise<void> {
     const scannable = scannableTables(row.definition);
-    if (scannable.size === 0) return;
     const before = this.#transaction.held.get(text);
     assert(before !== undefined, "a row with indexes was read under its lock");
     for (const key of indexKeysTouched(row.definition, liveRow(before), liveRow(withWrites(before, row, PENDING_US)))) {
@@ -257,6 +272,23 @@ export class TransactionOperations {
   #row(image: RowImage): Row | undefined {
     const row = liveRow(image);
     return row === undefined || row.newestUs < PENDING_US - 1n ? row : { ...row, newestUs: TIMESTAMP_ZERO };
+  }
+
+  /** Undefined: all are held now. */
+  #acquireAll(texts: readonly string[], mode: LockMode): Promise<void> | undefined {
+    for (let at = 0; at < texts.length; at += 1) {
+      const wait = this.#acquire(texts[at]!, mode);
+      if (wait !== undefined) return this.#acquireRest(wait, texts.slice(at + 1), mode);
+    }
+    return undefined;
+  }
+
+  async #acquireRest(first: Promise<void>, texts: readonly string[], mode: LockMode): Promise<void> {
+    await first;
+    for (const text of texts) {
+      const wait = this.#acquire(text, mode);
+      if (wait !== undefined) await wait;
+    }
   }
 
   #acquire(text: string, mode: LockMode): Promise<void> | undefined {

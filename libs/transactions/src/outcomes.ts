@@ -1,5 +1,6 @@
 import { assert, timeIdMs, TIMESTAMP_ZERO, type TimeId } from "@concord/runtime";
-import { abortedError, requireSamePayload } from "./ended-errors.ts";
+import { requireSamePayload, type Payload } from "./digest.ts";
+import { abortedError } from "./ended-errors.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitToken } from "./flush.ts";
 import { outcomeUnknown, type GroupCommit } from "./group-commit.ts";
@@ -87,9 +88,9 @@ export class Outcomes {
   }
 
   /** The answer to a repeated commit or execute. TRANSACTION_ABORTED, IDEMPOTENCY_MISMATCH. */
-  answerOf(outcome: StoredOutcome, digest: bigint): CommitToken {
+  answerOf(outcome: StoredOutcome, payload: Payload): CommitToken {
     if (outcome.kind === "aborted") throw abortedError("the transaction was aborted; use a new id");
-    requireSamePayload(outcome.digest, digest);
+    requireSamePayload(outcome.digest, payload, this.#options.context.checksum);
     return this.tokenOf(outcome);
   }
 

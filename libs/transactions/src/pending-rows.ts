@@ -128,24 +128,23 @@ function wholeIndexRow(mutation: Mutation): RowImage {
  * it, would make (TXD4). The same object when they come to nothing.
  */
 export function withWrites(committed: RowImage, { writes }: PendingRow, timestampUs: TimestampUs): RowImage {
-  let { deletedAtUs, markerUs } = committed;
   let from = 0;
   for (let at = 0; at < writes.length; at += 1) if (writes[at]!.kind === "delete") from = at + 1;
-  if (from > 0) {
-    const isLeft = writes.slice(from).some(({ kind, columns }) => kind === "insert" || columns.some(({ value }) => value !== null));
-    if (!isLeft) return { key: committed.key, deletedAtUs: timestampUs, markerUs: undefined, cells: new Map() };
-    deletedAtUs = plusUs(timestampUs, -1n);
-    markerUs = undefined;
-  }
-  let isChanged = from > 0;
   const cells = new Map(from > 0 ? [] : committed.cells);
+  let isInserted = false;
+  let isChanged = from > 0;
   for (let at = from; at < writes.length; at += 1) {
     const { kind, columns } = writes[at]!;
-    if (kind === "insert") markerUs = timestampUs;
-    isChanged ||= kind === "insert" || columns.length > 0;
+    isInserted ||= kind === "insert";
+    isChanged ||= isInserted || columns.length > 0;
     for (const { column, value } of columns) cells.set(column, { timestampUs, value });
   }
-  return isChanged ? { key: committed.key, deletedAtUs, markerUs, cells } : committed;
+  const { key, deletedAtUs, markerUs } = committed;
+  if (!isChanged) return committed;
+  if (from === 0) return { key, deletedAtUs, markerUs: isInserted ? timestampUs : markerUs, cells };
+  const isLeft = isInserted || cells.values().some(({ value }) => value !== null);
+  if (!isLeft) return { key, deletedAtUs: timestampUs, markerUs: undefined, cells: new Map() };
+  return { key, deletedAtUs: plusUs(timestampUs, -1n), markerUs: isInserted ? timestampUs : undefined, cells };
 }
 
 function emptyLike(key: RowKey): RowImage {

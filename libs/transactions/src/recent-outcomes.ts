@@ -27,12 +27,7 @@ export class RecentOutcomes {
    * `askBeforeMs`: ids up to this time may have been decided by an earlier master. `appliedSeq`: outcome rows up to it can be read.
    * `onForgotten`: called with what only its row knows from now on.
    */
-  constructor(
-    countMax: number,
-    askBeforeMs: number,
-    appliedSeq: () => bigint,
-    onForgotten: (id: TimeId, outcome: StoredOutcome) => void,
-  ) {
+  constructor(countMax: number, askBeforeMs: number, appliedSeq: () => bigint, onForgotten: (id: TimeId, outcome: StoredOutcome) => void) {
     this.#countMax = countMax;
     this.#askBeforeMs = askBeforeMs;
     this.#appliedSeq = appliedSeq;

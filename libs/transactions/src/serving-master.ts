@@ -3,8 +3,8 @@ import type { Mutation, Row, RowKey } from "@concord/ports";
 import { encodeRowsPart } from "@concord/rows";
 import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
-import { digestOf } from "./digest.ts";
-import { abortedError, endedError, expiredError, requireSamePayload, stateError, unknownTransaction } from "./ended-errors.ts";
+import { payloadOf, requireSamePayload, type Payload } from "./digest.ts";
+import { abortedError, endedError, expiredError, stateError, unknownTransaction } from "./ended-errors.ts";
 import { EpochCheck } from "./epoch-check.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitItem, CommitToken } from "./flush.ts";
@@ -121,30 +121,53 @@ export class ServingMaster {
   }
 
   /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
-  start(call: OperationCall, options: StartOptions): Promise<StartAnswer> {
+  start(call: OperationCall, options: StartOptions): StartAnswer | Promise<StartAnswer> {
     const { id, number } = call;
     const existing = this.#interactive(id);
-    if (existing !== undefined) return this.#ordered(existing, call, () => Promise.reject(stateError("the transaction is open already")));
+    if (existing !== undefined) {
+      return this.#ordered<StartAnswer>(existing, call, () => {
+        throw stateError("the transaction is open already");
+      });
+    }
     if (number !== 1) throw new ConcordError("SEQUENCE_GAP", `a transaction opens with operation 1, not ${number}`);
     const recent = this.#recent.get(id);
     if (recent !== undefined) throw endedError(recent);
     const transaction = this.#admit(id, options.firstStartMs, options.lifetimeMs);
-    return this.#ordered(transaction, call, async () => {
+    return this.#ordered(transaction, call, () => {
       try {
-        const outcome = await this.#outcomes.storedIfOld(id);
-        if (outcome !== undefined) throw endedError({ kind: "decided", outcome });
-        transaction.requireOpen();
-        const [row] = await this.#operations(transaction, call).lock([options.key], options.mode, options.read);
-        return { row, group: this.#context.settings.group, epoch: this.epoch };
+        const answer = this.#lockFirst(transaction, call, options);
+        return answer instanceof Promise ? answer.catch((thrown: unknown) => this.#abortStart(transaction, thrown)) : answer;
       } catch (thrown) {
-        this.#open.abort(transaction, toConcordError(thrown));
-        throw thrown;
+        return this.#abortStart(transaction, thrown);
       }
     });
   }
 
+  #lockFirst(transaction: Transaction, call: OperationCall, { key, mode, read }: StartOptions): StartAnswer | Promise<StartAnswer> {
+    const lock = (): StartAnswer | Promise<StartAnswer> => {
+      transaction.requireOpen();
+      const rows = this.#operations(transaction, call).lock([key], mode, read);
+      return rows instanceof Promise ? rows.then(([row]) => this.#started(row)) : this.#started(rows[0]);
+    };
+    const stored = this.#outcomes.storedIfOld(call.id);
+    if (stored === undefined) return lock();
+    return stored.then((outcome) => {
+      if (outcome !== undefined) throw endedError({ kind: "decided", outcome });
+      return lock();
+    });
+  }
+
+  #started(row: Row | undefined): StartAnswer {
+    return { row, group: this.#context.settings.group, epoch: this.epoch };
+  }
+
+  #abortStart(transaction: Transaction, thrown: unknown): never {
+    this.#open.abort(transaction, toConcordError(thrown));
+    throw thrown;
+  }
+
   /** Runs one operation of an open transaction in its order. A failure that is not the caller's mistake ends the transaction. */
-  operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
+  operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Answer | Promise<Answer>): Answer | Promise<Answer> {
     const transaction = this.#interactive(call.id);
     if (transaction === undefined) throw this.#endedError(call.id);
     return this.#ordered(transaction, call, () => this.#guarded(transaction, () => body(this.#operations(transaction, call))));
@@ -154,18 +177,24 @@ export class ServingMaster {
    * Buffers the last writes, then commits (TX6). Idempotent by id: a repeat gets the first outcome, other writes IDEMPOTENCY_MISMATCH.
    * `writesOf` is called when the commit's turn has come.
    */
-  commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): Promise<CommitToken> {
+  commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): CommitToken | Promise<CommitToken> {
     const { id, deadlineAtMs } = call;
     const transaction = this.#interactive(id);
     if (transaction === undefined) return this.#commitEnded(id, writesOf);
     if (transaction.state.kind === "committing") return this.#commitAgain(transaction, writesOf, deadlineAtMs);
     return this.#ordered(transaction, call, () =>
-      this.#guarded(transaction, async () => {
-        const writes = await writesOf();
-        if (writes.length > 0) await this.#operations(transaction, call).write(writes);
-        return this.#decide(transaction, digestOf(writes, this.#context.checksum), maxDelayMs, deadlineAtMs);
+      this.#guarded(transaction, () => {
+        const writes = writesOf();
+        if (!(writes instanceof Promise)) return this.#commitWrites(transaction, call, writes, maxDelayMs);
+        return writes.then((known) => this.#commitWrites(transaction, call, known, maxDelayMs));
       }),
     );
+  }
+
+  #commitWrites(transaction: Transaction, call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, payloadOf(writes).digest, maxDelayMs, call.deadlineAtMs);
+    const written = writes.length === 0 ? undefined : this.#operations(transaction, call).write(writes);
+    return written === undefined ? decide() : written.then(decide);
   }
 
   /** Frees locks and memory (TX6). Idempotent; a commit on its way is not stopped: TRANSACTION_STATE. */
@@ -178,22 +207,22 @@ export class ServingMaster {
 
   /** A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id. */
   async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number): Promise<CommitToken> {
-    const digest = digestOf(writes, this.#context.checksum);
+    const payload = payloadOf(writes);
     const running = this.#executions.get(id);
     if (running !== undefined) {
-      requireSamePayload(running.digest, digest);
+      requireSamePayload(running.digest, payload, this.#context.checksum);
       return running.answer;
     }
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const before = this.#recent.get(id);
     const known = await this.#outcomes.decided(id);
-    if (known !== undefined) return this.#outcomes.answerOf(known, digest);
+    if (known !== undefined) return this.#outcomes.answerOf(known, payload);
     // Others may have spoken for the id while its row was read: look again.
     if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs);
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const transaction = this.#admit(id, undefined, undefined);
-    const answer = this.#execute(transaction, writes, digest, deadlineAtMs).finally(() => this.#executions.delete(id));
-    this.#executions.set(id, { digest, answer });
+    const answer = this.#execute(transaction, payload, deadlineAtMs).finally(() => this.#executions.delete(id));
+    this.#executions.set(id, { digest: payload.digest, answer });
     return answer;
   }
 
@@ -263,22 +292,36 @@ export class ServingMaster {
     return new TransactionOperations(this.#operationContext, transaction, call.deadlineAtMs);
   }
 
-  #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Promise<Answer>): Promise<Answer> {
+  #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
     transaction.heard(this.#context.clock.monotonicMs(), call.sessionId);
     return transaction.order.run(call.number, operation);
   }
 
-  async #guarded<Answer>(transaction: Transaction, operation: () => Promise<Answer>): Promise<Answer> {
+  #guarded<Answer>(transaction: Transaction, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
+    let answer: Answer | Promise<Answer>;
     try {
       transaction.requireOpen();
-      return await operation();
+      answer = operation();
     } catch (thrown) {
-      const error = toConcordError(thrown);
-      if (error.kind !== "rejected") this.#open.abort(transaction, error);
-      throw thrown;
-    } finally {
-      transaction.lastHeardMs = this.#context.clock.monotonicMs();
+      return this.#operationFailed(transaction, thrown);
     }
+    if (!(answer instanceof Promise)) return this.#operationDone(transaction, answer);
+    return answer.then(
+      (value) => this.#operationDone(transaction, value),
+      (thrown: unknown) => this.#operationFailed(transaction, thrown),
+    );
+  }
+
+  #operationDone<Answer>(transaction: Transaction, answer: Answer): Answer {
+    transaction.lastHeardMs = this.#context.clock.monotonicMs();
+    return answer;
+  }
+
+  #operationFailed(transaction: Transaction, thrown: unknown): never {
+    const error = toConcordError(thrown);
+    if (error.kind !== "rejected") this.#open.abort(transaction, error);
+    transaction.lastHeardMs = this.#context.clock.monotonicMs();
+    throw thrown;
   }
 
   /** The open transaction, unless it is an execute on its way: that one takes no operations. */
@@ -315,11 +358,12 @@ export class ServingMaster {
     return transaction;
   }
 
-  async #execute(transaction: Transaction, writes: readonly TableWrite[], digest: bigint, deadlineAtMs: number): Promise<CommitToken> {
+  async #execute(transaction: Transaction, payload: Payload, deadlineAtMs: number): Promise<CommitToken> {
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, 0, deadlineAtMs);
     try {
-      return await transaction.order.run(1, async () => {
-        await this.#operations(transaction, { deadlineAtMs }).write(writes);
-        return this.#decide(transaction, digest, 0, deadlineAtMs);
+      return await transaction.order.run(1, () => {
+        const written = this.#operations(transaction, { deadlineAtMs }).write(payload.writes);
+        return written === undefined ? decide() : written.then(decide);
       });
     } catch (thrown) {
       this.#open.abort(transaction, toConcordError(thrown));
@@ -411,19 +455,19 @@ export class ServingMaster {
 
   /** The commit is on its way under another call: the same answer to both. */
   async #commitAgain(transaction: Transaction, writesOf: WritesOf, deadlineAtMs: number): Promise<CommitToken> {
-    const digest = digestOf(await writesOf(), this.#context.checksum);
+    const payload = payloadOf(await writesOf());
     if (transaction.state.kind !== "committing") return this.#commitEnded(transaction.id, writesOf);
-    requireSamePayload(transaction.state.digest, digest);
+    requireSamePayload(transaction.state.digest, payload, this.#context.checksum);
     return this.#decisionOf(transaction, deadlineAtMs);
   }
 
   async #commitEnded(id: TimeId, writesOf: WritesOf): Promise<CommitToken> {
-    const digest = digestOf(await writesOf(), this.#context.checksum);
+    const payload = payloadOf(await writesOf());
     const recent = this.#recent.get(id);
     if (recent?.kind === "aborted-here") throw recent.error;
     if (this.#outcomes.isExpired(id)) throw expiredError();
     const known = await this.#outcomes.decided(id);
-    if (known !== undefined) return this.#outcomes.answerOf(known, digest);
+    if (known !== undefined) return this.#outcomes.answerOf(known, payload);
     // Only our memory says that nothing was committed: it counts if we are still the master.
     await this.#epochCheck.current();
     throw unknownTransaction();

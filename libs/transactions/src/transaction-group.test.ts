@@ -328,8 +328,9 @@ test("operations: repeated number: the same answer without doing it again", asyn
   const session = client.begin();
   await session.start(albumKey(1));
   const writing = { ...session.call() };
-  const write = (): Promise<void> =>
-    client.group.serving().operate(writing, (operations) => operations.write([update(albumKey(1), { public_photos: int(1) })]));
+  const write = async (): Promise<void> => {
+    await client.group.serving().operate(writing, (operations) => operations.write([update(albumKey(1), { public_photos: int(1) })]));
+  };
   await write();
   await write();
   assert.equal(session.number, 2);

@@ -1,5 +1,5 @@
 import type { TransactionService, CommitRequest } from "@concord/protos-txn";
-import type { Handler } from "@concord/rpc";
+import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import type { CommitToken, OperationCall, TableWrite, WritesOf } from "@concord/transactions";
 import { WRITES_MAX } from "../limits.ts";
@@ -9,13 +9,18 @@ import { callFromWire, checkCount, checkedWrites, tablesOfWrites, tokenToWire } 
 
 /** Commit (TX6, TX27). OUTCOME_UNKNOWN: ask ResolveOutcome. */
 export function commitHandler(coordinator: Context): Handler<TransactionService, "Commit"> {
-  return async (request, context) => {
+  return (request, context) => {
     const call = callFromWire(request.operation, context, coordinator);
+    const work = (): CommitToken | Promise<CommitToken> =>
+      commit(coordinator, call, () => writesOf(coordinator, request), request.maxCommitDelayMs);
     const opening = coordinator.groups.whenOpen(call.id);
-    if (opening !== undefined) await opening;
-    const token = await commit(coordinator, call, () => writesOf(coordinator, request), request.maxCommitDelayMs);
-    return { token: tokenToWire(token), flushSize: token.flushSize };
+    const answer = opening === undefined ? work() : opening.then(work);
+    return answer instanceof Promise ? answer.then(answerToWire) : answerToWire(answer);
   };
+}
+
+function answerToWire(token: CommitToken): AnswerOf<TransactionService, "Commit"> {
+  return { token: tokenToWire(token), flushSize: token.flushSize };
 }
 
 function writesOf(coordinator: Context, request: CommitRequest): readonly TableWrite[] | Promise<readonly TableWrite[]> {
@@ -26,9 +31,14 @@ function writesOf(coordinator: Context, request: CommitRequest): readonly TableW
   return checkedWrites(request.writes, catalogue);
 }
 
-async function commit(coordinator: Context, call: OperationCall, writes: WritesOf, maxDelayMs: number): Promise<CommitToken> {
+function commit(coordinator: Context, call: OperationCall, writes: WritesOf, maxDelayMs: number): CommitToken | Promise<CommitToken> {
   const group = coordinator.groups.groupOfTransaction(call.id);
-  if (group !== undefined) return group.serving("unknown").commit(call, writes, maxDelayMs);
+  return group === undefined
+    ? commitAnywhere(coordinator, call, writes, maxDelayMs)
+    : group.serving("unknown").commit(call, writes, maxDelayMs);
+}
+
+async function commitAnywhere(coordinator: Context, call: OperationCall, writes: WritesOf, maxDelayMs: number): Promise<CommitToken> {
   // It ended before this process began, or so long ago that only its outcome row knows: the id does not say in which group.
   for (const own of coordinator.groups.own) {
     try {

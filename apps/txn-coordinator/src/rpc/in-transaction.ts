@@ -7,14 +7,14 @@ import type { Context } from "../context.ts";
  * Runs an operation of a transaction that is open here. Nothing is awaited before it has its place in the transaction's order, unless its
  * Start still waits for a newer schema: then it queues behind that.
  */
-export async function inTransaction<Answer>(
+export function inTransaction<Answer>(
   coordinator: Context,
   call: OperationCall,
-  body: (operations: TransactionOperations) => Promise<Answer>,
-): Promise<Answer> {
+  body: (operations: TransactionOperations) => Answer | Promise<Answer>,
+): Answer | Promise<Answer> {
   const opening = coordinator.groups.whenOpen(call.id);
-  if (opening !== undefined) await opening;
-  return openGroupOf(coordinator, call.id).serving().operate(call, body);
+  const operate = (): Answer | Promise<Answer> => openGroupOf(coordinator, call.id).serving().operate(call, body);
+  return opening === undefined ? operate() : opening.then(operate);
 }
 
 /** TRANSACTION_UNKNOWN when no group of ours has it. */

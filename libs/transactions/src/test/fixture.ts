@@ -498,12 +498,12 @@ export class Session {
     return answer.row;
   }
 
-  async operate<Answer>(body: (operations: TransactionOperations) => Promise<Answer>): Promise<Answer> {
+  async operate<Answer>(body: (operations: TransactionOperations) => Answer | Promise<Answer>): Promise<Answer> {
     return this.client.group.serving().operate(this.call(), body);
   }
 
-  write(...writes: TableWrite[]): Promise<void> {
-    return this.operate((operations) => operations.write(writes));
+  async write(...writes: TableWrite[]): Promise<void> {
+    await this.operate((operations) => operations.write(writes));
   }
 
   async read(key: RowKey): Promise<Record<string, unknown> | undefined> {
@@ -525,8 +525,8 @@ export class Session {
   }
 }
 
-export async function fails(code: ErrorCode, promise: Promise<unknown>): Promise<ConcordError> {
-  const error = await promise.then(
+export async function fails(code: ErrorCode, answer: unknown): Promise<ConcordError> {
+  const error = await Promise.resolve(answer).then(
     () => assert.fail(`succeeded, expected ${code}`),
     (thrown: unknown) => thrown,
   );

@@ -48,12 +48,12 @@ export function replicaService(options: ReplicaServiceOptions): Service {
 
 /** A call of peers, refused when the caller has another version: a node that is formed starts without a Hello of ours. */
 function ofOurVersion<Request, Answer>(
-  handler: (request: Request, context: HandlerContext) => Promise<Answer>,
+  handler: (request: Request, context: HandlerContext) => Answer,
 ): {
   readonly roles: readonly Role[];
-  readonly handler: (request: Request, context: HandlerContext) => Promise<Answer>;
+  readonly handler: (request: Request, context: HandlerContext) => Answer;
 } {
-  const checked = (request: Request, context: HandlerContext): Promise<Answer> => {
+  const checked = (request: Request, context: HandlerContext): Answer => {
     checkProtocol("the caller", Number(context.metadata[RING_PROTOCOL_KEY] ?? 0));
     return handler(request, context);
   };
