@@ -1,23 +1,22 @@
 // Stored rows on disk: golden bytes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeImage, encodeRowKey, encodeRows, imageOf } from "@concord/rows";
+import type { RowImage } from "@concord/ports";
+import { encodeImage, encodeRowKey, encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import { seqOf, timestampUsOf, toHex } from "@concord/runtime";
 import { imageOfStored, keyOfStored, openRow, rowsOfEntry, storedRowKey } from "./stored-row.ts";
 import { checksum } from "./test/ring.ts";
 
-const row = (name: string, value: string): Uint8Array =>
-  encodeImage(
-    imageOf({
-      kind: "insert",
-      key: { table: "t", partition: [{ kind: "text", value: name }], clustering: [] },
-      columns: [{ column: "v", value: { kind: "text", value } }],
-      timestampUs: timestampUsOf(5n),
-    }),
-  );
+const row = (name: string, value: string): RowImage =>
+  imageOf({
+    kind: "insert",
+    key: { table: "t", partition: [{ kind: "text", value: name }], clustering: [] },
+    columns: [{ column: "v", value: { kind: "text", value } }],
+    timestampUs: timestampUsOf(5n),
+  });
 
 test("rows of an entry: as version 2 lies on disk: golden bytes", () => {
-  const operations = rowsOfEntry("g", { seq: seqOf(7n), rows: encodeRows([row("p", "x"), row("q", "yy")]) }, checksum);
+  const operations = rowsOfEntry("g", { seq: seqOf(7n), rows: joinRows([encodeRowsPart([row("p", "x"), row("q", "yy")])]) }, checksum);
   const written = operations.map((operation) => {
     assert.ok(operation.kind === "put");
     return `${toHex(operation.key)} ${toHex(operation.value)}`;
@@ -30,14 +29,15 @@ test("rows of an entry: as version 2 lies on disk: golden bytes", () => {
 
 test("rows of an entry: each opens as the row it is, with its place", () => {
   const images = [row("p", "x"), row("q", ""), row("r", "z".repeat(5_000))];
-  const operations = rowsOfEntry("group", { seq: seqOf(9n), rows: encodeRows(images) }, checksum);
+  const operations = rowsOfEntry("group", { seq: seqOf(9n), rows: joinRows([encodeRowsPart(images)]) }, checksum);
   assert.equal(operations.length, images.length);
   for (const [at, operation] of operations.entries()) {
     assert.ok(operation.kind === "put");
     const key = encodeRowKey({ table: "t", partition: [{ kind: "text", value: "pqr"[at]! }], clustering: [] });
     assert.deepEqual(operation.key, storedRowKey(key));
-    assert.deepEqual(openRow(operation.value, checksum), { image: images[at], place: { group: "group", seq: 9n } });
-    assert.deepEqual([imageOfStored(operation.value), keyOfStored(operation.value)], [images[at], key]);
+    const image = encodeImage(images[at]!);
+    assert.deepEqual(openRow(operation.value, checksum), { image, place: { group: "group", seq: 9n } });
+    assert.deepEqual([imageOfStored(operation.value), keyOfStored(operation.value)], [image, key]);
   }
   assert.deepEqual(rowsOfEntry("g", { seq: seqOf(1n), rows: new Uint8Array() }, checksum), []);
 });
