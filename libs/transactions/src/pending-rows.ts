@@ -1,4 +1,4 @@
-import type { Mutation, RowImage, RowKey } from "@concord/ports";
+import type { CellImage, Mutation, RowImage, RowKey } from "@concord/ports";
 import { imageOf, liveRow } from "@concord/rows";
 import { assert, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
 import {
@@ -130,7 +130,7 @@ function wholeIndexRow(mutation: Mutation): RowImage {
 export function withWrites(committed: RowImage, { writes }: PendingRow, timestampUs: TimestampUs): RowImage {
   let from = 0;
   for (let at = 0; at < writes.length; at += 1) if (writes[at]!.kind === "delete") from = at + 1;
-  const cells = new Map(from > 0 ? [] : committed.cells);
+  const cells = new Map<string, CellImage>(from > 0 ? [] : committed.cells);
   let isInserted = false;
   let isChanged = from > 0;
   for (let at = from; at < writes.length; at += 1) {
