@@ -142,7 +142,7 @@ export function withWrites(committed: RowImage, { writes }: PendingRow, timestam
   const { key, deletedAtUs, markerUs } = committed;
   if (!isChanged) return committed;
   if (from === 0) return { key, deletedAtUs, markerUs: isInserted ? timestampUs : markerUs, cells };
-  const isLeft = isInserted || cells.values().some(({ value }) => value !== null);
+  const isLeft = isInserted || [...cells.values()].some(({ value }) => value !== null);
   if (!isLeft) return { key, deletedAtUs: timestampUs, markerUs: undefined, cells: new Map() };
   return { key, deletedAtUs: plusUs(timestampUs, -1n), markerUs: isInserted ? timestampUs : undefined, cells };
 }
