@@ -1,5 +1,8 @@
 export { BATCH_FORMAT_VERSION, decodeEntry, encodeEntry, type BatchEntry } from "./batch-entry.ts";
 export { BatchExecutor, type BatchExecutorOptions } from "./batch-executor.ts";
+export { batchError, type BatchFailure } from "./batch-error.ts";
+export { BatchRuns, type BatchRunsOptions } from "./batch-runs.ts";
+export type { PreparedBatch } from "./execute-batch.ts";
 export type { BatchLog, HeldBatch } from "./batch-log.ts";
 export type { BatchLogReplica, BatchLogWrite, BatchLogWritten, BatchNode, BatchRing, BatchRows, PutResult } from "./batch-node.ts";
 export { DecidedRows, type DecidedRowsOptions, type LocalRows } from "./decided-rows.ts";
