@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { ENGINES, type EngineName } from "./command-line.ts";
 import { Cluster } from "./cluster.ts";
 import { ENGINE_OF, runCommand, type CommandContext } from "./commands.ts";
+import { contactPointsOf } from "./cassandra-engine.ts";
 import { brokersOf } from "./kafka-engine.ts";
 import { isOnPath, missingRequirements } from "./requirements.ts";
 
@@ -19,12 +20,11 @@ const chosen = process.argv.slice(2);
 const unknown = chosen.filter((name) => !ENGINES.some((engine) => engine === name));
 if (unknown.length > 0) throw new Error(`no such engine: ${unknown.join(", ")}; there are ${ENGINES.join(", ")}`);
 
-/** Environment that tells tests where the engine is. */
-function environmentOf(cluster: Cluster): Record<string, string> {
-  return {
-    [`ENGINE_${cluster.layout.engine.toUpperCase()}`]:
-      cluster.layout.engine === "kafka" ? brokersOf(cluster.layout).join(",") : cluster.folder,
-  };
+/** Environment that tells tests where the engine is: its addresses where it has some, and its folder. */
+function environmentOf({ layout, folder }: Cluster): Record<string, string> {
+  const addresses = { kafka: brokersOf, cassandra: contactPointsOf, ceph: () => [folder] }[layout.engine](layout);
+  const name = `ENGINE_${layout.engine.toUpperCase()}`;
+  return { [name]: addresses.join(","), [`${name}_FOLDER`]: folder };
 }
 
 async function testOn(engine: EngineName, files: readonly string[]): Promise<boolean> {
