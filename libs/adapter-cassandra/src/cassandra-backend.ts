@@ -1,0 +1,165 @@
+import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
+import { assert, ConcordError, sleep, toConcordError, type Environment, type TimestampUs } from "@concord/runtime";
+import { cassandraBatches } from "./cassandra-batches.ts";
+import { CassandraGroupLog } from "./cassandra-group-log.ts";
+import { CassandraRowStore } from "./cassandra-row-store.ts";
+import { CassandraFailure } from "./failure.ts";
+import { CONNECT_RETRY_MS } from "./limits.ts";
+import { purgeOutcomes } from "./purge-outcomes.ts";
+import { checkSchema } from "./schema.ts";
+import type { CassandraSession, OpenSession, SessionOptions } from "./session.ts";
+import { checkNode } from "./start-checks.ts";
+import { checkKeyspaceName } from "./tables.ts";
+
+export interface CassandraBackendOptions extends Omit<SessionOptions, "log" | "onNodeUp"> {
+  readonly openSession: OpenSession;
+  readonly keyspace: string;
+  readonly environment: Environment;
+  readonly drawTimestampUs: () => TimestampUs;
+  readonly writeTimeoutMs: number;
+  /** A node came back with settings that must not be: the process must end and start again. */
+  readonly onFailed: (cause: ConcordError) => void;
+}
+
+interface Serving {
+  readonly session: CassandraSession;
+  readonly rows: RowStore;
+  readonly groupLog: GroupLog;
+  readonly batches: Batches;
+}
+
+type State = { readonly kind: "opened" | "starting" | "stopped" } | ({ readonly kind: "serving" } & Serving);
+
+/** Rows, group log and batches on a Cassandra cluster; keeps nothing itself. */
+export class CassandraBackend implements StorageBackend {
+  readonly #options: CassandraBackendOptions;
+  #state: State = { kind: "opened" };
+  #stopped: Promise<void> | undefined;
+  #starting: Promise<void> | undefined;
+  readonly #stopping = new AbortController();
+  /** Of all nodes that were checked. */
+  #batchBytesMax = Number.POSITIVE_INFINITY;
+
+  constructor(options: CassandraBackendOptions) {
+    checkKeyspaceName(options.keyspace);
+    this.#options = options;
+  }
+
+  get rows(): RowStore {
+    return this.#serving().rows;
+  }
+
+  get groupLog(): GroupLog {
+    return this.#serving().groupLog;
+  }
+
+  get batches(): Batches {
+    return this.#serving().batches;
+  }
+
+  get ready(): boolean {
+    return this.#state.kind === "serving";
+  }
+
+  /** Waits for a first node; then every node that is up is checked (TXC3), and the schema. */
+  start(signal: AbortSignal): Promise<void> {
+    assert(this.#starting === undefined, "a backend starts once");
+    return (this.#starting = this.#start(AbortSignal.any([signal, this.#stopping.signal])));
+  }
+
+  async #start(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.#state = { kind: "starting" };
+    const session = await this.#connect(signal);
+    try {
+      for (const { address, isUp } of session.nodes()) if (isUp) await this.#check(session, address);
+      await checkSchema(session, this.#options.keyspace);
+      signal.throwIfAborted();
+    } catch (thrown) {
+      await session.close();
+      throw thrown;
+    }
+    this.#state = { kind: "serving", ...this.#open(session) };
+  }
+
+  async purge(beforeMs: number): Promise<number> {
+    const { session } = this.#serving();
+    const { keyspace, environment, writeTimeoutMs } = this.#options;
+    return purgeOutcomes({ session, keyspace, clock: environment.clock, beforeMs, timeoutMs: writeTimeoutMs });
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort(new ConcordError("CANCELLED", "the backend is stopped", { applied: "no" }));
+    const state = this.#state;
+    this.#state = { kind: "stopped" };
+    if (state.kind === "serving") await state.session.close();
+    await this.#starting?.catch(() => undefined);
+  }
+
+  /** Tries until a node answers; a refusal (credentials, datacenter) is for the operator. */
+  async #connect(signal: AbortSignal): Promise<CassandraSession> {
+    const { openSession, environment } = this.#options;
+    const { clock, log } = environment;
+    for (;;) {
+      try {
+        return await openSession({ ...this.#options, log, onNodeUp: (address) => void this.#onNodeUp(address) });
+      } catch (thrown) {
+        signal.throwIfAborted();
+        if (thrown instanceof CassandraFailure && thrown.kind === "refused")
+          throw new ConcordError("INTERNAL", `Cassandra refuses this node: ${thrown.message}`, { applied: "no", cause: thrown });
+        log.warn("Cassandra cannot be reached yet", { reason: toConcordError(thrown).message });
+      }
+      await sleep(clock, CONNECT_RETRY_MS, signal);
+      signal.throwIfAborted();
+    }
+  }
+
+  async #check(session: CassandraSession, address: string): Promise<void> {
+    const { batchBytesMax } = await checkNode(session, address);
+    this.#batchBytesMax = Math.min(this.#batchBytesMax, batchBytesMax);
+  }
+
+  /** A node that was away may have come back with other settings. */
+  async #onNodeUp(address: string): Promise<void> {
+    if (this.#state.kind !== "serving") return;
+    const { environment, onFailed } = this.#options;
+    try {
+      await this.#check(this.#state.session, address);
+    } catch (thrown) {
+      const cause = toConcordError(thrown);
+      if (cause.code === "INTERNAL") onFailed(cause);
+      else environment.log.warn("a Cassandra node that came up could not be checked", { node: address, reason: cause.message });
+    }
+  }
+
+  #open(session: CassandraSession): Serving {
+    const { keyspace, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
+    const { clock, checksum, metrics } = environment;
+    const target = { session, keyspace, batchBytesMax: () => this.#batchBytesMax };
+    const groupLog = new CassandraGroupLog({ session, keyspace, clock });
+    const whenApplied = groupLog.whenApplied.bind(groupLog);
+    const holders = (): readonly string[] => holdersOf(session);
+    return {
+      session,
+      groupLog,
+      rows: new CassandraRowStore({ ...target, whenApplied }),
+      batches: cassandraBatches({ ...target, clock, checksum, metrics, drawTimestampUs, writeTimeoutMs, holders }),
+    };
+  }
+
+  #serving(): Serving {
+    if (this.#state.kind === "serving") return this.#state;
+    throw new ConcordError(this.#state.kind === "stopped" ? "DRAINING" : "STARTING", "this node is not connected to Cassandra");
+  }
+}
+
+/** Cassandra does not say where it logs a batch: two other nodes of the coordinator's datacenter, or what there is (LBC1). */
+function holdersOf(session: CassandraSession): readonly string[] {
+  const up = session.nodes().filter(({ isUp }) => isUp);
+  const largest = Math.max(1, ...up.map(({ datacenter }) => up.filter((other) => other.datacenter === datacenter).length));
+  return Array.from({ length: largest >= 3 ? 2 : 1 }, (_, at) => `cassandra-${at + 1}`);
+}

@@ -1,0 +1,136 @@
+import type {
+  ConditionalOutcome,
+  LogPosition,
+  Mutation,
+  ReadOptions,
+  RowImage,
+  RowKey,
+  RowOptions,
+  RowPage,
+  RowRange,
+  RowStore,
+} from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import { encodePartition, encodeRange, liveRow } from "@concord/rows";
+import { assert, ConcordError } from "@concord/runtime";
+import { applyRows, type RowTarget } from "./apply-rows.ts";
+import { failureOf, readError } from "./failure.ts";
+import { inFlight } from "./in-flight.ts";
+import { CALL_STATEMENTS_IN_FLIGHT, RANGE_PAGE_BYTES, RANGE_ROWS_FIRST, RANGE_ROWS_MAX, RANGE_ROWS_SCANNED_MAX } from "./limits.ts";
+import { bytesOf, checkKeyBytes, imageOfRow, rowBytes, rowKeyOf, storedKey } from "./row-codec.ts";
+import type { ReadSettings, ResultRow, Statement } from "./session.ts";
+import { rowTableOf } from "./tables.ts";
+
+export interface CassandraRowsOptions extends RowTarget {
+  /** Resolves when the rows of these commits are at a quorum. */
+  readonly whenApplied: (after: readonly LogPosition[], timeoutMs: number) => Promise<void>;
+}
+
+/** Bounds of clustering keys in their stored bytes. */
+interface Bounds {
+  readonly from: Uint8Array;
+  readonly includesFrom: boolean;
+  /** Exclusive. */
+  readonly to: Uint8Array;
+}
+
+/** Rows at QUORUM with the timestamps their writers gave them. */
+export class CassandraRowStore implements RowStore {
+  readonly supportsApplyIf = false;
+  readonly #options: CassandraRowsOptions;
+
+  constructor(options: CassandraRowsOptions) {
+    this.#options = options;
+  }
+
+  async read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]> {
+    await this.#afterCommits(options);
+    const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: options.timeoutMs };
+    return inFlight(keys, CALL_STATEMENTS_IN_FLIGHT, async (key) => {
+      const { table, partition, clustering } = storedKey(key);
+      const query = `SELECT deleted, marker, cells FROM ${this.#options.keyspace}.${table} WHERE partition = ? AND clustering = ?`;
+      const [row] = await this.#rows({ query, parameters: [partition, clustering] }, settings);
+      return imageOfRow(key, row);
+    });
+  }
+
+  async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
+    assert(range.limit >= 1, "a page has a row");
+    await this.#afterCommits(options);
+    const partition = encodePartition(range.table, range.partition);
+    checkKeyBytes(partition);
+    let bounds: Bounds | undefined = boundsOf(range, partition.length);
+    const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: options.timeoutMs };
+    const rows: RowImage[] = [];
+    let [scanned, bytes, rowsAsked] = [0, 0, Math.min(range.limit + 1, RANGE_ROWS_FIRST)];
+    while (bounds !== undefined && rows.length <= range.limit) {
+      const found = await this.#rows(this.#rangeStatement(range, partition, bounds, rowsAsked), settings);
+      const isEnd = found.length < rowsAsked;
+      for (const row of found) {
+        bytes += rowBytes(row);
+        const image = imageOfRow(rowKeyOf(partition, bytesOf(row["clustering"])), row);
+        if (liveRow(image) !== undefined) rows.push(image!);
+      }
+      scanned += found.length;
+      const last = found.at(-1);
+      if (isEnd || last === undefined) return pageOf(rows, range.limit, undefined);
+      const lastKey = bytesOf(last["clustering"]);
+      if (bytes >= RANGE_PAGE_BYTES || scanned >= RANGE_ROWS_SCANNED_MAX) {
+        return pageOf(rows, range.limit, rowKeyOf(partition, lastKey).clustering);
+      }
+      bounds = beyond(bounds, lastKey, range.reverse);
+      // Never more rows than fit into a page by the size of those seen.
+      rowsAsked = Math.max(1, Math.min(RANGE_ROWS_MAX, rowsAsked * 4, Math.floor((RANGE_PAGE_BYTES * scanned) / bytes)));
+    }
+    return pageOf(rows, range.limit, undefined);
+  }
+
+  async apply(mutations: readonly Mutation[], { timeoutMs }: RowOptions): Promise<void> {
+    await applyRows(this.#options, mutations, timeoutMs);
+  }
+
+  applyIf(): Promise<ConditionalOutcome> {
+    return Promise.reject(new ConcordError("USE_TRANSACTION", "conditional writes are transactions here"));
+  }
+
+  #rangeStatement(range: RowRange, partition: Uint8Array, { from, includesFrom, to }: Bounds, limit: number): Statement {
+    const order = range.reverse ? " ORDER BY clustering DESC" : "";
+    const table = `${this.#options.keyspace}.${rowTableOf(range.table)}`;
+    const where = `partition = ? AND clustering ${includesFrom ? ">=" : ">"} ? AND clustering < ?`;
+    const query = `SELECT clustering, deleted, marker, cells FROM ${table} WHERE ${where}${order} LIMIT ?`;
+    return { query, parameters: [partition, from, to, limit] };
+  }
+
+  async #rows(statement: Statement, settings: ReadSettings): Promise<readonly ResultRow[]> {
+    try {
+      return (await this.#options.session.read(statement, settings)).rows;
+    } catch (thrown) {
+      throw readError(failureOf(thrown));
+    }
+  }
+
+  async #afterCommits({ after, timeoutMs }: ReadOptions): Promise<void> {
+    if (after !== undefined && after.length > 0) await this.#options.whenApplied(after, timeoutMs);
+  }
+}
+
+/** Undefined: no key is between them. */
+function boundsOf(range: RowRange, partitionBytes: number): Bounds | undefined {
+  const { from, to } = encodeRange(range);
+  const bounds = { from: from.subarray(partitionBytes), includesFrom: true, to: to.subarray(partitionBytes) };
+  checkKeyBytes(bounds.from);
+  checkKeyBytes(bounds.to);
+  return compareBytes(from, to) < 0 ? bounds : undefined;
+}
+
+/** What is left in reading direction. */
+function beyond(bounds: Bounds, last: Uint8Array, reverse: boolean): Bounds | undefined {
+  const next = reverse ? { ...bounds, to: last } : { ...bounds, from: last, includesFrom: false };
+  return compareBytes(next.from, next.to) < 0 ? next : undefined;
+}
+
+/** `lastSeen`: where the look ended before the partition did. */
+function pageOf(rows: readonly RowImage[], limit: number, lastSeen: RowPage["next"]): RowPage {
+  if (rows.length <= limit) return { rows, next: lastSeen };
+  return { rows: rows.slice(0, limit), next: rows[limit - 1]!.key.clustering };
+}

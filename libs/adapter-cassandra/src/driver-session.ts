@@ -1,0 +1,187 @@
+// The only file that knows cassandra-driver.
+import { Client, policies, types, type Host } from "cassandra-driver";
+import { assert } from "@concord/runtime";
+import { failureOf } from "./failure.ts";
+import {
+  CHECK_TIMEOUT_MS,
+  CONNECT_TIMEOUT_MS,
+  CONNECTION_REQUESTS_MAX,
+  CONNECTIONS_PER_HOST,
+  SCHEMA_TIMEOUT_MS,
+  SPECULATION_DELAY_MS,
+  SPECULATIONS_MAX,
+} from "./limits.ts";
+import type {
+  Answer,
+  CassandraNode,
+  CassandraSession,
+  Parameter,
+  ReadSettings,
+  ResultRow,
+  SessionOptions,
+  Statement,
+  WriteSettings,
+} from "./session.ts";
+import { ZonesPolicy } from "./zones-policy.ts";
+
+const { quorum, serial } = types.consistencies;
+const I64_MAX = (1n << 63n) - 1n;
+const I64_MIN = -(1n << 63n);
+
+/** What failed is tried at another coordinator only when nothing can have come of it twice: statements that say so, and lost connections. */
+class LostConnectionRetry extends policies.retry.RetryPolicy {
+  override onReadTimeout(): policies.retry.DecisionInfo {
+    return this.rethrowResult();
+  }
+
+  override onWriteTimeout(): policies.retry.DecisionInfo {
+    return this.rethrowResult();
+  }
+
+  override onUnavailable(): policies.retry.DecisionInfo {
+    return this.rethrowResult();
+  }
+
+  override onRequestError(info: policies.retry.OperationInfo, _: types.consistencies, error: Error): policies.retry.DecisionInfo {
+    const isSlow = error.name === "OperationTimedOutError";
+    return isSlow || info.nbRetry > 0 ? this.rethrowResult() : this.retryResult(info.executionOptions.getConsistency(), false);
+  }
+}
+
+export async function openDriverSession(options: SessionOptions): Promise<CassandraSession> {
+  const { contactPoints, datacenter, credentials, certificateAuthority, log, onNodeUp } = options;
+  const { local, remote } = types.distance;
+  const client = new Client({
+    contactPoints: [...contactPoints],
+    localDataCenter: datacenter,
+    ...(credentials === undefined ? {} : { credentials }),
+    ...(certificateAuthority === undefined ? {} : { sslOptions: { ca: [certificateAuthority] } }),
+    encoding: { useBigIntAsLong: true, map: Map },
+    pooling: {
+      coreConnectionsPerHost: { [local]: CONNECTIONS_PER_HOST, [remote]: CONNECTIONS_PER_HOST },
+      maxRequestsPerConnection: CONNECTION_REQUESTS_MAX,
+    },
+    socketOptions: { connectTimeout: CONNECT_TIMEOUT_MS },
+    protocolOptions: { maxSchemaAgreementWaitSeconds: SCHEMA_TIMEOUT_MS / 1000 },
+    policies: {
+      loadBalancing: new ZonesPolicy(datacenter),
+      retry: new LostConnectionRetry(),
+      speculativeExecution: new policies.speculativeExecution.ConstantSpeculativeExecutionPolicy(SPECULATION_DELAY_MS, SPECULATIONS_MAX),
+    },
+    queryOptions: { prepare: true, consistency: quorum, serialConsistency: serial, captureStackTrace: false },
+  });
+  client.on("log", (level: string, source: string, message: string) => {
+    if (level === "error" || level === "warning") log.debug(`cassandra-driver: ${message}`, { source });
+  });
+  const onUp = (host: Host): void => onNodeUp(host.address);
+  try {
+    await client.connect();
+  } catch (thrown) {
+    await client.shutdown().catch(() => undefined);
+    throw failureOf(thrown);
+  }
+  client.on("hostUp", onUp);
+  client.on("hostAdd", onUp);
+  return new DriverSession(client);
+}
+
+class DriverSession implements CassandraSession {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  async read({ query, parameters }: Statement, settings: ReadSettings): Promise<Answer> {
+    const { consistency, timeoutMs, pageRows, pageState } = settings;
+    const result = await attempt(() =>
+      this.#client.execute(query, bound(parameters), {
+        consistency: consistency === "serial" ? serial : quorum,
+        isIdempotent: true,
+        readTimeout: timeoutMs,
+        fetchSize: pageRows ?? 0,
+        ...(pageState === undefined ? {} : { pageState }),
+      }),
+    );
+    return answerOf(result);
+  }
+
+  async write(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<void> {
+    const settings = { isIdempotent: true, readTimeout: timeoutMs, logged: false };
+    const [first] = statements;
+    assert(first !== undefined, "a write has a statement");
+    await attempt(() =>
+      statements.length === 1
+        ? this.#client.execute(first.query, bound(first.parameters), settings)
+        : this.#client.batch(statements.map(forDriver), settings),
+    );
+  }
+
+  async writeLogged(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<void> {
+    // Not idempotent for the driver: it would repeat a BATCH_LOG time-out by itself, and its caller waited twice as long.
+    await attempt(() => this.#client.batch(statements.map(forDriver), { isIdempotent: false, readTimeout: timeoutMs, logged: true }));
+  }
+
+  async compareAndSet(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<Answer> {
+    const settings = { isIdempotent: false, readTimeout: timeoutMs, serialConsistency: serial, logged: true };
+    const [first] = statements;
+    assert(first !== undefined, "a lightweight transaction has a statement");
+    const result = await attempt(() =>
+      statements.length === 1
+        ? this.#client.execute(first.query, bound(first.parameters), settings)
+        : this.#client.batch(statements.map(forDriver), settings),
+    );
+    return answerOf(result);
+  }
+
+  async define(query: string): Promise<void> {
+    await attempt(() => this.#client.execute(query, [], { prepare: false, isIdempotent: true, readTimeout: SCHEMA_TIMEOUT_MS }));
+  }
+
+  async ask(address: string, query: string): Promise<readonly ResultRow[]> {
+    const host = this.#client.hosts.get(address);
+    const { localOne } = types.consistencies;
+    const settings = { prepare: false, host, isIdempotent: true, readTimeout: CHECK_TIMEOUT_MS, consistency: localOne, fetchSize: 0 };
+    return answerOf(await attempt(() => this.#client.execute(query, [], settings))).rows;
+  }
+
+  nodes(): readonly CassandraNode[] {
+    return this.#client.hosts.values().map((host) => ({ address: host.address, datacenter: host.datacenter, isUp: host.isUp() }));
+  }
+
+  async close(): Promise<void> {
+    await this.#client.shutdown().catch(() => undefined);
+  }
+}
+
+async function attempt<Result>(request: () => Promise<Result>): Promise<Result> {
+  try {
+    return await request();
+  } catch (thrown) {
+    throw failureOf(thrown);
+  }
+}
+
+function forDriver({ query, parameters }: Statement): { query: string; params: unknown[] } {
+  return { query, params: bound(parameters) };
+}
+
+/** The driver takes bytes as Buffers only, and writes 2 ** 64 as 0 without a word. */
+function bound(parameters: readonly Parameter[]): unknown[] {
+  return parameters.map((value) => {
+    if (typeof value === "bigint") assert(value <= I64_MAX && value >= I64_MIN, "a bigint has 64 bits");
+    if (value instanceof Uint8Array) return bufferOf(value);
+    if (value instanceof Map)
+      return new Map([...(value as ReadonlyMap<string, Uint8Array>)].map(([name, bytes]) => [name, bufferOf(bytes)]));
+    return value;
+  });
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+function answerOf(result: types.ResultSet): Answer {
+  const rows = (result.rows ?? []) as unknown as readonly ResultRow[];
+  return { rows, pageState: result.pageState ?? undefined, isApplied: result.wasApplied() };
+}

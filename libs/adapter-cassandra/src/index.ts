@@ -1,0 +1,4 @@
+export { CassandraBackend, type CassandraBackendOptions } from "./cassandra-backend.ts";
+export { openDriverSession } from "./driver-session.ts";
+export { applySchema, planSchema, type SchemaOptions, type SchemaPlan } from "./schema.ts";
+export type { CassandraSession, OpenSession, SessionOptions } from "./session.ts";

@@ -1,0 +1,59 @@
+/** Bytes of an unlogged or logged batch over several partitions that Cassandra takes unless its operator allows more (batch_size_fail_threshold). */
+export const BATCH_BYTES_STANDARD = 50 * 1024;
+/** Bytes and statements of a batch within one partition, which is one mutation. */
+export const PARTITION_BATCH_BYTES_MAX = 512 * 1024;
+export const BATCH_STATEMENTS_MAX = 500;
+/** What Cassandra counts for a statement besides its parameters, rounded up. */
+export const STATEMENT_OVERHEAD_BYTES = 160;
+export const CELL_OVERHEAD_BYTES = 48;
+/** Bytes of one mutation: commitlog_segment_size / 2 of a node must be above it. */
+export const MUTATION_BYTES_MAX = 3 * 1024 * 1024;
+/** Bytes of a partition key and of a clustering key, by Cassandra's format. */
+export const KEY_BYTES_MAX = 65_535;
+
+/** Statements of one call that are under way together. */
+export const CALL_STATEMENTS_IN_FLIGHT = 64;
+/** Requests on one connection; more are refused as OVERLOADED. */
+export const CONNECTION_REQUESTS_MAX = 2048;
+export const CONNECTIONS_PER_HOST = 1;
+
+/** A second coordinator is asked for what may be repeated after this time; the largest number of such tries. */
+export const SPECULATION_DELAY_MS = 150;
+export const SPECULATIONS_MAX = 1;
+
+/** Rows of the first look of a range read, of any later one, and the bytes after which a page ends. */
+export const RANGE_ROWS_FIRST = 64;
+export const RANGE_ROWS_MAX = 1000;
+export const RANGE_PAGE_BYTES = 2 * 1024 * 1024;
+/** Rows one range read looks at, dead ones included; then the page ends. */
+export const RANGE_ROWS_SCANNED_MAX = 20_000;
+
+/** Entries of the group log in one answer of Cassandra: together below its largest message. */
+export const TAIL_PAGE_ENTRIES = 8;
+/** Bytes of one entry with its rows. */
+export const ENTRY_BYTES_MAX = 1024 * 1024;
+/** Bytes of a group's name and of an owner's. */
+export const NAME_BYTES_MAX = 1024;
+/** What one lightweight transaction may take: above cas_contention_timeout, so that the answer is Cassandra's. */
+export const LWT_TIMEOUT_MS = 5_000;
+/** Pause before a lightweight transaction or serial read is tried again. */
+export const LWT_RETRY_MS = 20;
+
+/** Wait for a node's answer in start-up checks and schema changes. */
+export const CHECK_TIMEOUT_MS = 10_000;
+export const SCHEMA_TIMEOUT_MS = 30_000;
+export const CONNECT_TIMEOUT_MS = 5_000;
+/** Pause before the next try to reach Cassandra at the start. */
+export const CONNECT_RETRY_MS = 1_000;
+
+/** Outcome partitions of one page of a purge, and deletes under way together. */
+export const PURGE_PAGE_PARTITIONS = 1000;
+
+/** cas_contention_timeout of every node: below it takeover and a stale append meet as unknown (measured, TXC3). */
+export const CAS_CONTENTION_TIMEOUT_MS_MIN = 1_000;
+/** Seconds a row's tombstone is kept; above max_hint_window and the longest apply (TXC3). */
+export const ROWS_GC_GRACE_SECONDS = 864_000;
+/** Outcomes that came back after their purge would be purged again: their tombstones need not stay long. */
+export const OUTCOMES_GC_GRACE_SECONDS = 3_600;
+/** Pause between two looks whether a commit's rows are applied. */
+export const APPLIED_POLL_MS = 10;
