@@ -1,4 +1,4 @@
-import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
+import type { Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
 import type { Clock, Environment, Random } from "@concord/runtime";
 import { PageTokens, SchemaCache } from "@concord/schema";
 import type { StorageProxyConfig } from "./config.ts";
@@ -12,6 +12,7 @@ export interface Context {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
+  readonly localRows: LocalRows | undefined;
   readonly schema: SchemaCache;
   readonly writeClock: WriteClock;
   readonly pageTokens: PageTokens;
@@ -30,7 +31,7 @@ export interface ContextOptions {
 /** Of a backend that has started. */
 export function createContext({ config, environment, backend, writeClock }: ContextOptions): Context {
   const { clock, random, log, checksum } = environment;
-  const { rows, groupLog, batches } = backend;
+  const { rows, groupLog, batches, localRows } = backend;
   const schema = new SchemaCache({ rows, timeoutMs: config.readTimeoutMs, log });
-  return { config, clock, random, rows, groupLog, batches, schema, writeClock, pageTokens: new PageTokens(checksum) };
+  return { config, clock, random, rows, groupLog, batches, localRows, schema, writeClock, pageTokens: new PageTokens(checksum) };
 }

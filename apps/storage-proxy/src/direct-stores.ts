@@ -1,10 +1,12 @@
-import type { GroupLog, RowStore } from "@concord/ports";
+import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
+import { SEQ_NONE } from "@concord/runtime";
 import type { Serving } from "./context.ts";
 
 /** What a storage-proxy keeps, for other parts of its process: without a wire, without a role. */
 export interface DirectStores {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
+  readonly localRows: LocalRows;
 }
 
 /** The ports of whatever serves at the time of a call: STARTING before, DRAINING after (applied: no). */
@@ -25,5 +27,12 @@ export function directStores(serving: Serving): DirectStores {
     verify: async (owner, timeoutMs) => serving().groupLog.verify(owner, timeoutMs),
     advance: async (request, timeoutMs) => serving().groupLog.advance(request, timeoutMs),
   };
-  return { rows, groupLog };
+  const localRows: LocalRows = {
+    appliedSeq: (group) => serving().localRows?.appliedSeq(group) ?? SEQ_NONE,
+    peek: (key) => {
+      const { localRows: local } = serving();
+      return local === undefined ? "ask" : local.peek(key);
+    },
+  };
+  return { rows, groupLog, localRows };
 }

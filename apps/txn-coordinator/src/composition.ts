@@ -2,7 +2,7 @@ import { SchemaCache, PageTokens } from "@concord/schema";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/adapter-storage-proxy";
 import { tokensOf } from "@concord/config";
 import { LOCK_LIMITS } from "@concord/locks";
-import type { GroupLog, RowStore } from "@concord/ports";
+import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS } from "@concord/transactions";
@@ -17,6 +17,8 @@ import { TxnCoordinatorService } from "./service.ts";
 export interface Stores {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
+  /** Of the replica in this process. */
+  readonly localRows?: LocalRows;
 }
 
 export interface TxnCoordinatorOptions {
@@ -28,13 +30,15 @@ export interface TxnCoordinatorOptions {
 /** The only place that knows the adapters of a txn-coordinator. */
 export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environment, stores }: TxnCoordinatorOptions): TxnCoordinatorService {
   const { clock, log, transport, checksum } = environment;
-  const { rows, groupLog, closeStores } = stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
+  const { rows, groupLog, localRows, closeStores } =
+    stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
   const settings = { ...config, limits: TRANSACTION_LIMITS, lockLimits: LOCK_LIMITS };
   const groups = new Groups({
     ...environment,
     settings,
     rows,
     groupLog,
+    ...(localRows === undefined ? {} : { localRows }),
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
     listenAddress: config.listenAddress,

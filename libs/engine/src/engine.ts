@@ -121,6 +121,14 @@ export class Engine implements StepRunner, Checkpoints {
     return cached.map((box) => (box === undefined ? loaded.next().value : box.value));
   }
 
+  /** As `getMany` of one key, at once; "ask": only `getMany` can tell. The caller must not change the value. */
+  peek(key: Uint8Array): Uint8Array | undefined | "ask" {
+    const text = keyText(key);
+    if (this.#health.kind === "failed" || this.#isActive(text)) return "ask";
+    const cached = this.#view.peek(text);
+    return cached === undefined ? this.#store.peek(key) : cached.value;
+  }
+
   /** As `getMany`, for a range. */
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");

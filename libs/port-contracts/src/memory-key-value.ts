@@ -51,6 +51,10 @@ export class MemoryKeyValue implements Store {
     return this.#answer(() => keys.map((key) => this.#find(key)));
   }
 
+  peek(key: Uint8Array): Uint8Array | undefined | "ask" {
+    return this.#open ? this.#find(key) : "ask";
+  }
+
   range(range: KeyRange): Promise<KeyValueEntry[]> {
     return this.#answer(() => {
       const start = lowerBound(this.#entries, range.from);

@@ -65,6 +65,7 @@ export {
 export type {
   Condition,
   ConditionalOutcome,
+  LocalRows,
   LogPosition,
   ReadConsistency,
   ReadOptions,

@@ -53,6 +53,17 @@ export interface ReadOptions extends RowOptions {
   readonly after?: readonly LogPosition[];
 }
 
+/**
+ * Rows of groups as the replica in this very process has them, for a master that runs beside it (TXD14). What they say of a row is the
+ * answer of RowStore.read when the replica has applied every entry that wrote the row.
+ */
+export interface LocalRows {
+  /** The replica has applied the group's log up to here. */
+  appliedSeq(group: string): Seq;
+  /** The row's image; undefined = never written. "ask": only RowStore.read can tell. */
+  peek(key: RowKey): RowImage | undefined | "ask";
+}
+
 export type Condition =
   | { readonly kind: "row-absent"; readonly key: RowKey }
   | { readonly kind: "column-equals"; readonly key: RowKey; readonly column: string; readonly value: CellValue | null };

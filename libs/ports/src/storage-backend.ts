@@ -1,10 +1,10 @@
 import type { Batches } from "./batches.ts";
 import type { GroupLog } from "./group-log.ts";
-import type { RowStore } from "./row-store.ts";
+import type { LocalRows, RowStore } from "./row-store.ts";
 
 /**
- * Rows that say what became of each transaction (TXD7). Partition (text: group, bigint: bucket), clustering key (uuid: the transaction's
- * id); a bucket is the number of OUTCOME_BUCKET_MS that had passed since the Unix epoch when the id was made.
+ * Rows that say what became of transactions (TXD7). Partition: text: group, bigint: bucket; a bucket is the number of OUTCOME_BUCKET_MS
+ * that had passed since the Unix epoch when the transactions' ids were made. Clustering keys are their writer's.
  */
 export const OUTCOMES_TABLE = "concord_outcomes";
 export const OUTCOME_BUCKET_MS = 60_000;
@@ -21,6 +21,8 @@ export interface StorageBackend {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
+  /** Undefined: no replica is in this process. */
+  readonly localRows?: LocalRows;
   /** Calls can be expected to succeed: part of the program's readiness. False before `start` has resolved and once `stop` was called. */
   readonly ready: boolean;
   /**

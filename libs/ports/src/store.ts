@@ -26,6 +26,8 @@ export interface Store extends KeyValue, Checkpoints {
    * others before it votes.
    */
   readonly cutTail: boolean;
+  /** As `get`, at once; "ask": only `get` can tell. The caller must not change the value. */
+  peek(key: Uint8Array): Uint8Array | undefined | "ask";
   /** What the cuts may have taken is there again, or cannot be had: durable when it resolves. */
   caughtUp(): Promise<void>;
   /**

@@ -1,6 +1,7 @@
 export { gather, type Answer, type Gathered, type GatherOptions } from "./gather.ts";
 export { mutationsOf } from "./image-mutations.ts";
 export { RANGE_IMAGES_MAX, READ_CHUNK_KEYS_MAX } from "./limits.ts";
+export { LocalGroupRows } from "./local-group-rows.ts";
 export { LocalRowReplica, type LocalRowReplicaOptions } from "./local-replica.ts";
 export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./merge-answers.ts";
 export { QUORUM_METRICS } from "./metrics.ts";

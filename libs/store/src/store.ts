@@ -137,6 +137,11 @@ export class JournaledStore implements Store {
     });
   }
 
+  peek(key: Uint8Array): Uint8Array | undefined | "ask" {
+    const entry = this.#table.get(keyText(key));
+    return entry === undefined ? "ask" : entry.value;
+  }
+
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
     const { entries, isCut } = this.#table.within(range);
     const last = entries.at(-1)?.key;

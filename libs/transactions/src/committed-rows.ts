@@ -1,4 +1,4 @@
-import type { RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
+import type { LocalRows, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
 import { emptyImage, mergeImages } from "@concord/rows";
 import { assert, type Seq } from "@concord/runtime";
 import { compareClustering, inRange, keyText, partitionText } from "@concord/schema";
@@ -21,8 +21,15 @@ interface UnappliedFlush {
   byPartition: ReadonlyMap<string, readonly ChangedRow[]> | undefined;
 }
 
-export interface CommittedRowsLimits {
+export interface CommittedRowsOptions {
+  readonly group: string;
+  readonly store: RowStore;
+  readonly local: LocalRows | undefined;
+  readonly reader: RowReader;
+  readonly storageTimeoutMs: number;
   readonly cachedRowsMax: number;
+  /** Everything up to here is applied at quorum. */
+  readonly appliedSeq: Seq;
 }
 
 /**
@@ -31,23 +38,16 @@ export interface CommittedRowsLimits {
  * holds, and every commit checks the epoch.
  */
 export class CommittedRows {
-  readonly #store: RowStore;
-  readonly #reader: RowReader;
-  readonly #storageTimeoutMs: number;
-  readonly #cachedRowsMax: number;
+  readonly #options: CommittedRowsOptions;
   readonly #rows = new Map<string, CommittedRow>();
   /** In log order. */
   readonly #unapplied: UnappliedFlush[] = [];
   #unappliedRows = 0;
   #appliedSeq: Seq;
 
-  /** `appliedSeq`: everything up to it is applied at quorum. */
-  constructor(store: RowStore, reader: RowReader, storageTimeoutMs: number, limits: CommittedRowsLimits, appliedSeq: Seq) {
-    this.#store = store;
-    this.#reader = reader;
-    this.#storageTimeoutMs = storageTimeoutMs;
-    this.#cachedRowsMax = limits.cachedRowsMax;
-    this.#appliedSeq = appliedSeq;
+  constructor(options: CommittedRowsOptions) {
+    this.#options = options;
+    this.#appliedSeq = options.appliedSeq;
   }
 
   /** Rows that were logged and are not yet applied at quorum; one that two flushes wrote counts twice. */
@@ -55,9 +55,17 @@ export class CommittedRows {
     return this.#unappliedRows;
   }
 
-  /** The committed image when memory has all of it; "ask" when storage must be read. An absent row is an empty image. */
-  peek(text: string): RowImage | "ask" {
-    return this.#rows.get(text)?.image ?? "ask";
+  /**
+   * The committed image when memory or the replica in this process has all of it; "ask" when storage must be read. An absent row is an
+   * empty image.
+   */
+  peek(key: RowKey, text: string): RowImage | "ask" {
+    const row = this.#rows.get(text);
+    if (row !== undefined) return row.image;
+    const { local, group } = this.#options;
+    // What memory does not have was written by entries up to the applied one, or never (I8).
+    if (local === undefined || local.appliedSeq(group) < this.#appliedSeq) return "ask";
+    return local.peek(key) ?? emptyImage(key);
   }
 
   /**
@@ -67,7 +75,7 @@ export class CommittedRows {
   async read(key: RowKey, text: string, locked: () => boolean): Promise<RowImage> {
     const before = this.#rows.get(text);
     if (before !== undefined) return before.image;
-    const stored = (await this.#reader.read(key)) ?? emptyImage(key);
+    const stored = (await this.#options.reader.read(key)) ?? emptyImage(key);
     // Logged meanwhile: whole, and newer than any stored one.
     const now = this.#rows.get(text);
     if (now !== undefined) return now.image;
@@ -96,7 +104,7 @@ export class CommittedRows {
     const sorted = [...changes].map(([text, image]) => ({ text, image }));
     sorted.sort((a, b) => direction * compareClustering(a.image.key.clustering, b.image.key.clustering));
     const readPage = async (part: RowRange): ReturnType<RowStore["readRange"]> => {
-      const page = await this.#store.readRange(part, { timeoutMs: this.#storageTimeoutMs });
+      const page = await this.#options.store.readRange(part, { timeoutMs: this.#options.storageTimeoutMs });
       onRead(page.rows.length);
       return page;
     };
@@ -129,7 +137,7 @@ export class CommittedRows {
 
   /** Oldest first; unapplied rows stay whatever the limit. Each pass looks at a few rows only. */
   #evict(): void {
-    let surplus = this.#rows.size - this.#unappliedRows - this.#cachedRowsMax;
+    let surplus = this.#rows.size - this.#unappliedRows - this.#options.cachedRowsMax;
     if (surplus <= 0) return;
     for (const [text, row] of this.#rows) {
       if (surplus <= 0) return;

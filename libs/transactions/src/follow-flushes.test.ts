@@ -102,3 +102,50 @@ test("[TXD14] drain: resolves when a majority has the mark of the last flush", a
   await settle();
   assert.ok(fixture.rows.row(albumKey(1)));
 });
+
+test("[TXD14] local rows: the replica in this process has applied what is applied: storage is not asked, in no operation", async () => {
+  const fixture = new TestFixture({ appliesRows: true, localRows: true, limits: { cachedRowsMax: 0 } });
+  const client = await fixture.open();
+  await client.execute([insert(albumKey(1), { public_photos: int(1) })]);
+  await fixture.clock.advance(6_000);
+  fixture.rows.reads = [];
+  const session = client.begin();
+  assert.deepEqual(plain(await session.start(albumKey(1))), { public_photos: 1 });
+  assert.equal(await session.lock(albumKey(2)), undefined);
+  await session.commit([update(albumKey(1), { public_photos: int(2) }), insert(photoKey(1, 1), { owner: text("ann") })]);
+  assert.deepEqual(fixture.rows.reads, []);
+  assert.ok(fixture.localReads.length > 0);
+});
+
+test("[TXD14] local rows: a flush is logged and not applied: the row comes from memory", async () => {
+  const fixture = new TestFixture({ appliesRows: true, localRows: true, limits: { cachedRowsMax: 0 } });
+  const client = await fixture.open();
+  await client.execute([insert(albumKey(1), { public_photos: int(1) })]);
+  assert.equal(fixture.rows.row(albumKey(1)), undefined);
+  assert.deepEqual(plain(await client.begin().start(albumKey(1))), { public_photos: 1 });
+});
+
+test("[TXD14] local rows: the replica is behind what is applied elsewhere: storage is asked until it has caught up", async () => {
+  const fixture = new TestFixture({ appliesRows: true, localRows: true, limits: { cachedRowsMax: 0 } });
+  const first = await fixture.open();
+  await first.execute([insert(albumKey(1), { public_photos: int(1) })]);
+  await fixture.clock.advance(IDLE_MS);
+  first.group.stop();
+  fixture.localSeq = 0n;
+  const client = await fixture.open();
+  await fixture.clock.advance(6_000);
+  fixture.rows.reads = [];
+  fixture.localReads.length = 0;
+  assert.deepEqual(plain(await client.begin().start(albumKey(1))), { public_photos: 1 });
+  assert.deepEqual([fixture.rows.reads.length, fixture.localReads.length], [1, 0]);
+  fixture.localSeq = 1n;
+  assert.equal(await client.begin().start(albumKey(2)), undefined);
+  assert.deepEqual([fixture.rows.reads.length, fixture.localReads.length], [1, 1]);
+});
+
+test("[TXD14] local rows: the owner applies rows: no replica says how far it is, storage is asked", async () => {
+  const fixture = new TestFixture({ localRows: true, limits: { cachedRowsMax: 0 } });
+  const client = await fixture.open();
+  await client.begin().start(albumKey(1));
+  assert.deepEqual(fixture.localReads, []);
+});

@@ -1,5 +1,5 @@
 import type { Checksum, Clock, Log, Metrics, Random } from "@concord/runtime";
-import type { GroupLog, RowKey, RowStore } from "@concord/ports";
+import type { GroupLog, LocalRows, RowKey, RowStore } from "@concord/ports";
 import type { LockLimits } from "@concord/locks";
 import type { TransactionLimits } from "./limits.ts";
 
@@ -35,6 +35,8 @@ export interface GroupContext {
   readonly metrics: Metrics;
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
+  /** Of the replica in this process, if there is one and it applies rows. */
+  readonly localRows?: LocalRows;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
   readonly failpoint: (name: string) => void;
 }

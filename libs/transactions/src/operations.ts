@@ -244,7 +244,7 @@ export class TransactionOperations {
     const known = held.get(text);
     if (known !== undefined) return known;
     const locked = locks.holds(id, text, "shared");
-    const cached = committed.peek(text);
+    const cached = committed.peek(key, text);
     if (cached !== "ask") return this.#noted(text, cached, locked);
     const transaction = this.#transaction;
     return committed.read(key, text, () => locked && transaction.hasLocks).then((image) => this.#noted(text, image, locked));

@@ -99,7 +99,15 @@ export class ServingMaster {
     );
     this.#locks = new GroupLocks(settings.lockLimits, (id, error) => this.#doomed(id, error));
     this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
-    this.#committed = new CommittedRows(rows, reader, settings.storageTimeoutMs, limits, taken.lastSeq);
+    this.#committed = new CommittedRows({
+      ...settings,
+      store: rows,
+      // Where the owner applies rows, a replica cannot say how far it is.
+      local: taken.appliesRows ? context.localRows : undefined,
+      reader,
+      cachedRowsMax: limits.cachedRowsMax,
+      appliedSeq: taken.lastSeq,
+    });
     this.#epochCheck = new EpochCheck(context, { group: context.settings.group, epoch: taken.epoch, owner: taken.owner }, onFenced);
     this.#commit = new GroupCommit(context, taken, {
       onLogged: (changed, seq) => this.#committed.logged(changed, seq),

@@ -1,12 +1,12 @@
 import type { PeerSession } from "@concord/adapter-ring";
-import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
+import type { Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
-import { writeMarker } from "./formation/marker.ts";
+import { hasAllRows, writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
 
-export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehind"> {
+export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehind" | "hasAllRows"> {
   readonly sessions: readonly PeerSession[];
   /** Names of all nodes of the ring, sorted. */
   readonly members: readonly string[];
@@ -51,6 +51,10 @@ export class RingBackend implements StorageBackend {
 
   get batches(): Batches {
     return this.node().batches;
+  }
+
+  get localRows(): LocalRows {
+    return this.node().localGroupRows;
   }
 
   get ready(): boolean {
@@ -101,8 +105,10 @@ export class RingBackend implements StorageBackend {
     return (this.#stopped ??= this.#stop());
   }
 
-  #open(): Promise<RingNode> {
-    return openRingNode({ ...this.#options, onTooFarBehind: (group) => this.#copyAnew(group) });
+  async #open(): Promise<RingNode> {
+    const { store, peers } = this.#options;
+    const isWhole = peers.length === 0 || (await hasAllRows(store));
+    return openRingNode({ ...this.#options, hasAllRows: isWhole, onTooFarBehind: (group) => this.#copyAnew(group) });
   }
 
   /** Opens the logs, and brings back what they lack before anything is promised, accepted or answered. */

@@ -1,9 +1,9 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
-import type { RowStore, Store } from "@concord/ports";
-import { checkEntryRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
-import type { Clock, ConcordError, Environment, TimestampUs } from "@concord/runtime";
+import type { LocalRows, RowStore, Store } from "@concord/ports";
+import { checkEntryRows, LocalGroupRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
+import type { Clock, ConcordError, Environment, Seq, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 import { openBatches, type RingBatches } from "./ring-batches.ts";
 
@@ -15,6 +15,7 @@ export interface RingNode extends RingBatches {
   readonly localLog: LogReplica;
   readonly rows: RowStore;
   readonly groupLog: RingGroupLog;
+  readonly localGroupRows: LocalRows;
   /** This node's replica of the group logs, and what runs its steps. */
   readonly replicaLog: ReplicaLog;
 }
@@ -31,6 +32,8 @@ export interface RingNodeOptions {
   readonly environment: Environment;
   readonly store: Store;
   readonly peers: readonly Peer[];
+  /** The store lacks no row of a group that a quorum has, up to what it has applied. */
+  readonly hasAllRows: boolean;
   readonly drawTimestampUs: () => TimestampUs;
   /** The store failed: the node must stop and recover. */
   readonly onFailed: (cause: ConcordError) => void;
@@ -50,18 +53,20 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const name = config.nodeName;
   const localLog = localLogReplica({ name, log: replicaLog, runner: engine, peers: peerLogs, clock, report: log, onTooFarBehind });
   const catchUp: LogReplica["logCatchUp"] = (group, seq, timeoutMs) => localLog.logCatchUp(group, seq, timeoutMs);
+  const appliedSeq = (group: string): Seq => replicaLog.appliedSeq(group);
   const stored = new LocalRowReplica({
     name,
     runner: engine,
     reader: engine,
     catchUp,
-    appliedSeq: (group) => replicaLog.appliedSeq(group),
+    appliedSeq,
     checksum,
     log,
   });
+  const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows: options.hasAllRows, checksum });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log });
   const sessions = peers.map((peer) => peer.session);
   const batches = await openBatches({ config, environment, store, engine, localRows: stored, peers: sessions, drawTimestampUs });
   const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peers.map((peer) => peer.rows)], clock, checksum, metrics });
-  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, replicaLog, ...batches };
+  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, localGroupRows, replicaLog, ...batches };
 }

@@ -6,6 +6,7 @@ import type {
   AppendRequest,
   DecidedMark,
   GroupLog,
+  LocalRows,
   LogEntry,
   Mutation,
   RaiseOutcome,
@@ -24,6 +25,7 @@ import {
   EPOCH_NONE,
   newTimeId,
   SEQ_NONE,
+  seqOf,
   silentLog,
   silentMetrics,
   timestampUsOf,
@@ -33,7 +35,7 @@ import {
   type TimeId,
   type Timer,
 } from "@concord/runtime";
-import { indexTableOf, type RowWrite, type TableDefinition } from "@concord/schema";
+import { indexTableOf, keyText, type RowWrite, type TableDefinition } from "@concord/schema";
 import type { CellValue } from "@concord/values";
 import assert from "node:assert/strict";
 import {
@@ -368,6 +370,8 @@ export interface FixtureOptions {
   readonly settings?: Partial<GroupSettings>;
   /** The log's replicas apply rows; the owner does when not given. */
   readonly appliesRows?: boolean;
+  /** A replica in this process has the rows, as far as it has applied the log: `localSeq`. */
+  readonly localRows?: boolean;
 }
 
 /** Everything of a test: one log and one store, as many masters as it opens. */
@@ -376,6 +380,10 @@ export class TestFixture {
   readonly rows = new FakeRows();
   readonly log: FakeLog;
   readonly failpoints: string[] = [];
+  /** How far the replica in this process has applied the log; undefined = as far as the log says. */
+  localSeq: bigint | undefined;
+  /** What it answered, by key text. */
+  readonly localReads: string[] = [];
   readonly #options: FixtureOptions;
   #randomState = 7;
   #sequence = 0;
@@ -415,7 +423,18 @@ export class TestFixture {
       metrics: silentMetrics,
       rows: this.rows,
       groupLog: this.log,
+      ...(this.#options.localRows === true ? { localRows: this.#localRows() } : {}),
       failpoint,
+    };
+  }
+
+  #localRows(): LocalRows {
+    return {
+      appliedSeq: () => seqOf(this.localSeq ?? this.log.appliedSeq),
+      peek: (key) => {
+        this.localReads.push(keyText(key));
+        return this.rows.images.get(toHex(encodeRowKey(key)));
+      },
     };
   }
 

@@ -50,6 +50,18 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "local-read-before-catch-up",
+    about: "A master reads rows at the replica of its own process, however far behind that one is (TXD14).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/transactions/src/committed-rows.ts",
+        search: 'if (local === undefined || local.appliedSeq(group) < this.#appliedSeq) return "ask";',
+        replace: 'if (local === undefined || group === "") return "ask";',
+      },
+    ],
+  },
+  {
     name: "raised-by-one",
     about: "A takeover is content with one replica's promise and tail (TXR3).",
     scenario: "txn",

@@ -5,7 +5,7 @@ import type { KeyValue } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log } from "@concord/runtime";
 import { FORMATION_CALL_TIMEOUT_MS, FORMATION_LOG_INTERVAL_MS, FORMATION_RETRY_MS } from "../limits.ts";
 import { copyStore, readGroups, type CopyOptions } from "./copy-store.ts";
-import { peerKnown, readMarker, writeMarker } from "./marker.ts";
+import { allRowsPresent, peerKnown, readMarker, writeMarker } from "./marker.ts";
 
 export interface FormationOptions {
   readonly store: KeyValue;
@@ -43,6 +43,7 @@ export async function formRing(options: FormationOptions): Promise<"joined" | "f
         { sync: true },
       );
     }
+    await store.batch([allRowsPresent()], { sync: true });
     await writeMarker(store, { kind: "joining", members }, checksum);
   }
   // Both peers remember us before we serve: if we lose the store, one of them says so (I2).
@@ -60,6 +61,7 @@ export async function copyLagging(options: FormationOptions): Promise<void> {
   const { store, members, checksum } = options;
   await greetAll(options, true);
   await restoreFromPeers(options, "own");
+  await store.batch([allRowsPresent()], { sync: true });
   await writeMarker(store, { kind: "formed", members }, checksum);
 }
 

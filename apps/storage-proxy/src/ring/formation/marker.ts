@@ -19,6 +19,7 @@ const encoder = new TextEncoder();
 const FORMAT_VERSION = 1;
 const MARKER_KEY = encoder.encode("m:marker");
 const PEER_PREFIX = "m:peer:";
+const ALL_ROWS_KEY = encoder.encode("m:all-rows");
 const KINDS = ["joining", "formed", "lagging"] as const;
 
 export async function readMarker(store: KeyValue, checksum: Checksum): Promise<Marker> {
@@ -34,6 +35,18 @@ export async function writeMarker(store: KeyValue, marker: Exclude<Marker, { kin
   const writer = new ByteWriter().u8(KINDS.indexOf(marker.kind)).varint(marker.members.length);
   for (const member of marker.members) writer.text(member);
   await store.batch([{ kind: "put", key: MARKER_KEY, value: sealRecord(FORMAT_VERSION, writer.finish(), checksum) }], { sync: true });
+}
+
+/**
+ * Does the store lack no row of a group that a quorum has, up to what it has applied? A ring that was formed when rows already followed from
+ * the log has no others, and a copy of both peers has them all; in a ring of before, a replica may have missed a row for ever.
+ */
+export async function hasAllRows(store: KeyValue): Promise<boolean> {
+  return (await store.get(ALL_ROWS_KEY)) !== undefined;
+}
+
+export function allRowsPresent(): KeyValueOperation {
+  return { kind: "put", key: ALL_ROWS_KEY, value: Uint8Array.of(1) };
 }
 
 /** Has this peer's store been part of the ring? */
