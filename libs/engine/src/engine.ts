@@ -58,7 +58,7 @@ const LIMITS: EngineLimits = {
 
 /**
  * Runs steps in the order of their submission, many to one synced batch: one batch is on its way to the disk, the next one collects
- * and loads meanwhile. A reply leaves after everything the step persisted, and everything it saw, is on disk (I1).
+ * and loads meanwhile, and goes two turns after the one before. A reply leaves after everything the step persisted, and everything it saw, is on disk (I1).
  */
 export class Engine implements StepRunner, Checkpoints {
   readonly #store: Store;
@@ -74,6 +74,7 @@ export class Engine implements StepRunner, Checkpoints {
   #ready: Waiting[] = [];
   #syncing: Batch | undefined;
   #scheduled = false;
+  #collecting = false;
   #health: Health = { kind: "healthy" };
   #idleListeners: (() => void)[] = [];
 
@@ -177,9 +178,21 @@ export class Engine implements StepRunner, Checkpoints {
     });
   }
 
+  /** What the replies lead to at once belongs to the next batch: steps of all who waited for this one share a sync again. */
+  #collect(): void {
+    this.#collecting = true;
+    const { defer } = this.#clock;
+    defer(() =>
+      defer(() => {
+        this.#collecting = false;
+        this.#advance();
+      }),
+    );
+  }
+
   #advance(): void {
     this.#load();
-    while (this.#syncing === undefined && this.#ready.length > 0 && this.#health.kind === "healthy") {
+    while (this.#syncing === undefined && !this.#collecting && this.#ready.length > 0 && this.#health.kind === "healthy") {
       const batch = this.#run();
       if (batch.persist.size > 0 || batch.derived.size > 0) this.#sync(batch);
       else this.#settle(batch);
@@ -262,7 +275,7 @@ export class Engine implements StepRunner, Checkpoints {
         this.#metrics.observe("engine_sync_seconds", (this.#clock.monotonicMs() - startedMs) / 1000);
         this.#metrics.observe("engine_batch_steps", batch.waiting.length);
         this.#settle(batch);
-        this.#advance();
+        this.#collect();
       },
       (cause: unknown) => this.#fail(cause),
     );
