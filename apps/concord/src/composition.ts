@@ -4,7 +4,7 @@ import type { Store } from "@concord/ports";
 import { localTransport } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
 import { composeStorageProxy } from "@concord/storage-proxy";
-import { composeTxnCoordinator } from "@concord/txn-coordinator";
+import { composeTxnCoordinator, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
 import type { ConcordConfig } from "./config.ts";
 import { DRAIN_SHARES } from "./limits.ts";
 import { partConfigs, type PartConfigs, type PartName } from "./part-configs.ts";
@@ -18,6 +18,7 @@ export interface ConcordOptions {
   readonly http: HttpServer;
   /** Stores of the parts by name; level stores in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
+  readonly transactionLimits?: TxnCoordinatorOptions["limits"];
   /** A store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
 }
@@ -34,7 +35,11 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     onFailed,
     ...storesOf("storage", options),
   });
-  const transactions = composeTxnCoordinator(configs.transactions, { environment: environmentOf("transactions"), stores: storage.stores });
+  const transactions = composeTxnCoordinator(configs.transactions, {
+    environment: environmentOf("transactions"),
+    stores: storage.stores,
+    ...(options.transactionLimits === undefined ? {} : { limits: options.transactionLimits }),
+  });
   const objects = composeObjectGateway(configs.objects, {
     environment: environmentOf("objects"),
     disk: options.disk(configs.objects.dataFolder),

@@ -5,7 +5,7 @@ import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
-import { TRANSACTION_LIMITS } from "@concord/transactions";
+import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
@@ -25,14 +25,16 @@ export interface TxnCoordinatorOptions {
   readonly environment: Environment;
   /** Instead of the storage-proxies. */
   readonly stores?: Stores;
+  readonly limits?: Partial<TransactionLimits>;
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
-export function composeTxnCoordinator(config: TxnCoordinatorConfig, { environment, stores }: TxnCoordinatorOptions): TxnCoordinatorService {
+export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: TxnCoordinatorOptions): TxnCoordinatorService {
+  const { environment, stores, limits } = options;
   const { clock, log, transport, checksum } = environment;
   const { rows, groupLog, localRows, closeStores } =
     stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
-  const settings = { ...config, limits: TRANSACTION_LIMITS, lockLimits: LOCK_LIMITS };
+  const settings = { ...config, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
   const groups = new Groups({
     ...environment,
     settings,

@@ -140,7 +140,7 @@ export class Cluster {
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
     this.world.node(name, async (context) => {
-      const service = composeTxnCoordinator(config, { environment: context.env });
+      const service = composeTxnCoordinator(config, { environment: context.env, limits: this.swarm.transactions });
       await service.start();
       supervise(context, () => service.ready);
       return { stop: () => service.stop() };
@@ -167,6 +167,7 @@ export class Cluster {
         disk: () => context.disk,
         http: context.http,
         openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
+        transactionLimits: this.swarm.transactions,
         onFailed: (cause) => context.exit(cause.message),
       });
       await service.start();

@@ -1,5 +1,6 @@
 import type { NetworkProfile, SeededRandom } from "@concord/simulation";
 import type { StoreLimits } from "@concord/store";
+import type { TransactionLimits } from "@concord/transactions";
 import { drawStoreLimits } from "./stores.ts";
 
 /** What a seed decides before anything starts: most seeds leave most of it calm. */
@@ -16,6 +17,7 @@ export interface Swarm {
   readonly groupCount: number;
   readonly lockTimeoutMs: number;
   readonly store: Partial<StoreLimits>;
+  readonly transactions: Partial<TransactionLimits>;
   /** Coordinators and proxies in processes of their own, or three nodes with everything in one process each. */
   readonly topology: "separate" | "bundle";
 }
@@ -37,5 +39,18 @@ export function drawSwarm(random: SeededRandom): Swarm {
     lockTimeoutMs: random.pick([200, 2_000]),
     store: drawStoreLimits(random),
     topology: random.pick(["separate", "bundle"]),
+    transactions: drawTransactionLimits(random),
+  };
+}
+
+/** What memory keeps, and how much is on its way at once: the smallest make every read and lookup go to storage. */
+function drawTransactionLimits(random: SeededRandom): Partial<TransactionLimits> {
+  return {
+    cachedRowsMax: random.pick([0, 4, 20_000]),
+    recentOutcomesMax: random.pick([4, 100, 30_000]),
+    pendingFlushesMax: random.pick([1, 4, 32]),
+    flushTransactionsMax: random.pick([1, 8, 512]),
+    markIdleMs: random.pick([2, 30, 300]),
+    readKeysMax: random.pick([1, 500]),
   };
 }
