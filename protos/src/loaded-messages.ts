@@ -1,24 +1,25 @@
-/** Codecs without generated code: proto-loader makes them from the .proto files, for contracts that hardly any call uses. */
+/** Codecs without generated code: proto-loader makes them from a description, for contracts that hardly any call uses. */
 import { createRequire } from "node:module";
-import { join } from "node:path";
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
 import type { MessageFunctions } from "./contract.ts";
 
-const PROTOS = join(import.meta.dirname, "..");
-const OPTIONS = { includeDirs: [PROTOS], longs: BigInt as unknown as Function, enums: String, defaults: true, oneofs: true };
+const OPTIONS = { longs: BigInt as unknown as Function, enums: String, defaults: true, oneofs: true };
+
+/** A namespace of protobufjs in JSON. A bundled program has no .proto files beside it. */
+export type Description = Parameters<typeof import("@grpc/proto-loader").fromJSON>[0];
 
 /**
- * The functions of messages of `files` by their names, which are those of `packageName` without it. proto-loader is loaded with the
+ * The functions of messages of a description by their names, which are those of `packageName` without it. proto-loader is loaded with the
  * first message: a program that is never asked does without it.
  */
 export function loadedMessages<Name extends string>(
   packageName: string,
-  files: readonly string[],
+  description: Description,
   names: readonly Name[],
 ): Readonly<Record<Name, MessageFunctions>> {
   let definitions: PackageDefinition | undefined;
   const typeOf = (name: Name): MessageTypeDefinition<object, object> => {
-    definitions ??= load(files);
+    definitions ??= load(description);
     return definitions[`${packageName}.${name}`] as MessageTypeDefinition<object, object>;
   };
   const functionsOf = (name: Name): MessageFunctions => ({
@@ -28,7 +29,7 @@ export function loadedMessages<Name extends string>(
   return Object.fromEntries(names.map((name) => [name, functionsOf(name)])) as Record<Name, MessageFunctions>;
 }
 
-function load(files: readonly string[]): PackageDefinition {
-  const { loadSync } = createRequire(import.meta.url)("@grpc/proto-loader") as typeof import("@grpc/proto-loader");
-  return loadSync([...files], OPTIONS);
+function load(description: Description): PackageDefinition {
+  const { fromJSON } = createRequire(import.meta.url)("@grpc/proto-loader") as typeof import("@grpc/proto-loader");
+  return fromJSON(description, OPTIONS);
 }

@@ -14,7 +14,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^([^/]+\.md|(docs|docker|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
   [/^\.ox(lint|fmt)rc\.json$|^tools\/(boundaries|lint-rules|words)\//, "@concord/generators:test"],
-  [/^(README\.md|tools\/(bootstrap\/[^/]+\.mjs|client-pack\/pack\.ts))$/, "@concord/samples:test"],
+  [/^(README\.md|tools\/(bootstrap\/[^/]+\.mjs|pack\/[^/]+\.ts))$/, "@concord/samples:test"],
   [/^([^/]+|docs\/.*)\.md$/, "@concord/words:words"],
   [/^protos\/test-vectors\//, "@concord/values:test"],
   [/^protos\/((concord|google)\/.*\.proto|test-vectors\/.*|buf(\.gen)?\.yaml)$/, "@concord/clients:test"],
@@ -22,7 +22,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
     /^(protos\/concord\/.*\.proto|apps\/[^/]+\/src\/(ring\/)?rpc\/[^/]+\.ts|libs\/(client|rows-wire|adapter-ring|adapter-storage-proxy|rpc)\/src\/[^/]+\.ts)$/,
     "@concord/proto-tools:test",
   ],
-  [/^LICENSE$/, "@concord/client-pack:test"],
+  [/^LICENSE$/, "@concord/pack:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
 const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;

@@ -30,7 +30,8 @@ const COMMANDS = {
   crash: ["testing/crash/src/crash.ts"],
   engines: ["tools/engines/main.ts"],
   "test:engines": ["tools/engines/test-engines.ts"],
-  "client:pack": ["tools/client-pack/pack.ts"],
+  "client:pack": ["tools/pack/client.ts"],
+  "concord:pack": ["tools/pack/concord.ts"],
   "protos:release": ["tools/protos/release.ts"],
 };
 

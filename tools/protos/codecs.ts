@@ -52,16 +52,45 @@ interface Named<Json> {
 /** A module of the same form whose messages are proto-loader's. */
 function loadedModule(source: CodecSource, messages: readonly Named<MessageJson>[], writer: CodecWriter, enums: number): string {
   if (enums > 0 || source.imports.length > 0) throw new Error(`${source.packageName} has enums or imports: generate its codecs`);
-  const [files, names] = [source.files.map(({ name }) => name), messages.map(({ name }) => name)];
+  const names = messages.map(({ name }) => name);
+  const description = descriptionOf(
+    source.packageName,
+    source.files.flatMap(({ messageType = [] }) => messageType),
+  );
   return [
     HEADER,
     importOf("{ loadedMessages }", source.runtime),
     "",
-    `export const MESSAGES = loadedMessages("${source.packageName}", ${JSON.stringify(files)}, ${JSON.stringify(names)});`,
+    `export const MESSAGES = loadedMessages("${source.packageName}", ${JSON.stringify(description)}, ${JSON.stringify(names)});`,
     "export const ENUMS = {};",
     ...writer.services(),
     "",
   ].join("\n");
+}
+
+/** The messages of a package as a namespace of protobufjs. */
+function descriptionOf(packageName: string, messages: readonly MessageJson[]): object {
+  const typeOf = (message: MessageJson): object => ({
+    fields: Object.fromEntries(
+      (message.field ?? []).map(({ jsonName, number: id, label, type, typeName }) => [
+        jsonName,
+        {
+          type: typeName ?? type.replace("TYPE_", "").toLowerCase(),
+          id,
+          ...(label === "LABEL_REPEATED" ? { rule: "repeated" } : {}),
+        },
+      ]),
+    ),
+    oneofs: Object.fromEntries(
+      (message.oneofDecl ?? []).map(({ name }, at) => {
+        const cases = (message.field ?? []).filter(({ oneofIndex }) => oneofIndex === at);
+        return [camelCase(name), { oneof: cases.map(({ jsonName }) => jsonName) }];
+      }),
+    ),
+    nested: Object.fromEntries((message.nestedType ?? []).map((one) => [one.name, typeOf(one)])),
+  });
+  const types = Object.fromEntries(messages.map((message) => [message.name, typeOf(message)]));
+  return packageName.split(".").reduceRight<object>((nested, word) => ({ nested: { [word]: nested } }), { nested: types });
 }
 
 export function codecsModule(source: CodecSource): string {

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { nodeClock } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess } from "@concord/config";

@@ -20,7 +20,8 @@ export interface Stranger {
   readonly clone: string;
   readonly dataFolder: string;
   readonly registry: string;
-  readonly constellation: Constellation;
+  /** Where the addresses of the document are; undefined: it has none. */
+  readonly constellation: Constellation | undefined;
 }
 
 /** Output of each run, by file. */
@@ -76,7 +77,8 @@ export function pathWithout(path: string, clone: string): string {
     .join(delimiter);
 }
 
-function withAddresses(source: string, constellation: Constellation): string {
+function withAddresses(source: string, constellation: Constellation | undefined): string {
+  if (constellation === undefined) return source;
   const addresses = new Map(
     planFromBase(PORT_BASE, ONE_PROCESS).flatMap((node, at) => {
       const here = constellation.nodes[at]!;

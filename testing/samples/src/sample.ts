@@ -32,10 +32,22 @@ const FILE_NAME = /^\/\/ (\S+\.mjs)\n/;
  * program under its name, the command that runs it and the output. A program in any other form is a mistake of the document.
  */
 export function samplesIn(markdown: string): Samples {
-  const use = /^## Use it$([^]*?)^## /m.exec(markdown)?.[1];
-  if (use === undefined) throw new Error("the document has no section `## Use it`");
+  const use = sectionOf(markdown, "Use it");
   const [introduction, ...sections] = use.split(SECTION);
   return { setUp: shellOf(blocksOf(introduction!)), samples: sections.flatMap((section) => sampleIn(blocksOf(section))) };
+}
+
+/** The one program of a section without subsections: shell blocks, program, command, output. */
+export function sampleOf(markdown: string, title: string): Sample {
+  const [sample] = sampleIn(blocksOf(sectionOf(markdown, title)));
+  if (sample === undefined) throw new Error(`the section \`## ${title}\` has no program`);
+  return sample;
+}
+
+function sectionOf(markdown: string, title: string): string {
+  const section = markdown.split(/^## /m).find((text) => text.startsWith(`${title}\n`));
+  if (section === undefined) throw new Error(`the document has no section \`## ${title}\``);
+  return section;
 }
 
 function sampleIn(blocks: readonly Block[]): Sample[] {

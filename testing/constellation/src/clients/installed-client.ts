@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import type * as ClientPackage from "@concord/client";
 
 /** Run as the README tells users to. */
-const PACK = resolve(import.meta.dirname, "../../../../tools/client-pack/pack.ts");
+const PACK = resolve(import.meta.dirname, "../../../../tools/pack/client.ts");
 
 export type Client = Pick<typeof ClientPackage, "connect" | "ConcordClientError" | "typed">;
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
-import { packClient } from "./pack.ts";
+import { packClient } from "./client.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 let folder: string;
