@@ -1,4 +1,4 @@
-import { assert } from "@concord/runtime";
+import { assert, hexByteAt } from "@concord/runtime";
 
 const encoder = new TextEncoder();
 
@@ -101,6 +101,16 @@ export class ByteWriter {
     this.#reserve(bytes.length);
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
+    return this;
+  }
+
+  /** The bytes that a text of hex digits stands for, without a length. */
+  hex(text: string): this {
+    this.#reserve(text.length / 2);
+    for (let at = 0; at < text.length; at += 2) {
+      this.#bytes[this.#length] = hexByteAt(text, at);
+      this.#length += 1;
+    }
     return this;
   }
 

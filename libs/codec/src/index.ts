@@ -1,7 +1,7 @@
 export { ByteReader, corrupt } from "./byte-reader.ts";
 export { ByteWriter } from "./byte-writer.ts";
 export { compareBytes } from "./compare-bytes.ts";
-export { fnv1a64, fnv1a64Halves, joinHalves, multiplyHalves, type Halves } from "./fnv1a64.ts";
+export { fnv1a64, Hash64 } from "./fnv1a64.ts";
 export { keyText } from "./key-text.ts";
 export { foldName } from "./names.ts";
 export {

@@ -32,7 +32,7 @@ function auditHolders(lock: Lock, transactions: ReadonlyMap<string, TransactionS
   assert(lock.mode !== "exclusive" || lock.holders.size === 1, `I1: exclusive lock ${lock.key} has ${lock.holders.size} holders`);
   for (const holder of lock.holders) {
     assert(transactions.get(holder.id) === holder, `I3: lock ${lock.key} is held by unknown transaction ${holder.id}`);
-    assert(holder.held.has(lock), `I3: transaction ${holder.id} does not know that it holds ${lock.key}`);
+    assert(holder.held.includes(lock), `I3: transaction ${holder.id} does not know that it holds ${lock.key}`);
   }
 }
 

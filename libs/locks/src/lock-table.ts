@@ -4,7 +4,7 @@ import { DeadlineHeap } from "./deadline-heap.ts";
 import { LOCK_LIMITS, type LockLimits } from "./limits.ts";
 import { enqueue, unlink } from "./lock-queue.ts";
 import { compatible, covers, type LockMode } from "./modes.ts";
-import type { Lock, TransactionState, Waiter } from "./state.ts";
+import { NO_WAITS, type Lock, type TransactionState, type Waiter } from "./state.ts";
 import { findCycle } from "./wait-for.ts";
 
 export interface LockOwner {
@@ -86,8 +86,8 @@ export class LockTable {
       lock.holders.delete(transaction);
       touched.push(lock);
     }
-    this.#held -= transaction.held.size;
-    transaction.held.clear();
+    this.#held -= transaction.held.length;
+    transaction.held.length = 0;
     this.#transactions.delete(transactionId);
     return this.#grantNext(touched);
   }
@@ -167,6 +167,7 @@ export class LockTable {
     const upgrade = lock.holders.has(transaction);
     const waiter: Waiter = { transaction, lock, mode, upgrade, deadlineMs, previous: undefined, next: undefined, heapAt: -1 };
     enqueue(waiter);
+    if (transaction.waits === NO_WAITS) transaction.waits = new Map();
     transaction.waits.set(key, waiter);
     this.#deadlines.add(waiter);
     return this.#breakDeadlocks(transaction, key);
@@ -225,7 +226,7 @@ export class LockTable {
 
   #hold(transaction: TransactionState, lock: Lock): void {
     lock.holders.add(transaction);
-    transaction.held.add(lock);
+    transaction.held.push(lock);
     this.#held += 1;
   }
 
@@ -233,8 +234,8 @@ export class LockTable {
     const transaction: TransactionState = {
       id: owner.id,
       firstStartMs: owner.firstStartMs,
-      held: new Set(),
-      waits: new Map(),
+      held: [],
+      waits: NO_WAITS,
       phase: "running",
     };
     this.#transactions.set(owner.id, transaction);
@@ -242,7 +243,7 @@ export class LockTable {
   }
 
   #checkTotals(transaction: TransactionState | undefined, id: string): void {
-    const own = transaction === undefined ? 0 : transaction.held.size + transaction.waits.size;
+    const own = transaction === undefined ? 0 : transaction.held.length + transaction.waits.size;
     if (own >= this.#limits.locksPerTransactionMax) {
       throw new ConcordError("LIMIT_EXCEEDED", `transaction ${id} has ${own} locks, the most allowed; make it smaller`, {
         metadata: { limit: "locksPerTransactionMax" },

@@ -6,11 +6,14 @@ export type TransactionPhase = "running" | "committing" | "doomed";
 export interface TransactionState {
   readonly id: string;
   readonly firstStartMs: number;
-  readonly held: Set<Lock>;
-  /** By key: at most one request per lock. */
-  readonly waits: Map<string, Waiter>;
+  readonly held: Lock[];
+  /** By key: at most one request per lock. NO_WAITS until the first one. */
+  waits: Map<string, Waiter>;
   phase: TransactionPhase;
 }
+
+/** Of every transaction that has not waited yet. Never changed. */
+export const NO_WAITS: Map<string, Waiter> = new Map();
 
 /** A locked key. Lives while it is held; an empty one is dropped, so a waiter always waits for a holder. */
 export interface Lock {

@@ -46,7 +46,11 @@ export function timeIdMs(id: TimeId): number {
 
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-export function toHex(bytes: Uint8Array): string {
+/** Lower-case. By the engine where it can (ES2026): it makes one text instead of one per byte. */
+export const toHex: (bytes: Uint8Array) => string =
+  "toHex" in Uint8Array.prototype ? (bytes) => (bytes as Uint8Array & { toHex(): string }).toHex() : hexOf;
+
+function hexOf(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) text += HEX[byte];
   return text;
@@ -60,6 +64,11 @@ const DIGITS = Uint8Array.from({ length: 128 }, (_, code) =>
 /** Of text that is known to be hex digits. */
 export function fromHex(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length / 2);
-  for (let i = 0; i < bytes.length; i += 1) bytes[i] = (DIGITS[text.charCodeAt(2 * i)]! << 4) | DIGITS[text.charCodeAt(2 * i + 1)]!;
+  for (let i = 0; i < bytes.length; i += 1) bytes[i] = hexByteAt(text, 2 * i);
   return bytes;
+}
+
+/** The byte that two hex digits of a text stand for. */
+export function hexByteAt(text: string, at: number): number {
+  return (DIGITS[text.charCodeAt(at)]! << 4) | DIGITS[text.charCodeAt(at + 1)]!;
 }

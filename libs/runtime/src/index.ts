@@ -16,7 +16,18 @@ export {
   type ErrorOptions,
   type GrpcStatusName,
 } from "./errors.ts";
-export { fromHex, newTimeId, newTimeIdBytes, timeIdFromBytes, timeIdMs, timeIdToBytes, TIME_ID_BYTES, toHex, type TimeId } from "./ids.ts";
+export {
+  fromHex,
+  hexByteAt,
+  newTimeId,
+  newTimeIdBytes,
+  timeIdFromBytes,
+  timeIdMs,
+  timeIdToBytes,
+  TIME_ID_BYTES,
+  toHex,
+  type TimeId,
+} from "./ids.ts";
 export type { HttpHandler, HttpListener, HttpRequest, HttpResponse, HttpServer } from "./http.ts";
 export {
   EPOCH_NONE,

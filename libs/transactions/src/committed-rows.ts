@@ -135,10 +135,14 @@ export class CommittedRows {
     this.#evict();
   }
 
-  /** Oldest first; unapplied rows stay whatever the limit. Each pass looks at a few rows only. */
+  /**
+   * Oldest first; unapplied rows stay whatever the limit. An eighth at once: finding the oldest key of a map passes over all that were
+   * deleted since it was last rebuilt.
+   */
   #evict(): void {
-    let surplus = this.#rows.size - this.#unappliedRows - this.#options.cachedRowsMax;
-    if (surplus <= 0) return;
+    const { cachedRowsMax } = this.#options;
+    let surplus = this.#rows.size - this.#unappliedRows - cachedRowsMax;
+    if (surplus <= cachedRowsMax >>> 3) return;
     for (const [text, row] of this.#rows) {
       if (surplus <= 0) return;
       surplus -= 1;

@@ -7,10 +7,11 @@ import { assert, ConcordError } from "@concord/runtime";
 export class OperationOrder {
   readonly #answersKeptMax: number;
   readonly #queuedMax: number;
-  readonly #answers = new Map<number, unknown>();
+  /** Of the last numbers, each at its number modulo as many as are kept. */
+  readonly #answers: unknown[] = [];
   #last = 0;
   #running = 0;
-  #tail: Promise<unknown> = Promise.resolve();
+  #tail: Promise<unknown> | undefined;
 
   constructor(answersKeptMax: number, queuedMax: number) {
     this.#answersKeptMax = answersKeptMax;
@@ -24,13 +25,15 @@ export class OperationOrder {
 
   /** Without a promise when the operation answers without one and nothing runs before it. */
   run<Answer>(number: number, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
-    if (this.#answers.has(number)) return this.#answers.get(number) as Answer | Promise<Answer>;
+    if (number <= this.#last && number > this.#last - this.#answersKeptMax && number > 0) {
+      return this.#answers[number % this.#answersKeptMax] as Answer | Promise<Answer>;
+    }
     const refusal = this.#refusal(number);
     if (refusal !== undefined) return Promise.reject(refusal);
     assert(number === this.#last + 1, "operations run in the order of their numbers");
     this.#last = number;
-    const answer = this.#running === 0 ? begin(operation) : this.#tail.then(operation, operation);
-    this.#keep(number, answer);
+    const answer = this.#running === 0 ? begin(operation) : this.#tail!.then(operation, operation);
+    this.#answers[number % this.#answersKeptMax] = answer;
     if (!(answer instanceof Promise)) return answer;
     this.#running += 1;
     const done = (): void => {
@@ -56,11 +59,6 @@ export class OperationOrder {
       });
     }
     return undefined;
-  }
-
-  #keep(number: number, answer: unknown): void {
-    this.#answers.set(number, answer);
-    if (this.#answers.size > this.#answersKeptMax) this.#answers.delete(number - this.#answersKeptMax);
   }
 }
 

@@ -8,6 +8,7 @@ import {
   indexFixesToken,
   indexKeysTouched,
   indexTableName,
+  isSystemTable,
   keyText,
   partitionText,
   type IndexScan,
@@ -300,11 +301,24 @@ export class TransactionOperations {
 
   #requireOwn(key: RowKey): void {
     const { settings } = this.#context;
-    if (settings.owns(key)) return;
+    const transaction = this.#transaction;
+    const { ownKey } = transaction;
+    if (ownKey !== undefined && isOfEntity(ownKey, key)) return;
+    if (settings.owns(key)) {
+      transaction.ownKey = key;
+      return;
+    }
     throw new ConcordError("GROUP_MISMATCH", `a row of ${key.table} is outside the transaction's group ${settings.group}`, {
       metadata: { table: key.table, group: settings.group },
     });
   }
+}
+
+/** Rows of one entity have one token, and so one group (TX2); system tables have none. */
+function isOfEntity(known: RowKey, key: RowKey): boolean {
+  const [left, right] = [known.partition[0], key.partition[0]];
+  const isSame = left !== undefined && right !== undefined && left.kind === right.kind && left.value === right.value;
+  return isSame && isSystemTable(known.table) === isSystemTable(key.table);
 }
 
 const SCANNABLE = new WeakMap<TableDefinition, ReadonlySet<string>>();

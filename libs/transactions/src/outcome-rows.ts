@@ -1,17 +1,7 @@
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey, type RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import {
-  ConcordError,
-  isTimestampUs,
-  seqOf,
-  timeIdFromBytes,
-  timeIdMs,
-  timeIdToBytes,
-  type Seq,
-  type TimeId,
-  type TimestampUs,
-} from "@concord/runtime";
+import { ConcordError, isTimestampUs, seqOf, timeIdFromBytes, timeIdMs, type Seq, type TimeId, type TimestampUs } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import type { FlushedTransaction } from "./flush-entry.ts";
 
@@ -107,7 +97,7 @@ export function singleOutcome(image: RowImage | undefined): StoredOutcome | unde
 function encodeOutcomes(transactions: readonly FlushedTransaction[]): Uint8Array {
   const writer = new ByteWriter(1 + transactions.length * OUTCOME_BYTES).u8(FORMAT_VERSION);
   for (const { kind, id, timestampUs, digest } of transactions) {
-    writer.raw(timeIdToBytes(id)).u8(kind === "committed" ? COMMITTED : ABORTED);
+    writer.hex(id).u8(kind === "committed" ? COMMITTED : ABORTED);
     writer.i64(timestampUs).u64(digest);
   }
   return writer.finish();

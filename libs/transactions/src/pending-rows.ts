@@ -96,16 +96,15 @@ export interface ChangedRow {
   readonly image: RowImage;
 }
 
-/** The rows that one row's writes leave at their commit's timestamp: the row itself first, then its index rows (TX21). */
-export function changedRows(text: string, row: PendingRow, committed: RowImage, timestampUs: TimestampUs): ChangedRow[] {
+/** Adds the rows that one row's writes leave at their commit's timestamp: the row itself first, then its index rows (TX21). */
+export function addChangedRows(changed: ChangedRow[], text: string, row: PendingRow, committed: RowImage, timestampUs: TimestampUs): void {
   const after = withWrites(committed, row, timestampUs);
-  if (after === committed) return [];
-  if (row.definition.indexes.length === 0) return [{ text, image: after }];
-  const changed = [{ text, image: after }];
+  if (after === committed) return;
+  changed.push({ text, image: after });
+  if (row.definition.indexes.length === 0) return;
   for (const mutation of indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs)) {
     changed.push({ text: keyText(mutation.key), image: wholeIndexRow(mutation) });
   }
-  return changed;
 }
 
 /** The same changes as mutations, for a log whose owner applies them. */

@@ -13,7 +13,7 @@ export type RecentOutcome =
   | { readonly kind: "deciding"; readonly decision: Promise<StoredOutcome> };
 
 /**
- * Outcomes of the last while, bounded by count. What is forgotten is in the outcome rows, so an id that is not newer than
+ * Outcomes of the last while, bounded by count, and an eighth of it. What is forgotten is in the outcome rows, so an id that is not newer than
  * `askBeforeMs` may only be opened after its row was looked for (I7).
  */
 export class RecentOutcomes {
@@ -22,6 +22,8 @@ export class RecentOutcomes {
   readonly #appliedSeq: () => bigint;
   readonly #onForgotten: (id: TimeId, outcome: StoredOutcome) => void;
   #askBeforeMs: number;
+  /** Entries at which the oldest are forgotten next. */
+  #fullAt: number;
 
   /**
    * `askBeforeMs`: ids up to this time may have been decided by an earlier master. `appliedSeq`: outcome rows up to it can be read.
@@ -29,6 +31,7 @@ export class RecentOutcomes {
    */
   constructor(countMax: number, askBeforeMs: number, appliedSeq: () => bigint, onForgotten: (id: TimeId, outcome: StoredOutcome) => void) {
     this.#countMax = countMax;
+    this.#fullAt = countMax + slackOf(countMax);
     this.#askBeforeMs = askBeforeMs;
     this.#appliedSeq = appliedSeq;
     this.#onForgotten = onForgotten;
@@ -50,21 +53,30 @@ export class RecentOutcomes {
     assert(isDecidedOnce(this.#entries.get(id), outcome), "an outcome is the same for ever (TXD7)");
     this.#entries.delete(id);
     this.#entries.set(id, outcome);
-    if (this.#entries.size <= this.#countMax) return;
+    if (this.#entries.size > this.#fullAt) this.#forgetOldest();
+  }
+
+  /** Many at once: finding the oldest key of a map passes over all that were deleted since it was last rebuilt. */
+  #forgetOldest(): void {
     const appliedSeq = this.#appliedSeq();
     for (const [oldest, entry] of this.#entries) {
+      if (this.#entries.size <= this.#countMax) break;
       if (entry.kind === "deciding" || (entry.kind === "decided" && entry.outcome.seq > appliedSeq)) continue;
       this.#entries.delete(oldest);
       if (entry.kind === "decided") this.#onForgotten(oldest, entry.outcome);
       this.#askBeforeMs = Math.max(this.#askBeforeMs, timeIdMs(oldest));
-      return;
     }
+    this.#fullAt = Math.max(this.#entries.size, this.#countMax) + slackOf(this.#countMax);
   }
 
   forget(id: TimeId): void {
     assert(this.#entries.get(id)?.kind === "aborted-here", "only what no later master would know is forgotten");
     this.#entries.delete(id);
   }
+}
+
+function slackOf(countMax: number): number {
+  return countMax >>> 3;
 }
 
 function isDecidedOnce(before: RecentOutcome | undefined, after: RecentOutcome): boolean {

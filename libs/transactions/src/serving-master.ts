@@ -15,7 +15,7 @@ import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
-import { changedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
+import { addChangedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
 import { RowReader } from "./row-reader.ts";
 import { StoredOutcomes } from "./stored-outcomes.ts";
@@ -409,7 +409,7 @@ export class ServingMaster {
     for (const [text, row] of transaction.pending.entries()) {
       const committed = transaction.held.get(text);
       assert(committed !== undefined, "a written row was read under its lock");
-      changed.push(...changedRows(text, row, committed, timestampUs));
+      addChangedRows(changed, text, row, committed, timestampUs);
       if (!this.#commit.appliesRows) mutations.push(...changeMutations(row, committed, timestampUs));
     }
     return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, changed };

@@ -1,4 +1,4 @@
-import type { RowImage } from "@concord/ports";
+import type { RowImage, RowKey } from "@concord/ports";
 import { ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
 import type { CommitToken } from "./flush.ts";
 import type { TransactionLimits } from "./limits.ts";
@@ -45,6 +45,8 @@ export class Transaction {
   /** Committed images read under a lock of ours: they cannot change while it is held. */
   readonly held = new Map<string, RowImage>();
   state: TransactionState = { kind: "open" };
+  /** A key that was found to be of the group. */
+  ownKey: RowKey | undefined;
   newestReadUs = TIMESTAMP_ZERO;
   writeCount = 0;
   writeBytes = 0;

@@ -1,4 +1,4 @@
-import { fnv1a64Halves, joinHalves, multiplyHalves, type Halves } from "@concord/codec";
+import { Hash64 } from "@concord/codec";
 import type { CellOf, CellType } from "./model.ts";
 import { TABLE } from "./table.ts";
 
@@ -11,17 +11,9 @@ export const TOKEN_MAX = (1n << 64n) - 1n;
  */
 export function tokenOf<Kind extends CellType>({ kind, value }: CellOf<Kind>): bigint {
   const type = TABLE[kind];
-  return joinHalves(finish(fnv1a64Halves(type.tag, type.tokenBytes(value))));
+  hash.reset().byte(type.tag).bytes(type.tokenBytes(value));
+  return hash.shift().multiply(0xff51afd7, 0xed558ccd).shift().multiply(0xc4ceb9fe, 0x1a85ec53).shift().value();
 }
 
-const FIRST: Halves = { high: 0xff51afd7, low: 0xed558ccd };
-const SECOND: Halves = { high: 0xc4ceb9fe, low: 0x1a85ec53 };
-
-function finish(hash: Halves): Halves {
-  return shifted(multiplyHalves(shifted(multiplyHalves(shifted(hash), FIRST)), SECOND));
-}
-
-/** hash ^ (hash >> 33). */
-function shifted({ high, low }: Halves): Halves {
-  return { high, low: (low ^ (high >>> 1)) >>> 0 };
-}
+/** One for all: it is reset for each token. */
+const hash = new Hash64();

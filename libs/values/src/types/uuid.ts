@@ -9,7 +9,7 @@ const CONTENT = /^[0-9a-f]{32}$/;
 const USUAL = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const GIVEN = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-const write = (writer: ByteWriter, content: string): void => void writer.raw(fromHex(content));
+const write = (writer: ByteWriter, content: string): void => void writer.hex(content);
 const read = (reader: ByteReader): string => toHex(reader.raw(BYTES));
 
 /** 32 lower-case hex digits. */
