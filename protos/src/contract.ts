@@ -3,7 +3,7 @@
  * integers are bigint, enums their names, bytes `Uint8Array`, unset scalars their defaults, unset messages null, and every oneof has
  * a property that names the case which is set.
  */
-import type { MessageCodec, MessageTypes, Method, Methods } from "./types.ts";
+import type { MessageCodec, MessageFunctions, MessageTypes, Method, Methods, OperationFields } from "./types.ts";
 import { Reader } from "./wire-reader.ts";
 import { Writer } from "./wire-writer.ts";
 
@@ -18,20 +18,13 @@ export interface ContractFile {
   readonly encoded: string;
 }
 
-/** The generated functions of a message. */
-export interface MessageFunctions {
-  write(writer: Writer, message: object): void;
-  read(reader: Reader): object;
-  /** Left out where the message holds no enum or is part of no request. */
-  unknownEnumIn?(message: object): string | undefined;
-}
-
 /** A method of a service as it was generated. */
 export interface MethodFunctions {
   readonly request: MessageFunctions;
   readonly response: MessageFunctions;
   readonly requestStream?: boolean;
   readonly responseStream?: boolean;
+  readonly operations?: Readonly<Record<string, OperationFields>>;
 }
 
 /** What was generated of a package. Messages, enums and services by their names without the package; nested: "Outer_Inner". */
@@ -133,7 +126,8 @@ function methodsOf(service: string, methods: Readonly<Record<string, MethodFunct
   return Object.fromEntries(Object.entries(methods).map(([name, functions]) => [name, methodOf(service, name, functions)]));
 }
 
-function methodOf(service: string, name: string, { request, response, requestStream, responseStream }: MethodFunctions): Method {
+function methodOf(service: string, name: string, method: MethodFunctions): Method {
+  const { request, response, requestStream, responseStream, operations = {} } = method;
   return {
     path: `/${service}/${name}`,
     name,
@@ -145,6 +139,8 @@ function methodOf(service: string, name: string, { request, response, requestStr
     encodeResponse: encoderOf(response),
     decodeResponse: decoderOf(response),
     unknownEnumIn: (message) => request.unknownEnumIn?.(message),
+    functions: { request, response },
+    operations,
   };
 }
 
@@ -157,13 +153,9 @@ function encoderOf(functions: MessageFunctions): MessageCodec["encode"] {
 }
 
 function decoderOf(functions: MessageFunctions): MessageCodec["decode"] {
-  return (bytes) => functions.read(new Reader(asBuffer(bytes)));
+  return (bytes) => functions.read(new Reader(bytes));
 }
 
 function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined;
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

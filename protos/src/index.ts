@@ -4,11 +4,21 @@ export {
   type Contract,
   type ContractFile,
   type GeneratedPackage,
-  type MessageFunctions,
   type MethodFunctions,
   type ServiceContract,
 } from "./contract.ts";
 export { loadedMessages } from "./loaded-messages.ts";
-export type { Empty, MessageCodec, MessageTypes, Method, Methods, OneOf, OneOfInit, UnaryMethod } from "./types.ts";
+export type {
+  Empty,
+  MessageCodec,
+  MessageFunctions,
+  MessageTypes,
+  Method,
+  Methods,
+  OneOf,
+  OneOfInit,
+  OperationFields,
+  UnaryMethod,
+} from "./types.ts";
 export { NO_BYTES, Reader, setEntry } from "./wire-reader.ts";
 export { MessageTooLarge, Writer } from "./wire-writer.ts";

@@ -1,7 +1,7 @@
 /** Codecs without generated code: proto-loader makes them from a description, for contracts that hardly any call uses. */
 import { createRequire } from "node:module";
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
-import type { MessageFunctions } from "./contract.ts";
+import type { MessageFunctions } from "./types.ts";
 
 const OPTIONS = { longs: BigInt as unknown as Function, enums: String, defaults: true, oneofs: true };
 

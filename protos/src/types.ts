@@ -1,4 +1,6 @@
 /** What the generated modules say about messages and methods. Types only: nothing here exists at run time. */
+import type { Reader } from "./wire-reader.ts";
+import type { Writer } from "./wire-writer.ts";
 
 /**
  * A oneof as it is decoded: `Name` is the property that names the case which is set, and only that case is there. Neither is set when
@@ -25,11 +27,25 @@ export interface MessageTypes<Decoded extends object = object, Init extends obje
   readonly init: Init;
 }
 
+/** The generated functions of a message. */
+export interface MessageFunctions {
+  write(writer: Writer, message: object): void;
+  read(reader: Reader): object;
+  /** Left out where the message holds no enum or is part of no request. */
+  unknownEnumIn?(message: object): string | undefined;
+}
+
 export interface MessageCodec<Decoded extends object = object, Init extends object = object> {
   /** MessageTooLarge when it takes more than `bytesMax` bytes (no limit), TypeError when it is no such message. */
   encode(message: Init, bytesMax?: number): Uint8Array;
   /** Throws on bytes that are not such a message. */
   decode(bytes: Uint8Array): Decoded;
+}
+
+/** Where an operation stands in the frames of its service's session: the numbers of its fields in a call and in a reply. */
+export interface OperationFields {
+  readonly call: number;
+  readonly reply: number;
 }
 
 /** One method of a service. Structurally a `MethodDescriptor` of the runtime lib, with what servers need besides. */
@@ -56,6 +72,10 @@ export interface Method<
   decodeResponse(bytes: Uint8Array): Response;
   /** The first enum field with a number this build has no name for; undefined when there is none. */
   unknownEnumIn(request: Request): string | undefined;
+  /** What is behind the codecs, for frames that hold many messages. */
+  readonly functions: { readonly request: MessageFunctions; readonly response: MessageFunctions };
+  /** Of a session: its operations by name. */
+  readonly operations: Readonly<Record<string, OperationFields>>;
 }
 
 export interface UnaryMethod<

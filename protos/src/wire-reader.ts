@@ -29,9 +29,9 @@ export class Reader {
   #middle = 0;
   #high = 0;
 
-  constructor(buffer: Buffer) {
-    this.#buffer = buffer;
-    this.#end = buffer.length;
+  constructor(bytes: Uint8Array) {
+    this.#buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#end = bytes.length;
   }
 
   /** Begins an inner message, packed list or map entry; `close` takes what is returned. */
@@ -93,6 +93,12 @@ export class Reader {
     this.#varint();
     if (this.#isExact()) return BigInt(this.#low + this.#middle * TWO_28);
     return this.#bits();
+  }
+
+  /** As `uint64`: a number where numbers are exact, a bigint from 2^53 on. */
+  id64(): number | bigint {
+    this.#varint();
+    return this.#isExact() ? this.#low + this.#middle * TWO_28 : this.#bits();
   }
 
   int64(): bigint {

@@ -142,6 +142,14 @@ export class Writer {
     this.#varint(tag);
   }
 
+  /** As `uint64`, of an id that is a number where numbers are exact. */
+  id64(tag: number, value: number | bigint): void {
+    this.#reserve(PREFIX_BYTES);
+    if (typeof value === "number") this.#exact(value);
+    else this.#bigint(value);
+    this.#varint(tag);
+  }
+
   int64(tag: number, value: bigint): void {
     this.uint64(tag, value);
   }

@@ -1,6 +1,6 @@
 // The codecs of one proto package as straight-line code: of each message a function that writes it, one that reads it and, where a
 // request may hold an enum, one that finds numbers without a name. protos/src/wire-writer.ts says why fields are written backwards.
-import { mapEntry, type EnumJson, type FieldJson, type FileJson, type MessageJson, type ServiceJson } from "./image.ts";
+import { mapEntry, type EnumJson, type FieldJson, type FileJson, type MessageJson, type MethodJson, type ServiceJson } from "./image.ts";
 import { camelCase, importOf, HEADER, type PackageImport } from "./typescript.ts";
 
 export interface CodecSource {
@@ -42,6 +42,9 @@ const SCALARS: Readonly<Record<string, Scalar>> = {
   TYPE_STRING: { method: "string", wireType: 2, initial: '""', type: "string" },
   TYPE_BYTES: { method: "bytes", wireType: 2, initial: "NO_BYTES", type: "Uint8Array" },
 };
+
+/** The method that carries a service's unary ones as operations, in frames whose shape libs/rpc/src/frames.ts knows. */
+const SESSION = "Session";
 
 interface Named<Json> {
   /** "Outer_Inner" */
@@ -366,9 +369,29 @@ class CodecWriter {
         one.serverStreaming === true ? ", responseStream: true" : "",
       ];
       const [request, response] = [one.inputType, one.outputType].map((type) => this.#reference(type, "MESSAGES."));
-      return `  ${one.name}: { request: ${request}, response: ${response}${streams.join("")} },`;
+      const operations = one.name === SESSION ? `, operations: { ${this.#operations(one).join(", ")} }` : "";
+      return `  ${one.name}: { request: ${request}, response: ${response}${streams.join("")}${operations} },`;
     });
     return [`${name}: {`, ...lines, "},"];
+  }
+
+  /** Of a session: every operation with its numbers in a call and in a reply. Throws when its frames have another shape. */
+  #operations({ inputType, outputType }: MethodJson): string[] {
+    const messages = new Map(
+      this.#source.files.flatMap((file) => (file.messageType ?? []).map((one) => [`.${file.package}.${one.name}`, one])),
+    );
+    const casesOf = (frame: string, list: string, before: readonly string[]): FieldJson[] => {
+      const one = messages.get(messages.get(frame)?.field?.find((field) => field.name === list && field.number === 1)?.typeName ?? "");
+      const first = (one?.field ?? []).filter((field) => before[field.number - 1] === field.name);
+      if (one === undefined || first.length !== before.length) throw new Error(`${frame} is not shaped as frames of sessions are`);
+      return one.field!.filter((field) => !first.includes(field));
+    };
+    const replies = casesOf(outputType, "replies", ["call_id", "error"]);
+    return casesOf(inputType, "calls", ["call_id", "timeout_ms"]).map(({ jsonName, number }) => {
+      const reply = replies.find((one) => one.jsonName === jsonName);
+      if (reply === undefined) throw new Error(`${outputType} has no reply for ${jsonName}`);
+      return `${jsonName}: { call: ${number}, reply: ${reply.number} }`;
+    });
   }
 
   #typeOf(field: FieldJson): string {

@@ -12,18 +12,26 @@ test("deadlines: any items, some leaving early: each other one expires once, in 
       const clock = new ManualClock();
       const startedAtMs = clock.monotonicMs();
       const expiredAtMs = new Map<object, number>();
-      const deadlines = new Deadlines<{ readonly deadlineAtMs: number; readonly leavesAtMs: number }>(clock, (one) => {
-        assert.ok(!expiredAtMs.has(one));
-        expiredAtMs.set(one, clock.monotonicMs());
+      const items = new Set(
+        plans.map((plan) => ({ deadlineAtMs: startedAtMs + plan.afterMs, leavesAtMs: startedAtMs + plan.leavesAfterMs })),
+      );
+      const all = [...items];
+      const deadlines = new Deadlines(clock, (nowMs) => {
+        for (const one of items) {
+          if (one.deadlineAtMs > nowMs) continue;
+          assert.ok(!expiredAtMs.has(one));
+          expiredAtMs.set(one, nowMs);
+          items.delete(one);
+        }
+        return Math.min(...[...items].map((one) => one.deadlineAtMs));
       });
-      const items = plans.map((plan) => ({ deadlineAtMs: startedAtMs + plan.afterMs, leavesAtMs: startedAtMs + plan.leavesAfterMs }));
-      for (const one of items) deadlines.add(one);
+      for (const one of items) deadlines.add(one.deadlineAtMs);
       for (let ms = 0; ms < 350; ms += 1) {
-        for (const one of items) if (one.leavesAtMs === clock.monotonicMs()) deadlines.delete(one);
+        for (const one of items) if (one.leavesAtMs === clock.monotonicMs()) items.delete(one);
         assert.ok(clock.armedTimers <= 1);
         await clock.advance(1);
       }
-      for (const one of items) {
+      for (const one of all) {
         const at = expiredAtMs.get(one);
         if (at !== undefined) assert.ok(at >= one.deadlineAtMs && at <= one.deadlineAtMs + DEADLINE_TICK_MS, `${at - one.deadlineAtMs}`);
         else assert.ok(one.leavesAtMs <= one.deadlineAtMs + DEADLINE_TICK_MS);

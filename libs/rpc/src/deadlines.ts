@@ -1,37 +1,26 @@
 import type { Clock, Timer } from "@concord/runtime";
 import { DEADLINE_TICK_MS } from "./limits.ts";
 
-export interface WithDeadline {
-  /** Monotonic milliseconds. */
-  readonly deadlineAtMs: number;
-}
-
 /**
- * Many deadlines on one timer. An expired item is handed to `onExpired` once and removed; it may be up to DEADLINE_TICK_MS late.
- * The timer stays armed when its item leaves early: it then finds the next one to wait for, so a quick call costs no timer.
+ * Many deadlines on one timer: `expire` ends what is due and answers the earliest deadline that is left, Infinity for none. It is called
+ * up to DEADLINE_TICK_MS late. The timer stays armed when what it waits for ends early, so a quick call costs no timer.
  */
-export class Deadlines<Item extends WithDeadline> {
+export class Deadlines {
   readonly #clock: Clock;
-  readonly #onExpired: (item: Item) => void;
-  readonly #items = new Set<Item>();
+  readonly #expire: (nowMs: number) => number;
   #armed: { readonly timer: Timer; readonly atMs: number } | undefined;
 
-  constructor(clock: Clock, onExpired: (item: Item) => void) {
+  constructor(clock: Clock, expire: (nowMs: number) => number) {
     this.#clock = clock;
-    this.#onExpired = onExpired;
+    this.#expire = expire;
   }
 
-  add(item: Item): void {
-    this.#items.add(item);
-    if (this.#armed === undefined || item.deadlineAtMs < this.#armed.atMs - DEADLINE_TICK_MS) this.#arm(item.deadlineAtMs);
-  }
-
-  delete(item: Item): void {
-    this.#items.delete(item);
+  /** A deadline more, in monotonic milliseconds. */
+  add(deadlineAtMs: number): void {
+    if (this.#armed === undefined || deadlineAtMs < this.#armed.atMs - DEADLINE_TICK_MS) this.#arm(deadlineAtMs);
   }
 
   clear(): void {
-    this.#items.clear();
     this.#armed?.timer.cancel();
     this.#armed = undefined;
   }
@@ -45,15 +34,7 @@ export class Deadlines<Item extends WithDeadline> {
 
   #fire(): void {
     this.#armed = undefined;
-    const nowMs = this.#clock.monotonicMs();
-    const expired: Item[] = [];
-    let nextAtMs = Infinity;
-    for (const item of this.#items) {
-      if (item.deadlineAtMs <= nowMs) expired.push(item);
-      else if (item.deadlineAtMs < nextAtMs) nextAtMs = item.deadlineAtMs;
-    }
-    for (const item of expired) this.#items.delete(item);
-    if (nextAtMs !== Infinity) this.#arm(nextAtMs);
-    for (const item of expired) this.#onExpired(item);
+    const nextAtMs = this.#expire(this.#clock.monotonicMs());
+    if (nextAtMs !== Infinity) this.add(nextAtMs);
   }
 }

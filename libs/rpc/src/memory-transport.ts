@@ -120,8 +120,8 @@ export class MemoryTransport implements Transport {
   #stream(address: string, method: MethodDescriptor, options: StreamOptions, closers: Set<() => void>): MessageStream {
     const abort = new AbortController();
     const client = new StreamEnd("client", this.#clock, method.encodeRequest, method.decodeResponse);
-    const decode = (bytes: Uint8Array): object => decodeRequest(method, bytes, this.#messageBytesMax);
     let serving = method;
+    const decode = (bytes: Uint8Array): object => decodeRequest(serving, bytes, this.#messageBytesMax);
     const server = new StreamEnd("server", this.#clock, (message) => serving.encodeResponse(message), decode);
     client.other = server;
     server.other = client;

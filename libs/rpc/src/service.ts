@@ -17,6 +17,7 @@ import {
 } from "@concord/runtime";
 import type { Authenticator, Role } from "./auth.ts";
 import type { AnswerOf, RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
+import { operationName, SessionFrames } from "./frames.ts";
 import {
   FRAME_CALLS_MAX,
   MESSAGE_BYTES_MAX,
@@ -25,7 +26,6 @@ import {
   STREAMS_MAX,
   TIMEOUT_MS_MAX,
 } from "./limits.ts";
-import { limitedMethod } from "./messages.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
 import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
@@ -114,7 +114,11 @@ export interface Operation {
   readonly labels: (code: string) => Readonly<Record<string, string>>;
 }
 
-export type Done = (error: ConcordError | undefined, response: object | undefined) => void;
+/** The context of a call with what becomes of its end. */
+export interface RunContext extends HandlerContext {
+  /** Called once: with an error, or with the handler's response. */
+  finish(error: ConcordError | undefined, response: object | undefined): void;
+}
 
 /** What a session needs of its service. */
 export interface ServiceCore {
@@ -124,7 +128,7 @@ export interface ServiceCore {
   readonly state: ServiceState;
   /** By the name of the oneof case: Read -> read. */
   readonly operations: ReadonlyMap<string, Operation>;
-  run(operation: Operation, request: object, context: HandlerContext, done: Done): void;
+  run(operation: Operation, request: object, context: RunContext, nowMs: number): void;
 }
 
 const LIMITS_DEFAULT: ServiceLimits = {
@@ -152,16 +156,9 @@ interface Definition {
   readonly limits?: Partial<ServiceLimits>;
 }
 
-const SESSION = "Session";
-
 /** What is left of a call's budget: the `timeoutMs` of the calls it makes itself. 0 when the deadline has passed. */
 export function remainingMs(context: CallContext, clock: Clock): number {
   return Math.min(Math.max(0, context.deadlineAtMs - clock.monotonicMs()), TIMEOUT_MS_MAX);
-}
-
-/** "LogAppend" -> "logAppend": the name of the method's oneof case in session frames. */
-export function operationName(method: string): string {
-  return method.charAt(0).toLowerCase() + method.slice(1);
 }
 
 class ServedService implements Service, ServiceCore {
@@ -190,7 +187,7 @@ class ServedService implements Service, ServiceCore {
     this.operations = operationsOf(definition);
     this.methods = [
       ...[...this.operations.values()].map((operation) => this.#serveUnary(operation)),
-      ...(methods[SESSION] === undefined ? [] : [this.#serveSessions(methods[SESSION])]),
+      ...(methods["Session"] === undefined ? [] : [this.#serveSessions(definition.contract)]),
       ...Object.entries(definition.streams ?? {}).map(([stream, handler]) => this.#serveStreams(definition, stream, handler)),
     ];
   }
@@ -227,32 +224,42 @@ class ServedService implements Service, ServiceCore {
     });
   }
 
-  run(operation: Operation, request: object, context: HandlerContext, done: Done): void {
-    const { clock, metrics } = this.environment;
-    const startedAtMs = clock.monotonicMs();
-    const refusal = this.#refusal(operation, request, context, startedAtMs);
+  run(operation: Operation, request: object, context: RunContext, nowMs: number): void {
+    const refusal = this.#refusal(operation, request, context, nowMs);
     if (refusal !== undefined) {
-      this.#observe(operation, refusal.code, startedAtMs);
-      done(refusal, undefined);
+      this.#observe(operation, refusal.code, nowMs);
+      context.finish(refusal, undefined);
       return;
     }
-    this.#inFlight += 1;
-    metrics.gauge("rpc_server_in_flight", this.#inFlight, this.#labels);
-    const finish = (error: ConcordError | undefined, response: object | undefined): void => {
-      this.#inFlight -= 1;
-      metrics.gauge("rpc_server_in_flight", this.#inFlight, this.#labels);
-      this.#observe(operation, error?.code ?? "OK", startedAtMs);
-      done(error, response);
-      this.#settleDrained();
-    };
-    const fail = (thrown: unknown): void => finish(this.#failure(operation, thrown), undefined);
+    this.#count(1);
+    const fail = (thrown: unknown): void => this.#finish(operation, context, nowMs, this.#failure(operation, thrown), undefined);
+    let answer: object | Promise<object>;
     try {
-      const answer = operation.handler!(request, context);
-      if (!(answer instanceof Promise)) finish(undefined, answer);
-      else answer.then((response: object) => finish(undefined, response), fail);
+      answer = operation.handler!(request, context);
     } catch (thrown) {
       fail(thrown);
+      return;
     }
+    if (answer instanceof Promise) answer.then((response: object) => this.#finish(operation, context, nowMs, undefined, response), fail);
+    else this.#finish(operation, context, nowMs, undefined, answer);
+  }
+
+  #finish(
+    operation: Operation,
+    context: RunContext,
+    startedAtMs: number,
+    error: ConcordError | undefined,
+    response: object | undefined,
+  ): void {
+    this.#count(-1);
+    this.#observe(operation, error?.code ?? "OK", startedAtMs);
+    context.finish(error, response);
+    this.#settleDrained();
+  }
+
+  #count(begun: 1 | -1): void {
+    this.#inFlight += begun;
+    this.environment.metrics.gauge("rpc_server_in_flight", this.#inFlight, this.#labels);
   }
 
   /** Why a call is not begun: then nothing of it was applied (I2). */
@@ -306,16 +313,12 @@ class ServedService implements Service, ServiceCore {
     const handle = (request: object, context: CallContext): Promise<object> =>
       new Promise((resolve, reject) => {
         const role = this.environment.authenticator.authenticate(context.metadata);
-        this.run(operation, request, new UnaryContext(context, role), (error, response) => {
-          if (error === undefined) resolve(response!);
-          else reject(error);
-        });
+        this.run(operation, request, new UnaryContext(context, role, resolve, reject), this.environment.clock.monotonicMs());
       });
     return { kind: "unary", method: operation.method, handle };
   }
 
-  #serveSessions(method: Method): ServedMethod {
-    assert(method.requestStream && method.responseStream, `${method.path} is no stream of both sides`);
+  #serveSessions(contract: ServiceContract): ServedMethod {
     const handle = (stream: MessageStream, context: CallContext): void => {
       let role: Role;
       try {
@@ -334,7 +337,7 @@ class ServedService implements Service, ServiceCore {
       this.#sessions.add(session);
       this.#countSessions();
     };
-    return { kind: "stream", method: limitedMethod(method, this.limits.messageBytesMax), handle };
+    return { kind: "stream", method: new SessionFrames(contract).serverMethod(this.limits.messageBytesMax), handle };
   }
 
   #serveStreams({ contract, roles }: Definition, name: string, handler: StreamHandler<object, object>): ServedMethod {
@@ -401,16 +404,20 @@ class ServedService implements Service, ServiceCore {
 }
 
 /** A unary call's context with its role; the transport's own object is not touched. */
-class UnaryContext implements HandlerContext {
+class UnaryContext implements RunContext {
   readonly deadlineAtMs: number;
   readonly metadata: CallContext["metadata"];
   readonly peer: string;
   readonly role: Role;
   readonly session: undefined;
   readonly #base: CallContext;
+  readonly #resolve: (response: object) => void;
+  readonly #reject: (error: ConcordError) => void;
 
-  constructor(base: CallContext, role: Role) {
+  constructor(base: CallContext, role: Role, resolve: (response: object) => void, reject: (error: ConcordError) => void) {
     this.#base = base;
+    this.#resolve = resolve;
+    this.#reject = reject;
     this.deadlineAtMs = base.deadlineAtMs;
     this.metadata = base.metadata;
     this.peer = base.peer;
@@ -419,6 +426,11 @@ class UnaryContext implements HandlerContext {
 
   get signal(): AbortSignal {
     return this.#base.signal;
+  }
+
+  finish(error: ConcordError | undefined, response: object | undefined): void {
+    if (error === undefined) this.#resolve(response!);
+    else this.#reject(error);
   }
 }
 

@@ -1,21 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { MessageStream } from "@concord/runtime";
+import type { Channel, MessageStream, MethodDescriptor } from "@concord/runtime";
 import { SessionClient } from "./session-client.ts";
 import { EchoService, echoService, ManualClock } from "./test/echo.ts";
 
-interface Reply {
-  readonly callId: bigint;
-}
+const session = EchoService.methods.Session;
 
-/** A transport's end of a stream whose buffer is full after every message. */
+/** A transport's end of a stream whose buffer is full after every message. It keeps the bytes of what it is given. */
 class FullStream implements MessageStream {
-  readonly sent: { readonly replies: readonly Reply[]; readonly credits: number }[] = [];
+  readonly sent: Uint8Array[] = [];
+  /** Of the end that uses the stream. */
+  method: MethodDescriptor = session;
   receive: (message: object) => void = () => undefined;
   drained: () => void = () => undefined;
+  readonly #isServer: boolean;
+
+  constructor(isServer: boolean) {
+    this.#isServer = isServer;
+  }
 
   send(message: object): boolean {
-    this.sent.push(message as FullStream["sent"][number]);
+    this.sent.push(this.#isServer ? this.method.encodeResponse(message) : this.method.encodeRequest(message));
     return false;
   }
 
@@ -41,39 +46,50 @@ test("session: the transport's buffer is full: replies wait for the drain and th
   const service = echoService({ clock });
   const served = service.methods.find((one) => one.kind === "stream")!;
   assert.ok(served.kind === "stream");
-  const stream = new FullStream();
+  const stream = new FullStream(true);
+  stream.method = served.method;
   served.handle(stream, { deadlineAtMs: Infinity, metadata: {}, peer: "test", signal: new AbortController().signal });
   for (const callId of [1n, 2n, 3n]) {
-    stream.receive({ calls: [{ callId, timeoutMs: 1000, echo: { number: 0n }, operation: "echo", unknown: 0 }] });
+    stream.receive(served.method.decodeRequest(session.encodeRequest({ calls: [{ callId, timeoutMs: 1000, echo: {} }] })));
     await clock.settle();
   }
   assert.equal(stream.sent.length, 1);
   stream.drained();
   await clock.settle();
+  const { replies, credits } = session.decodeResponse(stream.sent[1]!);
   assert.deepEqual(
-    stream.sent[1]!.replies.map((reply) => reply.callId),
+    replies.map((reply) => reply.callId),
     [1n, 2n, 3n],
   );
-  assert.equal(stream.sent[1]!.credits, 3);
+  assert.equal(credits, 3);
 });
 
 test("session: a client whose transport is full: calls wait for the drain and then share a frame", async () => {
   const clock = new ManualClock();
-  const stream = new FullStream();
-  const channel = { address: "x", stream: () => stream, unary: () => Promise.reject(new Error("unused")), close: () => undefined };
+  const stream = new FullStream(false);
+  const channel: Channel = {
+    address: "x",
+    stream: (method) => {
+      stream.method = method;
+      return stream;
+    },
+    unary: () => Promise.reject(new Error("unused")),
+    close: () => undefined,
+  };
   const client = new SessionClient({ channel, contract: EchoService, clock });
+  const receive = (frame: Parameters<typeof session.encodeResponse>[0]): void =>
+    stream.receive(stream.method.decodeResponse(session.encodeResponse(frame)));
   const calls = [client.call("echo", {}, { timeoutMs: 1000 })];
-  stream.receive({ replies: [], credits: 10 });
+  receive({ replies: [], credits: 10 });
   await clock.settle();
   calls.push(client.call("echo", {}, { timeoutMs: 1000 }), client.call("echo", {}, { timeoutMs: 1000 }));
   await clock.settle();
   assert.equal(stream.sent.length, 1);
   stream.drained();
-  const frames = stream.sent as unknown as { readonly calls: readonly { readonly callId: bigint }[] }[];
   assert.deepEqual(
-    frames.map((frame) => frame.calls.length),
+    stream.sent.map((frame) => session.decodeRequest(frame).calls.length),
     [1, 2],
   );
-  stream.receive({ replies: [1n, 2n, 3n].map((callId) => ({ callId, outcome: "echo", echo: {} })), credits: 3 });
+  receive({ replies: [1n, 2n, 3n].map((callId) => ({ callId, echo: {} })), credits: 3 });
   await Promise.all(calls);
 });

@@ -2,7 +2,7 @@
  * The client's end of a session stream: many calls on one stream, coalesced into frames, under the credits the server grants. Opens
  * the stream at the first call and again at the next call after it broke.
  */
-import type { Method, Methods, ServiceContract } from "@concord/protos";
+import type { Method, ServiceContract } from "@concord/protos";
 import type { Status } from "@concord/protos/google.rpc";
 import {
   assert,
@@ -15,10 +15,9 @@ import {
   type Metadata,
 } from "@concord/runtime";
 import type { MethodOfOperation, OperationName, RequestInitOf, ResponseOf } from "./contract-types.ts";
-import { Deadlines, type WithDeadline } from "./deadlines.ts";
-import { sendInFrames, type CallMessage, type ReplyMessage, type ResponseFrame } from "./frames.ts";
+import { Deadlines } from "./deadlines.ts";
+import { sendInFrames, SessionFrames, type CallId, type IncomingReplies, type IncomingReply, type OutgoingCall } from "./frames.ts";
 import { CLIENT_QUEUE_MAX, FRAME_CALLS_MAX, MESSAGE_BYTES_MAX, RECONNECT_BACKOFF } from "./limits.ts";
-import { limitedMethod } from "./messages.ts";
 import { fromStatus } from "./status.ts";
 
 export interface SessionClientOptions<S extends ServiceContract<object>> {
@@ -47,10 +46,8 @@ export type CallRequest<S extends ServiceContract<object>, O extends OperationNa
 /** What an operation answers. */
 export type CallResponse<S extends ServiceContract<object>, O extends OperationName<S>> = ResponseOf<S, MethodOfOperation<S, O>>;
 
-interface Call extends WithDeadline {
+interface Call extends OutgoingCall {
   readonly callId: number;
-  readonly operation: string;
-  readonly request: object;
   readonly resolve: (response: object) => void;
   readonly reject: (error: ConcordError) => void;
   /** Undefined when the caller gave no signal. */
@@ -61,7 +58,7 @@ interface Call extends WithDeadline {
 /** A stream, from its opening to its end; what belongs to it is gone with it. */
 interface Connection {
   readonly stream: MessageStream;
-  readonly sent: Map<number, Call>;
+  readonly sent: Map<CallId, Call>;
   credits: number;
   blocked: boolean;
 }
@@ -81,10 +78,11 @@ const LIMITS_DEFAULT: SessionClientLimits = {
 /** Calls of the service `S`: `new SessionClient({ channel, contract: RowsService, clock })`. */
 export class SessionClient<S extends ServiceContract<object>> {
   readonly #options: SessionClientOptions<S>;
+  readonly #frames: SessionFrames;
   readonly #method: Method;
   readonly #limits: SessionClientLimits;
   readonly #clock: Clock;
-  readonly #deadlines: Deadlines<Call>;
+  readonly #deadlines: Deadlines;
   #queue: Call[] = [];
   #settledInQueue = 0;
   #state: State = { kind: "idle" };
@@ -95,13 +93,12 @@ export class SessionClient<S extends ServiceContract<object>> {
   #reconnectAtMs = 0;
 
   constructor(options: SessionClientOptions<S>) {
-    const session = (options.contract.methods as Methods)["Session"];
-    assert(session !== undefined, `${options.contract.name} has no method Session`);
     this.#options = options;
     this.#limits = { ...LIMITS_DEFAULT, ...options.limits };
-    this.#method = limitedMethod(session, this.#limits.messageBytesMax);
+    this.#frames = new SessionFrames(options.contract as ServiceContract);
+    this.#method = this.#frames.clientMethod(this.#limits.messageBytesMax);
     this.#clock = options.clock;
-    this.#deadlines = new Deadlines(options.clock, (call) => this.#expire(call));
+    this.#deadlines = new Deadlines(options.clock, (nowMs) => this.#expire(nowMs));
   }
 
   /**
@@ -113,28 +110,32 @@ export class SessionClient<S extends ServiceContract<object>> {
     return this.callByName(operation, request, options) as Promise<CallResponse<S, O>>;
   }
 
+  /** `call` with a monotonic time for a deadline; after that time a call is still sent, with the least time-out there is. */
+  callUntil<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, deadlineAtMs: number): Promise<CallResponse<S, O>> {
+    return this.#begin(operation, request, deadlineAtMs, undefined) as Promise<CallResponse<S, O>>;
+  }
+
   /** `call` for an operation that is known at run time only. */
-  callByName(operation: string, request: object, options: SessionCallOptions): Promise<object> {
+  callByName(operation: string, request: object, { timeoutMs, signal }: SessionCallOptions): Promise<object> {
+    if (timeoutMs > 0) return this.#begin(operation, request, this.#clock.monotonicMs() + timeoutMs, signal);
+    const late = new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
+    return Promise.reject(this.#refusal(signal) ?? late);
+  }
+
+  #begin(name: string, request: object, deadlineAtMs: number, signal: AbortSignal | undefined): Promise<object> {
+    const operation = this.#frames.operations.get(name);
+    assert(operation !== undefined, `${this.#options.contract.name} has no operation ${name}`);
     return new Promise<object>((resolve, reject) => {
-      const refusal = this.#refusal(options);
+      const refusal = this.#refusal(signal);
       if (refusal !== undefined) {
         reject(refusal);
         return;
       }
-      this.#lastCallId += 1;
-      const call: Call = {
-        callId: this.#lastCallId,
-        operation,
-        request,
-        deadlineAtMs: this.#clock.monotonicMs() + options.timeoutMs,
-        resolve,
-        reject,
-        forgetSignal: undefined,
-        state: "queued",
-      };
-      if (options.signal !== undefined) this.#watch(call, options.signal);
+      const callId = (this.#lastCallId += 1);
+      const call: Call = { callId, operation, request, deadlineAtMs, resolve, reject, forgetSignal: undefined, state: "queued" };
+      if (signal !== undefined) this.#watch(call, signal);
       this.#queue.push(call);
-      this.#deadlines.add(call);
+      this.#deadlines.add(deadlineAtMs);
       this.#connect();
       this.#scheduleFlush();
     });
@@ -161,9 +162,8 @@ export class SessionClient<S extends ServiceContract<object>> {
     call.forgetSignal = () => signal.removeEventListener("abort", onAbort);
   }
 
-  #refusal(options: SessionCallOptions): ConcordError | undefined {
-    if (this.#state.kind === "closed" || options.signal?.aborted === true) return cancelled(false);
-    if (!(options.timeoutMs > 0)) return new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
+  #refusal(signal: AbortSignal | undefined): ConcordError | undefined {
+    if (this.#state.kind === "closed" || signal?.aborted === true) return cancelled(false);
     if (this.#queue.length >= this.#limits.queueMax) this.#dropSettled();
     if (this.#queue.length >= this.#limits.queueMax) {
       const metadata = { limit: "queueMax", value: String(this.#limits.queueMax) };
@@ -195,7 +195,7 @@ export class SessionClient<S extends ServiceContract<object>> {
     const stream = channel.stream(this.#method, metadata === undefined ? {} : { metadata });
     const connection: Connection = { stream, sent: new Map(), credits: 0, blocked: false };
     this.#state = { kind: "connected", connection };
-    stream.onMessage((message) => this.#receive(connection, message as ResponseFrame));
+    stream.onMessage((message) => this.#receive(connection, message as IncomingReplies));
     stream.onDrain(() => {
       connection.blocked = false;
       this.#flush();
@@ -203,21 +203,22 @@ export class SessionClient<S extends ServiceContract<object>> {
     stream.onEnd((error) => this.#lose(connection, error));
   }
 
-  #receive(connection: Connection, frame: ResponseFrame): void {
+  #receive(connection: Connection, { replies, credits }: IncomingReplies): void {
     this.#losses = 0;
-    connection.credits += frame.credits;
-    for (const reply of frame.replies) {
-      const call = connection.sent.get(Number(reply.callId));
+    connection.credits += credits;
+    for (const reply of replies) {
+      const call = connection.sent.get(reply.callId);
       if (call !== undefined) this.#answer(connection, call, reply);
     }
     if (this.#queue.length > 0) this.#scheduleFlush();
   }
 
-  #answer(connection: Connection, call: Call, reply: ReplyMessage): void {
+  #answer(connection: Connection, call: Call, reply: IncomingReply): void {
     connection.sent.delete(call.callId);
-    if (reply.outcome === call.operation) this.#settle(call, undefined, reply[call.operation] as object);
-    else if (reply.outcome === "error") this.#settle(call, errorOf(reply["error"] as Status));
-    else this.#settle(call, new ConcordError("INTERNAL", `${call.operation} was answered with ${reply.outcome ?? "nothing"}`));
+    if (reply.kind === "error") return this.#settle(call, errorOf(reply.status));
+    if (reply.kind === "response" && reply.operation === call.operation) return this.#settle(call, undefined, reply.response);
+    const answered = reply.kind === "response" ? reply.operation.name : "nothing";
+    this.#settle(call, new ConcordError("INTERNAL", `${call.operation.name} was answered with ${answered}`));
   }
 
   #scheduleFlush(): void {
@@ -233,11 +234,18 @@ export class SessionClient<S extends ServiceContract<object>> {
     while (this.#state.kind === "connected" && this.#queue.length > 0) {
       const { connection } = this.#state;
       if (connection.blocked || connection.credits === 0) return;
-      const taken = this.#queue.splice(0, Math.min(connection.credits, this.#limits.frameCallsMax));
-      const calls = taken.filter((call) => call.state === "queued");
-      this.#settledInQueue -= taken.length - calls.length;
+      this.#dropSettled();
+      const calls = this.#take(Math.min(connection.credits, this.#limits.frameCallsMax));
       if (calls.length > 0) this.#send(connection, calls);
     }
+  }
+
+  /** The first calls of the queue: mostly all. */
+  #take(max: number): readonly Call[] {
+    if (this.#queue.length > max) return this.#queue.splice(0, max);
+    const calls = this.#queue;
+    this.#queue = [];
+    return calls;
   }
 
   #send(connection: Connection, calls: readonly Call[]): void {
@@ -247,8 +255,7 @@ export class SessionClient<S extends ServiceContract<object>> {
       connection.sent.set(call.callId, call);
     }
     connection.credits -= calls.length;
-    const sendFrame = (some: readonly Call[]): boolean =>
-      connection.stream.send({ calls: some.map((call) => callMessage(call, nowMs)), credits: 0 });
+    const sendFrame = (some: readonly Call[]): boolean => connection.stream.send({ calls: some, nowMs });
     const isFree = sendInFrames(calls, sendFrame, (call, thrown) => this.#unsent(connection, call, thrown));
     if (!isFree) connection.blocked = true;
   }
@@ -260,10 +267,19 @@ export class SessionClient<S extends ServiceContract<object>> {
     this.#settle(call, toConcordError(thrown));
   }
 
-  #expire(call: Call): void {
-    const applied = call.state === "sent" ? "unknown" : "no";
-    const where = call.state === "sent" ? "was answered" : "could be sent";
-    this.#settle(call, new ConcordError("DEADLINE_EXCEEDED", `the deadline passed before ${call.operation} ${where}`, { applied }));
+  /** Ends the calls whose time is over; answers the earliest deadline of the others. */
+  #expire(nowMs: number): number {
+    let nextAtMs = Infinity;
+    const expireOf = (calls: Iterable<Call>): void => {
+      for (const call of calls) {
+        if (call.state === "settled") continue;
+        if (call.deadlineAtMs <= nowMs) this.#settle(call, expired(call));
+        else if (call.deadlineAtMs < nextAtMs) nextAtMs = call.deadlineAtMs;
+      }
+    };
+    if (this.#state.kind === "connected") expireOf(this.#state.connection.sent.values());
+    expireOf(this.#queue);
+    return nextAtMs;
   }
 
   #lose(connection: Connection, error: Error | undefined): void {
@@ -284,15 +300,16 @@ export class SessionClient<S extends ServiceContract<object>> {
     if (call.state === "queued") this.#settledInQueue += 1;
     call.state = "settled";
     call.forgetSignal?.();
-    this.#deadlines.delete(call);
     if (error !== undefined) return call.reject(error);
     assert(response !== undefined, "a call succeeds with a response");
     call.resolve(response);
   }
 }
 
-function callMessage(call: Call, nowMs: number): CallMessage {
-  return { callId: BigInt(call.callId), timeoutMs: Math.max(1, Math.ceil(call.deadlineAtMs - nowMs)), [call.operation]: call.request };
+function expired({ operation, state }: Call): ConcordError {
+  const applied = state === "sent" ? "unknown" : "no";
+  const where = state === "sent" ? "was answered" : "could be sent";
+  return new ConcordError("DEADLINE_EXCEEDED", `the deadline passed before ${operation.name} ${where}`, { applied });
 }
 
 function cancelled(sent: boolean): ConcordError {

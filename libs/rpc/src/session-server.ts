@@ -4,10 +4,10 @@
  */
 import { ConcordError, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Role } from "./auth.ts";
-import { Deadlines, type WithDeadline } from "./deadlines.ts";
-import { sendInFrames, type CallMessage, type ReplyMessage, type RequestFrame } from "./frames.ts";
+import { Deadlines } from "./deadlines.ts";
+import { sendInFrames, type CallId, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
 import { TIMEOUT_MS_MAX } from "./limits.ts";
-import type { HandlerContext, ServiceCore, SessionContext } from "./service.ts";
+import type { RunContext, ServiceCore, SessionContext } from "./service.ts";
 import { toStatus } from "./status.ts";
 
 /** Who opened the stream, and the id of the session. */
@@ -46,13 +46,14 @@ class Session implements ServerSession, SessionContext {
   readonly #core: ServiceCore;
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
-  readonly #running = new Set<RunningCall>();
-  /** Ids of calls not yet answered; a call that outlived its deadline runs on without its id. */
-  readonly #unanswered = new Map<number | bigint, RunningCall>();
-  readonly #deadlines: Deadlines<RunningCall>;
+  /** Calls not yet answered; one that outlived its deadline runs on without its id. */
+  readonly #unanswered = new Map<CallId, RunningCall>();
+  readonly #deadlines: Deadlines;
   readonly #endListeners: (() => void)[] = [];
   readonly #frameLabels: { readonly in: Readonly<Record<string, string>>; readonly out: Readonly<Record<string, string>> };
-  #outbox: ReplyMessage[] = [];
+  #outbox: OutgoingReply[] = [];
+  /** Handlers that have not settled. */
+  #running = 0;
   /** Calls received whose reply has not left yet: never above the credits granted. */
   #outstanding = 0;
   #phase: Phase = "open";
@@ -70,8 +71,8 @@ class Session implements ServerSession, SessionContext {
     this.#stream = stream;
     this.#onClosed = onClosed;
     this.#frameLabels = { in: { service: core.name, direction: "in" }, out: { service: core.name, direction: "out" } };
-    this.#deadlines = new Deadlines(core.environment.clock, (call) => this.#expire(call));
-    stream.onMessage((message) => this.#receive(message as RequestFrame));
+    this.#deadlines = new Deadlines(core.environment.clock, (nowMs) => this.#expire(nowMs));
+    stream.onMessage((message) => this.#receive(message as readonly IncomingCall[]));
     stream.onDrain(() => {
       this.#blocked = false;
       this.#flush();
@@ -90,19 +91,16 @@ class Session implements ServerSession, SessionContext {
     this.#closeIfDone();
   }
 
-  #receive(frame: RequestFrame): void {
+  #receive(calls: readonly IncomingCall[]): void {
     if (this.#phase !== "open") return;
     this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.in);
-    if (frame.calls.length > this.#core.limits.frameCallsMax) {
-      this.#refuseStream(
-        "LIMIT_EXCEEDED",
-        `a frame has ${frame.calls.length} calls, at most ${this.#core.limits.frameCallsMax} are allowed`,
-      );
+    if (calls.length > this.#core.limits.frameCallsMax) {
+      this.#refuseStream("LIMIT_EXCEEDED", `a frame has ${calls.length} calls, at most ${this.#core.limits.frameCallsMax} are allowed`);
       return;
     }
     const nowMs = this.#core.environment.clock.monotonicMs();
-    for (const call of frame.calls) {
-      if (call.callId === 0n) {
+    for (const call of calls) {
+      if (call.callId === 0) {
         this.#refuseStream("MALFORMED_REQUEST", "a call has no call_id");
         return;
       }
@@ -115,40 +113,48 @@ class Session implements ServerSession, SessionContext {
     }
   }
 
-  #begin(message: CallMessage, nowMs: number): void {
-    const operation = message.operation === undefined ? undefined : this.#core.operations.get(message.operation);
-    if (operation === undefined) return this.#refuse(message.callId, "the call names no operation of this service");
-    if (message.timeoutMs === 0) return this.#refuse(message.callId, "timeout_ms must be above 0");
-    if (this.#unanswered.has(keyOf(message.callId))) return this.#refuse(message.callId, `call_id ${message.callId} is already in flight`);
-    const call = new RunningCall(this, message.callId, message.operation!, nowMs + Math.min(message.timeoutMs, TIMEOUT_MS_MAX));
-    this.#running.add(call);
-    this.#unanswered.set(call.key, call);
-    this.#deadlines.add(call);
-    this.#core.run(operation, message[message.operation!] as object, call, (error, response) => this.#finish(call, error, response));
+  #begin({ callId, timeoutMs, operation, request }: IncomingCall, nowMs: number): void {
+    if (operation === undefined) return this.#refuse(callId, "the call names no operation of this service");
+    if (timeoutMs === 0) return this.#refuse(callId, "timeout_ms must be above 0");
+    if (this.#unanswered.has(callId)) return this.#refuse(callId, `call_id ${callId} is already in flight`);
+    const call = new RunningCall(this, callId, operation, nowMs + Math.min(timeoutMs, TIMEOUT_MS_MAX));
+    this.#running += 1;
+    this.#unanswered.set(callId, call);
+    this.#deadlines.add(call.deadlineAtMs);
+    this.#core.run(this.#core.operations.get(operation.name)!, request!, call, nowMs);
   }
 
-  #finish(call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
-    this.#running.delete(call);
-    this.#deadlines.delete(call);
-    if (this.#unanswered.get(call.key) === call) {
-      this.#unanswered.delete(call.key);
-      this.#reply(error === undefined ? { callId: call.callId, [call.operation]: response } : failure(call.callId, error));
+  /** The handler of the call has settled. */
+  finish(call: RunningCall, error: ConcordError | undefined, response: object | undefined): void {
+    const { callId, operation } = call;
+    this.#running -= 1;
+    if (this.#unanswered.get(callId) === call) {
+      this.#unanswered.delete(callId);
+      this.#reply(error === undefined ? { kind: "response", callId, operation, response: response! } : failure(callId, error));
     }
     this.#closeIfDone();
   }
 
-  /** The client no longer waits for the call: its credit returns, the signal aborts, and the handler may run on. */
-  #expire(call: RunningCall): void {
-    this.#unanswered.delete(call.key);
-    call.abort();
-    this.#reply(failure(call.callId, new ConcordError("DEADLINE_EXCEEDED", "the deadline of the call has passed")));
+  /** The clients no longer wait for calls whose time is over: their credits return, their signals abort, and the handlers may run on. */
+  #expire(nowMs: number): number {
+    let nextAtMs = Infinity;
+    for (const call of this.#unanswered.values()) {
+      if (call.deadlineAtMs > nowMs) {
+        nextAtMs = Math.min(nextAtMs, call.deadlineAtMs);
+        continue;
+      }
+      this.#unanswered.delete(call.callId);
+      call.abort();
+      this.#reply(failure(call.callId, new ConcordError("DEADLINE_EXCEEDED", "the deadline of the call has passed")));
+    }
+    return nextAtMs;
   }
 
-  #refuse(callId: bigint, text: string): void {
+  #refuse(callId: CallId, text: string): void {
     this.#reply(failure(callId, new ConcordError("MALFORMED_REQUEST", text)));
   }
 
-  #reply(reply: ReplyMessage): void {
+  #reply(reply: OutgoingReply): void {
     if (this.#phase === "ended") return;
     this.#outbox.push(reply);
     if (this.#flushScheduled || this.#blocked) return;
@@ -163,20 +169,20 @@ class Session implements ServerSession, SessionContext {
     while (this.#outbox.length > 0 && !this.#blocked && this.#phase !== "ended") {
       const replies = this.#outbox.splice(0, this.#core.limits.frameCallsMax);
       this.#outstanding -= replies.length;
-      const send = (some: readonly ReplyMessage[]): boolean => this.#sendFrame(some);
+      const send = (some: readonly OutgoingReply[]): boolean => this.#sendFrame(some);
       this.#blocked = !sendInFrames(replies, send, (reply, thrown) => this.#sendFrame([this.#unsendable(reply, thrown)]));
     }
     this.#closeIfDone();
   }
 
-  #sendFrame(replies: readonly ReplyMessage[]): boolean {
+  #sendFrame(replies: readonly OutgoingReply[]): boolean {
     const isFree = this.#stream.send({ replies, credits: replies.length });
     this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.out);
     return isFree;
   }
 
   /** A reply that is too large, or none of the contract, becomes an error: it must not break the stream for the others. */
-  #unsendable(reply: ReplyMessage, thrown: unknown): ReplyMessage {
+  #unsendable(reply: OutgoingReply, thrown: unknown): OutgoingReply {
     const error = toConcordError(thrown);
     if (error.code === "LIMIT_EXCEEDED") return failure(reply.callId, error);
     this.#core.environment.log.error("a reply cannot be encoded", { service: this.#core.name, reason: String(thrown) });
@@ -185,7 +191,7 @@ class Session implements ServerSession, SessionContext {
 
   /** Ends the stream for what the client did. Calls in flight are not answered any more, so nothing is said about them. */
   #refuseStream(code: "LIMIT_EXCEEDED" | "MALFORMED_REQUEST", text: string): void {
-    this.#end(new ConcordError(code, text, { applied: this.#running.size === 0 ? "no" : "unknown" }));
+    this.#end(new ConcordError(code, text, { applied: this.#running === 0 ? "no" : "unknown" }));
   }
 
   #onStreamEnd(error: Error | undefined): void {
@@ -208,10 +214,11 @@ class Session implements ServerSession, SessionContext {
     const wasOpen = this.#phase === "open";
     this.#phase = "ended";
     this.#outbox = [];
+    const calls = [...this.#unanswered.values()];
     this.#unanswered.clear();
     this.#deadlines.clear();
     this.#stream.end(error);
-    for (const call of this.#running) call.abort();
+    for (const call of calls) call.abort();
     if (wasOpen) this.#notifyEnd();
     this.#closeIfDone();
   }
@@ -232,7 +239,7 @@ class Session implements ServerSession, SessionContext {
       this.#end(undefined);
       return;
     }
-    if (this.#phase === "ended" && this.#running.size === 0 && !this.#closed) {
+    if (this.#phase === "ended" && this.#running === 0 && !this.#closed) {
       this.#closed = true;
       this.#onClosed();
     }
@@ -240,22 +247,24 @@ class Session implements ServerSession, SessionContext {
 }
 
 /** A call in flight; it is the handler's context too. */
-class RunningCall implements HandlerContext, WithDeadline {
+class RunningCall implements RunContext {
   readonly session: Session;
-  readonly callId: bigint;
-  readonly key: number | bigint;
-  readonly operation: string;
+  readonly callId: CallId;
+  readonly operation: FrameOperation;
   readonly deadlineAtMs: number;
   /** Made on first use of the signal: most handlers never use it. */
   #controller: AbortController | undefined;
   #aborted = false;
 
-  constructor(session: Session, callId: bigint, operation: string, deadlineAtMs: number) {
+  constructor(session: Session, callId: CallId, operation: FrameOperation, deadlineAtMs: number) {
     this.session = session;
     this.callId = callId;
-    this.key = keyOf(callId);
     this.operation = operation;
     this.deadlineAtMs = deadlineAtMs;
+  }
+
+  finish(error: ConcordError | undefined, response: object | undefined): void {
+    this.session.finish(this, error, response);
   }
 
   get metadata(): Metadata {
@@ -284,12 +293,6 @@ class RunningCall implements HandlerContext, WithDeadline {
   }
 }
 
-/** Of the same value, and cheaper to look up: only ids from 2^53 on stay bigints. */
-function keyOf(callId: bigint): number | bigint {
-  const number = Number(callId);
-  return Number.isSafeInteger(number) ? number : callId;
-}
-
-function failure(callId: bigint, error: ConcordError): ReplyMessage {
-  return { callId, error: toStatus(error) };
+function failure(callId: CallId, error: ConcordError): OutgoingReply {
+  return { kind: "error", callId, status: toStatus(error) };
 }

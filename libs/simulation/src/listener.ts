@@ -63,6 +63,11 @@ export class SimListener implements Listener {
     }
   }
 
+  /** The method as it is served here; undefined when it is not. */
+  method(path: string): MethodDescriptor | undefined {
+    return this.#methods.get(path)?.method;
+  }
+
   /** Hands a new stream to its handler; throws when there is none. */
   accept(path: string, stream: SimStream, context: CallContext): void {
     this.#requireAccepting();

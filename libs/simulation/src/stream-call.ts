@@ -46,13 +46,14 @@ function acceptStream(opening: Opening, listener: SimListener | undefined): void
   const { connection, network, method, metadata, clientEnd, upwards, downwards } = opening;
   const server = connection.server!;
   const gone = new AbortController();
+  const served = listener?.method(method.path) ?? method;
   const serverEnd: SimStream = new SimStream({
     owner: server,
     side: "server",
     outgoing: downwards,
     incoming: upwards,
-    encode: (message) => method.encodeResponse(message),
-    decode: (bytes) => method.decodeRequest(bytes),
+    encode: (message) => served.encodeResponse(message),
+    decode: (bytes) => served.decodeRequest(bytes),
     closed: () => {
       connection.serverSide.delete(serverEnd);
       listener?.left(serverEnd);

@@ -1,8 +1,8 @@
-import type { BatchServiceSessionRequestInit } from "@concord/protos-storage";
+import { BatchService } from "@concord/protos-storage";
 import { checkBatches, checkBatchReads, type BatchFact, type BatchRead, type Sighting } from "@concord/checkers";
 import { ConcordClientError, type ConcordClient, type Write } from "@concord/client";
 import type { Row } from "@concord/ports";
-import { sleep, toHex, type Environment, type MessageStream, type Transport } from "@concord/runtime";
+import { sleep, toHex, type Environment, type MessageStream, type MethodDescriptor, type Transport } from "@concord/runtime";
 import { drawFaultPlan, type FaultPlanOptions } from "@concord/simulation";
 import type { CellValue } from "@concord/values";
 import { createPatiently, type Cluster } from "../cluster.ts";
@@ -219,15 +219,15 @@ function countOutcomes(batches: readonly BatchFact[]): Outcomes {
 
 /** A transport that remembers the timestamp of every batch that is sent: an error tells the id only. */
 function watchBatches(transport: Transport, sent: Map<string, bigint>): Transport {
-  const note = (message: object): void => {
-    const { calls } = message as BatchServiceSessionRequestInit;
-    for (const { executeBatch } of calls ?? []) {
-      if (executeBatch !== undefined) sent.set(toHex(executeBatch.batchId!), executeBatch.timestampUs!);
+  const session = BatchService.methods.Session;
+  const note = (frame: Uint8Array): void => {
+    for (const { executeBatch } of session.decodeRequest(frame).calls) {
+      if (executeBatch !== undefined) sent.set(toHex(executeBatch.batchId), executeBatch.timestampUs);
     }
   };
-  const watched = (stream: MessageStream): MessageStream => ({
+  const watched = (method: MethodDescriptor, stream: MessageStream): MessageStream => ({
     send: (message) => {
-      note(message);
+      if (method.path === session.path) note(method.encodeRequest(message));
       return stream.send(message);
     },
     onMessage: (listener) => stream.onMessage(listener),
@@ -242,7 +242,7 @@ function watchBatches(transport: Transport, sent: Map<string, bigint>): Transpor
       return {
         address,
         unary: (method, request, options) => channel.unary(method, request, options),
-        stream: (method, options) => watched(channel.stream(method, options)),
+        stream: (method, options) => watched(method, channel.stream(method, options)),
         close: () => channel.close(),
       };
     },
