@@ -58,9 +58,9 @@ function markerType(
   const before = tokens[at - 1]?.toLowerCase();
   if (before === "limit") return "int";
   if (before === "timestamp") return "bigint";
-  if (insertColumn !== undefined) return table?.types.get(insertColumn);
+  if (insertColumn !== undefined) return table?.columns.get(insertColumn)?.type;
   const isComparison = before !== undefined && ["=", "<", ">", "<=", ">="].includes(before);
-  return isComparison ? table?.types.get(foldName(tokens[at - 2] ?? "")) : undefined;
+  return isComparison ? table?.columns.get(foldName(tokens[at - 2] ?? ""))?.type : undefined;
 }
 
 /** The names in the parentheses that open at `from`. */

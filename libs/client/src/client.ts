@@ -71,7 +71,7 @@ export class RoutingClient implements ConcordClient {
     }
   }
 
-  async runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+  runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     return runTransaction(this.#context, entity, work, options);
   }
 
@@ -87,7 +87,7 @@ export class RoutingClient implements ConcordClient {
     const { directory, clock, timeoutMs } = this.#context;
     const table = await directory.table(entity.table);
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
-    const address = directory.masterOf(tokenOfFields(table, entity.key));
+    const address = directory.masterOf(() => tokenOfFields(table, entity.key));
     return resolveOutcome(this.#context, transactionId, exactKeyMessage(table, entity.key), address, deadlineAtMs);
   }
 
@@ -95,15 +95,19 @@ export class RoutingClient implements ConcordClient {
     const first = writes[0];
     if (first === undefined) throw clientError("MALFORMED_REQUEST", "give at least one write");
     const tables = await this.#tablesOf(writes);
-    const token = tokenOfFields(tables[0]!, fieldsOf(first));
+    const address = this.#context.directory.masterOf(() => tokenOfFields(tables[0]!, fieldsOf(first)));
     const messages = writes.map((write, at) => writeMessage(tables[at]!, write));
-    return this.#execute({ writes: messages }, this.#context.directory.masterOf(token), options);
+    return this.#execute({ writes: messages }, address, options);
   }
 
   async executeCql(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<CommitToken> {
     const { directory } = this.#context;
     // Any coordinator knows whose row it is and names the master.
-    return this.#execute({ statement: this.#statement(cql, binds) }, directory.masterOf(0n), options);
+    return this.#execute(
+      { statement: this.#statement(cql, binds) },
+      directory.masterOf(() => 0n),
+      options,
+    );
   }
 
   async read<R extends object = Row>(table: string, key: Fields, options: CallOptions = {}): Promise<R | undefined> {

@@ -43,7 +43,17 @@ export class Connections {
     request: CallRequest<S, O>,
     options: SessionCallOptions,
   ): Promise<CallResponse<S, O>> {
-    return this.#session(address, service).call(operation, request, options);
+    return this.session(address, service).call(operation, request, options);
+  }
+
+  /** The session with the service at the address, for many calls. */
+  session<S extends SessionService>(address: string, contract: S): SessionClient<S> {
+    const { channel, sessions } = this.#peer(address);
+    const open = sessions.get(contract);
+    if (open !== undefined) return open as SessionClient<S>;
+    const session = new SessionClient({ channel, contract, clock: this.#clock, metadata: this.#metadata });
+    sessions.set(contract, session);
+    return session;
   }
 
   unary<M extends UnaryMethod>(
@@ -61,15 +71,6 @@ export class Connections {
       peer.channel.close();
     }
     this.#peers.clear();
-  }
-
-  #session<S extends SessionService>(address: string, contract: S): SessionClient<S> {
-    const { channel, sessions } = this.#peer(address);
-    const open = sessions.get(contract);
-    if (open !== undefined) return open as SessionClient<S>;
-    const session = new SessionClient({ channel, contract, clock: this.#clock, metadata: this.#metadata });
-    sessions.set(contract, session);
-    return session;
   }
 
   #peer(address: string): Peer {

@@ -6,7 +6,7 @@ import type { Topology } from "./api.ts";
 import { clientError, toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import { tableFromJson, type Table } from "./tables.ts";
-import { masterAddress, topologyFromMessage, topologyOfProxies } from "./topology.ts";
+import { mastersOf, topologyFromMessage, topologyOfProxies, type Masters } from "./topology.ts";
 
 export interface DirectoryOptions {
   readonly connections: Connections;
@@ -23,6 +23,7 @@ export interface DirectoryOptions {
 export class Directory {
   readonly #options: DirectoryOptions;
   #topology: Topology;
+  #masters: Masters;
   #tables: ReadonlyMap<string, Table> = new Map();
   #schemaVersion = 0n;
   /** One fetch at a time, shared by all that ask for it meanwhile. */
@@ -32,6 +33,7 @@ export class Directory {
   constructor(options: DirectoryOptions) {
     this.#options = options;
     this.#topology = topologyOfProxies(options.storageProxies);
+    this.#masters = mastersOf(this.#topology);
   }
 
   get topology(): Topology {
@@ -66,8 +68,11 @@ export class Directory {
   }
 
   /** Where transactions on this token's entity run; without a group map any coordinator, which will name the right one. */
-  masterOf(token: bigint): string {
-    const address = masterAddress(this.#topology, token) ?? this.coordinators()[0];
+  masterOf(tokenOf: () => bigint): string {
+    const { only } = this.#masters;
+    if (only !== undefined) return only;
+    const token = tokenOf();
+    const address = this.#masters.ranges.findLast((range) => range.fromToken <= token)?.address ?? this.coordinators()[0];
     if (address === undefined)
       throw clientError("UNIMPLEMENTED", "this client was connected without coordinators: there are no transactions");
     return address;
@@ -103,6 +108,7 @@ export class Directory {
     const given = this.#options.storageProxies;
     const storageProxies = given.length === 0 ? topology.storageProxies : topologyOfProxies(given).storageProxies;
     this.#topology = { ...topology, storageProxies };
+    this.#masters = mastersOf(this.#topology);
   }
 
   #topologyFrom(address: string): Promise<GetTopologyResponse> {

@@ -6,12 +6,6 @@ import { TRANSACTION_BACKOFF, TRANSACTION_DEADLINE_MS, TRANSACTION_TRIES_MAX } f
 import type { TransactionContext } from "./resolve-outcome.ts";
 import { SessionTransaction, type StartOptions } from "./transaction.ts";
 
-/** What one try came to. Only a try that certainly had no effect may be followed by another (TXD7). */
-type Try<T> =
-  | { readonly kind: "committed"; readonly value: T }
-  | { readonly kind: "again"; readonly error: ConcordClientError }
-  | { readonly kind: "failed"; readonly thrown: unknown };
-
 /** Deadline and first start time of a new transaction, kept by all its tries (TXD9). */
 export function startOptions(context: TransactionContext, options: TransactionOptions): StartOptions {
   const { clock } = context;
@@ -23,57 +17,88 @@ export function startOptions(context: TransactionContext, options: TransactionOp
   };
 }
 
-/** See `ConcordClient.runTransaction`. */
+/** See `ConcordClient.runTransaction`. One function: every async one in the path of a transaction that succeeds costs as much as a write. */
 export async function runTransaction<T>(
   context: TransactionContext,
   entity: Entity,
   work: (txn: Transaction) => Promise<T>,
   options: TransactionOptions,
 ): Promise<T> {
-  const start = startOptions(context, options);
-  let retry: Backoff | undefined;
-  for (let tries = 1; ; tries += 1) {
-    const result = await tryOnce(context, entity, work, start);
-    if (result.kind === "committed") return result.value;
-    if (result.kind === "failed") throw result.thrown;
-    retry ??= backoff(context.clock, { ...TRANSACTION_BACKOFF, jitter: context.random });
-    const delayMs = (result.error.retryAfterMs ?? 0) + retry.nextMs();
-    const isTooLate = context.clock.monotonicMs() + delayMs >= start.deadlineAtMs;
-    if (isTooLate || tries >= TRANSACTION_TRIES_MAX) throw result.error;
-    await learnFrom(context, result.error);
-    await sleep(context.clock, delayMs);
+  const tries = new Tries(context, startOptions(context, options));
+  for (;;) {
+    let txn: SessionTransaction | undefined;
+    try {
+      const table = context.directory.find(entity.table) ?? (await context.directory.table(entity.table));
+      txn = new SessionTransaction(context, table, entity, tries.options);
+      txn.started(await txn.sendStart());
+    } catch (thrown) {
+      // Nothing was written yet, whatever became of the start.
+      await tries.again(txn?.startFailed(thrown) ?? toClientError(thrown));
+      continue;
+    }
+    let value: T;
+    try {
+      value = await work(txn);
+    } catch (thrown) {
+      // No commit was sent and none will be: running again is safe even where the answer to an operation got lost.
+      void txn.rollback();
+      const isOurs = txn.owns(thrown) && thrown.retryable;
+      if (!isOurs && !(await hasLearntTable(context, thrown))) throw thrown;
+      await tries.after(toClientError(thrown));
+      continue;
+    }
+    try {
+      txn.committed(await txn.sendCommit());
+    } catch (thrown) {
+      const error = await uncommitted(txn, thrown);
+      if (error === undefined) return value;
+      if (error.applied !== "no") throw error;
+      await tries.again(error);
+      continue;
+    }
+    return value;
   }
 }
 
-async function tryOnce<T>(
-  context: TransactionContext,
-  entity: Entity,
-  work: (txn: Transaction) => Promise<T>,
-  options: StartOptions,
-): Promise<Try<T>> {
-  let txn: SessionTransaction;
-  try {
-    txn = await SessionTransaction.start(context, entity, options);
-  } catch (thrown) {
-    // Nothing was written yet, whatever became of the start.
-    const error = toClientError(thrown);
-    return error.retryable ? { kind: "again", error } : { kind: "failed", thrown: error };
+/** Only a try that certainly had no effect is followed by another (I1); all have one deadline and first start time (I2). */
+class Tries {
+  readonly options: StartOptions;
+  readonly #context: TransactionContext;
+  #made = 0;
+  #backoff: Backoff | undefined;
+
+  constructor(context: TransactionContext, options: StartOptions) {
+    this.#context = context;
+    this.options = options;
   }
-  let value: T;
-  try {
-    value = await work(txn);
-  } catch (thrown) {
-    // No commit was sent and none will be: running again is safe even where the answer to an operation got lost.
-    void txn.rollback();
-    const isOurs = txn.owns(thrown) && thrown.retryable;
-    return isOurs || (await hasLearntTable(context, thrown)) ? { kind: "again", error: toClientError(thrown) } : { kind: "failed", thrown };
+
+  /** Resolves when the next try may begin; throws the error when repeating does not help. */
+  async again(error: ConcordClientError): Promise<void> {
+    if (!error.retryable) throw error;
+    await this.after(error);
   }
+
+  /** Resolves when the next try may begin; throws the error when there is none. */
+  async after(error: ConcordClientError): Promise<void> {
+    const { clock, random, directory } = this.#context;
+    this.#made += 1;
+    this.#backoff ??= backoff(clock, { ...TRANSACTION_BACKOFF, jitter: random });
+    const delayMs = (error.retryAfterMs ?? 0) + this.#backoff.nextMs();
+    const isTooLate = clock.monotonicMs() + delayMs >= this.options.deadlineAtMs;
+    if (isTooLate || this.#made >= TRANSACTION_TRIES_MAX) throw error;
+    // A refusal that shows old knowledge brings new knowledge, as far as a server answers.
+    if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
+    await sleep(clock, delayMs);
+  }
+}
+
+/** What became of a commit that failed: undefined when it happened all the same (TXD7). */
+async function uncommitted(txn: SessionTransaction, thrown: unknown): Promise<ConcordClientError | undefined> {
   try {
-    await txn.commit();
-    return { kind: "committed", value };
-  } catch (thrown) {
-    const error = toClientError(thrown);
-    return error.applied === "no" && error.retryable ? { kind: "again", error } : { kind: "failed", thrown: error };
+    await txn.commitFailed(thrown);
+    return undefined;
+  } catch (error) {
+    return toClientError(error);
   }
 }
 
@@ -84,10 +109,4 @@ async function hasLearntTable({ directory }: TransactionContext, thrown: unknown
   if (name === undefined || directory.find(name) !== undefined) return false;
   await directory.refreshSchema(0n).catch(() => undefined);
   return directory.find(name) !== undefined;
-}
-
-/** A refusal that shows old knowledge brings new knowledge, as far as a server answers. */
-async function learnFrom(context: TransactionContext, error: ConcordClientError): Promise<void> {
-  const { directory } = context;
-  if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
 }

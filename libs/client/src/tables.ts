@@ -9,19 +9,30 @@ import {
   type Row as WireRow,
 } from "@concord/protos-common";
 import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
-import type { Fields, Range, Row, TypedValue, Write } from "./api.ts";
+import type { Fields, Range, Row, Write } from "./api.ts";
 import { clientError } from "./client-error.ts";
-import { cellFromMessage, cellOf } from "./values.ts";
+import { cellFromMessage, cellMessage, cellOf } from "./values.ts";
 
 const ROW_KEY = contract.message("RowKey");
+
+const NO_CELLS: readonly CellMessage[] = [];
 
 /** What the client knows of a table. */
 export interface Table {
   readonly name: string;
   readonly kind: "plain" | "transactional";
-  readonly types: ReadonlyMap<string, CellType>;
-  readonly partitionKey: readonly string[];
-  readonly clusteringKey: readonly string[];
+  /** By the stored name. */
+  readonly columns: ReadonlyMap<string, Column>;
+  readonly partitionKey: readonly Column[];
+  readonly clusteringKey: readonly Column[];
+}
+
+export interface Column {
+  readonly name: string;
+  readonly type: CellType;
+  readonly isKey: boolean;
+  /** "albums.owner", for refusals. */
+  readonly place: string;
 }
 
 /** Reads a table definition in its JSON form, format version 1; fields it does not need may grow. */
@@ -38,19 +49,28 @@ export function tableFromJson(text: string): Table {
   if (stored.formatVersion !== 1 || unknown !== undefined) {
     throw clientError("UNIMPLEMENTED", `this client cannot read the definition of table ${stored.name}; install a newer one`);
   }
+  const keys = new Set([...stored.partitionKey, ...stored.clusteringKey]);
+  const columns = new Map(
+    stored.columns.map(({ name, type }): [string, Column] => [
+      name,
+      { name, type: type as CellType, isKey: keys.has(name), place: `${stored.name}.${name}` },
+    ]),
+  );
   return {
     name: stored.name,
     kind: stored.kind === "plain" ? "plain" : "transactional",
-    types: new Map(stored.columns.map(({ name, type }) => [name, type as CellType])),
-    partitionKey: stored.partitionKey,
-    clusteringKey: stored.clusteringKey,
+    columns,
+    partitionKey: stored.partitionKey.map((name) => columns.get(name)!),
+    clusteringKey: stored.clusteringKey.map((name) => columns.get(name)!),
   };
 }
 
-/** Fields with their names folded as in CQL; one name in two spellings is refused. */
-function foldedFields(given: object): Fields {
+/** Fields with their names folded as in CQL; one name in two spellings is refused. A name of the table is folded. */
+function foldedFields({ columns }: Table, given: object): Fields {
   const fields = given as Fields;
-  if (Object.keys(fields).every((name) => foldName(name) === name)) return fields;
+  let isFolded = true;
+  for (const name of Object.keys(fields)) isFolded &&= columns.has(name) || foldName(name) === name;
+  if (isFolded) return fields;
   const folded: Record<string, Fields[string]> = {};
   for (const [name, value] of Object.entries(fields)) {
     const column = foldName(name);
@@ -63,30 +83,46 @@ function foldedFields(given: object): Fields {
 
 /** The key columns of `fields`, others ignored; KEY_INCOMPLETE names what is missing. */
 function keyMessage(table: Table, fields: Fields): RowKeyInit {
-  const partition = table.partitionKey.map((column) => cellToWire(keyCell(table, column, fields)));
-  const clustering = table.clusteringKey.map((column) => cellToWire(keyCell(table, column, fields)));
-  return { table: table.name, partition, clustering };
+  return {
+    table: table.name,
+    partition: keyCells(table, table.partitionKey, fields),
+    clustering: keyCells(table, table.clusteringKey, fields),
+  };
+}
+
+function keyCells(table: Table, columns: readonly Column[], fields: Fields): readonly CellMessage[] {
+  if (columns.length === 0) return NO_CELLS;
+  const cellOfColumn = (column: Column): CellMessage => cellMessage(column.type, keyValue(table, column, fields), column.place);
+  return columns.length === 1 ? [cellOfColumn(columns[0]!)] : columns.map(cellOfColumn);
 }
 
 /** The key given alone: a column outside the key is a mistake, not ignored. */
 export function exactKeyMessage(table: Table, given: Fields): RowKeyInit {
-  const key = foldedFields(given);
-  const stranger = Object.keys(key).find((column) => key[column] !== undefined && !isKey(table, column));
-  if (stranger !== undefined) {
-    throw clientError("KEY_INCOMPLETE", `${stranger} is no key column of ${table.name}; its key is ${keyColumns(table).join(", ")}`);
+  const key = foldedFields(table, given);
+  for (const name of Object.keys(key)) {
+    if (key[name] === undefined || table.columns.get(name)?.isKey === true) continue;
+    throw clientError("KEY_INCOMPLETE", `${name} is no key column of ${table.name}; its key is ${keyColumns(table)}`);
   }
   return keyMessage(table, key);
 }
 
 /** The token of the row's entity (TX2). */
 export function tokenOfFields(table: Table, fields: object): bigint {
-  return tokenOf(keyCell(table, table.partitionKey[0]!, foldedFields(fields)));
+  const column = table.partitionKey[0]!;
+  return tokenOf(cellOf(column.type, keyValue(table, column, foldedFields(table, fields)), column.place));
 }
 
 export function writeMessage(table: Table, write: Write): RowWriteInit {
-  if ("delete" in write) return { kind: "WRITE_KIND_DELETE", key: exactKeyMessage(table, write.key), columns: [] };
-  const row = foldedFields(write.row);
-  const kind = "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE";
+  if ("delete" in write) return deleteMessage(table, write.key);
+  return rowMessage(table, "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE", write.row);
+}
+
+export function deleteMessage(table: Table, key: Fields): RowWriteInit {
+  return { kind: "WRITE_KIND_DELETE", key: exactKeyMessage(table, key), columns: [] };
+}
+
+export function rowMessage(table: Table, kind: "WRITE_KIND_INSERT" | "WRITE_KIND_UPDATE", given: object): RowWriteInit {
+  const row = foldedFields(table, given);
   return { kind, key: keyMessage(table, row), columns: columnMessages(table, row) };
 }
 
@@ -101,26 +137,36 @@ export function fieldsOf(write: Write): Fields {
 
 export function rowFromMessage(table: Table, message: WireRow): Row {
   const row: Row = {};
-  table.partitionKey.forEach((column, at) => setCell(row, column, message.key!.partition[at]));
-  table.clusteringKey.forEach((column, at) => setCell(row, column, message.key!.clustering[at]));
+  const { partition, clustering } = message.key!;
+  for (let at = 0; at < table.partitionKey.length; at += 1) setCell(row, table.partitionKey[at]!.name, partition[at]);
+  for (let at = 0; at < table.clusteringKey.length; at += 1) setCell(row, table.clusteringKey[at]!.name, clustering[at]);
   for (const column of message.columns) setCell(row, column.name, column.value ?? undefined);
   return row;
 }
 
 export function rangeMessage(table: Table, range: Range): RowRangeInit {
-  const partition = foldedFields(range.partition);
-  for (const column of table.partitionKey) {
-    if (partition[column] === undefined) throw keyIncomplete(table, column);
-  }
+  const partition = keyCells(table, table.partitionKey, foldedFields(table, range.partition));
   const lower = boundMessage(table, range.from, range.after, "from and after");
   const upper = boundMessage(table, range.to, range.before, "to and before");
   return {
     table: table.name,
-    partition: table.partitionKey.map((column) => cellToWire(keyCell(table, column, partition))),
+    partition,
     ...(lower === undefined ? {} : { lower }),
     ...(upper === undefined ? {} : { upper }),
     reverse: range.reverse === true,
   };
+}
+
+/** Whether both are the key of one row. */
+export function isSameKey(left: RowKeyInit, right: RowKeyInit): boolean {
+  const [one, other] = [onlyBigint(left), onlyBigint(right)];
+  if (one !== undefined && other !== undefined) return left.table === right.table && one === other;
+  return keyText(left) === keyText(right);
+}
+
+/** The value of a key that is one bigint, as most entities have. */
+function onlyBigint({ partition, clustering }: RowKeyInit): bigint | undefined {
+  return partition?.length === 1 && clustering?.length === 0 ? partition[0]!.bigintValue : undefined;
 }
 
 /** A text that two keys share exactly when they are the same row. */
@@ -138,54 +184,48 @@ function boundMessage(
   if (inclusive !== undefined && exclusive !== undefined) throw clientError("MALFORMED_REQUEST", `give one of ${names}, not both`);
   const spelled = inclusive ?? exclusive;
   if (spelled === undefined) return undefined;
-  const bound = foldedFields(spelled);
+  const bound = foldedFields(table, spelled);
   const given = Object.keys(bound).filter((column) => bound[column] !== undefined);
   const prefix = table.clusteringKey.slice(0, given.length);
-  if (prefix.length < given.length || prefix.some((column) => !given.includes(column))) {
-    const clustering = table.clusteringKey.join(", ");
+  if (prefix.length < given.length || prefix.some(({ name }) => !given.includes(name))) {
+    const clustering = table.clusteringKey.map(({ name }) => name).join(", ");
     throw clientError(
       "KEY_INCOMPLETE",
       `a bound names the first clustering columns of ${table.name} (${clustering}), not ${given.join(", ")}`,
     );
   }
-  return { prefix: prefix.map((column) => cellToWire(keyCell(table, column, bound))), inclusive: inclusive !== undefined };
+  return { prefix: keyCells(table, prefix, bound), inclusive: inclusive !== undefined };
 }
 
 function columnMessages(table: Table, row: Fields): ColumnInit[] {
   const columns: ColumnInit[] = [];
-  for (const [name, value] of Object.entries(row)) {
-    if (value === undefined || isKey(table, name)) continue;
-    const type = table.types.get(name);
-    if (type === undefined) {
-      const known = [...table.types.keys()].join(", ");
+  for (const name of Object.keys(row)) {
+    const value = row[name];
+    const column = table.columns.get(name);
+    if (value === undefined || column?.isKey === true) continue;
+    if (column === undefined) {
+      const known = [...table.columns.keys()].join(", ");
       throw clientError("COLUMN_UNKNOWN", `table ${table.name} has no column ${name}; it has ${known}`, {
         metadata: { table: table.name },
       });
     }
-    columns.push({ name, value: cellToWire(value === null ? null : cellOf(type, value, `${table.name}.${name}`)) });
+    columns.push({ name, value: value === null ? cellToWire(null) : cellMessage(column.type, value, column.place) });
   }
   return columns;
 }
 
-function keyCell(table: Table, column: string, fields: Fields): TypedValue {
-  const value = fields[column];
-  if (value === undefined || value === null) throw keyIncomplete(table, column);
-  return cellOf(table.types.get(column)!, value, `${table.name}.${column}`);
+function keyValue(table: Table, { name }: Column, fields: Fields): NonNullable<Fields[string]> {
+  const value = fields[name];
+  if (value === undefined || value === null) {
+    throw clientError("KEY_INCOMPLETE", `the key of ${table.name} is ${keyColumns(table)}; ${name} is not given`, {
+      metadata: { table: table.name, column: name },
+    });
+  }
+  return value;
 }
 
-function keyIncomplete(table: Table, column: string): Error {
-  const key = keyColumns(table).join(", ");
-  return clientError("KEY_INCOMPLETE", `the key of ${table.name} is ${key}; ${column} is not given`, {
-    metadata: { table: table.name, column },
-  });
-}
-
-function isKey(table: Table, column: string): boolean {
-  return table.partitionKey.includes(column) || table.clusteringKey.includes(column);
-}
-
-function keyColumns(table: Table): readonly string[] {
-  return [...table.partitionKey, ...table.clusteringKey];
+function keyColumns(table: Table): string {
+  return [...table.partitionKey, ...table.clusteringKey].map(({ name }) => name).join(", ");
 }
 
 function setCell(row: Row, column: string, message: CellMessage | undefined): void {

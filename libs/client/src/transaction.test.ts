@@ -177,6 +177,16 @@ test("buffer: a buffered write is refused and the work goes on: the commit is re
   assert.equal(cluster.seen("commit").length, 0);
 });
 
+test("buffer: the answer to a buffered write is lost: the commit fails with it, was never sent, and no outcome is asked for", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.dropReply("write");
+  const txn = await cluster.clock.until(db.start(ENTITY));
+  for (let at = 0; at < 1000; at += 1) txn.update("albums", { id: 7n, public_photos: at });
+  const error = await failure(cluster.clock.until(txn.commit()));
+  assert.deepEqual([error.code, error.applied], ["CONNECTION_LOST", "unknown"]);
+  assert.deepEqual(cluster.operations(), ["start", "write"]);
+});
+
 test("work: names a table that was created after connect: the schema is fetched and the work runs again", async () => {
   const { cluster, db } = await withAlbum();
   cluster.tables = [...cluster.tables, { ...PHOTOS, name: "videos" }];

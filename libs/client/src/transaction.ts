@@ -1,15 +1,15 @@
 import type { CqlStatementInit, RowKeyInit, RowWriteInit, Row as WireRow } from "@concord/protos-common";
 import {
   TransactionService,
+  type CommitResponse,
   type LockMode,
   type LockRequestInit,
   type OperationInit,
   type QueryRequestInit,
   type ReadRequestInit,
-  type RowResult,
-  type StartRequestInit,
+  type StartResponse,
 } from "@concord/protos-txn";
-import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
+import type { CallRequest, CallResponse, OperationName, SessionClient } from "@concord/rpc";
 import { newTimeIdBytes, toHex } from "@concord/runtime";
 import type {
   CommitToken,
@@ -23,7 +23,6 @@ import type {
   Row,
   TypedValue,
   Value,
-  Write,
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError } from "./client-error.ts";
@@ -31,7 +30,17 @@ import type { ConcordClientError } from "./errors.ts";
 import { PAGE_ROWS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
-import { exactKeyMessage, keyText, rangeMessage, rowFromMessage, tokenOfFields, writeMessage, type Table } from "./tables.ts";
+import {
+  deleteMessage,
+  exactKeyMessage,
+  isSameKey,
+  keyText,
+  rangeMessage,
+  rowFromMessage,
+  rowMessage,
+  tokenOfFields,
+  type Table,
+} from "./tables.ts";
 
 export interface StartOptions {
   /** Monotonic milliseconds: no operation waits longer. */
@@ -51,6 +60,11 @@ type Phase =
   | { readonly kind: "failed"; readonly error: ConcordClientError }
   | { readonly kind: "ended" };
 
+/** Never changed: a buffer of its own is made for the first write. */
+const NO_WRITES: RowWriteInit[] = [];
+const OPEN: Phase = { kind: "open" };
+const ENDED: Phase = { kind: "ended" };
+
 /**
  * One try of a transaction. Writes wait in a buffer and leave with the commit, so a short transaction is two messages: start, and commit with
  * its writes. Operations that have to see a buffered write send the buffer on first.
@@ -60,31 +74,38 @@ export class SessionTransaction implements OpenTransaction {
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #address: string;
+  readonly #session: SessionClient<TransactionService>;
   readonly #entityKey: RowKeyInit;
-  readonly #errors = new WeakSet<object>();
+  /** Errors of this transaction's own operations. */
+  #errors: WeakSet<object> | undefined;
   /** The entity's row as start read it: an answer for the first lock of that row. */
   #entityRow: WireRow | null = null;
   #operation = 0;
-  #buffer: RowWriteInit[] = [];
-  #sending: Promise<void> = Promise.resolve();
-  #phase: Phase = { kind: "open" };
+  #buffer: RowWriteInit[] = NO_WRITES;
+  /** Buffered writes on their way; undefined when none was sent on. */
+  #sending: Promise<void> | undefined;
+  #phase: Phase = OPEN;
 
-  private constructor(context: TransactionContext, options: StartOptions, key: RowKeyInit, address: string) {
+  /** Not open before `sendStart` has been answered. */
+  constructor(context: TransactionContext, table: Table, entity: Entity, options: StartOptions) {
+    this.#entityKey = exactKeyMessage(table, entity.key);
     this.#id = newTimeIdBytes(context.clock, context.random);
     this.#context = context;
     this.#options = options;
-    this.#address = address;
-    this.#entityKey = key;
+    this.#address = context.directory.masterOf(() => tokenOfFields(table, entity.key));
+    this.#session = context.connections.session(this.#address, TransactionService);
   }
 
-  /** Opens at the entity's master, locks its row and reads it (TX25). */
+  /** Opens at the entity's master, locks its row and reads it (TX25). Rejects with what `startFailed` makes of a failure. */
   static async start(context: TransactionContext, entity: Entity, options: StartOptions): Promise<SessionTransaction> {
-    const table = await context.directory.table(entity.table);
-    const key = exactKeyMessage(table, entity.key);
-    const address = context.directory.masterOf(tokenOfFields(table, entity.key));
-    const transaction = new SessionTransaction(context, options, key, address);
-    await transaction.#start();
-    return transaction;
+    const table = context.directory.find(entity.table) ?? (await context.directory.table(entity.table));
+    const transaction = new SessionTransaction(context, table, entity, options);
+    try {
+      transaction.started(await transaction.sendStart());
+      return transaction;
+    } catch (thrown) {
+      throw transaction.startFailed(thrown);
+    }
   }
 
   get id(): string {
@@ -93,11 +114,14 @@ export class SessionTransaction implements OpenTransaction {
 
   /** Whether this transaction's own operation failed with it: only then may the whole be run again. */
   owns(thrown: unknown): thrown is ConcordClientError {
-    return typeof thrown === "object" && thrown !== null && this.#errors.has(thrown);
+    return typeof thrown === "object" && thrown !== null && this.#errors?.has(thrown) === true;
   }
 
-  async lock<R extends object = Row>(table: string, key: Fields, options: LockOptions = {}): Promise<R | undefined> {
-    const [row] = await this.lockMany<R>(table, [key], options);
+  async lock<R extends object = Row>(tableName: string, key: Fields, options: LockOptions = {}): Promise<R | undefined> {
+    const table = this.#context.directory.known(tableName);
+    const message = exactKeyMessage(table, key);
+    if (this.#isHeldEntity(message, options.mode ?? "exclusive")) return this.#rowOf<R>(table, this.#entityRow);
+    const [row] = await this.#lockRows<R>(table, [message], options);
     return row;
   }
 
@@ -108,11 +132,14 @@ export class SessionTransaction implements OpenTransaction {
   ): Promise<(R | undefined)[]> {
     const table = this.#context.directory.known(tableName);
     const messages = keys.map((key) => exactKeyMessage(table, key));
-    const mode = options.mode ?? "exclusive";
-    if (messages.length === 1 && this.#isHeldEntity(messages[0]!, mode)) return [this.#rowOf<R>(table, { row: this.#entityRow })];
-    const request: LockRequestInit = { keys: messages, mode: lockModeOf(mode), skipRead: options.read === false };
-    const response = await this.#ask("lock", request, this.#touches(messages));
-    return response.rows.map((result) => this.#rowOf<R>(table, result));
+    const isHeld = messages.length === 1 && this.#isHeldEntity(messages[0]!, options.mode ?? "exclusive");
+    return isHeld ? [this.#rowOf<R>(table, this.#entityRow)] : this.#lockRows<R>(table, messages, options);
+  }
+
+  async #lockRows<R>(table: Table, keys: readonly RowKeyInit[], options: LockOptions): Promise<(R | undefined)[]> {
+    const request: LockRequestInit = { keys, mode: lockModeOf(options.mode ?? "exclusive"), skipRead: options.read === false };
+    const response = await this.#ask("lock", request, this.#touches(keys));
+    return response.rows.map(({ row }) => this.#rowOf<R>(table, row));
   }
 
   async read<R extends object = Row>(table: string, key: Fields): Promise<R | undefined> {
@@ -124,7 +151,7 @@ export class SessionTransaction implements OpenTransaction {
     const table = this.#context.directory.known(tableName);
     const messages = keys.map((key) => exactKeyMessage(table, key));
     const response = await this.#ask("read", { keys: messages }, this.#touches(messages));
-    return response.rows.map((result) => this.#rowOf<R>(table, result));
+    return response.rows.map(({ row }) => this.#rowOf<R>(table, row));
   }
 
   readRange<R extends object = Row>(tableName: string, range: Range): AsyncIterable<R> {
@@ -153,67 +180,91 @@ export class SessionTransaction implements OpenTransaction {
   }
 
   insert(table: string, row: object): void {
-    this.#write(table, { insert: table, row: row as Fields });
+    this.#write(rowMessage(this.#context.directory.known(table), "WRITE_KIND_INSERT", row));
   }
 
   update(table: string, row: object): void {
-    this.#write(table, { update: table, row: row as Fields });
+    this.#write(rowMessage(this.#context.directory.known(table), "WRITE_KIND_UPDATE", row));
   }
 
   delete(table: string, key: Fields): void {
-    this.#write(table, { delete: table, key });
+    this.#write(deleteMessage(this.#context.directory.known(table), key));
   }
 
   async commit(): Promise<CommitToken> {
-    await this.#sending;
+    try {
+      return this.committed(await this.sendCommit());
+    } catch (thrown) {
+      return await this.commitFailed(thrown);
+    }
+  }
+
+  /** Sends the commit with the buffered writes, behind those on their way. */
+  sendCommit(): Promise<CommitResponse> {
+    if (this.#sending === undefined) return this.#sendCommit();
+    return this.#sending.then(() => this.#sendCommit());
+  }
+
+  #sendCommit(): Promise<CommitResponse> {
     if (this.#phase.kind === "failed") {
       const { error } = this.#phase;
       void this.rollback();
-      throw error;
+      return Promise.reject(error);
     }
-    if (this.#phase.kind === "ended") throw this.#own(clientError("TRANSACTION_STATE", "the transaction has ended already"));
+    if (this.#phase.kind === "ended") return Promise.reject(this.#ended());
     const writes = this.#buffer;
-    this.#buffer = [];
-    this.#phase = { kind: "ended" };
-    try {
-      const response = await this.#call("commit", { writes, maxCommitDelayMs: this.#options.maxCommitDelayMs });
-      this.#context.noteCommit(response.token!);
-      return response.token!;
-    } catch (thrown) {
-      const error = this.#own(toClientError(thrown));
-      if (error.applied === "no") throw error;
-      return await this.#resolve(error);
-    }
+    this.#buffer = NO_WRITES;
+    this.#phase = ENDED;
+    return this.#call("commit", { operation: this.#nextOperation(), writes, maxCommitDelayMs: this.#options.maxCommitDelayMs });
+  }
+
+  /** The commit was answered. */
+  committed({ token }: CommitResponse): CommitToken {
+    this.#context.noteCommit(token!);
+    return token!;
+  }
+
+  /** The commit failed: finds out whether it happened all the same, and throws when it did not or nobody knows. */
+  async commitFailed(thrown: unknown): Promise<CommitToken> {
+    // Refused before anything of the commit was sent.
+    if (this.owns(thrown)) throw thrown;
+    const error = this.#own(toClientError(thrown));
+    if (error.applied === "no") throw error;
+    return this.#resolve(error);
   }
 
   async rollback(): Promise<void> {
     if (this.#phase.kind === "ended") return;
-    this.#phase = { kind: "ended" };
-    this.#buffer = [];
+    this.#phase = ENDED;
+    this.#buffer = NO_WRITES;
     try {
-      await this.#call("rollback", {});
+      await this.#call("rollback", { operation: this.#nextOperation() });
     } catch {
       // The server ends an idle transaction by itself (TX10); nothing of it can be committed any more.
     }
   }
 
-  async #start(): Promise<void> {
+  sendStart(): Promise<StartResponse> {
     const { directory } = this.#context;
-    const request: StartRequestInit = {
+    return this.#call("start", {
+      operation: this.#nextOperation(),
       key: this.#entityKey,
       mode: lockModeOf(this.#options.mode),
       firstStartMs: BigInt(this.#options.firstStartMs),
       groupMapVersion: directory.topology.groupMapVersion,
       schemaVersion: directory.schemaVersion,
-    };
-    try {
-      this.#entityRow = (await this.#call("start", request)).row;
-    } catch (thrown) {
-      const error = toClientError(thrown);
-      // It may be open after all, with the row locked: say so at once instead of leaving it to the idle limit.
-      if (error.applied !== "no") void this.rollback();
-      throw error;
-    }
+    });
+  }
+
+  started({ row }: StartResponse): void {
+    this.#entityRow = row;
+  }
+
+  /** The error for a start that failed. It may be open after all, with the row locked: ended at once instead of by the idle limit. */
+  startFailed(thrown: unknown): ConcordClientError {
+    const error = toClientError(thrown);
+    if (error.applied !== "no") void this.rollback();
+    return error;
   }
 
   /** What became of a commit whose answer was lost (TXD7). Asks on until RESOLVE_GRACE_MS after the deadline. */
@@ -235,25 +286,30 @@ export class SessionTransaction implements OpenTransaction {
     throw this.#own(clientError("TRANSACTION_EXPIRED", "the outcome is no longer known", { applied: "unknown", cause: lost }));
   }
 
-  #write(tableName: string, write: Write): void {
-    if (this.#phase.kind === "ended") throw this.#own(clientError("TRANSACTION_STATE", "the transaction has ended already"));
-    this.#buffer.push(writeMessage(this.#context.directory.known(tableName), write));
+  #write(write: RowWriteInit): void {
+    if (this.#phase.kind === "ended") throw this.#ended();
+    if (this.#buffer === NO_WRITES) this.#buffer = [write];
+    else this.#buffer.push(write);
     if (this.#buffer.length >= WRITES_PER_MESSAGE_MAX) this.#sendBuffer();
+  }
+
+  #ended(): ConcordClientError {
+    return this.#own(clientError("TRANSACTION_STATE", "the transaction has ended already"));
   }
 
   /** Sends the buffer on; what comes after it in the session sees it. */
   #sendBuffer(): void {
     const writes = this.#buffer;
     if (writes.length === 0) return;
-    this.#buffer = [];
-    const sent = this.#call("write", { writes }).then(
+    this.#buffer = NO_WRITES;
+    const sent = this.#call("write", { operation: this.#nextOperation(), writes }).then(
       () => undefined,
       (thrown: unknown) => {
         const error = this.#own(toClientError(thrown));
         if (this.#phase.kind === "open") this.#phase = { kind: "failed", error };
       },
     );
-    this.#sending = this.#sending.then(() => sent);
+    this.#sending = this.#sending === undefined ? sent : this.#sending.then(() => sent);
   }
 
   async #ask<O extends TransactionOperation>(
@@ -263,25 +319,25 @@ export class SessionTransaction implements OpenTransaction {
   ): Promise<CallResponse<TransactionService, O>> {
     if (seesBuffer) this.#sendBuffer();
     if (this.#phase.kind === "failed") throw this.#phase.error;
-    if (this.#phase.kind === "ended") throw this.#own(clientError("TRANSACTION_STATE", "the transaction has ended already"));
+    if (this.#phase.kind === "ended") throw this.#ended();
     try {
-      return await this.#call(operation, request);
+      return await this.#call(operation, { ...(request as object), operation: this.#nextOperation() } as typeof request);
     } catch (thrown) {
       throw this.#own(toClientError(thrown));
     }
   }
 
-  /** Numbers the operation in the order of the calls and sends it. */
+  /** Operations are numbered in the order of the calls (I3). */
+  #nextOperation(): OperationInit {
+    this.#operation += 1;
+    return { transactionId: this.#id, number: this.#operation };
+  }
+
   #call<O extends TransactionOperation>(
     name: O,
     request: CallRequest<TransactionService, O>,
   ): Promise<CallResponse<TransactionService, O>> {
-    const { connections, clock } = this.#context;
-    this.#operation += 1;
-    const operation: OperationInit = { transactionId: this.#id, number: this.#operation };
-    const numbered = { ...(request as object), operation } as typeof request;
-    const timeoutMs = Math.max(1, this.#options.deadlineAtMs - clock.monotonicMs());
-    return connections.call(this.#address, TransactionService, name, numbered, { timeoutMs });
+    return this.#session.callUntil(name, request, this.#options.deadlineAtMs);
   }
 
   #touches(keys: readonly RowKeyInit[]): boolean {
@@ -294,19 +350,16 @@ export class SessionTransaction implements OpenTransaction {
   #isHeldEntity(key: RowKeyInit, mode: "exclusive" | "shared"): boolean {
     const isStrongEnough = this.#options.mode === "exclusive" || mode === "shared";
     return (
-      isStrongEnough &&
-      this.#phase.kind === "open" &&
-      this.#operation === 1 &&
-      this.#buffer.length === 0 &&
-      keyText(key) === keyText(this.#entityKey)
+      isStrongEnough && this.#phase.kind === "open" && this.#operation === 1 && this.#buffer.length === 0 && isSameKey(key, this.#entityKey)
     );
   }
 
-  #rowOf<R>(table: Table, result: Pick<RowResult, "row">): R | undefined {
-    return result.row === null ? undefined : (rowFromMessage(table, result.row) as R);
+  #rowOf<R>(table: Table, row: WireRow | null): R | undefined {
+    return row === null ? undefined : (rowFromMessage(table, row) as R);
   }
 
   #own(error: ConcordClientError): ConcordClientError {
+    this.#errors ??= new WeakSet();
     this.#errors.add(error);
     return error;
   }

@@ -1,4 +1,4 @@
-import { CELL_TYPES, cellFromWire, fromJavaScript, takenBy } from "@concord/values";
+import { CELL_TYPES, cellFromWire, cellToWire, fromJavaScript, javaScriptToWire, takenBy } from "@concord/values";
 import type { CellMessage, CellModel, CellType } from "@concord/values/model";
 import type { TypedValue, Value } from "./api.ts";
 import { clientError } from "./client-error.ts";
@@ -21,6 +21,11 @@ export function cellOf(type: CellType, value: Exclude<Value, null> | TypedValue,
   const cell = fromJavaScript(type, value);
   if (cell === undefined) throw mismatch(place, type, describe(value));
   return cell;
+}
+
+/** `cellOf` as it is sent. */
+export function cellMessage(type: CellType, value: Exclude<Value, null> | TypedValue, place: string): CellMessage {
+  return javaScriptToWire(type, value) ?? cellToWire(cellOf(type, value, place));
 }
 
 /** The type a value has when nothing tells its column: whole numbers are int, other numbers double. */

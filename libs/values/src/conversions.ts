@@ -1,5 +1,5 @@
 import type { Literal } from "./cell-type.ts";
-import type { CellModel, CellOf, CellType, CellValue } from "./model.ts";
+import type { CellMessage, CellModel, CellOf, CellType, CellValue } from "./model.ts";
 import { TABLE } from "./table.ts";
 
 export type LiteralOutcome = { readonly kind: "value"; readonly value: CellValue } | { readonly kind: "refused"; readonly problem: string };
@@ -15,6 +15,13 @@ export function literalValue(type: CellType, literal: Literal): LiteralOutcome {
 export function fromJavaScript<Kind extends CellType>(kind: Kind, value: unknown): CellOf<Kind> | undefined {
   const content = TABLE[kind].fromJavaScript(value);
   return content === undefined ? undefined : ({ kind, value: TABLE[kind].canonical(content) } as CellOf<Kind>);
+}
+
+/** `fromJavaScript` as it is sent. */
+export function javaScriptToWire<Kind extends CellType>(kind: Kind, value: unknown): CellMessage | undefined {
+  const { fromJavaScript: contentOf, canonical, toWire } = TABLE[kind];
+  const content = contentOf(value);
+  return content === undefined ? undefined : (toWire(canonical(content)) as CellMessage);
 }
 
 export function toJavaScript<Kind extends CellType>({ kind, value }: CellOf<Kind>): CellModel[Kind]["given"] {
