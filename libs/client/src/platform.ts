@@ -29,8 +29,10 @@ function randomBytes(length: number): Uint8Array {
     randomFillSync(pool);
     poolAt = 0;
   }
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at += 1) bytes[at] = pool[poolAt + at]!;
   poolAt += length;
-  return pool.slice(poolAt - length, poolAt);
+  return bytes;
 }
 
 export const systemRandom: Random = {

@@ -34,8 +34,9 @@ type StorageService = RowsService | BatchService;
 export class Storage {
   readonly #options: StorageOptions;
   readonly #pool: NodePool;
-  /** The last commit of each group, the latest group last: reads see them (read your writes). */
-  readonly #seen = new Map<string, CommitToken>();
+  /** The last commit of each group, and its place among all that were noted: reads see them (read your writes). */
+  readonly #seen = new Map<string, { token: CommitToken; place: number }>();
+  #lastPlace = 0;
   #lastTimestampUs = 0n;
 
   constructor(options: StorageOptions) {
@@ -45,11 +46,17 @@ export class Storage {
 
   /** A commit of this client: every read that begins later sees it. */
   noteCommit(token: CommitToken): void {
-    const before = this.#seen.get(token.group);
-    if (before !== undefined && before.seq >= token.seq) return;
-    this.#seen.delete(token.group);
-    this.#seen.set(token.group, token);
-    if (this.#seen.size > SEEN_GROUPS_MAX) this.#seen.delete(this.#seen.keys().next().value!);
+    const seen = this.#seen.get(token.group);
+    if (seen !== undefined && seen.token.seq >= token.seq) return;
+    this.#lastPlace += 1;
+    if (seen === undefined) this.#seen.set(token.group, { token, place: this.#lastPlace });
+    else [seen.token, seen.place] = [token, this.#lastPlace];
+    if (this.#seen.size > SEEN_GROUPS_MAX) this.#forgetOldest();
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = [...this.#seen].reduce((one, other) => (one[1].place < other[1].place ? one : other));
+    this.#seen.delete(oldest);
   }
 
   /**
@@ -63,7 +70,7 @@ export class Storage {
     const { clock, speculationDelayMs } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     const waiting = this.#nodes();
-    const after = [...this.#seen.values()];
+    const after = Array.from(this.#seen.values(), ({ token }) => token);
     const abort = new AbortController();
     return new Promise<CallResponse<RowsService, O>>((resolve, reject) => {
       let inFlight = 0;

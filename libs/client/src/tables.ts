@@ -69,7 +69,7 @@ export function tableFromJson(text: string): Table {
 function foldedFields({ columns }: Table, given: object): Fields {
   const fields = given as Fields;
   let isFolded = true;
-  for (const name of Object.keys(fields)) isFolded &&= columns.has(name) || foldName(name) === name;
+  for (const name in fields) if (!columns.has(name) && foldName(name) !== name) isFolded = false;
   if (isFolded) return fields;
   const folded: Record<string, Fields[string]> = {};
   for (const [name, value] of Object.entries(fields)) {
@@ -99,8 +99,8 @@ function keyCells(table: Table, columns: readonly Column[], fields: Fields): rea
 /** The key given alone: a column outside the key is a mistake, not ignored. */
 export function exactKeyMessage(table: Table, given: Fields): RowKeyInit {
   const key = foldedFields(table, given);
-  for (const name of Object.keys(key)) {
-    if (key[name] === undefined || table.columns.get(name)?.isKey === true) continue;
+  for (const name in key) {
+    if (!Object.hasOwn(key, name) || key[name] === undefined || table.columns.get(name)?.isKey === true) continue;
     throw clientError("KEY_INCOMPLETE", `${name} is no key column of ${table.name}; its key is ${keyColumns(table)}`);
   }
   return keyMessage(table, key);
@@ -199,8 +199,8 @@ function boundMessage(
 
 function columnMessages(table: Table, row: Fields): ColumnInit[] {
   const columns: ColumnInit[] = [];
-  for (const name of Object.keys(row)) {
-    const value = row[name];
+  for (const name in row) {
+    const value = Object.hasOwn(row, name) ? row[name] : undefined;
     const column = table.columns.get(name);
     if (value === undefined || column?.isKey === true) continue;
     if (column === undefined) {

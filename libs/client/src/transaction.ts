@@ -224,7 +224,7 @@ export class SessionTransaction implements OpenTransaction {
     return token!;
   }
 
-  /** The commit failed: finds out whether it happened all the same, and throws when it did not or nobody knows. */
+  /** The commit failed: finds out whether it happened all the same, and throws when it did not or no coordinator knows. */
   async commitFailed(thrown: unknown): Promise<CommitToken> {
     // Refused before anything of the commit was sent.
     if (this.owns(thrown)) throw thrown;

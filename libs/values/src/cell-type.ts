@@ -47,5 +47,7 @@ export interface CellTypeOf<Kind extends CellType, Content = CellModel[Kind]["co
   readonly fromLiteral: (literal: Literal) => Content | Refused;
   /** Undefined: not a value of this type. */
   readonly fromJavaScript: (value: unknown) => Content | undefined;
+  /** `fromJavaScript`, `canonical` and `toWire` in one; given where a type has fewer steps for it. */
+  readonly wireOf?: (value: unknown) => CellMessageOf<Kind> | undefined;
   readonly toJavaScript: (content: Content) => CellModel[Kind]["given"];
 }

@@ -19,9 +19,7 @@ export function fromJavaScript<Kind extends CellType>(kind: Kind, value: unknown
 
 /** `fromJavaScript` as it is sent. */
 export function javaScriptToWire<Kind extends CellType>(kind: Kind, value: unknown): CellMessage | undefined {
-  const { fromJavaScript: contentOf, canonical, toWire } = TABLE[kind];
-  const content = contentOf(value);
-  return content === undefined ? undefined : (toWire(canonical(content)) as CellMessage);
+  return TABLE[kind].wireOf(value) as CellMessage | undefined;
 }
 
 export function toJavaScript<Kind extends CellType>({ kind, value }: CellOf<Kind>): CellModel[Kind]["given"] {

@@ -13,7 +13,7 @@ import { timestamp } from "./types/timestamp.ts";
 import { uuid } from "./types/uuid.ts";
 
 /** One entry per type: a type of the model without an entry does not compile. */
-export const TABLE: { readonly [Kind in CellType]: CellTypeOf<Kind> } = {
+export const TABLE: { readonly [Kind in CellType]: Required<CellTypeOf<Kind>> } = {
   bigint: alike(bigint),
   int: alike(int),
   text: alike(text),
@@ -35,6 +35,12 @@ export function isCellType(type: unknown): type is CellType {
 }
 
 /** Members in one order, hence entries of one hidden class: what works on values of all types stays fast. */
-function alike<Kind extends CellType>(type: CellTypeOf<Kind>): CellTypeOf<Kind> {
-  return Object.fromEntries(Object.entries(type).toSorted(([left], [right]) => (left < right ? -1 : 1))) as unknown as CellTypeOf<Kind>;
+function alike<Kind extends CellType>(type: CellTypeOf<Kind>): Required<CellTypeOf<Kind>> {
+  const { fromJavaScript, canonical, toWire } = type;
+  const wireOf: CellTypeOf<Kind>["wireOf"] = (value) => {
+    const content = fromJavaScript(value);
+    return content === undefined ? undefined : toWire(canonical(content));
+  };
+  const members = Object.entries({ wireOf, ...type });
+  return Object.fromEntries(members.toSorted(([left], [right]) => (left < right ? -1 : 1))) as unknown as Required<CellTypeOf<Kind>>;
 }

@@ -13,6 +13,7 @@ import {
   compareValues,
   encodeKeyValue,
   fromJavaScript,
+  javaScriptToWire,
   keyProblem,
   readCellValue,
   readKeyValue,
@@ -104,6 +105,7 @@ for (const type of CELL_TYPES) {
         assert.deepEqual(read(readCellValue, stored(value)), value);
         assert.deepEqual(cellFromWire(received(cellToWire(value))), value);
         assert.deepEqual(fromJavaScript(type, toJavaScript(value)), value);
+        assert.deepEqual(javaScriptToWire(type, toJavaScript(value)), cellToWire(value));
         assert.ok(Number.isInteger(valueBytes(value)) && valueBytes(value) >= 0);
       }),
     );
@@ -123,9 +125,23 @@ for (const type of CELL_TYPES) {
     others.forEach((value, at) => {
       const taken = fromJavaScript(type, value);
       assert.ok(taken === undefined || (type === "text" && typeof value === "string"), `value ${at}`);
+      assert.deepEqual(javaScriptToWire(type, value), taken === undefined ? undefined : cellToWire(taken));
     });
   });
 }
+
+test("javaScriptToWire: any text of a uuid's length: taken exactly when fromJavaScript takes it, as the same bytes", () => {
+  const spelled = fc.string({ unit: fc.constantFrom(...Array.from("0123456789abcdefABCDEF-g\u0130")), minLength: 30, maxLength: 38 });
+  const near = fc
+    .tuple(fc.uuid(), fc.nat(36), fc.constantFrom("", "-", "0", "F", "g", "é"))
+    .map(([uuid, at, put]) => uuid.slice(0, at) + put + uuid.slice(at + 1));
+  fc.assert(
+    fc.property(fc.oneof(spelled, near, fc.uuid()), (text) => {
+      const taken = fromJavaScript("uuid", text);
+      assert.deepEqual(javaScriptToWire("uuid", text), taken === undefined ? undefined : cellToWire(taken));
+    }),
+  );
+});
 
 test("compareValues: null last, kinds by name, NaN last of the doubles", () => {
   const bigint: CellValue = { kind: "bigint", value: 1n };
