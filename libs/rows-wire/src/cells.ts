@@ -63,13 +63,14 @@ export function rangeToWire(range: RowRange): wire.RowRangeInit {
 /** A live row; `columns` undefined = all. Key columns are in the key only. */
 export function rowToWire(row: Row, columns?: ReadonlySet<string>): wire.RowInit {
   const shown: wire.ColumnInit[] = [];
-  let [before, isSorted] = ["", true];
-  for (const [name, value] of row.columns) {
-    if (columns !== undefined && !columns.has(name)) continue;
+  let before = "";
+  let isSorted = true;
+  row.columns.forEach((value, name) => {
+    if (columns !== undefined && !columns.has(name)) return;
     isSorted &&= before <= name;
     before = name;
     shown.push({ name, value: cellToWire(value) });
-  }
+  });
   if (!isSorted) shown.sort(({ name: left }, { name: right }) => (left! < right! ? -1 : left! > right! ? 1 : 0));
   return { key: keyToWire(row.key), columns: shown, newestTimestampUs: row.newestUs };
 }

@@ -45,9 +45,9 @@ export function emptyImage(key: RowKey): RowImage {
 export function liveRow(image: RowImage | undefined): Row | undefined {
   if (image === undefined) return undefined;
   const columns = new Map<string, CellValue>();
-  for (const [column, cell] of image.cells) {
-    if (cell.value !== null) columns.set(column, cell.value);
-  }
+  image.cells.forEach(({ value }, column) => {
+    if (value !== null) columns.set(column, value);
+  });
   if (columns.size === 0 && image.markerUs === undefined) return undefined;
   return { key: image.key, columns, newestUs: newestTimestamp(image) };
 }
@@ -55,7 +55,9 @@ export function liveRow(image: RowImage | undefined): Row | undefined {
 /** The largest timestamp in the image, tombstones included; 0 for an empty one. */
 export function newestTimestamp(image: RowImage): TimestampUs {
   let newest = maxTimestamp(image.deletedAtUs, image.markerUs) ?? TIMESTAMP_ZERO;
-  for (const cell of image.cells.values()) if (cell.timestampUs > newest) newest = cell.timestampUs;
+  image.cells.forEach(({ timestampUs }) => {
+    if (timestampUs > newest) newest = timestampUs;
+  });
   return newest;
 }
 

@@ -134,21 +134,22 @@ function imageWriter(image: RowImage, writer: ByteWriter): ByteWriter {
     .i64(image.deletedAtUs ?? NO_TIMESTAMP)
     .i64(image.markerUs ?? NO_TIMESTAMP)
     .varint(image.cells.size);
-  for (const [column, cell] of byColumn(image.cells)) {
-    writer.text(column).i64(cell.timestampUs);
-    writeCellValue(writer, cell.value);
-  }
+  byColumn(image.cells).forEach(({ timestampUs, value }, column) => {
+    writer.text(column).i64(timestampUs);
+    writeCellValue(writer, value);
+  });
   return writer;
 }
 
 /** As they are when they are in order: what was decoded is. */
-function byColumn(cells: RowImage["cells"]): Iterable<readonly [string, CellImage]> {
+function byColumn(cells: RowImage["cells"]): RowImage["cells"] {
   let before = "";
-  for (const column of cells.keys()) {
-    if (column < before) return [...cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  let isSorted = true;
+  cells.forEach((_, column) => {
+    if (column < before) isSorted = false;
     before = column;
-  }
-  return cells;
+  });
+  return isSorted ? cells : new Map([...cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }
 
 export function decodeImage(bytes: Uint8Array): RowImage {

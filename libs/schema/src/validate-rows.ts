@@ -9,11 +9,10 @@ import { checkedValue, type ValuePlace } from "./values.ts";
 /** A full primary key with every value checked and normalised. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST. */
 export function validateKey(definition: TableDefinition, key: RowKey): RowKey {
   sameTable(definition, key.table);
-  return {
-    table: definition.name,
-    partition: checkedKeyPart(definition, definition.partitionKey, key.partition, "all"),
-    clustering: checkedKeyPart(definition, definition.clusteringKey, key.clustering, "all"),
-  };
+  const partition = checkedKeyPart(definition, definition.partitionKey, key.partition, "all");
+  const clustering = checkedKeyPart(definition, definition.clusteringKey, key.clustering, "all");
+  const isAsGiven = partition === key.partition && clustering === key.clustering;
+  return isAsGiven ? key : { table: definition.name, partition, clustering };
 }
 
 /** A full primary key from values by column name. COLUMN_UNKNOWN when a name is no key column, else as `validateKey`. */
@@ -49,7 +48,7 @@ export function validateWrite(definition: TableDefinition, write: RowWrite): Row
   }
   if (write.kind === "update" && write.columns.length === 0) throw malformed(definition, "an update sets at least one column");
   const columns = checkedColumns(definition, write.columns);
-  return { kind: write.kind, table: definition.name, key, columns };
+  return key === write.key && columns === write.columns ? write : { kind: write.kind, table: definition.name, key, columns };
 }
 
 /** A range of one partition with bounds and paging checked. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST, PAGE_TOKEN_INVALID. */
@@ -99,32 +98,33 @@ function checkedKeyPart(
   names: readonly string[],
   values: readonly CellValue[],
   extent: "all" | "prefix",
-): CellValue[] {
+): readonly CellValue[] {
   if (values.length > names.length)
     throw malformed(definition, `${values.length} key values for ${names.length} columns; ${keyHint(definition)}`);
   const missing = names[values.length];
   if (extent === "all" && missing !== undefined) throw keyIncomplete(definition, missing);
   const { places } = planOf(definition);
-  return values.map((value, at) => checkedValue(value, places.get(names[at]!)!));
+  let isAsGiven = true;
+  for (let at = 0; at < values.length; at += 1) {
+    if (checkedValue(values[at]!, places.get(names[at]!)!) !== values[at]) isAsGiven = false;
+  }
+  return isAsGiven ? values : values.map((value, at) => checkedValue(value, places.get(names[at]!)!));
 }
 
-function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrite[]): ColumnWrite[] {
+function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrite[]): readonly ColumnWrite[] {
   const { places, keyColumns } = planOf(definition);
   let bytes = 0;
-  const checked: ColumnWrite[] = [];
-  for (const write of writes) {
-    const { column: name, value } = write;
+  let isAsGiven = true;
+  for (let at = 0; at < writes.length; at += 1) {
+    const { column: name, value } = writes[at]!;
     const place = places.get(name);
     if (place === undefined) throw columnUnknown(definition, name);
     if (keyColumns.has(name)) throw malformed(definition, `${name} is part of the key and cannot be set`);
-    for (const { column } of checked) if (column === name) throw malformed(definition, `column ${name} is set twice`);
-    if (value === null) {
-      checked.push(write);
-      continue;
-    }
+    for (let before = 0; before < at; before += 1)
+      if (writes[before]!.column === name) throw malformed(definition, `column ${name} is set twice`);
+    if (value === null) continue;
     bytes += valueBytes(value);
-    const stored = checkedValue(value, place);
-    checked.push(stored === value ? write : { column: name, value: stored });
+    if (checkedValue(value, place) !== value) isAsGiven = false;
   }
   if (bytes > SCHEMA_LIMITS.rowWriteBytesMax) {
     throw new ConcordError(
@@ -132,7 +132,9 @@ function checkedColumns(definition: TableDefinition, writes: readonly ColumnWrit
       `${definition.name}: a row write of ${bytes} bytes; at most ${SCHEMA_LIMITS.rowWriteBytesMax}`,
     );
   }
-  return checked;
+  if (isAsGiven) return writes;
+  const stored = ({ column, value }: ColumnWrite): ColumnWrite => ({ column, value: value && checkedValue(value, places.get(column)!) });
+  return writes.map(stored);
 }
 
 interface ColumnPlan {

@@ -16,7 +16,8 @@ interface CommittedRow {
 /** Rows of a flush that is not applied at quorum. */
 interface UnappliedFlush {
   readonly seq: Seq;
-  readonly changed: readonly ChangedRow[];
+  readonly items: readonly { readonly changed: readonly ChangedRow[] }[];
+  readonly rows: number;
   /** Made when a range first asks for it. */
   byPartition: ReadonlyMap<string, readonly ChangedRow[]> | undefined;
 }
@@ -112,27 +113,34 @@ export class CommittedRows {
   }
 
   /** A flush is logged: its rows are answered from memory until `applied` (I3). Before its locks are released. */
-  logged(changed: readonly ChangedRow[], seq: Seq): void {
+  logged(items: UnappliedFlush["items"], seq: Seq): void {
     assert(seq > (this.#unapplied.at(-1)?.seq ?? this.#appliedSeq), "I5: flushes are logged in order");
-    for (const { text, image } of changed) {
-      const row = this.#rows.get(text);
-      if (row === undefined) this.#rows.set(text, { image, seq });
-      else {
-        row.image = image;
-        row.seq = seq;
-      }
+    let rows = 0;
+    for (const { changed } of items) {
+      for (const { text, image } of changed) this.#put(text, image, seq);
+      rows += changed.length;
     }
-    this.#unapplied.push({ seq, changed, byPartition: undefined });
-    this.#unappliedRows += changed.length;
+    this.#unapplied.push({ seq, items, rows, byPartition: undefined });
+    this.#unappliedRows += rows;
   }
 
   /** Everything up to here is applied at quorum: storage has it. */
   applied(seq: Seq): void {
     assert(seq >= this.#appliedSeq, "I4: applied only grows");
     this.#appliedSeq = seq;
-    while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) this.#unappliedRows -= this.#unapplied.shift()!.changed.length;
+    while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) this.#unappliedRows -= this.#unapplied.shift()!.rows;
     assert(this.#unappliedRows >= 0, "I3: a row is unapplied once per flush");
     this.#evict();
+  }
+
+  #put(text: string, image: RowImage, seq: Seq): void {
+    const row = this.#rows.get(text);
+    if (row === undefined) {
+      this.#rows.set(text, { image, seq });
+      return;
+    }
+    row.image = image;
+    row.seq = seq;
   }
 
   /**
@@ -154,6 +162,9 @@ export class CommittedRows {
 }
 
 function rowsOf(flush: UnappliedFlush, partition: string): readonly ChangedRow[] {
-  flush.byPartition ??= Map.groupBy(flush.changed, ({ image }) => partitionText(image.key.table, image.key.partition));
+  flush.byPartition ??= Map.groupBy(
+    flush.items.flatMap(({ changed }) => changed),
+    ({ image }) => partitionText(image.key.table, image.key.partition),
+  );
   return flush.byPartition.get(partition) ?? [];
 }

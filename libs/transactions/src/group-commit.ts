@@ -41,7 +41,7 @@ export interface GroupCommitStart {
 
 export interface GroupCommitEvents {
   /** Logged and about to be acknowledged: rows into memory, before the items hear of it. */
-  onLogged(changed: readonly ChangedRow[], seq: Seq): void;
+  onLogged(items: readonly { readonly changed: readonly ChangedRow[] }[], seq: Seq): void;
   /** A quorum read sees everything up to here. */
   onApplied(seq: Seq): void;
   /** This master is over: a newer epoch is promised, or its log no longer takes our entries. */
@@ -246,10 +246,7 @@ export class GroupCommit {
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
     // TX27, TX6: durable on a quorum's synced disks from here on; in memory (I3) before locks are released; then acknowledged.
-    this.#events.onLogged(
-      items.flatMap(({ changed }) => changed),
-      request.seq,
-    );
+    this.#events.onLogged(items, request.seq);
     for (const item of items) {
       item.logged({ group: settings.group, seq: request.seq, timestampUs: item.flushed.timestampUs, flushSize: items.length });
     }

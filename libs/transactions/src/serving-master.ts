@@ -110,7 +110,7 @@ export class ServingMaster {
     });
     this.#epochCheck = new EpochCheck(context, { group: context.settings.group, epoch: taken.epoch, owner: taken.owner }, onFenced);
     this.#commit = new GroupCommit(context, taken, {
-      onLogged: (changed, seq) => this.#committed.logged(changed, seq),
+      onLogged: (items, seq) => this.#committed.logged(items, seq),
       onApplied: (seq) => this.#committed.applied(seq),
       onFenced,
     });
@@ -415,10 +415,13 @@ export class ServingMaster {
     return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, changed };
   }
 
-  #item(transaction: Transaction, parts: Omit<CommitItem, "logged" | "lost">): CommitItem {
-    const { flushed } = parts;
+  #item(transaction: Transaction, { flushed, changed, encoded, rows, dueAtMs }: Omit<CommitItem, "logged" | "lost">): CommitItem {
     return {
-      ...parts,
+      flushed,
+      changed,
+      encoded,
+      rows,
+      dueAtMs,
       logged: (token) => {
         this.#recent.set(flushed.id, {
           kind: "decided",
