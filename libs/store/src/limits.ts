@@ -22,6 +22,9 @@ export const STORE_LIMITS: StoreLimits = {
 
 /** Keys that were written before and whose image in the backing store is known without a read, as a checksum each. */
 export const KNOWN_KEYS_MAX = 32_768;
+/** Keys that the filter over the backing store has space for at least, and its size: some 40 M keys that were put since opening. */
+export const FILTER_KEYS_MIN = 8_192;
+export const FILTER_BYTES_MAX = 64 * MIB;
 /** New keys that one range puts in order before it looks at those that are not in order yet: some 2 ms. */
 export const ORDERED_KEYS_PER_RANGE = 1_024;
 /** Keys of one read of the backing store: their values, up to a journal record each, are in memory together. */

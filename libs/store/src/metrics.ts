@@ -7,4 +7,10 @@ export const STORE_METRICS: readonly MetricDefinition[] = [
   { name: "store_checkpoint_seconds", kind: "histogram", help: "Time to make a checkpoint durable.", labels: [] },
   { name: "store_cut_tails_total", kind: "counter", help: "Openings that cut a torn write off the journal's end.", labels: [] },
   { name: "store_checkpoint_keys_total", kind: "counter", help: "Keys that checkpoints wrote to the backing store.", labels: [] },
+  {
+    name: "store_key_filter_bytes",
+    kind: "gauge",
+    help: "Filter of the keys in the backing store; 0 once it would be too large.",
+    labels: [],
+  },
 ];

@@ -6,7 +6,7 @@ import { READ_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts"
 import { replay, type Replayed } from "./replay.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
 import { JournaledStore, type StoreContext } from "./store.ts";
-import { scanSums } from "./scan-sums.ts";
+import { scanSums, type Scanned } from "./scan-sums.ts";
 
 const INCARNATION_BYTES = 16;
 
@@ -81,7 +81,7 @@ function reportCut(
 async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise<Checkpoint> {
   const { disk, folder, backing, checksum, log, failpoint } = options;
   if (journal.durableSequence > 0n) throw damaged(folder, "its journal has records and its checkpoint is missing");
-  const sums = (await scanSums(backing, checksum)).list();
+  const sums = (await scanSums(backing, checksum, [])).sums.list();
   failpoint("store:migrating");
   await backing.flush();
   const checkpoint = { number: 0n, position: 0n, sums };
@@ -92,7 +92,7 @@ async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise
 }
 
 /** The journal's records over what the checkpoint says the backing store holds; then that is checked (I5). */
-async function recover(options: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed & { sums: RangeSums }> {
+async function recover(options: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed & Scanned> {
   const { folder, backing, checksum, failpoint } = options;
   const { position } = checkpoint;
   if (position < journal.firstSequence || position > journal.durableSequence) {
@@ -102,13 +102,13 @@ async function recover(options: StoreOptions, journal: Journal, checkpoint: Chec
   const replayed = await replay(journal, checkpoint, failpoint);
   const expected = new RangeSums(checkpoint.sums);
   await accountIntents(options, replayed, expected);
-  const sums = await scanSums(backing, checksum);
+  const { sums, filter } = await scanSums(backing, checksum, checkpoint.sums);
   const wrong = expected.difference(sums);
   if (wrong !== undefined) {
     const text = `keys that begin with byte ${wrong.range}: ${wrong.expected} values were checkpointed, ${wrong.found} are there`;
     throw damaged(folder, wrong.expected === wrong.found ? `${text}, and their contents differ` : text);
   }
-  return { ...replayed, sums };
+  return { ...replayed, sums, filter };
 }
 
 /** Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. */

@@ -5,7 +5,12 @@ export const ABSENT = 0;
 
 /** A present value's image: 1 to 2^32, another one for almost every other key or value. */
 export function imageOf(key: Uint8Array, value: Uint8Array | undefined, checksum: Checksum): number {
-  return value === undefined ? ABSENT : checksum(value, checksum(key)) + 1;
+  return imageBehind(checksum(key), value, checksum);
+}
+
+/** The same, of a key whose checksum is at hand. */
+export function imageBehind(keyChecksum: number, value: Uint8Array | undefined, checksum: Checksum): number {
+  return value === undefined ? ABSENT : checksum(value, keyChecksum) + 1;
 }
 
 /** How many values a range holds, and the sum of their images: whatever order they were written in. */

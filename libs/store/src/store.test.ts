@@ -40,6 +40,8 @@ class Machine {
   backing: MemoryBackingStore;
   /** Of the largest answer of the backing store. */
   bytesRead = 0;
+  /** That the backing store was asked for one by one. */
+  keysAsked = 0;
   /** What a process has of the disk. */
   diskOf = (disk: Disk): Disk => disk;
   #drawn = 0;
@@ -59,7 +61,10 @@ class Machine {
     };
     const [range, getMany] = [this.backing.range.bind(this.backing), this.backing.getMany.bind(this.backing)];
     this.backing.range = async (asked) => this.#weighed(await range(asked), (entries) => entries.map(({ value }) => value));
-    this.backing.getMany = async (keys) => this.#weighed(await getMany(keys), (values) => values);
+    this.backing.getMany = async (keys) => {
+      this.keysAsked += keys.length;
+      return this.#weighed(await getMany(keys), (values) => values);
+    };
     this.timers.length = 0;
     const clock: Clock = {
       nowMs: () => 0,
@@ -591,4 +596,31 @@ test("large values: opening, replay of intents and checkpoints: few of them are 
   assert.ok(machine.bytesRead <= 32 * value.length, `${machine.bytesRead} bytes in one answer`);
   const page = await third.range({ ...EVERYTHING, bytesMax: 3 * value.length });
   assert.equal(page.length, 3);
+});
+
+test("absent keys: neither reads nor checkpoints ask the backing store for them; what is there is found, also after a start (I9)", async () => {
+  const machine = new Machine();
+  const store = await machine.open();
+  const keys = Array.from({ length: 200 }, (_, n) => bytes(`key ${n}`));
+  assert.deepEqual(
+    await store.getMany(keys),
+    keys.map(() => undefined),
+  );
+  await store.batch(
+    keys.map((_, n) => put(`key ${n}`, `${n}`)),
+    { sync: true },
+  );
+  await store.close();
+  assert.equal(machine.keysAsked, 0);
+  const second = await machine.open();
+  assert.deepEqual(
+    (await second.getMany(keys)).map(textOf),
+    keys.map((_, n) => `${n}`),
+  );
+  assert.equal(machine.keysAsked, 200);
+  await second.batch([remove("key 7"), put("key 300", "300")], { sync: true });
+  await second.close();
+  assert.ok(machine.keysAsked <= 202, "a key that may be there is asked for");
+  const third = await machine.open();
+  assert.deepEqual((await third.getMany([bytes("key 7"), bytes("key 8"), bytes("key 300")])).map(textOf), [undefined, "8", "300"]);
 });

@@ -16,9 +16,10 @@ import {
 import { writeCheckpoint } from "./checkpoint-file.ts";
 import { removeCutFile } from "./cut-file.ts";
 import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
+import type { KeyFilter } from "./key-filter.ts";
 import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, READ_KEYS_PER_CALL, type StoreLimits } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
-import { ABSENT, imageOf, type RangeSums } from "./range-sums.ts";
+import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
 
 export interface StoreContext {
@@ -43,6 +44,7 @@ export interface OpenedState {
   readonly number: bigint;
   /** What the backing store holds. */
   readonly sums: RangeSums;
+  readonly filter: KeyFilter;
   /** What the journal holds behind the newest checkpoint. */
   readonly table: DirtyTable;
   readonly journalledBytes: number;
@@ -88,6 +90,8 @@ export class JournaledStore implements Store {
   readonly #table: DirtyTable;
   /** Images of values in the backing store, of keys that are not dirty and were written more than once; the oldest first. */
   readonly #known = new Map<string, number>();
+  /** Of the keys in the backing store, and of those that a checkpoint is going to put there. */
+  readonly #filter: KeyFilter;
   readonly #reads = new Set<Promise<unknown>>();
   readonly #checkpointListeners: (() => () => void)[] = [];
   #sums: RangeSums;
@@ -115,6 +119,7 @@ export class JournaledStore implements Store {
     this.#journal = opened.journal;
     this.#table = opened.table;
     this.#sums = opened.sums;
+    this.#filter = opened.filter;
     this.#number = opened.number;
     this.#applied = opened.journal.durableSequence;
     this.#journalledBytes = opened.journalledBytes;
@@ -126,15 +131,20 @@ export class JournaledStore implements Store {
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
-    const dirty = keys.map((key) => this.#table.get(keyText(key)));
-    const absent = keys.filter((_, at) => dirty[at] === undefined);
-    if (absent.length === 0) return dirty.map((entry) => entry!.value?.slice());
-    const loaded = await this.#reading(this.#context.backing.getMany(absent));
-    const rest = loaded.values();
-    return dirty.map((entry) => {
-      if (entry !== undefined) return entry.value?.slice();
-      return rest.next().value;
-    });
+    const { backing, checksum } = this.#context;
+    const values: (Uint8Array | undefined)[] = [];
+    const [asked, places]: [Uint8Array[], number[]] = [[], []];
+    for (const [at, key] of keys.entries()) {
+      const entry = this.#table.get(keyText(key));
+      values.push(entry?.value?.slice());
+      if (entry !== undefined || !this.#filter.mayHave(checksum(key))) continue;
+      asked.push(key);
+      places.push(at);
+    }
+    if (asked.length === 0) return values;
+    const loaded = await this.#reading(backing.getMany(asked));
+    for (const [nth, at] of places.entries()) values[at] = loaded[nth];
+    return values;
   }
 
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
@@ -341,11 +351,15 @@ export class JournaledStore implements Store {
     const changes: Change[] = [];
     for (let at = 0; at < frozen.length; at += CHECKPOINT_KEYS_PER_CALL) {
       const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
-      const before = await this.#imagesBelow(part);
+      const keyChecksums = part.map(({ key }) => checksum(key));
+      const before = await this.#imagesBelow(part, keyChecksums);
       for (const [place, entry] of part.entries()) {
-        changes.push({ entry, before: before[place]!, after: imageOf(entry.key, entry.value, checksum) });
+        const keyChecksum = keyChecksums[place]!;
+        if (entry.value !== undefined) this.#filter.add(keyChecksum);
+        changes.push({ entry, before: before[place]!, after: imageBehind(keyChecksum, entry.value, checksum) });
       }
     }
+    this.#metrics.gauge("store_key_filter_bytes", this.#filter.bytes);
     return changes;
   }
 
@@ -358,17 +372,18 @@ export class JournaledStore implements Store {
   }
 
   /** What the backing store has under these keys. */
-  async #imagesBelow(part: Frozen): Promise<readonly number[]> {
+  async #imagesBelow(part: Frozen, keyChecksums: readonly number[]): Promise<readonly number[]> {
     const { backing, checksum } = this.#context;
-    const unknown = part.filter(({ base }) => base === undefined);
-    const loaded: number[] = [];
+    const images = part.map(({ base }) => base ?? ABSENT);
+    const unknown: number[] = [];
+    for (const [place, { base }] of part.entries())
+      if (base === undefined && this.#filter.mayHave(keyChecksums[place]!)) unknown.push(place);
     for (let at = 0; at < unknown.length; at += READ_KEYS_PER_CALL) {
-      const keys = unknown.slice(at, at + READ_KEYS_PER_CALL).map(({ key }) => key);
-      const values = await backing.getMany(keys);
-      loaded.push(...keys.map((key, place) => imageOf(key, values[place], checksum)));
+      const places = unknown.slice(at, at + READ_KEYS_PER_CALL);
+      const values = await backing.getMany(places.map((place) => part[place]!.key));
+      for (const [nth, place] of places.entries()) images[place] = imageBehind(keyChecksums[place]!, values[nth], checksum);
     }
-    const images = loaded.values();
-    return part.map(({ base }) => base ?? images.next().value!);
+    return images;
   }
 
   async #writeRows(changes: readonly Change[]): Promise<void> {

@@ -45,7 +45,7 @@ export const STORE_FAULTS: readonly SeededFault[] = [
         search: 'import { replay, type Replayed } from "./replay.ts";',
         replace: 'import { DirtyTable } from "./dirty-table.ts";\nimport { replay, type Replayed } from "./replay.ts";',
       },
-      { file: OPEN, search: "return { ...replayed, sums };", replace: "return { ...replayed, table: new DirtyTable(), sums };" },
+      { file: OPEN, search: "return { ...replayed, sums, filter };", replace: "return { ...replayed, table: new DirtyTable(), sums, filter };" },
     ],
   },
 ];
