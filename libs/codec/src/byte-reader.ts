@@ -19,6 +19,11 @@ export class ByteReader {
     return (this.#lazyView ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength));
   }
 
+  /** Bytes that were read. */
+  get position(): number {
+    return this.#position;
+  }
+
   get remaining(): number {
     return this.#bytes.length - this.#position;
   }
@@ -72,6 +77,10 @@ export class ByteReader {
   raw(count: number): Uint8Array {
     const start = this.#advance(count);
     return this.#bytes.subarray(start, start + count);
+  }
+
+  skip(count: number): void {
+    this.#advance(count);
   }
 
   /** Bytes before the next `mark`. */

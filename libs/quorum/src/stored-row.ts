@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
 import type { KeyValueOperation, LogEntry } from "@concord/ports";
-import { imageRowKey, readRows } from "@concord/rows";
+import { imageRowKey, rowPlaces } from "@concord/rows";
 import { seqOf, type Checksum, type Seq } from "@concord/runtime";
 
 /** Namespaces of the node's store. */
@@ -42,25 +42,23 @@ export function sealMerged(image: Uint8Array, checksum: Checksum): Uint8Array {
  * buffer: allocating each costs more than everything else that is done to a row.
  */
 export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" | "rows">, checksum: Checksum): KeyValueOperation[] {
-  const images = readRows(rows);
-  const place = new ByteWriter().text(group).u64(seq).finish();
-  const rowKeys = images.map(imageRowKey);
+  const places = rowPlaces(rows);
+  const origin = new ByteWriter().text(group).u64(seq).finish();
   let length = 0;
-  for (let i = 0; i < images.length; i += 1) length += 1 + rowKeys[i]!.length + SEAL_BYTES + place.length + images[i]!.length;
+  for (const { from, to, keyFrom, keyTo } of places) length += 1 + keyTo - keyFrom + SEAL_BYTES + origin.length + to - from;
   const buffer = new Uint8Array(length);
   const view = new DataView(buffer.buffer);
   let at = 0;
-  return images.map((image, i) => {
-    const rowKey = rowKeys[i]!;
+  return places.map(({ from, to, keyFrom, keyTo }) => {
     const keyAt = at;
     buffer[keyAt] = ROWS_NAMESPACE;
-    buffer.set(rowKey, keyAt + 1);
-    const valueAt = keyAt + 1 + rowKey.length;
+    for (let i = keyFrom; i < keyTo; i += 1) buffer[keyAt + 1 + i - keyFrom] = rows[i]!;
+    const valueAt = keyAt + 1 + keyTo - keyFrom;
     const bodyAt = valueAt + SEAL_BYTES;
     buffer[valueAt] = FOLLOWING_VERSION;
-    buffer.set(place, bodyAt);
-    buffer.set(image, bodyAt + place.length);
-    at = bodyAt + place.length + image.length;
+    buffer.set(origin, bodyAt);
+    buffer.set(rows.subarray(from, to), bodyAt + origin.length);
+    at = bodyAt + origin.length + to - from;
     view.setUint32(valueAt + 1, checksum(buffer.subarray(bodyAt, at)) >>> 0);
     return { kind: "put", key: buffer.subarray(keyAt, valueAt), value: buffer.subarray(valueAt, at) };
   });
@@ -68,7 +66,7 @@ export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" |
 
 /** Throws CORRUPT_DATA of rows that `rowsOfEntry` cannot take apart. */
 export function checkEntryRows(rows: Uint8Array): void {
-  for (const image of readRows(rows)) imageRowKey(image);
+  rowPlaces(rows);
 }
 
 /** Throws CORRUPT_DATA when the stored value fails its check. */

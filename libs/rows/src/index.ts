@@ -13,4 +13,6 @@ export {
   joinRows,
   mutationRowKey,
   readRows,
+  rowPlaces,
+  type RowPlace,
 } from "./storage-format.ts";

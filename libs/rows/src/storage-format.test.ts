@@ -19,6 +19,7 @@ import {
   encodeRowsPart,
   joinRows,
   readRows,
+  rowPlaces,
   imageRowKey,
   mutationRowKey,
 } from "./storage-format.ts";
@@ -229,5 +230,11 @@ test("rows of an entry: written and read again; none in no bytes; another versio
     encoded,
   );
   assert.deepEqual(readRows(new Uint8Array()), []);
+  const keys = rowPlaces(rows).map(({ keyFrom, keyTo }) => rows.slice(keyFrom, keyTo));
+  assert.deepEqual(keys, Array(3).fill(encodeRowKey(KEY)));
   assert.throws(() => readRows(Uint8Array.of(2, 1, 7)), { code: "CORRUPT_DATA" });
+  const spoilt = [rows.subarray(0, -1), Uint8Array.of(1, 3, 3, 8, 9), Uint8Array.of(1, 0, 1, 0)];
+  for (const each of spoilt) {
+    assert.throws(() => readRows(each), { code: "CORRUPT_DATA" });
+  }
 });

@@ -112,13 +112,36 @@ export function joinRows(parts: readonly Uint8Array[]): Uint8Array {
 
 /** The images (views) inside what `joinRows` made; none in no bytes. CORRUPT_DATA for anything else. */
 export function readRows(rows: Uint8Array): Uint8Array[] {
+  return rowPlaces(rows).map(({ from, to }) => rows.subarray(from, to));
+}
+
+/** Where an image, and the encoded row key in it, lie inside what `encodeRows` made: from inclusive, to exclusive. */
+export interface RowPlace {
+  readonly from: number;
+  readonly to: number;
+  readonly keyFrom: number;
+  readonly keyTo: number;
+}
+
+/** The places of all images; none in no bytes. CORRUPT_DATA for anything that `encodeRows` does not make of images. */
+export function rowPlaces(rows: Uint8Array): RowPlace[] {
   if (rows.length === 0) return [];
   const reader = new ByteReader(rows);
   const version = reader.u8();
   if (version !== ROWS_FORMAT_VERSION) throw corrupt(`rows of format version ${version}`);
-  const images: Uint8Array[] = [];
-  while (reader.remaining > 0) images.push(reader.bytes());
-  return images;
+  const places: RowPlace[] = [];
+  while (reader.remaining > 0) {
+    const length = reader.varint();
+    const from = reader.position;
+    const to = from + length;
+    const keyLength = reader.varint();
+    const keyFrom = reader.position;
+    const keyTo = keyFrom + keyLength;
+    if (keyTo > to) throw corrupt("a row's key does not end in its image");
+    reader.skip(to - keyFrom);
+    places.push({ from, to, keyFrom, keyTo });
+  }
+  return places;
 }
 
 const NO_TIMESTAMP = -1n;
