@@ -268,7 +268,7 @@ export class Engine implements StepRunner, Checkpoints {
   #sync(batch: Batch): void {
     this.#syncing = batch;
     const startedMs = this.#clock.monotonicMs();
-    this.#store.write([...batch.persist.values()], [...batch.derived.values()]).then(
+    this.#store.write([...batch.persist.values()], batch.derived).then(
       () => {
         if (this.#health.kind === "failed") return;
         this.#syncing = undefined;

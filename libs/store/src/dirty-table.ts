@@ -1,81 +1,118 @@
 import { keyText } from "@concord/codec";
-import type { KeyRange } from "@concord/ports";
+import type { KeyRange, KeyValueOperation } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import { SortedKeys } from "./sorted-keys.ts";
 
-/** A value that the backing store does not have for sure. */
+/** A write that the backing store does not have for sure. */
 export interface DirtyEntry {
-  /** Of the key. */
+  /** Of its key. */
   readonly text: string;
-  readonly key: Uint8Array;
-  /** Undefined: deleted. */
-  readonly value: Uint8Array | undefined;
-  /** Image of what the backing store has under the key; undefined when it was not read yet. */
-  base: number | undefined;
+  readonly operation: KeyValueOperation;
+  /** Image of what the backing store has under the key, or the frozen entry that a checkpoint is putting there; undefined: not known. */
+  base: number | DirtyEntry | undefined;
+  /** Of the entry itself, once a checkpoint has made it. */
+  image: number | undefined;
 }
 
-const ENTRY_BYTES = 100;
+export function dirtyEntry(text: string, operation: KeyValueOperation): DirtyEntry {
+  return { text, operation, base: undefined, image: undefined };
+}
 
-/** Durable values between two checkpoints, by key and in order. A later write of a key replaces its entry. */
-export class DirtyTable {
-  readonly #entries = new Map<string, DirtyEntry>();
-  readonly #order = new SortedKeys();
-  #bytes = 0;
+/** Undefined: deleted. */
+export function valueOf({ operation }: DirtyEntry): Uint8Array | undefined {
+  return operation.kind === "put" ? operation.value : undefined;
+}
 
+const ENTRY_BYTES = 120;
+
+/** By key, and in order. A later write of a key replaces its entry. */
+class Generation {
+  readonly entries = new Map<string, DirtyEntry>();
+  readonly order = new SortedKeys();
   /** Keys, values, and what holds them in memory, about. */
-  get bytes(): number {
-    return this.#bytes;
-  }
+  bytes = 0;
 
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  get(text: string): DirtyEntry | undefined {
-    return this.#entries.get(text);
-  }
-
-  /** Answers the entry that it replaces, whose base is also that of the new one. */
+  /** Answers the entry that it replaces. */
   put(entry: DirtyEntry): DirtyEntry | undefined {
-    const before = this.#entries.get(entry.text);
-    if (before === undefined) this.#order.add(entry.text);
-    else {
-      this.#bytes -= sizeOf(before);
-      entry.base = before.base;
-    }
-    this.#entries.set(entry.text, entry);
-    this.#bytes += sizeOf(entry);
+    const before = this.entries.get(entry.text);
+    if (before === undefined) this.order.add(entry.text);
+    else this.bytes -= sizeOf(before);
+    this.entries.set(entry.text, entry);
+    this.bytes += sizeOf(entry);
     return before;
   }
 
-  /** Entries that are in the table. */
-  delete(entries: readonly DirtyEntry[]): void {
-    for (const entry of entries) {
-      this.#entries.delete(entry.text);
-      this.#bytes -= sizeOf(entry);
-    }
-    this.#order.retain((text) => this.#entries.has(text));
+  *within(from: string, to: string, reverse: boolean): Generator<DirtyEntry> {
+    for (const text of reverse ? this.order.descending(from, to) : this.order.ascending(from, to)) yield this.entries.get(text)!;
+  }
+}
+
+/** Durable writes that no checkpoint holds, by key and in order: those that a checkpoint is writing, frozen, and later ones over them. */
+export class DirtyTable {
+  #current = new Generation();
+  #frozen: Generation | undefined;
+
+  get bytes(): number {
+    return this.#current.bytes + (this.#frozen?.bytes ?? 0);
   }
 
-  /** Everything, as it is now. */
-  snapshot(): DirtyEntry[] {
-    return [...this.#entries.values()];
+  /** Keys that are in both count twice. */
+  get size(): number {
+    return this.#current.entries.size + (this.#frozen?.entries.size ?? 0);
+  }
+
+  get(text: string): DirtyEntry | undefined {
+    return this.#current.entries.get(text) ?? this.#frozen?.entries.get(text);
+  }
+
+  /** True: the table had no entry of the key; false: it had, and `base` follows from that. */
+  put(entry: DirtyEntry): boolean {
+    const before = this.#current.put(entry);
+    entry.base = before === undefined ? this.#frozen?.entries.get(entry.text) : before.base;
+    return before === undefined && entry.base === undefined;
+  }
+
+  /** Everything, as it is now: it stays in the table, unchanged, until `release`. */
+  freeze(): DirtyEntry[] {
+    assert(this.#frozen === undefined, "one checkpoint at a time");
+    this.#frozen = this.#current;
+    this.#current = new Generation();
+    return [...this.#frozen.entries.values()];
+  }
+
+  /** The backing store has what is frozen. */
+  release(): void {
+    assert(this.#frozen !== undefined, "only what is frozen is released");
+    this.#frozen = undefined;
   }
 
   /** Entries of the range in its order: all, or as many as hold `limit` values; no answer to the range lies beyond those. */
   within({ from, to, limit, reverse = false }: KeyRange): { readonly entries: readonly DirtyEntry[]; readonly isCut: boolean } {
     const entries: DirtyEntry[] = [];
     let values = 0;
-    const [low, high] = [keyText(from), keyText(to)];
-    for (const text of reverse ? this.#order.descending(low, high) : this.#order.ascending(low, high)) {
-      const entry = this.#entries.get(text)!;
+    for (const entry of this.#merged(keyText(from), keyText(to), reverse)) {
       entries.push(entry);
-      if (entry.value !== undefined) values += 1;
+      if (entry.operation.kind === "put") values += 1;
       if (values >= limit) return { entries, isCut: true };
     }
     return { entries, isCut: false };
   }
+
+  /** Of a key that is in both the newer entry. */
+  *#merged(from: string, to: string, reverse: boolean): Generator<DirtyEntry> {
+    const newer = this.#current.within(from, to, reverse);
+    let next = newer.next();
+    for (const older of this.#frozen?.within(from, to, reverse) ?? []) {
+      while (next.done !== true && (reverse ? next.value.text > older.text : next.value.text < older.text)) {
+        yield next.value;
+        next = newer.next();
+      }
+      if (next.done === true || next.value.text !== older.text) yield older;
+    }
+    for (; next.done !== true; next = newer.next()) yield next.value;
+  }
 }
 
-function sizeOf({ key, value }: DirtyEntry): number {
-  return ENTRY_BYTES + key.length + (value?.length ?? 0);
+function sizeOf({ operation }: DirtyEntry): number {
+  return ENTRY_BYTES + operation.key.length + (operation.kind === "put" ? operation.value.length : 0);
 }

@@ -31,6 +31,8 @@ export const ORDERED_KEYS_PER_RANGE = 1_024;
 export const READ_KEYS_PER_CALL = 32;
 /** Keys of one batch to the backing store, and of one record that says what a checkpoint is going to write. */
 export const CHECKPOINT_KEYS_PER_CALL = 1_024;
+/** Keys that a checkpoint prepares without a pause for the event loop: some 2 ms. */
+export const CHECKPOINT_KEYS_PER_TURN = 1_024;
 /** A batch to the backing store takes no further value once it has this size. */
 export const CHECKPOINT_BATCH_BYTES = 256 * 1024;
 /** Entries of one read of the scan at opening, and their bytes before the last of them. */

@@ -20,16 +20,16 @@ export async function mergeRange(
     found.push(entry);
     bytes += bytesOf(entry);
   };
-  const addDirty = ({ key, value }: DirtyEntry): void => {
-    if (value !== undefined && !isFull()) add({ key: key.slice(), value: value.slice() });
+  const addDirty = ({ operation }: DirtyEntry): void => {
+    if (operation.kind === "put" && !isFull()) add({ key: operation.key.slice(), value: operation.value.slice() });
   };
   let [from, to, at] = [range.from, range.to, 0];
   while (!isFull()) {
     const wanted = limit - found.length;
     const page = await read({ ...range, from, to, limit: wanted });
     for (const entry of page) {
-      while (at < overlay.length && isBefore(overlay[at]!.key, entry.key, reverse)) addDirty(overlay[(at += 1) - 1]!);
-      if (at < overlay.length && compareBytes(overlay[at]!.key, entry.key) === 0) addDirty(overlay[(at += 1) - 1]!);
+      while (at < overlay.length && isBefore(overlay[at]!.operation.key, entry.key, reverse)) addDirty(overlay[(at += 1) - 1]!);
+      if (at < overlay.length && compareBytes(overlay[at]!.operation.key, entry.key) === 0) addDirty(overlay[(at += 1) - 1]!);
       else add(entry);
     }
     const last = page.at(-1);

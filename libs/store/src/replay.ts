@@ -1,7 +1,7 @@
 import { keyText } from "@concord/codec";
 import type { Journal } from "@concord/journal";
 import type { Checkpoint } from "./checkpoint-file.ts";
-import { DirtyTable } from "./dirty-table.ts";
+import { dirtyEntry, DirtyTable } from "./dirty-table.ts";
 import { decodeRecord, type IntentEntry } from "./record-format.ts";
 
 /** A key that checkpoints which did not end were going to write: what it may be in the backing store, its image below them first. */
@@ -33,10 +33,7 @@ export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint
       if (record.number > checkpoint.number) for (const entry of record.entries) note(intents, entry);
       continue;
     }
-    for (const operation of record.operations) {
-      const value = operation.kind === "put" ? operation.value : undefined;
-      table.put({ text: keyText(operation.key), key: operation.key, value, base: undefined });
-    }
+    for (const operation of record.operations) table.put(dirtyEntry(keyText(operation.key), operation));
   }
   return { table, intents, journalledBytes, acknowledged };
 }

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { SortedKeys } from "./sorted-keys.ts";
 
-test("property: any additions and removals: ranges both ways are those of a sorted array", () => {
+test("property: any additions: ranges both ways are those of a sorted array", () => {
   const key = fc.integer({ min: 0, max: 4_000 }).map((n) => String(n).padStart(4, "0"));
   fc.assert(
-    fc.property(fc.array(key, { maxLength: 2_500 }), fc.array(key), key, key, (added, removed, from, to) => {
+    fc.property(fc.array(key, { maxLength: 2_500 }), key, key, (added, from, to) => {
       const [set, reference] = [new SortedKeys(), new Set<string>()];
       const expected = (): string[] => [...reference].sort().filter((each) => each >= from && each < to);
       for (const [at, each] of added.entries()) {
@@ -14,8 +14,6 @@ test("property: any additions and removals: ranges both ways are those of a sort
         reference.add(each);
         if (at % 700 === 699) assert.deepEqual([...set.descending(from, to)], expected().toReversed());
       }
-      for (const each of removed) reference.delete(each);
-      set.retain((each) => reference.has(each));
       assert.deepEqual([...set.ascending(from, to)], expected());
       assert.deepEqual([...set.descending(from, to)], expected().toReversed());
     }),

@@ -9,18 +9,13 @@ const CHUNK_KEYS = 256;
  */
 export class SortedKeys {
   /** None is empty. */
-  #chunks: string[][] = [];
+  readonly #chunks: string[][] = [];
   /** Not in order yet. */
-  #added: string[] = [];
+  readonly #added: string[] = [];
 
   /** A text that the set does not have. */
   add(key: string): void {
     this.#added.push(key);
-  }
-
-  retain(isKept: (key: string) => boolean): void {
-    this.#added = this.#added.filter(isKept);
-    this.#chunks = this.#chunks.map((chunk) => chunk.filter(isKept)).filter((chunk) => chunk.length > 0);
   }
 
   /** Keys from `from` (inclusive) to `to` (exclusive), ascending. The set must not change meanwhile. */

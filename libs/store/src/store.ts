@@ -15,9 +15,16 @@ import {
 } from "@concord/runtime";
 import { writeCheckpoint } from "./checkpoint-file.ts";
 import { removeCutFile } from "./cut-file.ts";
-import { DirtyTable, type DirtyEntry } from "./dirty-table.ts";
+import { dirtyEntry, valueOf, type DirtyEntry, type DirtyTable } from "./dirty-table.ts";
 import type { KeyFilter } from "./key-filter.ts";
-import { CHECKPOINT_BATCH_BYTES, CHECKPOINT_KEYS_PER_CALL, KNOWN_KEYS_MAX, READ_KEYS_PER_CALL, type StoreLimits } from "./limits.ts";
+import {
+  CHECKPOINT_BATCH_BYTES,
+  CHECKPOINT_KEYS_PER_CALL,
+  CHECKPOINT_KEYS_PER_TURN,
+  KNOWN_KEYS_MAX,
+  READ_KEYS_PER_CALL,
+  type StoreLimits,
+} from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
 import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
@@ -66,10 +73,8 @@ type Health = { readonly kind: "healthy" } | { readonly kind: "closing" } | { re
 type Frozen = readonly DirtyEntry[];
 
 /** What a checkpoint makes of a key: images in the backing store before and after it. */
-interface Change {
+interface Change extends IntentEntry {
   readonly entry: DirtyEntry;
-  readonly before: number;
-  readonly after: number;
 }
 
 /** A value that came and went between two checkpoints was never in the backing store: an entry of a log that is trimmed soon. */
@@ -136,7 +141,7 @@ export class JournaledStore implements Store {
     const [asked, places]: [Uint8Array[], number[]] = [[], []];
     for (const [at, key] of keys.entries()) {
       const entry = this.#table.get(keyText(key));
-      values.push(entry?.value?.slice());
+      values.push(entry && valueOf(entry)?.slice());
       if (entry !== undefined || !this.#filter.mayHave(checksum(key))) continue;
       asked.push(key);
       places.push(at);
@@ -149,12 +154,13 @@ export class JournaledStore implements Store {
 
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
     const entry = this.#table.get(keyText(key));
-    return entry === undefined ? "ask" : entry.value;
+    if (entry !== undefined) return valueOf(entry);
+    return this.#filter.mayHave(this.#context.checksum(key)) ? "ask" : undefined;
   }
 
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
     const { entries, isCut } = this.#table.within(range);
-    const last = entries.at(-1)?.key;
+    const last = entries.at(-1)?.operation.key;
     const bounds =
       !isCut || last === undefined ? range : range.reverse === true ? { ...range, from: last } : { ...range, to: keyAfter(last) };
     return this.#reading(mergeRange(bounds, entries, (part) => this.#context.backing.range(part)));
@@ -162,10 +168,10 @@ export class JournaledStore implements Store {
 
   /** Every batch is durable when it resolves, whatever `sync` says. */
   batch(operations: readonly KeyValueOperation[]): Promise<void> {
-    return this.write(operations, []);
+    return this.write(operations, NONE);
   }
 
-  write(persist: readonly KeyValueOperation[], derived: readonly KeyValueOperation[]): Promise<void> {
+  write(persist: readonly KeyValueOperation[], derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return Promise.reject(refusal);
     const journalled = persist.length === 0 ? undefined : encodeBatch(persist);
@@ -174,7 +180,8 @@ export class JournaledStore implements Store {
       const text = `a batch of ${journalled.payload.length} bytes is over the limit of ${bytesMax}: write it in parts`;
       return Promise.reject(new ConcordError("LIMIT_EXCEEDED", text, { applied: "no", metadata: { limit: "recordBytes" } }));
     }
-    const entries = [...(journalled?.operations ?? []), ...derived].map(entryOf);
+    const entries = (journalled?.operations ?? []).map((operation) => dirtyEntry(keyText(operation.key), operation));
+    derived.forEach((operation, text) => entries.push(dirtyEntry(text, operation)));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ payload: journalled?.payload, entries, durable: undefined, resolve, reject });
       this.#admit();
@@ -273,7 +280,7 @@ export class JournaledStore implements Store {
   }
 
   #put(entry: DirtyEntry): void {
-    if (this.#table.put(entry) !== undefined) return;
+    if (!this.#table.put(entry)) return;
     entry.base = this.#known.get(entry.text);
     if (entry.base !== undefined) this.#known.delete(entry.text);
   }
@@ -318,69 +325,84 @@ export class JournaledStore implements Store {
     // Steps that have run have handed their writes over, unless these wait for this very checkpoint: then the next one tells (I6).
     const listeners = this.#waiting.length > 0 ? [] : this.#checkpointListeners.map((begun) => begun());
     await this.#whenSettled();
-    const [frozen, position, journalled] = [this.#table.snapshot(), this.#applied, this.#journalledBytes];
+    const [frozen, position, journalled] = [this.#table.freeze(), this.#applied, this.#journalledBytes];
     // A read that began before sees the backing store as it was (I5); later ones see these entries in the table.
     await Promise.allSettled(this.#reads);
     const changes = await this.#changesOf(frozen);
-    await this.#intend(changes);
+    const written = changes.filter(isWritten);
+    await this.#intend(written);
     failpoint("store:intended");
-    await this.#writeRows(changes);
+    await this.#writeRows(written);
     failpoint("store:rows-written");
     await backing.flush();
     failpoint("store:flushed");
     const sums = this.#sums.copy();
-    for (const { entry, before, after } of changes) sums.change(entry.key, before, after);
+    for (const { key, before, after } of changes) sums.change(key, before, after);
     const number = this.#number + 1n;
     await writeCheckpoint(disk, folder, { number, position, sums: sums.list() }, checksum);
     failpoint("store:checkpointed");
     this.#number = number;
     this.#sums = sums;
-    this.#release(changes);
+    this.#table.release();
     for (const done of listeners) done();
     await this.#journal.trim(position);
     // Not before: writes that wait for a full journal find space in it.
     this.#journalledBytes -= journalled;
     failpoint("store:trimmed");
     this.#metrics.observe("store_checkpoint_seconds", (clock.monotonicMs() - startedMs) / 1000);
-    this.#metrics.count("store_checkpoint_keys_total", changes.filter(isWritten).length);
+    this.#metrics.count("store_checkpoint_keys_total", written.length);
   }
 
   /** What has to become of each key in the backing store. */
   async #changesOf(frozen: Frozen): Promise<readonly Change[]> {
     const { checksum } = this.#context;
     const changes: Change[] = [];
-    for (let at = 0; at < frozen.length; at += CHECKPOINT_KEYS_PER_CALL) {
-      const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_CALL);
-      const keyChecksums = part.map(({ key }) => checksum(key));
+    for (let at = 0; at < frozen.length; at += CHECKPOINT_KEYS_PER_TURN) {
+      if (at > 0) await this.#pause();
+      const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_TURN);
+      const keyChecksums = part.map(({ operation }) => checksum(operation.key));
       const before = await this.#imagesBelow(part, keyChecksums);
       for (const [place, entry] of part.entries()) {
-        const keyChecksum = keyChecksums[place]!;
-        if (entry.value !== undefined) this.#filter.add(keyChecksum);
-        changes.push({ entry, before: before[place]!, after: imageBehind(keyChecksum, entry.value, checksum) });
+        changes.push(this.#changeOf(entry, keyChecksums[place]!, before[place]!));
       }
     }
     this.#metrics.gauge("store_key_filter_bytes", this.#filter.bytes);
     return changes;
   }
 
+  /** What is learned of the key counts once the entry has left the table. */
+  #changeOf(entry: DirtyEntry, keyChecksum: number, before: number): Change {
+    const value = valueOf(entry);
+    const after = imageBehind(keyChecksum, value, this.#context.checksum);
+    entry.base = before;
+    entry.image = after;
+    if (value === undefined) this.#known.delete(entry.text);
+    else this.#filter.add(keyChecksum);
+    // What was written once mostly stays as it is, what was written again is written once more.
+    if (before !== ABSENT && after !== ABSENT) this.#know(entry.text, after);
+    return { key: entry.operation.key, before, after, entry };
+  }
+
   /** The journal knows every key that the checkpoint is going to change, before it changes one (I4). */
   async #intend(changes: readonly Change[]): Promise<void> {
-    const entries = changes.filter(isWritten).map(({ entry, before, after }): IntentEntry => ({ key: entry.key, before, after }));
     const bytesMax = Math.min(CHECKPOINT_BATCH_BYTES, this.#context.limits.journal.recordBytes ?? CHECKPOINT_BATCH_BYTES);
-    const intents = encodeIntents(this.#number + 1n, entries, { bytesMax, entriesMax: CHECKPOINT_KEYS_PER_CALL });
+    const intents = encodeIntents(this.#number + 1n, changes, { bytesMax, entriesMax: CHECKPOINT_KEYS_PER_CALL });
     await Promise.all(intents.map((payload) => this.#appendIntent(payload)));
   }
 
   /** What the backing store has under these keys. */
   async #imagesBelow(part: Frozen, keyChecksums: readonly number[]): Promise<readonly number[]> {
     const { backing, checksum } = this.#context;
-    const images = part.map(({ base }) => base ?? ABSENT);
     const unknown: number[] = [];
-    for (const [place, { base }] of part.entries())
+    const images = part.map(({ base }, place) => {
       if (base === undefined && this.#filter.mayHave(keyChecksums[place]!)) unknown.push(place);
+      const image = typeof base === "object" ? base.image : base;
+      assert(image !== undefined || base === undefined, "a frozen entry got its image before its checkpoint ended");
+      return image ?? ABSENT;
+    });
     for (let at = 0; at < unknown.length; at += READ_KEYS_PER_CALL) {
       const places = unknown.slice(at, at + READ_KEYS_PER_CALL);
-      const values = await backing.getMany(places.map((place) => part[place]!.key));
+      const values = await backing.getMany(places.map((place) => part[place]!.operation.key));
       for (const [nth, place] of places.entries()) images[place] = imageBehind(keyChecksums[place]!, values[nth], checksum);
     }
     return images;
@@ -389,32 +411,14 @@ export class JournaledStore implements Store {
   async #writeRows(changes: readonly Change[]): Promise<void> {
     const { backing } = this.#context;
     let [operations, bytes]: [KeyValueOperation[], number] = [[], 0];
-    for (const { entry } of changes.filter(isWritten)) {
-      const { key, value } = entry;
-      operations.push(value === undefined ? { kind: "delete", key } : { kind: "put", key, value });
-      bytes += key.length + (value?.length ?? 0);
+    for (const { key, entry } of changes) {
+      operations.push(entry.operation);
+      bytes += key.length + (valueOf(entry)?.length ?? 0);
       if (operations.length < CHECKPOINT_KEYS_PER_CALL && bytes < CHECKPOINT_BATCH_BYTES) continue;
       await backing.batch(operations);
       [operations, bytes] = [[], 0];
     }
     if (operations.length > 0) await backing.batch(operations);
-  }
-
-  /** The backing store has these values: those that were not written again meanwhile leave the table. */
-  #release(changes: readonly Change[]): void {
-    const released: DirtyEntry[] = [];
-    for (const { entry, before, after } of changes) {
-      const current = this.#table.get(entry.text);
-      assert(current !== undefined, "an entry stays in the table until a checkpoint releases it");
-      if (current === entry) {
-        released.push(entry);
-        // What was written once mostly stays as it is, what was written again is written once more.
-        if (before !== ABSENT && after !== ABSENT) this.#know(entry.text, after);
-      } else {
-        current.base = after;
-      }
-    }
-    this.#table.delete(released);
   }
 
   /** An eighth is forgotten at once: finding the oldest key of a map passes over those deleted since it was last rebuilt. */
@@ -425,6 +429,10 @@ export class JournaledStore implements Store {
       this.#known.delete(oldest);
       if (this.#known.size <= (KNOWN_KEYS_MAX * 7) / 8) return;
     }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => this.#context.clock.defer(resolve));
   }
 
   async #reading<Answer>(read: Promise<Answer>): Promise<Answer> {
@@ -454,10 +462,7 @@ export class JournaledStore implements Store {
   }
 }
 
-function entryOf(operation: KeyValueOperation): DirtyEntry {
-  const { key } = operation;
-  return { text: keyText(key), key, value: operation.kind === "put" ? operation.value : undefined, base: undefined };
-}
+const NONE: ReadonlyMap<string, KeyValueOperation> = new Map();
 
 function storeFailed(what: string, cause: ConcordError, applied: "no" | "unknown"): ConcordError {
   return new ConcordError("STORE_FAILED", `${what}: ${cause.message}`, { applied, cause });

@@ -38,11 +38,11 @@ async function makeFolder(): Promise<string> {
   const first = await open(live);
   for (let n = 0; n < ROWS; n += 500) {
     const operations = Array.from({ length: 500 }, (_, at) => ({ kind: "put" as const, key: keyOf(n + at), value: valueOf(n + at) }));
-    await first.write(operations, []);
+    await first.batch(operations, { sync: true });
   }
   await first.close();
   const second = await open(live);
-  for (let n = ROWS; n < ROWS + LATER_ROWS; n += 1) await second.write([{ kind: "put", key: keyOf(n), value: valueOf(n) }], []);
+  for (let n = ROWS; n < ROWS + LATER_ROWS; n += 1) await second.batch([{ kind: "put", key: keyOf(n), value: valueOf(n) }], { sync: true });
   await cp(live, killed, { recursive: true });
   await second.close();
   return killed;
@@ -168,7 +168,7 @@ test("a folder of a program without a journal: every row is there, also when the
     const store = await open(copy);
     assert.equal((await store.range({ from: keyOf(0), to: keyOf(999_999), limit: 10_000 })).length, rows, point);
     assert.deepEqual(Buffer.from((await store.get(keyOf(7)))!), Buffer.from(valueOf(7)));
-    await store.write([{ kind: "delete", key: keyOf(7) }], []);
+    await store.batch([{ kind: "delete", key: keyOf(7) }], { sync: true });
     await store.close();
     const again = await open(copy);
     assert.equal(await again.get(keyOf(7)), undefined);

@@ -33,7 +33,7 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     name: "checkpoint-forgets-a-value",
     about: "A checkpoint leaves out one value that no earlier one holds.",
     scenario: "txn",
-    edits: [{ file: STORE, search: "[this.#table.snapshot(), this.#applied", replace: "[this.#table.snapshot().slice(1), this.#applied" }],
+    edits: [{ file: STORE, search: "[this.#table.freeze(), this.#applied", replace: "[this.#table.freeze().slice(1), this.#applied" }],
   },
   {
     name: "serve-before-replay",
@@ -45,7 +45,11 @@ export const STORE_FAULTS: readonly SeededFault[] = [
         search: 'import { replay, type Replayed } from "./replay.ts";',
         replace: 'import { DirtyTable } from "./dirty-table.ts";\nimport { replay, type Replayed } from "./replay.ts";',
       },
-      { file: OPEN, search: "return { ...replayed, sums, filter };", replace: "return { ...replayed, table: new DirtyTable(), sums, filter };" },
+      {
+        file: OPEN,
+        search: "return { ...replayed, sums, filter };",
+        replace: "return { ...replayed, table: new DirtyTable(), sums, filter };",
+      },
     ],
   },
 ];
