@@ -1,5 +1,5 @@
 import type { DecidedMark, Mutation } from "@concord/ports";
-import { assert, backoff, nextSeq, toConcordError, type ConcordError, type Seq } from "@concord/runtime";
+import { assert, backoff, nextSeq, toConcordError, type ConcordError, type Seq, type Timer } from "@concord/runtime";
 import type { Finishing, FinishingOptions } from "./finishing.ts";
 import { mutationsOf, type Flush } from "./flush.ts";
 import type { GroupContext } from "./group-context.ts";
@@ -20,10 +20,14 @@ export class ApplyFlushes implements Finishing {
   /** Bytes of entries the log still keeps: logged since it was last told. */
   #untrimmedBytes = 0;
   #flushesSinceTrim = 0;
+  #appending = false;
+  /** Runs while what is applied waits for an append that carries the mark. */
+  #idle: Timer | undefined;
 
   constructor(options: FinishingOptions) {
     const { lastSeq, lastEpoch } = options.start;
     this.#options = options;
+    options.signal.addEventListener("abort", () => this.#idle?.cancel());
     this.#applied = { seq: lastSeq, epoch: lastEpoch };
     this.#lastSeq = lastSeq;
   }
@@ -36,11 +40,14 @@ export class ApplyFlushes implements Finishing {
     return this.#applied.seq;
   }
 
+  /** Applies run beside appends; the mark goes with this one. */
   sent(): void {
-    // Applies run beside appends.
+    this.#appending = true;
+    this.#idle?.cancel();
   }
 
   logged(flush: Flush): void {
+    this.#appending = false;
     this.#lastSeq = flush.request.seq;
     this.#untrimmedBytes += flush.request.bytes.length;
     this.#toApply.push(flush);
@@ -95,8 +102,16 @@ export class ApplyFlushes implements Finishing {
     this.#flushesSinceTrim += flushes.length;
     const { trimEveryFlushes, trimEveryBytes } = this.#options.context.settings.limits;
     if (this.#flushesSinceTrim >= trimEveryFlushes || this.#untrimmedBytes >= trimEveryBytes) this.#trim();
+    else if (!this.#appending) this.#trimWhenIdle();
     this.#applyNext();
     this.#options.onApplied(seq);
+  }
+
+  /** Readers of this commit's rows wait for the mark. */
+  #trimWhenIdle(): void {
+    const { clock, settings } = this.#options.context;
+    this.#idle?.cancel();
+    this.#idle = clock.setTimer(settings.limits.trimIdleMs, () => this.#trim());
   }
 
   /** Best effort: the next one repeats it. Only what is applied without a gap (I4). */
@@ -104,6 +119,7 @@ export class ApplyFlushes implements Finishing {
     const { context, owner } = this.#options;
     const { groupLog, settings, log } = context;
     if (this.#applied.epoch !== owner.epoch) return;
+    this.#idle?.cancel();
     this.#flushesSinceTrim = 0;
     this.#untrimmedBytes = 0;
     groupLog.advance({ ...owner, decided: this.#applied }, settings.storageTimeoutMs).catch((error: unknown) => {

@@ -247,7 +247,7 @@ test("[TXD1] append: refused for ever by the log: the master ends instead of rep
 });
 
 test("[TXD1] append: unknown until the caller's deadline: OUTCOME_UNKNOWN, later the truth", async () => {
-  const fixture = new TestFixture();
+  const fixture = new TestFixture({ limits: { trimIdleMs: 60_000 } });
   const client = await fixture.open();
   fixture.log.appendFaults.push("lost", "lost", "lost", "lost", "lost");
   const id = fixture.id();
@@ -278,7 +278,7 @@ test("[TXD1] append: accepted, unknown to the master, which is then replaced: th
 });
 
 test("[TXD2] apply: fails or is unknown: repeated until every mutation has a quorum, rows from memory meanwhile", async () => {
-  const fixture = new TestFixture();
+  const fixture = new TestFixture({ limits: { trimIdleMs: 60_000 } });
   const client = await fixture.open();
   fixture.rows.applyFaults.push("lost", "written", "lost");
   await client.execute([insert(albumKey(1), { public_photos: int(1) })]);
@@ -374,6 +374,19 @@ test("trim: after the named number of flushes, only what is applied without a ga
   }
   assert.deepEqual(fixture.log.advances, [3n, 6n]);
   assert.equal(fixture.log.entries.length, 1);
+});
+
+test("trim: no append follows an apply for the idle time: the log learns of it alone, once; one that follows carries it", async () => {
+  const fixture = new TestFixture({ limits: { trimIdleMs: 20 } });
+  const client = await fixture.open();
+  await client.execute([insert(albumKey(1))]);
+  await fixture.clock.advance(15);
+  await client.execute([insert(albumKey(2))]);
+  assert.equal(fixture.log.appends.at(-1)!.decided.seq, 1n);
+  await fixture.clock.advance(15);
+  assert.deepEqual(fixture.log.advances, []);
+  await fixture.clock.advance(500);
+  assert.deepEqual(fixture.log.advances, [2n]);
 });
 
 test("takeover: another owner keeps raising: gives up fenced, never serves", async () => {

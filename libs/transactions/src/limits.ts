@@ -34,6 +34,8 @@ export interface TransactionLimits {
   readonly readKeysMax: number;
   /** Flushes between two trims of the log. */
   readonly trimEveryFlushes: number;
+  /** Milliseconds after an apply without a further append until the log learns of it alone, where the owner applies. */
+  readonly trimIdleMs: number;
   /** Bytes logged between two trims, at most; replicas keep 3 MiB of untrimmed entries. */
   readonly trimEveryBytes: number;
   /** Raises tried before a takeover gives up. */
@@ -59,6 +61,7 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   cachedRowsMax: 20_000,
   readKeysMax: 500,
   trimEveryFlushes: 16,
+  trimIdleMs: 20,
   trimEveryBytes: 768 * 1024,
   raiseAttemptsMax: 10,
   commitDelayMsMax: 1_000,
