@@ -15,7 +15,7 @@ const { dataStoreFolder, metadata } = objectGatewaySchema.shape;
 
 /** The keys of the four parts that do not follow from others: see `partValues`. */
 const PART_SHAPES = {
-  ...z.object(storageProxySchema.shape).omit({ nodeName: true, backend: true, ring: true, schemaAuthority: true }).shape,
+  ...z.object(storageProxySchema.shape).omit({ nodeName: true, ring: true, schemaAuthority: true }).shape,
   ...z.object(txnCoordinatorSchema.shape).omit({ coordinators: true, storageProxies: true }).shape,
   ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, transactionToken: true }).shape,
   ...z.object(dedupWorkerSchema.shape).omit({ snowflakeWorkerId: true }).shape,

@@ -4,12 +4,16 @@ import { nodeClock } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess } from "@concord/config";
 import { runMain, type Running } from "@concord/rpc";
 import { createLog } from "@concord/telemetry";
+import { endWithSchemaCommand, schemaCommandOf } from "@concord/storage-proxy";
 import { concordSchema, openProgram } from "./index.ts";
+import { partConfigs } from "./part-configs.ts";
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);
-const config = configOfProcess("concord", concordSchema, process, readFile, build);
+const { command, process: configured } = schemaCommandOf(process);
+const config = configOfProcess("concord", concordSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
+if (command !== undefined) await endWithSchemaCommand(command, { config: partConfigs(config).storage, log, process });
 const program = openProgram(config, { log, build, env: process.env, readFile, processMetrics: true });
 
 async function start(signal: AbortSignal): Promise<Running> {

@@ -32,3 +32,18 @@ test("[TXR4] config: any other ring: refused with the reason", () => {
   ];
   for (const [config, expected] of cases) assert.match(problemsOf(config).join("; "), expected);
 });
+
+test("config: backend cassandra: its keys, and mistakes in them", () => {
+  const contact = { backend: "cassandra", cassandraContactPoints: ["10.0.0.1:9042"] };
+  assert.deepEqual(problemsOf({ ...contact, cassandraUsername: "concord", cassandraPassword: "p", cassandraReplicas: { dc1: 3 } }), []);
+  const cases: readonly (readonly [object, RegExp])[] = [
+    [{ backend: "cassandra" }, /needs nodes to begin with/],
+    [{ ...contact, cassandraContactPoints: ["10.0.0.1"] }, /host:port/],
+    [{ ...contact, cassandraUsername: "concord" }, /needs cassandraPassword too/],
+    [{ ...contact, cassandraPassword: "p" }, /needs cassandraUsername too/],
+    [{ ...contact, cassandraKeyspace: "Concord; DROP" }, /lower-case/],
+    [{ ...contact, cassandraReplicas: { dc1: 0 } }, />=1/],
+  ];
+  for (const [config, expected] of cases) assert.match(problemsOf(config).join("; "), expected);
+  assert.deepEqual(problemsOf({ cassandraUsername: "concord" }), [], "the ring reads none of them");
+});

@@ -1,3 +1,4 @@
+export { endWithSchemaCommand, schemaCommandOf, type SchemaCommand } from "./cassandra/schema-command.ts";
 export { composeStorageProxy, type StorageProxyOptions } from "./composition.ts";
 export type { DirectStores } from "./direct-stores.ts";
 export { storageProxySchema, type StorageProxyConfig } from "./config.ts";

@@ -3,12 +3,14 @@ import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, tlsOf } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
-import { composeStorageProxy, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
+import { composeStorageProxy, endWithSchemaCommand, schemaCommandOf, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);
-const config = configOfProcess("storage-proxy", storageProxySchema, process, readFile, build);
+const { command, process: configured } = schemaCommandOf(process);
+const config = configOfProcess("storage-proxy", storageProxySchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
+if (command !== undefined) await endWithSchemaCommand(command, { config, log, process });
 const metrics = createMetrics({ definitions: STORAGE_PROXY_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });

@@ -5,6 +5,7 @@ import { BACKENDS } from "./backends.ts";
 /** Every metric a storage-proxy reports, whatever its backend. */
 export const STORAGE_PROXY_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
-  ...Object.values(BACKENDS).flatMap((backend) => backend.metrics),
+  // Some are of several backends.
+  ...new Set(Object.values(BACKENDS).flatMap((backend) => backend.metrics)),
   { name: "storage_outcomes_purged_total", kind: "counter", help: "Rows of old transaction outcomes removed from this node.", labels: [] },
 ];

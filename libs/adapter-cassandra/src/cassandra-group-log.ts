@@ -16,7 +16,7 @@ import { failureOf, readError, type CassandraFailure } from "./failure.ts";
 import { contentId, headerOf, heldEntry, logEntry, type LogHeader } from "./group-log-record.ts";
 import { GroupLogStatements, type Marks } from "./group-log-statements.ts";
 import { Lanes } from "./lanes.ts";
-import { APPLIED_POLL_MS, LWT_RETRY_MS, LWT_TIMEOUT_MS, TAIL_PAGE_ENTRIES } from "./limits.ts";
+import { APPLIED_GROUPS_MAX, APPLIED_POLL_MS, LWT_RETRY_MS, LWT_TIMEOUT_MS, TAIL_PAGE_ENTRIES } from "./limits.ts";
 import type { Answer, CassandraSession, ResultRow, Statement } from "./session.ts";
 
 export interface CassandraGroupLogOptions {
@@ -53,6 +53,8 @@ export class CassandraGroupLog implements GroupLog {
   readonly #statements: GroupLogStatements;
   /** Of one group one lightweight transaction at a time: two at once time each other out. */
   readonly #lanes = new Lanes();
+  /** Marks as they were seen last. */
+  readonly #applied = new Map<string, Seq>();
 
   constructor({ session, keyspace, clock }: CassandraGroupLogOptions) {
     this.#session = session;
@@ -103,7 +105,8 @@ export class CassandraGroupLog implements GroupLog {
     const deadline = this.#deadline(timeoutMs);
     await Promise.all(
       after.map(async ({ group, seq }) => {
-        while ((await this.#header(group, deadline)).appliedSeq < seq) {
+        // A mark that was seen once needs no look: it never moves back (I7).
+        while ((this.#applied.get(group) ?? 0n) < seq && (await this.#header(group, deadline)).appliedSeq < seq) {
           if (this.#leftMs(deadline) <= APPLIED_POLL_MS)
             throw new ConcordError("READ_TIMEOUT", `commit ${seq} of group ${group} is not applied yet`);
           await sleep(this.#clock, APPLIED_POLL_MS);
@@ -227,7 +230,12 @@ export class CassandraGroupLog implements GroupLog {
   }
 
   async #header(group: string, deadline: number): Promise<LogHeader> {
-    return headerOf((await this.#readSerial(this.#statements.readHeader(group), deadline)).rows[0]);
+    const header = headerOf((await this.#readSerial(this.#statements.readHeader(group), deadline)).rows[0]);
+    // The group looked at last stays longest.
+    this.#applied.delete(group);
+    this.#applied.set(group, header.appliedSeq);
+    if (this.#applied.size > APPLIED_GROUPS_MAX) this.#applied.delete(this.#applied.keys().next().value!);
+    return header;
   }
 
   async #readSerial(statement: Statement, deadline: number, pageState?: string): Promise<Answer> {

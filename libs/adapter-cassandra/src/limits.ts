@@ -57,3 +57,5 @@ export const ROWS_GC_GRACE_SECONDS = 864_000;
 export const OUTCOMES_GC_GRACE_SECONDS = 3_600;
 /** Pause between two looks whether a commit's rows are applied. */
 export const APPLIED_POLL_MS = 10;
+/** Groups whose mark is remembered. */
+export const APPLIED_GROUPS_MAX = 4_096;
