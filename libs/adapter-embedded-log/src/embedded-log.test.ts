@@ -228,6 +228,47 @@ const GOLDEN_MESSAGE: NewMessage = {
 };
 const MESSAGE_HEX = "0201020103010269640204054278bcfe5687b000";
 
+/** Flips a bit of the last byte of a topic's newest segment. */
+async function rotTail(disk: MemoryDisk, topic: string): Promise<void> {
+  const path = [...disk.files.contents().keys()].filter((name) => name.includes(`partition-0000/${topic}/`)).at(-1)!;
+  const file = (await disk.open(path))!;
+  await file.write(file.size - 1, [Uint8Array.of((await file.read(file.size - 1, 1))[0]! ^ 1)]);
+  await file.sync();
+}
+
+test("open: the newest input rots after it was processed: refused each time, its offset would pass for processed", async () => {
+  const disk = new MemoryDisk();
+  const log = await openOn(disk);
+  for (const value of ["x", "y"]) await log.append(0, [message(value)]);
+  await (await log.open(0, "owner")).publish(publication({ acknowledgedInput: 2n }));
+  await log.close();
+  await rotTail(disk, "input");
+  for (const _ of [1, 2]) await assert.rejects(openOn(disk), { code: "CORRUPT_DATA", message: /newest input is missing/ });
+});
+
+test("open: the output is gone and what it acknowledges was trimmed from the input: refused", async () => {
+  const disk = new MemoryDisk();
+  const retention = { inputBytes: 2_000, outputBytes: 3_000, deadLetterBytes: 2_500 };
+  const log = await openOn(disk, { limits: SMALL, retention });
+  await fill(log, 60);
+  await log.close();
+  for (const path of disk.files.contents().keys()) if (path.includes("partition-0000/output/")) await disk.remove(path);
+  await assert.rejects(openOn(disk, { limits: SMALL, retention }), { code: "CORRUPT_DATA", message: /newest output is missing/ });
+});
+
+test("open: the newest input rots before it was processed: it looks like a torn write, which is reported", async () => {
+  const disk = new MemoryDisk();
+  const log = await openOn(disk);
+  for (const value of ["x", "y"]) await log.append(0, [message(value)]);
+  await log.close();
+  await rotTail(disk, "input");
+  const reports: string[] = [];
+  const note = (text: string): void => void reports.push(text);
+  const again = await openOn(disk, { log: { debug: note, info: note, warn: note, error: note } });
+  assert.deepEqual(await valuesOf(again, "input"), ["x"]);
+  assert.deepEqual(reports, ["the journal's newest write is torn or rotten and is cut off"]);
+});
+
 test("format: version 1: records byte for byte, both ways", () => {
   const plain = encodeMessages([GOLDEN_MESSAGE]);
   assert.equal(hex(plain), `010001${MESSAGE_HEX}`);

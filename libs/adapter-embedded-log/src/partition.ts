@@ -77,15 +77,29 @@ export class Partition {
   async recover(): Promise<void> {
     const { input, output } = this.topics;
     for (const topic of Object.values(this.topics)) await topic.ready();
+    let hasOutput = false;
     this.#acknowledged = input.bounds.start;
     for await (const { payload, sequence } of output.recordsBackward()) {
       const newest = decodePublication(payload, sequence);
+      hasOutput = true;
+      this.#requireInput(newest.acknowledgedInput);
       this.#newest(newest, sequence);
       // Those before it are settled: a publication begins only after the one before it, or after recovery (I2).
       await this.#settle(newest);
       break;
     }
+    if (!hasOutput) this.#requireInput(0n);
     for (const topic of Object.values(this.topics)) topic.show();
+  }
+
+  /** Input is trimmed only below what the newest publication acknowledges, which comes after the input it acknowledges (I7). */
+  #requireInput(acknowledged: bigint): void {
+    const { bounds, end } = this.topics.input;
+    const { start } = bounds;
+    if (start <= acknowledged && acknowledged <= end) return;
+    const what = acknowledged > end ? "the newest input is missing" : "the newest output is missing";
+    const text = `partition ${this.#context.number}: ${what}: input ${start} to ${end} is there, output acknowledges ${acknowledged}`;
+    throw new ConcordError("CORRUPT_DATA", `${text}; restore the data folder from a copy`, { applied: "no" });
   }
 
   open(owner: string): Promise<LogSession> {

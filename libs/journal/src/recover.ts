@@ -86,7 +86,7 @@ class Recovery {
     const lostSegments = this.#unborn.filter(({ ordinal }) => ordinal > (last?.ordinal ?? 0)).map(({ name }) => name);
     const [tornBytes, tornCopies, quarantined] = [this.#tornBytes, this.#tornCopies, this.#quarantined];
     const findings: JournalFindings = { tornBytes, tornCopies, lostSegments, quarantined };
-    if (tornBytes > 0 || lostSegments.length > 0) await this.#options.onCut?.({ tornBytes, lostSegments });
+    if (tornBytes > 0 || lostSegments.length > 0) await this.#reportCut({ tornBytes, lostSegments });
     await this.#removeUnborn();
     if (last !== undefined) await this.#settle(last);
     const segments = chain.map(({ segment }) => segment);
@@ -245,6 +245,14 @@ class Recovery {
     }
     await disk.syncFolder(folder);
     return copy;
+  }
+
+  async #reportCut(cut: Pick<JournalFindings, "tornBytes" | "lostSegments">): Promise<void> {
+    const { folder, log, metrics, onCut } = this.#options;
+    const segments = cut.lostSegments.join(" ");
+    log?.warn("the journal's newest write is torn or rotten and is cut off", { folder, bytes: cut.tornBytes, segments });
+    metrics?.count("concord_journal_cut_tails_total");
+    await onCut?.(cut);
   }
 
   #report(name: string, reason: string): void {

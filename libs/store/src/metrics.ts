@@ -5,7 +5,6 @@ import type { MetricDefinition } from "@concord/runtime";
 export const STORE_METRICS: readonly MetricDefinition[] = [
   ...JOURNAL_METRICS,
   { name: "store_checkpoint_seconds", kind: "histogram", help: "Time to make a checkpoint durable.", labels: [] },
-  { name: "store_cut_tails_total", kind: "counter", help: "Openings that cut a torn write off the journal's end.", labels: [] },
   { name: "store_checkpoint_keys_total", kind: "counter", help: "Keys that checkpoints wrote to the backing store.", labels: [] },
   {
     name: "store_key_filter_bytes",

@@ -61,19 +61,12 @@ function limitsOf({ limits }: StoreOptions): StoreLimits {
 }
 
 /**
- * True when opening cut something off. `acknowledged`: writes up to that sequence are all there; only what was on its way behind it, from
- * sequence `from` on, may be gone.
+ * True when opening cut something off. Writes below `acknowledged` are all there; only what was on its way behind them, from sequence
+ * `from` on, may be gone.
  */
-function reportCut(
-  { folder, log, metrics }: StoreOptions,
-  journal: Journal,
-  { acknowledged }: Replayed,
-  { tornBytes, lostSegments }: JournalFindings,
-): boolean {
-  if (tornBytes === 0 && lostSegments.length === 0) return false;
-  const fields = { folder, bytes: tornBytes, segments: lostSegments.join(" "), from: String(journal.durableSequence) };
-  log.warn("the journal's newest write was torn and is cut off", { ...fields, acknowledged: String(acknowledged) });
-  metrics?.count("store_cut_tails_total");
+function reportCut({ folder, log }: StoreOptions, journal: Journal, { acknowledged }: Replayed, findings: JournalFindings): boolean {
+  if (findings.tornBytes === 0 && findings.lostSegments.length === 0) return false;
+  log.warn("the store may lack its newest writes", { folder, from: String(journal.durableSequence), acknowledged: String(acknowledged) });
   return true;
 }
 
