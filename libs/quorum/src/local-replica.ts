@@ -59,15 +59,16 @@ export class LocalRowReplica implements RowReplica {
     await this.#reached(after, timeoutMs);
     const limit = Math.max(1, Math.min(range.limit, RANGE_IMAGES_MAX));
     const bounds = { from: storedRowKey(range.from), to: storedRowKey(range.to), reverse: range.reverse, limit: limit + 1 };
-    const entries = await this.#options.reader.range(bounds);
+    const entries = await this.#options.reader.range({ ...bounds, bytesMax: RANGE_BYTES_TARGET });
     const rows: Uint8Array[] = [];
     let bytes = 0;
     for (const { key, value } of entries) {
       if (rows.length === limit || bytes >= RANGE_BYTES_TARGET) return { rows, more: true };
       rows.push(await this.#checked(key, value));
-      bytes += value.length;
+      bytes += key.length + value.length;
     }
-    return { rows, more: false };
+    // The reader ended its answer there; whether more follows is not known.
+    return { rows, more: bytes > RANGE_BYTES_TARGET };
   }
 
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {

@@ -8,6 +8,7 @@ import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRo
 import type { CellValue } from "@concord/values";
 import { ConcordError, seqOf, timestampUsOf } from "@concord/runtime";
 import { rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
+import { RANGE_BYTES_TARGET } from "./limits.ts";
 import { checksum, testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 
 const OPTIONS = { timeoutMs: 1000 };
@@ -241,6 +242,23 @@ test("readRange: a replica that says more and gives nothing: not believed", asyn
   ring.replicas[1]!.readRowRange = endless;
   const page = ring.rows.readRange(RANGE, OPTIONS);
   assert.equal(await settled(page), "READ_TIMEOUT/no");
+});
+
+test("readRange: large rows: a replica reads a page's bytes at once, however many rows are asked for; all are found", async () => {
+  const ring = testRing(1);
+  const rows = 12;
+  const value = "x".repeat(RANGE_BYTES_TARGET / 4);
+  for (let at = 0; at < rows; at += 1) await ring.rows.apply([insert(value, 5, keyOf(at))], OPTIONS);
+  const { store } = ring.replicas[0]!;
+  const whole = store.range.bind(store);
+  let most = 0;
+  store.range = async (range) => {
+    const entries = await whole(range);
+    most = Math.max(most, entries.length);
+    return entries;
+  };
+  assert.equal((await ring.rows.readRange(RANGE, OPTIONS)).rows.length, rows);
+  assert.equal(most, 4);
 });
 
 test("readRange: very many deleted rows before the one wanted: found in few rounds", async () => {
