@@ -1,6 +1,7 @@
 // Bad input to group logs, batches and their replicas: a documented code, and no node's store changes by a byte.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { encodeEntry } from "@concord/logged-batch";
 import { BATCH_BYTES_MAX } from "@concord/ports";
 import { LIST_PAGE_MAX } from "./limits.ts";
@@ -12,6 +13,7 @@ import { COORDINATOR, MemoryRing, PEER } from "./test/memory-ring.ts";
 const ring = new MemoryRing({ size: 3 });
 const memory = new MemoryRing({ size: 1, backend: "memory" });
 const GROUP = "albums-0";
+const RAISE = { group: GROUP, epoch: 6n, owner: "txn-2", protocol: GROUP_LOG_PROTOCOL };
 const ID = idOf(1);
 
 before(async () => {
@@ -23,7 +25,7 @@ async function prepare(on: MemoryRing): Promise<void> {
   const [node] = on.nodes;
   const statements = ["CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'"];
   await on.call(node!, "SchemaService/CreateTables", { statements });
-  await on.call(node!, "GroupLogService/Raise", { group: GROUP, epoch: 5n, owner: "txn-1" }, COORDINATOR);
+  await on.call(node!, "GroupLogService/Raise", { group: GROUP, epoch: 5n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   await on.call(node!, "GroupLogService/Append", append({ seq: 1n, previousEpoch: 0n }), COORDINATOR);
   await on.call(node!, "BatchService/ExecuteBatch", { batchId: ID, writes: [write("ann"), write("bob")] });
   await on.clock.advance(3000);
@@ -84,9 +86,10 @@ const operator = (name: string, method: string, request: object, code: ErrorCode
 const GROUP_LOG: readonly BadCall[] = [
   log("no group", "Status", {}, "MALFORMED_REQUEST"),
   log("too long a group", "Status", { group: "g".repeat(GROUP_BYTES_MAX + 1) }, "LIMIT_EXCEEDED"),
-  log("no owner", "Raise", { group: GROUP, epoch: 6n, owner: "" }, "MALFORMED_REQUEST"),
-  log("too long an owner", "Raise", { group: GROUP, epoch: 6n, owner: "o".repeat(OWNER_BYTES_MAX + 1) }, "LIMIT_EXCEEDED"),
-  log("epoch 0", "Raise", { group: GROUP, epoch: 0n, owner: "txn-1" }, "MALFORMED_REQUEST"),
+  log("another version of entries", "Raise", { ...RAISE, protocol: 0 }, "PERMISSION_DENIED"),
+  log("no owner", "Raise", { ...RAISE, owner: "" }, "MALFORMED_REQUEST"),
+  log("too long an owner", "Raise", { ...RAISE, owner: "o".repeat(OWNER_BYTES_MAX + 1) }, "LIMIT_EXCEEDED"),
+  log("epoch 0", "Raise", { ...RAISE, epoch: 0n }, "MALFORMED_REQUEST"),
   log("epoch 0", "Append", append({ epoch: 0n }), "MALFORMED_REQUEST"),
   log("seq 0", "Append", append({ seq: 0n }), "MALFORMED_REQUEST"),
   log("seq 1 on top of something", "Append", append({ seq: 1n }), "MALFORMED_REQUEST"),
@@ -206,7 +209,7 @@ test("[TXD1] bad input: GroupLogService: an older epoch: fenced or refused, noth
   const contents = ring.contents();
   const call = <Response>(method: string, request: object): Promise<Response> =>
     ring.call<Response>(ring.nodes[0]!, `GroupLogService/${method}`, request, COORDINATOR);
-  const raised = await call<{ refused: object }>("Raise", { group: GROUP, epoch: 5n, owner: "txn-2" });
+  const raised = await call<{ refused: object }>("Raise", { group: GROUP, epoch: 5n, owner: "txn-2", protocol: GROUP_LOG_PROTOCOL });
   assert.deepEqual({ ...raised.refused }, { epoch: 5n, owner: "txn-1" });
   assert.equal((await call<{ result: string }>("Append", append({ epoch: 4n, previousEpoch: 4n }))).result, "fenced");
   assert.equal((await call<{ result: string }>("Verify", { group: GROUP, epoch: 4n, owner: "txn-1" })).result, "fenced");

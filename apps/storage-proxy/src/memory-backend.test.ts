@@ -1,6 +1,7 @@
 // The service on a backend that is no ring: group log, operators' calls on batches, readiness, and a stop at every step of the start.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { memoryStorage, MemoryStorageBackend } from "@concord/port-contracts";
 import { MemoryTransport } from "@concord/rpc";
 import { ConcordError, silentLog, silentMetrics, timeIdFromBytes, timestampUsOf, type Environment, type Transport } from "@concord/runtime";
@@ -32,11 +33,12 @@ test("group log: raised, appended, verified, trimmed and fenced through the RPCs
       timestampCeilingUs: timestampUsOf(5n),
       content: Uint8Array.of(Number(seq)),
     });
-  assert.equal((await call<{ result: string }>("GroupLogService/Raise", owned)).result, "raised");
+  assert.equal((await call<{ result: string }>("GroupLogService/Raise", { ...owned, protocol: GROUP_LOG_PROTOCOL })).result, "raised");
   for (const seq of [1n, 2n, 3n]) assert.equal((await append(seq)).result, "logged");
   await call("GroupLogService/Trim", { ...owned, appliedSeq: 2n, appliedEpoch: 1n });
   assert.equal((await call<{ result: string }>("GroupLogService/Verify", owned)).result, "current");
-  const next = { group: "g1", epoch: 2n, owner: "txn-2" };
+  const next = { group: "g1", epoch: 2n, owner: "txn-2", protocol: GROUP_LOG_PROTOCOL };
+  await assert.rejects(call("GroupLogService/Raise", { ...next, protocol: 0 }), { code: "PERMISSION_DENIED", applied: "no" });
   const { raised } = await call<{ raised: { appliedSeq: bigint; entries: readonly { seq: bigint }[] } }>("GroupLogService/Raise", next);
   assert.deepEqual([raised.appliedSeq, raised.entries.map(({ seq }) => seq)], [2n, [3n]]);
   assert.equal((await append(4n)).result, "fenced");

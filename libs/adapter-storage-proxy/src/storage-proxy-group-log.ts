@@ -1,5 +1,6 @@
 import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome } from "@concord/ports";
 import { GroupLogService, type AppendRequest as WireAppend, type LogTail as WireTail } from "@concord/protos-storage";
+import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { epochOf, isTimestampUs, seqOf, type Epoch } from "@concord/runtime";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
@@ -21,7 +22,7 @@ export class StorageProxyGroupLog implements GroupLog {
   }
 
   async raise({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
-    const response = await this.#calls.call("raise", { group, epoch, owner }, timeoutMs);
+    const response = await this.#calls.call("raise", { group, epoch, owner, protocol: GROUP_LOG_PROTOCOL }, timeoutMs);
     switch (response.result) {
       case "raised":
         return { kind: "raised", tail: tailFromWire(response.raised) };

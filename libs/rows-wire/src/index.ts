@@ -11,4 +11,5 @@ export {
   rowToWire,
 } from "./cells.ts";
 export { definitionToWire, schemaToWire, type SchemaMessage } from "./definitions.ts";
+export { checkGroupLogProtocol, GROUP_LOG_PROTOCOL } from "./group-log-protocol.ts";
 export { mutationFromWire, mutationOf, writeFromWire } from "./writes.ts";

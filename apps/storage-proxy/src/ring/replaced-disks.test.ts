@@ -1,6 +1,7 @@
 // One node's disk after the other is replaced, as operators do it over the years: nothing acknowledged may go.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { COORDINATOR, MemoryRing } from "../test/memory-ring.ts";
 
 let ring: MemoryRing;
@@ -11,7 +12,7 @@ test("[TXR4] lost stores: each node's store in turn: every one is copied, none j
   ring = new MemoryRing({ size: 3 });
   await ring.start();
   const [first, second, third] = ring.nodes as [(typeof ring.nodes)[0], (typeof ring.nodes)[0], (typeof ring.nodes)[0]];
-  const raise = { group: "g1", epoch: 7n, owner: "txn-1" };
+  const raise = { group: "g1", epoch: 7n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL };
   assert.equal((await ring.call<{ result: string }>(first, "GroupLogService/Raise", raise, COORDINATOR)).result, "raised");
   await ring.clock.advance(1000);
   for (const node of [first, second, third]) {
@@ -34,7 +35,7 @@ test("[TXR4] lost store: an interrupted copy left log entries that were trimmed 
       { group: "g1", epoch: 1n, owner: "txn-1", ...request },
       COORDINATOR,
     );
-  await call("Raise", {});
+  await call("Raise", { protocol: GROUP_LOG_PROTOCOL });
   for (let seq = 1n; seq <= 3n; seq += 1n) {
     const request = { seq, previousEpoch: seq === 1n ? 0n : 1n, timestampCeilingUs: 5n, content: Uint8Array.of(1) };
     assert.equal((await call("Append", request)).result, "logged");

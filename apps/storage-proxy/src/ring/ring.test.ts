@@ -1,6 +1,7 @@
 // What a ring promises, through its RPCs: 3 nodes in one process, memory for network and disks.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import type { RowKey } from "@concord/ports";
 import { RowsService } from "@concord/protos-storage";
 import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
@@ -135,7 +136,7 @@ const entry = (seq: number, epoch: number, previousEpoch: number): object => ({
 
 test("[TXR1] group log: raised and appended through two nodes: a lost store has the same log after its copy", async () => {
   await started({ size: 3 });
-  const raised = await log<{ result: string }>(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1" });
+  const raised = await log<{ result: string }>(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL });
   assert.equal(raised.result, "raised");
   for (let seq = 1; seq <= 5; seq += 1) {
     const appended = await log<{ result: string }>(seq % 3, "Append", entry(seq, 1, seq === 1 ? 0 : 1));
@@ -223,7 +224,7 @@ test("readRange: rows of 100 KB, more than a message holds: read in rounds, the 
 
 test("[TX30] [TXD14] read your writes: no mark has arrived: a read after the commit waits for its entry, one without it does not", async () => {
   await started({ size: 3 });
-  await log(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1" });
+  await log(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL });
   const key: RowKey = { table: "albums", partition: [{ kind: "bigint", value: 1n }], clustering: [] };
   const image = imageOf({ kind: "insert", key, columns: [], timestampUs: timestampUsOf(5n) });
   const rows = joinRows([encodeRowsPart([image])]);

@@ -1,5 +1,6 @@
 import type { GroupLogService, LogEntry as WireEntry, LogTail } from "@concord/protos-storage";
 import type { LogEntry } from "@concord/ports";
+import { checkGroupLogProtocol } from "@concord/rows-wire";
 import type { Handler } from "@concord/rpc";
 import { unreachable } from "@concord/runtime";
 import type { Serving } from "../context.ts";
@@ -10,6 +11,7 @@ import { ownerFromWire } from "./numbers.ts";
 export function raiseHandler(serving: Serving): Handler<GroupLogService, "Raise"> {
   return async (request, context) => {
     const { groupLog, config, clock } = serving();
+    checkGroupLogProtocol(request.protocol);
     const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
     const outcome = await groupLog.raise(ownerFromWire(request), timeoutMs);
     switch (outcome.kind) {

@@ -1,6 +1,7 @@
 // Joining a ring and losing a store (TXR4): one test per row of the decision table in the README.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { crc32 } from "node:zlib";
 import { MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
 import type { KeyValueEntry, Mutation, RowKey } from "@concord/ports";
@@ -91,7 +92,7 @@ async function lagging(node: MemoryNode): Promise<KeyValueImage> {
 test("[TXR4] lagging store: a peer cannot be copied from yet: its own group logs stay", async () => {
   const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
   const owner = { group: "g1", epoch: 1n, owner: "txn-1" };
-  await ring.call(first, "GroupLogService/Raise", owner, COORDINATOR);
+  await ring.call(first, "GroupLogService/Raise", { ...owner, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   const entry = { ...owner, seq: 1n, previousEpoch: 0n, timestampCeilingUs: 5n, content: Uint8Array.of(1) };
   await ring.call(first, "GroupLogService/Append", entry, COORDINATOR);
   await ring.clock.advance(1000);
@@ -111,7 +112,7 @@ test("[TXR4] lagging store: a peer cannot be copied from yet: its own group logs
 test("[TXR4] lagging store: copied from both peers, its own group logs replaced: serves", async () => {
   const [first, , third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
   const owner = { group: "g1", epoch: 1n, owner: "txn-1" };
-  await ring.call(first, "GroupLogService/Raise", owner, COORDINATOR);
+  await ring.call(first, "GroupLogService/Raise", { ...owner, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   for (let seq = 1n; seq <= 3n; seq += 1n) {
     const entry = { ...owner, seq, previousEpoch: seq === 1n ? 0n : 1n, timestampCeilingUs: 5n, content: Uint8Array.of(1) };
     await ring.call(first, "GroupLogService/Append", entry, COORDINATOR);
@@ -234,7 +235,7 @@ const isLog = (key: Uint8Array): boolean => key[0] === 0x67 || key[0] === 0x6c;
 
 test("[TXR2] torn journal: a peer is missing: votes for nothing, also after another restart; both are back: holds what it had accepted", async () => {
   const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
-  await ring.call(first, "GroupLogService/Raise", OWNER, COORDINATOR);
+  await ring.call(first, "GroupLogService/Raise", { ...OWNER, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   await ring.halt(second);
   await append(first, 1n);
   await ring.clock.advance(1000);
@@ -260,7 +261,7 @@ test("[TXR2] torn journal: a peer is missing: votes for nothing, also after anot
 
 test("[TXR2] torn journals of all three at once: none waits for another to serve; what one holds all hold", async () => {
   const nodes = await formed();
-  await ring.call(nodes[0]!, "GroupLogService/Raise", OWNER, COORDINATOR);
+  await ring.call(nodes[0]!, "GroupLogService/Raise", { ...OWNER, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   await append(nodes[0]!, 1n);
   await ring.clock.advance(1000);
   const held = logOf(nodes[0]!);
@@ -284,7 +285,7 @@ test("torn journal on a ring of one: nothing knows more: serves, and the doubt e
 
 test("[TXR4] two lagging stores: each is copied from the other, too: both serve", async () => {
   const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
-  await ring.call(first, "GroupLogService/Raise", OWNER, COORDINATOR);
+  await ring.call(first, "GroupLogService/Raise", { ...OWNER, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   for (let seq = 1n; seq <= 3n; seq += 1n) await append(first, seq);
   await write(first, 1);
   await ring.clock.advance(1000);
