@@ -181,9 +181,9 @@ export class Engine implements StepRunner, Checkpoints {
   /** What the replies lead to at once belongs to the next batch: steps of all who waited for this one share a sync again. */
   #collect(): void {
     this.#collecting = true;
-    const { defer } = this.#clock;
-    defer(() =>
-      defer(() => {
+    const clock = this.#clock;
+    clock.defer(() =>
+      clock.defer(() => {
         this.#collecting = false;
         this.#advance();
       }),
