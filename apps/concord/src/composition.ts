@@ -1,4 +1,5 @@
 import { composeDedupWorker } from "@concord/dedup-worker";
+import type { Membership } from "@concord/failure-detection";
 import { composeObjectGateway } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
 import { localTransport } from "@concord/rpc";
@@ -19,6 +20,8 @@ export interface ConcordOptions {
   /** Stores of the parts by name; level stores in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
   readonly transactionLimits?: TxnCoordinatorOptions["limits"];
+  /** Among the nodes, instead of heartbeats by UDP. */
+  readonly membership?: Membership;
   /** A store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
 }
@@ -39,6 +42,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     environment: environmentOf("transactions"),
     stores: storage.stores,
     ...(options.transactionLimits === undefined ? {} : { limits: options.transactionLimits }),
+    ...(options.membership === undefined ? {} : { membership: options.membership }),
   });
   const objects = composeObjectGateway(configs.objects, {
     environment: environmentOf("objects"),

@@ -1,10 +1,12 @@
 import { SchemaCache, PageTokens } from "@concord/schema";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/adapter-storage-proxy";
+import { UdpMembership } from "@concord/adapter-heartbeats";
 import { tokensOf } from "@concord/config";
+import { ALONE, type Membership } from "@concord/failure-detection";
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
-import type { Environment } from "@concord/runtime";
+import type { Channel, Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
@@ -26,6 +28,8 @@ export interface TxnCoordinatorOptions {
   /** Instead of the storage-proxies. */
   readonly stores?: Stores;
   readonly limits?: Partial<TransactionLimits>;
+  /** Instead of heartbeats by UDP. */
+  readonly membership?: Membership;
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
@@ -41,12 +45,13 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     rows,
     groupLog,
     ...(localRows === undefined ? {} : { localRows }),
+    membership: options.membership ?? heartbeats(config, environment),
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
     listenAddress: config.listenAddress,
   });
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
-  const systemMaster = transport.connect(groups.systemMaster.address);
+  const channels = new Map<string, Channel>();
   const ids = new IdGenerator({
     ...environment,
     nodeName: config.nodeName,
@@ -54,8 +59,13 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groupLog,
     timeoutMs: config.storageTimeoutMs,
   });
+  const coordinatorAt = (address: string): Channel => {
+    const channel = channels.get(address) ?? transport.connect(address);
+    channels.set(address, channel);
+    return channel;
+  };
   const context = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
-  const services = defineServices({ config, environment, systemMaster, ...context }, tokenAuthenticator(tokensOf(config)));
+  const services = defineServices({ config, environment, coordinatorAt, ...context }, tokenAuthenticator(tokensOf(config)));
   return new TxnCoordinatorService({
     log,
     groups,
@@ -66,9 +76,16 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     stopIds: () => ids.stop(),
     close: () => {
       closeStores();
-      systemMaster.close();
+      for (const channel of channels.values()) channel.close();
     },
   });
+}
+
+/** One coordinator alone is a member of nothing. */
+function heartbeats(config: TxnCoordinatorConfig, { clock, random, log, metrics }: Environment): Membership {
+  const { coordinators, nodeName, listenAddress, coordinatorToken } = config;
+  if (coordinators.length <= 1) return ALONE;
+  return new UdpMembership({ members: coordinators, nodeName, listenAddress, secret: coordinatorToken!, clock, random, log, metrics });
 }
 
 interface OpenStores extends Stores {

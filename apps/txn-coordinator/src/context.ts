@@ -14,6 +14,6 @@ export interface Context {
   readonly statements: ParsedStatements;
   readonly pageTokens: PageTokens;
   readonly ids: IdGenerator;
-  /** Where CreateTables is passed on to. */
-  readonly systemMaster: Channel;
+  /** Another coordinator: CreateTables is passed on to the system group's master. */
+  readonly coordinatorAt: (address: string) => Channel;
 }

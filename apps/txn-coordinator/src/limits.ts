@@ -11,6 +11,12 @@ export const PAGE_ROWS_MAX = 1_000;
 export const CREATE_STATEMENTS_MAX = 200;
 /** Parsed statements kept by text. */
 export const PARSED_STATEMENTS_MAX = 1_000;
+/** Coordinators that may serve a group: its master and two standbys (TX16). */
+export const RANKS = 3;
+/** Pause before another try to take a group over, and after this coordinator was fenced: two that compete do not take turns all the time. */
+export const TAKE_OVER_AGAIN_MS = 250;
+/** A coordinator that is lost for so long ends its transactions: no standby needs more to have taken over. */
+export const STAND_DOWN_MS = 1_000;
 /** Pause between two looks for what another node has yet to write. */
 export const POLL_MS = 20;
 /** Looks for a schema version just committed before the answer goes out anyway. */

@@ -87,27 +87,24 @@ export class RoutingClient implements ConcordClient {
     const { directory, clock, timeoutMs } = this.#context;
     const table = await directory.table(entity.table);
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
-    const address = directory.masterOf(() => tokenOfFields(table, entity.key));
-    return resolveOutcome(this.#context, transactionId, exactKeyMessage(table, entity.key), address, deadlineAtMs);
+    const route = (): string => directory.masterOf(() => tokenOfFields(table, entity.key));
+    return resolveOutcome(this.#context, transactionId, exactKeyMessage(table, entity.key), route, deadlineAtMs);
   }
 
   async execute(writes: readonly Write[], options: CallOptions = {}): Promise<CommitToken> {
     const first = writes[0];
     if (first === undefined) throw clientError("MALFORMED_REQUEST", "give at least one write");
     const tables = await this.#tablesOf(writes);
-    const address = this.#context.directory.masterOf(() => tokenOfFields(tables[0]!, fieldsOf(first)));
+    const route = (): string => this.#context.directory.masterOf(() => tokenOfFields(tables[0]!, fieldsOf(first)));
     const messages = writes.map((write, at) => writeMessage(tables[at]!, write));
-    return this.#execute({ writes: messages }, address, options);
+    return this.#execute({ writes: messages }, route, options);
   }
 
   async executeCql(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<CommitToken> {
     const { directory } = this.#context;
     // Any coordinator knows whose row it is and names the master.
-    return this.#execute(
-      { statement: this.#statement(cql, binds) },
-      directory.masterOf(() => 0n),
-      options,
-    );
+    const route = (): string => directory.masterOf(() => 0n);
+    return this.#execute({ statement: this.#statement(cql, binds) }, route, options);
   }
 
   async read<R extends object = Row>(table: string, key: Fields, options: CallOptions = {}): Promise<R | undefined> {
@@ -210,11 +207,11 @@ export class RoutingClient implements ConcordClient {
   }
 
   /** One id for all tries: the coordinator answers a repeated one with what became of the first. */
-  async #execute(request: ExecuteRequestInit, firstAddress: string, options: CallOptions): Promise<CommitToken> {
+  async #execute(request: ExecuteRequestInit, route: () => string, options: CallOptions): Promise<CommitToken> {
     const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     const transactionId = timeIdToBytes(newTimeId(clock, random));
-    let address = firstAddress;
+    let address = route();
     for (;;) {
       const known: ExecuteRequestInit = { groupMapVersion: directory.topology.groupMapVersion, schemaVersion: directory.schemaVersion };
       try {
@@ -226,9 +223,9 @@ export class RoutingClient implements ConcordClient {
         const error = toClientError(thrown);
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
         if (!error.retryable || clock.monotonicMs() + delayMs >= deadlineAtMs) throw error;
-        if (error.code === "NOT_MASTER") address = error.metadata["address"] ?? firstAddress;
-        else if (error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
+        if (error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
         await sleep(clock, delayMs);
+        address = error.metadata["address"] ?? route();
       }
     }
   }

@@ -21,12 +21,12 @@ export async function resolveOutcome(
   context: TransactionContext,
   transactionId: string,
   key: RowKeyInit,
-  firstAddress: string,
+  route: () => string,
   deadlineAtMs: number,
 ): Promise<Outcome> {
   const { connections, directory, clock } = context;
   const request: ResolveOutcomeRequestInit = { transactionId: fromHex(transactionId), key };
-  let address = firstAddress;
+  let address = route();
   const retry = backoff(clock, RESOLVE_BACKOFF);
   for (;;) {
     try {
@@ -38,8 +38,8 @@ export async function resolveOutcome(
       const error = toClientError(thrown);
       if (!error.retryable || clock.monotonicMs() >= deadlineAtMs) throw error;
       await retry.pause({ atLeastMs: error.retryAfterMs ?? 0 });
-      address = error.metadata["address"] ?? firstAddress;
-      if (error.code === "NOT_MASTER" || error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
+      await directory.refreshTopology().catch(() => undefined);
+      address = error.metadata["address"] ?? route();
     }
   }
 }

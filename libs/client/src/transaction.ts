@@ -73,6 +73,8 @@ export class SessionTransaction implements OpenTransaction {
   readonly #id: Uint8Array;
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
+  readonly #table: Table;
+  readonly #entity: Entity;
   readonly #address: string;
   readonly #session: SessionClient<TransactionService>;
   readonly #entityKey: RowKeyInit;
@@ -92,7 +94,9 @@ export class SessionTransaction implements OpenTransaction {
     this.#id = newTimeIdBytes(context.clock, context.random);
     this.#context = context;
     this.#options = options;
-    this.#address = context.directory.masterOf(() => tokenOfFields(table, entity.key));
+    this.#table = table;
+    this.#entity = entity;
+    this.#address = this.#master();
     this.#session = context.connections.session(this.#address, TransactionService);
   }
 
@@ -267,15 +271,22 @@ export class SessionTransaction implements OpenTransaction {
     return error;
   }
 
+  /** As known now: after a failure it may be another one. */
+  #master(): string {
+    return this.#context.directory.masterOf(() => tokenOfFields(this.#table, this.#entity.key));
+  }
+
   /** What became of a commit whose answer was lost (TXD7). Asks on until RESOLVE_GRACE_MS after the deadline. */
   async #resolve(lost: ConcordClientError): Promise<CommitToken> {
     const { clock } = this.#context;
     const deadlineAtMs = Math.max(this.#options.deadlineAtMs, clock.monotonicMs()) + RESOLVE_GRACE_MS;
-    const outcome = await resolveOutcome(this.#context, this.id, this.#entityKey, this.#address, deadlineAtMs).catch((thrown: unknown) => {
-      const metadata = { transactionId: this.id };
-      const text = `the commit of transaction ${this.id} may have happened; call resolveOutcome to find out`;
-      throw this.#own(clientError("OUTCOME_UNKNOWN", text, { metadata, cause: toClientError(thrown) }));
-    });
+    const outcome = await resolveOutcome(this.#context, this.id, this.#entityKey, () => this.#master(), deadlineAtMs).catch(
+      (thrown: unknown) => {
+        const metadata = { transactionId: this.id };
+        const text = `the commit of transaction ${this.id} may have happened; call resolveOutcome to find out`;
+        throw this.#own(clientError("OUTCOME_UNKNOWN", text, { metadata, cause: toClientError(thrown) }));
+      },
+    );
     if (outcome.kind === "committed") {
       this.#context.noteCommit(outcome.token);
       return outcome.token;

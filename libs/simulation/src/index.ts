@@ -1,3 +1,4 @@
+export type { DatagramSocket, OpenDatagrams } from "./datagrams.ts";
 export type { CrashMode } from "./disk.ts";
 export { drawFaultPlan, FAULT_KINDS, type Fault, type FaultKind, type FaultPlanOptions, type FaultTargets } from "./fault-plan.ts";
 export { simulatedHttpClient, type SimulatedHttpClient, type SimulatedRequest, type SimulatedResponse } from "./http.ts";

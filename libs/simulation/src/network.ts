@@ -1,6 +1,7 @@
 import { toConcordError, type Channel, type ServedMethod, type Transport } from "@concord/runtime";
 import { Connection } from "./connection.ts";
 import { describeError, type Incarnation, type Witness } from "./incarnation.ts";
+import { SimDatagrams } from "./datagrams.ts";
 import { Links, type NetworkProfile } from "./links.ts";
 import { SimListener } from "./listener.ts";
 import type { Pipe } from "./pipe.ts";
@@ -37,6 +38,7 @@ const ANY_PORT = /:0$/;
 export class SimNetwork {
   readonly scheduler: Scheduler;
   readonly links: Links;
+  readonly datagrams: SimDatagrams;
   readonly #options: NetworkOptions;
   readonly #connections = new Set<Connection>();
   readonly #listeners = new Map<string, SimListener>();
@@ -52,6 +54,7 @@ export class SimNetwork {
     this.#options = options;
     this.scheduler = options.scheduler;
     this.links = new Links(options.profile, options.random);
+    this.datagrams = new SimDatagrams(options.scheduler, this.links, options.trace);
   }
 
   transport(incarnation: Incarnation): Transport {

@@ -3,6 +3,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { assert, type Disk, type Environment, type HttpServer } from "@concord/runtime";
 import type { BackingStore } from "@concord/ports";
+import type { OpenDatagrams } from "./datagrams.ts";
 import { SimDisk, type CrashMode } from "./disk.ts";
 import type { Fault } from "./fault-plan.ts";
 import { simulatedHttp } from "./http.ts";
@@ -42,6 +43,8 @@ export interface NodeContext {
   readonly disk: Disk;
   /** Files on a disk that `World.sharedDisk` declared for this node. */
   sharedDisk(name: string): Disk;
+  /** Binds an address for datagrams. */
+  readonly datagrams: OpenDatagrams;
   /** Serves HTTP on the simulated network; `simulatedHttpClient` is the other side. */
   readonly http: HttpServer;
   /** The process ends by its own decision; a supervisor starts it again after a while. */
@@ -411,6 +414,7 @@ export class World {
       name: node.name,
       env,
       http: simulatedHttp(env),
+      datagrams: this.network.datagrams.of(incarnation),
       openBacking: (store) => node.disk.open(store, incarnation),
       disk: node.disk.files.diskOf(incarnation),
       sharedDisk: (name) => {

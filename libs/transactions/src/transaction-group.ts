@@ -20,6 +20,7 @@ export type GroupState =
 export class TransactionGroup {
   readonly #context: GroupContext;
   readonly #owner: string;
+  readonly #ended = Promise.withResolvers<void>();
   #state: GroupState = { kind: "starting" };
 
   constructor(context: GroupContext) {
@@ -40,6 +41,11 @@ export class TransactionGroup {
     return this.#state;
   }
 
+  /** Resolves when this life no longer serves nor takes over: fenced, failed or stopped. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
   /** Takes the group over (TXR3, TXD2); serving when it resolves. Rejects when that can never succeed, or after `stop`. */
   async start(): Promise<void> {
     const { log } = this.#context;
@@ -53,6 +59,7 @@ export class TransactionGroup {
     } catch (thrown) {
       const error = toConcordError(thrown);
       if (!stop.signal.aborted) this.#state = { kind: "fenced", error };
+      this.#ended.resolve();
       throw error;
     }
   }
@@ -63,6 +70,7 @@ export class TransactionGroup {
     if (state.kind === "taking-over") state.stop.abort();
     if (state.kind === "serving") await state.master.drain(draining());
     this.#state = { kind: "stopped" };
+    this.#ended.resolve();
   }
 
   /** At once, as in a crash, but in order: commits in flight become OUTCOME_UNKNOWN. */
@@ -71,6 +79,7 @@ export class TransactionGroup {
     this.#state = { kind: "stopped" };
     if (state.kind === "taking-over") state.stop.abort();
     if (state.kind === "serving") state.master.stop(draining());
+    this.#ended.resolve();
   }
 
   /**
@@ -109,6 +118,7 @@ export class TransactionGroup {
     this.#context.log.warn("fenced: this master ends here", { group: this.group, epoch: state.master.epoch, reason: error.message });
     this.#state = { kind: "fenced", error };
     state.master.stop(error);
+    this.#ended.resolve();
   }
 }
 

@@ -1,10 +1,11 @@
 import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
 import { composeConcord, concordSchema } from "@concord/concord";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
-import { World, type FaultTargets, type NodeContext } from "@concord/simulation";
+import { World, type FaultTargets } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
 import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { openSimulatedStore } from "./stores.ts";
+import { simulatedMembership } from "./membership.ts";
 import { drawSwarm, type Swarm } from "./swarm.ts";
 
 const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
@@ -38,8 +39,6 @@ const RING_SETTINGS = {
   batchGraceMs: BATCH_GRACE_MS,
   batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
 };
-const PROBE_EVERY_MS = 250;
-const NOT_READY_MS = 1_000;
 const CONNECT_AGAIN_MS = 50;
 
 export interface Client {
@@ -140,9 +139,12 @@ export class Cluster {
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
     this.world.node(name, async (context) => {
-      const service = composeTxnCoordinator(config, { environment: context.env, limits: this.swarm.transactions });
+      const service = composeTxnCoordinator(config, {
+        environment: context.env,
+        limits: this.swarm.transactions,
+        membership: simulatedMembership(context, config.coordinators, name),
+      });
       await service.start();
-      supervise(context, () => service.ready);
       return { stop: () => service.stop() };
     });
   }
@@ -168,10 +170,10 @@ export class Cluster {
         http: context.http,
         openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
         transactionLimits: this.swarm.transactions,
+        membership: simulatedMembership(context, config.nodes, name),
         onFailed: (cause) => context.exit(cause.message),
       });
       await service.start();
-      supervise(context, () => service.ready);
       return { stop: () => service.stop() };
     });
   }
@@ -195,18 +197,6 @@ export class Cluster {
       return { stop: () => service.stop() };
     });
   }
-}
-
-/** What a supervisor does: a process that is not ready for long is started again. A fenced master is such a process. */
-function supervise(context: NodeContext, isReady: () => boolean): void {
-  const { clock } = context.env;
-  let readyAtMs = clock.monotonicMs();
-  const probe = (): void => {
-    if (isReady()) readyAtMs = clock.monotonicMs();
-    if (clock.monotonicMs() - readyAtMs > NOT_READY_MS) context.exit("not ready");
-    else clock.setTimer(PROBE_EVERY_MS, probe);
-  };
-  probe();
 }
 
 /** Nodes with equal numbers stand in one datacenter. */

@@ -1,10 +1,12 @@
+import type { Membership } from "@concord/failure-detection";
 import type { RowKey } from "@concord/ports";
-import { ConcordError, newTimeId, sleep, type TimeId } from "@concord/runtime";
+import { ConcordError, newTimeId, sleep, toConcordError, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
-import { POLL_MS } from "../limits.ts";
+import { POLL_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "../limits.ts";
 import type { Coordinator } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
+import { Standing } from "./standing.ts";
 
 /** What all groups share, and who serves them. */
 export interface GroupsOptions extends Omit<GroupContext, "settings"> {
@@ -12,13 +14,19 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
   readonly groupCount: number;
+  readonly membership: Membership;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
 }
 
-/** The transaction groups this coordinator is the master of, and who serves the others (TX2). Masters are static. */
+/**
+ * The transaction groups this coordinator is the master of, and who serves the others (TX2). For each group it is master or standby by rank (TX16):
+ * it takes a group over when all before it have failed (TX17), and is a standby again when it was fenced.
+ */
 export class Groups {
   readonly #options: GroupsOptions;
+  readonly #standing: Standing;
+  readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
   /** Sessions whose end is already watched. */
   readonly #sessions = new Set<number>();
@@ -29,6 +37,7 @@ export class Groups {
 
   constructor(options: GroupsOptions) {
     this.#options = options;
+    this.#standing = new Standing({ ...options, nodeName: options.settings.nodeName });
   }
 
   get map(): GroupMap {
@@ -56,24 +65,37 @@ export class Groups {
     this.#boundAddress = address;
   }
 
-  get systemMaster(): Coordinator {
-    return this.#options.coordinators[0]!;
+  /** Of all coordinators the one that serves the group, or is about to. GROUP_MISMATCH when the map does not have it. */
+  masterOf(id: string): Coordinator {
+    const { coordinators, settings } = this.#options;
+    if (id !== SYSTEM_GROUP) masterOf(this.map, id);
+    const name = this.#standing.works && this.#own.get(id)?.state.kind === "serving" ? settings.nodeName : this.#standing.masterOf(id);
+    return coordinators.find((coordinator) => coordinator.name === name)!;
   }
 
-  /** True while every own group serves. */
+  /** True while this coordinator works and serves every group that it should. */
   get ready(): boolean {
-    return this.#map !== undefined && this.own.every((group) => group.state.kind === "serving");
+    if (this.#map === undefined || !this.#standing.works) return false;
+    const groups = [SYSTEM_GROUP, ...this.#map.groups.map(({ id }) => id)];
+    return groups.every((id) => this.#standing.duty(id).kind === "standby" || this.#own.get(id)?.state.kind === "serving");
   }
 
-  /** Finds or makes the group map, then takes every own group over. Resolves when all of them serve. */
+  /**
+   * Becomes a member, finds or makes the group map, then takes over every group that this coordinator should serve. Resolves when all of them
+   * serve; goes on as master and standby until `stop`.
+   */
   async start(signal: AbortSignal): Promise<void> {
-    const { nodeName } = this.#options.settings;
-    if (this.systemMaster.name === nodeName) await this.#startSystemGroup(signal);
-    this.#map = await this.#awaitMap(signal);
-    const own = this.#map.groups.filter((group) => group.master === nodeName);
-    await Promise.all(
-      own.map(({ id }) => this.#startGroup(id, signal, (key) => !isSystemTable(key.table) && groupIdOf(this.map, key) === id)),
-    );
+    await this.#standing.start();
+    void this.#watchStanding();
+    while (!this.#standing.works) {
+      if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+      await Promise.race([this.#standing.changed(), sleep(this.#options.clock, POLL_MS, signal)]);
+    }
+    await this.#begin(SYSTEM_GROUP, signal);
+    const map = await this.#awaitMap(signal);
+    this.#map = map;
+    this.#standing.mapRead(map);
+    await Promise.all(map.groups.map(({ id }) => this.#begin(id, signal)));
   }
 
   /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */
@@ -84,10 +106,13 @@ export class Groups {
 
   groupById(id: string): TransactionGroup {
     const group = this.#own.get(id);
-    if (group !== undefined) return group;
-    const master = this.#options.coordinators.find((coordinator) => coordinator.name === masterOf(this.map, id));
-    const metadata = { group: id, master: master?.name ?? masterOf(this.map, id), address: master?.address ?? "" };
-    throw new ConcordError("NOT_MASTER", `group ${id} is served by ${metadata.master} at ${metadata.address}`, { metadata });
+    // The lease: a standby may have taken over already (TX14). What is open goes on, the log decides about its commit (TXD1).
+    if (group !== undefined && this.#standing.works) return group;
+    const { name, address } = this.masterOf(id);
+    if (name === this.#options.settings.nodeName) throw new ConcordError("STARTING", `group ${id} is about to be taken over; try again`);
+    throw new ConcordError("NOT_MASTER", `group ${id} is served by ${name} at ${address}`, {
+      metadata: { group: id, master: name, address },
+    });
   }
 
   /** The own group in which a transaction is open or remembered; undefined = in none. */
@@ -121,33 +146,136 @@ export class Groups {
     return session.id;
   }
 
-  /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. */
+  /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. Then the others find this one gone. */
   async stop(graceMs: number): Promise<void> {
+    this.#stopping.abort();
+    this.#standing.wake();
     const done = new AbortController();
     const drained = Promise.all(this.own.map((group) => group.drain())).then(() => done.abort());
     await Promise.race([drained, sleep(this.#options.clock, graceMs, done.signal)]);
     for (const group of this.own) group.stop();
+    await this.#standing.stop();
   }
 
-  async #startSystemGroup(signal: AbortSignal): Promise<void> {
+  /** Takes the group over if that is its duty now, and keeps to its duty from then on. Rejects when this process must not start. */
+  async #begin(id: string, signal: AbortSignal): Promise<void> {
+    if (this.#standing.duty(id).kind === "serve") {
+      try {
+        await this.#takeOver(id, signal);
+      } catch (thrown) {
+        // Another coordinator was faster, or turned out to be before this one.
+        const isOvertaken = ["EPOCH_FENCED", "DRAINING"].includes(toConcordError(thrown).code);
+        if (this.#standing.isAlone || signal.aborted || !isOvertaken) throw thrown;
+      }
+    }
+    void this.#keep(id);
+  }
+
+  /** One group's life here: master until this one is fenced or stands down, standby until all before it failed; and again (TX17). */
+  async #keep(id: string): Promise<void> {
+    const { signal } = this.#stopping;
+    const { clock, log } = this.#options;
+    for (;;) {
+      const group = this.#own.get(id);
+      if (group !== undefined) {
+        await this.#untilEnded(id, group);
+        // A twin of a coordinator alone: the two would fence each other for ever.
+        if (signal.aborted || this.#standing.isAlone) return;
+        this.#own.delete(id);
+        log.info("standby", { group: id });
+        await sleep(clock, TAKE_OVER_AGAIN_MS, signal);
+      }
+      await this.#untilDuty(id);
+      if (signal.aborted) return;
+      await this.#takeOver(id, signal).catch((thrown: unknown) => {
+        log.warn("a group could not be taken over", { group: id, reason: toConcordError(thrown).message });
+      });
+    }
+  }
+
+  async #untilDuty(id: string): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const isMaster = this.#standing.duty(id).kind === "serve";
+      if (isMaster && this.#standing.works) return;
+      // A lease that comes back in time is no change of opinion.
+      const again = isMaster ? [sleep(this.#options.clock, POLL_MS, signal)] : [];
+      await Promise.race([this.#standing.changed(), ...again]);
+    }
+  }
+
+  /** While one before this one works again, the log tells when that has taken over: an idle group would not notice. */
+  async #untilEnded(id: string, group: TransactionGroup): Promise<void> {
+    let isEnded = false;
+    const ended = group.ended.then(() => void (isEnded = true));
+    while (!isEnded) {
+      const isOvertaken = this.#standing.duty(id).kind === "standby" && !this.#standing.isLost;
+      if (isOvertaken) await this.#verify(group);
+      await Promise.race([ended, isOvertaken ? sleep(this.#options.clock, TAKE_OVER_AGAIN_MS) : this.#standing.changed()]);
+    }
+  }
+
+  /** Serves when it resolves. Nothing is begun after the stop, so the stop knows all that was. */
+  async #takeOver(id: string, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+    const { settings } = this.#options;
+    const owns = (key: RowKey): boolean => {
+      if (id === SYSTEM_GROUP) return isSystemTable(key.table);
+      return !isSystemTable(key.table) && groupIdOf(this.map, key) === id;
+    };
+    const group = new TransactionGroup({ ...this.#options, settings: { ...settings, group: id, owns } });
+    this.#own.set(id, group);
+    await group.start();
+    if (id !== SYSTEM_GROUP || this.#map !== undefined) return;
+    try {
+      await this.#makeMap(group, signal);
+    } catch (thrown) {
+      group.stop();
+      throw thrown;
+    }
+  }
+
+  /** The first master of the system group writes the map. */
+  async #makeMap(group: TransactionGroup, signal: AbortSignal): Promise<void> {
     const { coordinators, groupCount, settings, clock, random, log } = this.#options;
-    const group = await this.#startGroup(SYSTEM_GROUP, signal, (key) => isSystemTable(key.table));
     const present = await this.#repeated(signal, async () => ({ map: await this.#readMap() }));
     if (present.map !== undefined) return;
-    const names = coordinators.map((coordinator) => coordinator.name);
-    const map = evenGroupMap(groupCount, names);
+    const map = evenGroupMap(
+      groupCount,
+      coordinators.map((coordinator) => coordinator.name),
+    );
     await group.serving("unknown").execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
     log.info("group map created", { groups: map.groups.length });
   }
 
-  /** Nothing is begun after the stop, so the stop knows all that was. */
-  async #startGroup(id: string, signal: AbortSignal, owns: (key: RowKey) => boolean): Promise<TransactionGroup> {
-    if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
-    const { settings } = this.#options;
-    const group = new TransactionGroup({ ...this.#options, settings: { ...settings, group: id, owns } });
-    this.#own.set(id, group);
-    await group.start();
-    return group;
+  /** What a change of opinions means for the own groups. Ends with the stop. */
+  async #watchStanding(): Promise<void> {
+    const { signal } = this.#stopping;
+    let wasLost = false;
+    while (!signal.aborted) {
+      await this.#standing.changed();
+      for (const [id, group] of this.#own) {
+        // The one before this one is back: it takes over, and this one does not compete.
+        if (group.state.kind === "taking-over" && this.#standing.duty(id).kind === "standby") group.stop();
+      }
+      if (this.#standing.isLost && !wasLost) void this.#standDownIfStillLost();
+      if (wasLost && !this.#standing.isLost) for (const group of this.own) void this.#verify(group);
+      wasLost = this.#standing.isLost;
+    }
+  }
+
+  async #standDownIfStillLost(): Promise<void> {
+    await sleep(this.#options.clock, STAND_DOWN_MS, this.#stopping.signal);
+    if (this.#standing.isLost && !this.#stopping.signal.aborted) for (const group of this.own) group.stop();
+  }
+
+  /** This one was lost for a while: a standby may have raised the epoch, which no idle group would notice. */
+  async #verify(group: TransactionGroup): Promise<void> {
+    const { groupLog, settings } = this.#options;
+    if (group.state.kind !== "serving") return;
+    const owner = { group: group.group, epoch: group.state.master.epoch, owner: group.owner };
+    const verified = await groupLog.verify(owner, settings.storageTimeoutMs).catch(() => "unknown");
+    if (verified === "fenced") group.stop();
   }
 
   /** The system group's master may still have to write it. */
@@ -157,7 +285,7 @@ export class Groups {
 
   #readMap(): Promise<GroupMap | undefined> {
     const { rows, settings } = this.#options;
-    return readGroupMap(rows, this.systemMaster.name, settings.storageTimeoutMs);
+    return readGroupMap(rows, this.#options.coordinators[0]!.name, settings.storageTimeoutMs);
   }
 
   async #repeated<Answer>(signal: AbortSignal, action: () => Promise<Answer | undefined>): Promise<Answer> {

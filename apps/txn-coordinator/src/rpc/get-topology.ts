@@ -13,7 +13,7 @@ export function getTopologyHandler(coordinator: Context): Handler<TopologyServic
     return {
       coordinators: groups.coordinators,
       storageProxies: groups.reachable(config.storageProxies),
-      groups: map.groups.map(({ id, fromToken, master }) => ({ id, fromToken, master })),
+      groups: map.groups.map(({ id, fromToken }) => ({ id, fromToken, master: groups.masterOf(id).name })),
       groupMapVersion: map.version,
       schemaVersion: schema.catalogue.version,
     };

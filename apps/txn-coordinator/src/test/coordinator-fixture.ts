@@ -2,6 +2,7 @@
 import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
 import type { AppendRequest, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, AdvanceRequest } from "@concord/ports";
 import { encodeImage, encodeRowKey } from "@concord/rows";
+import { ALONE, type Membership } from "@concord/failure-detection";
 import { contract, TransactionService } from "@concord/protos-txn";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {
@@ -19,6 +20,7 @@ import {
 } from "@concord/runtime";
 import { cellToWire, type CellValue } from "@concord/values";
 import assert from "node:assert/strict";
+import { ScriptedMembership } from "./scripted-membership.ts";
 import { composeTxnCoordinator, txnCoordinatorSchema, type TxnCoordinatorService } from "../index.ts";
 
 export const START_MS = 1_800_000_000_000;
@@ -148,6 +150,8 @@ export class CoordinatorFixture {
   readonly transport = new MemoryTransport({ clock: this.clock });
   readonly coordinators: TxnCoordinatorService[] = [];
   readonly addresses: string[] = [];
+  /** By coordinator, of those composed last. */
+  readonly memberships: ScriptedMembership[] = [];
   #randomState = 1;
 
   async start(count = 1): Promise<this> {
@@ -174,7 +178,18 @@ export class CoordinatorFixture {
       storageProxies: [{ name: "none", address: "none:1" }],
       groupCount: 4,
     });
-    return composeTxnCoordinator(config, { environment: this.environment(), stores: { rows: this.rows, groupLog: this.log } });
+    return composeTxnCoordinator(config, {
+      environment: this.environment(),
+      stores: { rows: this.rows, groupLog: this.log },
+      membership: this.#membership(coordinators.length),
+    });
+  }
+
+  #membership(members: number): Membership {
+    if (members === 0) return ALONE;
+    const membership = new ScriptedMembership();
+    this.memberships.push(membership);
+    return membership;
   }
 
   environment(): Environment {

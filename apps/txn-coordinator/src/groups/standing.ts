@@ -1,0 +1,107 @@
+import type { Membership, SelfVerdict } from "@concord/failure-detection";
+import { dutyOf, place, servingMember, type Duty, type View } from "@concord/ownership";
+import type { Clock, Log } from "@concord/runtime";
+import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
+import { RANKS } from "../limits.ts";
+import type { Coordinator } from "./coordinators.ts";
+
+export interface StandingOptions {
+  readonly coordinators: readonly Coordinator[];
+  readonly nodeName: string;
+  readonly membership: Membership;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What the cluster says of each coordinator, and which groups this one should therefore serve (TX14, TX16, TX17). */
+export class Standing {
+  readonly #options: StandingOptions;
+  readonly #failed = new Set<string>();
+  #self: SelfVerdict = "joining";
+  #view: View;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(options: StandingOptions) {
+    this.#options = options;
+    this.#view = viewOf(options.coordinators, undefined);
+  }
+
+  /** Beats from now on. Rejects when it cannot. */
+  start(): Promise<void> {
+    const { coordinators, membership, log } = this.#options;
+    return membership.start((change) => {
+      if (change.kind === "self") this.#self = change.verdict;
+      else {
+        const { name } = coordinators[change.member]!;
+        if (change.verdict === "gone" || change.verdict === "stuck") this.#failed.add(name);
+        else this.#failed.delete(name);
+      }
+      const about = change.kind === "self" ? this.#options.nodeName : coordinators[change.member]!.name;
+      log.info("the coordinators' opinion changed", { about, opinion: change.verdict });
+      this.wake();
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.#options.membership.stop();
+  }
+
+  /** Standbys are computed from it, at each coordinator alike (I2 of the ownership README). */
+  mapRead(map: GroupMap): void {
+    this.#view = viewOf(this.#options.coordinators, map);
+    this.wake();
+  }
+
+  /** A majority hears this coordinator, and none can have called it gone yet (I2 of the failure-detection README). */
+  get works(): boolean {
+    const { clock, membership } = this.#options;
+    return this.#self === "works" && clock.monotonicMs() < membership.leaseEndMs();
+  }
+
+  /** A majority has lost this coordinator. */
+  get isLost(): boolean {
+    return this.#self === "lost";
+  }
+
+  get isAlone(): boolean {
+    return this.#options.coordinators.length === 1;
+  }
+
+  duty(group: string): Duty {
+    return dutyOf(this.#view, group, this.#options.nodeName, (name) => this.#hasFailed(name));
+  }
+
+  /** Of all coordinators the one that serves the group, or is about to. */
+  masterOf(group: string): string {
+    return servingMember(this.#view, group, (name) => this.#hasFailed(name));
+  }
+
+  /** Resolves at the next change of any opinion. */
+  changed(): Promise<void> {
+    return this.#changed.promise;
+  }
+
+  /** Has all who wait for a change look again. */
+  wake(): void {
+    const { resolve } = this.#changed;
+    this.#changed = Promise.withResolvers();
+    resolve();
+  }
+
+  #hasFailed(name: string): boolean {
+    return name === this.#options.nodeName ? this.#self === "lost" : this.#failed.has(name);
+  }
+}
+
+/** Masters as the map has them, where they are configured; standbys in other datacenters (TX16). The first coordinator has the system group. */
+function viewOf(coordinators: readonly Coordinator[], map: GroupMap | undefined): View {
+  const groups = map?.groups ?? [];
+  const placed = place(
+    groups.map(({ id }) => id),
+    coordinators,
+    { ranks: RANKS, before: new Map(groups.map(({ id, master }) => [id, [master]])) },
+  );
+  const before = new Map([[SYSTEM_GROUP, [coordinators[0]!.name]]]);
+  const system = place([SYSTEM_GROUP], coordinators, { ranks: RANKS, before });
+  return { version: map?.version ?? 0n, members: coordinators, placement: new Map([...system, ...placed]) };
+}

@@ -1,0 +1,49 @@
+import type { Incarnation } from "./incarnation.ts";
+import type { Links } from "./links.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { fingerprint, type Trace } from "./trace.ts";
+
+/** A socket of one process: what it sends may be lost, late, or overtaken. */
+export interface DatagramSocket {
+  send(to: string, bytes: Uint8Array): void;
+}
+
+export type OpenDatagrams = (address: string, receive: (bytes: Uint8Array) => void) => DatagramSocket;
+
+interface Bound {
+  readonly owner: Incarnation;
+  readonly receive: (bytes: Uint8Array) => void;
+}
+
+/** Datagrams between nodes, over the same links as calls. The process that bound an address last gets what is sent to it. */
+export class SimDatagrams {
+  readonly #bound = new Map<string, Bound>();
+  readonly #scheduler: Scheduler;
+  readonly #links: Links;
+  readonly #trace: Trace;
+
+  constructor(scheduler: Scheduler, links: Links, trace: Trace) {
+    this.#scheduler = scheduler;
+    this.#links = links;
+    this.#trace = trace;
+  }
+
+  of(owner: Incarnation): OpenDatagrams {
+    return (address, receive) => {
+      this.#bound.set(address, { owner, receive });
+      return { send: (to, bytes) => this.#send(owner, to, bytes) };
+    };
+  }
+
+  #send(from: Incarnation, to: string, bytes: Uint8Array): void {
+    const target = this.#bound.get(to);
+    if (from.isDead || target === undefined || target.owner.isDead) return;
+    const [left, right] = [from.node, target.owner.node];
+    const isLost = this.#links.isLost(left, right) || this.#links.isBlocked(left, right);
+    this.#trace.line(this.#scheduler.nowUs, `datagram ${left} > ${right}${isLost ? " LOST" : ""} ${fingerprint(bytes)}`);
+    if (isLost) return;
+    this.#scheduler.after(this.#links.delayUs(left, right), () => {
+      if (!this.#links.isBlocked(left, right)) target.owner.run(() => target.receive(bytes));
+    });
+  }
+}
