@@ -24,8 +24,8 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: STORE,
-        search: "    await this.#writeRows(changes);\n",
-        replace: "    await this.#journal.trim(position);\n    await this.#writeRows(changes);\n",
+        search: "    await this.#writeRows(written);\n",
+        replace: "    await this.#journal.trim(position);\n    await this.#writeRows(written);\n",
       },
     ],
   },
