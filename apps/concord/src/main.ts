@@ -5,8 +5,13 @@ import { buildOf, configOfProcess } from "@concord/config";
 import { runMain, type Running } from "@concord/rpc";
 import { createLog } from "@concord/telemetry";
 import { endWithSchemaCommand, schemaCommandOf } from "@concord/storage-proxy";
+import { fsckCommand } from "./fsck/fsck.ts";
 import { concordSchema, openProgram } from "./index.ts";
 import { partConfigs } from "./part-configs.ts";
+
+const [first, ...rest] = process.argv.slice(2);
+if (first === "fsck") process.exit(await fsckCommand(rest, console.log));
+if (first === "--help") console.log("usage: concord fsck DATA_FOLDER   (checks the data of a stopped node: concord fsck --help)\n");
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

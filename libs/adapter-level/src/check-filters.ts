@@ -53,6 +53,26 @@ export async function refuseSuspects(suspects: readonly Suspect[]): Promise<void
   }
 }
 
+/** Every block of every table is read: what is wrong with each that is not as it was written. Called while LevelDB has the folder open. */
+export async function damagedTables(folder: string): Promise<readonly string[]> {
+  const damage: string[] = [];
+  for (const name of (await readdir(folder)).filter((one) => TABLE.test(one)).sort()) {
+    const path = join(folder, name);
+    const file = await openIfThere(path);
+    if (file === undefined) continue;
+    try {
+      for (const block of await checkFilter(path, file)) await readBlock(path, file, (await file.stat()).size, block);
+    } catch (thrown) {
+      if (!(thrown instanceof ConcordError)) throw thrown;
+      // A compaction may have deleted it meanwhile.
+      if ((await file.stat()).nlink > 0) damage.push(thrown.message);
+    } finally {
+      await file.close();
+    }
+  }
+  return damage;
+}
+
 async function openIfThere(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, "r");
@@ -72,15 +92,17 @@ async function damageOf(path: string, file: FileHandle): Promise<ConcordError | 
   }
 }
 
-async function checkFilter(path: string, file: FileHandle): Promise<void> {
+/** Answers where the blocks of values are. */
+async function checkFilter(path: string, file: FileHandle): Promise<Handle[]> {
   const { size } = await file.stat();
   if (size < FOOTER_BYTES) throw damaged(path, "is shorter than its footer");
   const footer = await readAt(path, file, size - FOOTER_BYTES, FOOTER_BYTES);
   if (footer.readBigUInt64LE(FOOTER_BYTES - 8) !== MAGIC) throw damaged(path, "has no footer");
   const cursor = { at: 0 };
   const metaindex = await readBlock(path, file, size, handleAt(path, footer, cursor));
-  await readBlock(path, file, size, handleAt(path, footer, cursor));
+  const index = await readBlock(path, file, size, handleAt(path, footer, cursor));
   for (const filter of handlesIn(path, metaindex)) await readBlock(path, file, size, filter);
+  return handlesIn(path, index);
 }
 
 /** The values of the metaindex's entries; its keys name the filters. */

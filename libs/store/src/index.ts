@@ -1,4 +1,4 @@
 export { flushedKeyValue } from "./flushed-key-value.ts";
 export { STORE_LIMITS, type StoreLimits } from "./limits.ts";
 export { STORE_METRICS } from "./metrics.ts";
-export { openStore, type StoreOptions } from "./open.ts";
+export { openStore, verifyStore, type StoreOptions, type VerifiedStore } from "./open.ts";

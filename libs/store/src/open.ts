@@ -28,26 +28,62 @@ export interface StoreOptions extends Omit<StoreContext, "limits"> {
  */
 export async function openStore(options: StoreOptions): Promise<JournaledStore> {
   const { disk, folder, backing } = options;
-  let journal: Journal | undefined;
   try {
-    await disk.makeFolder(folder);
-    const checkpoint = await readCheckpoint(disk, folder, options.checksum);
-    const hasJournal = (await disk.list(journalFolder(folder))).some(({ name }) => name.endsWith(".journal"));
-    if (checkpoint !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
-    const keepsCuts = options.keepsCuts === true;
-    const onCut = (): Promise<void> => (keepsCuts ? makeCutFile(disk, folder) : Promise.resolve());
-    const opened = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits: limitsOf(options).journal, onCut });
-    journal = opened.journal;
-    const base = checkpoint ?? (await firstCheckpoint(options, journal));
-    const replayed = await recover(options, journal, base);
-    const isCut = reportCut(options, journal, replayed, opened.findings);
-    const cutTail = keepsCuts ? await hasCutFile(disk, folder) : isCut;
+    const { journal, number, replayed, isCut } = await readState(options);
+    const cutTail = options.keepsCuts === true ? await hasCutFile(disk, folder) : isCut;
     const incarnation = toHex(options.random.bytes(INCARNATION_BYTES));
     const context = { ...options, limits: limitsOf(options) };
-    return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number: base.number });
+    return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number });
   } catch (thrown) {
-    await journal?.close().catch(() => undefined);
     await backing.close().catch(() => undefined);
+    throw thrown;
+  }
+}
+
+export interface VerifiedStore {
+  /** In the backing store. */
+  readonly values: number;
+  /** Keys that the journal writes over them. */
+  readonly journalled: number;
+  /** The journal's newest write is torn: the next opening cuts it off. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Everything that `openStore` would check, for a check of a store that is not going to run: it writes what opening writes, the cut of
+ * a torn end among it, so `disk` is one that forgets. CORRUPT_DATA: as `openStore`. `backing` stays open.
+ */
+export async function verifyStore(options: StoreOptions): Promise<VerifiedStore> {
+  const { journal, replayed, isCut } = await readState(options);
+  await journal.close();
+  const values = replayed.sums.list().reduce((sum, { count }) => sum + count, 0);
+  return { values, journalled: replayed.table.size, isCut };
+}
+
+interface State {
+  readonly journal: Journal;
+  /** Of the newest checkpoint. */
+  readonly number: bigint;
+  readonly replayed: Replayed & Scanned;
+  /** Opening cut something off. */
+  readonly isCut: boolean;
+}
+
+async function readState(options: StoreOptions): Promise<State> {
+  const { disk, folder, checksum, keepsCuts } = options;
+  await disk.makeFolder(folder);
+  const checkpoint = await readCheckpoint(disk, folder, checksum);
+  const hasJournal = (await disk.list(journalFolder(folder))).some(({ name }) => name.endsWith(".journal"));
+  if (checkpoint !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
+  const onCut = (): Promise<void> => (keepsCuts === true ? makeCutFile(disk, folder) : Promise.resolve());
+  const limits = limitsOf(options).journal;
+  const { journal, findings } = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits, onCut });
+  try {
+    const base = checkpoint ?? (await firstCheckpoint(options, journal));
+    const replayed = await recover(options, journal, base);
+    return { journal, number: base.number, replayed, isCut: reportCut(options, journal, replayed, findings) };
+  } catch (thrown) {
+    await journal.close().catch(() => undefined);
     throw thrown;
   }
 }

@@ -1,0 +1,121 @@
+// The check of a node's data on real files: whole, in use, and with one byte of each kind of file harmed.
+import assert from "node:assert/strict";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { CreateBucketCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { connect } from "@concord/client";
+import { startConcord } from "../index.ts";
+import { fsckCommand, type FsckExit } from "./fsck.ts";
+
+const ROWS = 300;
+
+let root: string;
+/** Of a node that was killed: rows below a checkpoint, and journals. */
+let data: string;
+
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), "concord-fsck-"));
+  data = join(root, "data");
+  const [live, config] = [join(root, "live"), { groupCount: 1, partitions: 2 }];
+  {
+    await using concord = await startConcord({ dataFolder: live, config });
+    const db = await connect({ coordinators: [concord.address] });
+    await db.createTables(["CREATE TABLE notes (id bigint PRIMARY KEY, body text)"]);
+    for (let n = 0; n < ROWS; n += 1) await db.insert("notes", { id: BigInt(n), body: `note ${n} ${"x".repeat(100)}` });
+    db.close();
+  }
+  await using concord = await startConcord({ dataFolder: live, config });
+  const db = await connect({ coordinators: [concord.address], dedupWorker: concord.address });
+  await db.insert("notes", { id: 0n, body: "changed" });
+  await db.messages.ingest(Array.from({ length: 20 }, (_, n) => ({ id: `m${n}`, value: "hello" })));
+  const s3 = new S3Client({ ...concord.s3, forcePathStyle: true });
+  await s3.send(new CreateBucketCommand({ Bucket: "photos" }));
+  await s3.send(new PutObjectCommand({ Bucket: "photos", Key: "cat", Body: "meow" }));
+  await cp(live, data, { recursive: true });
+  db.close();
+  s3.destroy();
+});
+
+after(() => rm(root, { recursive: true, force: true }));
+
+async function fsck(folder: string): Promise<{ readonly code: FsckExit; readonly said: string }> {
+  const lines: string[] = [];
+  const code = await fsckCommand([folder], (line) => lines.push(line));
+  return { code, said: lines.join("\n") };
+}
+
+/** The content of every file but LevelDB's own, which it brings up to date when it opens. */
+async function journalsOf(folder: string): Promise<Map<string, string>> {
+  const names = (await readdir(folder, { recursive: true })).filter((name) => /(\.journal|checkpoint)$/.test(name));
+  return new Map(await Promise.all(names.map(async (name) => [name, (await readFile(join(folder, name))).toString("base64")] as const)));
+}
+
+async function copied(): Promise<string> {
+  const copy = await mkdtemp(join(root, "copy-"));
+  await cp(data, copy, { recursive: true });
+  return copy;
+}
+
+test("fsck: data of a killed node: all stores, logs and journals named, nothing damaged, nothing changed; again: the same", async () => {
+  const folder = await copied();
+  const before = await journalsOf(folder);
+  assert.ok(before.size > 5);
+  const first = await fsck(folder);
+  assert.equal(first.code, 0, first.said);
+  for (const part of ["storage/store: ", "objects/metadata: ", "objects/journal: ", "messages/meta: ", "messages/log/"]) {
+    assert.ok(first.said.includes(part), `${part} in\n${first.said}`);
+  }
+  assert.deepEqual(await journalsOf(folder), before);
+  assert.equal((await fsck(folder)).code, 0);
+  await using concord = await startConcord({ dataFolder: folder, config: { groupCount: 1, partitions: 2 } });
+  const db = await connect({ coordinators: [concord.address] });
+  assert.deepEqual(await db.read("notes", { id: 0n }), { id: 0n, body: "changed" });
+  db.close();
+  const used = await fsck(folder);
+  assert.equal(used.code, 2);
+  assert.match(used.said, /another process has .*: stop it first/);
+});
+
+/** Which byte of a file of that kind is harmed: one that holds content. */
+const KINDS: readonly (readonly [kind: string, pattern: RegExp, at: (bytes: Buffer) => number, names: RegExp])[] = [
+  ["a table", /^storage\/store\/\d+\.ldb$/, () => 20, /storage\/store: .*\.ldb has a spoilt block/],
+  ["a store's journal", /^storage\/store\/journal\/.*\.journal$/, () => 12, /storage\/store\/journal: /],
+  ["a store's checkpoint", /^storage\/store\/checkpoint$/, (bytes) => bytes.length >> 1, /storage\/store: .*checkpoint/],
+  ["a log of messages", /^messages\/log\/.*\.journal$/, () => 12, /messages\/log\/.*: /],
+  ["the journal of blobs", /^objects\/journal\/.*\.journal$/, () => 12, /objects\/journal: /],
+];
+
+for (const [kind, pattern, at, expected] of KINDS) {
+  test(`fsck: a bit of ${kind} flipped: found, named, with what to do; the next check says the same`, async () => {
+    const folder = await copied();
+    const names = (await readdir(folder, { recursive: true })).filter((name) => pattern.test(name)).sort();
+    const path = join(folder, names[0]!);
+    const bytes = await readFile(path);
+    bytes[at(bytes)]! ^= 4;
+    await writeFile(path, bytes);
+    for (const again of [false, true]) {
+      const { code, said } = await fsck(folder);
+      assert.equal(code, 1, said);
+      assert.match(said, new RegExp(`DAMAGED ${expected.source}[^]*do: `), String(again));
+    }
+  });
+}
+
+test("fsck: a lost table: the range of values that is missing is named", async () => {
+  const folder = await copied();
+  const names = (await readdir(join(folder, "storage/store"))).filter((name) => name.endsWith(".ldb"));
+  for (const name of names) await rm(join(folder, "storage/store", name));
+  const { code, said } = await fsck(folder);
+  assert.equal(code, 1, said);
+  assert.match(said, /DAMAGED storage\/store: /);
+});
+
+test("fsck: no folder, none of Concord's, no argument: 2, and why; --help: 0", async () => {
+  assert.deepEqual([(await fsck(join(root, "absent"))).code, (await fsck(import.meta.dirname)).code], [2, 2]);
+  const lines: string[] = [];
+  assert.equal(await fsckCommand([], (line) => lines.push(line)), 2);
+  assert.equal(await fsckCommand(["--help"], (line) => lines.push(line)), 0);
+  assert.match(lines.join("\n"), /usage: concord fsck DATA_FOLDER/);
+});
