@@ -18,8 +18,8 @@ const FORWARDED_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 /** The script behind each command, and the arguments it always gets. */
 const COMMANDS = {
   start: ["testing/constellation/src/start.ts"],
-  fsck: ["apps/concord/src/main.ts", "fsck"],
   demo: ["testing/demo/src/demo.ts"],
+  fsck: ["apps/concord/src/main.ts", "fsck"],
   test: ["tools/nx/run.ts", "test"],
   check: ["tools/nx/run.ts", "check"],
   affected: ["tools/nx/run.ts", "affected"],
