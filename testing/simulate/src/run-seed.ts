@@ -3,6 +3,7 @@ import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
 import { runDedupScenario } from "./scenarios/dedup.ts";
+import { runLogScenario } from "./scenarios/log.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
 
@@ -21,6 +22,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["batch", runBatchScenario],
   ["object", runObjectScenario],
   ["dedup", runDedupScenario],
+  ["log", runLogScenario],
 ]);
 
 export const SCENARIO_NAMES: readonly string[] = [...SCENARIOS.keys()];

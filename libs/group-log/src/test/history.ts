@@ -7,6 +7,7 @@ import { Dice, VirtualTime } from "./virtual-time.ts";
 
 const GROUP = "albums";
 const TIMEOUT_MS = 60;
+const OWNERS_MAX = 3;
 /** Nothing of a node's earlier life is under way after this: its calls ended, their messages arrived. */
 const SETTLE_MS = 150;
 
@@ -72,7 +73,7 @@ export async function runHistory(options: HistoryOptions): Promise<Observer> {
   const world = { time, dice, ring, observer, options };
   const story = async (): Promise<void> => {
     for (let node = 0; node < options.nodes; node += 1) await ring.start(node);
-    const owners = Array.from({ length: 1 + dice.below(3) }, (_, index) => live(world, `owner-${index}`));
+    const owners = Array.from({ length: 1 + dice.below(OWNERS_MAX) }, (_, index) => live(world, `owner-${index}`));
     await Promise.all([...owners, disturb(world)]);
     ring.heal();
     faults.loss = 0;
@@ -186,7 +187,7 @@ async function disturb(world: World): Promise<void> {
   for (let round = dice.below(14); round > 0; round -= 1) {
     await sleep(time, dice.below(80));
     const node = dice.below(nodes);
-    switch (dice.below(nodes === 3 ? 6 : 4)) {
+    switch (dice.below(nodes === 3 ? 9 : 4)) {
       case 0:
         await ring.crash(node);
         break;
@@ -195,7 +196,7 @@ async function disturb(world: World): Promise<void> {
         await checkRows(world);
         break;
       case 2:
-        ring.cut(`owner-${dice.below(3)}`, node);
+        ring.cut(`owner-${dice.below(OWNERS_MAX)}`, node);
         break;
       case 4:
         await ring.lose(node, GROUP, SETTLE_MS);
@@ -203,10 +204,23 @@ async function disturb(world: World): Promise<void> {
       case 5:
         ring.rot(node, GROUP);
         break;
+      case 6:
+      case 7:
+      case 8:
+        isolate(world, node);
+        break;
       default:
         ring.heal();
     }
     if (dice.chance(0.5)) await ring.start(dice.below(nodes));
+  }
+}
+
+/** One owner reaches one replica only, the others all but that one: what it accepts is not decided, and another owner decides otherwise. */
+function isolate({ dice, ring }: World, node: number): void {
+  const alone = dice.below(OWNERS_MAX);
+  for (let owner = 0; owner < OWNERS_MAX; owner += 1) {
+    for (const [other] of ring.stores.entries()) if ((owner === alone) !== (other === node)) ring.cut(`owner-${owner}`, other);
   }
 }
 

@@ -88,9 +88,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "applied-above-decided",
-    notFoundYet: true,
     about: "A replica applies every entry it holds, whatever the mark says (TXD14).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       { file: GROUP_STATE, search: "let reached = seq < lastSeq(state) ? seq : lastSeq(state);", replace: "let reached = lastSeq(state);" },
       {
@@ -128,9 +127,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "own-vote-counted-twice",
-    notFoundYet: true,
     about: "One replica's acceptance counts as a majority (TX27, TXR2).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: "libs/group-log/src/ring-group-log.ts",
@@ -154,9 +152,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "dropped-before-checkpoint",
-    notFoundYet: true,
     about: "A log entry goes before a checkpoint holds the rows that follow from it (I9 of the group-log README).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: "libs/group-log/src/replica-steps.ts",
@@ -167,9 +164,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "rows-not-derived-again",
-    notFoundYet: true,
     about: "After a restart a replica answers before it has derived the rows of the entries it keeps (I9 of the group-log README).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: "libs/group-log/src/open-replica.ts",
