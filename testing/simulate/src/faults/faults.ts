@@ -139,9 +139,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "previous-epoch-ignored",
-    notFoundYet: true,
     about: "A replica accepts an entry on top of any entry before, of whatever history (TXR2, I4 of the group-log README).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: GROUP_STATE,

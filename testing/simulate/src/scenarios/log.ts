@@ -14,7 +14,8 @@ export async function runLogScenario({ world }: Cluster): Promise<Outcomes> {
   for (let each = 0; each < HISTORIES; each += 1) {
     const seed = random.below(1_000_000_000);
     const { decided, loggedCount } = await runHistory({ seed, nodes: 3 });
-    for (const [seq, { content, epoch }] of decided) world.trace.line(1000 * world.nowMs, `history ${seed} decided ${seq}@${epoch}=${content}`);
+    for (const [seq, { content, epoch }] of decided)
+      world.trace.line(1000 * world.nowMs, `history ${seed} decided ${seq}@${epoch}=${content}`);
     ok += loggedCount;
   }
   return { ok, fail: 0, info: 0 };
