@@ -38,7 +38,9 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
   const { clock, log, transport, checksum } = environment;
   const { rows, groupLog, localRows, closeStores } =
     stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
-  const settings = { ...config, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
+  const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
+  const followsLog = (table: string): boolean => schema.catalogue.storageTables.get(table)?.kind === "transactional";
+  const settings = { ...config, followsLog, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
   const groups = new Groups({
     ...environment,
     settings,
@@ -50,7 +52,6 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groupCount: config.groupCount,
     listenAddress: config.listenAddress,
   });
-  const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const channels = new Map<string, Channel>();
   const ids = new IdGenerator({
     ...environment,

@@ -1,8 +1,9 @@
 /**
  * Version of what nodes of a ring say to each other. Nodes of different versions refuse each other: 2 = rows follow from the log, whose
- * entries an earlier node would store without them.
+ * entries an earlier node would store without them; 3 = outcomes lie in one row per flush, and a node that cut its journal is asked for no
+ * vote.
  */
-export const RING_PROTOCOL = 2;
+export const RING_PROTOCOL = 3;
 /** Metadata of every call but Hello, which tells it in its message. */
 export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */

@@ -393,3 +393,19 @@ test("submit: one key persisted and derived in a batch: persisted last ends what
   await Promise.all(replies);
   assert.deepEqual(await Promise.all([engine.submit(look("a")), engine.submit(look("b"))]), ["derived", "persisted"]);
 });
+
+test("derived: read while it is synced, then cached: the cache keeps the value, not the buffer it is a part of", async () => {
+  const { engine, store } = setUp();
+  const buffer = bytes("x".repeat(1000));
+  const value = buffer.subarray(10, 12);
+  for (const [at, load] of [[], [bytes("k")]].entries()) {
+    void engine.submit({ load, run: () => ({ persist: [], derived: [{ kind: "put", key: bytes("k"), value }], reply: undefined }) });
+    await turn();
+    const reading = engine.getMany([bytes("k")]);
+    await turn();
+    await store.batches[at]!.end();
+    const [read] = await reading;
+    assert.equal(textOf(read), "xx");
+    assert.equal((engine.peek(bytes("k")) as Uint8Array).buffer.byteLength, 2);
+  }
+});

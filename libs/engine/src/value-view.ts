@@ -63,7 +63,8 @@ export class ValueView {
   /** What a step derived: never cached, and what the view knows of the key is that from now on. The engine keeps it until it is on disk. */
   derive(key: string, value: Uint8Array | undefined): void {
     const entry = this.#active.get(key);
-    if (entry !== undefined) entry.known = { kind: "known", value };
+    // A copy: it may be cached later, and is a part of a larger buffer.
+    if (entry !== undefined) entry.known = { kind: "known", value: value?.slice() };
     else this.#forget(key);
   }
 

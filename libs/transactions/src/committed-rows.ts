@@ -26,6 +26,8 @@ export interface CommittedRowsOptions {
   readonly group: string;
   readonly store: RowStore;
   readonly local: LocalRows | undefined;
+  /** Do only entries of the log change rows of the table? */
+  readonly followsLog: (table: string) => boolean;
   readonly reader: RowReader;
   readonly storageTimeoutMs: number;
   readonly cachedRowsMax: number;
@@ -56,17 +58,23 @@ export class CommittedRows {
     return this.#unappliedRows;
   }
 
+  /** Others may write what does not follow from the log: then memory knows a row only until it is applied. */
+  #known(key: RowKey, text: string): RowImage | undefined {
+    const row = this.#rows.get(text);
+    return row !== undefined && (row.seq > this.#appliedSeq || this.#options.followsLog(key.table)) ? row.image : undefined;
+  }
+
   /**
    * The committed image when memory or the replica in this process has all of it; "ask" when storage must be read. An absent row is an
    * empty image.
    */
   peek(key: RowKey, text: string): RowImage | "ask" {
-    const row = this.#rows.get(text);
-    if (row !== undefined) return row.image;
-    const { local, group } = this.#options;
+    const known = this.#known(key, text);
+    if (known !== undefined) return known;
+    const { local, group, followsLog } = this.#options;
     // What memory does not have was written by entries up to the applied one, or never (I8).
     if (local === undefined || local.appliedSeq(group) < this.#appliedSeq) return "ask";
-    return local.peek(key) ?? emptyImage(key);
+    return followsLog(key.table) ? (local.peek(key) ?? emptyImage(key)) : "ask";
   }
 
   /**
@@ -74,13 +82,13 @@ export class CommittedRows {
    * answer arrives: only then the row cannot have changed meanwhile, and the image may be kept.
    */
   async read(key: RowKey, text: string, locked: () => boolean): Promise<RowImage> {
-    const before = this.#rows.get(text);
-    if (before !== undefined) return before.image;
+    const before = this.#known(key, text);
+    if (before !== undefined) return before;
     const stored = (await this.#options.reader.read(key)) ?? emptyImage(key);
     // Logged meanwhile: whole, and newer than any stored one.
-    const now = this.#rows.get(text);
-    if (now !== undefined) return now.image;
-    if (locked()) {
+    const now = this.#known(key, text);
+    if (now !== undefined) return now;
+    if (locked() && this.#options.followsLog(key.table)) {
       this.#rows.set(text, { image: stored, seq: this.#appliedSeq });
       this.#evict();
     }

@@ -1,6 +1,9 @@
 // A log whose replicas apply rows: what entries carry, how the mark of what is decided travels, what a takeover waits for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RowImage } from "@concord/ports";
+import { encodeRowKey, imageOf } from "@concord/rows";
+import { timestampUsOf, toHex } from "@concord/runtime";
 import { openFlush } from "./flush-entry.ts";
 import {
   albumKey,
@@ -10,6 +13,7 @@ import {
   isPending,
   photoKey,
   plain,
+  PLAIN,
   settle,
   TestFixture,
   text,
@@ -147,5 +151,20 @@ test("[TXD14] local rows: the owner applies rows: no replica says how far it is,
   const fixture = new TestFixture({ localRows: true, limits: { cachedRowsMax: 0 } });
   const client = await fixture.open();
   await client.begin().start(albumKey(1));
+  assert.deepEqual(fixture.localReads, []);
+});
+
+test("[TX30] plain tables: written directly, so a transaction asks storage each time, whatever memory or the local replica have", async () => {
+  const fixture = new TestFixture({ appliesRows: true, localRows: true });
+  const client = await fixture.open();
+  await fixture.clock.advance(6_000);
+  const key = { ...albumKey(1), table: PLAIN.name };
+  const storedKey = toHex(encodeRowKey(key));
+  const imageWith = (photos: number, us: bigint): RowImage =>
+    imageOf({ kind: "insert", key, columns: [{ column: "public_photos", value: int(photos) }], timestampUs: timestampUsOf(us) });
+  for (const photos of [1, 2]) {
+    fixture.rows.images.set(storedKey, imageWith(photos, BigInt(photos)));
+    assert.deepEqual(plain(await client.begin().start(key, { mode: "shared" })), { public_photos: photos });
+  }
   assert.deepEqual(fixture.localReads, []);
 });

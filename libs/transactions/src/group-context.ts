@@ -10,6 +10,8 @@ export interface GroupSettings {
   readonly nodeName: string;
   /** Does the row belong to this group (TX2)? The group map does not change while a master lives. */
   readonly owns: (key: RowKey) => boolean;
+  /** Do only transactions write the table, so that its rows follow from the group's log alone (TXD14)? Not so plain and system tables. */
+  readonly followsLog: (table: string) => boolean;
   readonly lockTimeoutMs: number;
   /** Without a word from the client for so long: aborted with IDLE_TIMEOUT (TX10). */
   readonly idleTimeoutMs: number;

@@ -58,7 +58,10 @@ export class TransactionOperations {
     this.#transaction.requireOpen();
     for (const key of keys) this.#requireOwn(key);
     const texts = keys.map(keyText);
-    const afterwards = (): Rows | Promise<Rows> => (read === "skip" ? keys.map(() => undefined) : this.#read(keys, texts));
+    const afterwards = (): Rows | Promise<Rows> => {
+      this.#transaction.requireOpen();
+      return read === "skip" ? keys.map(() => undefined) : this.#read(keys, texts);
+    };
     const wait = this.#acquireAll(texts, mode);
     return wait === undefined ? afterwards() : wait.then(afterwards);
   }
@@ -138,6 +141,7 @@ export class TransactionOperations {
   }
 
   #writeLocked(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
+    this.#transaction.requireOpen();
     const reads = this.#images(writes, texts);
     if (reads.length === 0) return this.#buffer(writes, texts);
     return Promise.all(reads).then(() => {
@@ -292,7 +296,9 @@ export class TransactionOperations {
     }
   }
 
+  /** A transaction that ended while it waited takes no further lock: its locks are released already. */
   #acquire(text: string, mode: LockMode): Promise<void> | undefined {
+    this.#transaction.requireOpen();
     const { clock, locks, settings } = this.#context;
     const nowMs = clock.monotonicMs();
     const deadlineMs = Math.min(this.#deadlineAtMs - ANSWER_MARGIN_MS, nowMs + settings.lockTimeoutMs);

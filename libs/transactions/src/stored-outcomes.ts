@@ -9,7 +9,7 @@ interface Slice {
   readonly loaded: Promise<ReadonlyMap<TimeId, StoredOutcome>>;
   /** Forgotten by memory since the slice was asked for. */
   readonly later: Map<TimeId, StoredOutcome>;
-  /** Ids in it, once they are read. */
+  /** Ids in it, as far as they are read, and itself. */
   size: number;
 }
 
@@ -39,14 +39,19 @@ export class StoredOutcomes {
 
   /** Memory had the outcome until now; a quorum read sees its row. */
   forgotten(id: TimeId, outcome: StoredOutcome): void {
-    this.#slices.get(outcomeSliceOf(id))?.later.set(id, outcome);
+    const slice = this.#slices.get(outcomeSliceOf(id));
+    if (slice === undefined) return;
+    slice.later.set(id, outcome);
+    slice.size += 1;
+    this.#ids += 1;
   }
 
   #sliceOf(number: number): Slice {
     const known = this.#slices.get(number);
     if (known !== undefined) return known;
-    const slice: Slice = { loaded: this.#load(number), later: new Map(), size: 0 };
+    const slice: Slice = { loaded: this.#load(number), later: new Map(), size: 1 };
     this.#slices.set(number, slice);
+    this.#ids += 1;
     slice.loaded.then(
       (outcomes) => this.#keep(number, slice, outcomes.size),
       () => this.#drop(number, slice),
@@ -69,8 +74,8 @@ export class StoredOutcomes {
 
   #keep(number: number, slice: Slice, size: number): void {
     if (this.#slices.get(number) !== slice) return;
-    slice.size = 1 + size;
-    this.#ids += slice.size;
+    slice.size += size;
+    this.#ids += size;
     for (const [oldest, other] of this.#slices) {
       if (this.#ids <= OUTCOME_IDS_KEPT_MAX) return;
       this.#drop(oldest, other);

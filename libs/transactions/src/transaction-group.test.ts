@@ -481,3 +481,46 @@ test("drain: open transactions get DRAINING, commits are finished and applied", 
   assert.equal(client.group.state.kind, "stopped");
   assert.equal(fixture.log.entries.length, 0, "everything applied is trimmed");
 });
+
+test("[TX4] locks: a transaction that ends in the turn in which a lock is granted takes no further one", async () => {
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
+  for (const waitsIn of ["lock", "write"] as const) {
+    const [first, second] = [client.begin(), client.begin()];
+    await first.start(albumKey(1));
+    await second.start(albumKey(5));
+    const waiting = second.operate<unknown>((operations) =>
+      waitsIn === "lock"
+        ? operations.lock([albumKey(1), albumKey(2)], "exclusive", "skip")
+        : operations.write([update(albumKey(1), { public_photos: int(1) }), update(albumKey(2), { public_photos: int(1) })]),
+    );
+    const failed = fails("TRANSACTION_ABORTED", waiting);
+    await settle();
+    first.rollback();
+    second.rollback();
+    await failed;
+    assert.deepEqual([client.group.serving().stats().open, client.group.serving().stats().locks], [0, 0]);
+    await client.execute([update(albumKey(2), { public_photos: int(7) })]);
+  }
+});
+
+test("[TX4] locks: ended in the turn of its grant: what ended it is the answer, not a failed assertion, also without a read", async () => {
+  const fixture = new TestFixture();
+  const client = await withAlbum(fixture);
+  for (const waitsIn of ["skip", "indexed"] as const) {
+    const [first, second] = [client.begin(), client.begin()];
+    await first.start(photoKey(1, 1));
+    await second.start(albumKey(5));
+    const waiting = second.operate<unknown>((operations) =>
+      waitsIn === "skip"
+        ? operations.lock([photoKey(1, 1)], "exclusive", "skip")
+        : operations.write([insert(photoKey(1, 1), { owner: text("ann") })]),
+    );
+    const failed = fails("TRANSACTION_ABORTED", waiting);
+    await settle();
+    first.rollback();
+    second.rollback();
+    await failed;
+    assert.equal(client.group.serving().stats().locks, 0);
+  }
+});

@@ -398,6 +398,7 @@ export class TestFixture {
       group: "g0",
       nodeName: "c1",
       owns: (key) => key.partition[0]?.value !== 99n,
+      followsLog: (table) => table !== PLAIN.name,
       lockTimeoutMs: 1_000,
       idleTimeoutMs: 5_000,
       lifetimeMs: 30_000,
