@@ -191,6 +191,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     name: "read-only-not-verified",
     about: "A read-only commit does not ask whether the epoch still holds: a zombie master answers from the past (TXD1).",
     scenario: "txn",
+    // Since coordinators stop by their lease before a standby may act, no zombie comes so far.
+    notFoundYet: true,
     edits: [
       {
         file: "libs/transactions/src/serving-master.ts",
