@@ -25,10 +25,14 @@ async function runLane(queue: Job[], options: PoolOptions): Promise<void> {
   for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
     child ??= fork(join(options.folder, "worker.ts"), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
     const report = await runJob(child, job);
-    if (report.events === 0) child = undefined;
+    if (isOver(child)) child = undefined;
     if (!options.onReport(report)) queue.length = 0;
   }
   child?.kill();
+}
+
+function isOver({ killed, exitCode, signalCode }: ChildProcess): boolean {
+  return killed || exitCode !== null || signalCode !== null;
 }
 
 function runJob(child: ChildProcess, job: Job): Promise<SeedReport> {

@@ -6,6 +6,7 @@ export interface Job {
   readonly seed: number;
 }
 
+process.on("disconnect", () => process.exit());
 process.on("message", (job: Job) => {
   runSeed(job.scenario, job.seed, { keepTrace: false }).then(
     ({ report }) => process.send?.(report),
