@@ -6,9 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
-import { connect, type ConcordClient } from "@concord/client";
+import { connect } from "@concord/client";
 import { ACCESS_KEY } from "./test/memory-node.ts";
 import { ended, Processes } from "./test/process.ts";
+import { visit } from "./test/visits.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "concord-one-process-"));
 const processes = new Processes();
@@ -18,16 +19,6 @@ after(async () => {
 });
 
 const TABLES = ["CREATE TABLE visits (page text PRIMARY KEY, visits int)"];
-const where = { table: "visits", key: { page: "/cats" } };
-
-function visit(db: ConcordClient): Promise<number> {
-  return db.runTransaction(where, async (txn) => {
-    const found = await txn.lock<{ visits: number }>("visits", where.key);
-    const visits = (found?.visits ?? 0) + 1;
-    txn.insert("visits", { ...where.key, visits });
-    return visits;
-  });
-}
 
 function s3At(httpAddress: string): S3Client {
   return new S3Client({ endpoint: `http://${httpAddress}`, region: "us-east-1", forcePathStyle: true, credentials: { ...ACCESS_KEY } });

@@ -6,9 +6,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { connect, type ConcordClient } from "@concord/client";
+import { connect } from "@concord/client";
 import { ACCESS_KEY } from "./memory-node.ts";
 import { ended, Processes } from "./process.ts";
+import { visit, where } from "./visits.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "concord-cassandra-"));
 const processes = new Processes();
@@ -36,21 +37,11 @@ const CASSANDRA = [
   "10000",
 ];
 const args = (name: string): string[] => [...CASSANDRA, "--data-folder", join(folder, name)];
-const where = { table: "visits", key: { page: "/cats" } };
 
 function schema(command: "plan" | "apply"): SpawnSyncReturns<string> {
   const main = join(import.meta.dirname, "../main.ts");
   const keys = ["--access-keys", JSON.stringify([ACCESS_KEY])];
   return spawnSync(process.execPath, [main, "schema", command, ...keys, ...args("schema")], { encoding: "utf8" });
-}
-
-function visit(db: ConcordClient): Promise<number> {
-  return db.runTransaction(where, async (txn) => {
-    const found = await txn.lock<{ visits: number }>("visits", where.key);
-    const visits = (found?.visits ?? 0) + 1;
-    txn.insert("visits", { ...where.key, visits });
-    return visits;
-  });
 }
 
 test("[TXC1] schema: without it the program refuses to start and says what to do; plan prints, apply makes it, once", async () => {
