@@ -52,7 +52,7 @@ export interface ConnectOptions {
   readonly tls?: TlsOptions;
   /** Storage-proxies of this datacenter are asked first. */
   readonly datacenter?: string;
-  /** A read without answer after this long is asked of a second storage-proxy too (TXD13); 0 = never. Default 50. */
+  /** A read, plain write or batch without answer after this long is sent to a second storage-proxy too (TXD13); 0 = never. Default 50. */
   readonly speculationDelayMs?: number;
   /** Time budget of a call outside transactions. Default 5000. */
   readonly timeoutMs?: number;

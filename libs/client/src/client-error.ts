@@ -17,10 +17,16 @@ export function clientError(code: ErrorCode, message: string, options: ErrorOpti
 /** The same error, knowing more. */
 export function withFacts(
   error: ConcordClientError,
-  facts: { readonly applied?: "unknown"; readonly metadata?: Readonly<Record<string, string>> },
+  facts: { readonly applied?: "no" | "unknown"; readonly metadata?: Readonly<Record<string, string>> },
 ): ConcordClientError {
   const { retryAfterMs } = error;
   const metadata = { ...error.metadata, ...facts.metadata };
   const applied = facts.applied ?? error.applied;
   return new ConcordClientError(error.code, error.message, { applied, retryAfterMs, metadata, cause: error.cause ?? error });
+}
+
+/** The error of a call that cannot have changed anything: a read, or an operation before the commit (TXD13). */
+export function withoutEffect(thrown: unknown): ConcordClientError {
+  const error = toClientError(thrown);
+  return error.applied === "no" ? error : withFacts(error, { applied: "no" });
 }

@@ -14,8 +14,12 @@ export const MESSAGE_BACKOFF: BackoffLimits = { initialMs: 8, maxMs: 500 };
 export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 4, maxMs: 256 };
 /** Writes in one message of a transaction; a longer buffer is sent on before the commit. */
 export const WRITES_PER_MESSAGE_MAX = 1000;
-/** A read that has no answer after this long is asked of a second storage-proxy too (TXD13). */
+/** A read, plain write or batch that has no answer after this long is sent to a second storage-proxy too (TXD13). */
 export const SPECULATION_DELAY_MS = 50;
+/** Second copies at once, per call and per second: what they may add to the load of slow servers. */
+export const HEDGES_BURST_MAX = 20;
+export const HEDGES_PER_CALL = 0.05;
+export const HEDGES_PER_SECOND = 1;
 /** A node that failed is asked last for this long. */
 export const NODE_PENALTY_MS = 1_000;
 /** Messages and bytes of one call to a dedup-worker; more are sent in several calls, one after the other. */

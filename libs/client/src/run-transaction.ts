@@ -1,6 +1,6 @@
 import { backoff, sleep, type Backoff } from "@concord/runtime";
 import type { Entity, Transaction, TransactionOptions } from "./api.ts";
-import { toClientError } from "./client-error.ts";
+import { toClientError, withoutEffect } from "./client-error.ts";
 import { ConcordClientError } from "./errors.ts";
 import { TRANSACTION_BACKOFF, TRANSACTION_DEADLINE_MS, TRANSACTION_TRIES_MAX } from "./limits.ts";
 import type { TransactionContext } from "./resolve-outcome.ts";
@@ -32,8 +32,7 @@ export async function runTransaction<T>(
       txn = new SessionTransaction(context, table, entity, tries.options);
       txn.started(await txn.sendStart());
     } catch (thrown) {
-      // Nothing was written yet, whatever became of the start.
-      await tries.again(txn?.startFailed(thrown) ?? toClientError(thrown));
+      await tries.again(txn?.startFailed(thrown) ?? withoutEffect(thrown));
       continue;
     }
     let value: T;

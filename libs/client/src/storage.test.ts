@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatchService, RowsService } from "@concord/protos-storage";
-import { toHex } from "@concord/runtime";
+import { sleep, toHex } from "@concord/runtime";
 import type { ConcordClient } from "./api.ts";
 import { ConcordClientError } from "./errors.ts";
+import { HEDGES_BURST_MAX, HEDGES_PER_CALL, HEDGES_PER_SECOND } from "./limits.ts";
 import { COORDINATORS, FakeCluster, PROXIES } from "./testing/fake-cluster.ts";
 
 async function connected(
@@ -261,4 +262,53 @@ test("close: calls in flight: CANCELLED", async () => {
   for (let turn = 0; turn < 20; turn += 1) await cluster.clock.until(Promise.resolve());
   db.close();
   assert.equal((await failure(cluster.clock.until(write))).code, "CANCELLED");
+});
+
+test("[TXD13] write: the first proxy is frozen: a second one gets the same write after the delay; the frozen one is asked last", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, speculationDelayMs: 30 });
+  cluster.intercept("write", never);
+  const before = cluster.clock.nowMs();
+  await cluster.clock.until(db.insert("notes", NOTE));
+  assert.equal(cluster.clock.nowMs() - before, 30);
+  const [first, second] = cluster.seen("write");
+  assert.notEqual(first!.address, second!.address);
+  const timestamps = cluster.requests(RowsService.methods.Write).map(({ timestampUs }) => timestampUs);
+  assert.equal(timestamps[0], timestamps[1], "the second copy changes nothing");
+  for (let at = 2; at < 8; at += 1) await cluster.clock.until(db.insert("notes", { ...NOTE, at }));
+  assert.equal(cluster.seen("write").filter(({ address }) => address === first!.address).length, 1);
+});
+
+test("[LB4] batch: the first proxy is frozen after it ran: a second one gets the same id and timestamp after the delay", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, speculationDelayMs: 30 });
+  cluster.intercept("executeBatch", async (next) => {
+    await next();
+    return never();
+  });
+  const before = cluster.clock.nowMs();
+  const { batchId } = await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }]));
+  assert.equal(cluster.clock.nowMs() - before, 30);
+  const [first, second] = cluster.requests(BatchService.methods.ExecuteBatch);
+  assert.deepEqual([toHex(first!.batchId), first!.timestampUs], [batchId, second!.timestampUs]);
+  assert.deepEqual(first, second);
+});
+
+test("hedges: every proxy is slow: second copies end with the budget, all calls are answered", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, speculationDelayMs: 30 });
+  const slow = 3 * (HEDGES_BURST_MAX + 5);
+  for (let i = 0; i < 2 * slow; i += 1) {
+    cluster.intercept("read", async (next) => {
+      await sleep(cluster.clock, 100);
+      return next();
+    });
+  }
+  await cluster.clock.until(Promise.all(Array.from({ length: slow }, (_, at) => db.read("notes", { place: "wall", at }))));
+  const copies = cluster.seen("read").length - slow;
+  assert.ok(copies >= HEDGES_BURST_MAX && copies <= HEDGES_BURST_MAX + slow * HEDGES_PER_CALL + HEDGES_PER_SECOND, String(copies));
+});
+
+test("[TXD13] read: all proxies are frozen: DEADLINE_EXCEEDED, applied no", async () => {
+  const { cluster, db } = await connected({ coordinators: COORDINATORS, timeoutMs: 300 });
+  for (let i = 0; i < 3; i += 1) cluster.intercept("read", never);
+  const error = await failure(cluster.clock.until(db.read("notes", { place: "wall", at: 1 })));
+  assert.deepEqual([error.code, error.applied], ["DEADLINE_EXCEEDED", "no"]);
 });

@@ -8,13 +8,14 @@ import {
   type WriteRequestInit,
 } from "@concord/protos-storage";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
-import { newTimeId, sleep, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
+import { newTimeId, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
 import type { BatchOptions, BatchResult, CommitToken } from "./api.ts";
 import { SEEN_GROUPS_MAX } from "./limits.ts";
-import { clientError, toClientError, withFacts } from "./client-error.ts";
+import { clientError, toClientError, withFacts, withoutEffect } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import type { ConcordClientError } from "./errors.ts";
+import { hedged, HedgeBudget, type HedgedCall } from "./hedged-call.ts";
 import { NodePool } from "./node-pool.ts";
 
 export interface StorageOptions {
@@ -34,6 +35,7 @@ type StorageService = RowsService | BatchService;
 export class Storage {
   readonly #options: StorageOptions;
   readonly #pool: NodePool;
+  readonly #hedges: HedgeBudget;
   /** The last commit of each group, and its place among all that were noted: reads see them (read your writes). */
   readonly #seen = new Map<string, { token: CommitToken; place: number }>();
   #lastPlace = 0;
@@ -42,6 +44,7 @@ export class Storage {
   constructor(options: StorageOptions) {
     this.#options = options;
     this.#pool = new NodePool(options.clock);
+    this.#hedges = new HedgeBudget(options.clock);
   }
 
   /** A commit of this client: every read that begins later sees it. */
@@ -59,70 +62,43 @@ export class Storage {
     this.#seen.delete(oldest);
   }
 
-  /**
-   * A read: the first answer counts. A second proxy is asked when the first is slow (TXD13) or failed, and so on; each is asked once.
-   */
+  /** A read: the first answer counts. A second proxy is asked when the first is slow (TXD13) or failed, and so on; each is asked once. */
   read<O extends "read" | "readRange" | "query">(
     operation: O,
     request: CallRequest<RowsService, O>,
     timeoutMs: number | undefined,
   ): Promise<CallResponse<RowsService, O>> {
-    const { clock, speculationDelayMs } = this.#options;
-    const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
-    const waiting = this.#nodes();
     const after = Array.from(this.#seen.values(), ({ token }) => token);
-    const abort = new AbortController();
-    return new Promise<CallResponse<RowsService, O>>((resolve, reject) => {
-      let inFlight = 0;
-      let speculation: { cancel(): void } | undefined;
-      const finish = (settle: () => void): void => {
-        speculation?.cancel();
-        settle();
-        abort.abort();
-      };
-      const fail = (error: ConcordClientError): void => {
-        if (!error.retryable) return finish(() => reject(error));
-        if (waiting.length > 0) return next();
-        if (inFlight === 0) finish(() => reject(error));
-      };
-      const next = (): void => {
-        const address = waiting.shift()!;
-        inFlight += 1;
-        speculation?.cancel();
-        if (speculationDelayMs > 0 && waiting.length > 0) speculation = clock.setTimer(speculationDelayMs, next);
-        this.#call(
-          address,
-          RowsService,
-          operation,
-          { ...(request as object), after } as CallRequest<RowsService, O>,
-          deadlineAtMs,
-          abort.signal,
-        ).then(
-          (response) => finish(() => resolve(response)),
-          (thrown: unknown) => {
-            inFlight -= 1;
-            fail(toClientError(thrown));
-          },
-        );
-      };
-      next();
+    const complete = { ...(request as object), after } as CallRequest<RowsService, O>;
+    const asked = this.#ask(RowsService, operation, complete, timeoutMs, {
+      addresses: this.#nodes(),
+      delayMs: this.#options.speculationDelayMs,
+      again: (error) => error.retryable,
+    });
+    return asked.catch((thrown: unknown) => {
+      throw withoutEffect(thrown);
     });
   }
 
   /** A plain write with its timestamp made here, so that repeating it at another proxy changes nothing. */
   async write(write: RowWriteInit, timeoutMs: number | undefined): Promise<void> {
     const request: WriteRequestInit = { write, timestampUs: this.#timestampUs(), schemaVersion: this.#options.directory.schemaVersion };
-    await this.#inTurn(RowsService, "write", request, timeoutMs, (error) => error.retryable);
+    await this.#ask(RowsService, "write", request, timeoutMs, {
+      addresses: this.#nodesTwice(),
+      delayMs: this.#options.speculationDelayMs,
+      again: (error) => error.retryable,
+    });
   }
 
-  /** A CQL statement that is no SELECT: the caller cannot know, so it is asked once per proxy and only while nothing happened. */
+  /** A CQL statement that is no SELECT: each proxy would draw its own now() and uuid(), so a further one is asked only while nothing happened. */
   statement(request: QueryRequestInit, timeoutMs: number | undefined): Promise<QueryResponse> {
     const batchId = timeIdToBytes(newTimeId(this.#options.clock, this.#options.random));
     const complete: QueryRequestInit = { ...request, timestampUs: this.#timestampUs(), batchId };
-    return this.#inTurn(RowsService, "query", complete, timeoutMs, (error) => error.retryable && error.applied === "no");
+    const again = (error: ConcordClientError): boolean => error.retryable && error.applied === "no";
+    return this.#ask(RowsService, "query", complete, timeoutMs, { addresses: this.#nodesTwice(), delayMs: 0, again });
   }
 
-  /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke. */
+  /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke, or beside a slow first. */
   async batch(writes: readonly RowWriteInit[], options: BatchOptions): Promise<BatchResult> {
     const id = newTimeId(this.#options.clock, this.#options.random);
     const request: ExecuteBatchRequestInit = {
@@ -139,37 +115,33 @@ export class Storage {
       retriesLeft -= 1;
       return retriesLeft >= 0;
     };
-    const run = this.#inTurn(BatchService, "executeBatch", request, options.timeoutMs, again);
+    const run = this.#ask(BatchService, "executeBatch", request, options.timeoutMs, {
+      addresses: this.#nodesTwice(),
+      delayMs: this.#options.speculationDelayMs,
+      again,
+    });
     const response = await run.catch((thrown: unknown) => {
       throw withFacts(toClientError(thrown), { metadata: { batchId: id } });
     });
     return { batchId: id, timestampUs: response.timestampUs, holders: [...response.holders] };
   }
 
-  /** Asks one proxy after the other while `again` says that a further try is right; a single proxy is asked twice at most. */
-  async #inTurn<S extends StorageService, O extends OperationName<S>>(
+  #ask<S extends StorageService, O extends OperationName<S>>(
     service: S,
     operation: O,
     request: CallRequest<S, O>,
     timeoutMs: number | undefined,
-    again: (error: ConcordClientError) => boolean,
+    plan: Pick<HedgedCall<unknown>, "addresses" | "delayMs" | "again">,
   ): Promise<CallResponse<S, O>> {
     const { clock } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
-    const nodes = this.#nodes();
-    const tries = nodes.length === 1 ? [...nodes, ...nodes] : nodes;
-    let mayHaveHappened = false;
-    for (let at = 0; ; at += 1) {
-      try {
-        return await this.#call(tries[at]!, service, operation, request, deadlineAtMs, undefined);
-      } catch (thrown) {
-        const error = toClientError(thrown);
-        mayHaveHappened ||= error.applied !== "no";
-        // What the last try says of itself is not the whole truth (I6).
-        if (!again(error) || at === tries.length - 1) throw mayHaveHappened ? withFacts(error, { applied: "unknown" }) : error;
-        if (tries[at + 1] === tries[at]) await sleep(clock, error.retryAfterMs ?? 0);
-      }
-    }
+    return hedged<CallResponse<S, O>>({
+      ...plan,
+      clock,
+      budget: this.#hedges,
+      ask: (address, signal) => this.#call(address, service, operation, request, deadlineAtMs, signal),
+      slow: (address) => this.#pool.failed(address),
+    });
   }
 
   async #call<S extends StorageService, O extends OperationName<S>>(
@@ -178,11 +150,11 @@ export class Storage {
     operation: O,
     request: CallRequest<S, O>,
     deadlineAtMs: number,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
   ): Promise<CallResponse<S, O>> {
     const { connections, clock } = this.#options;
-    const options = { timeoutMs: deadlineAtMs - clock.monotonicMs(), ...(signal === undefined ? {} : { signal }) };
     try {
+      const options = { timeoutMs: deadlineAtMs - clock.monotonicMs(), signal };
       const response = await connections.call(address, service, operation, request, options);
       this.#pool.answered(address);
       return response;
@@ -191,6 +163,12 @@ export class Storage {
       if (error.retryable) this.#pool.failed(address);
       throw error;
     }
+  }
+
+  /** A single proxy is asked twice at most. */
+  #nodesTwice(): string[] {
+    const nodes = this.#nodes();
+    return nodes.length === 1 ? [...nodes, ...nodes] : nodes;
   }
 
   #nodes(): string[] {

@@ -177,13 +177,13 @@ test("buffer: a buffered write is refused and the work goes on: the commit is re
   assert.equal(cluster.seen("commit").length, 0);
 });
 
-test("buffer: the answer to a buffered write is lost: the commit fails with it, was never sent, and no outcome is asked for", async () => {
+test("[TXD13] buffer: the answer to a buffered write is lost: the commit fails with it, was never sent, and no outcome is asked for", async () => {
   const { cluster, db } = await withAlbum();
   cluster.dropReply("write");
   const txn = await cluster.clock.until(db.start(ENTITY));
   for (let at = 0; at < 1000; at += 1) txn.update("albums", { id: 7n, public_photos: at });
   const error = await failure(cluster.clock.until(txn.commit()));
-  assert.deepEqual([error.code, error.applied], ["CONNECTION_LOST", "unknown"]);
+  assert.deepEqual([error.code, error.applied], ["CONNECTION_LOST", "no"]);
   assert.deepEqual(cluster.operations(), ["start", "write"]);
 });
 
@@ -226,4 +226,24 @@ test("open transaction: committed twice: the second commit is refused", async ()
   const txn = await cluster.clock.until(db.start(ENTITY));
   assert.equal((await cluster.clock.until(txn.commit())).timestampUs, 5n);
   assert.equal((await failure(cluster.clock.until(txn.commit()))).code, "TRANSACTION_STATE");
+});
+
+test("[TXD13] start: no answer until the deadline: applied no, for no commit was sent", async () => {
+  const { cluster, db } = await withAlbum();
+  for (let i = 0; i < 10; i += 1) cluster.intercept("start", () => new Promise(() => undefined));
+  const error = await failure(cluster.clock.until(db.runTransaction(ENTITY, () => Promise.resolve(), { deadlineMs: 1000 })));
+  assert.deepEqual([error.code, error.applied], ["DEADLINE_EXCEEDED", "no"]);
+});
+
+test("[TXD13] operation: no answer until the deadline, or the connection broke: applied no, for no commit was sent", async () => {
+  const { cluster, db } = await withAlbum();
+  const read = (): Promise<unknown> =>
+    db.runTransaction(ENTITY, (txn) => txn.read("photos", { album: 7n, id: PHOTO }), { deadlineMs: 1000 });
+  cluster.intercept("read", () => new Promise(() => undefined));
+  const late = await failure(cluster.clock.until(read()));
+  assert.deepEqual([late.code, late.applied], ["DEADLINE_EXCEEDED", "no"]);
+  for (let i = 0; i < 1000; i += 1) cluster.fail("read", "CONNECTION_LOST");
+  const lost = await failure(cluster.clock.until(read()));
+  assert.deepEqual([lost.code, lost.applied], ["CONNECTION_LOST", "no"]);
+  assert.equal(cluster.seen("commit").length, 0);
 });

@@ -25,7 +25,7 @@ import type {
   Value,
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
-import { clientError, toClientError } from "./client-error.ts";
+import { clientError, toClientError, withoutEffect } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
 import { PAGE_ROWS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
@@ -268,7 +268,7 @@ export class SessionTransaction implements OpenTransaction {
   startFailed(thrown: unknown): ConcordClientError {
     const error = toClientError(thrown);
     if (error.applied !== "no") void this.rollback();
-    return error;
+    return withoutEffect(error);
   }
 
   /** As known now: after a failure it may be another one. */
@@ -316,7 +316,7 @@ export class SessionTransaction implements OpenTransaction {
     const sent = this.#call("write", { operation: this.#nextOperation(), writes }).then(
       () => undefined,
       (thrown: unknown) => {
-        const error = this.#own(toClientError(thrown));
+        const error = this.#own(withoutEffect(thrown));
         if (this.#phase.kind === "open") this.#phase = { kind: "failed", error };
       },
     );
@@ -334,7 +334,7 @@ export class SessionTransaction implements OpenTransaction {
     try {
       return await this.#call(operation, { ...(request as object), operation: this.#nextOperation() } as typeof request);
     } catch (thrown) {
-      throw this.#own(toClientError(thrown));
+      throw this.#own(withoutEffect(thrown));
     }
   }
 
