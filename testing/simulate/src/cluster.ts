@@ -1,5 +1,6 @@
 import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
 import { composeConcord, concordSchema } from "@concord/concord";
+import { observerOf } from "@concord/failure-detection";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
@@ -190,6 +191,7 @@ export class Cluster {
     this.world.node(name, async (context) => {
       const service = composeStorageProxy(config, {
         environment: context.env,
+        failures: observerOf(simulatedMembership(context, config.ring, name), PROXIES),
         openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
         onFailed: (cause) => context.exit(cause.message),
       });
