@@ -52,6 +52,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     membership: overheard(options.membership ?? heartbeats(config, environment), config, options.onVerdict),
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
+    masters: config.masters,
     listenAddress: config.listenAddress,
   });
   const channels = new Map<string, Channel>();

@@ -126,7 +126,7 @@ export class Cluster {
   }
 
   #startCoordinator(name: string, datacenter: string): void {
-    const { groupCount, lockTimeoutMs } = this.swarm;
+    const { groupCount, lockTimeoutMs, masters } = this.swarm;
     const config = txnCoordinatorSchema.parse({
       nodeName: name,
       datacenter,
@@ -136,6 +136,7 @@ export class Cluster {
       reflection: false,
       coordinatorToken: COORDINATOR_TOKEN,
       groupCount,
+      masters,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
@@ -151,7 +152,7 @@ export class Cluster {
   }
 
   #startNode(name: string, datacenter: string): void {
-    const { groupCount, lockTimeoutMs } = this.swarm;
+    const { groupCount, lockTimeoutMs, masters } = this.swarm;
     const config = concordSchema.parse({
       ...IDLE_PARTS,
       nodeName: name,
@@ -161,6 +162,7 @@ export class Cluster {
       nodes: members(NODES),
       ...RING_SETTINGS,
       groupCount,
+      masters,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
