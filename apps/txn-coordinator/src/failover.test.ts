@@ -1,6 +1,7 @@
 // Three coordinators on one log; what the cluster says of each is the test's word. Members and their verdicts themselves: failure-detection.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { TopologyService } from "@concord/protos-txn";
 import { STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer, type Client } from "./test/coordinator-fixture.ts";
 
@@ -9,6 +10,7 @@ const ALBUMS = Array.from({ length: 40 }, (_, at) => at + 1);
 interface Route {
   readonly id: string;
   readonly master: string;
+  readonly epoch: bigint;
 }
 
 async function routes(client: Client): Promise<readonly Route[]> {
@@ -141,5 +143,81 @@ test("[TX17] stop: a coordinator that drains beats until its groups are done, th
   assert.equal(fixture.memberships[0]!.isStopped, false);
   await fixture.coordinators[0]!.stop();
   assert.equal(fixture.memberships[0]!.isStopped, true);
+  await fixture.stop();
+});
+
+const start = (id: Uint8Array, album: number, queueMs = 0): object => ({ operation: operation(id, 1), key: albumKey(album), queueMs });
+
+/** The standbys in the order in which they take the album's group over. */
+async function standbysOf(client: Client, master: string): Promise<number[]> {
+  const topology = await client.unary("GetTopology", { groupMapVersion: 0n }, "TopologyService");
+  const groups = topology["groups"] as unknown as { master: string; standbys: string[] }[];
+  return groups.find((group) => group.master === master)!.standbys.map((name) => Number(name.slice(1)));
+}
+
+test("[TX18, TX19, TXD8] queued start: a standby waits, takes over, answers, and locks nothing before the client's next word", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const [first] = await standbysOf(clients[0]!, "c0");
+  const standby = clients[first!]!;
+  const [asked, abandoned] = [fixture.id(), fixture.id()];
+  const waits = [asked, abandoned].map((id) => standby.call("Start", start(id, album, 2_000)));
+  await fixture.clock.advance(20);
+  await fixture.coordinators[0]!.stop();
+  await callGone(fixture, [0]);
+  for (const answer of await Promise.all(waits)) assert.deepEqual([answer["queued"], answer["row"]], [true, null]);
+  // Nothing of either is open: another transaction locks the row at once, then the asked one opens under its id.
+  const other = fixture.id();
+  await standby.call("Start", start(other, album));
+  await standby.call("Rollback", { operation: operation(other, 2) });
+  const opened = await standby.call("Start", start(asked, album));
+  assert.deepEqual([opened["queued"], opened["row"] === null], [false, false]);
+  await standby.call("Commit", { operation: operation(asked, 2), writes: [] });
+  await fixture.stop();
+});
+
+test("[TX19, TXD8] queued start: withdrawn, or the time is over, or the master is asked: no transaction is left anywhere", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const [withdrawn, late, asked] = [fixture.id(), fixture.id(), fixture.id()];
+  const first = fails("TRANSACTION_ABORTED", clients[1]!.call("Start", start(withdrawn, album, 2_000)));
+  const second = fails("NOT_MASTER", clients[1]!.call("Start", start(late, album, 50)));
+  await settle();
+  await clients[1]!.call("Rollback", { operation: operation(withdrawn, 2) });
+  await first;
+  await fixture.clock.advance(60);
+  assert.equal((await second).metadata["master"], "c0");
+  const master = await clients[0]!.call("Start", start(asked, album, 2_000));
+  assert.equal(master["queued"], true, "the master itself locks nothing for it either");
+  await fails("TRANSACTION_UNKNOWN", clients[0]!.call("Read", { operation: operation(asked, 2), keys: [albumKey(album)] }));
+  await fixture.stop();
+});
+
+test("[TXD13] watch: masters and epochs at once, and again when a standby has taken over, until the client ends it", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const [first] = await standbysOf(clients[0]!, "c0");
+  const seen: Route[][] = [];
+  const stream = clients[first!]!.channel.stream(TopologyService.methods.WatchTopology, {});
+  let ended = 0;
+  stream.onMessage((message) => void seen.push((message as { topology: { groups: Route[] } }).topology.groups));
+  stream.onEnd(() => void (ended += 1));
+  stream.send({});
+  await settle();
+  assert.equal(seen.length, 1);
+  const own = `c${first}`;
+  for (const { master, epoch } of seen[0]!) assert.equal(epoch > 0n, master === own, "an epoch is said by the master alone");
+  await fixture.coordinators[0]!.stop();
+  await callGone(fixture, [0]);
+  await insert(fixture, clients[first!]!, album);
+  const last = seen.at(-1)!;
+  assert.ok(last.every(({ master }) => master !== "c0"));
+  assert.ok(
+    last.filter(({ master, epoch }) => master === own && epoch > 0n).length > seen[0]!.filter(({ master }) => master === own).length,
+  );
+  assert.ok(seen.length <= 8, "groups that move together come together");
+  stream.end();
+  await settle();
+  assert.equal(ended, 1);
   await fixture.stop();
 });

@@ -29,3 +29,11 @@ export const ID_LEASE_IDLE_MS = 60_000;
 export const ID_MARK_TRIM_EVERY = 16n;
 /** Budget of a CreateTables passed on to the system group's master when the caller gave more. */
 export const FORWARD_TIMEOUT_MS_MAX = 10_000;
+/** Starts that wait at standbys; one more gets the refusal it would get without a queue. */
+export const QUEUED_OPENS_MAX = 4_096;
+/** Longest wait of a queued Start. */
+export const QUEUED_OPEN_MS_MAX = 5_000;
+/** Clients that watch the topology. */
+export const TOPOLOGY_WATCHES_MAX = 10_000;
+/** A queued Start is answered so long before its deadline: the answer has a way to go. */
+export const ANSWER_MARGIN_MS = 20;

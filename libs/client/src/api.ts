@@ -54,6 +54,11 @@ export interface ConnectOptions {
   readonly datacenter?: string;
   /** A read, plain write or batch without answer after this long is sent to a second storage-proxy too (TXD13); 0 = never. Default 50. */
   readonly speculationDelayMs?: number;
+  /**
+   * A transaction's start is queued at the standbys too when its master has not answered after this long (TX18); 0 = at once, Infinity = never.
+   * Default 50.
+   */
+  readonly standbyDelayMs?: number;
   /** Time budget of a call outside transactions. Default 5000. */
   readonly timeoutMs?: number;
 }

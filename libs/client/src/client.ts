@@ -32,11 +32,14 @@ import { runTransaction, startOptions } from "./run-transaction.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
 import type { Storage } from "./storage.ts";
 import { exactKeyMessage, fieldsOf, rangeMessage, rowFromMessage, tableNameOf, tokenOfFields, writeMessage, type Table } from "./tables.ts";
+import type { Serving } from "./routes.ts";
 import { SessionTransaction } from "./transaction.ts";
+import type { TopologyWatch } from "./topology-watch.ts";
 
 export interface RoutingContext extends TransactionContext {
   readonly messages: Messages;
   readonly storage: Storage;
+  readonly watch: TopologyWatch;
   readonly timeoutMs: number;
 }
 
@@ -87,7 +90,7 @@ export class RoutingClient implements ConcordClient {
     const { directory, clock, timeoutMs } = this.#context;
     const table = await directory.table(entity.table);
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
-    const route = (): string => directory.masterOf(() => tokenOfFields(table, entity.key));
+    const route = (): Serving => directory.masterOf(() => tokenOfFields(table, entity.key));
     return resolveOutcome(this.#context, transactionId, exactKeyMessage(table, entity.key), route, deadlineAtMs);
   }
 
@@ -95,7 +98,7 @@ export class RoutingClient implements ConcordClient {
     const first = writes[0];
     if (first === undefined) throw clientError("MALFORMED_REQUEST", "give at least one write");
     const tables = await this.#tablesOf(writes);
-    const route = (): string => this.#context.directory.masterOf(() => tokenOfFields(tables[0]!, fieldsOf(first)));
+    const route = (): Serving => this.#context.directory.masterOf(() => tokenOfFields(tables[0]!, fieldsOf(first)));
     const messages = writes.map((write, at) => writeMessage(tables[at]!, write));
     return this.#execute({ writes: messages }, route, options);
   }
@@ -103,7 +106,7 @@ export class RoutingClient implements ConcordClient {
   async executeCql(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<CommitToken> {
     const { directory } = this.#context;
     // Any coordinator knows whose row it is and names the master.
-    const route = (): string => directory.masterOf(() => 0n);
+    const route = (): Serving => directory.masterOf(() => 0n);
     return this.#execute({ statement: this.#statement(cql, binds) }, route, options);
   }
 
@@ -203,29 +206,31 @@ export class RoutingClient implements ConcordClient {
   }
 
   close(): void {
+    this.#context.watch.close();
     this.#context.connections.close();
   }
 
   /** One id for all tries: the coordinator answers a repeated one with what became of the first. */
-  async #execute(request: ExecuteRequestInit, route: () => string, options: CallOptions): Promise<CommitToken> {
+  async #execute(request: ExecuteRequestInit, route: () => Serving, options: CallOptions): Promise<CommitToken> {
     const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     const transactionId = timeIdToBytes(newTimeId(clock, random));
-    let address = route();
+    let serving = route();
     for (;;) {
       const known: ExecuteRequestInit = { groupMapVersion: directory.topology.groupMapVersion, schemaVersion: directory.schemaVersion };
       try {
-        const budget = { timeoutMs: deadlineAtMs - clock.monotonicMs() };
-        const response = await connections.call(address, TransactionService, "execute", { ...request, ...known, transactionId }, budget);
+        const session = connections.session(serving.address!, TransactionService);
+        const response = await session.callUntil("execute", { ...request, ...known, transactionId }, deadlineAtMs, serving);
         this.#context.noteCommit(response.token!);
         return response.token!;
       } catch (thrown) {
         const error = toClientError(thrown);
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
         if (!error.retryable || clock.monotonicMs() + delayMs >= deadlineAtMs) throw error;
+        const named = directory.refused(serving, error);
         if (error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
         await sleep(clock, delayMs);
-        address = error.metadata["address"] ?? route();
+        serving = named ?? route();
       }
     }
   }

@@ -4,9 +4,10 @@ import { clientError, toClientError } from "./client-error.ts";
 import { RoutingClient } from "./client.ts";
 import { Connections } from "./connections.ts";
 import { Directory } from "./directory.ts";
-import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS } from "./limits.ts";
+import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS, STANDBY_DELAY_MS } from "./limits.ts";
 import { WorkerMessages } from "./messages.ts";
 import { Storage } from "./storage.ts";
+import { TopologyWatch } from "./topology-watch.ts";
 
 /** What the client runs on; tests and the simulator pass their own. */
 export interface ClientContext {
@@ -23,7 +24,7 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
   if (!hasRows && dedupWorker === undefined) throw clientError("MALFORMED_REQUEST", "give coordinators, storageProxies or dedupWorker");
   const connections = new Connections(transport, clock, options.token);
   const directory = new Directory({ connections, clock, coordinators, storageProxies, timeoutMs });
-  const { datacenter, speculationDelayMs = SPECULATION_DELAY_MS } = options;
+  const { datacenter, speculationDelayMs = SPECULATION_DELAY_MS, standbyDelayMs = STANDBY_DELAY_MS } = options;
   const storage = new Storage({ connections, directory, clock, random, datacenter, speculationDelayMs, timeoutMs });
   try {
     if (hasRows) await directory.refreshTopology();
@@ -32,6 +33,8 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     connections.close();
     throw toClientError(thrown);
   }
+  const watch = new TopologyWatch({ connections, clock, onTopology: (topology) => directory.heard(topology) });
+  if (directory.topology.coordinators.length > 1) watch.follow(directory.coordinators());
   const messages = new WorkerMessages({ connections, clock, random, address: dedupWorker, timeoutMs });
   return new RoutingClient({
     messages,
@@ -39,6 +42,8 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     connections,
     directory,
     storage,
+    watch,
+    standbyDelayMs,
     clock,
     random,
     timeoutMs,

@@ -1,7 +1,7 @@
 import type { UnaryMethod } from "@concord/protos";
 import type { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
 import type { BatchService, RowsService } from "@concord/protos-storage";
-import type { TransactionService } from "@concord/protos-txn";
+import { TransactionService } from "@concord/protos-txn";
 import {
   bearer,
   callUnary,
@@ -11,7 +11,15 @@ import {
   type OperationName,
   type SessionCallOptions,
 } from "@concord/rpc";
-import type { Channel, Clock, Metadata, Transport } from "@concord/runtime";
+import {
+  ConcordError,
+  type Channel,
+  type Clock,
+  type MessageStream,
+  type Metadata,
+  type MethodDescriptor,
+  type Transport,
+} from "@concord/runtime";
 
 /** Services that have a session stream; calls of the others are unary. */
 export type SessionService = TransactionService | RowsService | BatchService | IngestService | OutputService | WindowService;
@@ -19,7 +27,7 @@ export type SessionService = TransactionService | RowsService | BatchService | I
 interface Peer {
   readonly channel: Channel;
   /** The session's service is the key. */
-  readonly sessions: Map<SessionService, Pick<SessionClient<SessionService>, "close">>;
+  readonly sessions: Map<SessionService, Pick<SessionClient<SessionService>, "close" | "abandon">>;
 }
 
 /** One channel per address and one session per service and address, opened at their first call. */
@@ -54,6 +62,18 @@ export class Connections {
     const session = new SessionClient({ channel, contract, clock: this.#clock, metadata: this.#metadata });
     sessions.set(contract, session);
     return session;
+  }
+
+  /** A stream that is no session. */
+  stream(address: string, method: MethodDescriptor): MessageStream {
+    return this.#peer(address).channel.stream(method, { metadata: this.#metadata });
+  }
+
+  /** Ends what the owner has in flight at the address: another coordinator serves its group. */
+  abandon(address: string, owner: object): void {
+    const session = this.#peers.get(address)?.sessions.get(TransactionService);
+    const text = `another coordinator has taken the group over from ${address}`;
+    session?.abandon(owner, (applied) => new ConcordError("EPOCH_FENCED", text, { applied, retryAfterMs: 0 }));
   }
 
   unary<M extends UnaryMethod>(

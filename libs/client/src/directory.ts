@@ -3,10 +3,14 @@ import { SchemaService as StorageSchemaService } from "@concord/protos-storage";
 import { SchemaService, TopologyService, type GetTopologyResponse } from "@concord/protos-txn";
 import type { Clock } from "@concord/runtime";
 import type { Topology } from "./api.ts";
-import { clientError, toClientError } from "./client-error.ts";
+import { clientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
+import type { ConcordClientError } from "./errors.ts";
+import { hedged, HedgeBudget } from "./hedged-call.ts";
+import { SPECULATION_DELAY_MS } from "./limits.ts";
 import { tableFromJson, type Table } from "./tables.ts";
-import { mastersOf, topologyFromMessage, topologyOfProxies, type Masters } from "./topology.ts";
+import { Routes, type Route, type Serving } from "./routes.ts";
+import { topologyFromMessage, topologyOfProxies } from "./topology.ts";
 
 export interface DirectoryOptions {
   readonly connections: Connections;
@@ -22,8 +26,9 @@ export interface DirectoryOptions {
  */
 export class Directory {
   readonly #options: DirectoryOptions;
+  readonly #hedges: HedgeBudget;
   #topology: Topology;
-  #masters: Masters;
+  readonly #routes: Routes;
   #tables: ReadonlyMap<string, Table> = new Map();
   #schemaVersion = 0n;
   /** One fetch at a time, shared by all that ask for it meanwhile. */
@@ -32,8 +37,11 @@ export class Directory {
 
   constructor(options: DirectoryOptions) {
     this.#options = options;
+    this.#hedges = new HedgeBudget(options.clock);
     this.#topology = topologyOfProxies(options.storageProxies);
-    this.#masters = mastersOf(this.#topology);
+    this.#routes = new Routes((old) => {
+      if (old.address !== undefined) options.connections.abandon(old.address, old);
+    });
   }
 
   get topology(): Topology {
@@ -67,15 +75,39 @@ export class Directory {
     return [...new Set([...this.#topology.coordinators.map((node) => node.address), ...this.#options.coordinators])];
   }
 
-  /** Where transactions on this token's entity run; without a group map any coordinator, which will name the right one. */
-  masterOf(tokenOf: () => bigint): string {
-    const { only } = this.#masters;
-    if (only !== undefined) return only;
-    const token = tokenOf();
-    const address = this.#masters.ranges.findLast((range) => range.fromToken <= token)?.address ?? this.coordinators()[0];
+  /** The group of the token; undefined without a group map. */
+  routeOf(tokenOf: () => bigint): Route | undefined {
+    return this.#routes.only ?? this.#routes.of(tokenOf());
+  }
+
+  /** Who serves the token's group; without a group map any coordinator, which will name the right one. */
+  masterOf(tokenOf: () => bigint): Serving {
+    return this.servingOf(this.routeOf(tokenOf));
+  }
+
+  servingOf(route: Route | undefined): Serving {
+    const serving = route?.serving;
+    if (serving?.address !== undefined) return serving;
+    const [address] = this.coordinators();
     if (address === undefined)
       throw clientError("UNIMPLEMENTED", "this client was connected without coordinators: there are no transactions");
-    return address;
+    return { address, epoch: 0n, hasMoved: false };
+  }
+
+  /** The coordinator at the address answered as the group's master. */
+  serves(group: string, address: string, epoch: bigint): void {
+    this.#routes.serves(group, address, epoch);
+  }
+
+  /** A master did not answer as one: whom it or others name instead counts from now on. Answers who was named. */
+  refused(serving: Serving, error: ConcordClientError): Serving | undefined {
+    if (error.code !== "NOT_MASTER" && error.code !== "CONNECTION_LOST") return undefined;
+    this.#routes.suspect(serving);
+    const { group, address } = error.metadata;
+    if (address === undefined) return undefined;
+    if (group !== undefined) this.#routes.expected(group, address);
+    const route = group === undefined ? undefined : this.#routes.byId(group);
+    return route?.serving.address === address ? route.serving : { address, epoch: 0n, hasMoved: false };
   }
 
   /** Where tables are created and read: at the coordinators; at the storage-proxies in a cluster without any. */
@@ -103,12 +135,16 @@ export class Directory {
 
   async #fetchTopology(): Promise<void> {
     if (this.#options.coordinators.length === 0) return;
-    const message = await this.#firstAnswer(this.coordinators(), (address) => this.#topologyFrom(address));
+    this.heard(await this.#firstAnswer(this.coordinators(), (address) => this.#topologyFrom(address)));
+  }
+
+  /** A coordinator's topology, asked for or not. */
+  heard(message: GetTopologyResponse): void {
+    this.#routes.heard(message);
     const topology = topologyFromMessage(message);
     const given = this.#options.storageProxies;
     const storageProxies = given.length === 0 ? topology.storageProxies : topologyOfProxies(given).storageProxies;
     this.#topology = { ...topology, storageProxies };
-    this.#masters = mastersOf(this.#topology);
   }
 
   #topologyFrom(address: string): Promise<GetTopologyResponse> {
@@ -127,17 +163,11 @@ export class Directory {
     this.#schemaVersion = answer.schemaVersion;
   }
 
-  async #firstAnswer<T>(addresses: readonly string[], ask: (address: string) => Promise<T>): Promise<T> {
-    let last: unknown = clientError("MALFORMED_REQUEST", "no address of a server was given");
-    for (const address of addresses) {
-      try {
-        return await ask(address);
-      } catch (thrown) {
-        const error = toClientError(thrown);
-        last = error;
-        if (!error.retryable) throw error;
-      }
-    }
-    throw toClientError(last);
+  /** Of the first that answers; one that is frozen costs a moment, not its time-out. */
+  #firstAnswer<T>(addresses: readonly string[], ask: (address: string) => Promise<T>): Promise<T> {
+    if (addresses.length === 0) throw clientError("MALFORMED_REQUEST", "no address of a server was given");
+    const { clock } = this.#options;
+    const again = (error: ConcordClientError): boolean => error.retryable;
+    return hedged({ clock, budget: this.#hedges, addresses, delayMs: SPECULATION_DELAY_MS, ask, again, slow: () => undefined });
   }
 }

@@ -37,3 +37,11 @@ export const RESOLVE_TURN_MS = 2_000;
 
 /** Groups whose last commit a read names. */
 export const SEEN_GROUPS_MAX = 32;
+/** A start whose master has not answered after this long is queued at the standbys too (TX18): well before a standby may serve, 140 ms after a loss. */
+export const STANDBY_DELAY_MS = 50;
+/** A queued start waits this long at a standby. */
+export const QUEUED_START_MS = 2_000;
+/** Coordinators whose topology a client follows: a majority of three, whichever of them is lost. */
+export const WATCHED_COORDINATORS_MAX = 3;
+/** Pauses before a broken watch is opened again. */
+export const WATCH_BACKOFF: BackoffLimits = { initialMs: 50, maxMs: 2_000 };

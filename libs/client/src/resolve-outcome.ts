@@ -5,6 +5,7 @@ import type { CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
+import type { Serving } from "./routes.ts";
 import { RESOLVE_BACKOFF, RESOLVE_TURN_MS } from "./limits.ts";
 
 export interface TransactionContext {
@@ -14,6 +15,8 @@ export interface TransactionContext {
   readonly directory: Directory;
   readonly clock: Clock;
   readonly random: Random;
+  /** A start is queued at the standbys after this long; Infinity = never (TX18). */
+  readonly standbyDelayMs: number;
 }
 
 /** Asks until a coordinator knows, or the deadline. */
@@ -21,25 +24,27 @@ export async function resolveOutcome(
   context: TransactionContext,
   transactionId: string,
   key: RowKeyInit,
-  route: () => string,
+  route: () => Serving,
   deadlineAtMs: number,
 ): Promise<Outcome> {
   const { connections, directory, clock } = context;
   const request: ResolveOutcomeRequestInit = { transactionId: fromHex(transactionId), key };
-  let address = route();
+  let serving = route();
   const retry = backoff(clock, RESOLVE_BACKOFF);
   for (;;) {
     try {
       // One coordinator may be down for long: ask in short turns.
-      const timeoutMs = Math.min(RESOLVE_TURN_MS, Math.max(1, deadlineAtMs - clock.monotonicMs()));
-      const response = await connections.call(address, TransactionService, "resolveOutcome", request, { timeoutMs });
+      const turnEndsAtMs = Math.min(clock.monotonicMs() + RESOLVE_TURN_MS, Math.max(clock.monotonicMs() + 1, deadlineAtMs));
+      const session = connections.session(serving.address!, TransactionService);
+      const response = await session.callUntil("resolveOutcome", request, turnEndsAtMs, serving);
       return outcomeFromMessage(response);
     } catch (thrown) {
       const error = toClientError(thrown);
       if (!error.retryable || clock.monotonicMs() >= deadlineAtMs) throw error;
+      const named = directory.refused(serving, error);
       await retry.pause({ atLeastMs: error.retryAfterMs ?? 0 });
       await directory.refreshTopology().catch(() => undefined);
-      address = error.metadata["address"] ?? route();
+      serving = named ?? route();
     }
   }
 }

@@ -7,6 +7,7 @@ import {
   type OperationInit,
   type QueryRequestInit,
   type ReadRequestInit,
+  type StartRequestInit,
   type StartResponse,
 } from "@concord/protos-txn";
 import type { CallRequest, CallResponse, OperationName, SessionClient } from "@concord/rpc";
@@ -27,9 +28,11 @@ import type {
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withoutEffect } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
-import { PAGE_ROWS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
+import { PAGE_ROWS, QUEUED_START_MS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
+import { open } from "./opening.ts";
 import { pagedRows } from "./paging.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
+import type { Route, Serving } from "./routes.ts";
 import {
   deleteMessage,
   exactKeyMessage,
@@ -75,8 +78,10 @@ export class SessionTransaction implements OpenTransaction {
   readonly #options: StartOptions;
   readonly #table: Table;
   readonly #entity: Entity;
-  readonly #address: string;
-  readonly #session: SessionClient<TransactionService>;
+  readonly #route: Route | undefined;
+  /** Where it is open; another one when a standby answered its queued start. */
+  #serving: Serving;
+  #session: SessionClient<TransactionService>;
   readonly #entityKey: RowKeyInit;
   /** Errors of this transaction's own operations. */
   #errors: WeakSet<object> | undefined;
@@ -96,8 +101,9 @@ export class SessionTransaction implements OpenTransaction {
     this.#options = options;
     this.#table = table;
     this.#entity = entity;
-    this.#address = this.#master();
-    this.#session = context.connections.session(this.#address, TransactionService);
+    this.#route = context.directory.routeOf(() => this.#token());
+    this.#serving = context.directory.servingOf(this.#route);
+    this.#session = context.connections.session(this.#serving.address!, TransactionService);
   }
 
   /** Opens at the entity's master, locks its row and reads it (TX25). Rejects with what `startFailed` makes of a failure. */
@@ -232,7 +238,7 @@ export class SessionTransaction implements OpenTransaction {
   async commitFailed(thrown: unknown): Promise<CommitToken> {
     // Refused before anything of the commit was sent.
     if (this.owns(thrown)) throw thrown;
-    const error = this.#own(toClientError(thrown));
+    const error = this.#own(this.#refused(thrown));
     if (error.applied === "no") throw error;
     return this.#resolve(error);
   }
@@ -248,32 +254,92 @@ export class SessionTransaction implements OpenTransaction {
     }
   }
 
+  /** Opens at the master; at the coordinator that serves the group instead, when that one does not answer (TX18, TX19). */
   sendStart(): Promise<StartResponse> {
+    const { clock, standbyDelayMs } = this.#context;
+    const first = this.#sendStart();
+    const ranks = this.#route?.ranks ?? [];
+    if (ranks.length <= 1 || standbyDelayMs === Infinity) return first;
+    return open({
+      clock,
+      first,
+      ranks,
+      master: this.#serving.address!,
+      delayMs: standbyDelayMs,
+      queue: (address) => this.#queueStart(address),
+      withdraw: (address) => this.#withdrawStart(address),
+      moveTo: (address, answer) => this.#moveTo(address, answer),
+    });
+  }
+
+  #sendStart(): Promise<StartResponse> {
+    return this.#call("start", this.#startRequest(this.#nextOperation()));
+  }
+
+  #startRequest(operation: OperationInit): StartRequestInit {
     const { directory } = this.#context;
-    return this.#call("start", {
-      operation: this.#nextOperation(),
+    return {
+      operation,
       key: this.#entityKey,
       mode: lockModeOf(this.#options.mode),
       firstStartMs: BigInt(this.#options.firstStartMs),
       groupMapVersion: directory.topology.groupMapVersion,
       schemaVersion: directory.schemaVersion,
-    });
+    };
   }
 
-  started({ row }: StartResponse): void {
+  #queueStart(address: string): Promise<StartResponse> {
+    const { connections, clock } = this.#context;
+    const { deadlineAtMs } = this.#options;
+    const queueMs = Math.ceil(Math.min(QUEUED_START_MS, Math.max(1, deadlineAtMs - clock.monotonicMs())));
+    const request = { ...this.#startRequest({ transactionId: this.#id, number: 1 }), queueMs };
+    return connections.session(address, TransactionService).callUntil("start", request, deadlineAtMs);
+  }
+
+  /** What is lost of it ends by itself: a queued start after its time, an open transaction by the idle limit (TX10). */
+  #withdrawStart(address: string): void {
+    const session = this.#context.connections.session(address, TransactionService);
+    const operation = { transactionId: this.#id, number: 1 };
+    session.callUntil("rollback", { operation }, this.#options.deadlineAtMs).catch(() => undefined);
+  }
+
+  /** Nothing was written yet: the transaction begins again there, with its id. */
+  #moveTo(address: string, { group, epoch }: StartResponse): Promise<StartResponse> {
+    const { directory, connections } = this.#context;
+    this.#withdrawStart(this.#serving.address!);
+    directory.serves(group, address, epoch);
+    this.#serving = directory.servingOf(this.#route);
+    this.#session = connections.session(this.#serving.address!, TransactionService);
+    this.#operation = 0;
+    return this.#sendStart();
+  }
+
+  started({ row, group, epoch }: StartResponse): void {
+    if (epoch !== this.#serving.epoch) this.#context.directory.serves(group, this.#serving.address!, epoch);
     this.#entityRow = row;
   }
 
   /** The error for a start that failed. It may be open after all, with the row locked: ended at once instead of by the idle limit. */
   startFailed(thrown: unknown): ConcordClientError {
-    const error = toClientError(thrown);
+    const error = this.#refused(thrown);
     if (error.applied !== "no") void this.rollback();
     return withoutEffect(error);
   }
 
+  /** The next try goes where the answer or other coordinators point. */
+  #refused(thrown: unknown): ConcordClientError {
+    const error = toClientError(thrown);
+    this.#context.directory.refused(this.#serving, error);
+    return error;
+  }
+
+  #token(): bigint {
+    return tokenOfFields(this.#table, this.#entity.key);
+  }
+
   /** As known now: after a failure it may be another one. */
-  #master(): string {
-    return this.#context.directory.masterOf(() => tokenOfFields(this.#table, this.#entity.key));
+  #master(): Serving {
+    return this.#context.directory.masterOf(() => this.#token());
   }
 
   /** What became of a commit whose answer was lost (TXD7). Asks on until RESOLVE_GRACE_MS after the deadline. */
@@ -334,7 +400,7 @@ export class SessionTransaction implements OpenTransaction {
     try {
       return await this.#call(operation, { ...(request as object), operation: this.#nextOperation() } as typeof request);
     } catch (thrown) {
-      throw this.#own(withoutEffect(thrown));
+      throw this.#own(withoutEffect(this.#refused(thrown)));
     }
   }
 
@@ -348,7 +414,8 @@ export class SessionTransaction implements OpenTransaction {
     name: O,
     request: CallRequest<TransactionService, O>,
   ): Promise<CallResponse<TransactionService, O>> {
-    return this.#session.callUntil(name, request, this.#options.deadlineAtMs);
+    if (this.#serving.hasMoved) return Promise.reject(movedError());
+    return this.#session.callUntil(name, request, this.#options.deadlineAtMs, this.#serving);
   }
 
   #touches(keys: readonly RowKeyInit[]): boolean {
@@ -374,6 +441,11 @@ export class SessionTransaction implements OpenTransaction {
     this.#errors.add(error);
     return error;
   }
+}
+
+/** The transaction is open under an epoch that cannot commit any more (TXD1). */
+function movedError(): ConcordClientError {
+  return clientError("EPOCH_FENCED", "another coordinator has taken the group over; repeat the transaction", { retryAfterMs: 0 });
 }
 
 function lockModeOf(mode: "exclusive" | "shared"): LockMode {

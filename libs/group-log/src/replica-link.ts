@@ -135,7 +135,7 @@ export class ReplicaLink {
           break;
         }
         default:
-          return unreachable(reply);
+          return unreachable(reply.result);
       }
     }
     if (reply.result === "accepted") return { kind: "accepted" };

@@ -52,6 +52,8 @@ interface Call extends OutgoingCall {
   readonly reject: (error: ConcordError) => void;
   /** Undefined when the caller gave no signal. */
   forgetSignal: (() => void) | undefined;
+  /** What `abandon` ends together. */
+  readonly owner: object | undefined;
   state: "queued" | "sent" | "settled";
 }
 
@@ -110,19 +112,35 @@ export class SessionClient<S extends ServiceContract<object>> {
     return this.callByName(operation, request, options) as Promise<CallResponse<S, O>>;
   }
 
-  /** `call` with a monotonic time for a deadline; after that time a call is still sent, with the least time-out there is. */
-  callUntil<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, deadlineAtMs: number): Promise<CallResponse<S, O>> {
-    return this.#begin(operation, request, deadlineAtMs, undefined) as Promise<CallResponse<S, O>>;
+  /**
+   * `call` with a monotonic time for a deadline; after that time a call is still sent, with the least time-out there is. `abandon` of the same owner
+   * ends it.
+   */
+  callUntil<O extends OperationName<S>>(
+    operation: O,
+    request: CallRequest<S, O>,
+    deadlineAtMs: number,
+    owner?: object,
+  ): Promise<CallResponse<S, O>> {
+    return this.#begin(operation, request, deadlineAtMs, undefined, owner) as Promise<CallResponse<S, O>>;
+  }
+
+  /** Ends all calls of the owner with the error, as sent or not; the server may still run them. */
+  abandon(owner: object, errorOf: (applied: "no" | "unknown") => ConcordError): void {
+    const sent = this.#state.kind === "connected" ? [...this.#state.connection.sent.values()] : [];
+    for (const call of [...sent, ...this.#queue]) {
+      if (call.owner === owner) this.#settle(call, errorOf(call.state === "sent" ? "unknown" : "no"));
+    }
   }
 
   /** `call` for an operation that is known at run time only. */
   callByName(operation: string, request: object, { timeoutMs, signal }: SessionCallOptions): Promise<object> {
-    if (timeoutMs > 0) return this.#begin(operation, request, this.#clock.monotonicMs() + timeoutMs, signal);
+    if (timeoutMs > 0) return this.#begin(operation, request, this.#clock.monotonicMs() + timeoutMs, signal, undefined);
     const late = new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
     return Promise.reject(this.#refusal(signal) ?? late);
   }
 
-  #begin(name: string, request: object, deadlineAtMs: number, signal: AbortSignal | undefined): Promise<object> {
+  #begin(name: string, request: object, deadlineAtMs: number, signal: AbortSignal | undefined, owner: object | undefined): Promise<object> {
     const operation = this.#frames.operations.get(name);
     assert(operation !== undefined, `${this.#options.contract.name} has no operation ${name}`);
     return new Promise<object>((resolve, reject) => {
@@ -132,7 +150,7 @@ export class SessionClient<S extends ServiceContract<object>> {
         return;
       }
       const callId = (this.#lastCallId += 1);
-      const call: Call = { callId, operation, request, deadlineAtMs, resolve, reject, forgetSignal: undefined, state: "queued" };
+      const call: Call = { callId, operation, request, deadlineAtMs, resolve, reject, forgetSignal: undefined, owner, state: "queued" };
       if (signal !== undefined) this.#watch(call, signal);
       this.#queue.push(call);
       this.#deadlines.add(deadlineAtMs);

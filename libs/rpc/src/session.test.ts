@@ -378,6 +378,20 @@ test("session: a caller gives up: CANCELLED, applied unknown once sent", async (
   assert.equal(getEventListeners(abort.signal, "abort").length, 0);
 });
 
+test("session: calls of one owner are abandoned: sent ones unknown, waiting ones applied no, calls of others go on", async () => {
+  const { client, clock } = await world({ hold: true });
+  const [one, other] = [{}, {}];
+  const sent = failureOf(client.callUntil("echo", {}, 1000, one));
+  const kept = failureOf(client.callUntil("echo", {}, 1000, other));
+  await clock.settle();
+  const waiting = failureOf(client.callUntil("echo", {}, 1000, one));
+  client.abandon(one, (applied) => new ConcordError("EPOCH_FENCED", "moved", { applied }));
+  assert.deepEqual([(await sent).code, (await sent).applied], ["EPOCH_FENCED", "unknown"]);
+  assert.deepEqual([(await waiting).code, (await waiting).applied], ["EPOCH_FENCED", "no"]);
+  client.close();
+  assert.equal((await kept).code, "CANCELLED");
+});
+
 test("session: a request that is too large or cannot be encoded: only that call fails", async () => {
   const { client, clock } = await world({ clientLimits: { messageBytesMax: 1000 } });
   const good = client.call("echo", { text: "good" }, { timeoutMs: 1000 });

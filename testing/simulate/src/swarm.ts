@@ -18,7 +18,6 @@ export interface Swarm {
   readonly lockTimeoutMs: number;
   readonly store: Partial<StoreLimits>;
   readonly transactions: Partial<TransactionLimits>;
-  readonly masters: "spread" | "together";
   /** Coordinators and proxies in processes of their own, or three nodes with everything in one process each. */
   readonly topology: "separate" | "bundle";
 }
@@ -41,7 +40,6 @@ export function drawSwarm(random: SeededRandom): Swarm {
     store: drawStoreLimits(random),
     topology: random.pick(["separate", "bundle"]),
     transactions: drawTransactionLimits(random),
-    masters: random.pick(["spread", "together"]),
   };
 }
 

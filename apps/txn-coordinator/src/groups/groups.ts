@@ -1,11 +1,12 @@
 import type { Membership } from "@concord/failure-detection";
 import type { RowKey } from "@concord/ports";
-import { ConcordError, newTimeId, sleep, toConcordError, type TimeId } from "@concord/runtime";
+import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import { POLL_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "../limits.ts";
-import type { Coordinator, Masters } from "./coordinators.ts";
+import type { Coordinator } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
+import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
 
 /** What all groups share, and who serves them. */
@@ -14,7 +15,6 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
   readonly groupCount: number;
-  readonly masters: Masters;
   readonly membership: Membership;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
@@ -29,6 +29,7 @@ export class Groups {
   readonly #standing: Standing;
   readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
+  readonly #queued: QueuedOpens;
   /** Sessions whose end is already watched. */
   readonly #sessions = new Set<number>();
   /** Starts that wait for a newer schema: later operations of the same transaction wait behind them. */
@@ -39,6 +40,7 @@ export class Groups {
   constructor(options: GroupsOptions) {
     this.#options = options;
     this.#standing = new Standing({ ...options, nodeName: options.settings.nodeName });
+    this.#queued = new QueuedOpens(options.clock);
   }
 
   get map(): GroupMap {
@@ -70,8 +72,29 @@ export class Groups {
   masterOf(id: string): Coordinator {
     const { coordinators, settings } = this.#options;
     if (id !== SYSTEM_GROUP) masterOf(this.map, id);
-    const name = this.#standing.works && this.#own.get(id)?.state.kind === "serving" ? settings.nodeName : this.#standing.masterOf(id);
+    const name = this.epochOf(id) === undefined ? this.#standing.masterOf(id) : settings.nodeName;
     return coordinators.find((coordinator) => coordinator.name === name)!;
+  }
+
+  /** The epoch under which this coordinator serves the group; undefined when it does not. */
+  epochOf(id: string): Epoch | undefined {
+    const state = this.#own.get(id)?.state;
+    return state?.kind === "serving" && this.#standing.works ? state.master.epoch : undefined;
+  }
+
+  /** Names of all coordinators that may serve the group, in their order (TX16). */
+  ranksOf(id: string): readonly string[] {
+    return this.#standing.ranksOf(id);
+  }
+
+  /** Resolves when masters, epochs or opinions change. */
+  changed(): Promise<void> {
+    return this.#standing.changed();
+  }
+
+  /** Starts that wait until this coordinator serves their group. */
+  get queued(): QueuedOpens {
+    return this.#queued;
   }
 
   /** True while this coordinator works and serves every group that it should. */
@@ -150,6 +173,7 @@ export class Groups {
   /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. Then the others find this one gone. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping.abort();
+    this.#queued.stop();
     this.#standing.wake();
     const done = new AbortController();
     const drained = Promise.all(this.own.map((group) => group.drain())).then(() => done.abort());
@@ -227,6 +251,9 @@ export class Groups {
     const group = new TransactionGroup({ ...this.#options, settings: { ...settings, group: id, owns } });
     this.#own.set(id, group);
     await group.start();
+    this.#queued.served(id);
+    this.#standing.wake();
+    void group.ended.then(() => this.#standing.wake());
     if (id !== SYSTEM_GROUP || this.#map !== undefined) return;
     try {
       await this.#makeMap(group, signal);
@@ -238,11 +265,13 @@ export class Groups {
 
   /** The first master of the system group writes the map. */
   async #makeMap(group: TransactionGroup, signal: AbortSignal): Promise<void> {
-    const { coordinators, groupCount, masters, settings, clock, random, log } = this.#options;
+    const { coordinators, groupCount, settings, clock, random, log } = this.#options;
     const present = await this.#repeated(signal, async () => ({ map: await this.#readMap() }));
     if (present.map !== undefined) return;
-    const names = coordinators.map((coordinator) => coordinator.name);
-    const map = evenGroupMap(groupCount, masters === "spread" ? names : names.slice(0, 1));
+    const map = evenGroupMap(
+      groupCount,
+      coordinators.map((coordinator) => coordinator.name),
+    );
     await group.serving("unknown").execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
     log.info("group map created", { groups: map.groups.length });
   }

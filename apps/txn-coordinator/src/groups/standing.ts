@@ -3,12 +3,11 @@ import { dutyOf, place, servingMember, type Duty, type View } from "@concord/own
 import type { Clock, Log } from "@concord/runtime";
 import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { RANKS } from "../limits.ts";
-import type { Coordinator, Masters } from "./coordinators.ts";
+import type { Coordinator } from "./coordinators.ts";
 
 export interface StandingOptions {
   readonly coordinators: readonly Coordinator[];
   readonly nodeName: string;
-  readonly masters: Masters;
   readonly membership: Membership;
   readonly clock: Clock;
   readonly log: Log;
@@ -24,7 +23,7 @@ export class Standing {
 
   constructor(options: StandingOptions) {
     this.#options = options;
-    this.#view = viewOf(options, undefined);
+    this.#view = viewOf(options.coordinators, undefined);
   }
 
   /** Beats from now on. Rejects when it cannot. */
@@ -49,7 +48,7 @@ export class Standing {
 
   /** Standbys are computed from it, at each coordinator alike (I2 of the ownership README). */
   mapRead(map: GroupMap): void {
-    this.#view = viewOf(this.#options, map);
+    this.#view = viewOf(this.#options.coordinators, map);
     this.wake();
   }
 
@@ -77,6 +76,10 @@ export class Standing {
     return servingMember(this.#view, group, (name) => this.#hasFailed(name));
   }
 
+  ranksOf(group: string): readonly string[] {
+    return this.#view.placement.get(group) ?? [];
+  }
+
   /** Resolves at the next change of any opinion. */
   changed(): Promise<void> {
     return this.#changed.promise;
@@ -95,12 +98,12 @@ export class Standing {
 }
 
 /** Masters as the map has them, where they are configured; standbys in other datacenters (TX16). The first coordinator has the system group. */
-function viewOf({ coordinators, masters }: StandingOptions, map: GroupMap | undefined): View {
+function viewOf(coordinators: readonly Coordinator[], map: GroupMap | undefined): View {
   const groups = map?.groups ?? [];
   const placed = place(
     groups.map(({ id }) => id),
     coordinators,
-    { ranks: RANKS, before: new Map(groups.map(({ id, master }) => [id, [master]])), owners: masters },
+    { ranks: RANKS, before: new Map(groups.map(({ id, master }) => [id, [master]])) },
   );
   const before = new Map([[SYSTEM_GROUP, [coordinators[0]!.name]]]);
   const system = place([SYSTEM_GROUP], coordinators, { ranks: RANKS, before });

@@ -8,6 +8,7 @@ import type { Context } from "../context.ts";
 export function rollbackHandler(coordinator: Context): Handler<TransactionService, "Rollback"> {
   return async (request) => {
     const id = timeIdFromBytes(required(request.operation, "operation").transactionId);
+    coordinator.groups.queued.withdraw(id);
     const opening = coordinator.groups.whenOpen(id);
     if (opening !== undefined) await opening;
     coordinator.groups.groupOfTransaction(id)?.serving().rollback(id);

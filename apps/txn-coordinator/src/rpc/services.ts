@@ -2,6 +2,7 @@ import { IdService } from "@concord/protos-ids";
 import { SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
 import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
 import type { Context } from "../context.ts";
+import { TOPOLOGY_WATCHES_MAX } from "../limits.ts";
 import { commitHandler } from "./commit.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { executeHandler } from "./execute.ts";
@@ -14,6 +15,7 @@ import { readHandler } from "./read.ts";
 import { resolveOutcomeHandler } from "./resolve-outcome.ts";
 import { rollbackHandler } from "./rollback.ts";
 import { startHandler } from "./start.ts";
+import { watchTopologyHandler } from "./watch-topology.ts";
 import { writeHandler } from "./write.ts";
 
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
@@ -37,7 +39,16 @@ export function defineServices(coordinator: Context, authenticator: Authenticato
   return [
     defineService({ contract: TransactionService, unary: transactions, roles: CALLERS }, environment),
     defineService({ contract: SchemaService, unary: schema, roles: CALLERS }, environment),
-    defineService({ contract: TopologyService, unary: { GetTopology: getTopologyHandler(coordinator) }, roles: CALLERS }, environment),
+    defineService(
+      {
+        contract: TopologyService,
+        unary: { GetTopology: getTopologyHandler(coordinator) },
+        streams: { WatchTopology: watchTopologyHandler(coordinator) },
+        limits: { streamsMax: TOPOLOGY_WATCHES_MAX },
+        roles: CALLERS,
+      },
+      environment,
+    ),
     defineService({ contract: IdService, unary: { Generate: generateIdsHandler(coordinator) }, roles: CALLERS }, environment),
   ];
 }

@@ -1,9 +1,11 @@
 import type { TransactionService } from "@concord/protos-txn";
 import { rowToWire } from "@concord/rows-wire";
 import type { AnswerOf, Handler } from "@concord/rpc";
-import type { SchemaCatalogue } from "@concord/schema";
-import type { StartAnswer } from "@concord/transactions";
+import { ConcordError, type Epoch } from "@concord/runtime";
+import { groupIdOf, type SchemaCatalogue } from "@concord/schema";
+import type { OperationCall, StartAnswer } from "@concord/transactions";
 import type { Context } from "../context.ts";
+import { ANSWER_MARGIN_MS, QUEUED_OPEN_MS_MAX } from "../limits.ts";
 import { catalogueFor } from "./in-transaction.ts";
 import { callFromWire, checkedKey, modeFromWire, tablesOfKeys } from "./wire.ts";
 
@@ -11,8 +13,9 @@ import { callFromWire, checkedKey, modeFromWire, tablesOfKeys } from "./wire.ts"
 export function startHandler(coordinator: Context): Handler<TransactionService, "Start"> {
   return (request, context) => {
     const call = callFromWire(request.operation, context, coordinator);
-    const start = (catalogue: SchemaCatalogue): StartAnswer | Promise<StartAnswer> => {
+    const start = (catalogue: SchemaCatalogue): Answer | Promise<Answer> => {
       const key = checkedKey(request.key, catalogue);
+      if (request.queueMs > 0) return queued(coordinator, call, groupIdOf(coordinator.groups.map, key), request.queueMs);
       return coordinator.groups
         .groupOf(key, request.groupMapVersion)
         .serving()
@@ -30,8 +33,24 @@ export function startHandler(coordinator: Context): Handler<TransactionService, 
   };
 }
 
-function answerToWire({ row, group, epoch }: StartAnswer): AnswerOf<TransactionService, "Start"> {
-  return { row: row === undefined ? undefined : rowToWire(row), group, epoch };
+/** What a transaction's start answers, or the group that is served here now. */
+type Answer = StartAnswer | { readonly row: undefined; readonly group: string; readonly epoch: Epoch; readonly queued: true };
+
+/** TX19, TXD8: waits until this coordinator serves the group, and takes no lock then either. NOT_MASTER, STARTING when it does not in time. */
+async function queued({ groups, environment }: Context, call: OperationCall, group: string, forMs: number): Promise<Answer> {
+  const leftMs = call.deadlineAtMs - environment.clock.monotonicMs() - ANSWER_MARGIN_MS;
+  const waitMs = Math.min(forMs, QUEUED_OPEN_MS_MAX, leftMs);
+  const outcome = groups.epochOf(group) === undefined && waitMs > 0 ? await groups.queued.wait(group, call.id, waitMs) : "served";
+  if (outcome === "withdrawn") throw new ConcordError("TRANSACTION_ABORTED", "the queued start was withdrawn by its client");
+  const epoch = groups.epochOf(group);
+  if (epoch !== undefined) return { row: undefined, group, epoch, queued: true };
+  groups.groupById(group);
+  throw new ConcordError("STARTING", `group ${group} is not served here yet; try again`);
+}
+
+function answerToWire(answer: Answer): AnswerOf<TransactionService, "Start"> {
+  const { row, group, epoch } = answer;
+  return { row: row === undefined ? undefined : rowToWire(row), group, epoch, queued: "queued" in answer };
 }
 
 /** Later operations wait until the transaction has its place, not until its row is locked. */
@@ -39,8 +58,8 @@ async function startLater(
   coordinator: Context,
   id: Parameters<Context["groups"]["opening"]>[0],
   catalogue: Promise<SchemaCatalogue>,
-  start: (catalogue: SchemaCatalogue) => StartAnswer | Promise<StartAnswer>,
-): Promise<StartAnswer> {
+  start: (catalogue: SchemaCatalogue) => Answer | Promise<Answer>,
+): Promise<Answer> {
   const placed = coordinator.groups.opening(
     id,
     catalogue.then((known) => ({ answer: start(known) })),

@@ -39,10 +39,20 @@ import {
   type ReadResponseInit as TransactionReadResponseInit,
   type ResolveOutcomeResponseInit,
   type RowResult,
+  type StartRequest,
   type StartResponseInit,
 } from "@concord/protos-txn";
-import { fakeService, MemoryTransport, tokenAuthenticator, type FakeAnswers, type FakeCall, type Service } from "@concord/rpc";
+import {
+  fakeService,
+  MemoryTransport,
+  tokenAuthenticator,
+  type FakeAnswers,
+  type FakeCall,
+  type Service,
+  type StreamHandlers,
+} from "@concord/rpc";
 import { ConcordError, silentLog, silentMetrics, toHex, type ErrorCode, type Listener, type Random } from "@concord/runtime";
+import { cellFromWire, tokenOf } from "@concord/values";
 import type { ConcordClient, ConnectOptions } from "../api.ts";
 import { connectThrough } from "../connect-through.ts";
 import { keyText } from "../tables.ts";
@@ -121,6 +131,12 @@ export class FakeCluster {
   tables: object[] = [ALBUMS, PHOTOS, NOTES];
   /** Who serves the upper half of the tokens. */
   upperMaster = "c2";
+  /** Under which every group is served. */
+  epoch = 1n;
+  /** Coordinators that take calls and answer none. */
+  readonly frozen = new Set<string>();
+  readonly #watches = new Set<() => void>();
+  #moved = Promise.withResolvers<void>();
   readonly #transport = new MemoryTransport({ clock: this.clock });
   readonly #interceptors: { readonly operation: string; readonly address: string | undefined; readonly interceptor: Interceptor }[] = [];
   readonly #listeners = new Map<string, Listener>();
@@ -195,13 +211,13 @@ export class FakeCluster {
   #coordinator(address: string): readonly Service[] {
     const commit = (id: Uint8Array, writes: readonly RowWrite[]): CommitToken => this.#commit(toHex(id), writes);
     return [
-      this.#service(address, TopologyService, { GetTopology: () => this.#topology() }),
+      this.#service(address, TopologyService, { GetTopology: () => this.#topology(address) }, { WatchTopology: this.#watch(address) }),
       this.#service(address, SchemaService, {
         GetSchema: () => this.#schema(),
         CreateTables: (): CreateTablesResponse => ({ schemaVersion: 2n }),
       }),
       this.#service(address, TransactionService, {
-        Start: ({ key }): StartResponseInit => ({ row: this.#row(key!), group: "g0", epoch: 1n }),
+        Start: (request) => this.#start(address, request),
         Lock: ({ keys }): LockResponse => ({ rows: keys.map((key): RowResult => ({ row: this.#row(key) })) }),
         Read: ({ keys }): TransactionReadResponseInit => ({ rows: keys.map((key): RowResult => ({ row: this.#row(key) })) }),
         Query: (): QueryResponseInit => ({ rows: [] }),
@@ -270,29 +286,70 @@ export class FakeCluster {
     return { verdict: "VERDICT_ACCEPTED", partition: 0, offset, id: message.id };
   }
 
-  #service<S extends ServiceContract<object>>(address: string, contract: S, answers: FakeAnswers<S>): Service {
+  /** Group 1 is served by another coordinator from now on; those that work say so to all who watch. */
+  move(master: string): void {
+    this.upperMaster = master;
+    this.epoch += 1n;
+    this.#moved.resolve();
+    this.#moved = Promise.withResolvers();
+    for (const announce of this.#watches) announce();
+  }
+
+  #watch(address: string): StreamHandlers<TopologyService>["WatchTopology"] {
+    return async (stream, { signal }) => {
+      const announce = (): void => {
+        if (!this.frozen.has(address)) void stream.send({ topology: this.#topology(address) });
+      };
+      this.#watches.add(announce);
+      announce();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      this.#watches.delete(announce);
+    };
+  }
+
+  #service<S extends ServiceContract<object>>(address: string, contract: S, answers: FakeAnswers<S>, streams?: StreamHandlers<S>): Service {
     const environment = { clock: this.clock, log: silentLog, metrics: silentMetrics, authenticator: tokenAuthenticator([]) };
     const intercept = async ({ method, request, answer }: FakeCall): Promise<object> => {
+      if (this.frozen.has(address)) return new Promise<never>(() => undefined);
       const operation = method.charAt(0).toLowerCase() + method.slice(1);
       this.calls.push({ address, operation, path: `/${contract.name}/${method}`, request });
       const at = this.#interceptors.findIndex((one) => one.operation === operation && (one.address ?? address) === address);
       const [planned] = at < 0 ? [] : this.#interceptors.splice(at, 1);
       return planned === undefined ? answer() : planned.interceptor(answer);
     };
-    return fakeService({ contract, answers, intercept, role: "client", environment });
+    return fakeService({ contract, answers, intercept, ...(streams === undefined ? {} : { streams }), role: "client", environment });
   }
 
-  #topology(): GetTopologyResponseInit {
+  #topology(address: string): GetTopologyResponseInit {
+    const epochAt = (master: string): bigint => (address.startsWith(master) ? this.epoch : 0n);
     const node = (address: string): NodeInit => ({ name: address.slice(0, 2), address, datacenter: `dc${address.slice(1, 2)}` });
     const groups = [
-      { id: "g0", fromToken: 0n, master: "c1" },
-      { id: "g1", fromToken: HALF, master: this.upperMaster },
+      { id: "g0", fromToken: 0n, master: "c1", epoch: epochAt("c1"), standbys: ["c2", "c3"] },
+      {
+        id: "g1",
+        fromToken: HALF,
+        master: this.upperMaster,
+        epoch: epochAt(this.upperMaster),
+        standbys: ["c2", "c3", "c1"].filter((name) => name !== this.upperMaster),
+      },
     ];
     return { coordinators: COORDINATORS.map(node), storageProxies: PROXIES.map(node), groups, groupMapVersion: 1n, schemaVersion: 1n };
   }
 
   #schema(): GetSchemaResponseInit {
     return { schemaVersion: 1n, tables: this.tables.map((table) => JSON.stringify(table)) };
+  }
+
+  /** A queued start waits for the group as long as the test lets it. */
+  async #start(address: string, { key, queueMs }: StartRequest): Promise<StartResponseInit> {
+    const group = this.#groupOf(key!);
+    const isMaster = (): boolean => address.startsWith(group === "g0" ? "c1" : this.upperMaster);
+    while (queueMs > 0 && !isMaster()) await this.#moved.promise;
+    return { row: queueMs > 0 ? null : this.#row(key!), group, epoch: this.epoch, queued: queueMs > 0 };
+  }
+
+  #groupOf(key: RowKey): string {
+    return tokenOf(cellFromWire(key.partition[0]!)!) < HALF ? "g0" : "g1";
   }
 
   #row(key: RowKey): Row | null {
