@@ -60,10 +60,12 @@ async function openGateway(
   const { environment, disk } = options;
   const { log, metrics, checksum, failpoint } = environment;
   const opened = await openMetadata(config, options, signal);
-  const data = new FilesystemObjectData({ disk: options.dataDisk ?? disk, checksum, failpoint, log, packBytesMax: config.packBytesMax });
+  const onFailed = onFailedOf(options);
+  const { packBytesMax } = config;
+  const data = new FilesystemObjectData({ disk: options.dataDisk ?? disk, checksum, failpoint, log, packBytesMax, onFailed });
   const { metadata } = opened;
   const tuning = options.tuning ?? {};
-  const storeOptions = { config, environment, metadata, data, disk, tuning, onFailed: onFailedOf(options), signal };
+  const storeOptions = { config, environment, metadata, data, disk, tuning, onFailed, signal };
   const gateway = await openGatewayStore(storeOptions).catch(async (thrown: unknown) => {
     await opened.close();
     throw thrown;

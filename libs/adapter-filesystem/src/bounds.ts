@@ -1,5 +1,5 @@
 import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
-import { ROOT, type PackedPlace } from "./epoch-folders.ts";
+import type { EpochFolders, PackedPlace } from "./epoch-folders.ts";
 import { SEGMENTS_MAX } from "./limits.ts";
 import { decodeBounds, encodeBounds, type Bounds } from "./needle-format.ts";
 import { segmentName, segmentOf } from "./segment-file.ts";
@@ -24,20 +24,25 @@ export async function readBounds(disk: Disk, parent: string, checksum: Checksum)
  */
 export async function publishBounds(
   disk: Disk,
+  folders: EpochFolders,
   place: PackedPlace,
   checksum: Checksum,
   failpoint: (name: string) => void,
 ): Promise<Bounds> {
   // The close is durable before its bounds: an epoch that opens again after a power cut has none.
-  await disk.syncFolder(ROOT);
+  await folders.syncRoot();
   const bytes = encodeBounds(await sizesOf(disk, place), checksum);
   const draft = await writeDraft(disk, place, bytes);
   failpoint("segment:bounds-written");
   const published = await disk.rename(draft, `${place.parent}/${BOUNDS}`).catch(() => false);
   const bounds = await readBounds(disk, place.parent, checksum);
   if (bounds === undefined) throw new ConcordError("STORE_FAILED", `the bounds in ${place.parent} cannot be published`);
-  if (!published) for (const path of [`${draft}/${SIZES}`, draft]) await disk.remove(path).catch(() => false);
+  if (!published) await removeDraft(disk, draft);
   return bounds;
+}
+
+async function removeDraft(disk: Disk, draft: string): Promise<void> {
+  for (const path of [`${draft}/${SIZES}`, draft]) await disk.remove(path).catch(() => false);
 }
 
 async function sizesOf(disk: Disk, place: PackedPlace): Promise<Bounds> {
@@ -63,11 +68,15 @@ async function writeDraft(disk: Disk, place: PackedPlace, bytes: Uint8Array): Pr
     try {
       await file.write(0, [bytes]);
       await file.sync();
+      await disk.syncFolder(draft);
+      return draft;
+    } catch (thrown) {
+      // No other draft is in its folder: this process made the file.
+      await removeDraft(disk, draft);
+      throw thrown;
     } finally {
       await file.close();
     }
-    await disk.syncFolder(draft);
-    return draft;
   }
   throw new ConcordError("STORE_FAILED", `too many drafts of bounds in ${place.parent}`);
 }

@@ -23,6 +23,16 @@ export interface CompactionOptions {
 /** Where a live needle of the old segment is in the new one. */
 type Copy = readonly [sequence: number, from: NeedlePlace, to: NeedlePlace];
 
+/** "lost": another process has the right to the segments now. "kept": the segment has damage and stays. */
+type CopyResult = "lost" | "kept" | { readonly target: number; readonly sizeBytes: number; readonly copies: readonly Copy[] };
+
+/** A draft of a segment. */
+interface Target {
+  readonly number: number;
+  readonly draft: string;
+  readonly file: DiskFile;
+}
+
 /** Removes segments of which more than half is dead, after copying their live needles (I9). */
 export class Compaction {
   readonly #options: CompactionOptions;
@@ -86,7 +96,7 @@ export class Compaction {
     if (!(await disk.rename(place.path, next.path))) return undefined;
     failpoint("segment:claimed");
     // Durable before anything is made in it: a generation that came back after a power cut would give its numbers out again.
-    await folders.sync(next.parent);
+    await folders.syncOrStop(next.parent);
     return next;
   }
 
@@ -112,36 +122,50 @@ export class Compaction {
     });
   }
 
-  async #copyAll(
+  async #copyAll(place: PackedPlace, segment: number, live: readonly (readonly [number, NeedlePlace])[]): Promise<CopyResult> {
+    const { disk } = this.#options;
+    const source = await disk.open(`${place.path}/${segmentName(segment)}`);
+    if (source === undefined) return "lost";
+    try {
+      const target = await this.#makeTarget(place);
+      try {
+        return await this.#copyInto(place, segment, live, source, target);
+      } catch (thrown) {
+        // On a full disk the draft takes the space that the removal should free.
+        await disk.remove(target.draft).catch(() => false);
+        throw thrown;
+      } finally {
+        await target.file.close();
+      }
+    } finally {
+      await source.close();
+    }
+  }
+
+  async #copyInto(
     place: PackedPlace,
     segment: number,
     live: readonly (readonly [number, NeedlePlace])[],
-  ): Promise<"lost" | "kept" | { target: number; sizeBytes: number; copies: readonly Copy[] }> {
-    const { disk, folders, failpoint } = this.#options;
-    const source = await disk.open(`${place.path}/${segmentName(segment)}`);
-    if (source === undefined) return "lost";
-    const target = await this.#makeTarget(place);
-    try {
-      const copies: Copy[] = [];
-      let sizeBytes = 0;
-      for (const [sequence, from] of live) {
-        const bytes = await this.#wholeBlob(source, sequence, from);
-        if (bytes === undefined) return await this.#keep(place, segment, target.draft);
-        await this.#write(target.file, sizeBytes, sequence, bytes);
-        copies.push([sequence, from, { segment: target.number, offset: sizeBytes + NEEDLE_PREFIX_BYTES, lengthBytes: bytes.length }]);
-        sizeBytes += NEEDLE_PREFIX_BYTES + bytes.length;
-      }
-      failpoint("segment:compacted-copy-written");
-      await target.file.sync();
-      // A segment's name only now: a torn copy must never be the lower of two when its source is gone (I9).
-      if (!(await disk.rename(target.draft, `${place.path}/${segmentName(target.number)}`))) return "lost";
-      await folders.sync(place.path);
-      failpoint("segment:compacted-copy-synced");
-      return { target: target.number, sizeBytes, copies };
-    } finally {
-      await source.close();
-      await target.file.close();
+    source: DiskFile,
+    target: Target,
+  ): Promise<CopyResult> {
+    const { disk, folders, epoch, failpoint } = this.#options;
+    const copies: Copy[] = [];
+    let sizeBytes = 0;
+    for (const [sequence, from] of live) {
+      const bytes = await this.#wholeBlob(source, sequence, from);
+      if (bytes === undefined) return await this.#keep(place, segment, target.draft);
+      await this.#write(target.file, sizeBytes, sequence, bytes);
+      copies.push([sequence, from, { segment: target.number, offset: sizeBytes + NEEDLE_PREFIX_BYTES, lengthBytes: bytes.length }]);
+      sizeBytes += NEEDLE_PREFIX_BYTES + bytes.length;
     }
+    failpoint("segment:compacted-copy-written");
+    await target.file.sync();
+    // A segment's name only now: a torn copy must never be the lower of two when its source is gone (I9).
+    if (!(await disk.rename(target.draft, `${place.path}/${segmentName(target.number)}`))) return "lost";
+    await folders.syncPacked(epoch, place.path);
+    failpoint("segment:compacted-copy-synced");
+    return { target: target.number, sizeBytes, copies };
   }
 
   async #keep(place: PackedPlace, segment: number, draft: string): Promise<"kept"> {
@@ -153,7 +177,7 @@ export class Compaction {
   }
 
   /** A draft of a segment whose number is higher than every one that may hold another copy; never a number that was used before. */
-  async #makeTarget(place: PackedPlace): Promise<{ number: number; draft: string; file: DiskFile }> {
+  async #makeTarget(place: PackedPlace): Promise<Target> {
     const { disk, view } = this.#options;
     for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
       const number = place.closed ? place.generation * SEGMENTS_MAX + ordinal : view.newOwn();

@@ -1,9 +1,9 @@
 import { oidOf, parseOid, type Oid, type OidRange } from "@concord/ports";
-import { ConcordError, type Disk } from "@concord/runtime";
+import { ConcordError, toConcordError, type Disk, type Log } from "@concord/runtime";
 import { KNOWN_FOLDERS_MAX, BLOBS_PER_FOLDER } from "./limits.ts";
 import { Rounds } from "./rounds.ts";
 
-export const ROOT = "pieces";
+const ROOT = "pieces";
 const CLOSED = ".closed";
 /** A file in every epoch's folder, so that one call tells whether a closed one is there. */
 const MARK = "epoch";
@@ -29,12 +29,21 @@ export function packedPlace(epoch: number, closed: boolean, generation: number):
   return { path: `${parent}/${PACKED}${generation === 0 ? "" : `-${generation}`}`, parent, closed, generation };
 }
 
+export interface EpochFoldersOptions {
+  readonly disk: Disk;
+  readonly log: Log;
+  /** A sync failed, and only a process that reads the folders anew may trust them again (I5). */
+  readonly onFailed: (cause: ConcordError) => void;
+}
+
 /**
  * The folders of blobs, and the fence of an epoch. Closing is one rename of the epoch's folder (I2): what was made before it goes along and
  * is found, what is made in the old path fails, since folders are made only by `ready`, which looks for the closed one afterwards.
  */
 export class EpochFolders {
   readonly #disk: Disk;
+  readonly #log: Log;
+  readonly #onFailed: (cause: ConcordError) => void;
   readonly #ready = new Map<string, Promise<void>>();
   readonly #syncs = new Map<string, Rounds>();
   /** Folders whose sync failed, and why. */
@@ -44,8 +53,10 @@ export class EpochFolders {
   /** Epochs known to be closed: they stay so. */
   readonly #closed = new Set<number>();
 
-  constructor(disk: Disk) {
+  constructor({ disk, log, onFailed }: EpochFoldersOptions) {
     this.#disk = disk;
+    this.#log = log;
+    this.#onFailed = onFailed;
   }
 
   /** The path for a new blob; its folder exists durably. EPOCH_FENCED. */
@@ -89,12 +100,42 @@ export class EpochFolders {
   /** The blob's name is durable, and its epoch was open when all its bytes were there to be found (I3). EPOCH_FENCED. */
   async settle(oid: Oid): Promise<void> {
     const { epoch } = parseOid(oid);
-    try {
-      await this.sync(openFolder(oid));
-    } catch (thrown) {
-      await this.explain(oid, thrown);
-    }
+    await this.syncNew(epoch, openFolder(oid));
     await this.assertOpen(epoch);
+  }
+
+  /**
+   * Names that a seal needs, in a folder of our open epoch, are durable. After a failure no later sync proves that: the epoch is closed,
+   * nothing is sealed in it any more, and its gateway takes another one (I5). EPOCH_FENCED.
+   */
+  async syncNew(epoch: number, folder: string): Promise<void> {
+    try {
+      await this.#sync(folder);
+    } catch (thrown) {
+      await this.#abandon(epoch, thrown);
+    }
+  }
+
+  /**
+   * The changes in a folder that outlives our epoch, or in one of an epoch that is not ours, are durable. A failure ends the process (I5),
+   * unless `hasMoved` says that the folder is elsewhere now.
+   */
+  async syncOrStop(folder: string, hasMoved: () => Promise<boolean> = () => Promise.resolve(false)): Promise<void> {
+    try {
+      await this.#sync(folder);
+    } catch (thrown) {
+      if (!(await hasMoved())) this.#onFailed(toConcordError(thrown));
+      throw thrown;
+    }
+  }
+
+  syncRoot(): Promise<void> {
+    return this.syncOrStop(ROOT);
+  }
+
+  /** As `syncOrStop`, for segments. */
+  async syncPacked(epoch: number, path: string): Promise<void> {
+    await this.syncOrStop(path, async () => (await this.locatePacked(epoch))?.path !== path);
   }
 
   /** EPOCH_FENCED when the epoch was closed before the call. */
@@ -146,7 +187,7 @@ export class EpochFolders {
   async close(epoch: number): Promise<void> {
     for (let attempt = 0; attempt < CLOSE_ATTEMPTS_MAX && !(await this.isClosed(epoch)); attempt += 1) await this.#tryClose(epoch);
     if (!(await this.isClosed(epoch))) throw new ConcordError("STORE_FAILED", `epoch ${epoch} cannot be closed: its folder keeps changing`);
-    await this.#disk.syncFolder(ROOT);
+    await this.syncRoot();
   }
 
   async epochs(): Promise<readonly number[]> {
@@ -182,7 +223,13 @@ export class EpochFolders {
   /** A close between our two calls leaves behind the folder we made: it is empty and unseen, so it is removed. */
   async #make(epoch: number, folder: string): Promise<void> {
     if (await this.isClosed(epoch)) throw fenced(epoch);
-    await this.#disk.makeFolder(folder);
+    try {
+      await this.#disk.makeFolder(folder);
+    } catch (thrown) {
+      // It is there: what failed is the sync of a name above it.
+      if ((await this.#disk.list(openEpoch(epoch))).some(({ name }) => folder.endsWith(`/${name}`))) await this.#abandon(epoch, thrown);
+      throw thrown;
+    }
     if (!(await this.isClosed(epoch))) return;
     for (const path of [folder, `${openEpoch(epoch)}/${MARK}`, openEpoch(epoch)]) await this.#disk.remove(path).catch(() => false);
     throw fenced(epoch);
@@ -194,7 +241,7 @@ export class EpochFolders {
       await this.#disk.makeFolder(openEpoch(epoch));
       const mark = await this.#disk.create(`${openEpoch(epoch)}/${MARK}`);
       if (mark !== "exists") await mark.close();
-      await this.#disk.syncFolder(openEpoch(epoch));
+      await this.syncOrStop(openEpoch(epoch), () => this.isClosed(epoch));
       await this.#disk.rename(openEpoch(epoch), closedEpoch(epoch));
     } catch (thrown) {
       if (!(await this.isClosed(epoch))) throw thrown;
@@ -208,16 +255,28 @@ export class EpochFolders {
   async #syncMoving(epoch: number, oid: Oid): Promise<void> {
     if (!(await this.isClosed(epoch))) {
       try {
-        return await this.sync(openFolder(oid));
+        return await this.syncOrStop(openFolder(oid), () => this.isClosed(epoch));
       } catch (thrown) {
         if (!(await this.isClosed(epoch))) throw thrown;
       }
     }
-    await this.sync(closedFolder(oid));
+    await this.syncOrStop(closedFolder(oid));
+  }
+
+  /** Of our open epoch, after a failed sync. Throws EPOCH_FENCED, or `thrown` when the process must end. */
+  async #abandon(epoch: number, thrown: unknown): Promise<never> {
+    if (!(await this.isClosed(epoch))) {
+      this.#log.error("a folder could not be synced: the epoch is closed", { epoch, reason: toConcordError(thrown).message });
+      await this.close(epoch).catch((cause: unknown) => {
+        this.#onFailed(toConcordError(cause));
+        throw thrown;
+      });
+    }
+    throw fenced(epoch);
   }
 
   /** Names in the folder are durable: one sync for all who ask before it begins. */
-  sync(folder: string): Promise<void> {
+  #sync(folder: string): Promise<void> {
     const known = this.#syncs.get(folder);
     if (known !== undefined) return known.join();
     const rounds = new Rounds(() => this.#syncOnce(folder));
@@ -226,10 +285,10 @@ export class EpochFolders {
     return rounds.join();
   }
 
-  /** After a failed sync the state on disk is unknown, and a later sync proves nothing: the folder stays unused until a restart (I5). */
+  /** After a failed sync the state on disk is unknown, and a later sync proves nothing (I5). */
   async #syncOnce(folder: string): Promise<void> {
     const cause = this.#failed.get(folder);
-    if (cause !== undefined) throw new ConcordError("STORE_FAILED", `a sync of ${folder} failed before: restart`, { cause });
+    if (cause !== undefined) throw new ConcordError("STORE_FAILED", `a sync of ${folder} failed before`, { cause });
     try {
       await this.#disk.syncFolder(folder);
     } catch (thrown) {

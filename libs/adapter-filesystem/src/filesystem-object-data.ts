@@ -15,6 +15,11 @@ export interface FilesystemOptions {
   readonly failpoint: (name: string) => void;
   /** Gets damage and failed compactions. */
   readonly log?: Log;
+  /**
+   * A folder's sync failed, and the epoch could not be closed or is not the writer's own: the process must end. When absent the folder
+   * stays unused.
+   */
+  readonly onFailed?: (cause: ConcordError) => void;
   /** Blobs up to this length are packed into segments (OGD14); at most PACK_BYTES_MAX. 0, as when absent: each is a file of its own. */
   readonly packBytesMax?: number;
   /** PACK_BUFFER_BYTES_MAX if absent. */
@@ -35,7 +40,8 @@ export class FilesystemObjectData implements ObjectData {
     this.#options = options;
     this.#packBytesMax = options.packBytesMax ?? 0;
     assert(this.#packBytesMax >= 0 && this.#packBytesMax <= PACK_BYTES_MAX, `packBytesMax is at most ${PACK_BYTES_MAX}`);
-    this.#folders = new EpochFolders(options.disk);
+    const { disk, log = silentLog, onFailed = () => undefined } = options;
+    this.#folders = new EpochFolders({ disk, log, onFailed });
     this.#budget = new PackBudget(options.packBufferBytesMax ?? PACK_BUFFER_BYTES_MAX);
   }
 
@@ -138,10 +144,12 @@ export class FilesystemObjectData implements ObjectData {
   /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */
   async #assertFree(oid: Oid): Promise<void> {
     // While the epoch is open its files lie in the first place only.
-    const open = this.#options.disk.open(this.#folders.places(oid)[0]!);
-    const [file] = await Promise.all([open, this.#folders.assertOpen(parseOid(oid).epoch)]);
-    await file?.close();
-    if (file !== undefined) throw exists(oid);
+    const opening = this.#options.disk.open(this.#folders.places(oid)[0]!);
+    const [opened, checked] = await Promise.allSettled([opening, this.#folders.assertOpen(parseOid(oid).epoch)]);
+    if (opened.status === "fulfilled") await opened.value?.close();
+    if (opened.status === "rejected") throw opened.reason;
+    if (checked.status === "rejected") throw checked.reason;
+    if (opened.value !== undefined) throw exists(oid);
   }
 
   /** Blobs that were begun in memory have no folder yet. */

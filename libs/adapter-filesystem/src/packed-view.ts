@@ -129,10 +129,10 @@ export class PackedView {
   }
 
   async #readBounds(place: PackedPlace): Promise<Bounds> {
-    const { disk, checksum, failpoint } = this.#options;
-    const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, place, checksum, failpoint));
+    const { disk, folders, checksum, failpoint } = this.#options;
+    const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, folders, place, checksum, failpoint));
     // Durable before any decision depends on them, also when another process wrote them.
-    await disk.syncFolder(place.parent);
+    await folders.syncOrStop(place.parent);
     return bounds;
   }
 

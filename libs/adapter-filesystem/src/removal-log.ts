@@ -75,12 +75,12 @@ export class RemovalLog {
   }
 
   async #makeIn(folder: string): Promise<DiskFile> {
-    const { disk, folders } = this.#options;
+    const { disk, folders, epoch } = this.#options;
     for (let ordinal = 0; ordinal < SEGMENTS_MAX; ordinal += 1) {
       const file = await disk.create(`${folder}/${removalsName(ordinal)}`);
       if (file === "exists") continue;
       try {
-        await folders.sync(folder);
+        await folders.syncPacked(epoch, folder);
         return file;
       } catch (thrown) {
         await file.close();

@@ -69,7 +69,7 @@ export class SegmentAppender {
     failpoint("segment:appended");
     try {
       // Durable before it is referred to (I1); a new segment's name with it.
-      await Promise.all([segment.file.sync(), isNew ? folders.sync(segment.folder) : undefined]);
+      await Promise.all([segment.file.sync(), isNew ? folders.syncNew(epoch, segment.folder) : undefined]);
     } catch (thrown) {
       // The state on disk is unknown, and a later sync proves nothing (I5): the next group goes to another segment.
       await this.#retire(segment);
