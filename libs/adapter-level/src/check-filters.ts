@@ -26,20 +26,20 @@ export interface Suspect {
 
 /**
  * LevelDB takes a table's filter and index as they are: a bit of a filter that flipped makes rows that are there look absent, to every get
- * and to no scan. Answers the tables of which a filter, or what leads to it, is not what was written. Called before LevelDB opens, which
+ * and to no scan. Adds the tables of which a filter, or what leads to it, is not what was written, to `suspects`, which the caller closes, also after a failure. Called before LevelDB opens, which
  * writes and deletes tables in the background from then on; a kill leaves tables that are not whole and not part of the store.
  */
-export async function findSuspects(folder: string): Promise<readonly Suspect[]> {
-  const suspects: Suspect[] = [];
+export async function findSuspects(folder: string, suspects: Suspect[]): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!TABLE.test(name)) continue;
     const path = join(folder, name);
     const file = await openIfThere(path);
     if (file === undefined) continue;
-    if ((await damageOf(path, file)) === undefined) await file.close();
-    else suspects.push({ path, file });
+    suspects.push({ path, file });
+    if ((await damageOf(path, file)) !== undefined) continue;
+    suspects.pop();
+    await file.close();
   }
-  return suspects;
 }
 
 /**

@@ -1,9 +1,9 @@
 // The level store keeps the port's promises. A crash is a copy of the files at that moment: what kill -9 would leave.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, open as openFile, readdir, readFile, readlink, rm, truncate, writeFile, type FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { backingStoreContract, type BackingStoreSubject } from "@concord/port-contracts";
 import type { BackingStore } from "@concord/ports";
@@ -57,6 +57,42 @@ test("openLevel: a folder below folders that do not exist: made; a file in the w
   await store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }]);
   await writeFile(join(root, "file"), "in the way");
   await assert.rejects(openLevel(join(root, "file")), { code: "STORE_FAILED" });
+});
+
+/** The calls of every FileHandle go through its prototype. */
+async function handlePrototype(): Promise<FileHandle> {
+  const handle = await openFile(root, "r");
+  await handle.close();
+  return Object.getPrototypeOf(handle) as FileHandle;
+}
+
+/** Of this process; none on a system that does not list them. */
+async function handlesIn(folder: string): Promise<readonly string[]> {
+  const handles = await readdir("/proc/self/fd").catch(() => []);
+  const targets = handles.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ""));
+  return (await Promise.all(targets)).filter((target) => target.startsWith(folder));
+}
+
+test("openLevel: a folder's sync fails: STORE_FAILED, no handle stays open, and the next try opens", async (t) => {
+  const folder = join(root, "failing-sync", "b");
+  const failing = t.mock.method(await handlePrototype(), "sync", () => Promise.reject(new Error("EIO")));
+  await assert.rejects(openLevel(folder), { code: "STORE_FAILED" });
+  failing.mock.restore();
+  assert.deepEqual(await handlesIn(dirname(folder)), []);
+  await open(folder);
+});
+
+test("openLevel: a table cannot be read: STORE_FAILED, no handle stays open, and the next try opens", async (t) => {
+  const folder = join(root, "failing-read");
+  const store = await openLevel(folder);
+  await fill(store);
+  await store.flush();
+  await store.close();
+  const failing = t.mock.method(await handlePrototype(), "read", () => Promise.reject(new Error("EIO")));
+  await assert.rejects(openLevel(folder), { code: "STORE_FAILED" });
+  failing.mock.restore();
+  assert.deepEqual(await handlesIn(folder), []);
+  await open(folder);
 });
 
 test("openLevel: crash right after creation: opens again, empty", async () => {

@@ -39,11 +39,11 @@ const BELOW_ALL = new Uint8Array();
  * it, the disk is full, files are damaged. CORRUPT_DATA: a table would not find rows that it holds.
  */
 export async function openLevel(folder: string): Promise<BackingStore> {
-  let suspects: readonly Suspect[] = [];
+  const suspects: Suspect[] = [];
   let database: Database | undefined;
   try {
     await makeFolder(folder);
-    suspects = await findSuspects(folder);
+    await findSuspects(folder, suspects);
     database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
     await database.open();
     await refuseSuspects(suspects);
@@ -69,8 +69,12 @@ async function makeFolder(folder: string): Promise<void> {
   if (firstMade === undefined || process.platform === "win32") return;
   for (let parent = dirname(resolve(folder)); ; parent = dirname(parent)) {
     const handle = await open(parent, "r");
-    await handle.sync();
-    await handle.close();
+    try {
+      await handle.sync();
+    } finally {
+      // Node ends a process that leaves one to the garbage collector.
+      await handle.close();
+    }
     if (parent === dirname(resolve(firstMade))) return;
   }
 }
