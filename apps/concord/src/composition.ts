@@ -1,5 +1,5 @@
 import { composeDedupWorker } from "@concord/dedup-worker";
-import type { Membership } from "@concord/failure-detection";
+import { VerdictRelay, type Membership } from "@concord/failure-detection";
 import { composeObjectGateway } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
 import { localTransport } from "@concord/rpc";
@@ -33,14 +33,18 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   const environmentOf = (part: PartName): Environment => ({ ...options.environment, transport, log: partLog(log, part) });
   const configs = drained(partConfigs(config));
   const onFailed = options.onFailed ?? ((cause: ConcordError) => void Promise.reject(cause));
+  // One process, one member: its storage hears what its coordinator hears.
+  const failures = new VerdictRelay();
   const storage = composeStorageProxy(configs.storage, {
     environment: environmentOf("storage"),
+    failures,
     onFailed,
     ...storesOf("storage", options),
   });
   const transactions = composeTxnCoordinator(configs.transactions, {
     environment: environmentOf("transactions"),
     stores: storage.stores,
+    onVerdict: (node, verdict) => failures.heard(node, verdict),
     ...(options.transactionLimits === undefined ? {} : { limits: options.transactionLimits }),
     ...(options.membership === undefined ? {} : { membership: options.membership }),
   });

@@ -1,3 +1,4 @@
+import type { FailureObserver } from "@concord/failure-detection";
 import type { StorageBackend, Store } from "@concord/ports";
 import type { Authenticator, Service } from "@concord/rpc";
 import type { ConcordError, Environment, MetricDefinition, TimestampUs } from "@concord/runtime";
@@ -10,6 +11,8 @@ export interface BackendOptions<Config> {
   readonly drawTimestampUs: () => TimestampUs;
   /** What is stored cannot be relied on any more: the process must end and start again. */
   readonly onFailed: (cause: ConcordError) => void;
+  /** What the cluster thinks of the nodes of this backend; its own heartbeats when not given. */
+  readonly failures?: FailureObserver;
   /** A local store by name, for a backend that keeps one; its own choice when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
 }

@@ -1,6 +1,8 @@
 // Bad input to group logs, batches and their replicas: a documented code, and no node's store changes by a byte.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { LogAppended } from "@concord/protos-storage";
+import { fromStatus } from "@concord/rpc";
 import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { encodeEntry } from "@concord/logged-batch";
 import { BATCH_BYTES_MAX } from "@concord/ports";
@@ -110,15 +112,6 @@ const GROUP_LOG: readonly BadCall[] = [
 
 const REPLICAS: readonly BadCall[] = [
   replica("epoch 0", "LogRaise", { group: GROUP, epoch: 0n, owner: "txn-1" }, "MALFORMED_REQUEST"),
-  replica("no entries and no base", "LogAppend", replicaAppend({ entries: [] }), "MALFORMED_REQUEST"),
-  replica("a gap inside", "LogAppend", replicaAppend({ entries: [replicaEntry(2n, 5n), replicaEntry(4n, 5n)] }), "MALFORMED_REQUEST"),
-  replica("an entry of a newer epoch", "LogAppend", replicaAppend({ entries: [replicaEntry(2n, 6n)] }), "MALFORMED_REQUEST"),
-  replica(
-    "other content",
-    "LogAppend",
-    replicaAppend({ previousEpoch: 0n, entries: [replicaEntry(1n, 5n, Uint8Array.of(8))] }),
-    "IDEMPOTENCY_MISMATCH",
-  ),
   replica("no group", "LogState", {}, "MALFORMED_REQUEST"),
   replica("limit 0", "LogRead", { group: GROUP, fromSeq: 0n, limit: 0 }, "LIMIT_EXCEEDED"),
   replica("too large a limit", "LogRead", { group: GROUP, fromSeq: 0n, limit: LOG_READ_ENTRIES_MAX + 1 }, "LIMIT_EXCEEDED"),
@@ -129,6 +122,13 @@ const REPLICAS: readonly BadCall[] = [
   replica("a decided id that is none", "BatchLogPut", { decidedIds: [Uint8Array.of(1, 2)] }, "MALFORMED_REQUEST"),
   replica("no ids", "BatchLogRemove", { batchIds: [] }, "MALFORMED_REQUEST"),
   replica("an id that is none", "BatchLogRemove", { batchIds: [Uint8Array.of(1, 2)] }, "MALFORMED_REQUEST"),
+];
+
+const APPENDS: readonly [string, object, ErrorCode][] = [
+  ["no entries and no base", replicaAppend({ entries: [] }), "MALFORMED_REQUEST"],
+  ["a gap inside", replicaAppend({ entries: [replicaEntry(2n, 5n), replicaEntry(4n, 5n)] }), "MALFORMED_REQUEST"],
+  ["an entry of a newer epoch", replicaAppend({ entries: [replicaEntry(2n, 6n)] }), "MALFORMED_REQUEST"],
+  ["other content", replicaAppend({ previousEpoch: 0n, entries: [replicaEntry(1n, 5n, Uint8Array.of(8))] }), "IDEMPOTENCY_MISMATCH"],
 ];
 
 const BATCHES: readonly BadCall[] = [
@@ -198,6 +198,38 @@ function refuses(on: MemoryRing, backend: string, { method, name, request, token
 
 for (const call of [...GROUP_LOG, ...REPLICAS, ...BATCHES]) refuses(ring, "ring", call);
 for (const call of BATCHES) refuses(memory, "memory", call);
+
+function replicate(appends: readonly object[]): Promise<{ appended: readonly LogAppended[] }> {
+  return ring.call(ring.nodes[0]!, "ReplicaService/Replicate", { appends }, PEER);
+}
+
+for (const [name, append, code] of APPENDS) {
+  test(`bad input: ReplicaService/Replicate: ${name}: ${code}, nothing changes`, async () => {
+    const contents = ring.snapshot();
+    const { appended } = await replicate([append]);
+    const error = fromStatus(appended[0]!.error!)!;
+    assert.deepEqual([error.code, error.applied, appended.length], [code, "no", 1]);
+    assert.deepEqual(ring.snapshot(), contents);
+  });
+}
+
+test("[TXR2] bad input: ReplicaService/Replicate: what is refused of one group takes nothing of another one with it", async () => {
+  const other = { ...replicaAppend({ previousEpoch: 0n, entries: [replicaEntry(1n, 5n)] }), group: "others" };
+  await ring.call(ring.nodes[0]!, "ReplicaService/LogRaise", { group: "others", epoch: 5n, owner: "txn-1" }, PEER);
+  const { appended } = await replicate([
+    APPENDS[0]![1],
+    other,
+    replicaAppend({ epoch: 4n, previousEpoch: 4n, entries: [replicaEntry(2n, 4n)] }),
+  ]);
+  assert.deepEqual(
+    appended.map(({ result, error }) => [result, error === null ? undefined : fromStatus(error)?.code]),
+    [
+      ["LOG_APPEND_RESULT_UNSPECIFIED", "MALFORMED_REQUEST"],
+      ["LOG_APPEND_RESULT_ACCEPTED", undefined],
+      ["LOG_APPEND_RESULT_FENCED", undefined],
+    ],
+  );
+});
 
 test("bad input: GroupLogService/Append: out of order: SEQUENCE_GAP, nothing changes", async () => {
   const contents = ring.contents();

@@ -1,4 +1,5 @@
 import { tokensOf } from "@concord/config";
+import type { FailureObserver } from "@concord/failure-detection";
 import type { Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Environment } from "@concord/runtime";
@@ -13,13 +14,15 @@ export interface StorageProxyOptions {
   readonly openKeyValue?: (name: string) => Promise<Store>;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
+  /** What the cluster thinks of the nodes of the ring; heartbeats by UDP when not given. */
+  readonly failures?: FailureObserver;
   /** A backend in place of the configured one. */
   readonly openBackend?: OpenBackend<StorageProxyConfig>;
 }
 
 /** A storage-proxy on the backend that its configuration names. */
 export function composeStorageProxy(config: StorageProxyConfig, options: StorageProxyOptions): StorageProxyService {
-  const { environment, openKeyValue } = options;
+  const { environment, openKeyValue, failures } = options;
   return new StorageProxyService({
     config,
     environment,
@@ -27,5 +30,6 @@ export function composeStorageProxy(config: StorageProxyConfig, options: Storage
     onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
     openBackend: options.openBackend ?? BACKENDS[config.backend].open,
     ...(openKeyValue === undefined ? {} : { openKeyValue }),
+    ...(failures === undefined ? {} : { failures }),
   });
 }

@@ -2,7 +2,7 @@ import { SchemaCache, PageTokens } from "@concord/schema";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/adapter-storage-proxy";
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import { tokensOf } from "@concord/config";
-import { ALONE, type Membership } from "@concord/failure-detection";
+import { ALONE, type Membership, type Verdict } from "@concord/failure-detection";
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
@@ -30,6 +30,8 @@ export interface TxnCoordinatorOptions {
   readonly limits?: Partial<TransactionLimits>;
   /** Instead of heartbeats by UDP. */
   readonly membership?: Membership;
+  /** Hears each verdict about another coordinator, too. */
+  readonly onVerdict?: (coordinator: string, verdict: Verdict) => void;
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
@@ -47,9 +49,10 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     rows,
     groupLog,
     ...(localRows === undefined ? {} : { localRows }),
-    membership: options.membership ?? heartbeats(config, environment),
+    membership: overheard(options.membership ?? heartbeats(config, environment), config, options.onVerdict),
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
+    masters: config.masters,
     listenAddress: config.listenAddress,
   });
   const channels = new Map<string, Channel>();
@@ -87,6 +90,23 @@ function heartbeats(config: TxnCoordinatorConfig, { clock, random, log, metrics 
   const { coordinators, nodeName, listenAddress, coordinatorToken } = config;
   if (coordinators.length <= 1) return ALONE;
   return new UdpMembership({ members: coordinators, nodeName, listenAddress, secret: coordinatorToken!, clock, random, log, metrics });
+}
+
+/** As `membership`; verdicts go to `onVerdict` as well. */
+function overheard(
+  membership: Membership,
+  { coordinators }: TxnCoordinatorConfig,
+  onVerdict: TxnCoordinatorOptions["onVerdict"],
+): Membership {
+  return {
+    leaseEndMs: () => membership.leaseEndMs(),
+    stop: () => membership.stop(),
+    start: (onChange) =>
+      membership.start((change) => {
+        onChange(change);
+        if (change.kind === "verdict") onVerdict?.(coordinators[change.member]!.name, change.verdict);
+      }),
+  };
 }
 
 interface OpenStores extends Stores {

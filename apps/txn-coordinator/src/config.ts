@@ -34,6 +34,12 @@ export const txnCoordinatorSchema = z
       .max(1024)
       .default(6)
       .describe("transaction groups, counted once, when the constellation is first started"),
+    masters: z
+      .enum(["spread", "together"])
+      .default("spread")
+      .describe(
+        "where the groups' masters are while all coordinators work: spread over them, or together at the first one, which costs less where they share a machine; the same at every coordinator",
+      ),
     lockTimeoutMs: milliseconds("longest wait for a lock", 2_000),
     idleTimeoutMs: milliseconds("a transaction without an operation for so long is aborted", 5_000),
     lifetimeMs: milliseconds("longest life of a transaction", 30_000),

@@ -50,7 +50,7 @@ test("group log: every call: request and state as the log lib knows them", async
   const log = new RemoteLogReplica(peer.session());
   const answer = { state: logStateToWire(STATE) };
   peer.answers.LogRaise = async () => ({ promised: true, ...answer });
-  peer.answers.LogAppend = async () => ({ result: "LOG_APPEND_RESULT_GAP", ...answer });
+  peer.answers.Replicate = async () => ({ appended: [{ result: "LOG_APPEND_RESULT_GAP", ...answer }] });
   peer.answers.LogState = async () => answer;
   peer.answers.LogRead = async () => answer;
   peer.answers.LogTrim = async () => answer;
@@ -72,7 +72,7 @@ test("group log: every call: request and state as the log lib knows them", async
   const decided = { seq: seqOf(4n), epoch: epochOf(6n) };
   assert.deepEqual(await log.logAdvance({ group, epoch, owner, decided, appliedByAllSeq: seqOf(3n) }, TIMEOUT_MS), STATE);
   await log.logCatchUp("g", seqOf(9n), TIMEOUT_MS);
-  const [appended] = peer.requestsOf(ReplicaService.methods.LogAppend);
+  const [appended] = peer.requestsOf(ReplicaService.methods.Replicate)[0]!.appends;
   const [entry] = appended!.entries;
   assert.deepEqual([entry!.seq, entry!.epoch, ...plain([entry!.content, entry!.rows])], [4n, 6n, bytes(1, 2), bytes(3)]);
   assert.deepEqual([appended!.appliedSeq, appended!.appliedEpoch, appended!.appliedByAllSeq], [2n, 1n, 1n]);
@@ -85,7 +85,7 @@ test("group log: an answer without state or of a kind we do not know: INTERNAL",
   const peer = await listening();
   const log = new RemoteLogReplica(peer.session());
   await assert.rejects(log.logState("g", TIMEOUT_MS), { code: "INTERNAL" });
-  peer.answers.LogAppend = async () => ({ result: "LOG_APPEND_RESULT_UNSPECIFIED", state: logStateToWire(STATE) });
+  peer.answers.Replicate = async () => ({ appended: [{ result: "LOG_APPEND_RESULT_UNSPECIFIED", state: logStateToWire(STATE) }] });
   const append = {
     group: "g",
     epoch: epochOf(1n),

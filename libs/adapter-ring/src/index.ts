@@ -3,5 +3,6 @@ export { ADAPTER_RING_METRICS } from "./metrics.ts";
 export { PeerSession, type PeerSessionOptions } from "./peer-session.ts";
 export { RemoteBatchLog } from "./remote-batch-log.ts";
 export { checkProtocol } from "./protocol.ts";
-export { entryFromWire, logStateFromWire, logStateToWire, RemoteLogReplica } from "./remote-log.ts";
+export { entryFromWire, logStateFromWire, logStateToWire } from "./log-messages.ts";
+export { RemoteLogReplica } from "./remote-log.ts";
 export { RemoteRowReplica } from "./remote-rows.ts";

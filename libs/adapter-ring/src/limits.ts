@@ -1,9 +1,9 @@
 /**
  * Version of what nodes of a ring say to each other. Nodes of different versions refuse each other: 2 = rows follow from the log, whose
  * entries an earlier node would store without them; 3 = outcomes lie in one row per flush, and a node that cut its journal is asked for no
- * vote.
+ * vote; 4 = entries of all groups travel in one message.
  */
-export const RING_PROTOCOL = 3;
+export const RING_PROTOCOL = 4;
 /** Metadata of every call but Hello, which tells it in its message. */
 export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */
@@ -13,3 +13,8 @@ export const PROBE_TIMEOUT_MS = 1000;
 export const SILENCE_MS_MIN = 250;
 /** Entries in one page of a copy (TXR4); the answering node also ends a page by bytes. */
 export const COPY_PAGE_ENTRIES_MAX = 1000;
+/** Bytes of entries that wait for one peer: above it the peer counts as slow, and fetches later what it missed. */
+export const LANE_BYTES_MAX = 16 * 1024 * 1024;
+/** A message between nodes takes no more appends once it has so many or so many bytes. One append has at most LOG_READ_BYTES_MAX and a last entry. */
+export const LANE_MESSAGE_APPENDS_MAX = 256;
+export const LANE_MESSAGE_BYTES_TARGET = 256 * 1024;

@@ -40,6 +40,7 @@ type Contact =
 /** The connection to one peer's ReplicaService: one multiplexed session for the hot calls, unary calls for the rest. */
 export class PeerSession {
   readonly name: string;
+  readonly clock: Clock;
   readonly #options: PeerSessionOptions;
   readonly #channel: Channel;
   readonly #metadata: Metadata;
@@ -53,6 +54,7 @@ export class PeerSession {
 
   constructor(options: PeerSessionOptions) {
     this.name = options.name;
+    this.clock = options.clock;
     this.#options = options;
     this.#labels = Object.freeze({ peer: options.name });
     this.#channel = options.transport.connect(options.address);

@@ -5,4 +5,5 @@ export { DETECTION_LIMITS, MESH_MEMBERS_MAX, type DetectionLimits } from "./limi
 export { majorityOf, newDetector, type DetectorOptions, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
 export { step, type DetectorEffect, type DetectorEvent } from "./step.ts";
 export { DetectorLoop, type DetectorLoopOptions } from "./detector-loop.ts";
+export { observerOf, VerdictRelay, type FailureObserver } from "./failure-observer.ts";
 export { ALONE, type Membership, type MembershipChange } from "./membership.ts";

@@ -1,6 +1,6 @@
 import { SEQ_NONE, type Seq } from "@concord/runtime";
 import { GROUPS_MAX } from "./limits.ts";
-import type { LogReplica, ReplicaLogState } from "./replica.ts";
+import type { LogReplica } from "./replica.ts";
 
 /** How far every replica of the ring has applied each group, as their last answers said: what none of them will fetch any more. */
 export class AppliedByAll {
@@ -23,21 +23,21 @@ export class AppliedByAll {
   /** The same replica; its answers are noted. */
   watch(replica: LogReplica): LogReplica {
     const { name } = replica;
-    const noted = (group: string, state: ReplicaLogState): ReplicaLogState => {
-      this.#note(group, name, state.appliedSeq);
-      return state;
-    };
     return {
       name,
       logRaise: (owner, timeoutMs) => replica.logRaise(owner, timeoutMs),
       logAppend: async (request, timeoutMs) => {
         const reply = await replica.logAppend(request, timeoutMs);
-        noted(request.group, reply.state);
+        this.#note(request.group, name, reply.result === "accepted" ? reply.appliedSeq : reply.state.appliedSeq);
         return reply;
       },
       logState: (group, timeoutMs) => replica.logState(group, timeoutMs),
       logRead: (request, timeoutMs) => replica.logRead(request, timeoutMs),
-      logAdvance: async (request, timeoutMs) => noted(request.group, await replica.logAdvance(request, timeoutMs)),
+      logAdvance: async (request, timeoutMs) => {
+        const state = await replica.logAdvance(request, timeoutMs);
+        this.#note(request.group, name, state.appliedSeq);
+        return state;
+      },
       logCatchUp: (group, seq, timeoutMs) => replica.logCatchUp(group, seq, timeoutMs),
     };
   }

@@ -135,7 +135,7 @@ export class ReplicaLink {
           break;
         }
         default:
-          return unreachable(reply.result);
+          return unreachable(reply);
       }
     }
     if (reply.result === "accepted") return { kind: "accepted" };

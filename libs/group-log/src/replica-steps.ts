@@ -103,7 +103,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       const acceptance = acceptEntries(before, request);
       if (acceptance.kind !== "accepted") return { persist: [], reply: { result: acceptance.kind, state: describeState(before, []) } };
       const effects = this.#changed(request.group, acceptance, request.appliedByAllSeq);
-      return { ...effects, reply: { result: "accepted", state: effects.reply } };
+      return { ...effects, reply: { result: "accepted", appliedSeq: effects.reply.appliedSeq } };
     });
   }
 

@@ -38,15 +38,14 @@ export interface LogAppendRequest extends GroupOwner {
   readonly appliedByAllSeq: Seq;
 }
 
-export interface LogAppendReply {
+export type LogAppendReply =
+  /** Synced. Everything up to `appliedSeq` is decided and applied here. */
+  | { readonly result: "accepted"; readonly appliedSeq: Seq }
   /**
-   * accepted: synced. fenced: (epoch, owner) is not the promised one; `state` tells which is, and it may be an older one: then this
-   * replica missed the raise. gap: what comes before the first entry is missing here or of another history.
+   * fenced: (epoch, owner) is not the promised one; `state` tells which is, and it may be an older one: then this replica missed the raise.
+   * gap: what comes before the first entry is missing here or of another history. The state is without entries.
    */
-  readonly result: "accepted" | "fenced" | "gap";
-  /** Without entries. */
-  readonly state: ReplicaLogState;
-}
+  | { readonly result: "fenced" | "gap"; readonly state: ReplicaLogState };
 
 export interface LogReadRequest {
   readonly group: string;

@@ -128,10 +128,10 @@ test("[TXD14] append: a replica is caught up from one that lacks the last mark: 
   assert.deepEqual(await append(ring, log, request(3, 1n, { decided: { seq: seqOf(2n), epoch: epochOf(1n) } })), { kind: "logged" });
   assert.equal((await ring.state(0)).appliedSeq, 1n);
   assert.deepEqual(
-    [1, 2].map((at) => [ring.answers.get(at)?.result, ring.answers.get(at)?.state.appliedSeq]),
+    [1, 2].map((at) => ring.answers.get(at)),
     [
-      ["accepted", 2n],
-      ["accepted", 2n],
+      { result: "accepted", appliedSeq: 2n },
+      { result: "accepted", appliedSeq: 2n },
     ],
   );
 });

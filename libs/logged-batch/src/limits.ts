@@ -25,6 +25,8 @@ export const REMOVALS_WAITING_MAX = 10_000;
 
 /** Bounds of one replay run (LBD5); the next interval takes the next ones. */
 export const REPLAY_ENTRIES_MAX = 1000;
-export const REPLAY_CONCURRENCY = 8;
+export const REPLAY_CONCURRENCY = 32;
+/** Holders of a batch whose coordinator is lost begin so long after each other (LBD3, LBD4). */
+export const LOST_TURN_MS = 100;
 /** Ten days, as Cassandra's default: an older batch could bring deleted rows back. */
 export const GC_GRACE_MS = 10 * 24 * 3600 * 1000;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
 import { timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
 import { decodeEntry, encodeEntry, entryKey, letterKey } from "./batch-entry.ts";
-import { REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
+import { LOST_TURN_MS, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
 
 const PARTITIONS = ["p1", "p2", "p3"];
@@ -279,4 +279,64 @@ test("[LB11] replay: a node is down and very many entries wait for it: a batch b
   await ring.clock.advance(2 * GRACE_MS);
   for (let runs = 0; runs < 3; runs += 1) await ring.process(1).replay.runOnce();
   assert.ok([0, 1].every((at) => complete(ring.node(at))));
+});
+
+const others = (ring: MemoryRing): number[] => logs(ring, [1, 2]);
+const verdict = (ring: MemoryRing, value: "gone" | "stuck" | "works", at = [1, 2]): void => {
+  for (const node of at) ring.process(node).replay.heard("node-0", value);
+};
+const startReplays = (ring: MemoryRing): void => [1, 2].forEach((at) => ring.process(at).replay.start());
+
+test("[LBD3] verdict: the coordinator died after logging: both others have the rows at once, without its grace period", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(50);
+  assert.ok(ring.nodes.every(absent), "nothing before the verdict");
+  verdict(ring, "gone");
+  await ring.clock.advance(1);
+  assert.ok([1, 2].every((at) => complete(ring.node(at))));
+});
+
+test("[LBD3] [LBD4] verdict: only the last holder has the entry: it begins after its turn, and finds a second holder", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  ring.links.set("node-0>node-1", "down");
+  await dieAt(ring, "batch:after-log");
+  verdict(ring, "gone");
+  await ring.clock.advance(LOST_TURN_MS - 1);
+  assert.ok(absent(ring.node(2)));
+  await ring.clock.advance(1);
+  assert.ok([1, 2].every((at) => complete(ring.node(at))));
+});
+
+for (const value of ["gone", "stuck"] as const) {
+  test(`[LBD3] verdict ${value}, and wrong: the coordinator goes on: the rows are as it wrote them, once`, async () => {
+    const ring = await MemoryRing.open(3);
+    startReplays(ring);
+    ring.links.set("node-0>node-2", "stuck");
+    const { result } = run(ring);
+    verdict(ring, value);
+    await ring.clock.advance(LOST_TURN_MS);
+    ring.links.delete("node-0>node-2");
+    const newer = { id: ring.newId(), timestampUs: undefined, mutationsAt: inserts(["p1", "p9"], "newer"), unlogged: false };
+    await ring.process(2).executor.execute(newer);
+    verdict(ring, "works");
+    await ring.clock.advance(3 * GRACE_MS);
+    assert.ok(!((await result) instanceof Error));
+    for (let at = 0; at < 3; at += 1) await ring.process(at).replay.replayNow();
+    for (const node of ring.nodes) assert.deepEqual([valueAt(node, "p1"), valueAt(node, "p2")], ["newer", "v1"]);
+    assert.deepEqual(logs(ring), [0, 0, 0]);
+  });
+}
+
+test("[LB16] without a verdict the missing removal is the only sign: nothing is asked of a coordinator before the grace period", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  const steps = ring.steps.length;
+  await ring.clock.advance(GRACE_MS - 1);
+  assert.equal(ring.steps.length, steps);
+  assert.deepEqual(others(ring), [1, 1]);
 });

@@ -1,3 +1,4 @@
+import type { Verdict } from "@concord/failure-detection";
 import type { DeadLetter, DeadLetterReason, ReplayCount, RowKey, StepRunner } from "@concord/ports";
 import { decodeMutation } from "@concord/rows";
 import {
@@ -17,7 +18,7 @@ import { decodeEntry, type BatchEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
 import { quorumOf, type BatchNode, type BatchRing, type PutResult } from "./batch-node.ts";
-import { GC_GRACE_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
+import { GC_GRACE_MS, LOST_TURN_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 
 export interface BatchReplayOptions {
   readonly ring: BatchRing;
@@ -49,6 +50,10 @@ export class BatchReplay {
   readonly #openedAtMs: number;
   #timer: Timer | undefined;
   #run: Promise<ReplayCount> | undefined;
+  /** Nodes that a majority has lost, and since when (monotonic). */
+  readonly #lost = new Map<string, number>();
+  /** Runs that a verdict asked for. */
+  readonly #extra = new Set<Timer>();
   /** Readers wait for a batch together. */
   readonly #waiting = new Map<HeldBatch, Promise<void>>();
 
@@ -69,7 +74,23 @@ export class BatchReplay {
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
+    for (const timer of this.#extra) timer.cancel();
+    this.#extra.clear();
     await this.#settled();
+  }
+
+  /**
+   * LBD3: batches of a node that a majority lost are orphans at once, whatever their age; holders take turns (LBD4). A wrong verdict does no
+   * harm: what its coordinator goes on with is the same batch with the same timestamp (LB10). A node that is back may lack some.
+   */
+  heard(node: string, verdict: Verdict): void {
+    const isLost = verdict === "gone" || verdict === "stuck";
+    if (node === this.#ring.self || isLost === this.#lost.has(node)) return;
+    if (isLost) this.#lost.set(node, this.#ring.clock.monotonicMs());
+    else this.#lost.delete(node);
+    if (this.#timer === undefined) return;
+    this.#runAfter(0);
+    if (isLost) this.#runAfter(LOST_TURN_MS);
   }
 
   /** Replays all pending entries, whatever their age. */
@@ -161,6 +182,17 @@ export class BatchReplay {
     if (results[0] !== "kept") throw new ConcordError("REPLICAS_UNAVAILABLE", `${node.name} does not keep the batch`);
   }
 
+  #runAfter(delayMs: number): void {
+    const timer = this.#ring.clock.setTimer(delayMs, () => {
+      this.#extra.delete(timer);
+      // A run in progress may have passed what is an orphan since.
+      void this.#settled()
+        .then(() => this.runOnce())
+        .catch((thrown: unknown) => this.#log.error("batch replay failed", { reason: toConcordError(thrown).message }));
+    });
+    this.#extra.add(timer);
+  }
+
   #schedule(delayMs: number): void {
     this.#timer = this.#ring.clock.setTimer(delayMs, () => {
       const again = (): void => {
@@ -219,7 +251,7 @@ export class BatchReplay {
   /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
   async #complete(pending: HeldBatch, entry: BatchEntry, bytes: Uint8Array): Promise<ReplayResult> {
     const { nodes, self } = this.#ring;
-    const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && node.rows.reachable);
+    const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && this.#isThere(node));
     const results = new Map<string, PutResult>([[self, "kept"]]);
     const others = missing.filter((node) => node.name !== self);
     await this.#all(others.map((node) => this.#offer(node, pending, bytes, results)));
@@ -286,20 +318,31 @@ export class BatchReplay {
     return "dead_lettered";
   }
 
+  /** A node that a majority has lost would cost a replay one write timeout. */
+  #isThere(node: BatchNode): boolean {
+    return node.rows.reachable && !this.#lost.has(node.name);
+  }
+
   /**
-   * Received longer ago than the grace period, by this node's own clock; each rank waits one more (LBD4). What this node itself
-   * coordinated before its restart waits for nothing.
+   * Received longer ago than the grace period, by this node's own clock, or its coordinator is lost; each rank waits for its turn (LBD4).
+   * What this node itself coordinated before its restart waits for nothing.
    */
   #isOrphan(pending: HeldBatch): boolean {
-    const rank = Math.max(0, pending.holders.indexOf(this.#ring.self));
-    if (pending.receivedAtMs === undefined && pending.coordinator === this.#ring.self) return true;
-    const ageMs = this.#ring.clock.monotonicMs() - (pending.receivedAtMs ?? this.#openedAtMs);
+    const { self, clock } = this.#ring;
+    if (pending.receivedAtMs === undefined && pending.coordinator === self) return true;
+    const lostAtMs = this.#lost.get(pending.coordinator);
+    if (lostAtMs !== undefined) {
+      const turn = pending.holders.filter((holder) => !this.#lost.has(holder)).indexOf(self);
+      if (clock.monotonicMs() - lostAtMs >= LOST_TURN_MS * turn) return true;
+    }
+    const rank = Math.max(0, pending.holders.indexOf(self));
+    const ageMs = clock.monotonicMs() - (pending.receivedAtMs ?? this.#openedAtMs);
     return ageMs >= this.#options.graceMs * (1 + rank);
   }
 
   #canGoOn(pending: HeldBatch): boolean {
     const missing = this.#ring.nodes.filter((node) => !pending.confirmed.has(node.name));
-    return missing.length === 0 || missing.some((node) => node.rows.reachable) || this.#isExpired(pending.createdMs);
+    return missing.length === 0 || missing.some((node) => this.#isThere(node)) || this.#isExpired(pending.createdMs);
   }
 
   #isExpired(createdMs: number): boolean {

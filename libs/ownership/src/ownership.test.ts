@@ -67,6 +67,24 @@ test("[TX32] placement: a member added or removed: only as many units move as ba
   );
 });
 
+test("[TX16] placement together: one owner for all, the one that had most before; one order of standbys, in other datacenters", () => {
+  fc.assert(
+    fc.property(members, members, units, (first, second, all) => {
+      const before = place(all, first, { ranks: RANKS, owners: "together" });
+      assert.equal(new Set([...before.values()].map((ranks) => ranks.join())).size, Math.min(1, all.length));
+      const datacenterOf = new Map(first.map(({ name, datacenter }) => [name, datacenter]));
+      const distinct = Math.min(RANKS, new Set(datacenterOf.values()).size);
+      for (const ranks of before.values())
+        assert.equal(new Set(ranks.slice(0, distinct).map((name) => datacenterOf.get(name))).size, distinct);
+      const after = place(all, second, { ranks: RANKS, before, owners: "together" });
+      for (const [unit, [owner]] of after) {
+        const kept = before.get(unit)![0]!;
+        if (second.some(({ name }) => name === kept)) assert.equal(owner, kept);
+      }
+    }),
+  );
+});
+
 test("[TX17] duty: any failures: exactly one member serves a unit, the first of its ranks that has not failed", () => {
   fc.assert(
     fc.property(members, units, fc.func(fc.boolean()), (list, all, failed) => {

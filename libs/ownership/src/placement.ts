@@ -17,25 +17,31 @@ export interface PlacementOptions {
   readonly ranks: number;
   /** Stays where it can: with it, as few units as possible change their owner. */
   readonly before?: Placement;
+  /** How units lie over the members: in equal numbers, or all of them with one owner, and then with one order of standbys. Default spread. */
+  readonly owners?: "spread" | "together";
 }
 
 /**
  * Places every unit (I1 to I4 of the README). Equal arguments give equal placements, in whatever order members come; so each member computes it
  * by itself. Members may not be empty, and units and names are distinct.
  */
-export function place(units: readonly string[], members: readonly Member[], { ranks, before = new Map() }: PlacementOptions): Placement {
+export function place(
+  units: readonly string[],
+  members: readonly Member[],
+  { ranks, before = new Map(), owners: form = "spread" }: PlacementOptions,
+): Placement {
   assert(members.length > 0, "a placement needs a member");
   assert(new Set(units).size === units.length, "a unit comes twice");
   assert(new Set(members.map(({ name }) => name)).size === members.length, "a name comes twice");
   assert(ranks >= 1, "a unit has an owner");
   const ordered = [...members].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const owners = placeOwners(units, ordered, before);
+  const owners = form === "spread" ? placeOwners(units, ordered, before) : placeTogether(units, ordered, before);
   const loads = new Map<string, number>(ordered.map(({ name }) => [name, 0]));
   const placed = units.map((unit): [string, Ranks] => {
     const chosen = [owners.get(unit)!];
     while (chosen.length < Math.min(ranks, ordered.length)) {
       const standby = nextStandby(ordered, chosen, loads, before.get(unit)?.[chosen.length]);
-      loads.set(standby, loads.get(standby)! + 1);
+      if (form === "spread") loads.set(standby, loads.get(standby)! + 1);
       chosen.push(standby);
     }
     return [unit, chosen];
@@ -59,6 +65,17 @@ function placeOwners(units: readonly string[], members: readonly Member[], befor
     for (const unit of own) owners.set(unit, name);
   }
   return owners;
+}
+
+/** Where most units are; the first member when none is placed yet. */
+function placeTogether(units: readonly string[], members: readonly Member[], before: Placement): Map<string, string> {
+  const counts = new Map<string, number>(members.map(({ name }) => [name, 0]));
+  for (const unit of units) {
+    const count = counts.get(before.get(unit)?.[0] ?? "");
+    if (count !== undefined) counts.set(before.get(unit)![0]!, count + 1);
+  }
+  const [owner] = [...counts].reduce((most, one) => (one[1] > most[1] ? one : most));
+  return new Map(units.map((unit) => [unit, owner]));
 }
 
 /** In a datacenter without a rank yet, if there is one (TX16); there who was it before, else who is standby least often. */

@@ -130,9 +130,9 @@ function gatewayConfig(node: NodePlan, all: readonly NodePlan[], sharedFolder: s
   return { httpAddress, metadata: "transactions", coordinators, dataStoreFolder: sharedFolder };
 }
 
-/** One node keeps the rows of its objects itself; several keep them in transactions and share the blobs. */
+/** One node keeps the rows of its objects itself; several keep them in transactions and share the blobs. They share a machine, too. */
 function concordConfig({ httpAddress }: NodePlan, nodes: readonly object[], folder: string, sharedFolder: string): object {
-  const shared = nodes.length === 1 ? {} : { nodes, metadata: "transactions", dataStoreFolder: sharedFolder };
+  const shared = nodes.length === 1 ? {} : { nodes, masters: "together", metadata: "transactions", dataStoreFolder: sharedFolder };
   return { httpAddress, dataFolder: join(folder, "store"), ...shared };
 }
 

@@ -1,5 +1,6 @@
 import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
 import { composeConcord, concordSchema } from "@concord/concord";
+import { observerOf } from "@concord/failure-detection";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
@@ -125,7 +126,7 @@ export class Cluster {
   }
 
   #startCoordinator(name: string, datacenter: string): void {
-    const { groupCount, lockTimeoutMs } = this.swarm;
+    const { groupCount, lockTimeoutMs, masters } = this.swarm;
     const config = txnCoordinatorSchema.parse({
       nodeName: name,
       datacenter,
@@ -135,6 +136,7 @@ export class Cluster {
       reflection: false,
       coordinatorToken: COORDINATOR_TOKEN,
       groupCount,
+      masters,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
@@ -150,7 +152,7 @@ export class Cluster {
   }
 
   #startNode(name: string, datacenter: string): void {
-    const { groupCount, lockTimeoutMs } = this.swarm;
+    const { groupCount, lockTimeoutMs, masters } = this.swarm;
     const config = concordSchema.parse({
       ...IDLE_PARTS,
       nodeName: name,
@@ -160,6 +162,7 @@ export class Cluster {
       nodes: members(NODES),
       ...RING_SETTINGS,
       groupCount,
+      masters,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
     });
@@ -190,6 +193,7 @@ export class Cluster {
     this.world.node(name, async (context) => {
       const service = composeStorageProxy(config, {
         environment: context.env,
+        failures: observerOf(simulatedMembership(context, config.ring, name), PROXIES),
         openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
         onFailed: (cause) => context.exit(cause.message),
       });

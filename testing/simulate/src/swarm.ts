@@ -18,6 +18,7 @@ export interface Swarm {
   readonly lockTimeoutMs: number;
   readonly store: Partial<StoreLimits>;
   readonly transactions: Partial<TransactionLimits>;
+  readonly masters: "spread" | "together";
   /** Coordinators and proxies in processes of their own, or three nodes with everything in one process each. */
   readonly topology: "separate" | "bundle";
 }
@@ -40,6 +41,7 @@ export function drawSwarm(random: SeededRandom): Swarm {
     store: drawStoreLimits(random),
     topology: random.pick(["separate", "bundle"]),
     transactions: drawTransactionLimits(random),
+    masters: random.pick(["spread", "together"]),
   };
 }
 

@@ -20,6 +20,7 @@ export const RING_SHAPE = {
 /** What a ring reads of the configuration. */
 export interface RingConfig extends z.output<z.ZodObject<typeof RING_SHAPE>> {
   readonly nodeName: string;
+  readonly listenAddress: string;
   readonly writeTimeoutMs: number;
   readonly peerToken?: string | undefined;
 }

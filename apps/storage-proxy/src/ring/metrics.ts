@@ -1,3 +1,4 @@
+import { HEARTBEAT_METRICS } from "@concord/adapter-heartbeats";
 import { ADAPTER_RING_METRICS } from "@concord/adapter-ring";
 import { ENGINE_METRICS } from "@concord/engine";
 import { STORE_METRICS } from "@concord/store";
@@ -8,6 +9,7 @@ import type { MetricDefinition } from "@concord/runtime";
 /** Every metric a ring reports. */
 export const RING_METRICS: readonly MetricDefinition[] = [
   ...ADAPTER_RING_METRICS,
+  ...HEARTBEAT_METRICS,
   ...ENGINE_METRICS,
   ...STORE_METRICS,
   ...QUORUM_METRICS,

@@ -1,7 +1,9 @@
 import { join } from "node:path";
+import { UdpMembership } from "@concord/adapter-heartbeats";
 import { openLevel } from "@concord/adapter-level";
 import { nodeDisk } from "@concord/adapter-node-runtime";
 import { PeerSession, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
+import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure-detection";
 import type { Store } from "@concord/ports";
 import { openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
@@ -20,10 +22,24 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members, incarnation };
   const sessions = others.map(({ name, address }) => new PeerSession({ ...shared, name, address }));
   const peers = sessions.map((session) => ({ session, rows: new RemoteRowReplica(session), log: new RemoteLogReplica(session) }));
-  const backend = new RingBackend({ config, environment, store, sessions, peers, members, drawTimestampUs, onFailed });
+  const failures = options.failures ?? heartbeats(options);
+  const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, drawTimestampUs, onFailed });
   const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend });
   service.setState("serving");
   return { backend, services: [service] };
+}
+
+/** One node alone has nothing to hear. The members' order is the same at every node, whatever its configuration's. */
+function heartbeats({ config, environment }: BackendOptions<RingConfig>): FailureObserver {
+  const { clock, random, log, metrics } = environment;
+  const { ring, nodeName, listenAddress, peerToken } = config;
+  if (ring.length <= 1) return new VerdictRelay();
+  const members = ring.toSorted((left, right) => (left.name < right.name ? -1 : 1));
+  const membership = new UdpMembership({ members, nodeName, listenAddress, secret: peerToken!, clock, random, log, metrics });
+  return observerOf(
+    membership,
+    members.map(({ name }) => name),
+  );
 }
 
 const STORE_FOLDER = "store";

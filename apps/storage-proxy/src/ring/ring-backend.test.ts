@@ -1,6 +1,7 @@
 // The StorageBackend contract on rings of real backends in one process: 1 node and 3, memory for network and disks, time by hand.
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
+import { VerdictRelay } from "@concord/failure-detection";
 import { encodeEntry } from "@concord/logged-batch";
 import {
   batchReplayContract,
@@ -73,6 +74,7 @@ class TestedRing {
     const ring = this.#names.map((member) => ({ name: member, address: addressOf(member), datacenter: "dc" }));
     const config: RingConfig = {
       nodeName: name,
+      listenAddress: addressOf(name),
       ring,
       dataFolder: "unused",
       batchReplayIntervalMs: 10_000,
@@ -91,6 +93,7 @@ class TestedRing {
         throw cause;
       },
       openKeyValue: () => Promise.resolve(store),
+      failures: new VerdictRelay(),
     });
     await startHost({ transport, address: addressOf(name), services: opened.services, clock, log, reflection: false });
     return opened;

@@ -1,6 +1,7 @@
 import type { PeerSession } from "@concord/adapter-ring";
+import type { FailureObserver } from "@concord/failure-detection";
 import type { Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
-import { assert, ConcordError } from "@concord/runtime";
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
@@ -10,6 +11,7 @@ export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehin
   readonly sessions: readonly PeerSession[];
   /** Names of all nodes of the ring, sorted. */
   readonly members: readonly string[];
+  readonly failures: FailureObserver;
 }
 
 type State =
@@ -93,6 +95,7 @@ export class RingBackend implements StorageBackend {
     // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
     this.#state = { kind: "serving", node };
     node.replay.start();
+    await this.#observeFailures(node);
   }
 
   /** Every node removes its own replicas' rows; a repair that brings one back brings it back until the next purge. */
@@ -109,6 +112,16 @@ export class RingBackend implements StorageBackend {
     const { store, peers } = this.#options;
     const isWhole = peers.length === 0 || (await hasAllRows(store));
     return openRingNode({ ...this.#options, hasAllRows: isWhole, onTooFarBehind: (group) => this.#copyAnew(group) });
+  }
+
+  /** Without heartbeats batches of a dead node wait for the timer of replay (LBD3). */
+  async #observeFailures(node: RingNode): Promise<void> {
+    const { failures, environment } = this.#options;
+    try {
+      await failures.start((member, verdict) => node.replay.heard(member, verdict));
+    } catch (thrown) {
+      environment.log.warn("no heartbeats: nothing is heard of dead nodes", { reason: toConcordError(thrown).message });
+    }
   }
 
   /** Opens the logs, and brings back what they lack before anything is promised, accepted or answered. */
@@ -144,6 +157,7 @@ export class RingBackend implements StorageBackend {
   async #stop(): Promise<void> {
     const state = this.#state;
     this.#state = { kind: "stopped" };
+    await this.#options.failures.stop();
     if (state.kind === "serving" || state.kind === "recovering") {
       await Promise.all([state.node.replay.stop(), state.node.executor.stop()]);
       await state.node.engine.whenIdle();

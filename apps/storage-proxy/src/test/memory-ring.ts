@@ -2,6 +2,7 @@
 // service on a backend in memory: what no test of handlers can tell from a ring.
 import { crc32 } from "node:zlib";
 import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
+import { VerdictRelay } from "@concord/failure-detection";
 import { MemoryKeyValue, memoryStorage, MemoryStorageBackend, type KeyValueImage, type MemoryStorage } from "@concord/port-contracts";
 import type { KeyValueEntry } from "@concord/ports";
 import { contract } from "@concord/protos-storage";
@@ -20,6 +21,8 @@ export interface MemoryNode {
   store: MemoryKeyValue;
   /** Of a node on a backend in memory. */
   readonly storage: MemoryStorage;
+  /** Verdicts as the test dictates them. */
+  readonly failures: VerdictRelay;
 }
 
 export interface RingOptions {
@@ -103,6 +106,7 @@ export class MemoryRing {
 
   #compose(name: string, disk?: KeyValueImage): MemoryNode {
     const storage = memoryStorage();
+    const failures = new VerdictRelay();
     const store = new MemoryKeyValue(disk);
     const names = Array.from({ length: this.#options.size }, (_, at) => `node-${at + 1}`);
     const config = storageProxySchema.parse({
@@ -119,10 +123,11 @@ export class MemoryRing {
     const service = composeStorageProxy(config, {
       environment: this.#environment(),
       openKeyValue: () => Promise.resolve(store),
+      failures,
       ...(onFailed === undefined ? {} : { onFailed }),
       ...(backend === "memory" ? { openBackend } : {}),
     });
-    return { name, service, store, storage };
+    return { name, service, store, storage, failures };
   }
 
   #environment(): Environment {

@@ -4,7 +4,7 @@ import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import { POLL_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "../limits.ts";
-import type { Coordinator } from "./coordinators.ts";
+import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
 import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
@@ -15,6 +15,7 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
   readonly groupCount: number;
+  readonly masters: Masters;
   readonly membership: Membership;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
@@ -265,13 +266,11 @@ export class Groups {
 
   /** The first master of the system group writes the map. */
   async #makeMap(group: TransactionGroup, signal: AbortSignal): Promise<void> {
-    const { coordinators, groupCount, settings, clock, random, log } = this.#options;
+    const { coordinators, groupCount, masters, settings, clock, random, log } = this.#options;
     const present = await this.#repeated(signal, async () => ({ map: await this.#readMap() }));
     if (present.map !== undefined) return;
-    const map = evenGroupMap(
-      groupCount,
-      coordinators.map((coordinator) => coordinator.name),
-    );
+    const names = coordinators.map((coordinator) => coordinator.name);
+    const map = evenGroupMap(groupCount, masters === "spread" ? names : names.slice(0, 1));
     await group.serving("unknown").execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
     log.info("group map created", { groups: map.groups.length });
   }

@@ -3,11 +3,12 @@ import { dutyOf, place, servingMember, type Duty, type View } from "@concord/own
 import type { Clock, Log } from "@concord/runtime";
 import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { RANKS } from "../limits.ts";
-import type { Coordinator } from "./coordinators.ts";
+import type { Coordinator, Masters } from "./coordinators.ts";
 
 export interface StandingOptions {
   readonly coordinators: readonly Coordinator[];
   readonly nodeName: string;
+  readonly masters: Masters;
   readonly membership: Membership;
   readonly clock: Clock;
   readonly log: Log;
@@ -23,7 +24,7 @@ export class Standing {
 
   constructor(options: StandingOptions) {
     this.#options = options;
-    this.#view = viewOf(options.coordinators, undefined);
+    this.#view = viewOf(options, undefined);
   }
 
   /** Beats from now on. Rejects when it cannot. */
@@ -48,7 +49,7 @@ export class Standing {
 
   /** Standbys are computed from it, at each coordinator alike (I2 of the ownership README). */
   mapRead(map: GroupMap): void {
-    this.#view = viewOf(this.#options.coordinators, map);
+    this.#view = viewOf(this.#options, map);
     this.wake();
   }
 
@@ -98,12 +99,12 @@ export class Standing {
 }
 
 /** Masters as the map has them, where they are configured; standbys in other datacenters (TX16). The first coordinator has the system group. */
-function viewOf(coordinators: readonly Coordinator[], map: GroupMap | undefined): View {
+function viewOf({ coordinators, masters }: StandingOptions, map: GroupMap | undefined): View {
   const groups = map?.groups ?? [];
   const placed = place(
     groups.map(({ id }) => id),
     coordinators,
-    { ranks: RANKS, before: new Map(groups.map(({ id, master }) => [id, [master]])) },
+    { ranks: RANKS, before: new Map(groups.map(({ id, master }) => [id, [master]])), owners: masters },
   );
   const before = new Map([[SYSTEM_GROUP, [coordinators[0]!.name]]]);
   const system = place([SYSTEM_GROUP], coordinators, { ranks: RANKS, before });

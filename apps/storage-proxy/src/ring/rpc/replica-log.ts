@@ -1,18 +1,12 @@
-import type { LogAppendResult, ReplicaService } from "@concord/protos-storage";
+import type { LogAppend, LogAppendedInit, ReplicaService } from "@concord/protos-storage";
 import { entryFromWire, logStateToWire } from "@concord/adapter-ring";
-import type { LogAppendReply } from "@concord/group-log";
-import type { Handler, HandlerContext } from "@concord/rpc";
+import type { LogAppendReply, LogAppendRequest } from "@concord/group-log";
+import { publicError, toStatus, type Handler, type HandlerContext } from "@concord/rpc";
 import { epochOf, seqOf } from "@concord/runtime";
 import type { RingSource } from "../ring-backend.ts";
 import type { RingNode } from "../ring-node.ts";
 import { budgetMs } from "../../rpc/budget.ts";
 import { advanceFromWire, ceilingFromWire, ownerFromWire } from "../../rpc/numbers.ts";
-
-const RESULTS: Readonly<Record<LogAppendReply["result"], LogAppendResult>> = {
-  accepted: "LOG_APPEND_RESULT_ACCEPTED",
-  fenced: "LOG_APPEND_RESULT_FENCED",
-  gap: "LOG_APPEND_RESULT_GAP",
-};
 
 /** Peers' calls on this node's group logs (TXR1, TXR2). The steps refuse what is malformed. */
 export function logRaiseHandler(node: () => RingNode): Handler<ReplicaService, "LogRaise"> {
@@ -22,20 +16,36 @@ export function logRaiseHandler(node: () => RingNode): Handler<ReplicaService, "
   };
 }
 
-export function logAppendHandler(node: () => RingNode): Handler<ReplicaService, "LogAppend"> {
-  return async (request, context) => {
-    const reply = await node().localLog.logAppend(
-      {
-        ...advanceFromWire(request),
-        previousEpoch: epochOf(request.previousEpoch),
-        timestampCeilingUs: ceilingFromWire(request.timestampCeilingUs),
-        entries: request.entries.map(entryFromWire),
-        appliedByAllSeq: seqOf(request.appliedByAllSeq),
-      },
-      remainingMs(node, context),
-    );
-    return { result: RESULTS[reply.result], state: logStateToWire(reply.state) };
+/** Each append is accepted, fenced or refused by itself. */
+export function replicateHandler(node: () => RingNode): Handler<ReplicaService, "Replicate"> {
+  return async ({ appends }, context) => {
+    const { localLog } = node();
+    const timeoutMs = remainingMs(node, context);
+    const one = async (append: LogAppend): Promise<LogAppendedInit> => {
+      try {
+        return appendedToWire(await localLog.logAppend(appendFromWire(append), timeoutMs));
+      } catch (thrown) {
+        return { error: toStatus(publicError(thrown)) };
+      }
+    };
+    return { appended: await Promise.all(appends.map(one)) };
   };
+}
+
+function appendFromWire(append: LogAppend): LogAppendRequest {
+  return {
+    ...advanceFromWire(append),
+    previousEpoch: epochOf(append.previousEpoch),
+    timestampCeilingUs: ceilingFromWire(append.timestampCeilingUs),
+    entries: append.entries.map(entryFromWire),
+    appliedByAllSeq: seqOf(append.appliedByAllSeq),
+  };
+}
+
+function appendedToWire(reply: LogAppendReply): LogAppendedInit {
+  if (reply.result === "accepted") return { result: "LOG_APPEND_RESULT_ACCEPTED", appliedSeq: reply.appliedSeq };
+  const result = reply.result === "gap" ? "LOG_APPEND_RESULT_GAP" : "LOG_APPEND_RESULT_FENCED";
+  return { result, state: logStateToWire(reply.state) };
 }
 
 export function logStateHandler(node: () => RingNode): Handler<ReplicaService, "LogState"> {

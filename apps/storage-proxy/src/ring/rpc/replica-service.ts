@@ -8,7 +8,7 @@ import type { RingNode } from "../ring-node.ts";
 import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.ts";
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
-import { logAppendHandler, logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler } from "./replica-log.ts";
+import { logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler, replicateHandler } from "./replica-log.ts";
 import { applyRowsHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
 export interface ReplicaServiceOptions extends DefineOptions {
@@ -36,7 +36,7 @@ export function replicaService(options: ReplicaServiceOptions): Service {
     ReadRows: ofOurVersion(readRowsHandler(node)),
     ReadRowRange: ofOurVersion(readRowRangeHandler(node)),
     LogRaise: ofOurVersion(logRaiseHandler(node)),
-    LogAppend: ofOurVersion(logAppendHandler(node)),
+    Replicate: ofOurVersion(replicateHandler(node)),
     LogState: ofOurVersion(logStateHandler(node)),
     LogRead: ofOurVersion(logReadHandler(node, source)),
     LogTrim: ofOurVersion(logTrimHandler(node)),
