@@ -32,6 +32,8 @@ export interface HeldBatch extends PendingBatch {
   readonly receivedAtMs: number | undefined;
   /** Nodes that confirmed the rows to this holder: the progress of replay (LBD5). */
   readonly confirmed: Set<string>;
+  /** Nodes for which this holder keeps a hint with the rows. */
+  readonly hinted: Set<string>;
   state: HeldState;
 }
 
@@ -188,6 +190,7 @@ export class BatchLog {
       digest: digestOf(timestampUs, mutations, this.#checksum),
       receivedAtMs: this.#clock.monotonicMs(),
       confirmed: new Set(),
+      hinted: new Set(),
       state: { kind: "undecided", rows },
     };
     return { bytes, summary };

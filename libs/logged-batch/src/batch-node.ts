@@ -52,6 +52,8 @@ export interface BatchRing {
   /** Time budget of each phase: the log write, the apply, a replay. */
   readonly writeTimeoutMs: number;
   readonly failpoint: (name: string) => void;
+  /** Resolves with true when the mutations are on this node's disk for a node that did not confirm them (LB9), false when there is no space. */
+  readonly hint: (node: string, createdMs: number, mutations: readonly Uint8Array[]) => Promise<boolean>;
 }
 
 export function quorumOf(ring: BatchRing): number {

@@ -9,6 +9,7 @@ import { decodeEntry, entryKey } from "./batch-entry.ts";
 import { DECISION_DELAY_MS, EXECUTING_BATCHES_MAX, IDEMPOTENCY_WINDOW_MS, REMOVAL_DELAY_MS, RESOLVE_AFTER_MS } from "./limits.ts";
 import { checksum, GRACE_MS, insert, inserts, MemoryRing, settle, valueAt, WRITE_TIMEOUT_MS } from "./test/memory-ring.ts";
 
+const HINTS = 0x68;
 const PARTITIONS = ["p1", "p2", "p3"];
 
 function requestOf(ring: MemoryRing, change: Partial<BatchRequest> = {}): BatchRequest {
@@ -142,7 +143,7 @@ test("[LB4] [LBD8] batch: log write lost: LOG_UNKNOWN; the same id again has the
   for (const node of ring.nodes) assert.equal(valueAt(node, "p2"), "v1");
 });
 
-test("[LB5] batch: one replica silent: acknowledged, the entry stays with all", async () => {
+test("[LB5] [LBD1] batch: one replica silent: acknowledged, hinted, and forgotten by those that answer", async () => {
   const ring = await MemoryRing.open(3);
   ring.onFailpoint = (_, name) => {
     if (name === "batch:after-log") ring.links.set("node-0>node-2", "stuck");
@@ -150,7 +151,8 @@ test("[LB5] batch: one replica silent: acknowledged, the entry stays with all", 
   await ring.process(0).executor.execute(requestOf(ring));
   await ring.clock.advance(GRACE_MS);
   assert.equal(valueAt(ring.node(1), "p3"), "v1");
-  assert.deepEqual(holding(ring), [1, 1, 1]);
+  assert.deepEqual(holding(ring), [0, 0, 1]);
+  assert.equal(ring.process(0).hints.backlog("node-2").hints, 1);
 });
 
 test("[LBD15] batch: acknowledged and no decision arrives: every holder's read waits, then shows it", async () => {
@@ -219,17 +221,37 @@ test("[LB7] batch: the removal is lost: replay removes it, the rows are unchange
   assert.equal(ring.node(1).contents(), before);
 });
 
-test("[LBD1] batch: a replica lacks it: the holders keep the entry until it has it", async () => {
-  const ring = await MemoryRing.open(3);
-  ring.links.set("node-0>node-2", "down").set("node-1>node-2", "down");
-  await ring.process(0).executor.execute(requestOf(ring));
-  await ring.clock.advance(2 * GRACE_MS);
-  assert.deepEqual(await ring.process(1).replay.runOnce(), { completed: 0, kept: 1, deadLettered: 0 });
-  assert.equal(valueAt(ring.node(2), "p1"), undefined);
-  ring.links.clear();
-  assert.deepEqual(await ring.process(1).replay.runOnce(), { completed: 1, kept: 0, deadLettered: 0 });
-  assert.equal(valueAt(ring.node(2), "p1"), "v1");
-});
+for (const [situation, bytesMax] of [
+  ["space for the hint: it is on disk before the holders forget", 1024 * 1024],
+  ["no space for it: the holders keep the entry until it has it", 0],
+] as const) {
+  test(`[LBD1] [LBD5] batch: a replica lacks it, ${situation}`, async () => {
+    const ring = new MemoryRing(3);
+    ring.hintBytesMax = bytesMax;
+    for (const node of ring.nodes) await ring.start(node);
+    ring.links.set("node-0>node-2", "down").set("node-1>node-2", "down");
+    let isHinted = false;
+    ring.onFailpoint = (_, name) => {
+      if (name === "batch:before-remove")
+        isHinted = ring
+          .node(0)
+          .store.contents()
+          .some(({ key }) => key[0] === HINTS);
+    };
+    await ring.process(0).executor.execute(requestOf(ring));
+    await ring.clock.advance(2 * GRACE_MS);
+    assert.equal(valueAt(ring.node(2), "p1"), undefined);
+    const isFull = bytesMax === 0;
+    assert.deepEqual([isHinted, holding(ring)], [!isFull, isFull ? [1, 1, 0] : [0, 0, 0]]);
+    ring.links.clear();
+    const replayed = await ring.process(0).replay.replayNow();
+    await ring.process(1).replay.runOnce();
+    assert.equal(replayed.completed, isFull ? 1 : 0);
+    await ring.deliverHints();
+    assert.equal(valueAt(ring.node(2), "p1"), "v1");
+    assert.deepEqual(holding(ring), [0, 0, 0]);
+  });
+}
 
 test("[LBD2] batch: a holder crashes right after it confirmed: the entry is on its disk", async () => {
   const ring = await MemoryRing.open(3);

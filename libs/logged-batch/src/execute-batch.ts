@@ -1,5 +1,5 @@
 import type { BatchResult, BatchWriteType } from "@concord/ports";
-import { assert, type ConcordError, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, toConcordError, type ConcordError, type TimeId, type TimestampUs } from "@concord/runtime";
 import { waitForAcks, type Acks } from "./acks.ts";
 import { batchError } from "./batch-error.ts";
 import { holdersOf, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
@@ -52,6 +52,7 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
 }
 
 interface LogWrite {
+  readonly createdMs: number;
   readonly entryBytes: number;
   /** Of every node, in the order of the ring. */
   readonly puts: readonly Promise<void>[];
@@ -61,6 +62,7 @@ interface LogWrite {
 
 /** LB3: the entry goes to every node; two have it on synced disk (LBD2), in single-node mode one, or LB4. */
 async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch): Promise<LogWrite> {
+  const createdMs = ring.clock.nowMs();
   const entry = seal(batch, holdersOf(ring));
   const confirmed: string[] = [];
   const puts = ring.nodes.map((node) => laneOf(node).put(batch.id, entry));
@@ -68,22 +70,28 @@ async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts);
   if (!acks.enough) throw notLogged(batch, acks);
   assert(confirmed.length >= quorumOf(ring), "I1: two holders (one in single-node mode) have it before a row is merged");
-  return { entryBytes: entry.length, puts, confirmed: [...confirmed] };
+  return { createdMs, entryBytes: entry.length, puts, confirmed: [...confirmed] };
 }
 
-/** LB5: each holder merges the rows; the log forgets the batch when all have (LB7). What fails here is left to replay. */
+/** LB5: each holder merges the rows; the log forgets the batch when all have, or a hint (LB7). What fails here is left to replay. */
 async function completeInBackground({ ring, laneOf }: BatchSteps, batch: PreparedBatch, log: LogWrite): Promise<void> {
   let first = true;
   const merges = ring.nodes.map(async (node, at) => {
-    await log.puts[at];
-    const isMerged = await laneOf(node).decide(batch.id, log.entryBytes);
+    const isMerged = await log.puts[at]!.then(
+      () => laneOf(node).decide(batch.id, log.entryBytes),
+      () => false,
+    );
     if (first && isMerged) ring.failpoint("batch:after-first-replica");
     first &&= !isMerged;
     return isMerged;
   });
-  const complete = (await Promise.all(merges).catch(() => [false])).every(Boolean);
-  if (!complete) return;
-  // every replica has every row on disk before the log forgets the batch (I2)
+  const merged = await Promise.all(merges);
+  const missing = ring.nodes.filter((_, at) => !merged[at]);
+  if (merged.filter(Boolean).length < quorumOf(ring) || missing.some((node) => node.name === ring.self)) return;
+  const hints = missing.map((node) => ring.hint(node.name, log.createdMs, batch.mutations));
+  const areHinted = await Promise.all(hints).catch(() => [false]);
+  if (!areHinted.every(Boolean)) return;
+  // every replica has every row on disk, or this node a hint for it, before the log forgets the batch (I2)
   ring.failpoint("batch:before-remove");
   for (const node of ring.nodes) laneOf(node).remove(batch.id);
 }
@@ -99,13 +107,24 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
 /** An unlogged batch (LB12): to all replicas, done when a quorum has it. */
 async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<void> {
   assert(!batch.logged && batch.mutations.length > 0, "rows of logged batches go through the log (I1)");
+  const createdMs = ring.clock.nowMs();
   const applies = ring.nodes.map((node) => node.rows.applyRows(batch.mutations, ring.writeTimeoutMs));
+  void hintMissed(ring, batch, createdMs, applies);
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);
   if (acks.enough) return;
   const writeType = "UNLOGGED_BATCH";
   if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, acks.failures[0]);
   const text = `${acks.acked} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
   throw batchError("WRITE_TIMEOUT", text, { id: batch.id, writeType, outcome: undefined, cause: acks.failures[0] });
+}
+
+/** As for plain writes: what one replica may have, the others are to have. */
+async function hintMissed(ring: BatchRing, batch: PreparedBatch, createdMs: number, applies: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(applies);
+  const mayBeThere = results.some((result) => result.status === "fulfilled" || toConcordError(result.reason).applied !== "no");
+  const missing = ring.nodes.filter((node, at) => results[at]!.status === "rejected" && node.name !== ring.self);
+  // A store that failed ends the process; anti-entropy finds what no hint holds.
+  if (mayBeThere) await Promise.allSettled(missing.map((node) => ring.hint(node.name, createdMs, batch.mutations)));
 }
 
 function neverTaken(acks: Acks): boolean {

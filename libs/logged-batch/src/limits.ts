@@ -26,6 +26,9 @@ export const REMOVALS_WAITING_MAX = 10_000;
 /** Bounds of one replay run (LBD5); the next interval takes the next ones. */
 export const REPLAY_ENTRIES_MAX = 1000;
 export const REPLAY_CONCURRENCY = 32;
+export const REPLAY_RUN_MS_MAX = 30_000;
+/** Replay offers entries at this rate at most: 16 MiB/s. */
+export const REPLAY_BYTES_PER_MS = 16 * 1024;
 /** Holders of a batch whose coordinator is lost begin so long after each other (LBD3, LBD4). */
 export const LOST_TURN_MS = 100;
 /** Ten days, as Cassandra's default: an older batch could bring deleted rows back. */

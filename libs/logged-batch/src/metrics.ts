@@ -11,4 +11,5 @@ export const LOGGED_BATCH_METRICS = [
     help: "Entries replayed, by result: completed, kept, dead_lettered.",
     labels: ["result"],
   },
+  { name: "batch_replay_hints_total", kind: "counter", help: "Hints that replay made, by result: kept, full.", labels: ["result"] },
 ] as const satisfies readonly MetricDefinition[];

@@ -107,6 +107,7 @@ async function heal(ring: MemoryRing): Promise<void> {
   // a decision of the last batches may still wait for its call
   await ring.clock.advance(DECISION_DELAY_MS + REMOVAL_DELAY_MS);
   for (const node of ring.nodes) await node.process!.replay.replayNow();
+  await ring.deliverHints();
 }
 
 function valuesOf(ring: MemoryRing, batch: Sent): (string | undefined)[] {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
 import { timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
 import { decodeEntry, encodeEntry, entryKey, letterKey } from "./batch-entry.ts";
-import { LOST_TURN_MS, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
+import { LOST_TURN_MS, REPLAY_BYTES_PER_MS, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
 
 const PARTITIONS = ["p1", "p2", "p3"];
@@ -188,8 +188,22 @@ test("[LB3] restart: single node died after logging: complete after its start", 
   assert.ok(complete(ring.node(0)));
 });
 
-test("[LBD1] replay: a replica is away: kept; what has confirmed is not sent again", async () => {
+test("[LB9] [LBD1] [LBD5] replay: a replica is away: hinted, forgotten, and handed over when it is back", async () => {
   const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(2 * GRACE_MS);
+  assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
+  assert.deepEqual(logs(ring, [1, 2]), [0, 0]);
+  assert.equal(ring.process(1).hints.backlog("node-0").hints, 1);
+  await ring.start(ring.node(0));
+  await ring.deliverHints();
+  assert.ok(ring.nodes.every(complete));
+});
+
+test("[LBD5] replay: no space for a hint: kept; what has confirmed is not sent again", async () => {
+  const ring = new MemoryRing(3);
+  ring.hintBytesMax = 0;
+  for (const node of ring.nodes) await ring.start(node);
   await dieAt(ring, "batch:after-log");
   await ring.clock.advance(2 * GRACE_MS);
   assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
@@ -199,6 +213,78 @@ test("[LBD1] replay: a replica is away: kept; what has confirmed is not sent aga
   await ring.start(ring.node(0));
   assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
   assert.ok(ring.nodes.every(complete));
+});
+
+for (const crashed of [1, 2]) {
+  test(`[LB9] [LBD5] replay: node ${crashed} dies between the hint and the removal: nothing is lost, nothing stays`, async () => {
+    const ring = await MemoryRing.open(3);
+    await dieAt(ring, "batch:after-log");
+    await ring.clock.advance(2 * GRACE_MS);
+    ring.onFailpoint = (_, name) => {
+      if (name === "replay:before-remove") ring.crash(ring.node(crashed));
+    };
+    void ring.process(1).replay.runOnce();
+    await ring.clock.advance(GRACE_MS);
+    ring.onFailpoint = () => undefined;
+    for (const node of ring.nodes) await ring.start(node);
+    for (let at = 0; at < 3; at += 1) await ring.process(at).replay.replayNow();
+    await ring.deliverHints();
+    assert.ok(ring.nodes.every(complete));
+    assert.deepEqual(logs(ring), [0, 0, 0]);
+  });
+}
+
+test("[LB9] [LBD6] replay: an entry older than gc_grace is no hint: a dead letter", async () => {
+  const ring = new MemoryRing(3);
+  ring.gcGraceMs = GRACE_MS;
+  for (const node of ring.nodes) await ring.start(node);
+  await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(2 * GRACE_MS);
+  assert.equal((await ring.process(1).replay.runOnce()).deadLettered, 1);
+  assert.deepEqual(ring.process(1).hints.peers(), []);
+});
+
+test("[LBD5] replay: large entries: no faster than its rate of bytes, and complete", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");
+  const large = "x".repeat(100_000);
+  for (let n = 0; n < 10; n += 1) {
+    const request = { id: ring.newId(), timestampUs: undefined, mutationsAt: inserts([`a${n}`, `b${n}`], large), unlogged: false };
+    void ring
+      .process(0)
+      .executor.execute(request)
+      .catch(() => undefined);
+  }
+  await ring.clock.advance(GRACE_MS);
+  ring.links.clear();
+  const replayed = ring.process(0).replay.replayNow();
+  const bytes = 10 * 2 * large.length;
+  await ring.clock.advance(bytes / REPLAY_BYTES_PER_MS / 2);
+  assert.ok(logs(ring)[0]! >= 4, `half of them at half of the time: ${logs(ring).join()}`);
+  await ring.clock.advance(bytes / REPLAY_BYTES_PER_MS);
+  assert.equal((await replayed).completed, 10);
+});
+
+test("[LBD7] holders: every node of the ring is one, the others rank first; two that answer first decide, one of them another node", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.links.set("node-0>node-1", "stuck");
+  const result = (await run(ring).result) as { holders: readonly string[] };
+  assert.deepEqual([...result.holders].sort(), ["node-0", "node-2"]);
+  assert.deepEqual(ring.process(2).batchLog.pending()[0]!.holders, ["node-1", "node-2", "node-0"]);
+});
+
+test("[LBD9] drain: what the node coordinates and holds is completed or hinted before it leaves", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onFailpoint = (_, name) => {
+    if (name === "batch:after-log") ring.links.set("node-0>node-1", "down").set("node-0>node-2", "down");
+  };
+  await run(ring).result;
+  await ring.clock.advance(GRACE_MS / 4);
+  ring.links.delete("node-0>node-1");
+  assert.equal(logs(ring)[0], 1);
+  assert.equal(await ring.process(0).replay.drain(), 0);
+  assert.deepEqual(ring.process(0).hints.peers(), ["node-2"]);
+  assert.ok(complete(ring.node(0)) && complete(ring.node(1)));
 });
 
 test("[LBD6] replay: an entry that fails its check: dead letter with its bytes and reason, never dropped", async () => {
@@ -310,6 +396,18 @@ test("[LBD3] [LBD4] verdict: only the last holder has the entry: it begins after
   assert.ok([1, 2].every((at) => complete(ring.node(at))));
 });
 
+test("[LBD3] [LBD4] verdict: both others hold it: one completes it, the other has nothing to do", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  await dieAt(ring, "batch:after-log");
+  verdict(ring, "gone");
+  await ring.clock.advance(LOST_TURN_MS - 1);
+  assert.deepEqual(others(ring), [0, 0]);
+  const merged = ring.steps.filter(({ what }) => what === "decide").length;
+  await ring.clock.advance(10 * LOST_TURN_MS);
+  assert.equal(ring.steps.filter(({ what }) => what === "decide").length, merged);
+});
+
 for (const value of ["gone", "stuck"] as const) {
   test(`[LBD3] verdict ${value}, and wrong: the coordinator goes on: the rows are as it wrote them, once`, async () => {
     const ring = await MemoryRing.open(3);
@@ -325,6 +423,7 @@ for (const value of ["gone", "stuck"] as const) {
     await ring.clock.advance(3 * GRACE_MS);
     assert.ok(!((await result) instanceof Error));
     for (let at = 0; at < 3; at += 1) await ring.process(at).replay.replayNow();
+    await ring.deliverHints();
     for (const node of ring.nodes) assert.deepEqual([valueAt(node, "p1"), valueAt(node, "p2")], ["newer", "v1"]);
     assert.deepEqual(logs(ring), [0, 0, 0]);
   });

@@ -6,6 +6,7 @@ import {
   ConcordError,
   silentLog,
   silentMetrics,
+  sleep,
   toConcordError,
   type Checksum,
   type Log,
@@ -18,7 +19,15 @@ import { decodeEntry, type BatchEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
 import { quorumOf, type BatchNode, type BatchRing, type PutResult } from "./batch-node.ts";
-import { GC_GRACE_MS, LOST_TURN_MS, REPLAY_CONCURRENCY, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
+import {
+  GC_GRACE_MS,
+  LOST_TURN_MS,
+  REPLAY_BYTES_PER_MS,
+  REPLAY_CONCURRENCY,
+  REPLAY_ENTRIES_MAX,
+  REPLAY_RUN_MS_MAX,
+  RESOLVE_AFTER_MS,
+} from "./limits.ts";
 
 export interface BatchReplayOptions {
   readonly ring: BatchRing;
@@ -91,6 +100,13 @@ export class BatchReplay {
     if (this.#timer === undefined) return;
     this.#runAfter(0);
     if (isLost) this.#runAfter(LOST_TURN_MS);
+  }
+
+  /** LBD9: what this node coordinates and still holds is completed or hinted before it leaves. Answers how many entries stay. */
+  async drain(): Promise<number> {
+    await this.stop();
+    await this.#replay(({ coordinator }) => coordinator === this.#ring.self);
+    return this.#options.batchLog.size;
   }
 
   /** Replays all pending entries, whatever their age. */
@@ -225,8 +241,18 @@ export class BatchReplay {
     // Those that only wait for a node that is away come last: they must not stand before a batch that others still lack (LB11).
     for (const one of batchLog.pending()) if (selects(one)) (this.#canGoOn(one) ? able : waiting).push(one);
     const queue = able.concat(waiting).slice(0, REPLAY_ENTRIES_MAX);
+    const { clock } = this.#ring;
+    const startedAtMs = clock.monotonicMs();
+    let bytes = 0;
     const worker = async (): Promise<void> => {
-      for (let next = queue.shift(); next !== undefined; next = queue.shift()) results.push(await this.#replayOne(next));
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+        const spentMs = clock.monotonicMs() - startedAtMs;
+        if (spentMs >= REPLAY_RUN_MS_MAX) return;
+        bytes += next.bytes;
+        const aheadMs = bytes / REPLAY_BYTES_PER_MS - spentMs;
+        if (aheadMs > 1) await sleep(clock, aheadMs);
+        results.push(await this.#replayOne(next));
+      }
     };
     await Promise.all(Array.from({ length: REPLAY_CONCURRENCY }, worker));
     this.#observe(results);
@@ -251,24 +277,26 @@ export class BatchReplay {
   /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
   async #complete(pending: HeldBatch, entry: BatchEntry, bytes: Uint8Array): Promise<ReplayResult> {
     const { nodes, self } = this.#ring;
-    const missing = nodes.filter((node) => !pending.confirmed.has(node.name) && this.#isThere(node));
+    const missing = nodes.filter((node) => !isSafe(pending, node.name) && this.#isThere(node));
     const results = new Map<string, PutResult>([[self, "kept"]]);
     const others = missing.filter((node) => node.name !== self);
     await this.#all(others.map((node) => this.#offer(node, pending, bytes, results)));
     const holders = [...results.values()].filter((result) => result === "kept").length;
     // on two disks before the first row is merged (I1)
     if (pending.state.kind === "undecided" && holders < quorumOf(this.#ring)) return "kept";
-    await this.#all(missing.map((node) => this.#mergeAt(node, pending, entry, results.get(node.name))));
+    await this.#all(missing.map((node) => this.#mergeAt(node, pending, entry, results)));
+    await this.#hint(pending, entry, results);
     if (!this.#options.batchLog.isHeld(pending)) {
       // removed meanwhile, so every replica has it: what was offered goes again
       await this.#all(others.map((node) => this.#removeAt(node, pending.id)));
       return "gone";
     }
-    if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";
-    assert(pending.confirmed.size >= nodes.length, "I2: every replica has it before the entry goes");
+    if (nodes.some((node) => !isSafe(pending, node.name))) return "kept";
+    assert(pending.confirmed.size >= quorumOf(this.#ring), "I2: a majority has it, and every other one a hint, before the entry goes");
     this.#ring.failpoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
-    await this.#all(nodes.filter((node) => node.name !== self).map((node) => this.#removeAt(node, pending.id)));
+    const there = nodes.filter((node) => node.name !== self && this.#isThere(node));
+    await this.#all(there.map((node) => this.#removeAt(node, pending.id)));
     await this.#options.runner.submit(this.#options.batchLog.write({ entries: [], decided: [], removed: [pending.id] }));
     return "completed";
   }
@@ -282,8 +310,20 @@ export class BatchReplay {
     }
   }
 
-  /** A node that does not take the entry gets the rows alone. `result` undefined: it did not answer. */
-  async #mergeAt(node: BatchNode, pending: HeldBatch, entry: BatchEntry, result: PutResult | undefined): Promise<void> {
+  /** LB9: a replica that did not answer gets a hint once a majority has the rows. Without space for it the entry itself stays. */
+  async #hint(pending: HeldBatch, entry: BatchEntry, answered: ReadonlyMap<string, PutResult>): Promise<void> {
+    if (pending.confirmed.size < quorumOf(this.#ring)) return;
+    const silent = this.#ring.nodes.filter(({ name }) => !isSafe(pending, name) && !answered.has(name));
+    for (const { name } of silent) {
+      const isKept = await this.#ring.hint(name, entry.createdMs, entry.mutations);
+      if (isKept) pending.hinted.add(name);
+      this.#metrics.count("batch_replay_hints_total", 1, { result: isKept ? "kept" : "full" });
+    }
+  }
+
+  /** A node that does not take the entry gets the rows alone. One without a result did not answer; nor has one that is silent now. */
+  async #mergeAt(node: BatchNode, pending: HeldBatch, entry: BatchEntry, results: Map<string, PutResult>): Promise<void> {
+    const result = results.get(node.name);
     if (result === undefined) return;
     const { writeTimeoutMs } = this.#ring;
     try {
@@ -293,6 +333,7 @@ export class BatchReplay {
       } else await node.rows.applyRows(entry.mutations, writeTimeoutMs);
       pending.confirmed.add(node.name);
     } catch (thrown) {
+      results.delete(node.name);
       this.#log.debug("replay: a replica did not confirm", { batch: pending.id, replica: node.name, reason: toConcordError(thrown).code });
     }
   }
@@ -341,7 +382,7 @@ export class BatchReplay {
   }
 
   #canGoOn(pending: HeldBatch): boolean {
-    const missing = this.#ring.nodes.filter((node) => !pending.confirmed.has(node.name));
+    const missing = this.#ring.nodes.filter((node) => !isSafe(pending, node.name));
     return missing.length === 0 || missing.some((node) => this.#isThere(node)) || this.#isExpired(pending.createdMs);
   }
 
@@ -355,6 +396,11 @@ export class BatchReplay {
     this.#metrics.gauge("batch_log_pending", this.#options.batchLog.size);
     this.#metrics.gauge("batch_log_oldest_seconds", oldest === undefined ? 0 : (this.#ring.clock.nowMs() - oldest.createdMs) / 1000);
   }
+}
+
+/** The node has the rows, or a hint for it lies on this node's disk. */
+function isSafe({ confirmed, hinted }: HeldBatch, node: string): boolean {
+  return confirmed.has(node) || hinted.has(node);
 }
 
 function undecided(held: HeldBatch, cause?: ConcordError): ConcordError {

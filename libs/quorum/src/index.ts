@@ -1,3 +1,4 @@
+export { chunksOf } from "./chunks.ts";
 export { gather, type Answer, type Gathered, type GatherOptions } from "./gather.ts";
 export { mutationsOf } from "./image-mutations.ts";
 export { RANGE_IMAGES_MAX, READ_CHUNK_KEYS_MAX } from "./limits.ts";
@@ -11,6 +12,7 @@ export { applyRowsStep, type ApplyRowsReply } from "./row-steps.ts";
 export {
   imageOfStored,
   openRow,
+  quarantine,
   QUARANTINE_NAMESPACE,
   ROW_FORMAT_VERSION,
   ROWS_NAMESPACE,

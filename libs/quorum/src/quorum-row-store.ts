@@ -12,7 +12,7 @@ import type {
   RowStore,
 } from "@concord/ports";
 import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from "@concord/rows";
-import { assert, ConcordError, silentMetrics, type Checksum, type Clock, type Metrics, type Seq } from "@concord/runtime";
+import { assert, ConcordError, silentMetrics, toConcordError, type Checksum, type Clock, type Metrics, type Seq } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";
 import { neverApplied, readError, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
@@ -27,6 +27,8 @@ export interface QuorumRowStoreOptions {
   readonly clock: Clock;
   readonly checksum: Checksum;
   readonly metrics?: Metrics;
+  /** A replica did not confirm mutations that another one may have: told once the calls to all replicas have ended (LB9). */
+  readonly onMissed?: (replica: string, mutations: readonly Uint8Array[]) => void;
 }
 
 interface ReadCall {
@@ -52,6 +54,9 @@ export class QuorumRowStore implements RowStore {
   readonly #clock: Clock;
   readonly #checksum: Checksum;
   readonly #metrics: Metrics;
+  readonly #onMissed: NonNullable<QuorumRowStoreOptions["onMissed"]>;
+  /** Calls of writes that have not ended: the answer of a write waits for a majority only. */
+  readonly #writing = new Set<Promise<void>>();
   #backgroundRepairs = 0;
 
   constructor(options: QuorumRowStoreOptions) {
@@ -63,6 +68,7 @@ export class QuorumRowStore implements RowStore {
     this.#clock = options.clock;
     this.#checksum = options.checksum;
     this.#metrics = options.metrics ?? silentMetrics;
+    this.#onMissed = options.onMissed ?? (() => undefined);
   }
 
   /** REPLICAS_UNAVAILABLE, READ_TIMEOUT, CORRUPT_DATA. */
@@ -122,13 +128,30 @@ export class QuorumRowStore implements RowStore {
     throw writeError(failed[0]!, this.#quorum, untouched);
   }
 
+  /** Resolves when the calls of every write that was answered have ended, and `onMissed` knows of each failure. */
+  async whenWritten(): Promise<void> {
+    await Promise.all(this.#writing);
+  }
+
   applyIf(): Promise<ConditionalOutcome> {
     return Promise.reject(new ConcordError("USE_TRANSACTION", "the ring has no conditional writes; use a transaction"));
   }
 
   #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<void>> {
     const calls = this.#replicas.map((replica) => replica.applyRows(chunk, timeoutMs));
+    const noted = this.#noteMissed(chunk, calls).finally(() => this.#writing.delete(noted));
+    this.#writing.add(noted);
     return gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum });
+  }
+
+  async #noteMissed(chunk: readonly Uint8Array[], calls: readonly Promise<void>[]): Promise<void> {
+    const results = await Promise.allSettled(calls);
+    const mayBeThere = (result: PromiseSettledResult<void>): boolean =>
+      result.status === "fulfilled" || toConcordError(result.reason).applied !== "no";
+    if (!results.some(mayBeThere)) return;
+    results.forEach((result, at) => {
+      if (result.status === "rejected") this.#onMissed(this.#replicas[at]!.name, chunk);
+    });
   }
 
   async #readChunk(keys: readonly Uint8Array[], call: ReadCall): Promise<(RowImage | undefined)[]> {

@@ -4,6 +4,7 @@ import { ENGINE_METRICS } from "@concord/engine";
 import { STORE_METRICS } from "@concord/store";
 import { LOGGED_BATCH_METRICS } from "@concord/logged-batch";
 import { QUORUM_METRICS } from "@concord/quorum";
+import { REPAIR_METRICS } from "@concord/repair";
 import type { MetricDefinition } from "@concord/runtime";
 
 /** Every metric a ring reports. */
@@ -14,4 +15,5 @@ export const RING_METRICS: readonly MetricDefinition[] = [
   ...STORE_METRICS,
   ...QUORUM_METRICS,
   ...LOGGED_BATCH_METRICS,
+  ...REPAIR_METRICS,
 ];

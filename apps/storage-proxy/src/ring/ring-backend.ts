@@ -95,6 +95,7 @@ export class RingBackend implements StorageBackend {
     // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
     this.#state = { kind: "serving", node };
     node.replay.start();
+    node.hintDelivery.start();
     await this.#observeFailures(node);
   }
 
@@ -154,14 +155,22 @@ export class RingBackend implements StorageBackend {
     writeMarker(store, { kind: "lagging", members }, environment.checksum).then(() => onFailed(cause), onFailed);
   }
 
+  /** LBD9: batches of this node are complete everywhere, or hinted; what peers lack is on this node's disk. */
+  async #drain({ executor, rows, replay, hints, hintDelivery }: RingNode): Promise<void> {
+    const { log } = this.#options.environment;
+    await Promise.all([executor.stop(), rows.whenWritten()]);
+    const entries = await replay.drain().catch(() => undefined);
+    await hintDelivery.stop();
+    const peers = hints.peers();
+    if (entries !== 0 || peers.length > 0) log.warn("leaves with pending batches or hints", { entries, peers: peers.join(",") });
+  }
+
   async #stop(): Promise<void> {
     const state = this.#state;
     this.#state = { kind: "stopped" };
     await this.#options.failures.stop();
-    if (state.kind === "serving" || state.kind === "recovering") {
-      await Promise.all([state.node.replay.stop(), state.node.executor.stop()]);
-      await state.node.engine.whenIdle();
-    }
+    if (state.kind === "serving") await this.#drain(state.node);
+    if (state.kind === "serving" || state.kind === "recovering") await state.node.engine.whenIdle();
     for (const session of this.#options.sessions) session.close();
     await this.#options.store.close().catch(() => this.#options.environment.log.warn("the store did not close well"));
   }

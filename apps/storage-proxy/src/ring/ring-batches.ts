@@ -12,6 +12,7 @@ import {
 } from "@concord/logged-batch";
 import type { Batches, KeyValue } from "@concord/ports";
 import type { LocalRowReplica, ReplicaPage, ReplicaRange } from "@concord/quorum";
+import type { HintStore } from "@concord/repair";
 import type { Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 
@@ -31,6 +32,7 @@ export interface RingBatchesOptions {
   readonly environment: Environment;
   readonly store: KeyValue;
   readonly engine: Engine;
+  readonly hints: HintStore;
   readonly localRows: LocalRowReplica;
   readonly peers: readonly PeerSession[];
   readonly drawTimestampUs: () => TimestampUs;
@@ -52,7 +54,9 @@ export async function openBatches(options: RingBatchesOptions): Promise<RingBatc
     const want = (): void => void remote.want(config.writeTimeoutMs).catch(() => undefined);
     return { name: peer.name, batchLog: remote, rows: new RemoteRowReplica(peer), want };
   });
-  const ring: BatchRing = { self: config.nodeName, nodes: [own, ...others], clock, writeTimeoutMs: config.writeTimeoutMs, failpoint };
+  const { nodeName, writeTimeoutMs } = config;
+  const hint: BatchRing["hint"] = (node, createdMs, mutations) => options.hints.add(node, createdMs, mutations);
+  const ring: BatchRing = { self: nodeName, nodes: [own, ...others], clock, writeTimeoutMs, failpoint, hint };
   const executor = new BatchExecutor({ ring, checksum, drawTimestampUs, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;

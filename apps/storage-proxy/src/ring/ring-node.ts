@@ -1,10 +1,12 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
-import type { LocalRows, RowStore, Store } from "@concord/ports";
+import type { LocalRows, Store } from "@concord/ports";
 import { checkEntryRows, LocalGroupRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
-import type { Clock, ConcordError, Environment, Seq, TimestampUs } from "@concord/runtime";
+import { HintDelivery, HintStore } from "@concord/repair";
+import { toConcordError, type Clock, type ConcordError, type Environment, type Seq, type TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
+import { GC_GRACE_MS } from "@concord/logged-batch";
 import { openBatches, type RingBatches } from "./ring-batches.ts";
 
 /** What runs on a node once its store is part of the ring: its own replicas, and the quorum procedures over all of them. */
@@ -13,7 +15,9 @@ export interface RingNode extends RingBatches {
   readonly writeTimeoutMs: number;
   readonly engine: Engine;
   readonly localLog: LogReplica;
-  readonly rows: RowStore;
+  readonly rows: QuorumRowStore;
+  readonly hints: HintStore;
+  readonly hintDelivery: HintDelivery;
   readonly groupLog: RingGroupLog;
   readonly localGroupRows: LocalRows;
   /** This node's replica of the group logs, and what runs its steps. */
@@ -66,7 +70,18 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows: options.hasAllRows, checksum });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log });
   const sessions = peers.map((peer) => peer.session);
-  const batches = await openBatches({ config, environment, store, engine, localRows: stored, peers: sessions, drawTimestampUs });
-  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peers.map((peer) => peer.rows)], clock, checksum, metrics });
-  return { clock, writeTimeoutMs: config.writeTimeoutMs, engine, localLog, rows, groupLog, localGroupRows, replicaLog, ...batches };
+  const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics });
+  const batches = await openBatches({ config, environment, store, engine, hints, localRows: stored, peers: sessions, drawTimestampUs });
+  const onMissed = (replica: string, mutations: readonly Uint8Array[]): void => {
+    // This node's own row is damaged, or its store failed: the one is healed from the peers, the other ends the process.
+    if (replica === name) return;
+    hints
+      .add(replica, clock.nowMs(), mutations)
+      .catch((thrown: unknown) => log.warn("a hint is lost", { peer: replica, reason: toConcordError(thrown).message }));
+  };
+  const peerRows = peers.map((peer) => peer.rows);
+  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peerRows], clock, checksum, metrics, onMissed });
+  const { writeTimeoutMs } = config;
+  const hintDelivery = new HintDelivery({ hints, peers: peerRows, clock, timeoutMs: writeTimeoutMs, gcGraceMs: GC_GRACE_MS, log, metrics });
+  return { clock, writeTimeoutMs, engine, localLog, rows, hints, hintDelivery, groupLog, localGroupRows, replicaLog, ...batches };
 }

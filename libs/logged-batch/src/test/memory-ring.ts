@@ -1,12 +1,15 @@
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { Mutation, RowImage, StepRunner, StoreStep } from "@concord/ports";
+import type { KeyRange, Mutation, RowImage, StepRunner, StoreStep } from "@concord/ports";
 import { applyRowsStep, openRow, ROWS_NAMESPACE, storedRowKey } from "@concord/quorum";
+import { HintDelivery, HintStore, type HintedPeer } from "@concord/repair";
 import { decodeImage, encodeImage, encodeRowKey } from "@concord/rows";
 import {
   assert,
   ConcordError,
   newTimeId,
   plusUs,
+  silentLog,
+  silentMetrics,
   TIMESTAMP_ZERO,
   timestampUsOf,
   toHex,
@@ -89,6 +92,8 @@ interface Process {
   readonly batchLog: BatchLog;
   readonly executor: BatchExecutor;
   readonly replay: BatchReplay;
+  readonly hints: HintStore;
+  readonly deliverTo: (peer: string) => Promise<boolean>;
   readonly runner: StepRunner;
   readonly rows: DecidedRows<never, never>;
 }
@@ -134,6 +139,7 @@ export class MemoryRing {
   onFailpoint: (node: string, name: string) => void = () => undefined;
   readonly steps: StepEvent[] = [];
   gcGraceMs = 10 * 24 * 3600 * 1000;
+  hintBytesMax = 1024 * 1024;
   #lastUs = TIMESTAMP_ZERO;
 
   constructor(size: 1 | 3) {
@@ -168,12 +174,25 @@ export class MemoryRing {
     const life = { alive: true };
     const runner = this.#runner(node, life);
     const batchLog = await openBatchLog(node.store, checksum, this.clock);
-    const ring = this.#ringOf(node, life, localBatchLog(batchLog, runner));
+    const observed = { log: silentLog, metrics: silentMetrics };
+    const reader = { range: async (range: KeyRange) => (await runner.submit({ load: [], run: () => NOTHING }), node.store.range(range)) };
+    const hints = await HintStore.open(node.store, { runner, reader, checksum, ...observed, bytesMax: this.hintBytesMax });
+    const ring = this.#ringOf(node, life, localBatchLog(batchLog, runner), hints);
     const executor = new BatchExecutor({ ring, checksum, drawTimestampUs: () => this.#draw() });
     const options = { ring, batchLog, runner, checksum, graceMs: GRACE_MS, intervalMs: INTERVAL_MS, gcGraceMs: this.gcGraceMs };
     const replay = new BatchReplay(options);
     const rows = new DecidedRows({ rows: storedRows(node, runner), batchLog, whenDecided: (held) => replay.whenDecided(held) });
-    node.process = Object.assign(life, { batchLog, executor, replay, runner, rows });
+    const peers = ring.nodes.filter(({ name }) => name !== node.name).map(hintedPeer);
+    const delivery = new HintDelivery({
+      hints,
+      peers,
+      clock: this.clock,
+      timeoutMs: WRITE_TIMEOUT_MS,
+      gcGraceMs: this.gcGraceMs,
+      ...observed,
+    });
+    const deliverTo = (peer: string): Promise<boolean> => delivery.deliver(peers.find(({ name }) => name === peer)!);
+    node.process = Object.assign(life, { batchLog, executor, replay, hints, deliverTo, runner, rows });
   }
 
   /** What a reader finds in a partition's row at a node: "none", "waits" for a batch to be decided, or the value. */
@@ -188,6 +207,16 @@ export class MemoryRing {
       );
     await settle();
     return found;
+  }
+
+  /** Every node that runs hands over what it can. */
+  async deliverHints(): Promise<void> {
+    const delivered = this.nodes.map(async ({ name, process }) => {
+      for (const peer of this.nodes) if (process !== undefined && peer.name !== name) await process.deliverTo(peer.name);
+    });
+    const done = Promise.all(delivered);
+    await this.clock.advance(WRITE_TIMEOUT_MS);
+    await done;
   }
 
   newId(): TimeId {
@@ -231,7 +260,7 @@ export class MemoryRing {
     };
   }
 
-  #ringOf(self: MemoryNode, life: { alive: boolean }, own: BatchNode["batchLog"]): BatchRing {
+  #ringOf(self: MemoryNode, life: { alive: boolean }, own: BatchNode["batchLog"], hints: HintStore): BatchRing {
     const { links } = this;
     const nodes = this.nodes.map((node): BatchNode => {
       const call = <Result>(what: readonly StepEvent["what"][], act: () => Promise<Result>): Promise<Result> => {
@@ -270,7 +299,8 @@ export class MemoryRing {
     const failpoint = (name: string): void => {
       if (life.alive) this.onFailpoint(self.name, name);
     };
-    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint };
+    const hint: BatchRing["hint"] = (node, createdMs, mutations) => hints.add(node, createdMs, mutations);
+    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint, hint };
   }
 
   async #call<Result>(
@@ -321,6 +351,18 @@ function storedRows(node: MemoryNode, runner: StepRunner): DecidedRowsOptions<ne
 
 function fail(node: MemoryNode): never {
   throw new ConcordError("CONNECTION_LOST", `${node.name} is gone`);
+}
+
+const NOTHING = { persist: [], reply: undefined };
+
+function hintedPeer({ name, rows }: BatchNode): HintedPeer {
+  return {
+    name,
+    get reachable() {
+      return rows.reachable;
+    },
+    applyRows: (mutations, timeoutMs) => rows.applyRows(mutations, timeoutMs),
+  };
 }
 
 const text = (value: string): CellValue => ({ kind: "text", value });

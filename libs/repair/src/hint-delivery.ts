@@ -1,0 +1,137 @@
+import { sleep, toConcordError, type Clock, type ConcordError, type ErrorCode, type Log, type Metrics } from "@concord/runtime";
+import type { HintStore, StoredHint } from "./hint-store.ts";
+import { HINT_BYTES_PER_MS, HINT_POLL_MS } from "./limits.ts";
+
+/** The rows of one peer: quorum's RowReplica is one. */
+export interface HintedPeer {
+  readonly name: string;
+  readonly reachable: boolean;
+  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+}
+
+export interface HintDeliveryOptions {
+  readonly hints: HintStore;
+  readonly peers: readonly HintedPeer[];
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** A hint that is older could bring deleted rows back (LB9): the smallest gc_grace of the tables concerned. */
+  readonly gcGraceMs: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Hands hints over to peers that are reachable again, the oldest first, one call at a time for each peer (LB9, LBD5). A hint goes once
+ * its peer has it on disk: a crash in between hands it over again, which changes nothing (LB10).
+ */
+export class HintDelivery {
+  readonly #options: HintDeliveryOptions;
+  readonly #stopping = new AbortController();
+  #loops: readonly Promise<void>[] = [];
+
+  constructor(options: HintDeliveryOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#loops = this.#options.peers.map((peer) => this.#serve(peer));
+  }
+
+  /** Resolves when the calls in progress have ended. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#loops);
+  }
+
+  /** Hands over what waits for the peer now. False: some of it still waits. */
+  async deliver(peer: HintedPeer): Promise<boolean> {
+    const { hints, clock, log } = this.#options;
+    let delivered = 0;
+    while (hints.backlog(peer.name).hints > 0) {
+      if (!peer.reachable || this.#stopping.signal.aborted) return false;
+      const oldest = await hints.oldest(peer.name);
+      // Only unreadable ones, which are quarantined.
+      if (oldest.length === 0) return false;
+      if (!(await this.#handOver(peer, oldest))) return false;
+      delivered += oldest.length;
+      const bytes = oldest.reduce((sum, hint) => sum + hint.bytes, 0);
+      await sleep(clock, Math.ceil(bytes / HINT_BYTES_PER_MS));
+    }
+    if (delivered > 0) log.info("hints handed over", { peer: peer.name, hints: delivered });
+    return true;
+  }
+
+  async #serve(peer: HintedPeer): Promise<void> {
+    const { clock, log, hints, metrics } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.deliver(peer);
+      } catch (thrown) {
+        log.error("handing hints over failed", { peer: peer.name, reason: toConcordError(thrown).message });
+      }
+      const { oldestMs } = hints.backlog(peer.name);
+      metrics.gauge("hints_oldest_seconds", oldestMs === undefined ? 0 : (clock.nowMs() - oldestMs) / 1000, { peer: peer.name });
+      await sleep(clock, HINT_POLL_MS, signal);
+    }
+  }
+
+  /** False: the peer did not take them now. */
+  async #handOver(peer: HintedPeer, oldest: readonly StoredHint[]): Promise<boolean> {
+    const live = oldest.filter(({ createdMs }) => !this.#isExpired(createdMs));
+    const expired = oldest.filter(({ createdMs }) => this.#isExpired(createdMs));
+    if (expired.length > 0) await this.#drop(peer.name, "expired", expired);
+    if (live.length === 0) return true;
+    const error = await this.#send(peer, live);
+    if (error === undefined) {
+      await this.#delivered(peer.name, live);
+      return true;
+    }
+    if (!isFinal(error)) return false;
+    // One of them will be refused for ever: the others must not wait for it.
+    for (const hint of live) {
+      const refusal = live.length === 1 ? error : await this.#send(peer, [hint]);
+      if (refusal === undefined) await this.#delivered(peer.name, [hint]);
+      else if (isFinal(refusal)) await this.#drop(peer.name, "refused", [hint]);
+      else return false;
+    }
+    return true;
+  }
+
+  async #send(peer: HintedPeer, hints: readonly StoredHint[]): Promise<ConcordError | undefined> {
+    const mutations = hints.flatMap((hint) => hint.mutations);
+    try {
+      await peer.applyRows(mutations, this.#options.timeoutMs);
+      return undefined;
+    } catch (thrown) {
+      return toConcordError(thrown);
+    }
+  }
+
+  async #delivered(peer: string, hints: readonly StoredHint[]): Promise<void> {
+    await this.#options.hints.remove(peer, hints);
+    this.#options.metrics.count("hints_delivered_total", hints.length, { peer });
+  }
+
+  async #drop(peer: string, reason: "expired" | "refused", dropped: readonly StoredHint[]): Promise<void> {
+    const { hints } = this.#options;
+    await hints.remove(peer, dropped);
+    hints.dropped(
+      peer,
+      reason,
+      dropped.reduce((sum, { mutations }) => sum + mutations.length, 0),
+    );
+  }
+
+  #isExpired(createdMs: number): boolean {
+    const { clock, gcGraceMs } = this.#options;
+    return clock.nowMs() - createdMs > gcGraceMs;
+  }
+}
+
+/** The peer will say the same of these mutations whenever it is asked. */
+const FINAL: readonly ErrorCode[] = ["MALFORMED_REQUEST", "LIMIT_EXCEEDED", "USE_TRANSACTION"];
+
+function isFinal({ code }: ConcordError): boolean {
+  return FINAL.includes(code);
+}
