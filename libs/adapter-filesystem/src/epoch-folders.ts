@@ -1,7 +1,6 @@
 import { oidOf, parseOid, type Oid, type OidRange } from "@concord/ports";
-import { ConcordError, toConcordError, type Disk, type Log } from "@concord/runtime";
+import { ConcordError, Rounds, toConcordError, type Disk, type Log } from "@concord/runtime";
 import { KNOWN_FOLDERS_MAX, BLOBS_PER_FOLDER } from "./limits.ts";
-import { Rounds } from "./rounds.ts";
 
 const ROOT = "pieces";
 const CLOSED = ".closed";

@@ -1,10 +1,9 @@
-import { ConcordError, type Checksum, type Disk, type Log } from "@concord/runtime";
+import { ConcordError, Rounds, type Checksum, type Disk, type Log } from "@concord/runtime";
 import { publishBounds, readBounds } from "./bounds.ts";
 import type { EpochFolders, PackedPlace } from "./epoch-folders.ts";
 import { REFRESH_ATTEMPTS_MAX, SEGMENTS_MAX } from "./limits.ts";
 import { decodeRemoval, REMOVAL_BYTES, type Bounds } from "./needle-format.ts";
 import { NeedleIndex, SequenceSet } from "./needle-index.ts";
-import { Rounds } from "./rounds.ts";
 import { isRemovals, segmentName, segmentOf } from "./segment-file.ts";
 import { scanSegment } from "./segment-scan.ts";
 

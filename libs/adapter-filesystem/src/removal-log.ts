@@ -1,8 +1,7 @@
-import { ConcordError, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
+import { ConcordError, Rounds, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
 import type { EpochFolders } from "./epoch-folders.ts";
 import { REFRESH_ATTEMPTS_MAX, SEGMENTS_MAX } from "./limits.ts";
 import { encodeRemoval, REMOVAL_BYTES } from "./needle-format.ts";
-import { Rounds } from "./rounds.ts";
 import { removalsName } from "./segment-file.ts";
 
 export interface RemovalLogOptions {

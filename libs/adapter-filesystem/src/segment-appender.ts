@@ -1,8 +1,7 @@
-import type { Checksum, Disk, DiskFile } from "@concord/runtime";
+import { Rounds, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
 import type { EpochFolders } from "./epoch-folders.ts";
 import { encodePrefix, NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import type { PackedView } from "./packed-view.ts";
-import { Rounds } from "./rounds.ts";
 import { segmentName } from "./segment-file.ts";
 
 /** A whole blob to be appended to a segment. */

@@ -82,6 +82,7 @@ export const ERRORS = {
   LIFETIME_EXCEEDED: aborted,
   EPOCH_FENCED: aborted,
   NOT_MASTER: unavailable,
+  NOT_OWNER: unavailable,
   SCHEMA_BEHIND: unavailable,
   OUTCOME_UNKNOWN: unknown("UNKNOWN"),
   // The machinery.

@@ -46,6 +46,7 @@ export {
 } from "./protocol-numbers.ts";
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export type { Random } from "./random.ts";
+export { Rounds } from "./rounds.ts";
 export type {
   CallContext,
   CallOptions,
