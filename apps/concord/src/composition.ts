@@ -1,5 +1,6 @@
+import { UdpMembership } from "@concord/adapter-heartbeats";
 import { composeDedupWorker } from "@concord/dedup-worker";
-import { VerdictRelay, type Membership } from "@concord/failure-detection";
+import { ALONE, SharedMembership, VerdictRelay, type Membership } from "@concord/failure-detection";
 import { composeObjectGateway } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
 import { localTransport } from "@concord/rpc";
@@ -41,12 +42,13 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     onFailed,
     ...storesOf("storage", options),
   });
+  const membership = new SharedMembership(options.membership ?? heartbeats(config, options.environment));
   const transactions = composeTxnCoordinator(configs.transactions, {
     environment: environmentOf("transactions"),
     stores: storage.stores,
     onVerdict: (node, verdict) => failures.heard(node, verdict),
     ...(options.transactionLimits === undefined ? {} : { limits: options.transactionLimits }),
-    ...(options.membership === undefined ? {} : { membership: options.membership }),
+    membership: membership.share(),
   });
   const objects = composeObjectGateway(configs.objects, {
     environment: environmentOf("objects"),
@@ -54,6 +56,9 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
     http: options.http,
     onFailed,
+    ...(config.metadata === "transactions" && config.nodes.length > 1
+      ? { peers: { membership: membership.share(), members: config.nodes } }
+      : {}),
     ...storesOf("objects", options),
   });
   const messages = composeDedupWorker(configs.messages, {
@@ -67,6 +72,12 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
   });
+}
+
+/** One node alone is a member of nothing. */
+function heartbeats({ nodes, nodeName, listenAddress, coordinatorToken }: ConcordConfig, environment: Environment): Membership {
+  if (nodes.length <= 1) return ALONE;
+  return new UdpMembership({ ...environment, members: nodes, nodeName, listenAddress, secret: coordinatorToken! });
 }
 
 /** All parts together keep to the grace of the program. */

@@ -10,6 +10,7 @@ import { openGatewayStore, type GatewayTuning } from "./gateway-store.ts";
 import { UploadBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
+import type { Peers } from "./peers.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ObjectGatewayService, type OpenedGateway } from "./service.ts";
 
@@ -24,6 +25,8 @@ export interface ObjectGatewayOptions {
   readonly openKeyValue?: (name: string) => Promise<Store>;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
   readonly metadata?: ObjectMetadata;
+  /** The gateways of the same rows and blobs: a dead one's epochs are recovered at the verdict. Without: when its row stands still (OGD3). */
+  readonly peers?: Peers;
   /** Of tests and simulations. */
   readonly tuning?: GatewayTuning;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
@@ -65,7 +68,18 @@ async function openGateway(
   const data = new FilesystemObjectData({ disk: options.dataDisk ?? disk, checksum, failpoint, log, packBytesMax, onFailed });
   const { metadata } = opened;
   const tuning = options.tuning ?? {};
-  const storeOptions = { config, environment, metadata, data, disk, tuning, onFailed, signal };
+  const { peers } = options;
+  const storeOptions = {
+    config,
+    environment,
+    metadata,
+    data,
+    disk,
+    tuning,
+    onFailed,
+    signal,
+    ...(peers === undefined ? {} : { peers }),
+  };
   const gateway = await openGatewayStore(storeOptions).catch(async (thrown: unknown) => {
     await opened.close();
     throw thrown;

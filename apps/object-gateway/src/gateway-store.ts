@@ -18,6 +18,7 @@ import { ConcordError, sleep, toConcordError, type Disk, type Environment } from
 import { openGuidSource, type GuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { CLOCK_LOG_MS, CLOCK_RETRY_MS } from "./limits.ts";
+import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 import { leaseWorker } from "./worker-lease.ts";
 
 /** Shorter limits and intervals than in production, for tests. */
@@ -38,6 +39,7 @@ export interface StoreOptions {
   readonly tuning?: GatewayTuning;
   /** The journal's disk failed for good: the process must end. */
   readonly onFailed: (cause: ConcordError) => void;
+  readonly peers?: Peers;
   /** Ends the wait for the clock. */
   readonly signal?: AbortSignal;
 }
@@ -59,7 +61,7 @@ const JOURNAL_FOLDER = "journal";
 
 /** Resolves when uploads can begin: an epoch is acquired and its first names are reserved (OGD6). Earlier epochs are not recovered yet. */
 export async function openGatewayStore(options: StoreOptions): Promise<GatewayStore> {
-  const { config, environment, metadata, data, tuning = {} } = options;
+  const { config, environment, metadata, data, tuning = {}, onFailed } = options;
   const { clock, random, log, metrics, failpoint } = environment;
   const instance = config.nodeName;
   const worker = await leaseWorker({ metadata, clock, random, instance });
@@ -76,7 +78,9 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs } = config;
   const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, ...tuning.limits };
   const context = objectStoreContext({ ...stores, journal, unresolved: resolver, shards: config.shards, limits });
-  const recovery = new Recovery({ context, journal, instance, ...paceOf(tuning) });
+  const owners = options.peers === undefined ? undefined : epochOwners(options.peers, instance, environment);
+  const gone = owners === undefined ? {} : { goneSinceMs: (name: string) => goneSinceMs(owners, name) };
+  const recovery = new Recovery({ context, journal, instance, ...gone, ...paceOf(tuning) });
   const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
   return {
     context,
@@ -87,10 +91,12 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
     collector,
     startBackground: () => {
       recovery.start();
+      owners?.start(() => recovery.wake()).catch((thrown: unknown) => onFailed(toConcordError(thrown)));
       collector.start();
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
+      await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
       for (const part of [collector, recovery, resolver, journal]) await stopped(part, environment);
       await records

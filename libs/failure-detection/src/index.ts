@@ -7,3 +7,4 @@ export { step, type DetectorEffect, type DetectorEvent } from "./step.ts";
 export { DetectorLoop, type DetectorLoopOptions } from "./detector-loop.ts";
 export { observerOf, VerdictRelay, type FailureObserver } from "./failure-observer.ts";
 export { ALONE, type Membership, type MembershipChange } from "./membership.ts";
+export { SharedMembership } from "./shared-membership.ts";

@@ -20,6 +20,12 @@ export const OBJECTS_METRICS = [
     help: "Names that recovery decided: referenced, collected, absent, undecided.",
     labels: ["fate"],
   },
+  {
+    name: "objects_takeover_seconds",
+    kind: "histogram",
+    help: "From the verdict that another gateway is gone until one of its epochs was recovered here.",
+    labels: [],
+  },
   { name: "objects_garbage_removed_total", kind: "counter", help: "Blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_removed_bytes", kind: "counter", help: "Bytes of the blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_kept", kind: "gauge", help: "GC entries that the last run could not deal with.", labels: [] },

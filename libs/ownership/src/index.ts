@@ -1,2 +1,3 @@
 export { place, type Member, type Placement, type PlacementOptions, type Ranks } from "./placement.ts";
 export { dutyOf, newerView, nextView, servingMember, type Duty, type View } from "./view.ts";
+export { Owners, type OwnersOptions } from "./owners.ts";

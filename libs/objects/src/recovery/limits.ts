@@ -11,6 +11,8 @@ export const GARBAGE_SCAN_ROWS_MAX = 100_000;
 export const GARBAGE_SCAN_PAGE = 1000;
 /** How often recovery looks for epochs that no gateway keeps alive. */
 export const RECOVERY_INTERVAL_MS = 10_000;
+/** Pauses after a run that did not end, up to the interval: the group of the rows may be moving to another coordinator. */
+export const RECOVERY_BACKOFF: Pick<BackoffLimits, "initialMs"> = { initialMs: 100 };
 /** A foreign epoch whose row did not change for this long, by this gateway's own clock, is presumed dead. Three missed heartbeats are 30 s. */
 export const EPOCH_DEAD_AFTER_MS = 45_000;
 /** Pauses of the resolver between attempts at one commit. */

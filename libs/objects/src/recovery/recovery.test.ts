@@ -22,10 +22,11 @@ import {
   type World,
 } from "../test/gateway.ts";
 import { isRecovered, listEpochs, readEpoch } from "../reservation/epoch-row.ts";
+import { EPOCH_ROW_ATTEMPTS } from "../reservation/limits.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
 import { garbageKey, headerKey, headKey, SYSTEM_PARTITION } from "../row-keys.ts";
 import { recoverEpoch } from "./recover-epoch.ts";
-import { DECIDE_ATTEMPTS_MAX, EPOCH_DEAD_AFTER_MS, RECOVERED_EPOCHS_KEPT } from "./limits.ts";
+import { DECIDE_ATTEMPTS_MAX, EPOCH_DEAD_AFTER_MS, RECOVERED_EPOCHS_KEPT, RECOVERY_INTERVAL_MS } from "./limits.ts";
 
 const PARTITION = "photos/0";
 const A_DAY_MS = 24 * 3600_000;
@@ -335,6 +336,40 @@ test("[OGD3] epochs table: another's: left alone while its row changes, taken fo
   assert.equal(await runs(), 0);
   await world.clock.advance(1000);
   assert.equal(await runs(), 1);
+});
+
+test("[OGD3] epochs table: another's, gone by the verdict of a majority: recovered at once, by the one that is to; if it lives it is fenced", async () => {
+  const { world, gateway } = await openWorld();
+  const gone: { sinceMs?: number } = {};
+  const other = await openGateway(world, { instance: "two", goneSinceMs: (name) => (name === "one" ? gone.sinceMs : undefined) });
+  await put(gateway, "k", bytes("v"));
+  assert.deepEqual((await other.recovery.runOnce()).epochs, [], "it works");
+  gone.sinceMs = world.clock.monotonicMs();
+  const [report] = (await other.recovery.runOnce()).epochs;
+  assert.deepEqual([report!.epoch, report!.referenced, report!.finished], [1, 1, true]);
+  await put(gateway, "k", bytes("w"));
+  assert.notEqual(gateway.journal.epoch, 1, "the living one goes on under another epoch");
+  assert.equal(await get(other, "k"), bytes("w"));
+});
+
+test("[OGD13] recovery: a verdict wakes it between two runs; a run that fails is repeated soon, not at the next interval", async () => {
+  const { world, gateway } = await openWorld();
+  const gone: { sinceMs?: number } = {};
+  const other = await openGateway(world, { instance: "two", goneSinceMs: () => gone.sinceMs });
+  other.recovery.start();
+  await turns(50);
+  assert.equal(other.recovery.totals.runs, 1);
+  gateway.kill();
+  gone.sinceMs = world.clock.monotonicMs();
+  // All answers of the first run are lost. The clock of these tests lets pauses below the interval pass.
+  let commits = 0;
+  world.metadata.fate = () => ((commits += 1) <= EPOCH_ROW_ATTEMPTS ? "lost" : "answered");
+  other.recovery.wake();
+  await turns(200);
+  assert.ok(commits > EPOCH_ROW_ATTEMPTS);
+  assert.ok(world.clock.monotonicMs() - gone.sinceMs < RECOVERY_INTERVAL_MS);
+  assert.deepEqual([other.recovery.totals.runs, other.recovery.totals.epochs], [2, 1]);
+  await other.recovery.stop();
 });
 
 test("epochs table: another's without reservation: only its own journal knows it", async () => {

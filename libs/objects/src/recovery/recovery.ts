@@ -1,11 +1,11 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
-import { sleep, toConcordError } from "@concord/runtime";
+import { backoffMs, sleep, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import type { GatewayJournal } from "../journal-modes/open-upload-journal.ts";
 import { recoverTransactions, type TransactionsReport } from "../journal-modes/recover-transactions.ts";
 import { isRecovered, listEpochs, type HeldEpoch } from "../reservation/epoch-row.ts";
 import { epochKey, SYSTEM_PARTITION } from "../row-keys.ts";
-import { EPOCH_DEAD_AFTER_MS, FORGET_EPOCHS_MAX, RECOVERED_EPOCHS_KEPT, RECOVERY_INTERVAL_MS } from "./limits.ts";
+import { EPOCH_DEAD_AFTER_MS, FORGET_EPOCHS_MAX, RECOVERED_EPOCHS_KEPT, RECOVERY_BACKOFF, RECOVERY_INTERVAL_MS } from "./limits.ts";
 import { recoverEpoch, type EpochReport } from "./recover-epoch.ts";
 
 export interface RecoveryOptions {
@@ -13,6 +13,11 @@ export interface RecoveryOptions {
   readonly journal: GatewayJournal;
   /** The name of this gateway: older epochs of the same name are of processes that have ended. */
   readonly instance: string;
+  /**
+   * Since when the gateway of that name is gone by the verdict of a majority, if this one is to recover its epochs; on the monotonic clock.
+   * Call `wake` when its answers change.
+   */
+  readonly goneSinceMs?: (instance: string) => number | undefined;
   readonly intervalMs?: number;
   readonly deadAfterMs?: number;
 }
@@ -33,13 +38,15 @@ export interface RecoveryTotals {
 
 /**
  * Finds epochs that no gateway keeps alive and recovers them, at every start (OG18) and at an interval, while all gateways serve (OG9, OGD13).
- * An epoch is presumed dead when it is closed but not recovered, when it is an older one of this gateway's name, or when its row did not
- * change for a while. A mistake costs its gateway an epoch, no data: the fence decides (OGD3).
+ * An epoch is presumed dead when it is closed but not recovered, when it is an older one of this gateway's name, when its gateway is gone by
+ * the verdict of a majority, or when its row did not change for a while. A mistake costs its gateway an epoch, no data: the fence decides (OGD3).
  */
 export class Recovery {
   readonly #options: RecoveryOptions;
   readonly #seen = new Map<number, { readonly version: RowVersion; readonly sinceMs: number }>();
   readonly #stopping = new AbortController();
+  /** Ends the pause before the next run. */
+  #waking = new AbortController();
   #running: Promise<RecoveryReport> | undefined;
   #loop: Promise<void> | undefined;
   #transactionsDone = false;
@@ -57,6 +64,11 @@ export class Recovery {
   /** The first run at once, then one at each interval. */
   start(): void {
     this.#loop ??= this.#runAtIntervals();
+  }
+
+  /** The next run begins at once, or right after the one in progress. */
+  wake(): void {
+    this.#waking.abort();
   }
 
   /** Between two pages the run in progress ends. */
@@ -80,12 +92,20 @@ export class Recovery {
   }
 
   async #runAtIntervals(): Promise<void> {
-    const { context, intervalMs } = this.#options;
-    while (!this.#stopping.signal.aborted) {
-      await this.runOnce().catch((thrown: unknown) => {
-        context.log.warn("recovery did not end; it goes on later", { reason: toConcordError(thrown).message });
-      });
-      await sleep(context.clock, intervalMs ?? RECOVERY_INTERVAL_MS, this.#stopping.signal);
+    const { context, intervalMs = RECOVERY_INTERVAL_MS } = this.#options;
+    const limits = { initialMs: Math.min(RECOVERY_BACKOFF.initialMs, intervalMs), maxMs: intervalMs };
+    for (let failures = 0; !this.#stopping.signal.aborted;) {
+      this.#waking = new AbortController();
+      const isDone = await this.runOnce().then(
+        ({ epochs }) => epochs.every(({ finished }) => finished),
+        (thrown: unknown) => {
+          context.log.warn("recovery did not end; it goes on later", { reason: toConcordError(thrown).message });
+          return false;
+        },
+      );
+      failures = isDone ? 0 : failures + 1;
+      const pauseMs = isDone ? intervalMs : backoffMs(limits, failures);
+      await sleep(context.clock, pauseMs, AbortSignal.any([this.#stopping.signal, this.#waking.signal]));
     }
   }
 
@@ -152,6 +172,7 @@ export class Recovery {
     if (row.closed || (row.instance === instance && row.epoch < journal.epoch)) return true;
     // Without a reservation only its own gateway's journal knows its names.
     if (row.reservedTo === 0) return false;
+    if (this.#options.goneSinceMs?.(row.instance) !== undefined) return true;
     const nowMs = this.#options.context.clock.monotonicMs();
     const seen = this.#seen.get(row.epoch);
     if (seen !== undefined && sameVersion(seen.version, version))
@@ -173,6 +194,13 @@ export class Recovery {
     };
     for (const fate of ["referenced", "collected", "absent", "undecided"] as const)
       context.metrics.count("objects_recovered_pieces_total", report[fate], { fate });
-    context.log.info("epoch recovered", { ...report, instance });
+    const sinceMs = this.#options.goneSinceMs?.(instance);
+    const afterMs = sinceMs === undefined ? undefined : context.clock.monotonicMs() - sinceMs;
+    if (afterMs !== undefined && report.finished) context.metrics.observe("objects_takeover_seconds", afterMs / 1000);
+    context.log.info(report.finished ? "epoch recovered" : "epoch recovered in part", {
+      ...report,
+      instance,
+      ...(afterMs === undefined ? {} : { afterVerdictMs: Math.round(afterMs) }),
+    });
   }
 }

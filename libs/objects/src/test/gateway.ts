@@ -11,7 +11,7 @@ import { GarbageCollector } from "../garbage/garbage-collector.ts";
 import { openUploadJournal, type GatewayJournal } from "../journal-modes/open-upload-journal.ts";
 import type { ObjectLimits } from "../limits.ts";
 import { createObjectStore, objectStoreContext } from "../object-store.ts";
-import { Recovery } from "../recovery/recovery.ts";
+import { Recovery, type RecoveryOptions } from "../recovery/recovery.ts";
 import { CommitResolver } from "../recovery/unresolved-commits.ts";
 import type { JournalMode } from "../upload-journal.ts";
 import { bodyOf, collect, md5, NO_ATTRIBUTES } from "./fixture.ts";
@@ -91,6 +91,7 @@ export interface GatewayOptions {
   /** Called at every failpoint; `die` ends this process there. */
   readonly failpoint?: (name: string, gateway: { readonly die: () => never }) => void;
   readonly log?: Log;
+  readonly goneSinceMs?: RecoveryOptions["goneSinceMs"];
 }
 
 export interface Gateway {
@@ -152,7 +153,8 @@ export async function openGateway(world: World, options: GatewayOptions = {}): P
     shards: options.shards ?? 1,
     limits: { ...TEST_LIMITS, ...options.limits },
   });
-  const recovery = new Recovery({ context, journal, instance });
+  const { goneSinceMs } = options;
+  const recovery = new Recovery({ context, journal, instance, ...(goneSinceMs === undefined ? {} : { goneSinceMs }) });
   const collector = new GarbageCollector({ context });
   const store = createObjectStore(context);
   const { kill, killed, isDead } = process;

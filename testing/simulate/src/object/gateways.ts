@@ -1,4 +1,5 @@
-// One gateway with rows of its own, or two that share data and rows: through a node that keeps them, or in transactions.
+// One gateway with rows of its own, or several that share data and rows: through a node that keeps them, or in transactions. Two know of each
+// other's death by rows that stand still, three by the verdict of a majority.
 import { contract, type ObjectAdminService } from "@concord/protos-object";
 import { bearer, type RequestInitOf, type ResponseOf, type UnaryName } from "@concord/rpc";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
@@ -6,6 +7,7 @@ import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
 import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type SeededRandom } from "@concord/simulation";
 import { PROXIES, type Cluster } from "../cluster.ts";
+import { simulatedMembership } from "../membership.ts";
 import { openSimulatedStore } from "../stores.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
@@ -32,6 +34,7 @@ const PAUSE_POINTS: readonly string[] = [
 const SHORT_REQUEST_MS = 1_000;
 /** Later than a gateway waits for the decision of an unresolved commit. */
 const LATE_MS_MAX = 2_500;
+const NAMES = ["gateway-1", "gateway-2", "gateway-3"];
 /** Longer than any clock can be wrong. */
 const LONG_GRACE_MS = 600_000;
 
@@ -41,6 +44,8 @@ export type Rows = "local" | "node" | "transactions";
 export interface GatewayPlan {
   readonly rows: Rows;
   readonly names: readonly string[];
+  /** They beat to each other and recover a dead one's epochs at the verdict. */
+  readonly hasVerdicts: boolean;
   readonly shards: number;
   readonly journal: ObjectGatewayConfig["journal"];
   /** Blobs up to this length share files. */
@@ -70,9 +75,8 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
     "transactions",
   ]);
   const collects = random.chance(0.5);
-  return {
+  const drawn: Omit<GatewayPlan, "names" | "hasVerdicts"> = {
     rows,
-    names: rows === "local" ? ["gateway-1"] : ["gateway-1", "gateway-2"],
     shards: random.pick([1, 1, 3]),
     journal: random.pick(["reservation", "reservation", "reservation", "per-transaction", "per-transaction-basic"]),
     packBytesMax: random.pick([0, 20_500, 100_000]),
@@ -82,6 +86,8 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
     epochDeadAfterMs: random.pick([400, 900, 2_000, 45_000]),
     doubtOneIn: random.pick([0, 0, 10, 40]),
   };
+  const hasVerdicts = rows !== "local" && random.chance(0.4);
+  return { ...drawn, hasVerdicts, names: NAMES.slice(0, rows === "local" ? 1 : hasVerdicts ? 3 : 2) };
 }
 
 export class Gateways {
@@ -152,7 +158,8 @@ export class Gateways {
   }
 
   async #boot(context: NodeContext, name: string): Promise<{ stop(): Promise<void> }> {
-    const { rows, epochDeadAfterMs } = this.plan;
+    const { rows, epochDeadAfterMs, hasVerdicts, names } = this.plan;
+    const members = names.map((member) => ({ name: member, address: grpcAddress(member), datacenter: member }));
     const service = composeObjectGateway(this.#config(name), {
       environment: context.env,
       disk: context.disk,
@@ -166,6 +173,7 @@ export class Gateways {
         epochDeadAfterMs,
       },
       ...(rows === "local" ? {} : { dataDisk: context.sharedDisk(DATA) }),
+      ...(hasVerdicts ? { peers: { membership: simulatedMembership(context, members, name), members } } : {}),
       ...(rows === "node" ? { metadata: this.#remoteRows(context.env) } : {}),
     });
     await service.start();

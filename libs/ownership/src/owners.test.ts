@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Membership, MembershipChange } from "@concord/failure-detection";
+import { silentLog } from "@concord/runtime";
+import { Owners, place } from "./index.ts";
+
+const MEMBERS = ["a", "b", "c"].map((name) => ({ name, datacenter: name }));
+
+function fixture(): {
+  owners: Owners;
+  tell: (change: MembershipChange) => void;
+  clock: { ms: number; leaseEndMs: number };
+  changes: () => number;
+} {
+  const clock = { ms: 100, leaseEndMs: Number.POSITIVE_INFINITY };
+  let tell: (change: MembershipChange) => void = () => assert.fail("not started");
+  let changes = 0;
+  const membership: Membership = {
+    start: async (onChange) => void (tell = onChange),
+    leaseEndMs: () => clock.leaseEndMs,
+    stop: async () => {},
+  };
+  const placement = place(["u0", "u1", "u2"], MEMBERS, { ranks: 3, before: new Map([["u0", ["a", "b", "c"]]]) });
+  const view = { version: 1n, members: MEMBERS, placement };
+  const owners = new Owners({ membership, members: MEMBERS, nodeName: "b", view, clock: { monotonicMs: () => clock.ms }, log: silentLog });
+  void owners.start(() => (changes += 1));
+  return { owners, tell: (change) => tell(change), clock, changes: () => changes };
+}
+
+test("[TX17] owners: gone or stuck: the next rank owns the unit; back: the first again", () => {
+  const { owners, tell, clock, changes } = fixture();
+  assert.deepEqual([owners.ownerOf("u0"), owners.owns("u0"), owners.works], ["a", false, false]);
+  tell({ kind: "self", verdict: "works" });
+  assert.equal(owners.owns("u0"), false);
+  for (const verdict of ["gone", "stuck"] as const) {
+    clock.ms += 5;
+    tell({ kind: "verdict", member: 0, verdict });
+    assert.deepEqual([owners.ownerOf("u0"), owners.owns("u0")], ["b", true]);
+    assert.equal(owners.goneSinceMs("a"), verdict === "gone" ? clock.ms : undefined);
+    tell({ kind: "verdict", member: 0, verdict: "works" });
+    assert.deepEqual([owners.ownerOf("u0"), owners.owns("u0"), owners.goneSinceMs("a")], ["a", false, undefined]);
+  }
+  assert.equal(changes(), 5);
+});
+
+test("[TX14] owners: this member is joining, lost, or its lease has ended: it owns nothing, and of a lost one the next rank does", () => {
+  const { owners, tell, clock } = fixture();
+  tell({ kind: "verdict", member: 0, verdict: "gone" });
+  assert.equal(owners.owns("u0"), false, "joining");
+  tell({ kind: "self", verdict: "works" });
+  assert.equal(owners.owns("u0"), true);
+  clock.leaseEndMs = clock.ms;
+  assert.deepEqual([owners.owns("u0"), owners.ownerOf("u0")], [false, "b"]);
+  clock.leaseEndMs = clock.ms + 1;
+  assert.equal(owners.owns("u0"), true);
+  tell({ kind: "self", verdict: "lost" });
+  assert.deepEqual([owners.owns("u0"), owners.ownerOf("u0")], [false, "c"]);
+});
