@@ -24,12 +24,19 @@ import {
   type Retention,
 } from "./limits.ts";
 import { Partition } from "./partition.ts";
+import { soleTenure, takeOver, type Tenure } from "./tenure.ts";
 import { TopicLog } from "./topic-log.ts";
 
 export interface EmbeddedLogOptions {
   readonly disk: Disk;
-  /** The log's own folder. One process has it open at a time: the application locks its data folder. */
+  /** The log's own folder. */
   readonly folder: string;
+  /**
+   * Several processes may share the log, each the owner of some of its partitions: whether this one should own the partition now. A partition is
+   * open from `open` on, which takes it from its owner before, until `release` (I8). Without it one process has the log: the application locks
+   * its data folder, and every partition is open.
+   */
+  readonly isAssigned?: (partition: number) => boolean;
   /** Fixed when the folder is made (DDD3). */
   readonly partitions: number;
   readonly clock: Clock;
@@ -46,6 +53,9 @@ export interface EmbeddedLogOptions {
 type Decode = (payload: Uint8Array, offset: bigint) => readonly LogMessage[];
 
 const LAYOUT_VERSION = 1;
+/** Of a log that one process has, and of one that several share. */
+const SOLE_LAYOUT = "layout";
+const SHARED_LAYOUT = "layout-1";
 const decodeInput: Decode = (payload, offset) => decodeMessages(payload, offset).messages;
 const decodeOutput: Decode = (payload, offset) => decodePublication(payload, offset).output;
 
@@ -56,7 +66,8 @@ interface Settings extends EmbeddedLogOptions {
 
 /**
  * Opens or makes a log. Finishes publications that a crash cut off before it answers. CORRUPT_DATA when a journal is damaged: what is
- * damaged was quarantined and reported. MALFORMED_REQUEST when the folder was made for another number of partitions.
+ * damaged was quarantined and reported. MALFORMED_REQUEST when the folder was made for another number of partitions. A shared log opens nothing
+ * yet; its partitions are finished and refused the same way when they are taken over.
  */
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<MessageLog> {
   assert(
@@ -70,41 +81,62 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Mess
   };
   const { limits, retention } = settings;
   assert(retention.inputBytes + 2 * limits.segmentBytes <= limits.inputBytes, "retention leaves room for input");
-  await checkLayout(settings);
-  const partitions: Partition[] = [];
-  const partition = (number: number): Partition => {
-    const found = partitions[number];
-    if (found === undefined) throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${number} of ${options.partitions}`);
-    return found;
-  };
-  const opened = await Promise.all(Array.from({ length: options.partitions }, (_, number) => openPartition(settings, number, partition)));
-  partitions.push(...opened);
-  // One after the other: a publication of one may go on in the input of another.
-  for (const each of partitions) await each.recover();
-  return new EmbeddedLog(partitions, partition, limits.appendBytes);
+  const log = new EmbeddedLog(settings);
+  if (settings.isAssigned === undefined) {
+    await checkLayout(settings);
+    await log.openAll();
+  } else {
+    await checkSharedLayout(settings);
+  }
+  return log;
 }
 
 class EmbeddedLog implements MessageLog {
-  readonly appendBytesMax: number;
-  readonly #partitions: readonly Partition[];
-  readonly #partition: (number: number) => Partition;
+  readonly #settings: Settings;
+  readonly #open: (Partition | undefined)[] = [];
+  /** Openings and releases of a partition, one at a time. */
+  readonly #turns = new Map<number, Promise<unknown>>();
 
-  constructor(partitions: readonly Partition[], partition: (number: number) => Partition, appendBytesMax: number) {
-    this.#partitions = partitions;
-    this.#partition = partition;
-    this.appendBytesMax = appendBytesMax;
+  constructor(settings: Settings) {
+    this.#settings = settings;
   }
 
   get partitions(): number {
-    return this.#partitions.length;
+    return this.#settings.partitions;
+  }
+
+  get appendBytesMax(): number {
+    return this.#settings.limits.appendBytes;
+  }
+
+  async openAll(): Promise<void> {
+    const { folder } = this.#settings;
+    const opening = Array.from({ length: this.partitions }, (_, number) =>
+      openPartition(this.#settings, number, soleTenure(partitionFolder(folder, number)), this.#partition),
+    );
+    this.#open.push(...(await Promise.all(opening)));
+    // One after the other: a publication of one may go on in the input of another.
+    for (const each of this.#open) await each!.recover();
   }
 
   append: MessageLog["append"] = async (partition, messages) => ({ from: await this.#partition(partition).append(messages) });
 
-  /** The data folder's lock says so: one process has it. */
-  isAssigned: MessageLog["isAssigned"] = async (partition) => this.#partition(partition).number === partition;
+  /** Alone the data folder's lock says so: one process has it. */
+  isAssigned: MessageLog["isAssigned"] = async (partition) => {
+    this.#known(partition);
+    return this.#settings.isAssigned?.(partition) ?? true;
+  };
 
-  open: MessageLog["open"] = async (partition, owner) => await this.#partition(partition).open(owner);
+  open: MessageLog["open"] = async (partition, owner) => {
+    this.#known(partition);
+    if (this.#settings.isAssigned !== undefined) await this.#inTurn(partition, () => this.#acquire(partition));
+    return await this.#partition(partition).open(owner);
+  };
+
+  release: MessageLog["release"] = async (partition) => {
+    this.#known(partition);
+    if (this.#settings.isAssigned !== undefined) await this.#inTurn(partition, () => this.#close(partition));
+  };
 
   read: MessageLog["read"] = async (topic, partition, from, limits) => await this.#partition(partition).topics[topic].read(from, limits);
 
@@ -114,35 +146,99 @@ class EmbeddedLog implements MessageLog {
     await this.#partition(partition).topics[topic].whenBeyond(offset, signal);
 
   async close(): Promise<void> {
-    for (const partition of this.#partitions) await partition.close();
+    for (let partition = 0; partition < this.partitions; partition += 1) await this.#inTurn(partition, () => this.#close(partition));
+  }
+
+  /** What is open goes on when its tenure lasts: only what failed is read again. Else a new tenure: fence first, read afterwards (I8). */
+  async #acquire(number: number): Promise<void> {
+    const { disk, folder } = this.#settings;
+    if (await this.#open[number]?.isHeld()) return;
+    await this.#close(number);
+    const tenure = await takeOver(disk, partitionFolder(folder, number));
+    const partition = await openPartition(this.#settings, number, tenure, this.#partition);
+    try {
+      await partition.recover();
+      await tenure.held();
+    } catch (thrown) {
+      await partition.close();
+      throw thrown;
+    }
+    this.#open[number] = partition;
+  }
+
+  async #close(number: number): Promise<void> {
+    const partition = this.#open[number];
+    this.#open[number] = undefined;
+    await partition?.close();
+  }
+
+  #inTurn<Answer>(partition: number, act: () => Promise<Answer>): Promise<Answer> {
+    const turn = (this.#turns.get(partition) ?? Promise.resolve()).then(act);
+    this.#turns.set(
+      partition,
+      turn.catch(() => undefined),
+    );
+    return turn;
+  }
+
+  readonly #partition = (number: number): Partition => {
+    this.#known(number);
+    const found = this.#open[number];
+    if (found !== undefined) return found;
+    throw new ConcordError("NOT_OWNER", `partition ${number} is not open in this process`, { metadata: { partition: String(number) } });
+  };
+
+  #known(number: number): void {
+    if (Number.isSafeInteger(number) && number >= 0 && number < this.partitions) return;
+    throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${number} of ${this.partitions}`);
   }
 }
 
-async function openPartition(settings: Settings, number: number, partition: (number: number) => Partition): Promise<Partition> {
+const partitionFolder = (folder: string, number: number): string => `${folder}/partition-${String(number).padStart(4, "0")}`;
+
+async function openPartition(
+  settings: Settings,
+  number: number,
+  tenure: Tenure,
+  partition: (number: number) => Partition,
+): Promise<Partition> {
   const { clock, limits, retention, log = silentLog, failpoint = () => undefined } = settings;
-  const topics: Record<LogTopic, TopicLog> = {
-    input: await openTopic(settings, number, "input", decodeInput),
-    output: await openTopic(settings, number, "output", decodeOutput),
-    "dead-letters": await openTopic(settings, number, "dead-letters", decodeInput),
+  const opened: TopicLog[] = [];
+  const open = async (topic: LogTopic, decode: Decode): Promise<TopicLog> => {
+    const opening = await openTopic(settings, tenure, topic, decode);
+    opened.push(opening);
+    return opening;
   };
-  return new Partition({ number, topics, limits, retention, clock, log, failpoint, partition });
+  try {
+    const topics: Record<LogTopic, TopicLog> = {
+      input: await open("input", decodeInput),
+      output: await open("output", decodeOutput),
+      "dead-letters": await open("dead-letters", decodeInput),
+    };
+    return new Partition({ number, tenure, topics, limits, retention, clock, log, failpoint, partition });
+  } catch (thrown) {
+    for (const topic of opened) await topic.close();
+    throw thrown;
+  }
 }
 
-async function openTopic(settings: Settings, number: number, topic: LogTopic, decode: Decode): Promise<TopicLog> {
-  const { folder, limits } = settings;
+async function openTopic(settings: Settings, { folder, isShared }: Tenure, topic: LogTopic, decode: Decode): Promise<TopicLog> {
+  const { limits } = settings;
   const options: JournalOptions = {
-    ...journalOptions(settings, `${folder}/partition-${String(number).padStart(4, "0")}/${topic}`),
+    ...journalOptions(settings, `${folder}/${topic}`),
     limits: topic === "input" ? inputJournalLimits(limits) : outputJournalLimits(limits),
     // Logs are long: what lies before the last segments is checked when it is read.
     verify: "last",
+    takesOver: isShared,
   };
   const { journal } = await openJournal(options);
   return new TopicLog(options, journal, decode);
 }
 
-/** The number of partitions is written down once, before there is any. */
+/** The number of partitions is written down once, before there is any (DDD3). */
 async function checkLayout(settings: Settings): Promise<void> {
-  const { journal } = await openJournal(journalOptions(settings, `${settings.folder}/layout`));
+  await refuseOther(settings.disk, settings.folder, SHARED_LAYOUT, "is shared by several workers");
+  const { journal } = await openJournal(journalOptions(settings, `${settings.folder}/${SOLE_LAYOUT}`));
   try {
     if (journal.durableSequence === 0n) await journal.append(new ByteWriter().u8(LAYOUT_VERSION).u32(settings.partitions).finish());
     for await (const { payload } of journal.readBackward()) {
@@ -155,6 +251,30 @@ async function checkLayout(settings: Settings): Promise<void> {
   } finally {
     await journal.close();
   }
+}
+
+/**
+ * As `checkLayout`, for processes that come at the same time: a folder is named after the number, and making it is one step that all may do.
+ * Two that disagree about a new log both refuse.
+ */
+async function checkSharedLayout({ disk, folder, partitions }: Settings): Promise<void> {
+  const parent = `${folder}/${SHARED_LAYOUT}`;
+  const own = `partitions-${partitions}`;
+  await refuseOther(disk, folder, SOLE_LAYOUT, "was made by one worker alone");
+  const others = async (): Promise<readonly string[]> => (await disk.list(parent)).map(({ name }) => name).filter((name) => name !== own);
+  let [other] = await others();
+  if (other === undefined) {
+    await disk.makeFolder(`${parent}/${own}`);
+    [other] = await others();
+    if (other !== undefined) await disk.remove(`${parent}/${own}`);
+  }
+  if (other === undefined) return;
+  throw new ConcordError("MALFORMED_REQUEST", `the log in ${folder} has ${other.replace("-", " ")}, configured are ${partitions}`);
+}
+
+async function refuseOther(disk: Disk, folder: string, layout: string, how: string): Promise<void> {
+  if (!(await disk.list(folder)).some(({ name }) => name === layout)) return;
+  throw new ConcordError("MALFORMED_REQUEST", `the log in ${folder} ${how}: use it so, or another folder`);
 }
 
 function journalOptions(settings: Settings, folder: string): JournalOptions {

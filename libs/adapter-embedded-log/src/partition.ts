@@ -1,11 +1,13 @@
-import { assert, ConcordError, type Clock, type Log } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, type Clock, type Log } from "@concord/runtime";
 import type { LogSession, LogTopic, NewMessage, Publication, PublishOutcome } from "@concord/ports";
 import { decodeMessages, decodePublication, encodeMessages, encodePublication, type PublicationRecord, type Rerouted } from "./format.ts";
 import { RETENTION_EVERY_MS, type EmbeddedLogLimits, type Retention } from "./limits.ts";
+import type { Tenure } from "./tenure.ts";
 import type { TopicLog } from "./topic-log.ts";
 
 export interface PartitionContext {
   readonly number: number;
+  readonly tenure: Tenure;
   readonly topics: Readonly<Record<LogTopic, TopicLog>>;
   readonly limits: EmbeddedLogLimits;
   readonly retention: Retention;
@@ -61,8 +63,26 @@ export class Partition {
       await input.ready().catch(() => undefined);
       throw thrown;
     } finally {
-      input.show();
+      await this.#show([input]);
     }
+  }
+
+  /** What is durable now becomes visible, unless another process may have taken over before it was written (I8). NOT_OWNER. */
+  async #show(topics: readonly TopicLog[]): Promise<void> {
+    const ends = topics.map(({ end }) => end);
+    await this.#context.tenure.held();
+    topics.forEach((topic, at) => topic.showTo(ends[at]!));
+  }
+
+  /** Whether this process still owns the partition. */
+  isHeld(): Promise<boolean> {
+    return this.#context.tenure.held().then(
+      () => true,
+      (thrown: unknown) => {
+        if (toConcordError(thrown).code === "NOT_OWNER") return false;
+        throw thrown;
+      },
+    );
   }
 
   #checkBacklog(input: TopicLog): void {
@@ -89,7 +109,7 @@ export class Partition {
       break;
     }
     if (!hasOutput) this.#requireInput(0n);
-    for (const topic of Object.values(this.topics)) topic.show();
+    await this.#show(Object.values(this.topics));
   }
 
   /** Input is trimmed only below what the newest publication acknowledges, which comes after the input it acknowledges (I7). */
@@ -128,7 +148,8 @@ export class Partition {
       publish: (publication) =>
         this.#inTurn(async () => {
           if (given !== undefined) return given;
-          const outcome = this.#epoch === epoch ? await this.#publish(publication) : ({ kind: "fenced" } as const);
+          const isOwner = this.#epoch === epoch && (await this.isHeld());
+          const outcome = isOwner ? await this.#publish(publication) : ({ kind: "fenced" } as const);
           if (outcome.kind !== "published") given = outcome;
           return outcome;
         }),
@@ -170,7 +191,7 @@ export class Partition {
       this.#context.failpoint("log:output-written");
       this.#newest(record, outputFrom);
       await this.#settle(record);
-      output.show();
+      await this.#show([output, deadLetters]);
       this.#context.failpoint("log:published");
       this.#trimLater();
       return { kind: "published", outputFrom, deadLettersFrom };
@@ -194,6 +215,11 @@ export class Partition {
 
   /** Rerouted messages by target, with the place from which a repetition looks for them. */
   #targets({ rerouted }: Publication): Rerouted[] {
+    const { number, tenure } = this.#context;
+    if (tenure.isShared && rerouted.length > 0) {
+      // Workers append by the id's partition, so there are none but by a mistake; another process may own their partition.
+      throw new ConcordError("PARTITION_STOPPED", `the input of partition ${number} has a message of partition ${rerouted[0]!.partition}`);
+    }
     const byTarget = new Map<number, NewMessage[]>();
     for (const { partition, message } of rerouted) byTarget.set(partition, [...(byTarget.get(partition) ?? []), message]);
     return [...byTarget].map(([partition, messages]) => {
@@ -220,7 +246,6 @@ export class Partition {
       );
       this.#context.failpoint("log:rerouted-written");
     }
-    deadLetters.show();
   }
 
   async #receive(payload: Uint8Array, count: number, from: number, { publication }: PublicationRecord, inputEnd: bigint): Promise<void> {

@@ -64,9 +64,9 @@ export class TopicLog {
     await this.#reopening;
   }
 
-  /** Everything durable is visible now. */
-  show(): void {
-    this.#visibleEnd = this.#journal.durableSequence;
+  /** Everything below `end`, which is durable, is visible now. */
+  showTo(end: bigint): void {
+    if (end > this.#visibleEnd) this.#visibleEnd = end;
     for (const waiter of this.#waiters) {
       if (waiter.offset >= this.#visibleEnd) continue;
       this.#waiters.delete(waiter);
@@ -120,7 +120,10 @@ export class TopicLog {
     });
   }
 
+  /** Those who wait for more look again. */
   async close(): Promise<void> {
+    for (const waiter of this.#waiters) waiter.resolve();
+    this.#waiters.clear();
     await this.#reopening?.catch(() => undefined);
     await this.#journal.close();
   }

@@ -146,6 +146,11 @@ class KafkaLog implements MessageLog {
     });
   }
 
+  /** Its sessions are closed; reading needs none. */
+  async release(partition: number): Promise<void> {
+    checkPartition(this.#context, partition);
+  }
+
   async read(topic: LogTopic, partition: number, from: bigint, limits: PageLimits): Promise<LogPage> {
     checkPartition(this.#context, partition);
     return this.#context.reader.read(this.#context.topics[topic], partition, from, limits);

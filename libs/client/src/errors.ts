@@ -37,6 +37,7 @@ export type ConcordErrorCode =
   | "LIFETIME_EXCEEDED"
   | "EPOCH_FENCED"
   | "NOT_MASTER"
+  | "NOT_OWNER"
   | "SCHEMA_BEHIND"
   | "OUTCOME_UNKNOWN"
   | "REPLICAS_UNAVAILABLE"

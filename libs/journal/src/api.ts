@@ -85,6 +85,12 @@ export interface JournalOptions {
    */
   readonly strict?: boolean;
   /**
+   * Another process may still have the journal's files open and write to them. Opening cuts nothing off, and a new segment, which says where
+   * the one before it ended, is durable before it resolves: what the other process writes from now on lies behind that end, where no reader
+   * looks (I9). The caller makes sure that the other process answers nothing any more. Default false.
+   */
+  readonly takesOver?: boolean;
+  /**
    * What opening checks: every segment, or (for journals of many GiB) the last one and all headers only; damage elsewhere is then met
    * by the reader, as CORRUPT_DATA. Default "all".
    */

@@ -77,9 +77,9 @@ export class SegmentedJournal implements Journal {
     return this.#sizeBytes;
   }
 
-  /** Makes the first segment of a new journal. */
+  /** Makes the first segment of a new journal, or of a new owner (I9). */
   async begin(): Promise<void> {
-    if (this.#segments.length === 0) await this.#addSegment();
+    if (this.#segments.length === 0 || this.#options.takesOver === true) await this.#addSegment();
   }
 
   async append(payload: Uint8Array, count = 1): Promise<bigint> {

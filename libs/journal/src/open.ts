@@ -8,6 +8,11 @@ export async function openJournal(options: JournalOptions): Promise<{ readonly j
   const limits = journalLimits(options.limits);
   const recovered = await recoverSegments(options);
   const journal = new SegmentedJournal(options, limits, recovered);
-  await journal.begin();
+  try {
+    await journal.begin();
+  } catch (thrown) {
+    await journal.close();
+    throw thrown;
+  }
   return { journal, findings: recovered.findings };
 }

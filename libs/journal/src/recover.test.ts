@@ -265,6 +265,27 @@ test("row 13: a torn tail that was cut off does not come back", async () => {
   assert.deepEqual(await reopened(disk), { records: ["0:a", "1:b"], findings: CLEAN });
 });
 
+test("[DDD4] row 14, takesOver: what the earlier owner writes later is in no reader's way, torn or whole, before and after a restart (I9)", async () => {
+  for (const torn of [false, true]) {
+    const disk = await diskWith([["a"]]);
+    const paused = await openOn(disk);
+    await paused.append(text("b"));
+    if (torn) await rot(disk, only(disk), (bytes) => append(bytes, Uint8Array.of(1, 2, 3)));
+    const owner = await openOn(disk, { takesOver: true });
+    await paused.append(text("late"));
+    assert.deepEqual(await everything(owner), ["0:a", "1:b"]);
+    await owner.append(text("c"));
+    await paused.append(text("later"));
+    assert.deepEqual(await everything(owner), ["0:a", "1:b", "2:c"]);
+    const next = await openOn(disk, { takesOver: true });
+    await owner.append(text("late too"));
+    assert.deepEqual(await everything(next), ["0:a", "1:b", "2:c"]);
+    for (const journal of [paused, owner, next]) await journal.close();
+    disk.crash();
+    assert.deepEqual((await reopened(disk, { strict: true })).records, ["0:a", "1:b", "2:c"]);
+  }
+});
+
 test("[OGD8] damage: every bit of a small journal flipped, one at a time: never misparsed, never silent but in the last group", async () => {
   const groups = [["first", "second"], ["third"], ["fourth", "fifth"]];
   const expected = groups.flat().map((record, n) => `${n}:${record}`);

@@ -198,7 +198,8 @@ class Recovery {
   async #settle({ segment, size }: Found): Promise<void> {
     const { disk, folder } = this.#options;
     const file = await segment.writable();
-    if (size > segment.end) await file.truncate(segment.end);
+    // Not below another process that may be writing there, and has read its own end (I9).
+    if (size > segment.end && this.#options.takesOver !== true) await file.truncate(segment.end);
     const from = this.#lastGroup;
     const header = await file.read(0, SEGMENT_HEADER_BYTES);
     await file.write(0, [header]);

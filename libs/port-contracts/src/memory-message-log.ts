@@ -83,6 +83,10 @@ export class MemoryMessageLog implements MessageLog {
     return this.#partition(partition).isAssigned;
   }
 
+  async release(partition: number): Promise<void> {
+    this.#partition(partition);
+  }
+
   async open(partition: number, owner: string): Promise<LogSession> {
     const state = this.#partition(partition);
     if (owner === "") throw new ConcordError("MALFORMED_REQUEST", "an owner has a name");

@@ -86,6 +86,11 @@ export interface MessageLog {
   isAssigned(partition: number): Promise<boolean>;
   /** Fences every earlier owner first. */
   open(partition: number, owner: string): Promise<LogSession>;
+  /**
+   * This process no longer owns the partition, and its sessions are closed: what a log keeps open for an owner is closed. A log that only its
+   * owner can read and append to answers NOT_OWNER from then on.
+   */
+  release(partition: number): Promise<void>;
   /** OFFSET_OUT_OF_RANGE when `from` is below the start or above the end: never a jump (DDD5). */
   read(topic: LogTopic, partition: number, from: bigint, limits: PageLimits): Promise<LogPage>;
   bounds(topic: LogTopic, partition: number): Promise<LogBounds>;
