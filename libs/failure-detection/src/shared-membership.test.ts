@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SharedMembership, type Membership, type MembershipChange } from "./index.ts";
 
+const notStarted: (change: MembershipChange) => void = () => assert.fail("not started");
+
 function scripted(): { membership: Membership; tell: (change: MembershipChange) => void; starts: number; isStopped: boolean } {
-  const script = { tell: (_: MembershipChange): void => assert.fail("not started"), starts: 0, isStopped: false };
+  const script = { tell: notStarted, starts: 0, isStopped: false };
   const membership: Membership = {
     start: async (onChange) => {
       script.starts += 1;
