@@ -1,2 +1,2 @@
-export { damagedTables } from "./check-filters.ts";
+export { damagedTables } from "./check-tables.ts";
 export { openLevel } from "./level-key-value.ts";

@@ -161,6 +161,56 @@ test("openLevel: a table of the store lost its footer: CORRUPT_DATA, at every op
   }
 });
 
+test("evidence: opened twice since, or a byte of the manifest is another, or its end is missing: it does not hold", async () => {
+  const folder = join(root, "evidence");
+  const live = await openLevel(folder);
+  for (let round = 0; round < 3; round += 1) {
+    await fill(live);
+    await live.flush();
+  }
+  const evidence = await live.evidence();
+  await live.close();
+  const manifest = (await readdir(folder)).find((name) => name.startsWith("MANIFEST"))!;
+  const content = await readFile(join(folder, manifest));
+  const harms = [
+    { harm: async () => undefined, holds: [true, false] },
+    {
+      harm: (copy: string) => writeFile(join(copy, manifest), content.with(content.length - 20, content.at(-20)! ^ 1)),
+      holds: [false, false],
+    },
+    { harm: (copy: string) => truncate(join(copy, manifest), content.length - 30), holds: [false, false] },
+  ];
+  for (const [nth, { harm, holds }] of harms.entries()) {
+    const copy = join(root, `evidence-${nth}`);
+    await cp(folder, copy, { recursive: true });
+    await harm(copy);
+    const found: (boolean | string)[] = [];
+    for (let opening = 0; opening < 2; opening += 1) {
+      // LevelDB itself refuses some damage.
+      const store = await openLevel(copy).catch(() => undefined);
+      found.push(store?.holds(evidence) ?? false);
+      await store?.close();
+    }
+    assert.deepEqual(found, holds);
+  }
+});
+
+test("openLevel: one bit of a table flips: CORRUPT_DATA with the table and the place", async () => {
+  const folder = join(root, "flipped");
+  const store = await openLevel(folder);
+  await fill(store);
+  await store.flush();
+  await store.close();
+  const [table] = await tablesIn(folder);
+  const content = await readFile(table!);
+  for (const at of [0, 5_000, content.length >> 1, content.length - 60]) {
+    await writeFile(table!, content.with(at, content[at]! ^ 4));
+    await assert.rejects(openLevel(folder), { code: "CORRUPT_DATA", message: /\.ldb .*(spoilt block|behind its end|does not end)/ });
+  }
+  await writeFile(table!, content);
+  await (await openLevel(folder)).close();
+});
+
 test("openLevel: the store is open already and one of its tables is not whole: STORE_FAILED with the lock", async () => {
   const folder = join(root, "taken-in-work");
   await open(folder);

@@ -3,7 +3,8 @@ import { dirname, resolve } from "node:path";
 import { ConcordError } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { Level } from "level";
-import { findSuspects, refuseSuspects, type Suspect } from "./check-filters.ts";
+import { findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
+import { ManifestEvidence } from "./manifest-evidence.ts";
 
 /** On Node `level` is classic-level, whose ranges can be compacted. */
 type Database = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8Array, end: Uint8Array): Promise<void> };
@@ -36,13 +37,15 @@ const BELOW_ALL = new Uint8Array();
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
- * it, the disk is full, files are damaged. CORRUPT_DATA: a table would not find rows that it holds.
+ * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written.
  */
 export async function openLevel(folder: string): Promise<BackingStore> {
   const suspects: Suspect[] = [];
   let database: Database | undefined;
+  let evidence: ManifestEvidence;
   try {
     await makeFolder(folder);
+    evidence = await ManifestEvidence.of(folder);
     await findSuspects(folder, suspects);
     database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
     await database.open();
@@ -60,7 +63,7 @@ export async function openLevel(folder: string): Promise<BackingStore> {
   } finally {
     for (const { file } of suspects) await file.close();
   }
-  return new LevelBackingStore(database);
+  return new LevelBackingStore(database, evidence);
 }
 
 /** The folder, its parents and their entries on disk: LevelDB syncs only what is inside. */
@@ -83,10 +86,12 @@ type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly
 
 class LevelBackingStore implements BackingStore {
   readonly #database: Database;
+  readonly #evidence: ManifestEvidence;
   #health: Health = { kind: "healthy" };
 
-  constructor(database: Database) {
+  constructor(database: Database, evidence: ManifestEvidence) {
     this.#database = database;
+    this.#evidence = evidence;
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
@@ -130,6 +135,15 @@ class LevelBackingStore implements BackingStore {
       await this.#database.compactRange(BELOW_ALL, BELOW_ALL);
       await this.#database.batch([{ type: "del", key: FIRST_KEY }], { sync: false });
     });
+  }
+
+  evidence(): Promise<Uint8Array> {
+    return this.#read(() => this.#evidence.now());
+  }
+
+  /** Tables were checked to the last byte before LevelDB opened them, or it would not be open (I4). */
+  holds(evidence: Uint8Array): boolean {
+    return this.#evidence.holds(evidence);
   }
 
   async close(): Promise<void> {

@@ -76,7 +76,36 @@ const FLUSH_CASES: readonly Case[] = [
   },
 ];
 
-export const BACKING_STORE_CASES: readonly Case[] = [...KEY_VALUE_CASES.map(keyValueCase), ...FLUSH_CASES];
+const EVIDENCE_CASES: readonly Case[] = [
+  {
+    name: "evidence: the store is closed and opened: it holds; none does not, nor that of the opening itself",
+    async run(open) {
+      const { store, reopen } = await open();
+      await store.batch([{ kind: "put", key: numbered(1), value: numbered(1) }]);
+      await store.flush();
+      const first = await store.evidence();
+      expectEqual(store.holds(first), false, "holds what this very opening made");
+      const second = await reopen();
+      expectEqual([second.holds(first), second.holds(new Uint8Array())], [true, false], "holds after one opening");
+      expectEqual(second.holds(await second.evidence()), false, "holds what the second opening made");
+    },
+  },
+  {
+    name: "evidence: batches and flushes behind it, then a crash: it holds",
+    async run(open) {
+      const { store, crash } = await open();
+      const evidence = await store.evidence();
+      const value = new Uint8Array(1024);
+      for (let n = 0; n < 100; n += 1) {
+        await store.batch([{ kind: "put", key: numbered(n), value }]);
+        if (n % 20 === 0) await store.flush();
+      }
+      expectEqual((await crash()).holds(evidence), true, "holds");
+    },
+  },
+];
+
+export const BACKING_STORE_CASES: readonly Case[] = [...KEY_VALUE_CASES.map(keyValueCase), ...FLUSH_CASES, ...EVIDENCE_CASES];
 
 /** Registers one test per promise of the BackingStore port. `open` gives an empty store each time. */
 export function backingStoreContract(test: TestFunction, open: () => Promise<BackingStoreSubject>): void {

@@ -32,7 +32,7 @@ export {
 } from "./row-store-contract.ts";
 export { diskOver, MemoryDisk, type DiskCall, type DiskRun } from "./memory-disk.ts";
 export { KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryFiles, type CrashChooser, type UnsyncedChange } from "./memory-files.ts";
-export { BackingModel, copyOfOperation, MemoryBackingStore, type LogChooser } from "./memory-backing-store.ts";
+export { BackingModel, copyOfOperation, MemoryBackingStore, type LogChooser, type ModelOpening } from "./memory-backing-store.ts";
 export { MemoryBatches } from "./memory-batches.ts";
 export { MemoryGroupLog } from "./memory-group-log.ts";
 export { MemoryKeyValue, type KeyValueImage } from "./memory-key-value.ts";

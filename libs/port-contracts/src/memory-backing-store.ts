@@ -1,3 +1,4 @@
+import { compareBytes } from "@concord/codec";
 import { assert, ConcordError } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { SortedBytes } from "./sorted-bytes.ts";
@@ -10,6 +11,12 @@ interface LoggedBatch {
   readonly undo: readonly { readonly key: Uint8Array; readonly value: Uint8Array | undefined }[];
 }
 
+/** What an opening says of the files: `evidence` and `holds` of a BackingStore. */
+export interface ModelOpening {
+  readonly evidence: Uint8Array;
+  holds(evidence: Uint8Array): boolean;
+}
+
 /**
  * What LevelDB leaves on a disk: batches go to a log file; a full one is closed without a sync and another begun, while its values are
  * written to a table, which is synced. A power cut keeps a prefix of each log file by itself.
@@ -20,6 +27,7 @@ export class BackingModel {
   /** Oldest first; the newest takes the next batch. */
   #logs: LoggedBatch[][] = [[]];
   #logBytes = 0;
+  #openings = 0;
 
   constructor(logBytesMax: number) {
     this.#logBytesMax = logBytesMax;
@@ -32,6 +40,19 @@ export class BackingModel {
 
   get unsyncedBatches(): number {
     return this.#logs.reduce((sum, log) => sum + log.length, 0);
+  }
+
+  /** Nothing that was flushed gets lost between two openings, but for `damage`. */
+  open(): ModelOpening {
+    const before = this.#openings;
+    this.#openings += 1;
+    return { evidence: nameOf(this.#openings), holds: (evidence) => compareBytes(evidence, nameOf(before)) === 0 };
+  }
+
+  /** The disk changes what lies on it. With `isNoticed` the next opening finds that its files are not as they were written. */
+  damage(operations: readonly KeyValueOperation[], { isNoticed }: { readonly isNoticed: boolean }): void {
+    this.apply(operations);
+    if (isNoticed) this.#openings += 1;
   }
 
   apply(operations: readonly KeyValueOperation[]): void {
@@ -71,6 +92,10 @@ export class BackingModel {
   }
 }
 
+function nameOf(opening: number): Uint8Array {
+  return Uint8Array.of(opening >> 16, opening >> 8, opening);
+}
+
 function applyTo(entries: SortedBytes, operations: readonly KeyValueOperation[]): LoggedBatch {
   const undo = operations.map((operation) => {
     const { key } = operation;
@@ -96,10 +121,12 @@ export class MemoryBackingStore implements BackingStore {
   readonly model: BackingModel;
   /** The next flush fails, after it did nothing. */
   failNextFlush = false;
+  readonly #opening: ModelOpening;
   #state: "open" | "failed" | "closed" = "open";
 
   constructor(model: BackingModel = new BackingModel(Number.MAX_SAFE_INTEGER)) {
     this.model = model;
+    this.#opening = model.open();
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
@@ -125,6 +152,15 @@ export class MemoryBackingStore implements BackingStore {
       throw new ConcordError("STORE_FAILED", "the flush failed");
     }
     this.model.flush();
+  }
+
+  async evidence(): Promise<Uint8Array> {
+    this.#assertOpen();
+    return this.#opening.evidence;
+  }
+
+  holds(evidence: Uint8Array): boolean {
+    return this.#opening.holds(evidence);
   }
 
   async close(): Promise<void> {

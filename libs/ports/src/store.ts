@@ -13,6 +13,13 @@ export interface BackingStore {
   batch(operations: readonly KeyValueOperation[]): Promise<void>;
   /** Every batch that resolved before the call is on disk when it resolves. */
   flush(): Promise<void>;
+  /** Names what lies on disk now, for `holds` of a later opening. Short; only the adapter reads it. */
+  evidence(): Promise<Uint8Array>;
+  /**
+   * True: when this store was opened, all that had been flushed when `evidence` was made was there, byte for byte as it was written. False:
+   * it was not, or was opened since then, so that this cannot be told.
+   */
+  holds(evidence: Uint8Array): boolean;
   close(): Promise<void>;
 }
 

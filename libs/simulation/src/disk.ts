@@ -1,4 +1,4 @@
-import { BackingModel, copyOfOperation } from "@concord/port-contracts";
+import { BackingModel, copyOfOperation, type ModelOpening } from "@concord/port-contracts";
 import type { BackingStore, KeyRange, KeyValueOperation } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { SimFiles } from "./files.ts";
@@ -76,8 +76,9 @@ export class SimDisk {
         }
         store.openedBy = owner;
         store.model.flush();
+        const opening = store.model.open();
         this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${name} opened with ${store.model.entries.size} entries`);
-        owner.run(() => resolve(this.#facade(store, owner)));
+        owner.run(() => resolve(this.#facade(store, owner, opening)));
       });
     });
   }
@@ -131,7 +132,7 @@ export class SimDisk {
     return { name, model, queue: [], health: "sound", openedBy: undefined, lastAtUs: 0 };
   }
 
-  #facade(store: Store, owner: Incarnation): BackingStore {
+  #facade(store: Store, owner: Incarnation, opening: ModelOpening): BackingStore {
     const read = <T>(evaluate: () => T): Promise<T> =>
       new Promise((resolve, reject) => {
         this.#scheduler.after(this.#readUs(), () => {
@@ -154,6 +155,8 @@ export class SimDisk {
       range: (range: KeyRange) => read(() => store.model.entries.range(range)),
       batch: (operations) => write(operations.map(copyOfOperation)),
       flush: () => write(undefined),
+      evidence: () => read(() => opening.evidence),
+      holds: (evidence) => opening.holds(evidence),
       close: async () => {
         await read(() => undefined);
         store.openedBy = undefined;

@@ -3,12 +3,15 @@ import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
 import type { RangeSum } from "./range-sums.ts";
 
 /*
- * Version 1, a sealed record of codec: u64 number | u64 position | ranges, to the end: u8 first byte of the keys | u64 count | u64 sum
+ * Version 2, a sealed record of codec: u64 number | u64 position | evidence, with its length | ranges, to the end: u8 first byte of the
+ * keys | u64 count | u64 sum. Version 1 had no evidence.
  */
-const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 2;
 const NAME = "checkpoint";
 const NEW_NAME = "checkpoint.new";
 const FILE_BYTES_MAX = 64 * 1024;
+
+export const NO_EVIDENCE = new Uint8Array();
 
 export interface Checkpoint {
   /** One more with each checkpoint. */
@@ -17,6 +20,8 @@ export interface Checkpoint {
   readonly position: bigint;
   /** What the backing store holds at least up to there. */
   readonly sums: readonly RangeSum[];
+  /** Of the backing store's files that hold it; empty: there is none, only a scan tells. */
+  readonly evidence: Uint8Array;
 }
 
 /** Undefined when there is none. CORRUPT_DATA. */
@@ -50,16 +55,18 @@ export async function writeCheckpoint(disk: Disk, folder: string, checkpoint: Ch
   await disk.syncFolder(folder);
 }
 
-export function encodeCheckpoint({ number, position, sums }: Checkpoint, checksum: Checksum): Uint8Array {
-  const writer = new ByteWriter().u64(number).u64(position);
+export function encodeCheckpoint({ number, position, sums, evidence }: Checkpoint, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter().u64(number).u64(position).bytes(evidence);
   for (const { range, count, sum } of sums) writer.u8(range).u64(BigInt(count)).u64(BigInt(sum));
   return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
 }
 
 export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpoint {
-  const reader = new ByteReader(openRecord(bytes, FORMAT_VERSION, checksum).body);
+  const { version, body } = openRecord(bytes, FORMAT_VERSION, checksum);
+  const reader = new ByteReader(body);
   const [number, position] = [reader.u64(), reader.u64()];
+  const evidence = version === 1 ? NO_EVIDENCE : reader.bytes().slice();
   const sums: RangeSum[] = [];
   while (reader.remaining > 0) sums.push({ range: reader.u8(), count: Number(reader.u64()), sum: Number(reader.u64()) });
-  return { number, position, sums };
+  return { number, position, sums, evidence };
 }

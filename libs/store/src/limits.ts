@@ -9,6 +9,8 @@ export interface StoreLimits {
   readonly checkpointAgeMs: number;
   /** Writes wait for the end of a checkpoint while this much was journalled since the last one, or is dirty. */
   readonly dirtyBytesMax: number;
+  /** Entries of one read of the scan while the store serves: some 2 ms of the event loop. */
+  readonly scanEntries: number;
   readonly journal: Partial<JournalLimits>;
 }
 
@@ -16,6 +18,7 @@ export const STORE_LIMITS: StoreLimits = {
   checkpointBytes: 8 * MIB,
   checkpointAgeMs: 5_000,
   dirtyBytesMax: 64 * MIB,
+  scanEntries: 1_024,
   // Holds dirtyBytesMax and one record beyond it: writes reach dirtyBytesMax before they fill the journal.
   journal: { segmentBytes: 8 * MIB, journalBytes: 512 * MIB, recordBytes: 64 * MIB, groupBytes: MIB, queueBytes: 256 * MIB },
 };
@@ -36,7 +39,10 @@ export const CHECKPOINT_KEYS_PER_TURN = 1_024;
 /** A batch to the backing store takes no further value once it has this size. */
 export const CHECKPOINT_BATCH_BYTES = 256 * 1024;
 /** Entries of one read of the scan at opening, and their bytes before the last of them. */
-export const SCAN_PAGE_ENTRIES = 8_192;
-export const SCAN_PAGE_BYTES = MIB;
+export const OPENING_SCAN_PAGE = { entries: 8_192, bytes: MIB };
+/** The same of one read while the store serves. That scan begins this long after the opening, and rests between reads. */
+export const SERVING_SCAN_PAGE_BYTES = 128 * 1024;
+export const SERVING_SCAN_DELAY_MS = 2_000;
+export const SERVING_SCAN_PAUSE_MS = 4;
 /** Keys are shorter: what a scan takes for the end of the key space. */
 export const KEY_BYTES_MAX = 64 * 1024;

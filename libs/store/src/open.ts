@@ -1,12 +1,14 @@
 import { openJournal, type Journal, type JournalFindings } from "@concord/journal";
-import { ConcordError, toHex, type Random } from "@concord/runtime";
-import { readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
+import { toHex, type Random } from "@concord/runtime";
+import { NO_EVIDENCE, readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { hasCutFile, makeCutFile } from "./cut-file.ts";
+import { KeyFilter } from "./key-filter.ts";
 import { READ_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts";
 import { replay, type Replayed } from "./replay.ts";
+import { damaged, describeDifference } from "./damage.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
+import { countOf, Scan, scanAll } from "./scan-sums.ts";
 import { JournaledStore, type StoreContext } from "./store.ts";
-import { scanSums, type Scanned } from "./scan-sums.ts";
 
 const INCARNATION_BYTES = 16;
 
@@ -29,11 +31,10 @@ export interface StoreOptions extends Omit<StoreContext, "limits"> {
 export async function openStore(options: StoreOptions): Promise<JournaledStore> {
   const { disk, folder, backing } = options;
   try {
-    const { journal, number, replayed, isCut } = await readState(options);
+    const { isCut, ...state } = await readState(options, "quick");
     const cutTail = options.keepsCuts === true ? await hasCutFile(disk, folder) : isCut;
     const incarnation = toHex(options.random.bytes(INCARNATION_BYTES));
-    const context = { ...options, limits: limitsOf(options) };
-    return new JournaledStore(context, { ...replayed, incarnation, cutTail, journal, number });
+    return new JournaledStore({ ...options, limits: limitsOf(options) }, { ...state, incarnation, cutTail });
   } catch (thrown) {
     await backing.close().catch(() => undefined);
     throw thrown;
@@ -54,34 +55,45 @@ export interface VerifiedStore {
  * a torn end among it, so `disk` is one that forgets. CORRUPT_DATA: as `openStore`. `backing` stays open.
  */
 export async function verifyStore(options: StoreOptions): Promise<VerifiedStore> {
-  const { journal, replayed, isCut } = await readState(options);
+  const { journal, sums, table, isCut } = await readState(options, "thorough");
   await journal.close();
-  const values = replayed.sums.list().reduce((sum, { count }) => sum + count, 0);
-  return { values, journalled: replayed.table.size, isCut };
+  return { values: countOf(sums.list()), journalled: table.size, isCut };
 }
 
-interface State {
+interface State extends Replayed, Contents {
   readonly journal: Journal;
-  /** Of the newest checkpoint. */
-  readonly number: bigint;
-  readonly replayed: Replayed & Scanned;
+  /** The newest. */
+  readonly checkpoint: Checkpoint;
   /** Opening cut something off. */
   readonly isCut: boolean;
 }
 
-async function readState(options: StoreOptions): Promise<State> {
-  const { disk, folder, checksum, keepsCuts } = options;
+interface Contents {
+  /** What the backing store holds. */
+  readonly sums: RangeSums;
+  /** Of its keys, once `scan` is at its end. */
+  readonly filter: KeyFilter;
+  /** Undefined: it is. Otherwise evidence stands for it until then. */
+  readonly scan: Scan | undefined;
+}
+
+async function readState(options: StoreOptions, depth: "quick" | "thorough"): Promise<State> {
+  const { disk, folder, checksum, backing, keepsCuts } = options;
   await disk.makeFolder(folder);
-  const checkpoint = await readCheckpoint(disk, folder, checksum);
+  const newest = await readCheckpoint(disk, folder, checksum);
   const hasJournal = (await disk.list(journalFolder(folder))).some(({ name }) => name.endsWith(".journal"));
-  if (checkpoint !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
+  if (newest !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
   const onCut = (): Promise<void> => (keepsCuts === true ? makeCutFile(disk, folder) : Promise.resolve());
   const limits = limitsOf(options).journal;
   const { journal, findings } = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits, onCut });
   try {
-    const base = checkpoint ?? (await firstCheckpoint(options, journal));
-    const replayed = await recover(options, journal, base);
-    return { journal, number: base.number, replayed, isCut: reportCut(options, journal, replayed, findings) };
+    const base = newest ?? (await firstCheckpoint(options, journal));
+    const replayed = await replayBehind(options, journal, base);
+    const contents = await contentsOf(options, base, await expectedSums(options, base, replayed), depth);
+    // Opening wrote files of the backing store anew, so earlier evidence says nothing; a kill may come before the next checkpoint.
+    const checkpoint = { ...base, evidence: await backing.evidence() };
+    await writeCheckpoint(disk, folder, checkpoint, checksum);
+    return { ...replayed, ...contents, journal, checkpoint, isCut: reportCut(options, journal, replayed, findings) };
   } catch (thrown) {
     await journal.close().catch(() => undefined);
     throw thrown;
@@ -110,34 +122,44 @@ function reportCut({ folder, log }: StoreOptions, journal: Journal, { acknowledg
 async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise<Checkpoint> {
   const { disk, folder, backing, checksum, log, failpoint } = options;
   if (journal.durableSequence > 0n) throw damaged(folder, "its journal has records and its checkpoint is missing");
-  const sums = (await scanSums(backing, checksum, [])).sums.list();
+  const sums = (await scanAll(backing, checksum, new KeyFilter())).list();
   failpoint("store:migrating");
   await backing.flush();
-  const checkpoint = { number: 0n, position: 0n, sums };
+  const checkpoint = { number: 0n, position: 0n, sums, evidence: NO_EVIDENCE };
   await writeCheckpoint(disk, folder, checkpoint, checksum);
-  const values = sums.reduce((sum, { count }) => sum + count, 0);
+  const values = countOf(sums);
   if (values > 0) log.info("the store had no journal and has one now", { folder, values });
   return checkpoint;
 }
 
-/** The journal's records over what the checkpoint says the backing store holds; then that is checked (I5). */
-async function recover(options: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed & Scanned> {
-  const { folder, backing, checksum, failpoint } = options;
+async function replayBehind({ folder, failpoint }: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed> {
   const { position } = checkpoint;
   if (position < journal.firstSequence || position > journal.durableSequence) {
     const bounds = `${journal.firstSequence} to ${journal.durableSequence}`;
     throw damaged(folder, `its checkpoint is at ${position}, its journal has ${bounds}`);
   }
-  const replayed = await replay(journal, checkpoint, failpoint);
-  const expected = new RangeSums(checkpoint.sums);
-  await accountIntents(options, replayed, expected);
-  const { sums, filter } = await scanSums(backing, checksum, checkpoint.sums);
-  const wrong = expected.difference(sums);
-  if (wrong !== undefined) {
-    const text = `keys that begin with byte ${wrong.range}: ${wrong.expected} values were checkpointed, ${wrong.found} are there`;
-    throw damaged(folder, wrong.expected === wrong.found ? `${text}, and their contents differ` : text);
-  }
-  return { ...replayed, sums, filter };
+  return replay(journal, checkpoint, failpoint);
+}
+
+/** What the backing store has to hold. */
+async function expectedSums(options: StoreOptions, checkpoint: Checkpoint, replayed: Replayed): Promise<RangeSums> {
+  const sums = new RangeSums(checkpoint.sums);
+  await accountIntents(options, replayed, sums);
+  return sums;
+}
+
+/** Files that are as they were written hold what they held: they are read while the store serves. Others are read first (I5). */
+async function contentsOf(
+  { folder, backing, checksum }: StoreOptions,
+  checkpoint: Checkpoint,
+  sums: RangeSums,
+  depth: "quick" | "thorough",
+): Promise<Contents> {
+  const filter = new KeyFilter(countOf(sums.list()));
+  if (depth === "quick" && backing.holds(checkpoint.evidence)) return { sums, filter, scan: new Scan(backing, checksum, filter) };
+  const wrong = sums.difference(await scanAll(backing, checksum, filter));
+  if (wrong !== undefined) throw damaged(folder, describeDifference(wrong));
+  return { sums, filter, scan: undefined };
 }
 
 /** Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. */
@@ -152,8 +174,4 @@ async function accountIntents({ folder, backing, checksum }: StoreOptions, repla
       sums.change(key, images[0]!, found);
     }
   }
-}
-
-function damaged(folder: string, what: string): ConcordError {
-  return new ConcordError("CORRUPT_DATA", `the store in ${folder} is damaged: ${what}`, { applied: "no" });
 }

@@ -21,6 +21,13 @@ export interface RangeSum {
   readonly sum: number;
 }
 
+export interface SumDifference {
+  readonly range: number;
+  /** Values. */
+  readonly expected: number;
+  readonly found: number;
+}
+
 /** Sums are kept below this, and within an image of it while they change: numbers are exact up to twice this. */
 const MODULUS = 2 ** 52;
 
@@ -53,7 +60,7 @@ export class RangeSums {
   }
 
   /** The first range in which `other` differs, with what both say. */
-  difference(other: RangeSums): { readonly range: number; readonly expected: number; readonly found: number } | undefined {
+  difference(other: RangeSums): SumDifference | undefined {
     const ranges = new Set([...this.#sums.keys(), ...other.#sums.keys()]);
     for (const range of ranges) {
       const [expected, found] = [this.#sums.get(range), other.#sums.get(range)];

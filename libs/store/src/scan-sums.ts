@@ -1,31 +1,61 @@
+import { compareBytes } from "@concord/codec";
 import type { BackingStore } from "@concord/ports";
 import type { Checksum } from "@concord/runtime";
-import { KEY_BYTES_MAX, SCAN_PAGE_BYTES, SCAN_PAGE_ENTRIES } from "./limits.ts";
+import type { KeyFilter } from "./key-filter.ts";
+import { KEY_BYTES_MAX, OPENING_SCAN_PAGE } from "./limits.ts";
 import { keyAfter } from "./merge-range.ts";
-import { KeyFilter } from "./key-filter.ts";
 import { ABSENT, imageBehind, RangeSums, type RangeSum } from "./range-sums.ts";
 
-/** What the backing store holds: counts and sums, and a filter of every key (I9). */
-export interface Scanned {
-  readonly sums: RangeSums;
-  readonly filter: KeyFilter;
+const LAST_KEY = new Uint8Array(KEY_BYTES_MAX).fill(0xff);
+
+export interface ScanLimits {
+  readonly entries: number;
+  readonly bytes: number;
 }
 
-/** Reads everything once. `expected`: what is probably there. */
-export async function scanSums(backing: BackingStore, checksum: Checksum, expected: readonly RangeSum[]): Promise<Scanned> {
-  const sums = new RangeSums();
-  const filter = new KeyFilter(expected.reduce((keys, { count }) => keys + count, 0));
-  const to = new Uint8Array(KEY_BYTES_MAX).fill(0xff);
-  let from: Uint8Array = new Uint8Array();
-  for (;;) {
-    const page = await backing.range({ from, to, limit: SCAN_PAGE_ENTRIES, bytesMax: SCAN_PAGE_BYTES });
+/** Reads a backing store once, page by page: counts and sums of what it holds, and every key into a filter (I9). */
+export class Scan {
+  readonly sums = new RangeSums();
+  readonly #backing: BackingStore;
+  readonly #checksum: Checksum;
+  readonly #filter: KeyFilter;
+  /** Keys below it were read; undefined: all were. */
+  #from: Uint8Array | undefined = new Uint8Array();
+
+  constructor(backing: BackingStore, checksum: Checksum, filter: KeyFilter) {
+    this.#backing = backing;
+    this.#checksum = checksum;
+    this.#filter = filter;
+  }
+
+  /** False when everything was read. */
+  async readPage({ entries, bytes }: ScanLimits): Promise<boolean> {
+    if (this.#from === undefined) return false;
+    const page = await this.#backing.range({ from: this.#from, to: LAST_KEY, limit: entries, bytesMax: bytes });
     for (const { key, value } of page) {
-      const keyChecksum = checksum(key);
-      filter.add(keyChecksum);
-      sums.change(key, ABSENT, imageBehind(keyChecksum, value, checksum));
+      const keyChecksum = this.#checksum(key);
+      this.#filter.add(keyChecksum);
+      this.sums.change(key, ABSENT, imageBehind(keyChecksum, value, this.#checksum));
     }
     const last = page.at(-1);
-    if (last === undefined) return { sums, filter };
-    from = keyAfter(last.key);
+    this.#from = last && keyAfter(last.key);
+    return last !== undefined;
   }
+
+  /** A value was replaced between two pages: one that was read counts no longer, one that was not is going to be. */
+  changed(key: Uint8Array, before: number, after: number): void {
+    if (this.#from === undefined || compareBytes(key, this.#from) < 0) this.sums.change(key, before, after);
+  }
+}
+
+/** Reads everything now. */
+export async function scanAll(backing: BackingStore, checksum: Checksum, filter: KeyFilter): Promise<RangeSums> {
+  const scan = new Scan(backing, checksum, filter);
+  while (await scan.readPage(OPENING_SCAN_PAGE));
+  return scan.sums;
+}
+
+/** How many values there are. */
+export function countOf(sums: readonly RangeSum[]): number {
+  return sums.reduce((values, { count }) => values + count, 0);
 }

@@ -260,17 +260,24 @@ async function filled(): Promise<Machine> {
   return machine;
 }
 
+/** The backing store's files are not as they were written. */
+const NOTICED = { isNoticed: true };
+
 const DAMAGE: readonly { readonly what: string; readonly harm: (machine: Machine) => Promise<void>; readonly says: RegExp }[] = [
   {
     what: "a value is gone",
-    harm: async ({ model }) => model.apply([remove("a")]),
+    harm: async ({ model }) => model.damage([remove("a")], NOTICED),
     says: /byte 97: 1 values were checkpointed, 0 are there/,
   },
-  { what: "a value is another", harm: async ({ model }) => model.apply([put("c", "9")]), says: /contents differ/ },
-  { what: "a value too many", harm: async ({ model }) => model.apply([put("z", "9")]), says: /byte 122: 0 values were checkpointed, 1/ },
+  { what: "a value is another", harm: async ({ model }) => model.damage([put("c", "9")], NOTICED), says: /contents differ/ },
+  {
+    what: "a value too many",
+    harm: async ({ model }) => model.damage([put("z", "9")], NOTICED),
+    says: /byte 122: 0 values were checkpointed, 1/,
+  },
   {
     what: "the backing store is empty",
-    harm: async ({ model }) => model.apply([remove("a"), remove("b"), remove("c")]),
+    harm: async ({ model }) => model.damage([remove("a"), remove("b"), remove("c")], NOTICED),
     says: /were checkpointed, 0 are there/,
   },
   {
@@ -307,6 +314,59 @@ for (const { what, harm, says } of DAMAGE) {
   });
 }
 
+test("opening: files are as they were written: nothing is read; a value was lost before: the scan refuses, then every opening (I5)", async () => {
+  const machine = await filled();
+  machine.model.damage([remove("a")], { isNoticed: false });
+  machine.bytesRead = 0;
+  const store = await machine.open();
+  assert.equal(machine.bytesRead, 0);
+  assert.deepEqual(await contents(store), { b: "2", c: "1" });
+  await machine.scan();
+  await assert.rejects(store.write([put("d", "1")], NONE), { code: "STORE_FAILED", message: /byte 97: 1 values were checkpointed, 0 are/ });
+  await assert.rejects(store.get(bytes("c")), { code: "STORE_FAILED" });
+  machine.crash("everything");
+  for (let opening = 0; opening < 2; opening += 1) await assert.rejects(machine.open(), { code: "CORRUPT_DATA" });
+});
+
+test("opening: killed before the first checkpoint, again and again: nothing is read (I5)", async () => {
+  const machine = await filled();
+  for (let opening = 0; opening < 3; opening += 1) {
+    machine.bytesRead = 0;
+    assert.deepEqual(await contents(await machine.open()), { a: "1", b: "2", c: "1" });
+    assert.equal(machine.keysAsked, 0);
+    machine.crash("nothing");
+  }
+});
+
+test("scan: values before and behind what it has read are written meanwhile: it ends, the filter knows every key (I9)", async () => {
+  const machine = new Machine();
+  const keys = Array.from({ length: 40 }, (_, n) => `k${n}`);
+  const first = await machine.open();
+  await first.batch(
+    keys.map((key) => put(key, "1")),
+    { sync: true },
+  );
+  await first.close();
+  const limits = { scanEntries: 3 };
+  const store = await machine.open(limits);
+  let isAsked = 0;
+  for (let page = 0; page < 60; page += 1) {
+    machine.scanTimers[0]?.();
+    await turns();
+    const key = keys[(page * 7) % keys.length]!;
+    await store.write([page % 3 === 0 ? remove(key) : put(key, `${page}`), put(`n${page}`, "1")], NONE);
+    if (page % 2 === 0) machine.timers[0]?.();
+    await turns();
+    if (store.peek(bytes("none")) === "ask") isAsked += 1;
+  }
+  assert.ok(isAsked > 10 && isAsked < 40, `the filter was trusted after ${isAsked} pages`);
+  const found = await contents(store);
+  await store.close();
+  assert.deepEqual(await contents(await machine.open()), found);
+  machine.model.damage([], NOTICED);
+  assert.deepEqual(await contents(await machine.open()), found);
+});
+
 test("close: a file of the journal fails to close: the backing store is closed all the same, also when opening is refused", async () => {
   const machine = await filled();
   // The first file is the one that recovery read the header from, the second the segment's own.
@@ -333,7 +393,7 @@ test("close: a file of the journal fails to close: the backing store is closed a
   const store = await openCounted();
   await assert.rejects(store.close(), StopError);
   assert.equal(closed, 1);
-  machine.model.apply([put("z", "9")]);
+  machine.model.damage([put("z", "9")], NOTICED);
   await assert.rejects(openCounted(), { code: "CORRUPT_DATA" });
   assert.equal(closed, 2);
 });
@@ -401,6 +461,7 @@ const CRASH_POINTS = [
 type Action =
   | { readonly kind: "write"; readonly key: number; readonly value: string | undefined; readonly derived: boolean }
   | { readonly kind: "checkpoint" }
+  | { readonly kind: "scan" }
   | { readonly kind: "crash"; readonly keep: number; readonly point: (typeof CRASH_POINTS)[number] | undefined };
 
 const ACTION: fc.Arbitrary<Action> = fc.oneof(
@@ -413,7 +474,7 @@ const ACTION: fc.Arbitrary<Action> = fc.oneof(
       derived: fc.boolean(),
     }),
   },
-  { weight: 2, arbitrary: fc.constant({ kind: "checkpoint" as const }) },
+  { weight: 2, arbitrary: fc.constantFrom({ kind: "checkpoint" as const }, { kind: "scan" as const }) },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -429,7 +490,7 @@ test("property: writes, checkpoints, crashes at every point that lose any part: 
   await fc.assert(
     fc.asyncProperty(fc.array(ACTION, { maxLength: 60 }), fc.integer({ min: 1, max: 2_000 }), async (actions, logBytes) => {
       const machine = new Machine(logBytes);
-      const limits = { checkpointBytes: 600, dirtyBytesMax: 1_500, journal: { segmentBytes: 300 } };
+      const limits = { checkpointBytes: 600, dirtyBytesMax: 1_500, scanEntries: 2, journal: { segmentBytes: 300 } };
       const expected = new Map<string, string>();
       /** Derived values that a crash may leave, per key. */
       const possible = new Map<string, Set<string | undefined>>();
@@ -449,8 +510,8 @@ test("property: writes, checkpoints, crashes at every point that lose any part: 
         for (const [key, values] of possible) assert.ok(values.has(found[key]), `${key} is ${found[key]}`);
       };
       for (const action of actions) {
-        if (action.kind === "checkpoint") {
-          machine.timers[0]?.();
+        if (action.kind === "checkpoint" || action.kind === "scan") {
+          (action.kind === "checkpoint" ? machine.timers : machine.scanTimers)[0]?.();
           await turns();
         } else if (action.kind === "crash") {
           machine.stopAt = action.point;
@@ -507,6 +568,8 @@ test("absent keys: neither reads nor checkpoints ask the backing store for them;
   await store.close();
   assert.equal(machine.keysAsked, 0);
   const second = await machine.open();
+  assert.equal(second.peek(bytes("none")), "ask", "not every key was read yet");
+  await machine.scan();
   assert.deepEqual([second.peek(bytes("key 7")), second.peek(bytes("none"))], ["ask", undefined]);
   assert.deepEqual(
     (await second.getMany(keys)).map(textOf),

@@ -13,8 +13,9 @@ import {
   type Metrics,
   type Timer,
 } from "@concord/runtime";
-import { writeCheckpoint } from "./checkpoint-file.ts";
+import { NO_EVIDENCE, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { removeCutFile } from "./cut-file.ts";
+import { damaged, describeDifference } from "./damage.ts";
 import { dirtyEntry, valueOf, type DirtyEntry, type DirtyTable } from "./dirty-table.ts";
 import type { KeyFilter } from "./key-filter.ts";
 import {
@@ -23,11 +24,15 @@ import {
   CHECKPOINT_KEYS_PER_TURN,
   KNOWN_KEYS_MAX,
   READ_KEYS_PER_CALL,
+  SERVING_SCAN_DELAY_MS,
+  SERVING_SCAN_PAGE_BYTES,
+  SERVING_SCAN_PAUSE_MS,
   type StoreLimits,
 } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
 import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
+import type { Scan } from "./scan-sums.ts";
 
 export interface StoreContext {
   /** The store's own folder on `disk`. */
@@ -47,11 +52,13 @@ export interface OpenedState {
   readonly incarnation: string;
   readonly cutTail: boolean;
   readonly journal: Journal;
-  /** Of the newest checkpoint. */
-  readonly number: bigint;
+  /** The newest. */
+  readonly checkpoint: Checkpoint;
   /** What the backing store holds. */
   readonly sums: RangeSums;
+  /** Has every key of the backing store once `scan` is at its end; undefined: it was before serving. */
   readonly filter: KeyFilter;
+  readonly scan: Scan | undefined;
   /** What the journal holds behind the newest checkpoint. */
   readonly table: DirtyTable;
   readonly journalledBytes: number;
@@ -99,8 +106,11 @@ export class JournaledStore implements Store {
   readonly #filter: KeyFilter;
   readonly #reads = new Set<Promise<unknown>>();
   readonly #checkpointListeners: (() => () => void)[] = [];
+  /** What it reads is compared with the sums, and the filter is trusted, at its end; undefined then. */
+  #scan: Scan | undefined;
+  #scanTimer: Timer | undefined;
   #sums: RangeSums;
-  #number: bigint;
+  #newest: Checkpoint;
   /** Writes that wait for the end of a checkpoint, in call order. */
   #waiting: Write[] = [];
   /** Writes that were handed to the journal and are not in the table yet, in call order. */
@@ -125,10 +135,12 @@ export class JournaledStore implements Store {
     this.#table = opened.table;
     this.#sums = opened.sums;
     this.#filter = opened.filter;
-    this.#number = opened.number;
+    this.#scan = opened.scan;
+    this.#newest = opened.checkpoint;
     this.#applied = opened.journal.durableSequence;
     this.#journalledBytes = opened.journalledBytes;
     this.#scheduleCheckpoint();
+    this.#scanTimer = this.#scan && context.clock.setTimer(SERVING_SCAN_DELAY_MS, () => this.#scanPage());
   }
 
   async get(key: Uint8Array): Promise<Uint8Array | undefined> {
@@ -136,13 +148,14 @@ export class JournaledStore implements Store {
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+    this.#refuseReads();
     const { backing, checksum } = this.#context;
     const values: (Uint8Array | undefined)[] = [];
     const [asked, places]: [Uint8Array[], number[]] = [[], []];
     for (const [at, key] of keys.entries()) {
       const entry = this.#table.get(keyText(key));
       values.push(entry && valueOf(entry)?.slice());
-      if (entry !== undefined || !this.#filter.mayHave(checksum(key))) continue;
+      if (entry !== undefined || !this.#mayHave(checksum(key))) continue;
       asked.push(key);
       places.push(at);
     }
@@ -155,10 +168,11 @@ export class JournaledStore implements Store {
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
     const entry = this.#table.get(keyText(key));
     if (entry !== undefined) return valueOf(entry);
-    return this.#filter.mayHave(this.#context.checksum(key)) ? "ask" : undefined;
+    return this.#mayHave(this.#context.checksum(key)) ? "ask" : undefined;
   }
 
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
+    this.#refuseReads();
     const { entries, isCut } = this.#table.within(range);
     const last = entries.at(-1)?.operation.key;
     const bounds =
@@ -206,9 +220,11 @@ export class JournaledStore implements Store {
   async #close(): Promise<void> {
     while (this.#health.kind === "healthy" && this.#waiting.length > 0) await this.#startCheckpoint();
     if (this.#health.kind === "healthy") this.#health = { kind: "closing" };
+    this.#scanTimer?.cancel();
     await this.#checkpoint;
     if (this.#handed.length > 0 || this.#table.size > 0) await this.#startCheckpoint();
     this.#timer?.cancel();
+    await Promise.allSettled(this.#reads);
     try {
       await this.#journal.close();
     } finally {
@@ -220,6 +236,11 @@ export class JournaledStore implements Store {
     if (this.#health.kind === "closing") return new ConcordError("DRAINING", "the store is closed", { applied: "no" });
     if (this.#health.kind === "failed") return storeFailed("an earlier write failed", this.#health.cause, "no");
     return undefined;
+  }
+
+  /** What failed may be the backing store itself. */
+  #refuseReads(): void {
+    if (this.#health.kind === "failed") throw storeFailed("the store failed", this.#health.cause, "no");
   }
 
   /** Hands writes over in call order; those over the limit wait for a checkpoint. */
@@ -313,6 +334,8 @@ export class JournaledStore implements Store {
 
   #endCheckpoint(): void {
     this.#checkpoint = undefined;
+    // Under a load that makes one checkpoint after the other the scan goes on all the same.
+    this.#scanPage();
     if (this.#health.kind === "healthy") this.#admit();
     this.#scheduleCheckpoint();
   }
@@ -328,6 +351,7 @@ export class JournaledStore implements Store {
     const [frozen, position, journalled] = [this.#table.freeze(), this.#applied, this.#journalledBytes];
     // A read that began before sees the backing store as it was (I5); later ones see these entries in the table.
     await Promise.allSettled(this.#reads);
+    if (this.#health.kind === "failed") throw this.#health.cause;
     const changes = await this.#changesOf(frozen);
     const written = changes.filter(isWritten);
     await this.#intend(written);
@@ -338,11 +362,13 @@ export class JournaledStore implements Store {
     failpoint("store:flushed");
     const sums = this.#sums.copy();
     for (const { key, before, after } of changes) sums.change(key, before, after);
-    const number = this.#number + 1n;
-    await writeCheckpoint(disk, folder, { number, position, sums: sums.list() }, checksum);
+    const evidence = await backing.evidence();
+    const checkpoint = { number: this.#newest.number + 1n, position, sums: sums.list(), evidence };
+    await writeCheckpoint(disk, folder, checkpoint, checksum);
     failpoint("store:checkpointed");
-    this.#number = number;
+    this.#newest = checkpoint;
     this.#sums = sums;
+    for (const { key, before, after } of changes) this.#scan?.changed(key, before, after);
     this.#table.release();
     for (const done of listeners) done();
     await this.#journal.trim(position);
@@ -351,6 +377,35 @@ export class JournaledStore implements Store {
     failpoint("store:trimmed");
     this.#metrics.observe("store_checkpoint_seconds", (clock.monotonicMs() - startedMs) / 1000);
     this.#metrics.count("store_checkpoint_keys_total", written.length);
+  }
+
+  /** Between checkpoints: the backing store and the sums say the same then. Reads nothing else meanwhile. */
+  #scanPage(): void {
+    if (this.#scan === undefined || this.#health.kind !== "healthy" || this.#checkpoint !== undefined) return;
+    this.#scanTimer?.cancel();
+    this.#scanTimer = undefined;
+    this.#reading(this.#readPage(this.#scan)).catch((thrown: unknown) => this.#fail(thrown));
+  }
+
+  async #readPage(scan: Scan): Promise<void> {
+    if (await scan.readPage({ entries: this.#context.limits.scanEntries, bytes: SERVING_SCAN_PAGE_BYTES })) {
+      this.#scanTimer = this.#context.clock.setTimer(SERVING_SCAN_PAUSE_MS, () => this.#scanPage());
+      return;
+    }
+    const wrong = this.#sums.difference(scan.sums);
+    if (wrong !== undefined) await this.#refuse(damaged(this.#context.folder, describeDifference(wrong)));
+    this.#scan = undefined;
+  }
+
+  /** Without evidence every later opening reads everything first, and refuses. */
+  async #refuse(damage: ConcordError): Promise<void> {
+    const { disk, folder, checksum } = this.#context;
+    await writeCheckpoint(disk, folder, { ...this.#newest, evidence: NO_EVIDENCE }, checksum);
+    throw damage;
+  }
+
+  #mayHave(keyChecksum: number): boolean {
+    return this.#scan !== undefined || this.#filter.mayHave(keyChecksum);
   }
 
   /** What has to become of each key in the backing store. */
@@ -386,7 +441,7 @@ export class JournaledStore implements Store {
   /** The journal knows every key that the checkpoint is going to change, before it changes one (I4). */
   async #intend(changes: readonly Change[]): Promise<void> {
     const bytesMax = Math.min(CHECKPOINT_BATCH_BYTES, this.#context.limits.journal.recordBytes ?? CHECKPOINT_BATCH_BYTES);
-    const intents = encodeIntents(this.#number + 1n, changes, { bytesMax, entriesMax: CHECKPOINT_KEYS_PER_CALL });
+    const intents = encodeIntents(this.#newest.number + 1n, changes, { bytesMax, entriesMax: CHECKPOINT_KEYS_PER_CALL });
     await Promise.all(intents.map((payload) => this.#appendIntent(payload)));
   }
 
@@ -395,7 +450,7 @@ export class JournaledStore implements Store {
     const { backing, checksum } = this.#context;
     const unknown: number[] = [];
     const images = part.map(({ base }, place) => {
-      if (base === undefined && this.#filter.mayHave(keyChecksums[place]!)) unknown.push(place);
+      if (base === undefined && this.#mayHave(keyChecksums[place]!)) unknown.push(place);
       const image = typeof base === "object" ? base.image : base;
       assert(image !== undefined || base === undefined, "a frozen entry got its image before its checkpoint ended");
       return image ?? ABSENT;
@@ -455,6 +510,7 @@ export class JournaledStore implements Store {
     const cause = toConcordError(thrown);
     this.#health = { kind: "failed", cause };
     this.#timer?.cancel();
+    this.#scanTimer?.cancel();
     this.#context.log.error("the store failed", { folder: this.#context.folder, reason: cause.message });
     for (const { reject } of this.#handed.splice(0)) reject(storeFailed("the write failed", cause, "unknown"));
     for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));

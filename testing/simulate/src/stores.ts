@@ -9,6 +9,7 @@ export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
     checkpointBytes,
     checkpointAgeMs: random.pick([50, 400, 5_000]),
     dirtyBytesMax: random.pick([2 * checkpointBytes, 8_000_000]),
+    scanEntries: random.pick([1, 30, 1_000]),
     journal: { segmentBytes: random.pick([1_000, 10_000, 1_000_000]) },
   };
 }

@@ -5,6 +5,7 @@ import { BackingModel, diskOver, KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryBackingStor
 import type { KeyValueOperation, Store } from "@concord/ports";
 import { silentLog, type Clock, type Disk } from "@concord/runtime";
 import { openStore, type StoreLimits } from "../index.ts";
+import { SERVING_SCAN_DELAY_MS, SERVING_SCAN_PAUSE_MS } from "../limits.ts";
 
 export const FOLDER = "store";
 export const EVERYTHING = { from: new Uint8Array(), to: new Uint8Array(8).fill(0xff), limit: 10_000 };
@@ -31,6 +32,8 @@ export class Machine {
   /** Keys of batches to the backing store. */
   readonly written: string[] = [];
   readonly timers: (() => void)[] = [];
+  /** Of the scan while the store serves. */
+  readonly scanTimers: (() => void)[] = [];
   backing: MemoryBackingStore;
   /** Of the largest answer of the backing store. */
   bytesRead = 0;
@@ -60,13 +63,15 @@ export class Machine {
       return this.#weighed(await getMany(keys), (values) => values);
     };
     this.timers.length = 0;
+    this.scanTimers.length = 0;
     const clock: Clock = {
       nowMs: () => 0,
       nowUs: () => 0n,
       monotonicMs: () => 0,
-      setTimer: (_, action) => {
-        this.timers.push(action);
-        return { cancel: () => this.timers.splice(this.timers.indexOf(action), 1) };
+      setTimer: (afterMs, action) => {
+        const timers = [SERVING_SCAN_DELAY_MS, SERVING_SCAN_PAUSE_MS].includes(afterMs) ? this.scanTimers : this.timers;
+        timers.push(action);
+        return { cancel: () => void (timers.includes(action) && timers.splice(timers.indexOf(action), 1)) };
       },
       defer: (action) => action(),
     };
@@ -85,6 +90,17 @@ export class Machine {
     );
     const { backing, keepsCuts } = this;
     return openStore({ folder: FOLDER, disk, backing, checksum, clock, log: silentLog, random, failpoint, limits, keepsCuts });
+  }
+
+  /** The scan while the store serves goes on to its end, or to a failure. */
+  async scan(): Promise<void> {
+    for (let idle = 0; idle < 20; idle += 1) {
+      for (const action of this.scanTimers.splice(0)) {
+        idle = 0;
+        action();
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   /** A power cut: `keep` says how much of what was not synced stays. Nothing that the process began goes on. */

@@ -36,6 +36,12 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     edits: [{ file: STORE, search: "[this.#table.freeze(), this.#applied", replace: "[this.#table.freeze().slice(1), this.#applied" }],
   },
   {
+    name: "filter-before-scan",
+    about: "After a start the key filter is trusted before the scan has read every key into it.",
+    scenario: "txn",
+    edits: [{ file: STORE, search: "this.#scan !== undefined || this.#filter", replace: "this.#filter" }],
+  },
+  {
     name: "serve-before-replay",
     about: "The store serves what the backing store has, without what the journal holds behind the checkpoint.",
     scenario: "txn",
@@ -47,8 +53,8 @@ export const STORE_FAULTS: readonly SeededFault[] = [
       },
       {
         file: OPEN,
-        search: "return { ...replayed, sums, filter };",
-        replace: "return { ...replayed, table: new DirtyTable(), sums, filter };",
+        search: "return { ...replayed, ...contents, journal,",
+        replace: "return { ...replayed, table: new DirtyTable(), ...contents, journal,",
       },
     ],
   },

@@ -1,0 +1,22 @@
+// The checkpoint file's bytes, of every version that a folder may hold.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { crc32 } from "node:zlib";
+import { decodeCheckpoint, encodeCheckpoint } from "./checkpoint-file.ts";
+
+const checksum = (data: Uint8Array, before?: number): number => crc32(data, before);
+const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, "hex"));
+
+const CHECKPOINT = { number: 7n, position: 1_000n, evidence: Uint8Array.of(1, 2), sums: [{ range: 0x72, count: 3, sum: 2 ** 40 }] };
+const VERSION_1 = "011d41f60b000000000000000700000000000003e87200000000000000030000010000000000";
+const VERSION_2 = "028f61c657000000000000000700000000000003e80201027200000000000000030000010000000000";
+
+test("checkpoint file: version 2: golden bytes, and back", () => {
+  assert.equal(Buffer.from(encodeCheckpoint(CHECKPOINT, checksum)).toString("hex"), VERSION_2);
+  assert.deepEqual(decodeCheckpoint(bytesOf(VERSION_2), checksum), CHECKPOINT);
+});
+
+test("checkpoint file: version 1: read, without evidence; version 3: CORRUPT_DATA", () => {
+  assert.deepEqual(decodeCheckpoint(bytesOf(VERSION_1), checksum), { ...CHECKPOINT, evidence: new Uint8Array() });
+  assert.throws(() => decodeCheckpoint(bytesOf(`03${VERSION_2.slice(2)}`), checksum), { code: "CORRUPT_DATA" });
+});
