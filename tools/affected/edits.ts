@@ -43,6 +43,8 @@ const OTHER_FILES = [
   "docs/decisions/seeded.md",
   "docs/operations.md",
   "docker/Dockerfile",
+  "deploy/helm/concord/values.yaml",
+  ".dockerignore",
   ".github/workflows/ci.yml",
 ];
 const TOOL_FILES = [

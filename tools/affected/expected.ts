@@ -11,7 +11,7 @@ const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.
 const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^docs\/design\/.*\.md$/, "@concord/claims:test"],
   [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
-  [/^([^/]+\.md|(docs|docker|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
+  [/^([^/]+\.md|(docs|docker|deploy|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
   [/^\.ox(lint|fmt)rc\.json$|^tools\/(boundaries|lint-rules|words)\//, "@concord/generators:test"],
   [/^(README\.md|tools\/(bootstrap\/[^/]+\.mjs|pack\/[^/]+\.ts))$/, "@concord/samples:test"],
@@ -23,9 +23,10 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
     "@concord/proto-tools:test",
   ],
   [/^LICENSE$/, "@concord/pack:test"],
+  [/^(docker\/|deploy\/|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/, "@concord/deploy:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
-const NO_TASK = /^(docs\/|docker\/|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;
+const NO_TASK = /^(docs\/|docker\/|deploy\/|\.dockerignore$|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;
 const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
 
 export class Expectation {

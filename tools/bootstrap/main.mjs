@@ -33,6 +33,7 @@ const COMMANDS = {
   "test:engines": ["tools/engines/test-engines.ts"],
   "client:pack": ["tools/pack/client.ts"],
   "concord:pack": ["tools/pack/concord.ts"],
+  "image:pack": ["tools/pack/image.ts"],
   "protos:release": ["tools/protos/release.ts"],
 };
 

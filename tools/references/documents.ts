@@ -18,7 +18,7 @@ const NPM_COMMAND = /\bnpm (?:run ([\w:-]+)|(test|start)\b)/g;
 const FILE = /^(?!\*)[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\.(?:ts|mjs|js|json|md|proto|yaml|yml|binpb|sh)$/;
 const FOLDER = /^[\w@.{},*-]+(?:\/[\w@.{},*-]+)*\/$/;
 /** Paths inside a longer text: a command line, a sample. */
-const PATH_WITHIN = /(?<![\w./@-])(?:apps|libs|protos|tools|testing|docs|docker)\/[\w./-]*[\w-]/g;
+const PATH_WITHIN = /(?<![\w./@-])(?:apps|libs|protos|tools|testing|docs|docker|deploy)\/[\w./-]*[\w-]/g;
 /** What programs make where they run. */
 const MADE_AT_RUN_TIME = /^(?:\.?\/?\.concord|\.nx|node_modules|dist)\b/;
 
