@@ -11,6 +11,7 @@ import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transaction
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
+import { remotePeers } from "./groups/peers.ts";
 import { IdGenerator } from "./ids/id-generator.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
@@ -43,6 +44,12 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const followsLog = (table: string): boolean => schema.catalogue.storageTables.get(table)?.kind === "transactional";
   const settings = { ...config, followsLog, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
+  const channels = new Map<string, Channel>();
+  const coordinatorAt = (address: string): Channel => {
+    const channel = channels.get(address) ?? transport.connect(address);
+    channels.set(address, channel);
+    return channel;
+  };
   const groups = new Groups({
     ...environment,
     settings,
@@ -50,12 +57,12 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groupLog,
     ...(localRows === undefined ? {} : { localRows }),
     membership: overheard(options.membership ?? heartbeats(config, environment), config, options.onVerdict),
+    peers: remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt),
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
     masters: config.masters,
     listenAddress: config.listenAddress,
   });
-  const channels = new Map<string, Channel>();
   const ids = new IdGenerator({
     ...environment,
     nodeName: config.nodeName,
@@ -63,11 +70,6 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groupLog,
     timeoutMs: config.storageTimeoutMs,
   });
-  const coordinatorAt = (address: string): Channel => {
-    const channel = channels.get(address) ?? transport.connect(address);
-    channels.set(address, channel);
-    return channel;
-  };
   const context = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
   const services = defineServices({ config, environment, coordinatorAt, ...context }, tokenAuthenticator(tokensOf(config)));
   return new TxnCoordinatorService({

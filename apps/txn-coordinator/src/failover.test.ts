@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TopologyService } from "@concord/protos-txn";
-import { STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
+import { HAND_OVER_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer, type Client } from "./test/coordinator-fixture.ts";
 
 const ALBUMS = Array.from({ length: 40 }, (_, at) => at + 1);
@@ -143,6 +143,84 @@ test("[TX17] stop: a coordinator that drains beats until its groups are done, th
   assert.equal(fixture.memberships[0]!.isStopped, false);
   await fixture.coordinators[0]!.stop();
   assert.equal(fixture.memberships[0]!.isStopped, true);
+  await fixture.stop();
+});
+
+test("[TX3, TX17, TX32] stop: its groups are handed over: what is open is committed, what begins goes to the standby, nothing fails", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const [open, next] = [fixture.id(), fixture.id()];
+  await clients[0]!.call("Start", { operation: operation(open, 1), key: albumKey(album) });
+  const stopping = fixture.coordinators[0]!.stop();
+  await settle();
+  await fixture.clock.advance(30);
+  await fails("DRAINING", clients[0]!.call("Start", { operation: operation(next, 1), key: albumKey(album) }));
+  await clients[0]!.call("Commit", {
+    operation: operation(open, 2),
+    writes: [write("UPDATE", albumKey(album), { title: { textValue: "late" } })],
+  });
+  await fixture.clock.advance(30);
+  await stopping;
+  const tried = await Promise.allSettled([clients[1]!, clients[2]!].map((client) => insert(fixture, client, album)));
+  assert.equal(tried.filter(({ status }) => status === "fulfilled").length, 1, "served before any verdict");
+  assert.equal(fixture.memberships[0]!.isStopped, true);
+  await fixture.stop();
+});
+
+test("[TX17] return: the old master asks for its groups: what is open at the standby is committed first", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const stopping = fixture.coordinators[0]!.stop();
+  await fixture.clock.advance(100);
+  await stopping;
+  await callGone(fixture, [0]);
+  const [standby] = (
+    await Promise.all(
+      [1, 2].map((at) =>
+        insert(fixture, clients[at]!, album).then(
+          () => [at],
+          () => [],
+        ),
+      ),
+    )
+  ).flat();
+  const open = fixture.id();
+  await clients[standby!]!.call("Start", { operation: operation(open, 1), key: albumKey(album) });
+  fixture.coordinators[0] = fixture.compose("c0", "c0:1", fixture.nodes);
+  const starting = fixture.coordinators[0].start();
+  await settle();
+  for (const at of [1, 2]) fixture.memberships[at]!.about(0, "works");
+  await fixture.clock.advance(20);
+  await clients[standby!]!.call("Commit", { operation: operation(open, 2), writes: [] });
+  await fixture.clock.advance(30);
+  await starting;
+  await insert(fixture, fixture.connect(0), album);
+  await fixture.stop();
+});
+
+test("[TX17] stop of all: no coordinator is left to take over: each drains and stops without waiting", async () => {
+  const { fixture } = await clusterOfThree();
+  const stopping = fixture.stop();
+  await fixture.clock.advance(200);
+  await stopping;
+  assert.ok(fixture.memberships.every(({ isStopped }) => isStopped));
+});
+
+test("[TX17] hand-over: a transaction that stays open is aborted after HAND_OVER_MS", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const open = fixture.id();
+  await clients[0]!.call("Start", { operation: operation(open, 1), key: albumKey(album) });
+  const stopping = fixture.coordinators[0]!.stop();
+  await fixture.clock.advance(HAND_OVER_MS / 2);
+  await clients[0]!.call("Read", { operation: operation(open, 2), keys: [albumKey(album)] });
+  await fixture.clock.advance(HAND_OVER_MS);
+  await stopping;
+  const resolved = await Promise.allSettled(
+    [1, 2].map((at) => clients[at]!.call("ResolveOutcome", { transactionId: open, key: albumKey(album) })),
+  );
+  const [outcome] = resolved.flatMap((one) => (one.status === "fulfilled" ? [one.value["outcome"]] : []));
+  assert.equal(outcome, "aborted");
   await fixture.stop();
 });
 

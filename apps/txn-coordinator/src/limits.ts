@@ -37,3 +37,9 @@ export const QUEUED_OPEN_MS_MAX = 5_000;
 export const TOPOLOGY_WATCHES_MAX = 10_000;
 /** A queued Start is answered so long before its deadline: the answer has a way to go. */
 export const ANSWER_MARGIN_MS = 20;
+/** A planned hand-over lets open transactions end by themselves for so long; then they are aborted. */
+export const HAND_OVER_MS = 1_000;
+/** A coordinator waits this long for another to release a group: longer than HAND_OVER_MS and what is then left to commit. */
+export const RELEASE_TIMEOUT_MS = 2_000;
+/** Another coordinator has this long to hear that this one leaves. */
+export const LEAVE_TIMEOUT_MS = 500;

@@ -18,7 +18,7 @@ export interface TxnCoordinatorServiceOptions {
 
 type State = { readonly kind: "new" | "opened" | "stopped" } | { readonly kind: "starting" | "serving"; readonly host: ServiceHost };
 
-/** One txn-coordinator: take its groups over, then serve; drain, then close. */
+/** One txn-coordinator: take its groups over, then serve; hand them over, drain, then close. */
 export class TxnCoordinatorService implements Part<{ readonly address: string }> {
   readonly #options: TxnCoordinatorServiceOptions;
   readonly #stopping = new AbortController();
@@ -69,7 +69,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     return { address: host.address };
   }
 
-  /** New calls get DRAINING, open transactions are aborted with it, commits are finished and applied. Never rejects; a second call waits for the first. */
+  /** Other coordinators take the groups over; then new calls get DRAINING, what is left open is aborted with it, commits are finished. Never rejects; a second call waits for the first. */
   stop(): Promise<void> {
     this.#stopping.abort(new ConcordError("CANCELLED", "the coordinator is stopped", { applied: "no" }));
     return (this.#stopped ??= this.#stop());
@@ -79,7 +79,11 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     const state = this.#state;
     const { drainGraceMs, groups } = this.#options;
     this.#state = { kind: "stopped" };
-    if ("host" in state) await Promise.all([state.host.drain(drainGraceMs), groups.stop(drainGraceMs)]);
+    const { clock } = this.#options.host;
+    const endsAtMs = clock.monotonicMs() + drainGraceMs;
+    if (state.kind === "serving") await groups.handOver(drainGraceMs);
+    const leftMs = Math.max(0, endsAtMs - clock.monotonicMs());
+    if ("host" in state) await Promise.all([state.host.drain(leftMs), groups.stop(leftMs)]);
     this.#options.stopIds();
     this.#options.close();
   }

@@ -80,3 +80,5 @@ export const SESSION_GRACE_MS = 1_000;
 export const ANSWER_MARGIN_MS = 50;
 /** Pauses before an append, apply or verify with unknown outcome is repeated. */
 export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };
+/** A master that hands its group over looks this often whether anything is still open. */
+export const FINISH_POLL_MS = 2;

@@ -1,7 +1,7 @@
 import type { LockMode } from "@concord/locks";
 import type { Mutation, Row, RowKey } from "@concord/ports";
 import { encodeRowsPart } from "@concord/rows";
-import { assert, ConcordError, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, sleep, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
 import { payloadOf, requireSamePayload, type Payload } from "./digest.ts";
 import { abortedError, endedError, expiredError, stateError, unknownTransaction } from "./ended-errors.ts";
@@ -11,7 +11,7 @@ import type { CommitItem, CommitToken } from "./flush.ts";
 import { GroupCommit, outcomeUnknown } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import { GroupLocks } from "./group-locks.ts";
-import { ANSWER_MARGIN_MS } from "./limits.ts";
+import { ANSWER_MARGIN_MS, FINISH_POLL_MS } from "./limits.ts";
 import { OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
@@ -262,6 +262,14 @@ export class ServingMaster {
     this.#open.sessionEnded(sessionId);
   }
 
+  /** Begins nothing new; resolves when nothing is open any more, or after `graceMs`. */
+  async finish(graceMs: number): Promise<void> {
+    const { clock } = this.#context;
+    this.#draining = true;
+    const endsAtMs = clock.monotonicMs() + graceMs;
+    while (this.#open.size > 0 && clock.monotonicMs() < endsAtMs) await sleep(clock, FINISH_POLL_MS);
+  }
+
   /** Aborts what is open, finishes what is committing, resolves when everything logged is applied. */
   async drain(error: ConcordError): Promise<void> {
     this.#draining = true;
@@ -341,7 +349,8 @@ export class ServingMaster {
   /** Checks that an id may open now and opens it. */
   #admit(id: TimeId, firstStartMs: number | undefined, lifetimeMs: number | undefined): Transaction {
     const { settings, clock } = this.#context;
-    if (this.#draining) throw new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction");
+    if (this.#draining)
+      throw new ConcordError("DRAINING", "this coordinator hands the group over or is shutting down; repeat the transaction");
     if (this.#outcomes.isExpired(id)) throw expiredError();
     const aheadMs = timeIdMs(id) - clock.nowMs();
     if (Math.abs(aheadMs) > settings.clockSkewMaxMs) {

@@ -73,6 +73,16 @@ export class TransactionGroup {
     this.#ended.resolve();
   }
 
+  /**
+   * Planned hand-over (TX17): nothing new begins, what is open goes on for at most `graceMs`, then as `drain`. Another master may raise the epoch
+   * when it resolves: nothing of this one is refused by it.
+   */
+  async handOver(graceMs: number): Promise<void> {
+    const state = this.#state;
+    if (state.kind === "serving") await state.master.finish(graceMs);
+    await this.drain();
+  }
+
   /** At once, as in a crash, but in order: commits in flight become OUTCOME_UNKNOWN. */
   stop(): void {
     const state = this.#state;
@@ -123,5 +133,5 @@ export class TransactionGroup {
 }
 
 function draining(applied: "no" | "unknown" = "no"): ConcordError {
-  return new ConcordError("DRAINING", "the coordinator is shutting down; repeat the transaction", { applied });
+  return new ConcordError("DRAINING", "this coordinator hands the group over or is shutting down; repeat the transaction", { applied });
 }

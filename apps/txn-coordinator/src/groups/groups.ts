@@ -3,9 +3,10 @@ import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
-import { POLL_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "../limits.ts";
+import { HAND_OVER_MS, LEAVE_TIMEOUT_MS, POLL_MS, RELEASE_TIMEOUT_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
+import type { Peers } from "./peers.ts";
 import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
 
@@ -17,6 +18,7 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
   readonly groupCount: number;
   readonly masters: Masters;
   readonly membership: Membership;
+  readonly peers: Peers;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
 }
@@ -171,6 +173,40 @@ export class Groups {
     return session.id;
   }
 
+  /** Another coordinator is about to stop: its groups are this one's as if it had failed, but it is asked to release them first. */
+  left(name: string): void {
+    this.#standing.left(name);
+  }
+
+  /**
+   * The coordinator `to` is to serve the group (TX17): what is open here goes on to its end, or is aborted after HAND_OVER_MS; nothing new begins. Resolves
+   * when this coordinator serves the group no longer.
+   */
+  async release(id: string, to: string): Promise<void> {
+    this.#standing.returned(to);
+    const group = this.#own.get(id);
+    if (group === undefined) return;
+    this.#options.log.info("a group is handed over", { group: id, to });
+    await group.handOver(HAND_OVER_MS);
+  }
+
+  /**
+   * A planned stop: the others learn that this coordinator leaves, and take its groups over one by one while it goes on to serve those not yet asked for.
+   * Resolves when none is left, or no other coordinator can take the rest, or after `graceMs`.
+   */
+  async handOver(graceMs: number): Promise<void> {
+    const { clock, coordinators, settings, peers } = this.#options;
+    if (this.#standing.isAlone || !this.#standing.works) return;
+    this.#standing.left(settings.nodeName);
+    const others = coordinators.filter(({ name }) => name !== settings.nodeName && this.#standing.isPresent(name));
+    await Promise.all(others.map(({ address }) => peers.leave(address, LEAVE_TIMEOUT_MS).catch(() => undefined)));
+    const endsAtMs = clock.monotonicMs() + graceMs;
+    const isWaiting = ({ group, state }: TransactionGroup): boolean => state.kind === "serving" && this.#standing.hasTaker(group);
+    while (this.own.some(isWaiting) && clock.monotonicMs() < endsAtMs) {
+      await Promise.race([this.#standing.changed(), sleep(clock, POLL_MS)]);
+    }
+  }
+
   /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. Then the others find this one gone. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping.abort();
@@ -187,7 +223,7 @@ export class Groups {
   async #begin(id: string, signal: AbortSignal): Promise<void> {
     if (this.#standing.duty(id).kind === "serve") {
       try {
-        await this.#takeOver(id, signal);
+        await this.#takeOver(id, signal, false);
       } catch (thrown) {
         // Another coordinator was faster, or turned out to be before this one.
         const isOvertaken = ["EPOCH_FENCED", "DRAINING"].includes(toConcordError(thrown).code);
@@ -211,23 +247,27 @@ export class Groups {
         log.info("standby", { group: id });
         await sleep(clock, TAKE_OVER_AGAIN_MS, signal);
       }
-      await this.#untilDuty(id);
+      const follows = await this.#untilDuty(id);
       if (signal.aborted) return;
-      await this.#takeOver(id, signal).catch((thrown: unknown) => {
+      await this.#takeOver(id, signal, follows).catch((thrown: unknown) => {
         log.warn("a group could not be taken over", { group: id, reason: toConcordError(thrown).message });
       });
     }
   }
 
-  async #untilDuty(id: string): Promise<void> {
+  /** Answers whether this coordinator was standby of a working master until then. */
+  async #untilDuty(id: string): Promise<boolean> {
     const { signal } = this.#stopping;
+    let follows = false;
     while (!signal.aborted) {
       const isMaster = this.#standing.duty(id).kind === "serve";
-      if (isMaster && this.#standing.works) return;
+      if (isMaster && this.#standing.works) break;
+      follows = this.#standing.works;
       // A lease that comes back in time is no change of opinion.
       const again = isMaster ? [sleep(this.#options.clock, POLL_MS, signal)] : [];
       await Promise.race([this.#standing.changed(), ...again]);
     }
+    return follows;
   }
 
   /** While one before this one works again, the log tells when that has taken over: an idle group would not notice. */
@@ -242,8 +282,10 @@ export class Groups {
   }
 
   /** Serves when it resolves. Nothing is begun after the stop, so the stop knows all that was. */
-  async #takeOver(id: string, signal: AbortSignal): Promise<void> {
+  async #takeOver(id: string, signal: AbortSignal, follows: boolean): Promise<void> {
+    await Promise.all(this.#standing.releasing(id, follows).map((name) => this.#askRelease(id, name, signal)));
     if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+    if (this.#standing.duty(id).kind === "standby") throw new ConcordError("DRAINING", "another coordinator serves the group");
     const { settings } = this.#options;
     const owns = (key: RowKey): boolean => {
       if (id === SYSTEM_GROUP) return isSystemTable(key.table);
@@ -261,6 +303,20 @@ export class Groups {
     } catch (thrown) {
       group.stop();
       throw thrown;
+    }
+  }
+
+  /** Only what the other one has open gains by it: whatever it answers, or none, the epoch decides (TXD1). */
+  async #askRelease(id: string, name: string, signal: AbortSignal): Promise<void> {
+    const { coordinators, peers, log, clock } = this.#options;
+    const { address } = coordinators.find((coordinator) => coordinator.name === name)!;
+    let isOver = false;
+    const asked = peers
+      .release(address, id, RELEASE_TIMEOUT_MS)
+      .catch((thrown: unknown) => log.debug("a group was not released", { group: id, by: name, reason: toConcordError(thrown).message }))
+      .finally(() => (isOver = true));
+    while (!isOver && !signal.aborted && !this.#standing.hasFailed(name)) {
+      await Promise.race([asked, this.#standing.changed(), sleep(clock, POLL_MS)]);
     }
   }
 

@@ -18,6 +18,8 @@ export interface StandingOptions {
 export class Standing {
   readonly #options: StandingOptions;
   readonly #failed = new Set<string>();
+  /** Coordinators that are about to stop: their groups are for others, though they still beat. */
+  readonly #leaving = new Set<string>();
   #self: SelfVerdict = "joining";
   #view: View;
   #changed = Promise.withResolvers<void>();
@@ -34,6 +36,7 @@ export class Standing {
       if (change.kind === "self") this.#self = change.verdict;
       else {
         const { name } = coordinators[change.member]!;
+        this.#leaving.delete(name);
         if (change.verdict === "gone" || change.verdict === "stuck") this.#failed.add(name);
         else this.#failed.delete(name);
       }
@@ -69,12 +72,48 @@ export class Standing {
   }
 
   duty(group: string): Duty {
-    return dutyOf(this.#view, group, this.#options.nodeName, (name) => this.#hasFailed(name));
+    return dutyOf(this.#view, group, this.#options.nodeName, (name) => this.#isOut(name));
+  }
+
+  /** The coordinator, perhaps this one, is about to stop. Until it is gone or back. */
+  left(name: string): void {
+    this.#leaving.add(name);
+    this.wake();
+  }
+
+  /** A coordinator that serves groups again does not leave. */
+  returned(name: string): void {
+    if (this.#leaving.delete(name)) this.wake();
+  }
+
+  /** What the majority says of another coordinator; one that leaves has not failed yet. */
+  hasFailed(name: string): boolean {
+    return this.#failed.has(name);
+  }
+
+  /** Neither failed nor leaving, as far as this coordinator knows. */
+  isPresent(name: string): boolean {
+    return !this.#isOut(name);
+  }
+
+  /**
+   * The coordinators that may serve the group now and can be asked to release it: those that leave, and those after this one in the ranks. `follows`:
+   * this one saw a master before it at work, so none after it serves.
+   */
+  releasing(group: string, follows: boolean): readonly string[] {
+    const ranks = this.ranksOf(group);
+    const own = ranks.indexOf(this.#options.nodeName);
+    return ranks.filter((name, at) => (at < own && this.#leaving.has(name)) || (at > own && !follows && !this.#failed.has(name)));
+  }
+
+  /** Could another coordinator take the group over? */
+  hasTaker(group: string): boolean {
+    return this.ranksOf(group).some((name) => name !== this.#options.nodeName && this.isPresent(name));
   }
 
   /** Of all coordinators the one that serves the group, or is about to. */
   masterOf(group: string): string {
-    return servingMember(this.#view, group, (name) => this.#hasFailed(name));
+    return servingMember(this.#view, group, (name) => this.#isOut(name));
   }
 
   ranksOf(group: string): readonly string[] {
@@ -93,7 +132,8 @@ export class Standing {
     resolve();
   }
 
-  #hasFailed(name: string): boolean {
+  #isOut(name: string): boolean {
+    if (this.#leaving.has(name)) return true;
     return name === this.#options.nodeName ? this.#self === "lost" : this.#failed.has(name);
   }
 }

@@ -1,5 +1,5 @@
 import { IdService } from "@concord/protos-ids";
-import { SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
+import { CoordinatorService, SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
 import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
 import type { Context } from "../context.ts";
 import { TOPOLOGY_WATCHES_MAX } from "../limits.ts";
@@ -9,6 +9,7 @@ import { executeHandler } from "./execute.ts";
 import { generateIdsHandler } from "./generate-ids.ts";
 import { getSchemaHandler } from "./get-schema.ts";
 import { getTopologyHandler } from "./get-topology.ts";
+import { leaveHandler, releaseHandler } from "./hand-over.ts";
 import { lockHandler } from "./lock.ts";
 import { queryHandler } from "./query.ts";
 import { readHandler } from "./read.ts";
@@ -20,7 +21,7 @@ import { writeHandler } from "./write.ts";
 
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
-/** Every service of a txn-coordinator; all of them are for clients. */
+/** Every service of a txn-coordinator; all but one are for clients. */
 export function defineServices(coordinator: Context, authenticator: Authenticator): readonly Service[] {
   const { clock, log, metrics } = coordinator.environment;
   const environment = { clock, log, metrics, authenticator };
@@ -46,6 +47,14 @@ export function defineServices(coordinator: Context, authenticator: Authenticato
         streams: { WatchTopology: watchTopologyHandler(coordinator) },
         limits: { streamsMax: TOPOLOGY_WATCHES_MAX },
         roles: CALLERS,
+      },
+      environment,
+    ),
+    defineService(
+      {
+        contract: CoordinatorService,
+        unary: { Leave: leaveHandler(coordinator), Release: releaseHandler(coordinator) },
+        roles: ["coordinator"],
       },
       environment,
     ),

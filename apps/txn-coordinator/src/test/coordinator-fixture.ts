@@ -150,13 +150,14 @@ export class CoordinatorFixture {
   readonly transport = new MemoryTransport({ clock: this.clock });
   readonly coordinators: TxnCoordinatorService[] = [];
   readonly addresses: string[] = [];
+  nodes: readonly { readonly name: string; readonly address: string; readonly datacenter: string }[] = [];
   /** By coordinator, of those composed last. */
   readonly memberships: ScriptedMembership[] = [];
   #randomState = 1;
 
   async start(count = 1): Promise<this> {
-    const names = Array.from({ length: count }, (_, at) => ({ name: `c${at}`, address: `c${at}:1`, datacenter: `d${at}` }));
-    for (const { name, address } of names) this.coordinators.push(this.compose(name, address, count === 1 ? [] : names));
+    this.nodes = Array.from({ length: count }, (_, at) => ({ name: `c${at}`, address: `c${at}:1`, datacenter: `d${at}` }));
+    for (const { name, address } of this.nodes) this.coordinators.push(this.compose(name, address, count === 1 ? [] : this.nodes));
     const started = await Promise.all(
       this.coordinators.map(async (coordinator) => {
         const starting = coordinator.start();

@@ -1,0 +1,26 @@
+import type { CoordinatorService } from "@concord/protos-txn";
+import { malformed } from "@concord/rows-wire";
+import type { Handler } from "@concord/rpc";
+import type { Context } from "../context.ts";
+
+/** Leave: another coordinator is about to stop (TX17). */
+export function leaveHandler(coordinator: Context): Handler<CoordinatorService, "Leave"> {
+  return async ({ name }) => {
+    coordinator.groups.left(checkedName(coordinator, name));
+    return {};
+  };
+}
+
+/** Release: another coordinator is to serve the group; answers when this one does not any more. */
+export function releaseHandler(coordinator: Context): Handler<CoordinatorService, "Release"> {
+  return async ({ name, group }) => {
+    await coordinator.groups.release(group, checkedName(coordinator, name));
+    return {};
+  };
+}
+
+function checkedName({ config }: Context, name: string): string {
+  const isOther = name !== config.nodeName && config.coordinators.some((node) => node.name === name);
+  if (!isOther) throw malformed(`${name} is none of the other coordinators`);
+  return name;
+}
