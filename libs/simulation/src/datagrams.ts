@@ -1,5 +1,5 @@
 import type { Incarnation } from "./incarnation.ts";
-import type { Links } from "./links.ts";
+import { Blocks, type Links } from "./links.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { fingerprint, type Trace } from "./trace.ts";
 
@@ -21,6 +21,8 @@ export class SimDatagrams {
   readonly #scheduler: Scheduler;
   readonly #links: Links;
   readonly #trace: Trace;
+  /** On top of what the links block: datagrams only. */
+  readonly #blocks = new Blocks();
 
   constructor(scheduler: Scheduler, links: Links, trace: Trace) {
     this.#scheduler = scheduler;
@@ -35,15 +37,31 @@ export class SimDatagrams {
     };
   }
 
+  block(from: string, to: string): void {
+    this.#blocks.block(from, to);
+  }
+
+  unblock(from: string, to: string): void {
+    this.#blocks.unblock(from, to);
+  }
+
+  heal(): void {
+    this.#blocks.clear();
+  }
+
   #send(from: Incarnation, to: string, bytes: Uint8Array): void {
     const target = this.#bound.get(to);
     if (from.isDead || target === undefined || target.owner.isDead) return;
     const [left, right] = [from.node, target.owner.node];
-    const isLost = this.#links.isLost(left, right) || this.#links.isBlocked(left, right);
+    const isLost = this.#links.isLost(left, right) || this.#isBlocked(left, right);
     this.#trace.line(this.#scheduler.nowUs, `datagram ${left} > ${right}${isLost ? " LOST" : ""} ${fingerprint(bytes)}`);
     if (isLost) return;
     this.#scheduler.after(this.#links.delayUs(left, right), () => {
-      if (!this.#links.isBlocked(left, right)) target.owner.run(() => target.receive(bytes));
+      if (!this.#isBlocked(left, right)) target.owner.run(() => target.receive(bytes));
     });
+  }
+
+  #isBlocked(from: string, to: string): boolean {
+    return this.#blocks.isBlocked(from, to) || this.#links.isBlocked(from, to);
   }
 }

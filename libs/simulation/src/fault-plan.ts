@@ -46,14 +46,23 @@ export type Fault =
   | { readonly kind: "pause"; readonly atMs: number; readonly forMs: number; readonly node: string }
   /** A new process takes the node's address while the old one is frozen; the old one wakes after `forMs` and lives `zombieMs` on. */
   | { readonly kind: "replace"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly zombieMs: number }
-  | { readonly kind: "clock-step"; readonly atMs: number; readonly node: string; readonly byMs: number }
+  /** With `forMs` the clock steps back after that time. */
+  | { readonly kind: "clock-step"; readonly atMs: number; readonly node: string; readonly byMs: number; readonly forMs?: number }
+  /** Datagrams get lost, calls do not: a firewall's mistake, a socket's full buffer. */
+  | {
+      readonly kind: "datagram-loss";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly from: readonly string[];
+      readonly to: readonly string[];
+    }
   /** The next sync fails; the node is power-cycled `afterMs` later. */
   | { readonly kind: "sync-failure"; readonly atMs: number; readonly afterMs: number; readonly forMs: number; readonly node: string }
   | { readonly kind: "slow-disk"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly factor: number };
 
 export type FaultKind = Fault["kind"];
 
-/** All but `pause-at-point`, which a scenario asks for. */
+/** All but `pause-at-point` and `datagram-loss`, which a scenario asks for. */
 export const FAULT_KINDS: readonly FaultKind[] = [
   "partition",
   "drop",
@@ -129,6 +138,7 @@ function isPossible(kind: FaultKind, targets: FaultTargets): boolean {
     case "crash-at-point":
     case "pause":
     case "clock-step":
+    case "datagram-loss":
       return targets.servers.length > 0;
     case "pause-at-point":
       return (targets.pausePoints ?? []).length > 0;
@@ -174,6 +184,10 @@ function drawFault(random: SeededRandom, kind: FaultKind, atMs: number, targets:
       return { kind, atMs, forMs, node: random.pick(targets.replaceable), zombieMs: random.pick([50, 500, 3_000]) };
     case "clock-step":
       return { kind, atMs, node: random.pick(targets.servers), byMs: random.pick([-60_000, -1_000, -50, -5, 5, 50, 1_000, 60_000]) };
+    case "datagram-loss": {
+      const from = [random.pick(targets.servers)];
+      return { kind, atMs, forMs, from, to: targets.servers.filter((node) => !from.includes(node)) };
+    }
     case "sync-failure":
       return { kind, atMs, afterMs: random.pick([1, 50, 500]), forMs, node: random.pick(targets.disks) };
     case "slow-disk":

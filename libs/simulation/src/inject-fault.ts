@@ -44,6 +44,10 @@ export function injectFault(world: World, fault: Fault): void {
       return;
     case "clock-step":
       world.stepClock(fault.node, fault.byMs);
+      if (fault.forMs !== undefined) later(fault.forMs, () => world.stepClock(fault.node, -fault.byMs));
+      return;
+    case "datagram-loss":
+      loseDatagrams(world, fault.from, fault.to, fault.forMs);
       return;
     case "sync-failure":
       for (const disk of world.disksOf(fault.node)) disk.failNextSync = true;
@@ -66,6 +70,16 @@ function partition(world: World, left: readonly string[], right: readonly string
   world.at(world.nowMs + forMs, () => {
     if (world.isHealed) return;
     for (const [from, to] of links) world.network.unblock(from, to);
+  });
+}
+
+function loseDatagrams(world: World, from: readonly string[], to: readonly string[], forMs: number): void {
+  const { datagrams } = world.network;
+  const links = from.flatMap((left) => to.map((right) => [left, right] as const));
+  for (const [left, right] of links) datagrams.block(left, right);
+  world.at(world.nowMs + forMs, () => {
+    if (world.isHealed) return;
+    for (const [left, right] of links) datagrams.unblock(left, right);
   });
 }
 

@@ -14,12 +14,35 @@ export const CALM_NETWORK: NetworkProfile = { baseDelayUs: 400, tailUs: 100, spi
 
 const LOOPBACK_DELAY_US = 15;
 
-/** The state of every directed link between two nodes. Partitions nest: a link is open when nothing blocks it. */
+/** Directed links that are closed. Blocks nest: a link is open when nothing blocks it. */
+export class Blocks {
+  readonly #blocks = new Map<string, number>();
+
+  isBlocked(from: string, to: string): boolean {
+    return from !== to && (this.#blocks.get(`${from}>${to}`) ?? 0) > 0;
+  }
+
+  block(from: string, to: string): void {
+    const key = `${from}>${to}`;
+    this.#blocks.set(key, (this.#blocks.get(key) ?? 0) + 1);
+  }
+
+  unblock(from: string, to: string): void {
+    const key = `${from}>${to}`;
+    this.#blocks.set(key, Math.max(0, (this.#blocks.get(key) ?? 0) - 1));
+  }
+
+  clear(): void {
+    this.#blocks.clear();
+  }
+}
+
+/** The state of every directed link between two nodes. */
 export class Links {
   readonly #profile: NetworkProfile;
   readonly #random: SeededRandom;
   readonly #base = new Map<string, number>();
-  readonly #blocks = new Map<string, number>();
+  readonly #blocks = new Blocks();
   readonly #slow = new Map<string, number>();
   dropRate = 0;
 
@@ -37,7 +60,7 @@ export class Links {
   }
 
   isBlocked(from: string, to: string): boolean {
-    return from !== to && (this.#blocks.get(`${from}>${to}`) ?? 0) > 0;
+    return this.#blocks.isBlocked(from, to);
   }
 
   /** Whether a single call or answer gets lost although the link is open. */
@@ -46,13 +69,11 @@ export class Links {
   }
 
   block(from: string, to: string): void {
-    const key = `${from}>${to}`;
-    this.#blocks.set(key, (this.#blocks.get(key) ?? 0) + 1);
+    this.#blocks.block(from, to);
   }
 
   unblock(from: string, to: string): void {
-    const key = `${from}>${to}`;
-    this.#blocks.set(key, Math.max(0, (this.#blocks.get(key) ?? 0) - 1));
+    this.#blocks.unblock(from, to);
   }
 
   slow(from: string, to: string, factor: number): void {

@@ -210,3 +210,34 @@ test("drain: streams end with DRAINING, a call in flight may finish, new calls a
   assert.equal(codeOf(heard.ends[0]), "DRAINING");
   await assert.rejects(world.complete(channel.unary(GET, { key: "a" }, { timeoutMs: 100 }), 200), { code: "CONNECTION_LOST" });
 });
+
+test("datagram loss: datagrams one way get lost, the other way and calls do not; heal ends it", async () => {
+  const { world, env } = await pair(6);
+  const heard: string[] = [];
+  const sockets = new Map<string, (to: string) => void>();
+  for (const name of ["d1", "d2"]) {
+    world.node(name, async ({ datagrams }) => {
+      const socket = datagrams(`${name}:9`, () => void heard.push(name));
+      sockets.set(name, (to) => socket.send(`${to}:9`, new Uint8Array(1)));
+    });
+  }
+  await world.advance(10);
+  const exchange = async (): Promise<string[]> => {
+    heard.length = 0;
+    sockets.get("d1")!("d2");
+    sockets.get("d2")!("d1");
+    await world.advance(50);
+    return heard.toSorted();
+  };
+  world.schedule([{ kind: "datagram-loss", atMs: world.nowMs + 1, forMs: 100, from: ["d1"], to: ["d2"] }]);
+  await world.advance(2);
+  assert.deepEqual(await exchange(), ["d1"]);
+  const call = env.transport.connect("s1:1").unary(PUT, { key: "a", value: "1" }, { timeoutMs: 100 });
+  await world.complete(call, 200);
+  await world.advance(100);
+  assert.deepEqual(await exchange(), ["d1", "d2"]);
+  world.schedule([{ kind: "datagram-loss", atMs: world.nowMs + 1, forMs: 100, from: ["d1"], to: ["d2"] }]);
+  await world.advance(2);
+  world.heal();
+  assert.deepEqual(await exchange(), ["d1", "d2"]);
+});

@@ -137,6 +137,7 @@ export class SimNetwork {
 
   heal(): void {
     this.links.heal();
+    this.datagrams.heal();
     this.#releaseStalled();
   }
 
