@@ -36,4 +36,6 @@ export const CATCH_UP_TIMEOUT_MS = 10_000;
 
 /** Tries of each step of a takeover, and the pauses between them. */
 export const TAKE_OVER_ATTEMPTS_MAX = 20;
+/** Time budget of the first one. Less than after what silence a peer counts as not reachable. */
+export const TAKE_OVER_FIRST_TRY_MS = 200;
 export const TAKE_OVER_BACKOFF: BackoffLimits = { initialMs: 5, maxMs: 250 };

@@ -16,6 +16,7 @@ const NOTHING: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
 class Recorded implements GroupLog {
   readonly inner = new MemoryGroupLog();
   readonly calls: string[] = [];
+  readonly raiseBudgetsMs: number[] = [];
   fault: (call: string) => "unknown" | "lost" | undefined = () => undefined;
   appliesRows = false;
 
@@ -24,8 +25,9 @@ class Recorded implements GroupLog {
     return this.inner.status(group);
   }
 
-  async raise(owner: GroupOwner): Promise<RaiseOutcome> {
+  async raise(owner: GroupOwner, timeoutMs?: number): Promise<RaiseOutcome> {
     this.calls.push(`raise ${owner.epoch}`);
+    if (timeoutMs !== undefined) this.raiseBudgetsMs.push(timeoutMs);
     const fault = this.fault("raise");
     if (fault === "unknown") return { kind: "unknown" };
     const outcome = await this.inner.raise(owner);
@@ -192,6 +194,14 @@ test("takeover: no replica answers: unavailable after a bounded number of tries"
   log.fault = (call) => (call === "raise" ? "unknown" : undefined);
   assert.deepEqual(await run(log), { kind: "unavailable" });
   assert.equal(log.calls.length, TAKE_OVER_ATTEMPTS_MAX);
+});
+
+test("[TX17] takeover: one replica is gone, another was not reachable for a moment: asked again soon, not after the budget of a call", async () => {
+  const log = await abandoned();
+  let failures = 5;
+  log.fault = (call) => (call === "raise" && (failures -= 1) >= 0 ? "unknown" : undefined);
+  assert.equal((await run(log, { timeoutMs: 3_000 })).kind, "taken");
+  assert.deepEqual(log.raiseBudgetsMs, [200, 400, 800, 1_600, 3_000, 3_000]);
 });
 
 test("takeover: aborted: unavailable", async () => {

@@ -10,13 +10,13 @@ import {
   type Seq,
   type TimestampUs,
 } from "@concord/runtime";
-import { TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_BACKOFF } from "./limits.ts";
+import { TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_BACKOFF, TAKE_OVER_FIRST_TRY_MS } from "./limits.ts";
 
 export interface TakeOverOptions {
   readonly group: string;
   /** This incarnation of this coordinator; never used by another one, not even by its own next start. */
   readonly owner: string;
-  /** Time budget of each call to the log. */
+  /** Longest time budget of a call to the log; the first tries of each step have less (TAKE_OVER_FIRST_TRY_MS). */
   readonly timeoutMs: number;
   readonly clock: Clock;
   /**
@@ -72,8 +72,8 @@ async function advanceTo(log: GroupLog, options: TakeOverOptions, advance: Advan
     await log.advance(advance, options.timeoutMs).catch(toConcordError);
     return true;
   }
-  const outcome = await persist(options, async () => {
-    return (await log.advance(advance, options.timeoutMs)) === "advanced" ? true : undefined;
+  const outcome = await persist(options, async (timeoutMs) => {
+    return (await log.advance(advance, timeoutMs)) === "advanced" ? true : undefined;
   });
   return outcome === true;
 }
@@ -81,11 +81,11 @@ async function advanceTo(log: GroupLog, options: TakeOverOptions, advance: Advan
 type Raised = { readonly kind: "raised"; readonly epoch: Epoch; readonly tail: LogTail };
 
 async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Raised | TakeOverOutcome> {
-  const { group, owner, timeoutMs } = options;
-  const before = await persist(options, () => log.status(group, timeoutMs));
+  const { group, owner } = options;
+  const before = await persist(options, (timeoutMs) => log.status(group, timeoutMs));
   if (before === undefined) return { kind: "unavailable" };
   const epoch = nextEpoch(before.promisedEpoch);
-  const outcome = await persist(options, async () => {
+  const outcome = await persist(options, async (timeoutMs) => {
     const raise = await log.raise({ group, epoch, owner }, timeoutMs);
     return raise.kind === "unknown" ? undefined : raise;
   });
@@ -96,7 +96,7 @@ async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Rais
 
 /** The same seqs, the same bytes, the new epoch. Undefined: all are logged. */
 async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch, tail: LogTail): Promise<TakeOverOutcome | undefined> {
-  const { group, owner, timeoutMs } = options;
+  const { group, owner } = options;
   const { timestampCeilingUs } = tail;
   // An entry whose rows the owner applies is not done with before that (I7).
   const marks = tail.appliesRows && tail.entries.every(({ rows }) => rows.length > 0);
@@ -104,7 +104,7 @@ async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch,
   let decided: DecidedMark = { seq: tail.appliedSeq, epoch: tail.appliedEpoch };
   for (const { seq, bytes, rows } of tail.entries) {
     const request: AppendRequest = { group, epoch, owner, seq, previousEpoch, timestampCeilingUs, bytes, rows, decided };
-    const outcome = await persist(options, async () => {
+    const outcome = await persist(options, async (timeoutMs) => {
       const append = await log.append(request, timeoutMs);
       return append.kind === "unknown" ? undefined : append;
     });
@@ -116,12 +116,18 @@ async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch,
   return undefined;
 }
 
-/** Tries again while the action is undecided (undefined) or fails with a retryable error; pauses in between. Undefined: gave up. */
-async function persist<Result>(options: TakeOverOptions, action: () => Promise<Result | undefined>): Promise<Result | undefined> {
+/**
+ * Tries again while the action is undecided (undefined) or fails with a retryable error; pauses in between, and gives each try twice the time of
+ * the one before: a replica that is gone must not hold up a takeover that two others can decide. Undefined: abandoned.
+ */
+async function persist<Result>(
+  options: TakeOverOptions,
+  action: (timeoutMs: number) => Promise<Result | undefined>,
+): Promise<Result | undefined> {
   const retry = backoff(options.clock, TAKE_OVER_BACKOFF, options.signal);
   for (let attempt = 0; attempt < TAKE_OVER_ATTEMPTS_MAX && options.signal?.aborted !== true; attempt += 1) {
     try {
-      const result = await action();
+      const result = await action(Math.min(options.timeoutMs, TAKE_OVER_FIRST_TRY_MS * 2 ** attempt));
       if (result !== undefined) return result;
     } catch (thrown) {
       const error = toConcordError(thrown);
