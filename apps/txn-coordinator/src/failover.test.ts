@@ -299,3 +299,16 @@ test("[TXD13] watch: masters and epochs at once, and again when a standby has ta
   assert.equal(ended, 1);
   await fixture.stop();
 });
+
+test("[TX14] lost and heard again, a standby took over meanwhile: opens nothing before the log said whether its epoch holds", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  fixture.memberships[0]!.self("lost");
+  await callGone(fixture, [0]);
+  for (const at of [1, 2]) fixture.memberships[at]!.about(0, "works");
+  fixture.memberships[0]!.self("works");
+  await fails("STARTING", insert(fixture, clients[0]!, album));
+  await fixture.clock.advance(3 * TAKE_OVER_AGAIN_MS);
+  await insert(fixture, clients[0]!, album);
+  await fixture.stop();
+});

@@ -3,7 +3,15 @@ import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
-import { HAND_OVER_MS, LEAVE_TIMEOUT_MS, POLL_MS, RELEASE_TIMEOUT_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "../limits.ts";
+import {
+  HAND_OVER_MS,
+  LEAVE_TIMEOUT_MS,
+  POLL_MS,
+  RELEASE_TIMEOUT_MS,
+  STAND_DOWN_MS,
+  TAKE_OVER_AGAIN_MS,
+  VERIFY_TIMEOUT_MS,
+} from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
@@ -33,6 +41,8 @@ export class Groups {
   readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
   readonly #queued: QueuedOpens;
+  /** How often this coordinator had been lost when the log last confirmed the group's epoch. */
+  readonly #confirmed = new WeakMap<TransactionGroup, number>();
   /** Sessions whose end is already watched. */
   readonly #sessions = new Set<number>();
   /** Starts that wait for a newer schema: later operations of the same transaction wait behind them. */
@@ -79,10 +89,14 @@ export class Groups {
     return coordinators.find((coordinator) => coordinator.name === name)!;
   }
 
-  /** The epoch under which this coordinator serves the group; undefined when it does not. */
+  /**
+   * The epoch under which this coordinator serves the group; undefined when it does not. Its lease holds, and the log has confirmed the epoch since
+   * the last time that a standby may have acted (TX14).
+   */
   epochOf(id: string): Epoch | undefined {
-    const state = this.#own.get(id)?.state;
-    return state?.kind === "serving" && this.#standing.works ? state.master.epoch : undefined;
+    const group = this.#own.get(id);
+    if (group?.state.kind !== "serving" || !this.#standing.works || !this.#isConfirmed(group)) return undefined;
+    return group.state.master.epoch;
   }
 
   /** Names of all coordinators that may serve the group, in their order (TX16). */
@@ -104,7 +118,11 @@ export class Groups {
   get ready(): boolean {
     if (this.#map === undefined || !this.#standing.works) return false;
     const groups = [SYSTEM_GROUP, ...this.#map.groups.map(({ id }) => id)];
-    return groups.every((id) => this.#standing.duty(id).kind === "standby" || this.#own.get(id)?.state.kind === "serving");
+    return groups.every((id) => this.#standing.duty(id).kind === "standby" || this.epochOf(id) !== undefined);
+  }
+
+  #isConfirmed(group: TransactionGroup): boolean {
+    return this.#confirmed.get(group) === this.#standing.losses;
   }
 
   /**
@@ -133,8 +151,8 @@ export class Groups {
 
   groupById(id: string): TransactionGroup {
     const group = this.#own.get(id);
-    // The lease: a standby may have taken over already (TX14). What is open goes on, the log decides about its commit (TXD1).
-    if (group !== undefined && this.#standing.works) return group;
+    // A standby may have taken over already (TX14). What is open goes on, the log decides about its commit (TXD1).
+    if (group !== undefined && this.#standing.works && this.#isConfirmed(group)) return group;
     const { name, address } = this.masterOf(id);
     if (name === this.#options.settings.nodeName) throw new ConcordError("STARTING", `group ${id} is about to be taken over; try again`);
     throw new ConcordError("NOT_MASTER", `group ${id} is served by ${name} at ${address}`, {
@@ -293,9 +311,11 @@ export class Groups {
     };
     const group = new TransactionGroup({ ...this.#options, settings: { ...settings, group: id, owns } });
     this.#own.set(id, group);
+    // As of before the raise: after a loss that came during it the log is asked again.
+    this.#confirmed.set(group, this.#standing.losses);
     await group.start();
-    this.#queued.served(id);
-    this.#standing.wake();
+    if (this.#isConfirmed(group)) this.#announce(id);
+    else void this.#confirm(group);
     void group.ended.then(() => this.#standing.wake());
     if (id !== SYSTEM_GROUP || this.#map !== undefined) return;
     try {
@@ -342,7 +362,7 @@ export class Groups {
         if (group.state.kind === "taking-over" && this.#standing.duty(id).kind === "standby") group.stop();
       }
       if (this.#standing.isLost && !wasLost) void this.#standDownIfStillLost();
-      if (wasLost && !this.#standing.isLost) for (const group of this.own) void this.#verify(group);
+      for (const group of this.own) void this.#confirm(group);
       wasLost = this.#standing.isLost;
     }
   }
@@ -352,13 +372,35 @@ export class Groups {
     if (this.#standing.isLost && !this.#stopping.signal.aborted) for (const group of this.own) group.stop();
   }
 
-  /** This one was lost for a while: a standby may have raised the epoch, which no idle group would notice. */
-  async #verify(group: TransactionGroup): Promise<void> {
+  /** This one was lost for a while: it opens nothing in a group before the log, asked since, has confirmed that its epoch still holds. */
+  async #confirm(group: TransactionGroup): Promise<void> {
+    const { clock } = this.#options;
+    const losses = this.#standing.losses;
+    if (this.#standing.isLost) return;
+    while (group.state.kind === "serving" && losses === this.#standing.losses && !this.#isConfirmed(group)) {
+      if ((await this.#verify(group)) === "current") {
+        this.#confirmed.set(group, losses);
+        this.#announce(group.group);
+        return;
+      }
+      await sleep(clock, POLL_MS, this.#stopping.signal);
+    }
+  }
+
+  /** Starts that wait for the group go on, and watchers of the topology hear of its master. */
+  #announce(id: string): void {
+    this.#queued.served(id);
+    this.#standing.wake();
+  }
+
+  /** Stops the group when the log knows a newer epoch: no idle group would notice. */
+  async #verify(group: TransactionGroup): Promise<"current" | "fenced" | "unknown"> {
     const { groupLog, settings } = this.#options;
-    if (group.state.kind !== "serving") return;
+    if (group.state.kind !== "serving") return "unknown";
     const owner = { group: group.group, epoch: group.state.master.epoch, owner: group.owner };
-    const verified = await groupLog.verify(owner, settings.storageTimeoutMs).catch(() => "unknown");
+    const verified = await groupLog.verify(owner, Math.min(settings.storageTimeoutMs, VERIFY_TIMEOUT_MS)).catch(() => "unknown" as const);
     if (verified === "fenced") group.stop();
+    return verified;
   }
 
   /** The system group's master may still have to write it. */

@@ -21,6 +21,7 @@ export class Standing {
   /** Coordinators that are about to stop: their groups are for others, though they still beat. */
   readonly #leaving = new Set<string>();
   #self: SelfVerdict = "joining";
+  #losses = 0;
   #view: View;
   #changed = Promise.withResolvers<void>();
 
@@ -33,8 +34,10 @@ export class Standing {
   start(): Promise<void> {
     const { coordinators, membership, log } = this.#options;
     return membership.start((change) => {
-      if (change.kind === "self") this.#self = change.verdict;
-      else {
+      if (change.kind === "self") {
+        this.#self = change.verdict;
+        if (change.verdict === "lost") this.#losses += 1;
+      } else {
         const { name } = coordinators[change.member]!;
         this.#leaving.delete(name);
         if (change.verdict === "gone" || change.verdict === "stuck") this.#failed.add(name);
@@ -65,6 +68,11 @@ export class Standing {
   /** A majority has lost this coordinator. */
   get isLost(): boolean {
     return this.#self === "lost";
+  }
+
+  /** How often a majority has lost it. Whatever was known before a loss may be wrong after it: a standby may have acted. */
+  get losses(): number {
+    return this.#losses;
   }
 
   get isAlone(): boolean {
