@@ -42,6 +42,12 @@ const RING_SETTINGS = {
 };
 const CONNECT_AGAIN_MS = 50;
 
+/** Settings of coordinators that a scenario wants otherwise. */
+export interface CoordinatorSettings {
+  readonly clockSkewMaxMs?: number;
+  readonly outcomeRetentionMs?: number;
+}
+
 export interface Client {
   readonly db: ConcordClient;
   readonly env: Environment;
@@ -56,6 +62,8 @@ export class Cluster {
   readonly world: World;
   readonly swarm: Swarm;
   readonly #clientNames: string[] = [];
+  /** What the newest process of each node runs. */
+  readonly #services = new Map<string, { readonly ready: boolean }>();
   #proxies: readonly string[] = [];
   #coordinators: readonly string[] = [];
 
@@ -77,19 +85,32 @@ export class Cluster {
   }
 
   /** What serves transactions, in the topology of the seed. */
-  startServers(): void {
+  startServers(settings: CoordinatorSettings = {}): void {
     if (this.swarm.topology === "bundle") {
-      this.#startNodes();
+      this.#startNodes(settings);
       return;
     }
     this.startProxies("coordinator");
-    this.startCoordinators();
+    this.startCoordinators(settings);
   }
 
-  #startNodes(): void {
+  get coordinators(): readonly string[] {
+    return this.#coordinators;
+  }
+
+  get proxies(): readonly string[] {
+    return this.#proxies;
+  }
+
+  /** Nodes that serve transactions and say that they are not ready. */
+  unready(): string[] {
+    return this.#coordinators.filter((name) => this.#services.get(name)?.ready !== true);
+  }
+
+  #startNodes(settings: CoordinatorSettings): void {
     this.#proxies = NODES;
     this.#coordinators = NODES;
-    for (const [at, name] of NODES.entries()) this.#startNode(name, DATACENTERS[at]!);
+    for (const [at, name] of NODES.entries()) this.#startNode(name, DATACENTERS[at]!, settings);
   }
 
   startProxies(schemaAuthority: "ring" | "coordinator"): void {
@@ -97,9 +118,9 @@ export class Cluster {
     for (const [at, name] of PROXIES.entries()) this.#startProxy(name, DATACENTERS[at]!, schemaAuthority);
   }
 
-  startCoordinators(): void {
+  startCoordinators(settings: CoordinatorSettings = {}): void {
     this.#coordinators = COORDINATORS;
-    for (const [at, name] of COORDINATORS.entries()) this.#startCoordinator(name, DATACENTERS[at]!);
+    for (const [at, name] of COORDINATORS.entries()) this.#startCoordinator(name, DATACENTERS[at]!, settings);
   }
 
   /** A client process with its connected client; it lives as long as the world. */
@@ -125,7 +146,7 @@ export class Cluster {
     return this.#coordinators.map(addressOf);
   }
 
-  #startCoordinator(name: string, datacenter: string): void {
+  #startCoordinator(name: string, datacenter: string, settings: CoordinatorSettings): void {
     const { groupCount, lockTimeoutMs, masters } = this.swarm;
     const config = txnCoordinatorSchema.parse({
       nodeName: name,
@@ -139,6 +160,7 @@ export class Cluster {
       masters,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
+      ...settings,
     });
     this.world.node(name, async (context) => {
       const service = composeTxnCoordinator(config, {
@@ -146,12 +168,13 @@ export class Cluster {
         limits: this.swarm.transactions,
         membership: simulatedMembership(context, config.coordinators, name),
       });
+      this.#services.set(name, service);
       await service.start();
       return { stop: () => service.stop() };
     });
   }
 
-  #startNode(name: string, datacenter: string): void {
+  #startNode(name: string, datacenter: string, settings: CoordinatorSettings): void {
     const { groupCount, lockTimeoutMs, masters } = this.swarm;
     const config = concordSchema.parse({
       ...IDLE_PARTS,
@@ -165,6 +188,7 @@ export class Cluster {
       masters,
       lockTimeoutMs,
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
+      ...settings,
     });
     this.world.node(name, async (context) => {
       const service = composeConcord(config, {
@@ -176,6 +200,7 @@ export class Cluster {
         membership: simulatedMembership(context, config.nodes, name),
         onFailed: (cause) => context.exit(cause.message),
       });
+      this.#services.set(name, service);
       await service.start();
       return { stop: () => service.stop() };
     });
@@ -201,6 +226,11 @@ export class Cluster {
       return { stop: () => service.stop() };
     });
   }
+}
+
+/** Of the node at this place among its kind. */
+export function datacenterOf(at: number): string {
+  return DATACENTERS[at]!;
 }
 
 /** Nodes with equal numbers stand in one datacenter. */

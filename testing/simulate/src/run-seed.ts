@@ -3,6 +3,7 @@ import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
 import { runDedupScenario } from "./scenarios/dedup.ts";
+import { runFailoverScenario } from "./scenarios/failover.ts";
 import { runLogScenario } from "./scenarios/log.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
@@ -18,6 +19,7 @@ type Scenario = (cluster: Cluster) => Promise<Outcomes>;
 
 const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["txn", runTxnScenario],
+  ["failover", runFailoverScenario],
   ["album", runAlbumScenario],
   ["batch", runBatchScenario],
   ["object", runObjectScenario],

@@ -1,5 +1,5 @@
 import { drawFaultPlan } from "@concord/simulation";
-import { createPatiently, type Client, type Cluster } from "../cluster.ts";
+import { createPatiently, type Client, type Cluster, type CoordinatorSettings } from "../cluster.ts";
 
 const FAULTS_FROM_MS = 200;
 const WORK_MS = 5_000;
@@ -13,9 +13,10 @@ export const COORDINATOR_POINTS: readonly string[] = ["txn:after-append", "txn:a
 export async function startAll(
   cluster: Cluster,
   tables: readonly string[],
+  settings: CoordinatorSettings = {},
 ): Promise<{ readonly admin: Client; readonly clients: Client[] }> {
   const { world, swarm } = cluster;
-  cluster.startServers();
+  cluster.startServers(settings);
   const options = { coordinators: cluster.coordinatorAddresses };
   const admin = await cluster.client("admin", { ...options, timeoutMs: 30_000 });
   await world.complete(createPatiently(admin, tables), 60_000);
