@@ -236,7 +236,8 @@ test("chart: the ServiceMonitor scrapes the admin port of each service once", as
     "concord-storage-proxy-nodes",
     "concord-txn-coordinator-nodes",
   ]);
-  for (const { spec } of scraped) assert.ok(spec.ports.some(({ name }) => name === monitor.spec.endpoints![0]!.port));
+  const { port: wanted } = monitor.spec.endpoints![0]!;
+  for (const each of scraped) assert.ok(each.spec.ports.some(({ name }) => name === wanted));
 });
 
 test("chart: a schema job on Cassandra, none on a ring; with an existing Secret no Secret", async () => {
