@@ -7,6 +7,8 @@ export interface KafkaWire {
   partitions(topic: string): Promise<TopicSize>;
   /** Settings of a topic by name, those of the broker's defaults included. */
   settings(topic: string): Promise<ReadonlyMap<string, string>>;
+  /** Makes a topic; one of this name that is there stays as it is. */
+  createTopic(topic: NewTopic): Promise<void>;
   bounds(topic: string, partition: number): Promise<LogBounds>;
   /** The end of `bounds` alone: what is asked often. */
   end(topic: string, partition: number): Promise<bigint>;
@@ -21,6 +23,13 @@ export interface KafkaWire {
   /** The committed offset; undefined when there is none. */
   committed(group: string, input: TopicPartition): Promise<CommittedOffset | undefined>;
   close(): Promise<void>;
+}
+
+export interface NewTopic {
+  readonly name: string;
+  readonly partitions: number;
+  readonly replicas: number;
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 export interface TopicSize {

@@ -2,6 +2,7 @@
 declare module "kafkajs/src/cluster/index.js" {
   interface Broker {
     readonly connectionPool: { send(protocol: { readonly request: object; readonly response: object }): Promise<unknown> };
+    createTopics(request: object): Promise<unknown>;
     describeConfigs(request: object): Promise<unknown>;
     findGroupCoordinator(request: object): Promise<unknown>;
     listOffsets(request: object): Promise<unknown>;

@@ -17,6 +17,7 @@ import {
   type CommittedOffset,
   type Fetched,
   type KafkaWire,
+  type NewTopic,
   type Produced,
   type Producer,
   type TopicPartition,
@@ -76,6 +77,19 @@ export class KafkajsWire implements KafkaWire {
       return new Map(
         answer.resources.flatMap(({ configEntries }) => configEntries.map((entry) => [entry.configName, entry.configValue] as const)),
       );
+    });
+  }
+
+  createTopic({ name, partitions, replicas, settings }: NewTopic): Promise<void> {
+    return this.#request(`the topic ${name}`, async (cluster) => {
+      const broker = await cluster.findControllerBroker();
+      const configEntries = Object.entries(settings).map(([key, value]) => ({ name: key, value }));
+      const topic = { topic: name, numPartitions: partitions, replicationFactor: replicas, configEntries };
+      const refused = (error: unknown): void => {
+        const { errors = [] } = error as { readonly errors?: readonly { readonly type?: string }[] };
+        if (errors.length === 0 || errors.some(({ type }) => type !== "TOPIC_ALREADY_EXISTS")) throw error;
+      };
+      await broker.createTopics({ topics: [topic] }).then(() => undefined, refused);
     });
   }
 

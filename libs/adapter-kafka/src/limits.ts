@@ -25,3 +25,5 @@ export const TAIL_OFFSETS = 64n;
 export const DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024;
 /** What the pipeline's headers add to a message between input and output. */
 export const HEADER_BYTES_ADDED = 1_024;
+/** How often a partition of a new topic is asked for until it is led. */
+export const LEADER_ATTEMPTS_MAX = 60;

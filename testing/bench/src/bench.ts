@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { batchBench } from "./batch.ts";
 import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
+import { dedupKafkaBench } from "./dedup-kafka.ts";
 import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
 import { steadyBench } from "./steady.ts";
@@ -18,12 +19,17 @@ export interface BenchOptions {
   readonly ids: number;
   /** Node names to profile; their .cpuprofile files are kept in this folder. */
   readonly profileFolder: string | undefined;
+  /** Brokers of Kafka, host:port (dedup): its logs are there instead of on the disk. */
+  readonly kafka: readonly string[];
 }
 
 const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
   txn: { what: "add a photo to an album, with index, durable; beside PostgreSQL doing the same", run: txnBench },
   batch: { what: "the price of the log: logged against unlogged batches (LB14)", run: batchBench },
-  dedup: { what: "a worker's cycle, and what an id costs, beside the two-index layout (DD17); --ids only", run: dedupBench },
+  dedup: {
+    what: "a worker's cycle, and what an id costs, beside the two-index layout (DD17); with --kafka beside a plain kafkajs copy; --ids only",
+    run: (options) => (options.kafka.length > 0 ? dedupKafkaBench(options, options.kafka) : dedupBench(options)),
+  },
   s3: {
     what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, and what the journal modes cost (OGD6); --in-flight has no effect",
     run: s3Bench,
@@ -46,6 +52,7 @@ ${Object.entries(BENCHES)
                      default one,three (not for dedup and s3)
   --ids N            ids of the window, rows of restart (default 1000000)
   --out FILE         also write the figures as JSON
+  --kafka LIST       brokers, host:port, of a started Kafka (npm run engines -- start kafka)
   --profile FOLDER   also write CPU profiles of the first node of each service
 `;
 
@@ -59,6 +66,7 @@ async function main(): Promise<void> {
       ids: { type: "string", default: "1000000" },
       out: { type: "string" },
       profile: { type: "string" },
+      kafka: { type: "string", default: "" },
       help: { type: "boolean" },
     },
   });
@@ -77,7 +85,15 @@ async function main(): Promise<void> {
   const ids = Number(values.ids);
   if (![seconds, ids, ...levels].every((number) => Number.isInteger(number) && number > 0))
     throw new Error("--seconds, --in-flight and --ids take whole numbers above 0");
-  await bench.run({ seconds, levels, topologies, ids, out: values.out, profileFolder: values.profile });
+  await bench.run({
+    seconds,
+    levels,
+    topologies,
+    ids,
+    out: values.out,
+    profileFolder: values.profile,
+    kafka: values.kafka.split(",").filter(Boolean),
+  });
 }
 
 function isTopology(name: string): name is TopologyName {

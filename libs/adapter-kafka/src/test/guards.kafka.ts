@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { LogMessage, MessageLog, NewMessage, Publication } from "@concord/ports";
 import { API, FaultySockets, type SocketFault } from "./faulty-sockets.ts";
 import { kafkaAdmin, newTopics, openOn, optionsFor } from "./real-kafka.ts";
-import { openKafkaLog } from "../index.ts";
+import { makeTopics, openKafkaLog } from "../index.ts";
 
 const utf8 = (text: string): Uint8Array => Buffer.from(text);
 const ALL = { messages: 100_000, bytes: 1 << 26 };
@@ -177,4 +177,18 @@ test("no broker there: tried until it is aborted", async () => {
   const options = optionsFor({ input: "i", output: "o", "dead-letters": "d" }, { brokers: ["127.0.0.1:1"], log, signal: stop.signal });
   await assert.rejects(openKafkaLog(options), { code: "REPLICAS_UNAVAILABLE" });
   assert.equal(tries, 2);
+});
+
+test("[DD16] topics that are made: a pipeline opens on them, the largest message of the input fits the output; made again they stay", async () => {
+  const name = `made-${process.pid}-${Date.now()}`;
+  const topics = { input: `${name}-in`, output: `${name}-out`, "dead-letters": `${name}-dead` };
+  const options = optionsFor(topics, { partitions: 3 });
+  await makeTopics({ ...options, replicas: 1 });
+  const log = await openOn(topics, { partitions: 3 });
+  await log.append(2, [message("x".repeat(log.appendBytesMax - 200))]);
+  await makeTopics({ ...options, replicas: 1 });
+  const [read] = await all(log, "input", 2);
+  const session = await log.open(2, "worker");
+  const headers = [...read!.headers, { name: "input", value: utf8("0") }, { name: "more", value: utf8("h".repeat(300)) }];
+  assert.equal((await session.publish(publication({ output: [{ ...read!, headers }], acknowledgedInput: 1n }))).kind, "published");
 });
