@@ -67,8 +67,8 @@ function nodeProblems(config: ConcordConfig): readonly Problem[] {
   for (const [key, token] of Object.entries({ peerToken, coordinatorToken })) {
     if (token === undefined) problems.push([key, "several nodes trust each other by it"]);
   }
-  if (config.metadata === "transactions" && config.dataStoreFolder === undefined) {
-    problems.push(["dataStoreFolder", "nodes that share buckets share the folder of the objects' data too"]);
+  if (config.metadata === "transactions" && config.objects === "filesystem" && config.dataStoreFolder === undefined) {
+    problems.push(["dataStoreFolder", "nodes that share buckets share the folder of the objects' data too, or a pool: objects rados"]);
   }
   return problems;
 }

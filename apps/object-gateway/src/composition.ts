@@ -1,4 +1,3 @@
-import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
@@ -10,6 +9,7 @@ import { openGatewayStore, type GatewayTuning } from "./gateway-store.ts";
 import { UploadBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
+import { openObjectData } from "./object-data.ts";
 import type { Peers } from "./peers.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ObjectGatewayService, type OpenedGateway } from "./service.ts";
@@ -33,7 +33,7 @@ export interface ObjectGatewayOptions {
   readonly onFailed?: (cause: ConcordError) => void;
 }
 
-/** With metadata.ts the only place that knows the adapters of an object-gateway. */
+/** With metadata.ts and object-data.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, options: ObjectGatewayOptions): ObjectGatewayService {
   const { environment } = options;
   const { clock, random, log, metrics, transport, failpoint } = environment;
@@ -61,11 +61,14 @@ async function openGateway(
   signal: AbortSignal,
 ): Promise<OpenedGateway> {
   const { environment, disk } = options;
-  const { log, metrics, checksum, failpoint } = environment;
+  const { log, metrics } = environment;
   const opened = await openMetadata(config, options, signal);
+  const closeMetadata = async (thrown: unknown): Promise<never> => {
+    await opened.close();
+    throw thrown;
+  };
+  const data = await openObjectData(config, options, signal).catch(closeMetadata);
   const onFailed = onFailedOf(options);
-  const { packBytesMax } = config;
-  const data = new FilesystemObjectData({ disk: options.dataDisk ?? disk, checksum, failpoint, log, packBytesMax, onFailed });
   const { metadata } = opened;
   const tuning = options.tuning ?? {};
   const { peers } = options;
@@ -80,10 +83,7 @@ async function openGateway(
     signal,
     ...(peers === undefined ? {} : { peers }),
   };
-  const gateway = await openGatewayStore(storeOptions).catch(async (thrown: unknown) => {
-    await opened.close();
-    throw thrown;
-  });
+  const gateway = await openGatewayStore(storeOptions).catch((thrown: unknown) => data.close().then(() => closeMetadata(thrown)));
   const { region, partBytesMax, uploadsInFlightMax: uploadsMax, uploadBufferBytes: bytesMax } = config;
   const budget = new UploadBudget({ uploadsMax, bytesMax, metrics });
   return {

@@ -39,6 +39,22 @@ export const objectGatewaySchema = z
       .min(1)
       .optional()
       .describe("folder of the objects' data, shared by several gateways; default in dataFolder"),
+    objects: z
+      .enum(["filesystem", "rados"])
+      .default("filesystem")
+      .describe("where the objects' data is: in files of dataStoreFolder, or in a pool of a Ceph cluster"),
+    cephConf: z.string().min(1).default("/etc/ceph/ceph.conf").describe("for objects rados: file with the cluster's monitors and keyring"),
+    cephUser: z
+      .string()
+      .regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected the name behind client.")
+      .default("concord")
+      .describe("for objects rados: the Ceph user, without client."),
+    cephPool: z.string().min(1).max(128).default("concord").describe("for objects rados: the pool; it must exist"),
+    cephNamespace: z
+      .string()
+      .regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or .")
+      .default("objects")
+      .describe("for objects rados: namespace in the pool, the same for gateways that share buckets"),
     journal: z
       .enum(["reservation", "per-transaction", "per-transaction-basic", "off"])
       .default("reservation")

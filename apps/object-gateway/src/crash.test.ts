@@ -1,70 +1,8 @@
 // The real program, killed at points of its work and started again: what was acknowledged is there, nothing leaks, nothing dangles.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { after, describe, test } from "node:test";
-import { FAILPOINT_VARIABLE, nodeClock } from "@concord/adapter-node-runtime";
-import { contract } from "@concord/protos-object";
-import { bearer, grpcTransport } from "@concord/rpc";
-import { silentLog, silentMetrics } from "@concord/runtime";
-import { ANN, OPERATOR } from "./test/gateway.ts";
-import { send, type Answer } from "./test/http-client.ts";
-import { sign } from "./test/signing.ts";
-
-const ADMIN = contract.service("ObjectAdminService").methods;
-const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
-const children = new Set<ChildProcess>();
-const folders: string[] = [];
-
-after(async () => {
-  for (const child of children) child.kill("SIGKILL");
-  for (const folder of folders) await rm(folder, { recursive: true });
-});
-
-interface Program {
-  readonly child: ChildProcess;
-  readonly address: string;
-  readonly httpAddress: string;
-}
-
-async function start(folder: string, journal: string, failpoint = ""): Promise<Program> {
-  const args = ["--data-folder", folder, "--journal", journal, "--operator-token", OPERATOR, "--access-keys", JSON.stringify([ANN])];
-  const env = { ...process.env, [FAILPOINT_VARIABLE]: failpoint };
-  const child = spawn(process.execPath, [join(import.meta.dirname, "main.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"], env });
-  children.add(child);
-  for await (const line of createInterface({ input: child.stdout })) {
-    const entry = JSON.parse(line) as { message: string; address: string; httpAddress: string };
-    if (entry.message === "serving") return { child, ...entry };
-  }
-  throw new Error("the process ended before it served");
-}
-
-async function stop({ child }: Program, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) {
-    child.kill(signal);
-    await once(child, "exit");
-  }
-  children.delete(child);
-}
-
-async function admin<Response>(program: Program, method: string, request: object = {}): Promise<Response> {
-  const channel = transport.connect(program.address);
-  try {
-    return (await channel.unary(ADMIN[method]!, request, { timeoutMs: 10_000, metadata: bearer(OPERATOR) })) as Response;
-  } finally {
-    channel.close();
-  }
-}
-
-const call = (program: Program, method: string, path: string, body?: string, query: [string, string][] = []): Promise<Answer> =>
-  send(
-    program.httpAddress,
-    sign({ method, path, query, ...(body === undefined ? {} : { body }) }, { key: ANN, host: program.httpAddress }),
-  );
+import { describe, test } from "node:test";
+import { admin, call, newFolder, start, stop, type Program, type Report } from "./test/program.ts";
+import type { Answer } from "./test/http-client.ts";
 
 const OLD = "old ".repeat(10_000);
 const NEW = "new ".repeat(10_000);
@@ -112,25 +50,16 @@ const CRASHES: readonly Crash[] = [
   { point: "object:after-seal", hit: 2, journal: "off", run: put, after: [OLD], leaks: 1 },
 ];
 
-interface Report {
-  readonly pieces: bigint;
-  readonly referenced: bigint;
-  readonly garbage: bigint;
-  readonly leaked: readonly string[];
-  readonly dangling: readonly string[];
-}
-
 describe("crash", { concurrency: 3 }, () => {
   for (const { point, hit, journal = "reservation", run, after: expected, leaks = 0 } of CRASHES) {
     test(`${leaks === 0 ? "[OG4]" : "[OG21]"} crash: killed at ${point}, journal ${journal}: started again: whole, ${leaks} blobs leaked`, async () => {
-      const folder = await mkdtemp(join(tmpdir(), "concord-crash-"));
-      folders.push(folder);
-      const killed = await start(folder, journal, `${point}:${hit}`);
+      const folder = await newFolder();
+      const killed = await start(folder, ["--journal", journal], `${point}:${hit}`);
       await call(killed, "PUT", "/bucket");
       assert.equal((await call(killed, "PUT", "/bucket/k", OLD)).status, 200);
       await assert.rejects(run(killed), "the process was killed before it answered");
       await stop(killed, "SIGKILL");
-      const again = await start(folder, journal);
+      const again = await start(folder, ["--journal", journal]);
       while (!(await admin<{ recovered: boolean }>(again, "GetStatus")).recovered);
       const got = await call(again, "GET", "/bucket/k");
       assert.ok(expected.includes(got.status === 404 ? "" : got.body), `${got.status}`);

@@ -16,6 +16,9 @@ export const CONSISTENCY_NAMES_MAX = 100;
 /** Pause before txn-coordinators that did not answer are tried again, and between log lines about it. */
 export const COORDINATORS_RETRY_MS = 200;
 export const COORDINATORS_LOG_MS = 5000;
+/** Pause between attempts to reach the Ceph cluster at the start, and between log lines about it. */
+export const CLUSTER_RETRY_MS = 1000;
+export const CLUSTER_LOG_MS = 5000;
 /** Pause before the clock is asked again whether it has passed the ids already made, and between log lines about it. */
 export const CLOCK_RETRY_MS = 200;
 export const CLOCK_LOG_MS = 60_000;

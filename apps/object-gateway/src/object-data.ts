@@ -1,0 +1,52 @@
+// Opens the store of blobs: files of this gateway or of several, or a pool of a Ceph cluster.
+import { FilesystemObjectData } from "@concord/adapter-filesystem";
+import { connectPool, RadosObjectData, type RadosOptions } from "@concord/adapter-rados";
+import type { ObjectData } from "@concord/ports";
+import { sleep, toConcordError, unreachable, type Environment } from "@concord/runtime";
+import type { ObjectGatewayOptions } from "./composition.ts";
+import type { ObjectGatewayConfig } from "./config.ts";
+import { onFailedOf } from "./metadata.ts";
+import { CLUSTER_LOG_MS, CLUSTER_RETRY_MS } from "./limits.ts";
+
+export interface OpenObjectData extends ObjectData {
+  /** The caller has ended every operation it began. */
+  close(): Promise<void>;
+}
+
+/** Waits for a cluster that does not answer yet, until `signal` is aborted. */
+export async function openObjectData(
+  config: ObjectGatewayConfig,
+  options: ObjectGatewayOptions,
+  signal: AbortSignal,
+): Promise<OpenObjectData> {
+  const { environment, disk, dataDisk } = options;
+  const { checksum, failpoint, log } = environment;
+  const { packBytesMax } = config;
+  switch (config.objects) {
+    case "filesystem":
+      return new FilesystemObjectData({ disk: dataDisk ?? disk, checksum, failpoint, log, packBytesMax, onFailed: onFailedOf(options) });
+    case "rados":
+      return connected(config, environment, signal);
+    default:
+      return unreachable(config.objects);
+  }
+}
+
+async function connected(config: ObjectGatewayConfig, environment: Environment, signal: AbortSignal): Promise<OpenObjectData> {
+  const { cephConf: conf, cephUser: user, cephPool: pool, cephNamespace: namespace } = config;
+  const { clock, log, checksum, failpoint } = environment;
+  const options: RadosOptions = { conf, user, pool, namespace, clock };
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    try {
+      return new RadosObjectData({ pool: await connectPool(options), checksum, failpoint });
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      if (clock.monotonicMs() - loggedMs >= CLUSTER_LOG_MS) {
+        loggedMs = clock.monotonicMs();
+        log.warn("waiting for the Ceph cluster", { conf, pool, reason: toConcordError(thrown).message });
+      }
+      await sleep(clock, CLUSTER_RETRY_MS, signal);
+    }
+  }
+}
