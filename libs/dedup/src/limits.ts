@@ -12,6 +12,8 @@ export const SEGMENTS_MAX = 64;
 /** Output offsets of a segment. */
 export const IDS_PER_SEGMENT_MIN = 16;
 export const IDS_PER_SEGMENT_MAX = 16 * 1024 * 1024;
+/** How far the time that ids age by follows a step of the clock at once; further only as fast again as time passes. */
+export const CLOCK_STEP_MS_MAX = 3_600_000;
 /** Memory that a window's options may ask for; see `windowMemoryBytes`. */
 export const WINDOW_MEMORY_BYTES_MAX = 3 * 1024 * 1024 * 1024;
 /** Ids of one stored value of a segment: what one look-up reads. */

@@ -12,5 +12,6 @@ export const DEDUP_METRICS = [
     labels: [],
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
   },
+  { name: "dedup_clock_jumps_total", kind: "counter", help: "Jumps of the clock that ageing did not follow.", labels: [] },
   { name: "dedup_reopened_total", kind: "counter", help: "Times a partition was opened again after a failure.", labels: [] },
 ] as const satisfies readonly MetricDefinition[];

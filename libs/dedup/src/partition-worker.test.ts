@@ -7,7 +7,7 @@ import { ConcordError } from "@concord/runtime";
 import { OPEN_ATTEMPTS_MAX, SEEN_IDS_MAX, WAITERS_MAX } from "./limits.ts";
 import { partitionOfId } from "./murmur2.ts";
 import { ID_HEADER, ORIGIN_HEADER, readOrigin, readStoredOrigin } from "./origin.ts";
-import { all, fixture, Life, message, OPTIONS, outputValues, processed, textOf, until, utf8 } from "./test/fixture.ts";
+import { all, FastClock, fixture, Life, message, OPTIONS, outputValues, processed, textOf, until, utf8 } from "./test/fixture.ts";
 import { windowMemoryBytes } from "./worker-options.ts";
 
 test("[DD1] processing: an id sent twice: published once, both callers get their result", async () => {
@@ -579,3 +579,39 @@ test("options: at their limits: accepted", () => {
   fixture({ worker: { window: large } });
   assert.ok(windowMemoryBytes(large) < 3 * 1024 ** 3);
 });
+
+const DAY_MS = 24 * 3_600_000;
+
+for (const layout of ["segmented", "source"] as const) {
+  test(`ageing, ${layout}: the clock jumps 400 days ahead for one message, and over a restart: no id is forgotten`, async () => {
+    const clock = new FastClock();
+    let jumpMs = 0;
+    clock.nowMs = () => clock.now + jumpMs;
+    const ids = Array.from({ length: 40 }, (_, at) => message(`id ${at}`));
+    const window = { layout, idsPerSegment: 16, segmentsMax: 8, windowMs: DAY_MS };
+    const first = fixture({ worker: { window }, clock });
+    await first.log.append(0, ids);
+    await first.worker.start();
+    await processed(first);
+    const { stores, log } = first;
+    let worker = first.worker;
+    for (const restarts of [false, true]) {
+      if (restarts) {
+        await worker.stop();
+        clock.now += 3_600_000;
+      }
+      jumpMs = 400 * DAY_MS;
+      if (restarts) {
+        worker = fixture({ worker: { window }, clock, log, stores }).worker;
+        await worker.start();
+      }
+      await log.append(0, [message(`at the jump, ${restarts}`)]);
+      await processed({ worker });
+      jumpMs = 0;
+      await log.append(0, [message(`after the jump, ${restarts}`), ...ids]);
+      await processed({ worker });
+      assert.equal((await outputValues(log)).length, ids.length + (restarts ? 4 : 2));
+    }
+    await worker.stop();
+  });
+}

@@ -18,6 +18,7 @@ import { IdReader, readPage } from "./read-page.ts";
 import { rebuildWindow } from "./rebuild-window.ts";
 import { SourceWindow } from "./source-window.ts";
 import { InputResults } from "./input-results.ts";
+import { SteadyTime } from "./steady-time.ts";
 import type { Window } from "./window.ts";
 import { findByInput } from "./find-by-input.ts";
 import { readStoredOrigin } from "./origin.ts";
@@ -63,7 +64,7 @@ class Worker implements PartitionWorker {
   #unresolved: ClassifiedPage | undefined;
   /** Where the dead letters ended before it was sent. */
   #deadLettersEnd = 0n;
-  #publishedMs = 0;
+  readonly #time: SteadyTime;
   /** Failures since a page was published. */
   #attempts = 0;
   #counts = { accepted: 0, duplicate: 0, "dead-lettered": 0, rerouted: 0 };
@@ -72,6 +73,11 @@ class Worker implements PartitionWorker {
     this.partition = options.partition;
     this.#options = options;
     this.#dependencies = dependencies;
+    const { clock, log, metrics } = dependencies.environment;
+    this.#time = new SteadyTime(clock, (aheadMs) => {
+      metrics.count("dedup_clock_jumps_total");
+      log.warn("the clock jumped ahead: ids are kept for longer, none is forgotten for it", { partition: this.partition, aheadMs });
+    });
     this.#running.promise.catch(() => undefined);
   }
 
@@ -115,7 +121,7 @@ class Worker implements PartitionWorker {
   async statistics(): Promise<PartitionStatistics> {
     const { end } = await this.#dependencies.log.bounds("input", this.partition);
     const { accepted, duplicate, rerouted, "dead-lettered": deadLettered } = this.#counts;
-    const window = this.#opened?.window.statistics(this.#dependencies.environment.clock.nowMs()) ?? NO_WINDOW;
+    const window = this.#opened?.window.statistics(this.#time.now()) ?? NO_WINDOW;
     const lag = end - this.#results.processedTo;
     return { partition: this.partition, state: this.#state, lag, window, accepted, duplicates: duplicate, deadLettered, rerouted };
   }
@@ -160,6 +166,7 @@ class Worker implements PartitionWorker {
         environment.log,
       );
       environment.failpoint("dedup:rebuilt");
+      this.#time.continueFrom(await opened.window.newestMs());
       await this.#resolvePublish(session, searchFrom);
       this.#results.resumeAt(session.acknowledgedInput);
       this.#state = { kind: "running" };
@@ -202,8 +209,7 @@ class Worker implements PartitionWorker {
         // Looked up while this page is published: what this page adds is compared by hand (I6).
         coming = read(page.next);
         environment.failpoint("dedup:looked-up");
-        this.#publishedMs = Math.max(this.#publishedMs, environment.clock.nowMs());
-        const classified = classifyPage(page, before, this.#publishedMs, seedOf(window.idKey));
+        const classified = classifyPage(page, before, this.#time.now(), seedOf(window.idKey));
         if (!(await this.#publish(session, window, classified))) return;
         before = classified.fresh;
         if (this.#stopping.signal.aborted) return;
@@ -236,7 +242,7 @@ class Worker implements PartitionWorker {
     failpoint("dedup:published");
     const publishedMs = clock.monotonicMs();
     await window.apply(publishedIds(classified, outcome.outputFrom));
-    await window.age(this.#publishedMs);
+    await window.age(classified.publishedMs);
     failpoint("dedup:applied");
     metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
     metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);

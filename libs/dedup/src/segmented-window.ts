@@ -143,6 +143,12 @@ export class SegmentedWindow implements Window {
     await this.#add(entries);
   }
 
+  newestMs(): Promise<number | undefined> {
+    const open = [this.#writing?.segment, this.#active].flatMap((segment) => (segment === undefined ? [] : [segment.newestMs]));
+    const newest = Math.max(...open, ...this.#manifest.segments.map((segment) => segment.newestMs));
+    return Promise.resolve(newest > 0 ? newest : undefined);
+  }
+
   async age(nowMs: number): Promise<void> {
     this.#check();
     const { windowMs } = this.#options;

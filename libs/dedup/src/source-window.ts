@@ -95,6 +95,13 @@ export class SourceWindow implements Window {
     this.#environment.failpoint("dedup:journaled");
   }
 
+  async newestMs(): Promise<number | undefined> {
+    const { hint, next } = this.#head;
+    if (next === undefined) return undefined;
+    const [newest] = await this.#store.range({ from: sequenceKey(hint), to: sequenceKey(next), limit: 1, reverse: true });
+    return newest === undefined ? undefined : publishedMsOf(newest.value);
+  }
+
   /** One pass: at most n oldest from the hint on; ids, sequence entries and the next hint in one batch (DD17). */
   async age(nowMs: number): Promise<void> {
     const { idsPerSegment, segmentsMax, windowMs } = this.#options;

@@ -27,6 +27,8 @@ export interface Window {
   readonly idKey: Uint8Array;
   /** To be restored before the first look-up. */
   readonly missing: readonly MissingSegment[];
+  /** When its newest id was published; undefined: it has none. */
+  newestMs(): Promise<number | undefined>;
   /** The output offset the window begins at. */
   begin(outputFrom: bigint): Promise<void>;
   restore(segment: MissingSegment, ids: IdTable, oldestMs: number, newestMs: number): Promise<void>;
