@@ -1,5 +1,5 @@
 // npm run crash: kills of real processes at named points, again and again, under load.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -17,13 +17,14 @@ import {
   startConstellation,
 } from "@concord/constellation";
 import { DedupSubject, WORKER_CONFIG } from "./dedup-cycles.ts";
+import { IoFaults, MISTAKES } from "./io-faults.ts";
 import { Loop } from "./loop.ts";
 import { ObjectSubject } from "./object-cycles.ts";
 import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
 import { RowSubject } from "./rows/row-subject.ts";
 import type { Subject } from "./subject.ts";
 
-const HELP = `npm run crash -- [--service NAME]... [--cycles N | --minutes M] [--no-power] [--keep]
+const HELP = `npm run crash -- [--service NAME]... [--cycles N | --minutes M] [--no-power] [--faults] [--keep]
 
 Works on real processes of a service and kills them with SIGKILL at one named point of their code after the other. Every third time the
 power is cut at the point instead: all processes of the service are stopped, their file systems shut down, so that what was not synced is
@@ -35,6 +36,8 @@ independent checkers after every tenth cycle. Exit code 0 only if nothing was lo
   --cycles N      cycles per service (default 100)
   --minutes M     instead: as many as fit, all services together
   --no-power      kills only
+  --faults        instead of kills at points and power cuts: in each cycle the process starts with a file system that fails it once or from
+                  then on (EIO or ENOSPC at the n-th write, sync, rename or open; needs cc). It may go on or end with exit code 1
   --keep          leave the folder with data and logs behind
 `;
 const PROGRESS_MS = 10_000;
@@ -61,6 +64,7 @@ interface Flags {
   /** Of each stage. */
   readonly forMs: number;
   readonly power: boolean;
+  readonly faults: boolean;
   readonly keep: boolean;
 }
 
@@ -71,6 +75,7 @@ function readFlags(): Flags | undefined {
       cycles: { type: "string" },
       minutes: { type: "string" },
       "no-power": { type: "boolean", default: false },
+      faults: { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
       help: { type: "boolean" },
     },
@@ -82,7 +87,7 @@ function readFlags(): Flags | undefined {
     throw new Error("--cycles and --minutes take numbers above 0");
   const stages = stagesOf(values.service ?? SERVICES);
   const forMs = minutes === undefined ? Infinity : (minutes * 60_000) / stages.length;
-  return { stages, cycles, forMs, power: !values["no-power"], keep: values.keep };
+  return { stages, cycles, forMs, power: !values["no-power"] && !values.faults, faults: values.faults, keep: values.keep };
 }
 
 function stagesOf(names: readonly string[]): readonly Stage[] {
@@ -118,6 +123,8 @@ async function main(): Promise<number> {
 async function runStage({ services, members }: Stage, dataFolder: string, installed: Installed, flags: Flags): Promise<boolean> {
   const supplies = await powerSupplies(dataFolder, services, members, flags);
   const ended: string[] = [];
+  mkdirSync(dataFolder, { recursive: true });
+  const faults = flags.faults ? new IoFaults(dataFolder) : undefined;
   let constellation: Constellation | undefined;
   let isClean = false;
   try {
@@ -127,14 +134,15 @@ async function runStage({ services, members }: Stage, dataFolder: string, instal
       members,
       config: { "object-gateway": { logLevel: "warn" }, "dedup-worker": WORKER_CONFIG },
       onCrash: (node: NodeProcess, { code, signal }: Exit) => {
-        if (signal === null) ended.push(`${node.plan.name} ended by itself with ${code}\n${node.logTail()}`);
+        const isFault = faults !== undefined && code === 1 && !MISTAKES.test(node.logTail());
+        if (signal === null && !isFault) ended.push(`${node.plan.name} ended by itself with ${code}\n${node.logTail()}`);
       },
     });
     const loops = services.map((service) => {
       const { cycles, forMs } = flags;
       const untilMs = performance.now() + forMs;
       const subject = subjectOf(service, constellation!, installed);
-      return new Loop({ constellation: constellation!, subject, supplies: supplies.get(service) ?? [], cycles, untilMs, ended });
+      return new Loop({ constellation: constellation!, subject, supplies: supplies.get(service) ?? [], faults, cycles, untilMs, ended });
     });
     const progress = setInterval(() => loops.forEach((loop) => console.log(loop.describe())), PROGRESS_MS);
     await Promise.all(loops.map((loop) => loop.run())).finally(() => clearInterval(progress));

@@ -1,7 +1,9 @@
-// One service's loop: start with a failpoint, work, die there, start again.
+// One service's loop: start with a failpoint or a fault of the file system, work, die, start again.
 import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Constellation, NodeProcess } from "@concord/constellation";
+import { IoFaults, type PlannedFault } from "./io-faults.ts";
 import type { PowerSupply } from "./power.ts";
 import { problems, type Subject } from "./subject.ts";
 
@@ -25,6 +27,8 @@ export interface LoopOptions {
   readonly subject: Subject;
   /** Of all of its processes; none: kills only. */
   readonly supplies: readonly PowerSupply[];
+  /** Instead of kills at named points: calls to the file system that fail. */
+  readonly faults: IoFaults | undefined;
   readonly cycles: number;
   /** By the monotonic clock. */
   readonly untilMs: number;
@@ -70,13 +74,16 @@ export class Loop {
     const { subject } = this;
     const { nodes, points, tally } = subject;
     const round = this.#cycles + Math.floor(this.#cycles / points.length);
-    const point = points[this.#cycles % points.length]!;
+    const name = nodes[this.#cycles % nodes.length]!;
     const supplies = round % POWER_EVERY === POWER_EVERY - 1 ? this.#options.supplies : [];
+    const fault = this.#faultOf(name);
+    const point = fault?.name ?? points[this.#cycles % points.length]!;
     const before = tally.indeterminate;
     if (subject.worksThroughRestarts) this.#load ??= this.#startLoad();
-    const victim = await this.#startAt(nodes[this.#cycles % nodes.length]!, point, supplies.length > 0);
+    const victim = await this.#startWith(name, fault?.environment ?? this.#killAt(point, supplies.length > 0));
     this.#load ??= this.#startLoad();
-    const isReached = await Promise.race([victim.down, sleep(subject.reachMs, false, { ref: false })]);
+    const isDown = await Promise.race([victim.down, sleep(subject.reachMs, false, { ref: false })]);
+    const isReached = fault?.fired() ?? isDown;
     subject.died();
     this.#refuseEnded();
     if (supplies.length > 0) await this.#cutPower(supplies);
@@ -90,18 +97,25 @@ export class Loop {
     this.#kills.set(where, kills);
   }
 
-  /** Starts what is down, the victim with its failpoint. */
-  async #startAt(
+  #faultOf(name: string): PlannedFault | undefined {
+    const { faults, constellation } = this.#options;
+    return faults?.plan(this.#cycles, name, join(dirname(constellation.process(name).logFile), "store"));
+  }
+
+  #killAt(point: string, isPaused: boolean): Readonly<Record<string, string>> {
+    return { CONCORD_KILL_POINT: `${point}:${this.subject.hitOf(point, this.#cycles)}${isPaused ? ":pause" : ""}` };
+  }
+
+  /** Starts what is down, the victim with a failpoint or a fault. */
+  async #startWith(
     name: string,
-    point: string,
-    isPaused: boolean,
+    environment: Readonly<Record<string, string>>,
   ): Promise<{ readonly node: NodeProcess; readonly booting: Promise<void>; readonly down: Promise<true> }> {
     const { constellation } = this.#options;
     const { subject } = this;
     await Promise.all(this.#starting);
     const node = constellation.process(name);
     await node.kill();
-    const environment = { CONCORD_KILL_POINT: `${point}:${subject.hitOf(point, this.#cycles)}${isPaused ? ":pause" : ""}` };
     const booting = constellation.restart(name, environment).catch(() => undefined);
     const others = subject.nodes.filter((other) => other !== name && constellation.process(other).pid === undefined);
     this.#starting = others.map((other) => constellation.restart(other));
@@ -164,6 +178,7 @@ export class Loop {
 
   describeKills(): string {
     const kills = [...this.#kills].sort(([a], [b]) => (a < b ? -1 : 1));
+    if (this.#options.faults !== undefined) return describeFaults(kills);
     const lines = [`killed at (operations indeterminate there): ${kills.map(([point, each]) => textOf(point, each)).join(", ")}`];
     const never = this.subject.points.filter((point) => !this.#kills.has(point));
     const idle = kills.filter(([point, { indeterminate }]) => point !== ELSEWHERE && indeterminate === 0).map(([point]) => point);
@@ -171,6 +186,13 @@ export class Loop {
     if (never.length > 0) lines.push(`not reached: ${never.join(", ")}`);
     return lines.map((line) => `  ${line}`).join("\n");
   }
+}
+
+function describeFaults(kills: readonly (readonly [string, Kills])[]): string {
+  const idle = IoFaults.names.filter((name) => !kills.some(([point]) => point === name));
+  const lines = [`failed (operations indeterminate there): ${kills.map(([point, each]) => textOf(point, each)).join(", ")}`];
+  if (idle.length > 0) lines.push(`never failed: ${idle.join(", ")}`);
+  return lines.map((line) => `  ${line}`).join("\n");
 }
 
 function textOf(point: string, { count, indeterminate }: Kills): string {

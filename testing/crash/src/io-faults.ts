@@ -1,0 +1,65 @@
+// Calls of real processes to their file system that fail: a library is preloaded that refuses the n-th call of a kind.
+import { execFileSync } from "node:child_process";
+import { existsSync, rmSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+
+const { EIO, ENOSPC } = constants.errno;
+const SOURCE = join(import.meta.dirname, "io-faults.c");
+const EVERY_ONE = 1_000_000_000;
+/** Numbers of the call that fails: early ones are in the start, late ones under load. */
+const FIRSTS = [1, 40, 3, 90, 8, 200, 15, 400, 25] as const;
+
+/** `count` calls of `kind` fail, from one on. */
+const KINDS = [
+  { kind: "sync", name: "EIO", errno: EIO, count: 1 },
+  { kind: "write", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE },
+  { kind: "write", name: "EIO", errno: EIO, count: 1 },
+  { kind: "rename", name: "EIO", errno: EIO, count: 1 },
+  { kind: "open", name: "EIO", errno: EIO, count: 1 },
+  { kind: "open", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE },
+  { kind: "sync", name: "EIO, all", errno: EIO, count: EVERY_ONE },
+] as const;
+
+export interface PlannedFault {
+  /** For the closing lines. */
+  readonly name: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Whether a call has failed. */
+  fired(): boolean;
+}
+
+/** Makes faults for the processes whose data lies below a folder. */
+export class IoFaults {
+  readonly #folder: string;
+  readonly #library: string;
+
+  /** Compiles the library into `folder`; throws without a C compiler. */
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#library = join(folder, "io-faults.so");
+    execFileSync("cc", ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", this.#library, SOURCE, "-ldl"], { stdio: "inherit" });
+  }
+
+  /** Of cycle `cycle` of a node: kinds in turn, each with another call the next time. */
+  plan(cycle: number, node: string, dataFolder: string): PlannedFault {
+    const mark = join(this.#folder, `io-fault-of-${node}`);
+    const { kind, name, errno, count } = KINDS[cycle % KINDS.length]!;
+    const first = FIRSTS[(cycle + Math.floor(cycle / KINDS.length)) % FIRSTS.length]!;
+    rmSync(mark, { force: true });
+    return {
+      name: `${kind} ${name}`,
+      environment: {
+        LD_PRELOAD: this.#library,
+        IO_FAULT: `${kind}:${errno}:${first}:${count}:${dataFolder}`,
+        IO_FAULT_MARK: mark,
+      },
+      fired: () => existsSync(mark),
+    };
+  }
+
+  static readonly names: readonly string[] = KINDS.map(({ kind, name }) => `${kind} ${name}`);
+}
+
+/** What no failing disk may bring about: a mistake of ours ended the process, not the decision to end it. */
+export const MISTAKES = /closed during garbage collection|AssertionError|assertion failed|unreachable value|TypeError|RangeError|already held by process/;
