@@ -4,8 +4,10 @@ import { after, test } from "node:test";
 import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { BlobName } from "@concord/objects";
 import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
+import { partsOfGuid } from "@concord/snowflake";
 import { silentLog, silentMetrics, type Clock, type ConcordError, type Timer } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+import { WORKER_IDS_MAX } from "./limits.ts";
 import { openGatewayStore, type GatewayStore } from "./gateway-store.ts";
 import { ANN } from "./test/gateway.ts";
 
@@ -117,12 +119,18 @@ test("the journal was never on: nothing of it is on the disk", async () => {
   assert.deepEqual(await stores.disk.list("journal"), []);
 });
 
-test("[OGD5] the clock was set back behind the ids already made: the start waits until it has passed them, or is stopped", async () => {
+test("[OGD5] the clock is set back: uploads go on with another worker id, over restarts too; once all are used up the start waits", async () => {
   const stores = new Stores();
-  const first = await stores.open("reservation");
-  await take(first, 1);
-  await first.stop();
-  behindMs = 60_000;
+  const seen = new Set<bigint>();
+  for (let step = 0; step < WORKER_IDS_MAX; step += 1) {
+    behindMs = step * 60_000;
+    const gateway = await stores.open("reservation");
+    for (let at = 0; at < 3; at += 1) seen.add(await gateway.context.guids.next());
+    await take(gateway, 1);
+    await gateway.stop();
+  }
+  assert.equal(seen.size, 3 * WORKER_IDS_MAX);
+  behindMs = WORKER_IDS_MAX * 60_000;
   const stopping = new AbortController();
   const stopped = stores.open("reservation", stopping.signal);
   const waiting = stores.open("reservation");
@@ -130,7 +138,19 @@ test("[OGD5] the clock was set back behind the ids already made: the start waits
   stopping.abort(new Error("stopped"));
   await assert.rejects(stopped, /stopped/);
   behindMs = 0;
-  const second = await waiting;
-  await take(second, 1);
-  await second.stop();
+  const last = await waiting;
+  await take(last, 1);
+  await last.stop();
+});
+
+test("[OGD5] the clock is set back under a running gateway: the next ids are of another worker id, none is refused", async () => {
+  const stores = new Stores();
+  const gateway = await stores.open("reservation");
+  const before = await gateway.context.guids.next();
+  behindMs = 3_600_000;
+  const behind = await Promise.all(Array.from({ length: 10 }, () => gateway.context.guids.next()));
+  behindMs = 0;
+  assert.equal(new Set([before, ...behind]).size, 11);
+  assert.notEqual(partsOfGuid(before).workerId, partsOfGuid(behind[0]!).workerId);
+  await gateway.stop();
 });

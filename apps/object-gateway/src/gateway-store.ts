@@ -15,11 +15,11 @@ import {
 } from "@concord/objects";
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Disk, type Environment } from "@concord/runtime";
-import { openGuidSource, type GuidSource } from "@concord/snowflake";
+import type { GuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
+import { openGatewayGuids } from "./gateway-guids.ts";
 import { CLOCK_LOG_MS, CLOCK_RETRY_MS } from "./limits.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
-import { leaseWorker } from "./worker-lease.ts";
 
 /** Shorter limits and intervals than in production, for tests. */
 export interface GatewayTuning {
@@ -64,8 +64,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const { config, environment, metadata, data, tuning = {}, onFailed } = options;
   const { clock, random, log, metrics, failpoint } = environment;
   const instance = config.nodeName;
-  const worker = await leaseWorker({ metadata, clock, random, instance });
-  const guids = openGuidSource({ workerId: worker.workerId, clock, mark: worker.mark });
+  const guids = await openGatewayGuids({ metadata, clock, random, log, instance });
   await waitForClock(guids, options);
   let snapshot = notOpenYet;
   const records = await openRecords(options, () => snapshot());
@@ -107,8 +106,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
 }
 
 /**
- * No upload can begin without an id. A clock that was set back passes the ids already made in time: ending the process would not help, and
- * would take the other parts of a process with it.
+ * No upload can begin without an id. A clock that stands behind the ids of every worker id passes them in time: ending the process would not
+ * help, and would take the other parts of a process with it.
  */
 async function waitForClock(guids: GuidSource, { environment: { clock, log }, signal }: StoreOptions): Promise<void> {
   let loggedMs = Number.NEGATIVE_INFINITY;
@@ -117,7 +116,7 @@ async function waitForClock(guids: GuidSource, { environment: { clock, log }, si
       await guids.next();
       return;
     } catch (thrown) {
-      if (!(thrown instanceof ConcordError) || thrown.code !== "CLOCK_SKEW") throw thrown;
+      if (!(thrown instanceof ConcordError) || thrown.code !== "CLOCK_UNUSABLE") throw thrown;
       if (clock.monotonicMs() - loggedMs >= CLOCK_LOG_MS) {
         loggedMs = clock.monotonicMs();
         log.warn("waiting for the clock", { reason: thrown.message });

@@ -22,6 +22,8 @@ export const CLUSTER_LOG_MS = 5000;
 /** Pause before the clock is asked again whether it has passed the ids already made, and between log lines about it. */
 export const CLOCK_RETRY_MS = 200;
 export const CLOCK_LOG_MS = 60_000;
+/** Worker ids of one gateway: so many times its clock may be set back before it waits. */
+export const WORKER_IDS_MAX = 4;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */
 export const LEASE_ATTEMPTS_MAX = 20;

@@ -31,6 +31,7 @@ export type ConcordErrorCode =
   | "TRANSACTION_ABORTED"
   | "SEQUENCE_GAP"
   | "CLOCK_SKEW"
+  | "CLOCK_UNUSABLE"
   | "DEADLOCK"
   | "LOCK_TIMEOUT"
   | "IDLE_TIMEOUT"

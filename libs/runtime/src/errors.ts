@@ -75,6 +75,7 @@ export const ERRORS = {
   TRANSACTION_STATE: rejected("FAILED_PRECONDITION"),
   TRANSACTION_ABORTED: aborted,
   SEQUENCE_GAP: rejected("FAILED_PRECONDITION"),
+  /** What the caller made with its clock is too far from ours. */
   CLOCK_SKEW: rejected("FAILED_PRECONDITION"),
   DEADLOCK: aborted,
   LOCK_TIMEOUT: aborted,
@@ -92,6 +93,8 @@ export const ERRORS = {
   BATCH_LOG_TIMEOUT: unknown("DEADLINE_EXCEEDED"),
   BATCH_TIMEOUT: unknown("DEADLINE_EXCEEDED"),
   OVERLOADED: { kind: "unavailable", applied: "no", retryable: true, status: "RESOURCE_EXHAUSTED" },
+  /** Ours stands too far behind the ids that were already made with it. */
+  CLOCK_UNUSABLE: unavailable,
   STARTING: unavailable,
   DRAINING: unavailable,
   CONNECTION_LOST: unknown("UNAVAILABLE"),

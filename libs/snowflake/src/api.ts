@@ -1,6 +1,6 @@
 /** Gives out 64-bit time-ordered ids (GUIDs), each one larger than the one before (OG5, OGD5). */
 export interface GuidSource {
-  /** CLOCK_SKEW when the clock stands too far behind the ids already made. */
+  /** CLOCK_UNUSABLE when the clock stands too far behind the ids already made. */
   next(): Promise<bigint>;
 }
 
@@ -14,7 +14,7 @@ export interface IdRange {
 export interface IdSource extends GuidSource {
   readonly workerId: number;
   /**
-   * 1 to TAKE_COUNT_MAX ids, in ascending ranges. CLOCK_SKEW; EPOCH_FENCED when the worker id belongs to another source, for good; what
+   * 1 to TAKE_COUNT_MAX ids, in ascending ranges. CLOCK_UNUSABLE; EPOCH_FENCED when the worker id belongs to another source, for good; what
    * raising the mark failed with. CANCELLED when the signal was aborted while it waited. The ids of a
    * failed call are never given out.
    */

@@ -9,7 +9,7 @@ export const WORKER_ID_MAX = 2 ** WORKER_BITS - 1;
 export const SEQUENCES_PER_MS = 2 ** SEQUENCE_BITS;
 /** An id's time may run ahead of the clock by so much; then its maker waits. */
 export const BORROW_MS_MAX = 1_000;
-/** A clock that stands further behind the ids already made is refused with CLOCK_SKEW; one that stands less far behind is waited for. */
+/** A clock that stands further behind the ids already made is refused with CLOCK_UNUSABLE; one that stands less far behind is waited for. */
 export const STEP_BACK_MS_MAX = 10_000;
 /** Ids in one `take`. */
 export const TAKE_COUNT_MAX = 100_000;
@@ -20,3 +20,5 @@ export const TAKE_COUNT_MAX = 100_000;
 export const MARK_AHEAD_MS = BORROW_MS_MAX - 1;
 /** Characters of the text form. */
 export const TEXT_LENGTH = 13;
+/** What a caller is told to wait, at most, when the clock stands behind the ids already made. */
+export const CLOCK_RETRY_MS = 10_000;

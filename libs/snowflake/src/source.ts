@@ -1,7 +1,7 @@
 import { assert, ConcordError, sleep, type Clock } from "@concord/runtime";
 import type { HighWaterMark, IdRange, IdSource } from "./api.ts";
 import { endMs, initialState, issue, type GuidState, type Issue } from "./issue.ts";
-import { MARK_AHEAD_MS, WORKER_ID_MAX } from "./limits.ts";
+import { CLOCK_RETRY_MS, MARK_AHEAD_MS, WORKER_ID_MAX } from "./limits.ts";
 
 export interface GuidSourceOptions {
   /** 0 to WORKER_ID_MAX; the mark belongs to this worker id and to one source at a time. */
@@ -78,10 +78,16 @@ class MarkedSource implements IdSource {
     switch (held.kind) {
       case "skew": {
         const metadata = { behindMs: String(held.behindMs), workerId: String(this.workerId) };
-        throw new ConcordError("CLOCK_SKEW", `the clock stands ${held.behindMs} ms behind the ids already made`, { metadata });
+        const retryAfterMs = Math.min(held.behindMs, CLOCK_RETRY_MS);
+        throw new ConcordError("CLOCK_UNUSABLE", `the clock stands ${held.behindMs} ms behind the ids already made`, {
+          metadata,
+          retryAfterMs,
+        });
       }
       case "out-of-range":
-        throw new ConcordError("CLOCK_SKEW", "the clock shows a time behind the last one an id can have");
+        throw new ConcordError("CLOCK_UNUSABLE", "the clock shows a time behind the last one an id can have", {
+          retryAfterMs: CLOCK_RETRY_MS,
+        });
       case "wait":
         await sleep(this.#clock, held.untilMs - nowMs, signal);
         if (signal?.aborted === true) throw new ConcordError("CANCELLED", "the caller did not wait for its ids", { applied: "no" });

@@ -28,7 +28,7 @@ export class IdGenerator {
     this.#options = options;
   }
 
-  /** CLOCK_SKEW; REPLICAS_UNAVAILABLE; OVERLOADED when no worker id is free: nothing is given out then. */
+  /** CLOCK_UNUSABLE; REPLICAS_UNAVAILABLE; OVERLOADED when no worker id is free: nothing is given out then. */
   async generate(count: number, signal: AbortSignal): Promise<{ readonly workerId: number; readonly ranges: readonly IdRange[] }> {
     for (;;) {
       if (this.#stopping.signal.aborted) throw new ConcordError("DRAINING", "ids are made elsewhere from now on");
