@@ -62,4 +62,5 @@ export class IoFaults {
 }
 
 /** What no failing disk may bring about: a mistake of ours ended the process, not the decision to end it. */
-export const MISTAKES = /closed during garbage collection|AssertionError|assertion failed|unreachable value|TypeError|RangeError|already held by process/;
+export const MISTAKES =
+  /closed during garbage collection|AssertionError|assertion failed|unreachable value|TypeError|RangeError|already held by process/;
