@@ -1,4 +1,6 @@
 // The only file that calls librados. It is loaded when a pool is opened: nothing here needs it to be installed before.
+// oxlint-disable-next-line typescript/triple-slash-reference -- a file of declarations of another package's modules cannot be imported
+/// <reference path="./koffi.d.ts" />
 import type { Library } from "koffi";
 import { ConcordError } from "@concord/runtime";
 
