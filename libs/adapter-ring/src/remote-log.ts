@@ -44,7 +44,9 @@ export class RemoteLogReplica implements LogReplica {
     return logStateFromWire((await this.#peer.call("logRead", message, timeoutMs)).state);
   }
 
+  /** Leaves in one frame with what is appended in this turn: the two share a sync at the peer. */
   async logAdvance({ decided, ...rest }: LogAdvanceRequest, timeoutMs: number): Promise<ReplicaLogState> {
+    await new Promise<void>((resolve) => this.#peer.clock.defer(resolve));
     const message: wire.LogTrimRequest = { ...rest, appliedSeq: decided.seq, appliedEpoch: decided.epoch };
     return logStateFromWire((await this.#peer.call("logTrim", message, timeoutMs)).state);
   }

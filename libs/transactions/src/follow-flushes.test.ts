@@ -21,7 +21,7 @@ import {
   update,
 } from "./test/fixture.ts";
 
-const IDLE_MS = 2;
+const IDLE_MS = 10;
 
 test("[TXD14] commit: the entry carries whole rows and no mutations; nothing is applied by the master", async () => {
   const fixture = new TestFixture({ appliesRows: true });

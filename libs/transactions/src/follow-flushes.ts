@@ -1,20 +1,18 @@
 import type { DecidedMark } from "@concord/ports";
-import { assert, backoff, toConcordError, type Seq, type Timer } from "@concord/runtime";
+import { assert, backoff, toConcordError, type Seq } from "@concord/runtime";
 import type { Finishing, FinishingOptions } from "./finishing.ts";
 import type { Flush } from "./flush.ts";
 import { REPEAT_BACKOFF } from "./limits.ts";
 
 /**
  * Of a log whose replicas apply rows: tells them what is decided (TXD14). The mark travels with the next append, or alone after a short
- * idle time. A majority that accepted an entry has applied what its mark said, so a quorum read sees it.
+ * idle time (`IdleMarks`). A majority that accepted an entry has applied what its mark said, so a quorum read sees it.
  */
 export class FollowFlushes implements Finishing {
   readonly #options: FinishingOptions;
   #logged: DecidedMark;
   #appliedSeq: Seq;
-  #state: { readonly kind: "idle" } | { readonly kind: "waiting"; readonly timer: Timer } | { readonly kind: "advancing" } = {
-    kind: "idle",
-  };
+  #isAdvancing = false;
 
   constructor(options: FinishingOptions) {
     const { start, signal } = options;
@@ -34,6 +32,7 @@ export class FollowFlushes implements Finishing {
 
   sent(): void {
     this.#cancel();
+    this.#options.context.marks.appended();
   }
 
   logged(flush: Flush): void {
@@ -49,20 +48,18 @@ export class FollowFlushes implements Finishing {
   }
 
   drain(): void {
-    // The idle time is short.
+    // The mark leaves soon.
   }
 
   #wait(): void {
-    if (this.#state.kind === "advancing" || this.#options.signal.aborted) return;
-    this.#cancel();
-    const { clock, settings } = this.#options.context;
-    this.#state = { kind: "waiting", timer: clock.setTimer(settings.limits.markIdleMs, () => void this.#advance()) };
+    if (this.#isAdvancing || this.#options.signal.aborted) return;
+    const { marks, settings } = this.#options.context;
+    const { markIdleMs, markAloneMs } = settings.limits;
+    marks.wait(this, { idleMs: markIdleMs, aloneMs: markAloneMs }, () => void this.#advance());
   }
 
   #cancel(): void {
-    if (this.#state.kind !== "waiting") return;
-    this.#state.timer.cancel();
-    this.#state = { kind: "idle" };
+    this.#options.context.marks.cancel(this);
   }
 
   /** No append came that would carry the mark. */
@@ -70,7 +67,7 @@ export class FollowFlushes implements Finishing {
     const { context, signal, owner } = this.#options;
     const { groupLog, settings, failpoint } = context;
     const retry = backoff(context.clock, REPEAT_BACKOFF, signal);
-    this.#state = { kind: "advancing" };
+    this.#isAdvancing = true;
     while (!signal.aborted && this.#appliedSeq < this.#logged.seq) {
       const decided = this.#logged;
       const outcome = await groupLog.advance({ ...owner, decided }, settings.storageTimeoutMs).catch((thrown: unknown) => {
@@ -86,7 +83,7 @@ export class FollowFlushes implements Finishing {
         await retry.pause();
       }
     }
-    this.#state = { kind: "idle" };
+    this.#isAdvancing = false;
   }
 
   #applied(seq: Seq): void {

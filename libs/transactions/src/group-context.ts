@@ -1,6 +1,7 @@
 import type { Checksum, Clock, Log, Metrics, Random } from "@concord/runtime";
 import type { GroupLog, LocalRows, RowKey, RowStore } from "@concord/ports";
 import type { LockLimits } from "@concord/locks";
+import type { IdleMarks } from "./idle-marks.ts";
 import type { TransactionLimits } from "./limits.ts";
 
 /** The fixed settings of one group's master. Times in milliseconds. */
@@ -39,6 +40,8 @@ export interface GroupContext {
   readonly groupLog: GroupLog;
   /** Of the replica in this process, if there is one and it applies rows. */
   readonly localRows?: LocalRows;
+  /** Of all groups of this coordinator. */
+  readonly marks: IdleMarks;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
   readonly failpoint: (name: string) => void;
 }

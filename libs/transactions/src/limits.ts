@@ -22,8 +22,10 @@ export interface TransactionLimits {
   readonly commitQueueMax: number;
   /** Logged flushes not yet applied at quorum; no further flush is appended above it. */
   readonly pendingFlushesMax: number;
-  /** Milliseconds without a further append until the mark of what is decided goes to the replicas alone. */
+  /** Milliseconds without a further append of the group until its mark of what is decided goes along with another group's. */
   readonly markIdleMs: number;
+  /** Until it goes alone. */
+  readonly markAloneMs: number;
   /** Mutations in one RowStore.apply. */
   readonly applyMutationsMax: number;
   /** Outcomes kept in memory; older ones are read from their rows. */
@@ -56,6 +58,7 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   commitQueueMax: 8_192,
   pendingFlushesMax: 32,
   markIdleMs: 2,
+  markAloneMs: 10,
   applyMutationsMax: 5_000,
   recentOutcomesMax: 32_768,
   cachedRowsMax: 20_000,

@@ -2,7 +2,7 @@ import type { Membership } from "@concord/failure-detection";
 import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
-import { TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
+import { IdleMarks, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import {
   HAND_OVER_MS,
   LEAVE_TIMEOUT_MS,
@@ -19,7 +19,7 @@ import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
 
 /** What all groups share, and who serves them. */
-export interface GroupsOptions extends Omit<GroupContext, "settings"> {
+export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks"> {
   readonly settings: Omit<GroupSettings, "group" | "owns">;
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
@@ -38,6 +38,7 @@ export interface GroupsOptions extends Omit<GroupContext, "settings"> {
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #standing: Standing;
+  readonly #marks: IdleMarks;
   readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
   readonly #queued: QueuedOpens;
@@ -52,6 +53,7 @@ export class Groups {
 
   constructor(options: GroupsOptions) {
     this.#options = options;
+    this.#marks = new IdleMarks(options.clock);
     this.#standing = new Standing({ ...options, nodeName: options.settings.nodeName });
     this.#queued = new QueuedOpens(options.clock);
   }
@@ -309,7 +311,7 @@ export class Groups {
       if (id === SYSTEM_GROUP) return isSystemTable(key.table);
       return !isSystemTable(key.table) && groupIdOf(this.map, key) === id;
     };
-    const group = new TransactionGroup({ ...this.#options, settings: { ...settings, group: id, owns } });
+    const group = new TransactionGroup({ ...this.#options, marks: this.#marks, settings: { ...settings, group: id, owns } });
     this.#own.set(id, group);
     // As of before the raise: after a loss that came during it the log is asked again.
     this.#confirmed.set(group, this.#standing.losses);

@@ -39,6 +39,7 @@ import { indexTableOf, keyText, type RowWrite, type TableDefinition } from "@con
 import type { CellValue } from "@concord/values";
 import assert from "node:assert/strict";
 import {
+  IdleMarks,
   TransactionGroup,
   TRANSACTION_LIMITS,
   type CommitToken,
@@ -417,6 +418,7 @@ export class TestFixture {
     const failpoint = (name: string): void => void this.failpoints.push(name);
     return {
       settings,
+      marks: new IdleMarks(this.clock),
       clock: this.clock,
       random,
       checksum,
