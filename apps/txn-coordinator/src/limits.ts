@@ -43,5 +43,3 @@ export const ANSWER_MARGIN_MS = 20;
 export const HAND_OVER_MS = 1_000;
 /** A coordinator waits this long for another to release a group: longer than HAND_OVER_MS and what is then left to commit. */
 export const RELEASE_TIMEOUT_MS = 2_000;
-/** Another coordinator has this long to hear that this one leaves. */
-export const LEAVE_TIMEOUT_MS = 500;

@@ -3,15 +3,7 @@ import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { IdleMarks, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
-import {
-  HAND_OVER_MS,
-  LEAVE_TIMEOUT_MS,
-  POLL_MS,
-  RELEASE_TIMEOUT_MS,
-  STAND_DOWN_MS,
-  TAKE_OVER_AGAIN_MS,
-  VERIFY_TIMEOUT_MS,
-} from "../limits.ts";
+import { HAND_OVER_MS, POLL_MS, RELEASE_TIMEOUT_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS, VERIFY_TIMEOUT_MS } from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
@@ -193,9 +185,17 @@ export class Groups {
     return session.id;
   }
 
-  /** Another coordinator is about to stop: its groups are this one's as if it had failed, but it is asked to release them first. */
-  left(name: string): void {
+  /**
+   * Another coordinator is about to stop: its groups are this one's as if it had failed, but it is asked to release them first. Resolves when this
+   * coordinator serves what falls to it, or after HAND_OVER_MS and the time of a takeover.
+   */
+  async left(name: string): Promise<void> {
+    const { clock } = this.#options;
     this.#standing.left(name);
+    const endsAtMs = clock.monotonicMs() + HAND_OVER_MS + RELEASE_TIMEOUT_MS;
+    while (!this.ready && clock.monotonicMs() < endsAtMs && !this.#stopping.signal.aborted) {
+      await Promise.race([this.#standing.changed(), sleep(clock, POLL_MS)]);
+    }
   }
 
   /**
@@ -212,19 +212,14 @@ export class Groups {
 
   /**
    * A planned stop: the others learn that this coordinator leaves, and take its groups over one by one while it goes on to serve those not yet asked for.
-   * Resolves when none is left, or no other coordinator can take the rest, or after `graceMs`.
+   * Resolves when they serve them, so that this node's replica is there for the takeover; at most after `graceMs`.
    */
   async handOver(graceMs: number): Promise<void> {
-    const { clock, coordinators, settings, peers } = this.#options;
-    if (this.#standing.isAlone || !this.#standing.works) return;
+    const { coordinators, settings, peers } = this.#options;
+    if (this.#standing.isAlone || !this.#standing.works || graceMs === 0) return;
     this.#standing.left(settings.nodeName);
     const others = coordinators.filter(({ name }) => name !== settings.nodeName && this.#standing.isPresent(name));
-    await Promise.all(others.map(({ address }) => peers.leave(address, LEAVE_TIMEOUT_MS).catch(() => undefined)));
-    const endsAtMs = clock.monotonicMs() + graceMs;
-    const isWaiting = ({ group, state }: TransactionGroup): boolean => state.kind === "serving" && this.#standing.hasTaker(group);
-    while (this.own.some(isWaiting) && clock.monotonicMs() < endsAtMs) {
-      await Promise.race([this.#standing.changed(), sleep(clock, POLL_MS)]);
-    }
+    await Promise.all(others.map(({ address }) => peers.leave(address, graceMs).catch(() => undefined)));
   }
 
   /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. Then the others find this one gone. */

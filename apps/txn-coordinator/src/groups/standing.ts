@@ -114,11 +114,6 @@ export class Standing {
     return ranks.filter((name, at) => (at < own && this.#leaving.has(name)) || (at > own && !follows && !this.#failed.has(name)));
   }
 
-  /** Could another coordinator take the group over? */
-  hasTaker(group: string): boolean {
-    return this.ranksOf(group).some((name) => name !== this.#options.nodeName && this.isPresent(name));
-  }
-
   /** Of all coordinators the one that serves the group, or is about to. */
   masterOf(group: string): string {
     return servingMember(this.#view, group, (name) => this.#isOut(name));

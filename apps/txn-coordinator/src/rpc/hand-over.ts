@@ -3,10 +3,10 @@ import { malformed } from "@concord/rows-wire";
 import type { Handler } from "@concord/rpc";
 import type { Context } from "../context.ts";
 
-/** Leave: another coordinator is about to stop (TX17). */
+/** Leave: another coordinator is about to stop (TX17); answers when this one serves what falls to it. */
 export function leaveHandler(coordinator: Context): Handler<CoordinatorService, "Leave"> {
   return async ({ name }) => {
-    coordinator.groups.left(checkedName(coordinator, name));
+    await coordinator.groups.left(checkedName(coordinator, name));
     return {};
   };
 }
