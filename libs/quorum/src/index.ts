@@ -11,6 +11,7 @@ export type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
 export { applyRowsStep, type ApplyRowsReply } from "./row-steps.ts";
 export {
   imageOfStored,
+  keyOfStored,
   openRow,
   quarantine,
   QUARANTINE_NAMESPACE,

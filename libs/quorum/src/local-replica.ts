@@ -22,6 +22,8 @@ export interface LocalRowReplicaOptions {
   readonly appliedSeq: (group: string) => Seq;
   readonly checksum: Checksum;
   readonly log: Log;
+  /** A stored row fails its check: the replica refuses to answer for it until it is healed (I5). */
+  readonly onDamaged?: (storedKey: Uint8Array) => void;
 }
 
 /** This node's rows. Also what its peers reach through ReplicaService. */
@@ -39,8 +41,10 @@ export class LocalRowReplica implements RowReplica {
   async applyRows(mutations: readonly Uint8Array[]): Promise<void> {
     const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum));
     if (reply.kind === "applied") return;
-    this.#options.log.error("stored rows failed their check and were quarantined", { rows: reply.rows });
-    throw new ConcordError("CORRUPT_DATA", `${reply.rows} stored rows of ${this.name} fail their check`, { applied: "unknown" });
+    const { storedKeys } = reply;
+    for (const storedKey of storedKeys) this.#options.onDamaged?.(storedKey);
+    this.#options.log.error("stored rows failed their check and were quarantined", { rows: storedKeys.length });
+    throw new ConcordError("CORRUPT_DATA", `${storedKeys.length} stored rows of ${this.name} fail their check`, { applied: "unknown" });
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
@@ -94,6 +98,7 @@ export class LocalRowReplica implements RowReplica {
 
   async #refuse(storedKey: Uint8Array, value: Uint8Array, thrown: unknown): Promise<never> {
     await this.#options.runner.submit({ load: [], run: () => ({ persist: [quarantine(storedKey, value)], reply: undefined }) });
+    this.#options.onDamaged?.(storedKey);
     this.#options.log.error("a stored row failed its check and was quarantined", { keyBytes: storedKey.length });
     throw thrown;
   }

@@ -6,8 +6,8 @@ import { openRow, quarantine, sealMerged, storedRowKey } from "./stored-row.ts";
 
 export type ApplyRowsReply =
   | { readonly kind: "applied" }
-  /** These rows could not be merged: what is stored fails its check and was quarantined. The others are applied. */
-  | { readonly kind: "corrupt"; readonly rows: number };
+  /** Rows of these keys could not be merged: what is stored fails its check and was quarantined. The others are applied. */
+  | { readonly kind: "corrupt"; readonly storedKeys: readonly Uint8Array[] };
 
 interface RowChange {
   readonly storedKey: Uint8Array;
@@ -24,13 +24,13 @@ export function applyRowsStep(mutations: readonly Uint8Array[], checksum: Checks
     load: changes.map((change) => change.storedKey),
     run(loaded) {
       const persist: KeyValueOperation[] = [];
-      let corruptRows = 0;
+      const corrupt: Uint8Array[] = [];
       changes.forEach(({ storedKey, image }, at) => {
         const effect = mergeRow(storedKey, loaded[at], image, checksum);
-        if (effect.kind === "corrupt") corruptRows += 1;
+        if (effect.kind === "corrupt") corrupt.push(storedKey);
         if (effect.kind !== "unchanged") persist.push(effect.operation);
       });
-      return { persist, reply: corruptRows === 0 ? { kind: "applied" } : { kind: "corrupt", rows: corruptRows } };
+      return { persist, reply: corrupt.length === 0 ? { kind: "applied" } : { kind: "corrupt", storedKeys: corrupt } };
     },
   };
 }

@@ -8,3 +8,20 @@ export const HINT_CALL_BYTES_TARGET = 1024 * 1024;
 export const HINT_BYTES_PER_MS = 16 * 1024;
 /** Between two looks whether a peer is reachable, and after a call that failed. */
 export const HINT_POLL_MS = 200;
+
+/** Rows and bytes of one segment of the comparison: what is read in one turn, and the unit in which it is taken up again. */
+export const SEGMENT_ROWS = 1000;
+export const SEGMENT_BYTES = 512 * 1024;
+/** A peer that has more rows in a segment reads so many times as much before it cuts the segment. */
+export const SEGMENT_SLACK = 4;
+export const SEGMENT_LEAVES = 256;
+/** The comparison reads at this rate at most, at either side: 8 MiB/s. */
+export const REPAIR_BYTES_PER_MS = 8 * 1024;
+/** Between two looks whether a round is due and its peer reachable, and after a failure. */
+export const REPAIR_POLL_MS = 200;
+/** A round's place is noted on disk every so many segments. */
+export const SEGMENTS_PER_NOTE = 64;
+
+/** Damaged rows that wait to be healed; others are found again by the next round. */
+export const HEALING_ROWS_MAX = 1000;
+export const HEAL_RETRY_MS = 500;

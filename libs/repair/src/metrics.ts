@@ -12,4 +12,14 @@ export const REPAIR_METRICS = [
     help: "Mutations whose hint was dropped: full, expired, refused, unreadable. Anti-entropy brings their rows.",
     labels: ["peer", "reason"],
   },
+  { name: "repair_rounds_total", kind: "counter", help: "Rounds of comparison with a peer that came to their end.", labels: ["peer"] },
+  {
+    name: "repair_completed_timestamp_seconds",
+    kind: "gauge",
+    help: "Wall clock of the end of the newest round with a peer.",
+    labels: ["peer"],
+  },
+  { name: "repair_mutations_total", kind: "counter", help: "Mutations that a comparison sent: to self, to peer.", labels: ["peer", "to"] },
+  { name: "repair_damaged_rows_total", kind: "counter", help: "Stored rows that failed their check.", labels: [] },
+  { name: "repair_healed_rows_total", kind: "counter", help: "Damaged rows replaced by what the other two replicas have.", labels: [] },
 ] as const satisfies readonly MetricDefinition[];

@@ -19,6 +19,7 @@ const addressOf = (node: string): string => `${node}:7000`;
 /** Batches left behind by a dead coordinator are picked up within a few seconds of simulated time. */
 const BATCH_GRACE_MS = 1_000;
 const BATCH_REPLAY_INTERVAL_MS = 400;
+const REPAIR_INTERVAL_MS = 2_000;
 
 export const PEER_TOKEN = "simulated-peer";
 const COORDINATOR_TOKEN = "simulated-coordinator";
@@ -39,6 +40,7 @@ const RING_SETTINGS = {
   writeTimeoutMs: 1_000,
   batchGraceMs: BATCH_GRACE_MS,
   batchReplayIntervalMs: BATCH_REPLAY_INTERVAL_MS,
+  repairIntervalMs: REPAIR_INTERVAL_MS,
 };
 const CONNECT_AGAIN_MS = 50;
 

@@ -12,23 +12,26 @@ const ROWS_MAX = 1_000;
 const TIMEOUT_MS = 5_000;
 
 /** The live rows of some partitions as one replica has them, asked as a peer would: no quorum, no repair. */
-export async function readReplica(
+export async function readReplica(...args: Parameters<typeof storedRows>): Promise<Row[]> {
+  const images = await storedRows(...args);
+  return images.map((image) => liveRow(decodeImage(imageOfStored(image)))).filter((row) => row !== undefined);
+}
+
+/** As `readReplica`: every row as it is stored, dead ones included. */
+export async function storedRows(
   env: Environment,
   address: string,
   table: string,
   partitions: readonly (readonly CellValue[])[],
-): Promise<Row[]> {
+): Promise<Uint8Array[]> {
   const channel = env.transport.connect(address);
-  const rows: Row[] = [];
+  const rows: Uint8Array[] = [];
   for (const partition of partitions) {
     const { from, to } = encodeRange({ table, partition, reverse: false, limit: ROWS_MAX });
     const request: ReadRowRangeRequest = { fromKey: from, toKey: to, reverse: false, limit: ROWS_MAX, after: [] };
     const options = { timeoutMs: TIMEOUT_MS, metadata: { ...bearer(PEER_TOKEN), [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) } };
     const { images } = await callUnary(channel, ReplicaService.methods.ReadRowRange, request, options);
-    for (const image of images) {
-      const row = liveRow(decodeImage(imageOfStored(image)));
-      if (row !== undefined) rows.push(row);
-    }
+    rows.push(...images);
   }
   channel.close();
   return rows;

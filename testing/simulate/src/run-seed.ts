@@ -6,6 +6,7 @@ import { runDedupScenario } from "./scenarios/dedup.ts";
 import { runFailoverScenario } from "./scenarios/failover.ts";
 import { runLogScenario } from "./scenarios/log.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
+import { runRepairScenario } from "./scenarios/repair.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
 
 export interface RunOptions {
@@ -25,6 +26,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["object", runObjectScenario],
   ["dedup", runDedupScenario],
   ["log", runLogScenario],
+  ["repair", runRepairScenario],
 ]);
 
 export const SCENARIO_NAMES: readonly string[] = [...SCENARIOS.keys()];

@@ -15,6 +15,12 @@ export const RING_SHAPE = {
     .describe("all nodes of the ring with name, address and datacenter, this one included; 1 or 3, for ever; empty = this node alone"),
   batchGraceMs: z.number().int().min(1).optional().describe("age at which a logged batch counts as orphaned; default 2 x writeTimeoutMs"),
   batchReplayIntervalMs: z.number().int().min(1).default(10_000).describe("pause between looks through the batchlog"),
+  repairIntervalMs: z
+    .number()
+    .int()
+    .min(1)
+    .default(600_000)
+    .describe("pause between two comparisons of all plain rows with a peer; one begins at once when a node was away"),
 };
 
 /** What a ring reads of the configuration. */

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import { openLevel } from "@concord/adapter-level";
 import { nodeDisk } from "@concord/adapter-node-runtime";
-import { PeerSession, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
+import { PeerSession, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
 import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure-detection";
 import type { Store } from "@concord/ports";
 import { openStore } from "@concord/store";
@@ -21,7 +21,12 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const { incarnation } = store;
   const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members, incarnation };
   const sessions = others.map(({ name, address }) => new PeerSession({ ...shared, name, address }));
-  const peers = sessions.map((session) => ({ session, rows: new RemoteRowReplica(session), log: new RemoteLogReplica(session) }));
+  const peers = sessions.map((session) => ({
+    session,
+    rows: new RemoteRowReplica(session),
+    compared: new RemoteComparedRows(session),
+    log: new RemoteLogReplica(session),
+  }));
   const failures = options.failures ?? heartbeats(options);
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, drawTimestampUs, onFailed });
   const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend });

@@ -78,6 +78,7 @@ class TestedRing {
       ring,
       dataFolder: "unused",
       batchReplayIntervalMs: 10_000,
+      repairIntervalMs: 600_000,
       writeTimeoutMs: 2000,
       peerToken: PEER_TOKEN,
     };

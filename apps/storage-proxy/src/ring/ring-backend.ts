@@ -80,7 +80,10 @@ export class RingBackend implements StorageBackend {
   heardOf(peer: string, incarnation: string): void {
     if (this.#incarnations.get(peer) === incarnation) return;
     this.#incarnations.set(peer, incarnation);
-    if (this.#state.kind === "serving") this.#state.node.groupLog.restarted(peer);
+    if (this.#state.kind !== "serving") return;
+    const { groupLog, antiEntropy } = this.#state.node;
+    groupLog.restarted(peer);
+    antiEntropy.wake();
   }
 
   async start(signal: AbortSignal): Promise<void> {
@@ -96,6 +99,7 @@ export class RingBackend implements StorageBackend {
     this.#state = { kind: "serving", node };
     node.replay.start();
     node.hintDelivery.start();
+    node.antiEntropy.start();
     await this.#observeFailures(node);
   }
 
@@ -156,9 +160,9 @@ export class RingBackend implements StorageBackend {
   }
 
   /** LBD9: batches of this node are complete everywhere, or hinted; what peers lack is on this node's disk. */
-  async #drain({ executor, rows, replay, hints, hintDelivery }: RingNode): Promise<void> {
+  async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer }: RingNode): Promise<void> {
     const { log } = this.#options.environment;
-    await Promise.all([executor.stop(), rows.whenWritten()]);
+    await Promise.all([executor.stop(), rows.whenWritten(), antiEntropy.stop(), healer.stop()]);
     const entries = await replay.drain().catch(() => undefined);
     await hintDelivery.stop();
     const peers = hints.peers();

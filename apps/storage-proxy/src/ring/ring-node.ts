@@ -3,7 +3,7 @@ import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
 import type { LocalRows, Store } from "@concord/ports";
 import { checkEntryRows, LocalGroupRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
-import { HintDelivery, HintStore } from "@concord/repair";
+import { AntiEntropy, ComparedRows, HintDelivery, HintStore, RowHealer, type ComparedPeer } from "@concord/repair";
 import { toConcordError, type Clock, type ConcordError, type Environment, type Seq, type TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 import { GC_GRACE_MS } from "@concord/logged-batch";
@@ -18,6 +18,9 @@ export interface RingNode extends RingBatches {
   readonly rows: QuorumRowStore;
   readonly hints: HintStore;
   readonly hintDelivery: HintDelivery;
+  readonly comparedRows: ComparedRows;
+  readonly antiEntropy: AntiEntropy;
+  readonly healer: RowHealer;
   readonly groupLog: RingGroupLog;
   readonly localGroupRows: LocalRows;
   /** This node's replica of the group logs, and what runs its steps. */
@@ -28,6 +31,7 @@ export interface RingNode extends RingBatches {
 export interface Peer {
   readonly session: PeerSession;
   readonly rows: RowReplica;
+  readonly compared: ComparedPeer;
   readonly log: LogReplica;
 }
 
@@ -58,15 +62,11 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const localLog = localLogReplica({ name, log: replicaLog, runner: engine, peers: peerLogs, clock, report: log, onTooFarBehind });
   const catchUp: LogReplica["logCatchUp"] = (group, seq, timeoutMs) => localLog.logCatchUp(group, seq, timeoutMs);
   const appliedSeq = (group: string): Seq => replicaLog.appliedSeq(group);
-  const stored = new LocalRowReplica({
-    name,
-    runner: engine,
-    reader: engine,
-    catchUp,
-    appliedSeq,
-    checksum,
-    log,
-  });
+  const { writeTimeoutMs: timeoutMs } = config;
+  const peerRows = peers.map((peer) => peer.rows);
+  const healer = new RowHealer({ peers: peerRows, runner: engine, catchUp, appliedSeq, checksum, clock, timeoutMs, log, metrics });
+  const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
+  const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, appliedSeq, checksum, log, onDamaged });
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows: options.hasAllRows, checksum });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log });
   const sessions = peers.map((peer) => peer.session);
@@ -79,9 +79,23 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
       .add(replica, clock.nowMs(), mutations)
       .catch((thrown: unknown) => log.warn("a hint is lost", { peer: replica, reason: toConcordError(thrown).message }));
   };
-  const peerRows = peers.map((peer) => peer.rows);
   const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peerRows], clock, checksum, metrics, onMissed });
-  const { writeTimeoutMs } = config;
-  const hintDelivery = new HintDelivery({ hints, peers: peerRows, clock, timeoutMs: writeTimeoutMs, gcGraceMs: GC_GRACE_MS, log, metrics });
-  return { clock, writeTimeoutMs, engine, localLog, rows, hints, hintDelivery, groupLog, localGroupRows, replicaLog, ...batches };
+  const hintDelivery = new HintDelivery({ hints, peers: peerRows, clock, timeoutMs, gcGraceMs: GC_GRACE_MS, log, metrics });
+  const comparedRows = new ComparedRows({ reader: engine, checksum, onDamaged });
+  const antiEntropy = new AntiEntropy({
+    self: name,
+    local: comparedRows,
+    applyLocally: (mutations) => stored.applyRows(mutations),
+    peers: peers.map((peer) => peer.compared),
+    runner: engine,
+    reader: engine,
+    intervalMs: config.repairIntervalMs,
+    checksum,
+    clock,
+    timeoutMs,
+    log,
+    metrics,
+  });
+  const repair = { hints, hintDelivery, comparedRows, antiEntropy, healer };
+  return { clock, writeTimeoutMs: timeoutMs, engine, localLog, rows, groupLog, localGroupRows, replicaLog, ...repair, ...batches };
 }

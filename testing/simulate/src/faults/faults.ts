@@ -1,4 +1,5 @@
 import { OBJECT_FAULTS } from "./object-faults.ts";
+import { REPAIR_FAULTS } from "./repair-faults.ts";
 import { STORE_FAULTS } from "./store-faults.ts";
 
 /** A mistake in production code that the simulation must find: proof that a clean run means something. */
@@ -24,6 +25,7 @@ const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...OBJECT_FAULTS,
   ...STORE_FAULTS,
+  ...REPAIR_FAULTS,
   {
     name: "old-epoch-append",
     about: "A replica of the group log takes entries of an epoch older than the promised one (TXD1, TXR2).",

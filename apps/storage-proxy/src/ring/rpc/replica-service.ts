@@ -9,6 +9,7 @@ import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.t
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
 import { logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler, replicateHandler } from "./replica-log.ts";
+import { repairRowsHandler, repairSumsHandler } from "./replica-repair.ts";
 import { applyRowsHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
 export interface ReplicaServiceOptions extends DefineOptions {
@@ -41,6 +42,8 @@ export function replicaService(options: ReplicaServiceOptions): Service {
     LogRead: ofOurVersion(logReadHandler(node, source)),
     LogTrim: ofOurVersion(logTrimHandler(node)),
     LogCatchUp: ofOurVersion(logCatchUpHandler(node)),
+    RepairSums: ofOurVersion(repairSumsHandler(node)),
+    RepairRows: ofOurVersion(repairRowsHandler(node)),
     BatchLogPut: ofOurVersion(batchLogPutHandler(node)),
     BatchLogRemove: ofOurVersion(batchLogRemoveHandler(node)),
   });

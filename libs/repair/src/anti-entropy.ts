@@ -1,0 +1,283 @@
+import { ByteReader, ByteWriter, compareBytes, openRecord, sealRecord } from "@concord/codec";
+import type { StepRunner } from "@concord/ports";
+import { chunksOf, mergeAnswers, mutationsOf } from "@concord/quorum";
+import { encodeMutation } from "@concord/rows";
+import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { REPAIR_BYTES_PER_MS, REPAIR_POLL_MS, SEGMENT_LEAVES, SEGMENT_SLACK, SEGMENTS_PER_NOTE } from "./limits.ts";
+import { LAST_KEY, type ComparedRows, type Segment, type SegmentRow } from "./row-sums.ts";
+
+/** The rows of one peer, as they are compared and repaired. */
+export interface ComparedPeer {
+  readonly name: string;
+  readonly reachable: boolean;
+  sums(segment: Segment, timeoutMs: number): Promise<{ readonly to: Uint8Array; readonly leaves: readonly number[] }>;
+  rows(segment: Segment, leaves: readonly number[], timeoutMs: number): Promise<{ to: Uint8Array; rows: readonly SegmentRow[] }>;
+  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+}
+
+export interface AntiEntropyOptions {
+  readonly self: string;
+  readonly local: ComparedRows;
+  /** Merges into this node's rows. */
+  readonly applyLocally: (mutations: readonly Uint8Array[]) => Promise<void>;
+  /** All peers; of each pair of nodes the one whose name comes first compares. */
+  readonly peers: readonly ComparedPeer[];
+  readonly runner: StepRunner;
+  /** Reads what was noted of rounds. */
+  readonly reader: { getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> };
+  readonly checksum: Checksum;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** From the end of a round to the next one that nothing asks for. */
+  readonly intervalMs: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** How far the comparison with one peer is. */
+export interface RepairProgress {
+  readonly peer: string;
+  readonly isRunning: boolean;
+  /** Another round follows at once. */
+  readonly isWanted: boolean;
+  readonly rowsCompared: number;
+  /** Of the round before; 0: there was none in this life. */
+  readonly rowsOfRound: number;
+  readonly rowsRepaired: number;
+  /** Wall clock of the end of the newest round. */
+  readonly completedAtMs: number | undefined;
+}
+
+interface Round {
+  readonly peer: ComparedPeer;
+  /** Where it goes on. */
+  from: Uint8Array;
+  isWanted: boolean;
+  isRunning: boolean;
+  nextAtMs: number;
+  segments: number;
+  rowsCompared: number;
+  rowsOfRound: number;
+  rowsRepaired: number;
+  completedAtMs: number | undefined;
+}
+
+const BEGINNING = new Uint8Array();
+
+/**
+ * Makes the plain rows of two nodes equal: segment by segment, sums first, then the rows of leaves whose sums differ, merged at both. A
+ * deletion is an image like any other and wins by its timestamp, so nothing comes back. Rounds are paced, hold one segment in memory and go
+ * on after a restart where they were.
+ */
+export class AntiEntropy {
+  readonly #options: AntiEntropyOptions;
+  readonly #rounds: readonly Round[];
+  readonly #stopping = new AbortController();
+  readonly #unreachable = new Set<string>();
+  #loops: readonly Promise<void>[] = [];
+
+  constructor(options: AntiEntropyOptions) {
+    this.#options = options;
+    this.#rounds = options.peers.filter(({ name }) => options.self < name).map(newRound);
+  }
+
+  /** A round with each peer begins: this node was away, at least for as long as it took to start. */
+  start(): void {
+    this.wake();
+    this.#loops = [...this.#rounds.map((round) => this.#serve(round)), this.#watch()];
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#loops);
+  }
+
+  /** Some node was away: what it wrote or missed may be anywhere, so every pair compares all its rows once more. */
+  wake(): void {
+    for (const round of this.#rounds) round.isWanted = true;
+  }
+
+  progress(): readonly RepairProgress[] {
+    return this.#rounds.map(({ peer, isRunning, isWanted, rowsCompared, rowsOfRound, rowsRepaired, completedAtMs }) => {
+      return { peer: peer.name, isRunning, isWanted, rowsCompared, rowsOfRound, rowsRepaired, completedAtMs };
+    });
+  }
+
+  /** Compares the next segment; answers whether the round ended with it. Rejects when the peer does not answer. */
+  async compareNext(peer: string): Promise<boolean> {
+    const round = this.#rounds.find((one) => one.peer.name === peer);
+    assert(round !== undefined, "this node compares with the peer");
+    if (!round.isRunning) this.#begin(round);
+    return this.#segment(round);
+  }
+
+  async #serve(round: Round): Promise<void> {
+    const { clock, log } = this.#options;
+    const { signal } = this.#stopping;
+    await this.#resume(round);
+    while (!signal.aborted) {
+      const isDue = round.isRunning || round.isWanted || clock.monotonicMs() >= round.nextAtMs;
+      if (!isDue || !round.peer.reachable) {
+        await sleep(clock, REPAIR_POLL_MS, signal);
+        continue;
+      }
+      try {
+        if (!round.isRunning) this.#begin(round);
+        await this.#segment(round);
+      } catch (thrown) {
+        log.debug("a comparison of rows failed; it goes on", { peer: round.peer.name, reason: toConcordError(thrown).message });
+        await sleep(clock, REPAIR_POLL_MS, signal);
+      }
+    }
+  }
+
+  /** A peer that was not reachable for a while and is again. */
+  async #watch(): Promise<void> {
+    const { clock, peers } = this.#options;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      for (const { name, reachable } of peers) {
+        if (!reachable) this.#unreachable.add(name);
+        else if (this.#unreachable.delete(name)) this.wake();
+      }
+      await sleep(clock, REPAIR_POLL_MS, signal);
+    }
+  }
+
+  #begin(round: Round): void {
+    round.isRunning = true;
+    round.isWanted = false;
+    round.rowsCompared = 0;
+    round.segments = 0;
+  }
+
+  async #segment(round: Round): Promise<boolean> {
+    const { clock, local, timeoutMs } = this.#options;
+    const { peer, from } = round;
+    const own = await local.sums({ from, to: LAST_KEY }, 1);
+    const theirs = await peer.sums({ from, to: own.to }, timeoutMs);
+    const segment = { from, to: theirs.to };
+    assert(compareBytes(from, segment.to) < 0 && compareBytes(segment.to, own.to) <= 0, "a segment moves on within what was asked for");
+    const mine = compareBytes(own.to, segment.to) === 0 ? own : await local.sums(segment, SEGMENT_SLACK);
+    // More rows came to this side meanwhile than a segment holds: all leaves are looked at.
+    const isComparable = compareBytes(mine.to, segment.to) === 0;
+    const differing = theirs.leaves.flatMap((sum, leaf) => (isComparable && sum === mine.leaves[leaf] ? [] : [leaf]));
+    if (differing.length > 0) await this.#exchange(round, segment, differing);
+    round.rowsCompared += mine.rows;
+    round.from = segment.to;
+    const isOver = compareBytes(segment.to, LAST_KEY) === 0;
+    if (isOver) this.#end(round);
+    round.segments += 1;
+    if (isOver || round.segments % SEGMENTS_PER_NOTE === 0) await this.#note(round);
+    await sleep(clock, Math.ceil(mine.bytes / REPAIR_BYTES_PER_MS), this.#stopping.signal);
+    return isOver;
+  }
+
+  #end(round: Round): void {
+    const { clock, intervalMs, metrics } = this.#options;
+    const { name } = round.peer;
+    round.from = BEGINNING;
+    round.isRunning = false;
+    round.nextAtMs = clock.monotonicMs() + intervalMs;
+    round.rowsOfRound = round.rowsCompared;
+    round.completedAtMs = clock.nowMs();
+    metrics.count("repair_rounds_total", 1, { peer: name });
+    metrics.gauge("repair_completed_timestamp_seconds", round.completedAtMs / 1000, { peer: name });
+  }
+
+  /** Merges the rows of some leaves, page by page of the peer. */
+  async #exchange(round: Round, segment: Segment, leaves: readonly number[]): Promise<void> {
+    const { local, timeoutMs } = this.#options;
+    assert(leaves.length <= SEGMENT_LEAVES, "each leaf once");
+    let { from } = segment;
+    while (compareBytes(from, segment.to) < 0) {
+      const theirs = await round.peer.rows({ from, to: segment.to }, leaves, timeoutMs);
+      const own: SegmentRow[] = [];
+      for (let at = from; compareBytes(at, theirs.to) < 0;) {
+        const page = await local.rows({ from: at, to: theirs.to }, new Set(leaves), 1);
+        own.push(...page.rows);
+        at = page.to;
+      }
+      await this.#mergeBoth(round, own, theirs.rows);
+      assert(compareBytes(from, theirs.to) < 0, "each page moves on");
+      from = theirs.to;
+    }
+  }
+
+  async #mergeBoth(round: Round, own: readonly SegmentRow[], theirs: readonly SegmentRow[]): Promise<void> {
+    const { applyLocally, checksum, metrics, timeoutMs } = this.#options;
+    const lacking: readonly [Uint8Array[], Uint8Array[]] = [[], []];
+    for (const answers of pairs(own, theirs)) {
+      const row = mergeAnswers(answers, checksum);
+      // It follows from a log: the log brings it.
+      if (row.place !== undefined || row.image === undefined) continue;
+      const mutations = mutationsOf(row.image).map(encodeMutation);
+      if (row.stale[0]) lacking[0].push(...mutations);
+      if (row.stale[1]) lacking[1].push(...mutations);
+      if (row.stale.includes(true)) round.rowsRepaired += 1;
+    }
+    const { name } = round.peer;
+    for (const chunk of chunksOf(lacking[0])) await this.#unlessDamaged(applyLocally(chunk));
+    for (const chunk of chunksOf(lacking[1])) await this.#unlessDamaged(round.peer.applyRows(chunk, timeoutMs));
+    metrics.count("repair_mutations_total", lacking[0].length, { peer: name, to: "self" });
+    metrics.count("repair_mutations_total", lacking[1].length, { peer: name, to: "peer" });
+  }
+
+  /** A damaged row is healed by its own node; the others of the call are merged. */
+  async #unlessDamaged(merged: Promise<void>): Promise<void> {
+    try {
+      await merged;
+    } catch (thrown) {
+      if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+    }
+  }
+
+  /** After a restart the rest of the round is compared, and then all once more. */
+  async #resume(round: Round): Promise<void> {
+    const { reader, checksum, log } = this.#options;
+    try {
+      const [stored] = await reader.getMany([noteKey(round.peer.name)]);
+      if (stored === undefined || round.isRunning) return;
+      const from = new ByteReader(openRecord(stored, NOTE_VERSION, checksum).body).bytes();
+      if (from.length === 0) return;
+      round.from = from.slice();
+      round.isRunning = true;
+    } catch (thrown) {
+      log.warn("a round of repair begins anew", { peer: round.peer.name, reason: toConcordError(thrown).message });
+    }
+  }
+
+  #note({ peer, from }: Round): Promise<void> {
+    const value = sealRecord(NOTE_VERSION, new ByteWriter().bytes(from).finish(), this.#options.checksum);
+    return this.#options.runner.submit({
+      load: [],
+      run: () => ({ persist: [{ kind: "put", key: noteKey(peer.name), value }], reply: undefined }),
+    });
+  }
+}
+
+const NOTE_VERSION = 1;
+
+function noteKey(peer: string): Uint8Array {
+  return new TextEncoder().encode(`m:repair:${peer}`);
+}
+
+function newRound(peer: ComparedPeer): Round {
+  const counts = { segments: 0, rowsCompared: 0, rowsOfRound: 0, rowsRepaired: 0 };
+  return { peer, from: BEGINNING, isWanted: true, isRunning: false, nextAtMs: 0, ...counts, completedAtMs: undefined };
+}
+
+const NEVER_WRITTEN = new Uint8Array();
+
+/** Both copies of each row that differ; both lists are in the order of keys. */
+function* pairs(own: readonly SegmentRow[], theirs: readonly SegmentRow[]): Generator<readonly [Uint8Array, Uint8Array]> {
+  let [left, right] = [0, 0];
+  while (left < own.length || right < theirs.length) {
+    const [mine, other] = [own[left], theirs[right]];
+    const order = mine === undefined ? 1 : other === undefined ? -1 : compareBytes(mine.key, other.key);
+    if (order <= 0) left += 1;
+    if (order >= 0) right += 1;
+    const [first, second] = [order <= 0 ? mine!.value : NEVER_WRITTEN, order >= 0 ? other!.value : NEVER_WRITTEN];
+    if (compareBytes(first, second) !== 0) yield [first, second];
+  }
+}

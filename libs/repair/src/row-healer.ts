@@ -1,0 +1,123 @@
+import { keyText } from "@concord/codec";
+import type { LogPosition, StepRunner } from "@concord/ports";
+import { mergeAnswers, openRow, quarantine, type MergedRow, type RowReplica } from "@concord/quorum";
+import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics, type Seq } from "@concord/runtime";
+import { HEAL_RETRY_MS, HEALING_ROWS_MAX } from "./limits.ts";
+
+export interface RowHealerOptions {
+  /** All other replicas: none has the row when all say so. */
+  readonly peers: readonly Pick<RowReplica, "name" | "readRows">[];
+  readonly runner: StepRunner;
+  /** Resolves when this node has applied a group's log up to `seq`. */
+  readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
+  readonly appliedSeq: (group: string) => Seq;
+  readonly checksum: Checksum;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Replaces stored rows that fail their check by what the other two replicas have. Both must answer: an acknowledged write is at two of three,
+ * so one of these two has it. Until then this replica refuses to answer for the row (I5 of the quorum README).
+ */
+export class RowHealer {
+  readonly #options: RowHealerOptions;
+  readonly #damaged = new Map<string, Uint8Array>();
+  readonly #stopping = new AbortController();
+  #healing: Promise<void> | undefined;
+
+  constructor(options: RowHealerOptions) {
+    this.#options = options;
+  }
+
+  /** Rows that wait to be healed. */
+  get size(): number {
+    return this.#damaged.size;
+  }
+
+  /** A stored row fails its check. */
+  noticed(storedKey: Uint8Array): void {
+    const { peers, metrics } = this.#options;
+    const name = keyText(storedKey);
+    if (peers.length === 0 || this.#stopping.signal.aborted || this.#damaged.has(name) || this.#damaged.size >= HEALING_ROWS_MAX) return;
+    metrics.count("repair_damaged_rows_total", 1);
+    this.#damaged.set(name, storedKey.slice());
+    this.#healing ??= this.#healAll().finally(() => (this.#healing = undefined));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#healing;
+  }
+
+  async #healAll(): Promise<void> {
+    const { clock, log, metrics } = this.#options;
+    const { signal } = this.#stopping;
+    while (this.#damaged.size > 0 && !signal.aborted) {
+      for (const [name, storedKey] of this.#damaged) {
+        try {
+          if (await this.#heal(storedKey)) metrics.count("repair_healed_rows_total", 1);
+          this.#damaged.delete(name);
+        } catch (thrown) {
+          log.debug("a damaged row waits for both peers", { reason: toConcordError(thrown).message });
+        }
+        if (signal.aborted) return;
+      }
+      if (this.#damaged.size > 0) await sleep(clock, HEAL_RETRY_MS, signal);
+    }
+  }
+
+  /** False: it is sound, as when a log put it anew meanwhile. */
+  async #heal(storedKey: Uint8Array): Promise<boolean> {
+    const { runner, checksum, log } = this.#options;
+    const { bytes } = await this.#ofPeers(storedKey.subarray(1));
+    const isHealed = await runner.submit({
+      load: [storedKey],
+      run: ([stored]) => {
+        if (stored === undefined || isSound(stored, checksum)) return { persist: [], reply: false };
+        const copy = quarantine(storedKey, stored);
+        // Neither has it, so it was never acknowledged.
+        const healed =
+          bytes.length === 0 ? ({ kind: "delete", key: storedKey } as const) : { kind: "put" as const, key: storedKey, value: bytes };
+        return { persist: [copy, healed], reply: true };
+      },
+    });
+    if (isHealed) log.warn("a damaged row was replaced by what the other replicas have", { keyBytes: storedKey.length });
+    return isHealed;
+  }
+
+  /**
+   * A row of a group must be neither older than what this node has applied, which never comes again, nor newer: both peers answer as of at
+   * least this node's place in the log, then this node reaches theirs.
+   */
+  async #ofPeers(key: Uint8Array): Promise<MergedRow> {
+    const { appliedSeq, catchUp, timeoutMs } = this.#options;
+    const first = await this.#read(key, []);
+    if (first.place === undefined) return first;
+    const { group } = first.place;
+    const row = await this.#read(key, [{ group, seq: appliedSeq(group) }]);
+    if (row.place !== undefined) await catchUp(group, row.place.seq, timeoutMs);
+    return row;
+  }
+
+  async #read(key: Uint8Array, after: readonly LogPosition[]): Promise<MergedRow> {
+    const { peers, checksum, timeoutMs } = this.#options;
+    const answers = await Promise.all(peers.map((peer) => peer.readRows([key], timeoutMs, after)));
+    return mergeAnswers(
+      answers.map(([bytes]) => bytes!),
+      checksum,
+    );
+  }
+}
+
+function isSound(stored: Uint8Array, checksum: Checksum): boolean {
+  try {
+    openRow(stored, checksum);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return false;
+    throw thrown;
+  }
+}

@@ -1,0 +1,252 @@
+// Random histories of three replicas: writes that some miss, crashes, hints, comparisons, damage, time that passes gc_grace.
+import { liveRow, decodeImage } from "@concord/rows";
+import { openRow, storedRowKey } from "@concord/quorum";
+import { encodeRowKey } from "@concord/rows";
+import { assert, timestampUsOf, toHex } from "@concord/runtime";
+import { checksum, rowKey } from "./fixture.ts";
+import { TestRing, type Link, type Node } from "./ring.ts";
+
+const ROWS = 6;
+const STEPS = 30;
+const GC_GRACE_MS = 60_000;
+const LINKS: readonly Link[] = ["up", "down", "mute"];
+
+/** One write as the client saw it. */
+interface Written {
+  readonly row: string;
+  readonly kind: "insert" | "delete";
+  readonly timestampUs: bigint;
+  readonly value: string;
+  isAcknowledged: boolean;
+}
+
+export interface RepairHistory {
+  readonly writes: number;
+  readonly acknowledged: number;
+  readonly purged: number;
+}
+
+/**
+ * `hints`: every failed call is hinted and no hint is dropped, so hints alone make the replicas equal. `repair`: hints are few, nodes die at any
+ * moment, rows are damaged, and deletions are forgotten after gc_grace once all replicas have compared since. Throws at the first wrong state.
+ */
+export async function runRepairHistory(seed: number): Promise<RepairHistory> {
+  const below = dice(seed);
+  const mode = below(2) === 0 ? "hints" : "repair";
+  const ring = await TestRing.open({
+    segmentRows: 1 + below(4),
+    ...(mode === "repair" ? { hintBytesMax: below(3) * 300, gcGraceMs: GC_GRACE_MS } : {}),
+  });
+  const history = new History(ring, below);
+  for (let step = 0; step < STEPS; step += 1) await (mode === "hints" ? history.stepOfHints() : history.stepOfRepair());
+  await history.end(mode);
+  history.check();
+  return {
+    writes: history.written.length,
+    acknowledged: history.written.filter((one) => one.isAcknowledged).length,
+    purged: history.purged,
+  };
+}
+
+class History {
+  readonly written: Written[] = [];
+  purged = 0;
+  readonly #ring: TestRing;
+  readonly #below: (limit: number) => number;
+  #lastUs = 1_700_000_000_000_000n;
+  /** When every pair had last compared all rows with all links up. */
+  #comparedSinceUs = 0n;
+
+  constructor(ring: TestRing, below: (limit: number) => number) {
+    this.#ring = ring;
+    this.#below = below;
+  }
+
+  /** Nodes die only when nothing is on its way: a write that no hint stands for yet is what anti-entropy is for. */
+  async stepOfHints(): Promise<void> {
+    const node = this.#node();
+    switch (this.#below(5)) {
+      case 0:
+        return this.#changeLink();
+      case 1:
+        this.#ring.crash(node);
+        return;
+      case 2:
+        return this.#ring.start(node);
+      case 3:
+        return this.#ring.deliverHints(node);
+      default:
+        return this.#write(node);
+    }
+  }
+
+  async stepOfRepair(): Promise<void> {
+    const [ring, node] = [this.#ring, this.#node()];
+    switch (this.#below(9)) {
+      case 0:
+        return this.#changeLink();
+      case 1:
+        return ring.start(node);
+      case 2:
+        return this.#crashInWrite(node);
+      case 3:
+        return ring.deliverHints(node);
+      case 4:
+        return this.#compareSome(node);
+      case 5:
+        return this.#damage(node);
+      case 6:
+        return this.#forget();
+      default:
+        return this.#write(node);
+    }
+  }
+
+  async end(mode: "hints" | "repair"): Promise<void> {
+    const ring = this.#ring;
+    ring.links.clear();
+    for (const node of ring.nodes) await ring.start(node);
+    for (const node of ring.nodes) await ring.deliverHints(node);
+    if (mode === "hints") return;
+    // Twice: what the last pair brought to one side goes on to the third, and rows that were healed are compared.
+    for (let round = 0; round < 3; round += 1) await ring.compareAll();
+    await ring.clock.pass(5000);
+    await ring.compareAll();
+  }
+
+  check(): void {
+    const [first, ...others] = this.#ring.nodes.map((node) => this.#ring.stored(node));
+    const text = (rows: ReadonlyMap<string, Uint8Array>): string => [...rows].map(([key, value]) => `${key}=${toHex(value)}`).join("\n");
+    for (const other of others) assert(text(other) === text(first!), "replicas are equal without a read");
+    for (let row = 0; row < ROWS; row += 1) this.#checkRow(`r${row}`, first!);
+  }
+
+  #checkRow(row: string, stored: ReadonlyMap<string, Uint8Array>): void {
+    const writes = this.written.filter((write) => write.row === row);
+    const newest = writes.filter((write) => write.isAcknowledged).at(-1);
+    const bytes = stored.get(toHex(storedRowKey(encodeRowKey(rowKey(row)))));
+    const image = bytes === undefined ? undefined : liveRow(decodeImage(openRow(bytes, checksum).image));
+    if (image === undefined) {
+      const deletions = writes.filter(({ kind, timestampUs }) => kind === "delete" && timestampUs >= (newest?.timestampUs ?? 0n));
+      assert(newest === undefined || deletions.length > 0, `${row}: an acknowledged write is there until a deletion`);
+      return;
+    }
+    const cell = image.columns.get("v");
+    const shown = writes.find((write) => cell?.kind === "text" && write.value === cell.value);
+    assert(shown !== undefined, `${row}: what is there was written`);
+    assert(newest === undefined || shown.timestampUs >= newest.timestampUs, `${row}: nothing older comes back over an acknowledged write`);
+  }
+
+  #node(): Node {
+    return this.#ring.nodes[this.#below(3)]!;
+  }
+
+  #changeLink(): Promise<void> {
+    const [from, to] = [this.#node(), this.#node()];
+    this.#ring.links.set(`${from.name}>${to.name}`, LINKS[this.#below(LINKS.length)]!);
+    return Promise.resolve();
+  }
+
+  async #write(node: Node): Promise<void> {
+    if (node.life === undefined) return;
+    const write = this.#draw();
+    write.isAcknowledged = await this.#ring.write(this.#ring.nodes.indexOf(node), mutationOf(write));
+  }
+
+  /** The write goes out, and its node dies before it knows what became of it. */
+  async #crashInWrite(node: Node): Promise<void> {
+    if (node.life === undefined) return;
+    const write = this.#draw();
+    const { rows } = node.life;
+    void rows.apply([mutationOf(write)], { timeoutMs: 1000 }).then(
+      () => (write.isAcknowledged = true),
+      () => undefined,
+    );
+    for (let turns = this.#below(6); turns > 0; turns -= 1) await Promise.resolve();
+    this.#ring.crash(node);
+    await this.#ring.clock.pass(2000);
+  }
+
+  async #compareSome(node: Node): Promise<void> {
+    for (const peer of this.#ring.nodes) if (node.name < peer.name) await this.#ring.compare(node, peer.name, 1 + this.#below(3));
+  }
+
+  /** At most one copy of a row at a time, and only of rows that two sound copies hold. */
+  async #damage(node: Node): Promise<void> {
+    const row = `r${this.#below(ROWS)}`;
+    const key = toHex(storedRowKey(encodeRowKey(rowKey(row))));
+    const acknowledged = this.written.filter((write) => write.row === row && write.isAcknowledged).at(-1);
+    const others = this.#ring.nodes.filter((other) => other !== node).map((other) => this.#ring.stored(other).get(key));
+    const sound = others.filter((bytes) => bytes !== undefined && isSound(bytes));
+    const isElsewhere = acknowledged === undefined || sound.some((bytes) => hasAtLeast(bytes!, acknowledged));
+    const isAlone = others.every((bytes) => bytes === undefined || isSound(bytes));
+    if (isElsewhere && isAlone) await this.#ring.damage(node, row);
+  }
+
+  /** What a collector of tombstones may do: gc_grace has passed, and every replica had compared since the deletion. */
+  async #forget(): Promise<void> {
+    const ring = this.#ring;
+    if (ring.nodes.some((node) => node.life === undefined) || ring.links.size > 0) return;
+    const beforeUs = this.#lastUs;
+    for (let round = 0; round < 2; round += 1) if (!(await ring.compareAll())) return;
+    await ring.clock.pass(2000);
+    if (!(await ring.compareAll())) return;
+    this.#comparedSinceUs = beforeUs;
+    await ring.clock.pass(GC_GRACE_MS + 1);
+    const forgotten = new Set<string>();
+    for (const node of ring.nodes) {
+      for (const [name, bytes] of ring.stored(node)) {
+        if (!isSound(bytes)) continue;
+        const image = decodeImage(openRow(bytes, checksum).image);
+        if (liveRow(image) !== undefined || image.deletedAtUs === undefined || image.deletedAtUs > this.#comparedSinceUs) continue;
+        const key = node.store.contents().find((entry) => toHex(entry.key) === name)!.key;
+        await node.store.batch([{ kind: "delete", key }], { sync: true });
+        forgotten.add(name);
+      }
+    }
+    this.purged += forgotten.size;
+  }
+
+  #draw(): Written {
+    this.#lastUs += 10n;
+    const kind = this.#below(3) === 0 ? "delete" : "insert";
+    const write: Written = {
+      row: `r${this.#below(ROWS)}`,
+      kind,
+      timestampUs: this.#lastUs,
+      value: kind === "insert" ? `v${this.written.length}` : "",
+      isAcknowledged: false,
+    };
+    this.written.push(write);
+    return write;
+  }
+}
+
+function mutationOf({ row, kind, timestampUs, value }: Written): Parameters<TestRing["write"]>[1] {
+  const at = { key: rowKey(row), timestampUs: timestampUsOf(timestampUs) };
+  return kind === "delete" ? { kind, ...at } : { kind, ...at, columns: [{ column: "v", value: { kind: "text", value } }] };
+}
+
+function isSound(bytes: Uint8Array): boolean {
+  try {
+    openRow(bytes, checksum);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function hasAtLeast(bytes: Uint8Array, write: Written): boolean {
+  const image = decodeImage(openRow(bytes, checksum).image);
+  const times = [image.deletedAtUs ?? 0n, image.markerUs ?? 0n, ...[...image.cells.values()].map((cell) => cell.timestampUs)];
+  return times.some((timeUs) => timeUs >= write.timestampUs);
+}
+
+/** Numbers below a limit, the same for the same seed. */
+function dice(seed: number): (limit: number) => number {
+  let state = (seed * 2654435761 + 1) % 0x7fffffff || 1;
+  return (limit) => {
+    state = (state * 48271) % 0x7fffffff;
+    return Math.floor((state / 0x7fffffff) * limit);
+  };
+}

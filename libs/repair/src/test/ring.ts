@@ -1,0 +1,207 @@
+// Three nodes whose links and crashes a test controls: quorum writes, hints, comparison and healing as a node composes them.
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { Mutation } from "@concord/ports";
+import { LocalRowReplica, QuorumRowStore, ROWS_NAMESPACE, storedRowKey, type RowReplica } from "@concord/quorum";
+import { encodeRowKey } from "@concord/rows";
+import { assert, ConcordError, SEQ_NONE, silentLog, silentMetrics, toHex } from "@concord/runtime";
+import { AntiEntropy, type ComparedPeer } from "../anti-entropy.ts";
+import { HintDelivery } from "../hint-delivery.ts";
+import { HintStore } from "../hint-store.ts";
+import { RowHealer } from "../row-healer.ts";
+import { ComparedRows } from "../row-sums.ts";
+import { SEGMENT_SLACK } from "../limits.ts";
+import { checksum, ManualClock, PlainRunner, rowKey } from "./fixture.ts";
+
+/** What a call from one node to another meets. `mute`: it takes effect, the answer is lost. */
+export type Link = "up" | "down" | "mute";
+
+export interface RingLimits {
+  readonly hintBytesMax: number;
+  readonly gcGraceMs: number;
+  readonly segmentRows: number;
+}
+
+/** One life of a node. */
+interface Life {
+  readonly local: LocalRowReplica;
+  readonly rows: QuorumRowStore;
+  readonly hints: HintStore;
+  readonly delivery: HintDelivery;
+  readonly compared: ComparedRows;
+  readonly antiEntropy: AntiEntropy;
+  readonly healer: RowHealer;
+}
+
+export interface Node {
+  readonly name: string;
+  store: MemoryKeyValue;
+  life: Life | undefined;
+}
+
+const TIMEOUT_MS = 1000;
+
+export class TestRing {
+  readonly clock = new ManualClock();
+  readonly nodes: readonly Node[] = ["n1", "n2", "n3"].map((name) => ({ name, store: new MemoryKeyValue(), life: undefined }));
+  /** "from>to" -> what its calls meet; up when absent. */
+  readonly links = new Map<string, Link>();
+  readonly #limits: RingLimits;
+
+  private constructor(limits: RingLimits) {
+    this.#limits = limits;
+  }
+
+  static async open(limits: Partial<RingLimits> = {}): Promise<TestRing> {
+    const ring = new TestRing({ hintBytesMax: 1_000_000, gcGraceMs: 1_000_000_000, segmentRows: 4, ...limits });
+    for (const node of ring.nodes) await ring.start(node);
+    return ring;
+  }
+
+  life(at: number): Life {
+    const { life } = this.nodes[at]!;
+    assert(life !== undefined, "the node runs");
+    return life;
+  }
+
+  /** Loses what is not on disk. */
+  crash(node: Node): void {
+    if (node.life === undefined) return;
+    node.life = undefined;
+    node.store = new MemoryKeyValue(node.store.crash());
+  }
+
+  async start(node: Node): Promise<void> {
+    if (node.life !== undefined) return;
+    const { store, name } = node;
+    const { clock } = this;
+    const { hintBytesMax, gcGraceMs, segmentRows } = this.#limits;
+    const observed = { log: silentLog, metrics: silentMetrics };
+    const runner = new PlainRunner(store);
+    const others = this.nodes.filter((other) => other !== node);
+    const peers = others.map((other) => this.#rowsOf(node, other));
+    const [catchUp, appliedSeq] = [(): Promise<void> => Promise.resolve(), () => SEQ_NONE];
+    const healer = new RowHealer({ peers, runner, catchUp, appliedSeq, checksum, clock, timeoutMs: TIMEOUT_MS, ...observed });
+    const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
+    const local = new LocalRowReplica({ name, runner, reader: store, catchUp, appliedSeq, checksum, log: silentLog, onDamaged });
+    const hints = await HintStore.open(store, { runner, reader: store, checksum, ...observed, bytesMax: hintBytesMax });
+    const onMissed = (peer: string, mutations: readonly Uint8Array[]): void =>
+      void hints.add(peer, clock.nowMs(), mutations).catch(() => undefined);
+    const rows = new QuorumRowStore({ replicas: [local, ...peers], clock, checksum, onMissed });
+    const delivery = new HintDelivery({ hints, peers, clock, timeoutMs: TIMEOUT_MS, gcGraceMs, ...observed });
+    const compared = new ComparedRows({ reader: store, checksum, onDamaged, segmentRows });
+    const antiEntropy = new AntiEntropy({
+      self: name,
+      local: compared,
+      applyLocally: (mutations) => local.applyRows(mutations),
+      peers: others.map((other) => this.#comparedOf(node, other)),
+      runner,
+      reader: store,
+      checksum,
+      clock,
+      timeoutMs: TIMEOUT_MS,
+      intervalMs: 10_000,
+      ...observed,
+    });
+    node.life = { local, rows, hints, delivery, compared, antiEntropy, healer };
+  }
+
+  /** Whether it is acknowledged; an answer that does not come is none. */
+  async write(at: number, mutation: Mutation): Promise<boolean> {
+    const { rows } = this.life(at);
+    const written = rows.apply([mutation], { timeoutMs: TIMEOUT_MS }).then(
+      () => true,
+      () => false,
+    );
+    await this.clock.pass(2 * TIMEOUT_MS);
+    return written;
+  }
+
+  /** The node hands over what it can. */
+  async deliverHints(node: Node): Promise<void> {
+    const { life } = node;
+    if (life === undefined) return;
+    const delivered = this.nodes
+      .filter((peer) => peer !== node)
+      .map((peer) => life.delivery.deliver(this.#rowsOf(node, peer)).catch(() => false));
+    await this.clock.pass(4 * TIMEOUT_MS);
+    await Promise.all(delivered);
+  }
+
+  /** Segments of every pair, up to the end of a round; answers whether each pair came there. */
+  async compareAll(segmentsMax = 1000): Promise<boolean> {
+    let isWhole = true;
+    for (const [at, node] of this.nodes.entries()) {
+      for (const peer of this.nodes.slice(at + 1)) isWhole = (await this.compare(node, peer.name, segmentsMax)) && isWhole;
+    }
+    return isWhole;
+  }
+
+  async compare(node: Node, peer: string, segmentsMax: number): Promise<boolean> {
+    for (let segment = 0; segment < segmentsMax; segment += 1) {
+      const { life } = node;
+      if (life === undefined) return false;
+      const compared = life.antiEntropy.compareNext(peer).catch(() => "failed" as const);
+      await this.clock.pass(2 * TIMEOUT_MS);
+      const result = await compared;
+      if (result !== false) return result === true;
+    }
+    return false;
+  }
+
+  /** All rows of a node as they are stored. */
+  stored(node: Node): ReadonlyMap<string, Uint8Array> {
+    const rows = node.store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE);
+    return new Map(rows.map(({ key, value }) => [toHex(key), value]));
+  }
+
+  /** Changes a byte of a row as it is stored. False: the node does not have it. */
+  async damage(node: Node, row: string): Promise<boolean> {
+    const key = storedRowKey(encodeRowKey(rowKey(row)));
+    const value = await node.store.get(key);
+    if (value === undefined) return false;
+    const changed = value.slice();
+    changed[changed.length - 1]! ^= 1;
+    await node.store.batch([{ kind: "put", key, value: changed }], { sync: true });
+    return true;
+  }
+
+  #rowsOf(from: Node, to: Node): RowReplica {
+    const isReachable = (): boolean => this.#link(from, to) !== "down" && to.life !== undefined;
+    return {
+      name: to.name,
+      get reachable() {
+        return isReachable();
+      },
+      applyRows: (mutations) => this.#call(from, to, ({ local }) => local.applyRows(mutations)),
+      readRows: (keys, timeoutMs, after) => this.#call(from, to, ({ local }) => local.readRows(keys, timeoutMs, after)),
+      readRowRange: (range, timeoutMs, after) => this.#call(from, to, ({ local }) => local.readRowRange(range, timeoutMs, after)),
+      catchUp: () => Promise.resolve(),
+    };
+  }
+
+  #comparedOf(from: Node, to: Node): ComparedPeer {
+    const { name, applyRows } = this.#rowsOf(from, to);
+    return {
+      name,
+      reachable: true,
+      applyRows,
+      sums: (segment) => this.#call(from, to, ({ compared }) => compared.sums(segment, SEGMENT_SLACK)),
+      rows: (segment, leaves) => this.#call(from, to, ({ compared }) => compared.rows(segment, new Set(leaves), 1)),
+    };
+  }
+
+  #link(from: Node, to: Node): Link {
+    return this.links.get(`${from.name}>${to.name}`) ?? "up";
+  }
+
+  async #call<Result>(from: Node, to: Node, act: (life: Life) => Promise<Result>): Promise<Result> {
+    const caller = from.life;
+    await Promise.resolve();
+    const link = this.#link(from, to);
+    if (link === "down" || to.life === undefined) throw new ConcordError("CONNECTION_LOST", `${to.name} is away`, { applied: "no" });
+    const result = await act(to.life);
+    if (link === "mute") throw new ConcordError("CONNECTION_LOST", "the answer is lost");
+    // A call of a life that ended has no effect behind it.
+    return from.life === caller ? result : new Promise(() => undefined);
+  }
+}
