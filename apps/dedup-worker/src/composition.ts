@@ -16,7 +16,7 @@ import {
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator } from "@concord/rpc";
-import { toHex, type Disk, type Environment } from "@concord/runtime";
+import { SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import type { DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
@@ -142,9 +142,12 @@ function openStore(
       { log: messages, stores: folderStores(disk, `window/${partition}`, openKeyValue), hash: idHash, environment },
     ),
   );
+  // Messages in Kafka are on its brokers' disks.
+  const lowBytes = config.log === "kafka" ? 0 : config.lowSpaceBytes;
+  const space = new SpaceGuard({ clock, log, metrics, disks: [disk], lowBytes });
   const partitions = new Partitions({ workers, messages, clock, log, metrics });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
-  return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, environment }) };
+  return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, environment, admit: () => space.admit() }) };
 }
 
 /** Ids for messages without one; their high-water mark lies beside the logs. */

@@ -1,4 +1,4 @@
-import { secret, serverShape, z } from "@concord/config";
+import { diskShape, secret, serverShape, z } from "@concord/config";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
 import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN } from "./limits.ts";
@@ -14,6 +14,7 @@ const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodSt
 export const dedupWorkerSchema = z
   .strictObject({
     ...serverShape,
+    ...diskShape,
     nodeName: z.string().min(1).max(64).default("dedup-worker").describe("this worker's name"),
     dataFolder: z.string().min(1).default("./.concord/dedup-worker").describe("folder of the logs and the window; one process at a time"),
     partitions: z

@@ -1,7 +1,7 @@
 import { DEDUP_METRICS } from "@concord/dedup";
 import { STORE_METRICS } from "@concord/store";
 import { RPC_METRICS } from "@concord/rpc";
-import type { MetricDefinition } from "@concord/runtime";
+import { SPACE_METRICS, type MetricDefinition } from "@concord/runtime";
 
 const labels = ["partition"];
 
@@ -10,6 +10,7 @@ export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
   ...DEDUP_METRICS,
   ...STORE_METRICS,
+  ...SPACE_METRICS,
   { name: "dedup_ingest_results_total", kind: "counter", help: "Messages answered, by result", labels: ["verdict"] },
   { name: "dedup_partition_running", kind: "gauge", help: "1 while the partition works, 0 when it has stopped", labels },
   { name: "dedup_partition_lag", kind: "gauge", help: "Input offsets that are not processed yet", labels },

@@ -216,3 +216,16 @@ test("config: settings: limits at and beyond, sources of ids", () => {
     for (const value of bad) assert.ok(!parses(key, value), `${key} ${value}`);
   }
 });
+
+test("worker: the disk is full: ingest gets STORAGE_FULL with applied no, reads go on; freed room is used at once", async () => {
+  const folder = new Folder();
+  folder.disk.files.capacityBytes = 0;
+  const fixture = await new WorkerFixture(REAL, folder).start();
+  const client = fixture.connect();
+  const error = await fails("STORAGE_FULL", client.ingest([message("a")]));
+  assert.equal(error.applied, "no");
+  assert.deepEqual((await client.call("unary", "Seen", { ids: ["a"] })).seen, [false]);
+  folder.disk.files.clearFaults();
+  assert.deepEqual(statuses(await client.ingest([message("a")])), ["ACCEPTED"]);
+  await fixture.service.stop();
+});

@@ -1,7 +1,7 @@
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
-import type { ConcordError, Disk, Environment, HttpServer } from "@concord/runtime";
+import { SpaceGuard, type ConcordError, type Disk, type Environment, type HttpServer } from "@concord/runtime";
 import { createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
@@ -61,7 +61,7 @@ async function openGateway(
   signal: AbortSignal,
 ): Promise<OpenedGateway> {
   const { environment, disk } = options;
-  const { log, metrics } = environment;
+  const { clock, log, metrics } = environment;
   const opened = await openMetadata(config, options, signal);
   const closeMetadata = async (thrown: unknown): Promise<never> => {
     await opened.close();
@@ -86,12 +86,15 @@ async function openGateway(
   const gateway = await openGatewayStore(storeOptions).catch((thrown: unknown) => data.close().then(() => closeMetadata(thrown)));
   const { region, partBytesMax, uploadsInFlightMax: uploadsMax, uploadBufferBytes: bytesMax } = config;
   const budget = new UploadBudget({ uploadsMax, bytesMax, metrics });
+  const disks = options.dataDisk === undefined ? [disk] : [disk, options.dataDisk];
+  const space = new SpaceGuard({ clock, log, metrics, disks, lowBytes: config.lowSpaceBytes });
   return {
     context: {
       store: gateway.store,
       log,
       metrics,
       budget,
+      space,
       region,
       partBytesMax,
       scheme: config.tlsCertificateFile === undefined ? "http" : "https",

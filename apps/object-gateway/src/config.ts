@@ -1,4 +1,4 @@
-import { secret, serverShape, z } from "@concord/config";
+import { diskShape, secret, serverShape, z } from "@concord/config";
 import {
   ACCESS_KEYS_MAX,
   OBJECT_BYTES_MAX,
@@ -27,6 +27,7 @@ const NO_KEYS =
 export const objectGatewaySchema = z
   .strictObject({
     ...serverShape,
+    ...diskShape,
     nodeName: z
       .string()
       .regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or .")

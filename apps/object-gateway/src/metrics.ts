@@ -3,7 +3,7 @@ import { ENGINE_METRICS } from "@concord/engine";
 import { STORE_METRICS } from "@concord/store";
 import { OBJECTS_METRICS } from "@concord/objects";
 import { RPC_METRICS } from "@concord/rpc";
-import type { MetricDefinition } from "@concord/runtime";
+import { SPACE_METRICS, type MetricDefinition } from "@concord/runtime";
 
 /** Every metric an object-gateway reports. Labels are names of operations and codes, never keys or buckets. */
 export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
@@ -12,6 +12,7 @@ export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
   ...ENGINE_METRICS,
   ...STORE_METRICS,
   ...OBJECTS_METRICS,
+  ...SPACE_METRICS,
   {
     name: "s3_requests_total",
     kind: "counter",

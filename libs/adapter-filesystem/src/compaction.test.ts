@@ -228,6 +228,7 @@ function withCalls(disk: Disk, before: () => Promise<void>): Disk {
     syncFolder: async (folder) => (await before(), await disk.syncFolder(folder)),
     rename: async (from, to) => (await before(), await disk.rename(from, to)),
     remove: async (path) => (await before(), await disk.remove(path)),
+    freeBytes: () => disk.freeBytes(),
   };
 }
 

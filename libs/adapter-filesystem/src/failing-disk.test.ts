@@ -27,6 +27,7 @@ class FailingDisk {
     syncFolder: (folder) => this.#run(`syncFolder ${folder}`, () => this.memory.syncFolder(folder)),
     rename: (from, to) => this.#run(`rename ${from}`, () => this.memory.rename(from, to)),
     remove: (path) => this.#run(`remove ${path}`, () => this.memory.remove(path)),
+    freeBytes: () => this.memory.freeBytes(),
   };
 
   /** A failed sync leaves in doubt what it covered, whatever is synced later. */

@@ -66,6 +66,7 @@ const changed = (disk: Disk, change: Partial<Disk>): Disk => ({
   syncFolder: disk.syncFolder,
   rename: disk.rename,
   remove: disk.remove,
+  freeBytes: disk.freeBytes,
   ...change,
 });
 
@@ -349,6 +350,7 @@ test("[OGD3] close between any two calls of a zombie: no blob appears afterwards
       syncFolder: (folder) => step(() => memory.syncFolder(folder)),
       rename: (from, to) => step(() => memory.rename(from, to)),
       remove: (path) => step(() => memory.remove(path)),
+      freeBytes: memory.freeBytes,
     });
     const answer = await store(zombie, oid, Uint8Array.of(1, 2)).then(
       () => "sealed",

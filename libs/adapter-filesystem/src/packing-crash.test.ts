@@ -79,6 +79,7 @@ class Process {
       syncFolder: async (folder) => (this.#alive(), await disk.syncFolder(folder)),
       rename: async (from, to) => (this.#alive(), await disk.rename(from, to)),
       remove: async (path) => (this.#alive(), await disk.remove(path)),
+      freeBytes: () => disk.freeBytes(),
     };
   }
 }

@@ -220,6 +220,7 @@ function stepped(disk: Disk, step: Step): Disk {
     syncFolder: (folder) => step(() => disk.syncFolder(folder)),
     rename: (from, to) => step(() => disk.rename(from, to)),
     remove: (path) => step(() => disk.remove(path)),
+    freeBytes: () => disk.freeBytes(),
   };
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rmdir, unlink, type FileHandle } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rmdir, statfs, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { diskSegments } from "@concord/runtime";
 import { assert, ConcordError, type Disk, type DiskEntry, type DiskFile } from "@concord/runtime";
@@ -25,6 +25,7 @@ export function nodeDisk(root: string): Disk {
       const full = at(path);
       return await attempt(`remove ${full}`, removeOne(full), "ENOENT");
     },
+    freeBytes: async () => await freeBytes(resolve(root)),
   };
 }
 
@@ -84,6 +85,16 @@ async function syncFolder(path: string): Promise<void> {
     throw failure(`sync folder ${path}`, thrown);
   } finally {
     await handle?.close();
+  }
+}
+
+/** What a process without privileges may still use. */
+async function freeBytes(root: string): Promise<number> {
+  try {
+    const { bavail, bsize } = await statfs(root);
+    return bavail * bsize;
+  } catch (thrown) {
+    throw failure(`measure ${root}`, thrown);
   }
 }
 

@@ -2,5 +2,14 @@
 export { z } from "zod";
 export { buildOf, type Build } from "./build.ts";
 export { configOfProcess, loadConfig, type ConfigProcess, type Loaded, type LoadOptions } from "./load.ts";
-export { serverSchema, serverShape, tlsOf, tokensOf, type RoleTokenConfig, type ServerConfig, type TlsConfig } from "./server-shape.ts";
+export {
+  diskShape,
+  serverSchema,
+  serverShape,
+  tlsOf,
+  tokensOf,
+  type RoleTokenConfig,
+  type ServerConfig,
+  type TlsConfig,
+} from "./server-shape.ts";
 export { HIDDEN, secret, type ConfigSchema } from "./shape.ts";

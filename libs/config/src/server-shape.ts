@@ -30,6 +30,18 @@ export const serverShape = {
   tlsServerCaFile: pemFile("authority of the servers this process calls; with it those connections use TLS"),
 } as const;
 
+const LOW_SPACE_BYTES = 256 * 1024 * 1024;
+
+/** Of servers that take data in. */
+export const diskShape = {
+  lowSpaceBytes: z
+    .number()
+    .int()
+    .min(0)
+    .default(LOW_SPACE_BYTES)
+    .describe("with fewer bytes free on the disk new data is refused, while reads, deletes and collection go on; 0: never refused"),
+} as const;
+
 export type ServerConfig = z.output<z.ZodObject<typeof serverShape>>;
 
 /** The schema of a server: the common keys, the app's own, and what must be given together. */

@@ -80,6 +80,9 @@ class DiskDelegate implements Disk {
   remove(path: string): Promise<boolean> {
     return this.memory.remove(path);
   }
+  freeBytes(): Promise<number> {
+    return this.memory.freeBytes();
+  }
 }
 
 class NeverSyncs extends FileDelegate {

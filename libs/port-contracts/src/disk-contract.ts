@@ -59,6 +59,7 @@ function keepingTrack(disk: Disk, given: DiskFile[]): Disk {
     syncFolder: (folder) => disk.syncFolder(folder),
     rename: (from, to) => disk.rename(from, to),
     remove: (path) => disk.remove(path),
+    freeBytes: () => disk.freeBytes(),
   };
 }
 

@@ -49,6 +49,8 @@ export function diskOver(files: MemoryFiles, run: DiskRun): Disk {
       diskSegments(path);
       return await names(`remove ${path}`, () => files.remove(path));
     },
+    // Of no file, so it takes no time.
+    freeBytes: () => Promise.resolve(files.capacityBytes - files.usedBytes),
   };
 }
 
@@ -142,6 +144,7 @@ export class MemoryDisk implements Disk {
   readonly syncFolder = this.#disk.syncFolder;
   readonly rename = this.#disk.rename;
   readonly remove = this.#disk.remove;
+  readonly freeBytes = this.#disk.freeBytes;
 
   /** A power cut: files opened before it are dead; the disk itself goes on with what survived. */
   crash(chooser: CrashChooser = LOSE_UNSYNCED): void {

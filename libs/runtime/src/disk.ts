@@ -21,6 +21,8 @@ export interface Disk {
   rename(from: string, to: string): Promise<boolean>;
   /** Removes a file or an empty folder; false when there was none. Open files can be read on. */
   remove(path: string): Promise<boolean>;
+  /** Room for new data on the file system of its root. */
+  freeBytes(): Promise<number>;
 }
 
 export interface DiskEntry {

@@ -47,6 +47,7 @@ export {
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export type { Random } from "./random.ts";
 export { Rounds } from "./rounds.ts";
+export { SPACE_MEASURED_MS, SPACE_METRICS, SpaceGuard, type SpaceGuardOptions } from "./space-guard.ts";
 export type {
   CallContext,
   CallOptions,

@@ -40,6 +40,7 @@ export function overlayDisk(base: Disk): Disk & { close(): Promise<void> } {
       return [...entries.values()].sort((left: DiskEntry, right: DiskEntry) => (left.name < right.name ? -1 : 1));
     },
     makeFolder: () => Promise.resolve(),
+    freeBytes: () => base.freeBytes(),
     syncFolder: () => Promise.resolve(),
     async rename(from, to) {
       const file = await removed(from);

@@ -55,7 +55,7 @@ function fixture(): Fixture {
   const place = async (one: CheckedMessage) => ({ message: one, id: one.id, partition: one.id![0]! });
   const environment = { metrics: silentMetrics, failpoint: () => undefined };
   const made: Fixture = {
-    ingest: new Ingest({ log, partitions, place, environment }),
+    ingest: new Ingest({ log, partitions, place, environment, admit: () => Promise.resolve() }),
     appended,
     fails,
     result: undefined,

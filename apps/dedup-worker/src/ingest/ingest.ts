@@ -21,6 +21,8 @@ export interface IngestOptions {
   readonly partitions: Partitions;
   readonly place: (message: CheckedMessage) => Promise<Placed>;
   readonly environment: Pick<Environment, "metrics" | "failpoint">;
+  /** Rejects with STORAGE_FULL while there is no room for new messages. */
+  readonly admit: () => Promise<void>;
 }
 
 /** Messages of one call that go to one partition in one append, with their places in the call. */
@@ -47,7 +49,7 @@ export class Ingest {
   }
 
   /**
-   * One result per message, in order. OVERLOADED and PARTITION_STOPPED before anything is appended say applied no; every failure after
+   * One result per message, in order. OVERLOADED, STORAGE_FULL and PARTITION_STOPPED before anything is appended say applied no; every failure after
    * that says unknown (I2): the messages may be in the input, and are then processed.
    */
   async ingest(
@@ -58,6 +60,7 @@ export class Ingest {
     const bytes = messages.reduce((sum, message) => sum + message.bytes, 0);
     this.#admit(messages.length, bytes);
     try {
+      await this.#options.admit();
       const placed = await Promise.all(messages.map(this.#options.place));
       const shares = sharesOf(placed, this.#options.log.appendBytesMax);
       for (const { partition } of shares) this.#options.partitions.working(partition);

@@ -1,5 +1,6 @@
 // Bodies of requests, checked and within the budget: uploads as a stream, documents whole.
 import type { UploadBody } from "@concord/objects";
+import type { SpaceGuard } from "@concord/runtime";
 import { checkedBody, readBody, XML_BODY_BYTES_MAX, type BodyOptions, type ChecksumAlgorithm } from "@concord/s3";
 import type { Context, S3Call } from "./call.ts";
 
@@ -10,10 +11,21 @@ export function withUpload<Result>(
   options: { readonly algorithm?: ChecksumAlgorithm | undefined },
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
-  const { partBytesMax, budget, metrics } = context;
+  const { partBytesMax, budget, metrics, space } = context;
   const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
-  return budget.during(body.lengthBytes, () => action({ ...body, chunks: counted }));
+  return budget.during(body.lengthBytes, async () => {
+    await space.admit();
+    return await action({ ...body, chunks: whileAdmitted(counted, space) });
+  });
+}
+
+/** A long upload ends when the disk fills under it: STORAGE_FULL. */
+async function* whileAdmitted(chunks: AsyncIterable<Uint8Array>, space: SpaceGuard): AsyncGenerator<Uint8Array, void, void> {
+  for await (const chunk of chunks) {
+    await space.admit();
+    yield chunk;
+  }
 }
 
 /** The whole body of a request that is a document, checked; empty when there is none. It counts as an upload while it is read. */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ObjectStore } from "@concord/objects";
-import { silentLog, silentMetrics } from "@concord/runtime";
+import { nodeClock } from "@concord/adapter-node-runtime";
+import { silentLog, silentMetrics, SpaceGuard } from "@concord/runtime";
 import { fieldsOf, S3Error } from "@concord/s3";
 import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
@@ -82,6 +83,7 @@ for (const [name, operation, query] of [
       log: silentLog,
       metrics: silentMetrics,
       budget: uploads,
+      space: new SpaceGuard({ clock: nodeClock, log: silentLog, metrics: silentMetrics, disks: [], lowBytes: 0 }),
       region: "r",
       partBytesMax: 1,
       scheme: "http",

@@ -1,5 +1,5 @@
 import type { ObjectStore } from "@concord/objects";
-import type { HttpRequest, HttpResponse, Log, Metrics } from "@concord/runtime";
+import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
 import type { Fields, Verified } from "@concord/s3";
 import type { UploadBudget } from "./budget.ts";
 
@@ -9,6 +9,8 @@ export interface Context {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly budget: UploadBudget;
+  /** New data is admitted by it; reads, deletes and background work never ask. */
+  readonly space: SpaceGuard;
   readonly region: string;
   readonly partBytesMax: number;
   /** The scheme of returned locations. */
