@@ -96,6 +96,7 @@ function openKafka(config: DedupWorkerConfig, { environment, kafkaCa }: DedupWor
     topics: { input: kafkaInputTopic, output: kafkaOutputTopic, "dead-letters": kafkaDeadLettersTopic },
     pipeline: kafkaPipeline,
     partitions: config.partitions,
+    mode: config.kafkaMode,
     replicasMin: config.kafkaReplicasMin,
     outputKeptMs: windowMaxAgeMs === 0 ? undefined : windowMaxAgeMs,
     inputOffsetOf: (message) => readOrigin(message)?.inputOffset,

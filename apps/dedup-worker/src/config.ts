@@ -40,6 +40,12 @@ export const dedupWorkerSchema = z
       "group of the committed offsets, and beginning of the transactional ids: one pipeline, one name",
       "name",
     ),
+    kafkaMode: z
+      .enum(["transactional", "single-owner"])
+      .default("transactional")
+      .describe(
+        "output, dead letters and offset in one transaction; or one after the other, with less latency, by a producer that a newer owner fences",
+      ),
     kafkaReplicasMin: z
       .number()
       .int()

@@ -3,6 +3,12 @@ import { ConcordError, type Clock, type Log } from "@concord/runtime";
 import type { KafkaWire } from "./kafka-wire.ts";
 import type { Reader } from "./reader.ts";
 
+/**
+ * transactional: output, dead letters and offset at once. single-owner: one after the other, without transactions, by a producer that a newer
+ * owner fences with records of its own.
+ */
+export type KafkaMode = "transactional" | "single-owner";
+
 /** What the parts of one log share. */
 export interface KafkaContext {
   readonly wire: KafkaWire;
@@ -11,6 +17,7 @@ export interface KafkaContext {
   /** Names the group of the committed offsets, and begins the transactional ids. */
   readonly pipeline: string;
   readonly partitions: number;
+  readonly mode: KafkaMode;
   /** Bytes of one record batch, by topic. */
   readonly batchBytesMax: Readonly<Record<LogTopic, number>>;
   readonly reader: Reader;

@@ -9,7 +9,7 @@ import {
   type PageLimits,
 } from "@concord/ports";
 import { backoffMs, ConcordError, sleep, type Clock } from "@concord/runtime";
-import { unavailable, type KafkaContext } from "./context.ts";
+import { unavailable, type KafkaContext, type KafkaMode } from "./context.ts";
 import { failureType, KafkaFailure, type KafkaWire } from "./kafka-wire.ts";
 import { KafkajsWire, type KafkaConnection } from "./kafkajs-wire.ts";
 import { POLL_MS } from "./limits.ts";
@@ -24,6 +24,7 @@ export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
   readonly pipeline: string;
   /** What each topic must have. */
   readonly partitions: number;
+  readonly mode: KafkaMode;
   readonly replicasMin: number;
   /** How long output must be kept; undefined: for ever. */
   readonly outputKeptMs: number | undefined;
@@ -41,7 +42,7 @@ const START_PAUSES = { initialMs: 200, maxMs: 5_000 };
  * a topic cannot carry a pipeline, naming each setting (DD16).
  */
 export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog> {
-  const { topics, pipeline, partitions, clock, log, inputOffsetOf, signal } = options;
+  const { topics, pipeline, partitions, mode, clock, log, inputOffsetOf, signal } = options;
   const wire = new KafkajsWire({ ...options, topics: Object.values(topics) });
   try {
     for (let failures = 1; ; failures += 1) {
@@ -52,6 +53,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
           topics,
           pipeline,
           partitions,
+          mode,
           batchBytesMax,
           reader: new Reader(wire),
           clock,

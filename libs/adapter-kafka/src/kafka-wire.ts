@@ -20,6 +20,8 @@ export interface KafkaWire {
   addPartitions(producer: Producer, partitions: readonly TopicPartition[]): Promise<void>;
   addOffset(producer: Producer, group: string, input: TopicPartition, committed: CommittedOffset): Promise<void>;
   commit(producer: Producer): Promise<void>;
+  /** Outside a transaction, by no member of the group. */
+  commitOffset(group: string, input: TopicPartition, committed: CommittedOffset): Promise<void>;
   /** The committed offset; undefined when there is none. */
   committed(group: string, input: TopicPartition): Promise<CommittedOffset | undefined>;
   close(): Promise<void>;

@@ -6,6 +6,7 @@ declare module "kafkajs/src/cluster/index.js" {
     describeConfigs(request: object): Promise<unknown>;
     findGroupCoordinator(request: object): Promise<unknown>;
     listOffsets(request: object): Promise<unknown>;
+    offsetCommit(request: object): Promise<unknown>;
     offsetFetch(request: object): Promise<unknown>;
     initProducerId(request: object): Promise<unknown>;
     addPartitionsToTxn(request: object): Promise<unknown>;

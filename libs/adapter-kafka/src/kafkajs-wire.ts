@@ -46,6 +46,8 @@ const LATEST = -1;
 const ALL_IN_SYNC = -1;
 const CONSUMER = -1;
 const NO_APPEND_TIME = "-1";
+/** Commits by the protocol that needs no membership. */
+const NO_GENERATION = -1;
 const GROUP = 0;
 const TRANSACTION = 1;
 const TOPIC = 2;
@@ -174,6 +176,13 @@ export class KafkajsWire implements KafkaWire {
   commit(producer: Producer): Promise<void> {
     return this.#coordinated("the end of a transaction", TRANSACTION, producer.transactionalId, async (broker) => {
       await broker.endTxn({ ...wireProducer(producer), transactionResult: true });
+    });
+  }
+
+  commitOffset(group: string, { topic, partition }: TopicPartition, { offset, metadata }: CommittedOffset): Promise<void> {
+    return this.#coordinated(`the offset of ${topic}/${partition}`, GROUP, group, async (broker) => {
+      const topics = [{ topic, partitions: [{ partition, offset: offset.toString(), metadata }] }];
+      await broker.offsetCommit({ groupId: group, groupGenerationId: NO_GENERATION, memberId: "", topics });
     });
   }
 

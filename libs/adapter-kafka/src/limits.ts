@@ -27,3 +27,10 @@ export const DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024;
 export const HEADER_BYTES_ADDED = 1_024;
 /** How often a partition of a new topic is asked for until it is led. */
 export const LEADER_ATTEMPTS_MAX = 60;
+/** A single owner commits its offset at most so often when the output says more: the output's newest message is what counts. */
+export const COMMIT_EVERY_MS = 1_000;
+/**
+ * A single owner opens again after so long. Brokers forget a producer that wrote nothing for a day, and the id that it is fenced by after
+ * seven: an owner that old could not be fenced.
+ */
+export const SINGLE_OWNER_MS_MAX = 12 * 3_600_000;

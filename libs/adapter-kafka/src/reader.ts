@@ -3,6 +3,7 @@ import { ConcordError } from "@concord/runtime";
 import { unavailable } from "./context.ts";
 import { failureType, type Fetched, type KafkaWire } from "./kafka-wire.ts";
 import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
+import { isFence } from "./fence.ts";
 import { decodeBatches } from "./record-batch.ts";
 
 /** Decoded messages of one fetch: everything that is committed from `from` up to `next`. */
@@ -41,7 +42,7 @@ export class Reader {
     if (from > fetched.stableEnd) throw outOfRange(topic, partition, from, `it ends at ${fetched.stableEnd}`);
     try {
       const { messages, next } = decodeBatches(fetched.batches, from, fetched.aborted);
-      const stretch = { from, next: next === undefined || next < from ? from : next, messages };
+      const stretch = { from, next: next === undefined || next < from ? from : next, messages: messages.filter((each) => !isFence(each)) };
       this.#keep(key, stretch);
       return stretch;
     } catch (cause) {

@@ -5,7 +5,7 @@ import type { NewMessage, Publication } from "@concord/ports";
 import { silentLog, type Clock } from "@concord/runtime";
 import type { KafkaContext } from "./context.ts";
 import { KafkaFailure, type KafkaWire, type Produced } from "./kafka-wire.ts";
-import { PUBLISH_TIMEOUT_MS } from "./limits.ts";
+import { COMMIT_EVERY_MS, PUBLISH_TIMEOUT_MS, SINGLE_OWNER_MS_MAX } from "./limits.ts";
 import { Reader } from "./reader.ts";
 import { cuts, openSession } from "./session.ts";
 
@@ -18,7 +18,8 @@ class FastClock implements Clock {
   readonly waited: number[] = [];
   nowMs = (): number => 1;
   nowUs = (): bigint => 1n;
-  monotonicMs = (): number => 1;
+  monotonic = 1;
+  monotonicMs = (): number => this.monotonic;
   setTimer = (delayMs: number, action: () => void): { cancel: () => void } => {
     const immediate = setImmediate(() => {
       this.waited.push(delayMs);
@@ -57,6 +58,7 @@ function brokers(change: Partial<KafkaWire> = {}, batchBytes = 1 << 20): Scripte
     addPartitions: async () => undefined,
     addOffset: async () => undefined,
     commit: async () => undefined,
+    commitOffset: async () => undefined,
     committed: async () => ({ offset: 0n, metadata: "other" }),
     close: async () => undefined,
     ...change,
@@ -75,6 +77,7 @@ function brokers(change: Partial<KafkaWire> = {}, batchBytes = 1 << 20): Scripte
     topics,
     pipeline: "p",
     partitions: 1,
+    mode: "transactional" as const,
     batchBytesMax,
     reader,
     clock,
@@ -164,6 +167,41 @@ test("session: a broker that never answers: unknown when the time is over", asyn
 test("session: a broker that cannot say what is visible: what is committed is published", async () => {
   const session = await open(brokers({ end: () => Promise.reject(new KafkaFailure("down", undefined)) }));
   assert.equal((await session.publish(PAGE)).kind, "published");
+});
+
+const alone = (scripted: Scripted): Scripted => ({ ...scripted, context: { ...scripted.context, mode: "single-owner" } });
+
+test("[DDD4] single-owner: opens: fences by the producer's id, then by a record in each topic, then reads", async () => {
+  const scripted = alone(brokers());
+  await open(scripted);
+  assert.deepEqual(scripted.calls.slice(3), ["initProducer", "committed", "produce", "produce", "bounds", "bounds", "commitOffset"]);
+});
+
+test("single-owner: one request per page with output; its offset is committed at most once a second", async () => {
+  let input = 0n;
+  const scripted = alone(brokers());
+  const session = await open({ ...scripted, context: { ...scripted.context, inputOffsetOf: () => input++ } });
+  const publish = async (): Promise<readonly string[]> => {
+    scripted.calls.length = 0;
+    assert.equal((await session.publish({ ...PAGE, acknowledgedInput: input + 2n })).kind, "published");
+    return scripted.calls.filter((call) => call !== "end");
+  };
+  assert.deepEqual(await publish(), ["produce"]);
+  scripted.clock.monotonic += COMMIT_EVERY_MS;
+  assert.deepEqual(await publish(), ["produce", "commitOffset"]);
+  assert.deepEqual(await publish(), ["produce"]);
+  scripted.calls.length = 0;
+  await session.publish({ ...PAGE, output: [], acknowledgedInput: 100n });
+  assert.deepEqual(scripted.calls, ["commitOffset"], "nothing else says that these were processed");
+});
+
+test("single-owner: a session that is too old to be fenced: sends nothing more", async () => {
+  const scripted = alone(brokers());
+  const session = await open(scripted);
+  scripted.clock.monotonic += SINGLE_OWNER_MS_MAX + 1;
+  scripted.calls.length = 0;
+  assert.equal((await session.publish(PAGE)).kind, "unknown");
+  assert.deepEqual(scripted.calls, []);
 });
 
 test("session: topics that grew: the partition stops", async () => {

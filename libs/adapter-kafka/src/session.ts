@@ -1,6 +1,7 @@
 import {
   messageBytes,
   type LogBounds,
+  type LogMessage,
   type LogSession,
   type LogTopic,
   type NewMessage,
@@ -9,12 +10,15 @@ import {
 } from "@concord/ports";
 import { assert, ConcordError, sleep } from "@concord/runtime";
 import { unavailable, type KafkaContext } from "./context.ts";
+import { fenceRecord, metadataOf, ownerOf, wasSingle } from "./fence.ts";
 import { failureType, KafkaFailure, type Producer } from "./kafka-wire.ts";
 import {
   BATCH_BYTES_MAX,
+  COMMIT_EVERY_MS,
   CONCURRENT_ATTEMPTS_MAX,
   CONCURRENT_PAUSE_MS,
   PUBLISH_TIMEOUT_MS,
+  SINGLE_OWNER_MS_MAX,
   TAIL_OFFSETS,
   VISIBLE_PAUSE_MS,
 } from "./limits.ts";
@@ -49,16 +53,19 @@ export async function openSession(context: KafkaContext, partition: number, owne
   try {
     const producer = await repeated(context, () => wire.initProducer(`${pipeline}/${partition}`));
     const committed = await repeated(context, () => wire.committed(pipeline, { topic: topics.input, partition }));
+    // An owner without transactions is fenced by records alone, in each topic it writes to.
+    const fences = context.mode === "single-owner" || wasSingle(committed?.metadata ?? "");
+    if (fences) await writeFences(context, partition, owner, producer);
     const output = await wire.bounds(topics.output, partition);
     const newestInput = await newestInputOffset(context, partition, output);
     if (committed === undefined && newestInput !== undefined) throw offsetLost(context, partition, newestInput);
     const after = newestInput === undefined ? 0n : newestInput + 1n;
     const begun = committed?.offset ?? (await wire.bounds(topics.input, partition)).start;
-    const session = new Session(
-      context,
-      { partition, owner, producer, output, acknowledgedInput: begun > after ? begun : after, newestInput },
-      events,
-    );
+    const acknowledgedInput = begun > after ? begun : after;
+    const known =
+      context.mode === "single-owner" ? await deadLettersFrom(context, partition, acknowledgedInput) : new Map<bigint, bigint>();
+    const opened = { partition, owner, producer, output, acknowledgedInput, newestInput, known, sequence: fences ? 1 : 0 };
+    const session = new Session(context, opened, events);
     // The name of the owner is on the brokers before anything is published: who is fenced can tell whether another worker came.
     await session.announce();
     return session;
@@ -74,6 +81,10 @@ interface Opened {
   readonly output: LogBounds;
   readonly acknowledgedInput: bigint;
   readonly newestInput: bigint | undefined;
+  /** Offsets of dead letters, by input offset, of what is processed again. */
+  readonly known: ReadonlyMap<bigint, bigint>;
+  /** What the next batch of each topic begins with. */
+  readonly sequence: number;
 }
 
 /** One producer for one session: after any failure nothing is sent by it any more (K1, K2). */
@@ -89,6 +100,8 @@ class Session implements LogSession {
   #acknowledged: bigint;
   #turn: Promise<unknown> = Promise.resolve();
   #given: PublishOutcome | undefined;
+  #committedMs: number;
+  readonly #openedMs: number;
 
   constructor(context: KafkaContext, opened: Opened, events: SessionEvents) {
     this.#context = context;
@@ -98,9 +111,12 @@ class Session implements LogSession {
     this.#acknowledged = opened.acknowledgedInput;
     this.output = opened.output;
     this.#newestInput = opened.newestInput;
+    this.#openedMs = context.clock.monotonicMs();
+    this.#committedMs = this.#openedMs;
   }
 
   async announce(): Promise<void> {
+    if (this.#context.mode === "single-owner") return this.#commitOffset(this.acknowledgedInput);
     await this.#addOffset(this.acknowledgedInput);
     await this.#context.wire.commit(this.#opened.producer);
   }
@@ -142,19 +158,50 @@ class Session implements LogSession {
     const newestInput = this.#checkOrder(output);
     try {
       await this.#reroute(publication);
-      await this.#addPartitions(publication);
-      const outputFrom = await this.#send("output", output);
-      const deadLettersFrom = await this.#send("dead-letters", deadLetters);
-      await this.#addOffset(acknowledgedInput);
-      await this.#context.wire.commit(this.#opened.producer);
+      const isSingle = this.#context.mode === "single-owner";
+      const published = await (isSingle ? this.#writeInOrder(publication, newestInput) : this.#writeAtOnce(publication));
       this.#acknowledged = acknowledgedInput;
       this.#newestInput = newestInput;
       if (output.length > 0) await this.#untilVisible("output");
       if (deadLetters.length > 0) await this.#untilVisible("dead-letters");
-      return { kind: "published", outputFrom, deadLettersFrom };
+      return published;
     } catch (error) {
       return await this.#failed(error);
     }
+  }
+
+  async #writeAtOnce({ output, deadLetters, acknowledgedInput, ...others }: Publication): Promise<Published> {
+    await this.#addPartitions({ output, deadLetters, acknowledgedInput, ...others });
+    const outputFrom = await this.#send("output", output);
+    const deadLettersFrom = await this.#send("dead-letters", deadLetters);
+    await this.#addOffset(acknowledgedInput);
+    await this.#context.wire.commit(this.#opened.producer);
+    return { kind: "published", outputFrom, deadLettersFrom };
+  }
+
+  /**
+   * Dead letters, output, offset: whatever stops it between two of them, the next owner goes on behind the newest message of the output, and
+   * dead letters that are there already are not written again (I8).
+   */
+  async #writeInOrder({ output, deadLetters, acknowledgedInput }: Publication, newestInput: bigint | undefined): Promise<Published> {
+    const { clock } = this.#context;
+    if (clock.monotonicMs() - this.#openedMs > SINGLE_OWNER_MS_MAX)
+      throw new KafkaFailure("the session is too old to be fenced", undefined);
+    const known = deadLetters.map((message) => this.#known(message));
+    const fresh = deadLetters.filter((_, at) => known[at] === undefined);
+    const freshFrom = await this.#send("dead-letters", fresh);
+    const outputFrom = await this.#send("output", output);
+    if (newestInput === undefined || newestInput < this.#acknowledged || clock.monotonicMs() - this.#committedMs >= COMMIT_EVERY_MS)
+      await this.#commitOffset(acknowledgedInput);
+    if (fresh.length === deadLetters.length) return { kind: "published", outputFrom, deadLettersFrom: freshFrom };
+    let next = freshFrom;
+    const deadLetterOffsets = known.map((offset) => offset ?? next++);
+    return { kind: "published", outputFrom, deadLettersFrom: deadLetterOffsets[0]!, deadLetterOffsets };
+  }
+
+  #known(message: NewMessage): bigint | undefined {
+    const input = this.#context.inputOffsetOf(message);
+    return input === undefined ? undefined : this.#opened.known.get(input);
   }
 
   /**
@@ -185,7 +232,7 @@ class Session implements LogSession {
     if (!FENCED.has(type ?? "")) return { kind: "unknown", cause: error };
     const { wire, topics, pipeline } = this.#context;
     const committed = await wire.committed(pipeline, { topic: topics.input, partition: this.#opened.partition }).catch(() => undefined);
-    if (committed !== undefined) this.#events.fenced(committed.metadata);
+    if (committed !== undefined) this.#events.fenced(ownerOf(committed.metadata));
     return { kind: "fenced" };
   }
 
@@ -212,19 +259,30 @@ class Session implements LogSession {
   async #addOffset(offset: bigint): Promise<void> {
     const { wire, topics, pipeline } = this.#context;
     const { partition, producer, owner } = this.#opened;
-    const committed = { offset, metadata: owner };
+    const committed = { offset, metadata: metadataOf(owner, false) };
     await repeated(this.#context, () => wire.addOffset(producer, pipeline, { topic: topics.input, partition }, committed));
+  }
+
+  /** Not fenced, and need not be: an owner before this one commits no more than it had written. */
+  async #commitOffset(offset: bigint): Promise<void> {
+    const { wire, topics, pipeline, clock } = this.#context;
+    const { partition, owner } = this.#opened;
+    const committed = { offset, metadata: metadataOf(owner, true) };
+    await repeated(this.#context, () => wire.commitOffset(pipeline, { topic: topics.input, partition }, committed));
+    this.#committedMs = clock.monotonicMs();
   }
 
   /** The first offset of the messages, which follow each other although they may go in several batches: this session is the only writer. */
   async #send(topic: "output" | "dead-letters", messages: readonly NewMessage[]): Promise<bigint> {
-    const { topics, wire, clock, batchBytesMax } = this.#context;
+    const { topics, wire, clock, batchBytesMax, mode } = this.#context;
     const { partition, producer } = this.#opened;
+    const isTransactional = mode === "transactional";
     let first: bigint | undefined;
     for (const cut of cuts(messages, batchBytesMax[topic])) {
-      const sequence = this.#sequences.get(topic) ?? 0;
-      const batch = encodeBatch(cut, { ...producer, sequence, isTransactional: true }, clock.nowMs());
-      const { from, hasAppendTime } = await wire.produce(topics[topic], partition, batch, producer.transactionalId);
+      const sequence = this.#sequences.get(topic) ?? this.#opened.sequence;
+      const batch = encodeBatch(cut, { ...producer, sequence, isTransactional }, clock.nowMs());
+      const id = isTransactional ? producer.transactionalId : undefined;
+      const { from, hasAppendTime } = await wire.produce(topics[topic], partition, batch, id);
       // An answer with a time is that to a repetition: these messages are not in the log (G2).
       if (hasAppendTime || from < this.#endOf(topic))
         throw new KafkaFailure(`the broker took a batch at ${from} for one that it has`, undefined);
@@ -252,6 +310,46 @@ class Session implements LogSession {
     }
     return newest;
   }
+}
+
+type Published = Extract<PublishOutcome, { readonly kind: "published" }>;
+
+/** From each record on the broker refuses the producers before this one, in transactions or not. */
+async function writeFences(
+  { wire, topics, clock, mode }: KafkaContext,
+  partition: number,
+  owner: string,
+  producer: Producer,
+): Promise<void> {
+  const record = [fenceRecord(owner, clock.nowMs())];
+  const isTransactional = mode === "transactional";
+  const written = [topics.output, topics["dead-letters"]];
+  if (isTransactional)
+    await wire.addPartitions(
+      producer,
+      written.map((topic) => ({ topic, partition })),
+    );
+  const batch = encodeBatch(record, { ...producer, sequence: 0, isTransactional }, clock.nowMs());
+  for (const topic of written) await wire.produce(topic, partition, batch, isTransactional ? producer.transactionalId : undefined);
+}
+
+/** Offsets of the dead letters of this input and later, by input offset: they stand at the end. */
+async function deadLettersFrom(context: KafkaContext, partition: number, input: bigint): Promise<ReadonlyMap<bigint, bigint>> {
+  const topic = context.topics["dead-letters"];
+  const { start, end } = await context.wire.bounds(topic, partition);
+  const found = new Map<bigint, bigint>();
+  for (let span = TAIL_OFFSETS, to = end; to > start; span *= 2n) {
+    const from = to - span < start ? start : to - span;
+    let isBefore = false;
+    for await (const message of messagesBetween(context, topic, partition, from, to)) {
+      const origin = context.inputOffsetOf(message);
+      if (origin !== undefined && origin >= input) found.set(origin, message.offset);
+      else if (origin !== undefined) isBefore = true;
+    }
+    if (isBefore) break;
+    to = from;
+  }
+  return found;
 }
 
 /** A step that did nothing because of the transaction before it is repeated (G5). */
@@ -288,19 +386,27 @@ async function newestInputOffset(context: KafkaContext, partition: number, { sta
   for (let span = TAIL_OFFSETS, to = end; to > start; span *= 2n) {
     const from = to - span < start ? start : to - span;
     let newest: bigint | undefined;
-    for (let at = from; at < to;) {
-      const { messages, next } = await context.reader.read(context.topics.output, partition, at, {
-        messages: 1_000,
-        bytes: BATCH_BYTES_MAX,
-      });
-      for (const message of messages) if (message.offset < to) newest = context.inputOffsetOf(message) ?? newest;
-      if (next === at) break;
-      at = next;
-    }
+    for await (const message of messagesBetween(context, context.topics.output, partition, from, to))
+      newest = context.inputOffsetOf(message) ?? newest;
     if (newest !== undefined) return newest;
     to = from;
   }
   return undefined;
+}
+
+async function* messagesBetween(
+  { reader }: KafkaContext,
+  topic: string,
+  partition: number,
+  from: bigint,
+  to: bigint,
+): AsyncGenerator<LogMessage> {
+  for (let at = from; at < to;) {
+    const { messages, next } = await reader.read(topic, partition, at, { messages: 1_000, bytes: BATCH_BYTES_MAX });
+    for (const message of messages) if (message.offset < to) yield message;
+    if (next === at) return;
+    at = next;
+  }
 }
 
 async function checkPartitions({ wire, topics, partitions }: KafkaContext): Promise<void> {

@@ -26,24 +26,24 @@ const unknown = { code: "OUTCOME_UNKNOWN", applied: "unknown" };
 
 test("results: kept up to their limit, dropped by whole pages", async () => {
   const results = new InputResults();
-  results.record(page(0n, 10), 0n, 0n);
-  results.record(page(10n, RESULTS_KEPT - 10), 10n, 0n);
+  results.record(page(0n, 10), 0n, BigInt);
+  results.record(page(10n, RESULTS_KEPT - 10), 10n, BigInt);
   assert.deepEqual(await results.whenProcessed(9n), { kind: "accepted", offset: 9n });
-  results.record(page(BigInt(RESULTS_KEPT), 1), BigInt(RESULTS_KEPT), 0n);
+  results.record(page(BigInt(RESULTS_KEPT), 1), BigInt(RESULTS_KEPT), BigInt);
   await assert.rejects(results.whenProcessed(9n), unknown);
   assert.deepEqual(await results.whenProcessed(10n), { kind: "accepted", offset: 10n });
 });
 
 test("results: a page above the limit: kept while it is the newest", async () => {
   const results = new InputResults();
-  results.record(page(0n, RESULTS_KEPT + 1), 0n, 0n);
+  results.record(page(0n, RESULTS_KEPT + 1), 0n, BigInt);
   assert.equal((await results.whenProcessed(5n)).kind, "accepted");
 });
 
 test("results: several wait for one offset: all told; an offset without a message: unknown", async () => {
   const results = new InputResults();
   const both = [results.whenProcessed(2n), results.whenProcessed(2n)];
-  results.record(page(0n, 3, 2n), 100n, 0n);
+  results.record(page(0n, 3, 2n), 100n, BigInt);
   assert.deepEqual(await Promise.all(both), [
     { kind: "accepted", offset: 101n },
     { kind: "accepted", offset: 101n },
@@ -56,6 +56,6 @@ test("results: processing goes on further ahead: those before it are unknown, th
   const [before, behind] = [results.whenProcessed(4n), results.whenProcessed(5n)];
   results.resumeAt(5n);
   await assert.rejects(before, unknown);
-  results.record(page(5n, 1), 0n, 0n);
+  results.record(page(5n, 1), 0n, BigInt);
   assert.deepEqual(await behind, { kind: "accepted", offset: 0n });
 });

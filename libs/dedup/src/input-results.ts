@@ -8,7 +8,8 @@ export type ResultKind = InputResult["kind"];
 /** What is kept of a page: its results, not its messages. */
 interface RecordedPage extends Pick<ClassifiedPage, "from" | "next" | "offsets" | "kinds" | "positions"> {
   readonly outputFrom: bigint;
-  readonly deadLettersFrom: bigint;
+  /** Of a dead letter by its position. */
+  readonly deadLetterAt: (position: number) => bigint;
 }
 
 interface Waiter {
@@ -43,9 +44,9 @@ export class InputResults {
   }
 
   /** The page is durable: its results are final. */
-  record(classified: ClassifiedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
+  record(classified: ClassifiedPage, outputFrom: bigint, deadLetterAt: RecordedPage["deadLetterAt"]): void {
     const { from, next, offsets, kinds, positions } = classified;
-    const page = { from, next, offsets, kinds, positions, outputFrom, deadLettersFrom };
+    const page = { from, next, offsets, kinds, positions, outputFrom, deadLetterAt };
     this.#recent.push(page);
     this.#kept += offsets.length;
     while (this.#kept > RESULTS_KEPT && this.#recent.length > 1) this.#kept -= this.#recent.shift()!.offsets.length;
@@ -85,7 +86,7 @@ export class InputResults {
   }
 }
 
-function resultOf({ kinds, positions, outputFrom, deadLettersFrom }: RecordedPage, index: number): InputResult {
+function resultOf({ kinds, positions, outputFrom, deadLetterAt }: RecordedPage, index: number): InputResult {
   const kind = kinds[index]!;
   const position = positions[index]!;
   switch (kind) {
@@ -94,7 +95,7 @@ function resultOf({ kinds, positions, outputFrom, deadLettersFrom }: RecordedPag
     case "duplicate":
       return { kind };
     case "dead-lettered":
-      return { kind, offset: deadLettersFrom + BigInt(position) };
+      return { kind, offset: deadLetterAt(position) };
     case "rerouted":
       return { kind, partition: position };
     default:

@@ -246,9 +246,10 @@ class Worker implements PartitionWorker {
     failpoint("dedup:applied");
     metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
     metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);
-    this.#record(classified, outcome.outputFrom, outcome.deadLettersFrom);
+    const { deadLettersFrom, deadLetterOffsets } = outcome;
+    this.#record(classified, outcome.outputFrom, (at) => deadLetterOffsets?.[at] ?? deadLettersFrom + BigInt(at));
     const { length: dead } = classified.publication.deadLetters;
-    if (dead > 0) this.#deadLettersEnd = outcome.deadLettersFrom + BigInt(dead);
+    if (dead > 0) this.#deadLettersEnd = deadLettersFrom + BigInt(dead);
     this.#attempts = 0;
     return true;
   }
@@ -263,11 +264,12 @@ class Worker implements PartitionWorker {
     if (classified !== undefined && session.acknowledgedInput === classified.next) {
       const { publication } = classified;
       const outputFrom = await this.#findFirst("output", publication.output, searchFrom, session.output.end);
-      this.#record(
-        classified,
-        outputFrom,
-        await this.#findFirst("dead-letters", publication.deadLetters, this.#deadLettersEnd, deadLetters.end),
-      );
+      const { deadLetters: letters } = publication;
+      const lettersFrom = await this.#findFirst("dead-letters", letters, this.#deadLettersEnd, deadLetters.end);
+      const lastAt = await this.#findFirst("dead-letters", letters.slice(-1), lettersFrom, deadLetters.end);
+      // Some may be an owner's before: then their offsets are not known here, and neither are the page's results.
+      if (letters.length === 0 || lastAt === lettersFrom + BigInt(letters.length - 1))
+        this.#record(classified, outputFrom, (at) => lettersFrom + BigInt(at));
     }
     this.#unresolved = undefined;
     this.#deadLettersEnd = deadLetters.end;
@@ -286,7 +288,7 @@ class Worker implements PartitionWorker {
     );
   }
 
-  #record(classified: ClassifiedPage, outputFrom: bigint, deadLettersFrom: bigint): void {
+  #record(classified: ClassifiedPage, outputFrom: bigint, deadLetterAt: (position: number) => bigint): void {
     const { metrics } = this.#dependencies.environment;
     this.#unresolved = undefined;
     metrics.observe("dedup_batch_messages", classified.kinds.length);
@@ -294,7 +296,7 @@ class Worker implements PartitionWorker {
       this.#counts[kind as InputResult["kind"]] += count;
       if (count > 0) metrics.count("dedup_messages_total", count, { verdict: kind });
     }
-    this.#results.record(classified, outputFrom, deadLettersFrom);
+    this.#results.record(classified, outputFrom, deadLetterAt);
   }
 
   async #closeWindow(): Promise<void> {

@@ -56,7 +56,13 @@ export interface Publication {
 
 export type PublishOutcome =
   /** Durable and visible; the offsets of each topic are consecutive from there on. */
-  | { readonly kind: "published"; readonly outputFrom: bigint; readonly deadLettersFrom: bigint }
+  | {
+      readonly kind: "published";
+      readonly outputFrom: bigint;
+      readonly deadLettersFrom: bigint;
+      /** Of all dead letters, when they do not follow each other: an owner before had written some of them. */
+      readonly deadLetterOffsets?: readonly bigint[];
+    }
   /** Another session has the partition; neither output, dead letters nor acknowledged input changed. */
   | { readonly kind: "fenced" }
   /** It may be there: close the session and open another one (DDD5). */

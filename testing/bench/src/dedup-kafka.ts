@@ -21,7 +21,7 @@ const DUPLICATES = 0.006;
 const PARTITIONS = [1, 4] as const;
 const SEGMENTS = 16;
 const RECENT_MAX = 10_000;
-const FORMS = ["copy", "copy-transactional", "worker"] as const;
+const FORMS = ["copy", "copy-transactional", "worker", "worker-single-owner"] as const;
 
 interface Line {
   readonly form: (typeof FORMS)[number];
@@ -62,8 +62,14 @@ const topicsOf = (base: string, form: string): Readonly<Record<"input" | "output
   "dead-letters": `${base}-${form}-letters`,
 });
 
-function open(brokers: readonly string[], topics: ReturnType<typeof topicsOf>, partitions: number): Promise<MessageLog> {
+function open(
+  brokers: readonly string[],
+  topics: ReturnType<typeof topicsOf>,
+  partitions: number,
+  mode: "transactional" | "single-owner",
+): Promise<MessageLog> {
   return openKafkaLog({
+    mode,
     brokers,
     clientId: "bench",
     topics,
@@ -82,7 +88,7 @@ const making = (brokers: readonly string[], topics: ReturnType<typeof topicsOf>,
 
 async function fill(brokers: readonly string[], topics: ReturnType<typeof topicsOf>, partitions: number, messages: number): Promise<void> {
   await making(brokers, topics, partitions);
-  const log = await open(brokers, topics, partitions);
+  const log = await open(brokers, topics, partitions, "transactional");
   const recent: Buffer[] = [];
   for (let sent = 0; sent < messages;) {
     const batches: NewMessage[][] = Array.from({ length: partitions }, () => []);
@@ -110,7 +116,7 @@ async function measure(run: Run): Promise<Line> {
   let [cpu, startMs] = [process.cpuUsage(), nodeClock.monotonicMs()];
   const begun = (): void => void ([cpu, startMs] = [process.cpuUsage(), nodeClock.monotonicMs()]);
   await making(run.brokers, topicsOf(run.base, form), partitions);
-  if (form === "worker") await runWorkers(run, begun);
+  if (form === "worker" || form === "worker-single-owner") await runWorkers(run, begun);
   else {
     const { brokers, input: from, base } = run;
     const to = topicsOf(base, form).output;
@@ -123,7 +129,7 @@ async function measure(run: Run): Promise<Line> {
 
 async function runWorkers({ form, brokers, base, partitions, messages }: Run, begun: () => void): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), "concord-bench-dedup-"));
-  const log = await open(brokers, topicsOf(base, form), partitions);
+  const log = await open(brokers, topicsOf(base, form), partitions, form === "worker" ? "transactional" : "single-owner");
   const workers = Array.from({ length: partitions }, (_, partition) => newWorker(log, root, partition));
   try {
     begun();

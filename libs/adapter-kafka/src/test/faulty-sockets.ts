@@ -4,7 +4,7 @@ import type { ISocketFactory } from "kafkajs";
 
 export type SocketFault = "request-lost" | "answer-lost" | "hangs";
 
-export const API = { Produce: 0, AddPartitionsToTxn: 24, AddOffsetsToTxn: 25, EndTxn: 26, TxnOffsetCommit: 28 } as const;
+export const API = { Produce: 0, OffsetCommit: 8, AddPartitionsToTxn: 24, AddOffsetsToTxn: 25, EndTxn: 26, TxnOffsetCommit: 28 } as const;
 
 const API_AT = 4;
 
@@ -12,10 +12,17 @@ export class FaultySockets {
   /** Faults that were made. */
   made = 0;
   #next: { readonly api: number; readonly fault: SocketFault } | undefined;
+  #before = 0;
 
   /** The next request of this API fails so. */
   failNext(api: number, fault: SocketFault): void {
+    this.failAfter(api, 0, fault);
+  }
+
+  /** The request of this API fails so that so many others come before. */
+  failAfter(api: number, before: number, fault: SocketFault): void {
     this.#next = { api, fault };
+    this.#before = before;
   }
 
   readonly factory: ISocketFactory = ({ host, port, onConnect }) => {
@@ -29,7 +36,7 @@ export class FaultySockets {
       })) as Socket["on"];
     socket.write = ((bytes: Buffer): boolean => {
       const fault = bytes.readInt16BE(API_AT) === this.#next?.api ? this.#next.fault : undefined;
-      if (fault === undefined) return write(bytes);
+      if (fault === undefined || this.#before-- > 0) return write(bytes);
       this.#next = undefined;
       this.made += 1;
       if (fault === "request-lost") return socket.destroy(new Error("the test cut the connection")).writable;

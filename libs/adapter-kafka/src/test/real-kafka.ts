@@ -81,6 +81,7 @@ export function optionsFor(topics: Topics, more: Partial<KafkaLogOptions> = {}):
     topics,
     pipeline: `${topics.input}-pipeline`,
     partitions: 2,
+    mode: "transactional",
     replicasMin: 1,
     outputKeptMs: undefined,
     clock,
