@@ -1,10 +1,11 @@
-import { resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { CommandLine, EngineName } from "./command-line.ts";
-import { cassandraEngine } from "./cassandra-engine.ts";
+import { cassandraEngine, contactPointsOf } from "./cassandra-engine.ts";
 import { cephEngine } from "./ceph-engine.ts";
 import { Cluster } from "./cluster.ts";
-import type { Engine } from "./engine.ts";
-import { kafkaEngine } from "./kafka-engine.ts";
+import type { Engine, Layout } from "./engine.ts";
+import { brokersOf, kafkaEngine } from "./kafka-engine.ts";
 import { isOnPath, missingRequirements } from "./requirements.ts";
 
 export const ENGINE_OF: Readonly<Record<EngineName, Engine>> = { cassandra: cassandraEngine, kafka: kafkaEngine, ceph: cephEngine };
@@ -52,9 +53,23 @@ async function startCluster(line: CommandLine, folder: string, found: Cluster | 
     await cluster.end(names.toReversed(), "SIGKILL");
     throw error;
   }
+  // For programs that are told the folder alone: npm start.
+  writeFileSync(join(folder, "addresses.json"), `${JSON.stringify(addressesOf(cluster.layout))}\n`);
   const residentMib = names.reduce((sum, name) => sum + (cluster.stateOf(name)?.residentMib ?? 0), 0);
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
   report(`${engine.name}: ready after ${seconds} s, ${residentMib} MiB; ${engine.connection(cluster)}`);
+}
+
+/** Where clients begin, host:port; an engine that is found by files in its folder has none. */
+export function addressesOf(layout: Layout): readonly string[] {
+  switch (layout.engine) {
+    case "cassandra":
+      return contactPointsOf(layout);
+    case "kafka":
+      return brokersOf(layout);
+    case "ceph":
+      return [];
+  }
 }
 
 function status(cluster: Cluster, names: readonly string[]): void {

@@ -6,9 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENGINES, type EngineName } from "./command-line.ts";
 import { Cluster } from "./cluster.ts";
-import { ENGINE_OF, runCommand, type CommandContext } from "./commands.ts";
-import { contactPointsOf } from "./cassandra-engine.ts";
-import { brokersOf } from "./kafka-engine.ts";
+import { addressesOf, ENGINE_OF, runCommand, type CommandContext } from "./commands.ts";
 import { isOnPath, missingRequirements } from "./requirements.ts";
 
 const FILE_LIMIT_MS = 300_000;
@@ -22,9 +20,9 @@ if (unknown.length > 0) throw new Error(`no such engine: ${unknown.join(", ")}; 
 
 /** Environment that tells tests where the engine is: its addresses where it has some, and its folder. */
 function environmentOf({ layout, folder }: Cluster): Record<string, string> {
-  const addresses = { kafka: brokersOf, cassandra: contactPointsOf, ceph: () => [folder] }[layout.engine](layout);
+  const addresses = addressesOf(layout);
   const name = `ENGINE_${layout.engine.toUpperCase()}`;
-  return { [name]: addresses.join(","), [`${name}_FOLDER`]: folder };
+  return { [name]: addresses.length > 0 ? addresses.join(",") : folder, [`${name}_FOLDER`]: folder };
 }
 
 async function testOn(engine: EngineName, files: readonly string[]): Promise<boolean> {

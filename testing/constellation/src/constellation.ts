@@ -1,6 +1,7 @@
 // The services as processes of their own: for `npm start`, the demo, the benchmarks and the crash loops.
 import { fileURLToPath } from "node:url";
 import { FolderInUseError, lockFolder, type LockedFolder, type Tokens } from "./data-folder.ts";
+import { OWN_ENGINES, prepareEngines, type Engines } from "./engines.ts";
 import {
   configOf,
   planFromBase,
@@ -36,6 +37,8 @@ export interface ConstellationOptions {
   readonly members?: Members;
   /** "free": ports of its own, reserved until it stops. */
   readonly portBase?: number | "free";
+  /** Engines under rows and messages; their own when not given. */
+  readonly engines?: Engines;
   /** More configuration for every node of a service. */
   readonly config?: Partial<Record<Service, object>>;
   /** More environment for single nodes, by name. */
@@ -79,9 +82,10 @@ export async function startConstellation(options: ConstellationOptions): Promise
     folder.release();
   };
   try {
+    const ofEngines = await prepareEngines(options.engines ?? OWN_ENGINES, folder.path, PROGRAMS["storage-proxy"]);
     if (options.portBase === "free") reserved = await reservePorts(portsOf(options.members ?? MEMBERS_DEFAULT));
     const plans = await plansFor(options, reserved);
-    for (const plan of plans) processes.set(plan.name, processFor(plan, plans, folder, options));
+    for (const plan of plans) processes.set(plan.name, processFor(plan, plans, folder, options, ofEngines[plan.service]));
     const constellation = new RunningConstellation(plans, processes, folder, release);
     await Promise.race([constellation.start(options), ...(options.signal === undefined ? [] : [aborted(options.signal)])]);
     return constellation;
@@ -111,7 +115,13 @@ async function plansFor(options: ConstellationOptions, reserved: ReservedPorts |
   return plans;
 }
 
-function processFor(plan: NodePlan, plans: readonly NodePlan[], folder: LockedFolder, options: ConstellationOptions): NodeProcess {
+function processFor(
+  plan: NodePlan,
+  plans: readonly NodePlan[],
+  folder: LockedFolder,
+  options: ConstellationOptions,
+  ofEngines: object | undefined,
+): NodeProcess {
   const nodeFolder = folder.nodeFolder(plan.name);
   return new NodeProcess({
     plan,
@@ -120,7 +130,7 @@ function processFor(plan: NodePlan, plans: readonly NodePlan[], folder: LockedFo
     config: configOf(
       plan,
       { all: plans, tokens: folder.tokens, folder: nodeFolder, sharedFolder: folder.nodeFolder("objects") },
-      options.config?.[plan.service],
+      { ...ofEngines, ...options.config?.[plan.service] },
     ),
     onCrash: options.onCrash ?? (() => undefined),
   });

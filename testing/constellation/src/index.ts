@@ -12,6 +12,7 @@ export {
   type NodeProcess,
 } from "./constellation.ts";
 export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
+export { enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
 export { Latencies } from "./latencies.ts";
 export { EVERYTHING, ONE_PROCESS, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
 export { reservePorts, type ReservedPorts } from "./ports.ts";

@@ -12,9 +12,10 @@ import {
   type NodeProcess,
 } from "./constellation.ts";
 import { CREDENTIALS_FILE } from "./data-folder.ts";
+import { EnginesError, enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
 import { EVERYTHING, NODES_MAX, ONE_PROCESS, PORTS_SPAN } from "./layout.ts";
 
-const HELP = `npm start -- [--nodes 3 | --separate [--gateways N]] [--data DIR] [--port-base N]
+const HELP = `npm start -- [--nodes 3 | --separate [--gateways N]] [--storage cassandra] [--log kafka] [--data DIR] [--port-base N]
 
 Starts Concord on this machine and prints its endpoints when all is ready; Ctrl-C drains it. A second start finds the data. Alone: one
 process with everything in it.
@@ -27,6 +28,10 @@ process with everything in it.
                    object gateways on N+201.. (S3 on N+221..), the dedup worker on N+301. Admin ports ten above (default ${PORT_BASE})
   --gateways N     with --separate: object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions:
                    a data folder stays with one of the two
+  --storage NAME   ring (default), or cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started
+  --log NAME       embedded (default), or kafka: messages are in the Kafka that npm run engines -- start kafka has started; one worker has all of
+                   them, so not with --nodes 3. A data folder stays with what it was begun with
+  --engines DIR    where the engines were started (default ${OWN_ENGINES.folder})
   --version        version and commit
   --help           this text
 `;
@@ -36,6 +41,7 @@ interface Flags {
   readonly dataFolder: string;
   readonly portBase: number;
   readonly members: Members;
+  readonly engines: Engines;
 }
 
 class UsageError extends Error {}
@@ -52,6 +58,9 @@ function readFlags(argv: readonly string[]): Flags | undefined {
       nodes: { type: "string" },
       separate: { type: "boolean" },
       gateways: { type: "string" },
+      storage: { type: "string", default: OWN_ENGINES.storage },
+      log: { type: "string", default: OWN_ENGINES.log },
+      engines: { type: "string", default: OWN_ENGINES.folder },
       help: { type: "boolean" },
     },
   });
@@ -60,7 +69,10 @@ function readFlags(argv: readonly string[]): Flags | undefined {
   if (!Number.isInteger(portBase) || portBase < 1024 || portBase > PORT_BASE_MAX) {
     throw new UsageError(`--port-base must be a whole number from 1024 to ${PORT_BASE_MAX}`);
   }
-  return { dataFolder: values.data, portBase, members: membersOf(values) };
+  const members = membersOf(values);
+  const engines = enginesOf(values);
+  if (engines.log === "kafka" && members.concord === NODES_MAX) throw new UsageError("--log kafka: one worker has all messages, not three");
+  return { dataFolder: values.data, portBase, members, engines };
 }
 
 interface Form {
@@ -164,7 +176,7 @@ function firstSignal(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  const isPlain = [FolderInUseError, UsageError, StoppedError].some((type) => error instanceof type);
+  const isPlain = [FolderInUseError, UsageError, StoppedError, EnginesError].some((type) => error instanceof type);
   console.error(error instanceof Error ? (isPlain ? error.message : `could not start: ${error.message}`) : error);
   process.exitCode = error instanceof UsageError ? 2 : error instanceof StoppedError ? 0 : 1;
 }

@@ -5,30 +5,50 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { RowsService } from "@concord/protos-storage";
 import { TopologyService } from "@concord/protos-txn";
-import { type Constellation, EVERYTHING, installClient, type PlainGrpc, plainGrpc, startConstellation } from "@concord/constellation";
+import {
+  type Constellation,
+  enginesOf,
+  EVERYTHING,
+  installClient,
+  OWN_ENGINES,
+  type PlainGrpc,
+  plainGrpc,
+  startConstellation,
+} from "@concord/constellation";
 import { albumScenario } from "./album.ts";
 import { batchScenario } from "./batch.ts";
 import { dedupScenario } from "./dedup.ts";
 import type { ScenarioResult } from "./figures.ts";
 import { objectScenario } from "./object.ts";
 
-const HELP = `npm run demo -- [--keep]
+const HELP = `npm run demo -- [--keep] [--storage cassandra] [--log kafka] [--engines DIR]
 
 Starts a constellation in a temporary folder on free ports, installs the packed client beside it and runs the scenarios "album",
 "batch", "object" and "dedup" with real clients. One line each; exit code 0 only if all held.
 
-  --keep    leave the folder with data and logs behind
+  --keep           leave the folder with data and logs behind
+  --storage, --log, --engines
+                   as of npm start: on engines that npm run engines has started
 `;
 
 /** The services' write timeout in the demo: orphaned batches are replayed after twice as long. */
 const WRITE_TIMEOUT_MS = 1_000;
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({ options: { keep: { type: "boolean" }, help: { type: "boolean" } } });
+  const { values } = parseArgs({
+    options: {
+      keep: { type: "boolean" },
+      help: { type: "boolean" },
+      storage: { type: "string", default: OWN_ENGINES.storage },
+      log: { type: "string", default: OWN_ENGINES.log },
+      engines: { type: "string", default: OWN_ENGINES.folder },
+    },
+  });
   if (values.help === true) {
     console.log(HELP);
     return 0;
   }
+  const engines = enginesOf(values);
   const startedAt = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "concord-demo-"));
   const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
@@ -37,6 +57,7 @@ async function main(): Promise<number> {
     dataFolder: join(folder, "data"),
     portBase: "free",
     members: EVERYTHING,
+    engines,
     config: { "storage-proxy": { writeTimeoutMs: WRITE_TIMEOUT_MS, batchReplayIntervalMs: 500 } },
     onCrash: (node, exit) => console.log(`(${node.plan.name} ended: ${exit.signal ?? `exit code ${exit.code}`})`),
   });
@@ -48,7 +69,8 @@ async function main(): Promise<number> {
     const grpc = plainGrpc(installed);
     held = report(await albumScenario(installed.client, constellation));
     held = report(await plainScenario(constellation, grpc)) && held;
-    held = report(await batchScenario(installed.client, constellation, grpc)) && held;
+    if (engines.storage === "ring") held = report(await batchScenario(installed.client, constellation, grpc)) && held;
+    else console.log("left out batch: its figures come from a ring's batchlog; on Cassandra batches are its own (LBC1)");
     held = report(await objectScenario(constellation, grpc)) && held;
     held = report(await dedupScenario(constellation, grpc)) && held;
   } finally {

@@ -1,0 +1,133 @@
+// Constellations on engines that `npm run engines -- start ENGINE` has started: where these are, what the services are told, tables and topics.
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { makeTopics } from "@concord/adapter-kafka";
+import { nodeClock } from "@concord/adapter-node-runtime";
+import { silentLog } from "@concord/runtime";
+import { DATACENTERS, type Service } from "./layout.ts";
+
+const STORAGES = ["ring", "cassandra"] as const;
+const LOGS = ["embedded", "kafka"] as const;
+
+export interface Engines {
+  readonly storage: (typeof STORAGES)[number];
+  readonly log: (typeof LOGS)[number];
+  /** Where the engines' clusters are: a folder of it by each one's name. */
+  readonly folder: string;
+}
+
+export const OWN_ENGINES: Engines = { storage: "ring", log: "embedded", folder: ".concord/engines" };
+
+/** What is missing or does not fit; says what to do. */
+export class EnginesError extends Error {}
+
+/** What a data folder was begun with, and what its rows and messages are called in the engines. */
+interface Kept {
+  readonly storage: Engines["storage"];
+  readonly log: Engines["log"];
+  readonly name: string;
+}
+
+const KEPT_FILE = "engines.json";
+const PARTITIONS = 4;
+
+/** What flags say; EnginesError on a name that is none. */
+export function enginesOf(values: { readonly storage: string; readonly log: string; readonly engines: string }): Engines {
+  const storage = STORAGES.find((name) => name === values.storage);
+  const log = LOGS.find((name) => name === values.log);
+  if (storage === undefined) throw new EnginesError(`--storage takes ${STORAGES.join(" or ")}`);
+  if (log === undefined) throw new EnginesError(`--log takes ${LOGS.join(" or ")}`);
+  return { storage, log, folder: values.engines };
+}
+
+/** The configuration of each service on these engines. Tables and topics are there when it resolves. */
+export async function prepareEngines(
+  engines: Engines,
+  dataFolder: string,
+  storageProxy: string,
+): Promise<Partial<Record<Service, object>>> {
+  const { name } = keptOf(engines, dataFolder);
+  const rows = engines.storage === "cassandra" ? cassandraConfig(addressesOf("cassandra", engines.folder), name) : undefined;
+  const messages = engines.log === "kafka" ? kafkaConfig(addressesOf("kafka", engines.folder), name) : undefined;
+  if (rows !== undefined) await applySchema(storageProxy, rows);
+  if (messages !== undefined) await topicsFor(messages);
+  return { "storage-proxy": { ...rows }, "dedup-worker": { ...messages }, concord: { ...rows, ...messages } };
+}
+
+function keptOf({ storage, log }: Engines, dataFolder: string): Kept {
+  const file = join(dataFolder, KEPT_FILE);
+  const nodes = readdirSync(dataFolder).some((name) => /^(concord|storage-proxy)/.test(name));
+  const begun: Kept = { storage, log, name: `concord_${randomBytes(4).toString("hex")}` };
+  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Kept) : nodes ? { ...begun, ...ownKinds } : begun;
+  if (kept.storage !== storage || kept.log !== log)
+    throw new EnginesError(`${dataFolder} was begun with --storage ${kept.storage} --log ${kept.log}: start it so, or give another --data`);
+  writeFileSync(file, `${JSON.stringify(kept)}\n`);
+  return kept;
+}
+
+const ownKinds = { storage: OWN_ENGINES.storage, log: OWN_ENGINES.log };
+
+/** As the engines' command leaves them for others. */
+function addressesOf(engine: "cassandra" | "kafka", folder: string): readonly string[] {
+  const file = join(folder, engine, "addresses.json");
+  if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8")) as readonly string[];
+  throw new EnginesError(`no ${engine} was started in ${join(folder, engine)}: npm run engines -- start ${engine}`);
+}
+
+interface CassandraConfig {
+  readonly backend: "cassandra";
+  readonly cassandraContactPoints: readonly string[];
+  readonly cassandraKeyspace: string;
+  readonly cassandraReplicas: Readonly<Record<string, number>>;
+  readonly cassandraDatacenter?: string;
+}
+
+/** The engines' nodes are a datacenter each, named as those of a constellation. */
+function cassandraConfig(contactPoints: readonly string[], keyspace: string): CassandraConfig {
+  const datacenters = DATACENTERS.slice(0, contactPoints.length);
+  return {
+    backend: "cassandra",
+    cassandraContactPoints: contactPoints,
+    cassandraKeyspace: keyspace,
+    cassandraReplicas: Object.fromEntries(datacenters.map((datacenter) => [datacenter, 1])),
+    ...(datacenters.length === 1 ? { cassandraDatacenter: datacenters[0]! } : {}),
+  };
+}
+
+async function applySchema(storageProxy: string, config: CassandraConfig): Promise<void> {
+  const { cassandraContactPoints, cassandraKeyspace, cassandraReplicas, cassandraDatacenter = DATACENTERS[0] } = config;
+  const where = ["--cassandra-contact-points", cassandraContactPoints.join(","), "--cassandra-datacenter", cassandraDatacenter];
+  const what = ["--cassandra-keyspace", cassandraKeyspace, "--cassandra-replicas", JSON.stringify(cassandraReplicas)];
+  const args = [storageProxy, "schema", "apply", "--backend", "cassandra", ...where, ...what];
+  await promisify(execFile)(process.execPath, args).catch((error: Error & { readonly stderr?: string }) => {
+    throw new EnginesError(`the tables could not be made: ${error.stderr || error.message}`);
+  });
+}
+
+interface KafkaConfig {
+  readonly log: "kafka";
+  readonly kafkaBrokers: readonly string[];
+  readonly kafkaPipeline: string;
+  readonly kafkaInputTopic: string;
+  readonly kafkaOutputTopic: string;
+  readonly kafkaDeadLettersTopic: string;
+  readonly kafkaReplicasMin: number;
+  readonly partitions: number;
+}
+
+function kafkaConfig(brokers: readonly string[], name: string): KafkaConfig {
+  const topics = { kafkaInputTopic: `${name}_input`, kafkaOutputTopic: `${name}_output`, kafkaDeadLettersTopic: `${name}_dead_letters` };
+  return { log: "kafka", kafkaBrokers: brokers, kafkaPipeline: name, ...topics, kafkaReplicasMin: brokers.length, partitions: PARTITIONS };
+}
+
+async function topicsFor(config: KafkaConfig): Promise<void> {
+  const { kafkaBrokers: brokers, kafkaInputTopic: input, kafkaOutputTopic: output, kafkaDeadLettersTopic: letters } = config;
+  const shape = { partitions: config.partitions, replicas: config.kafkaReplicasMin };
+  const topics = { input, output, "dead-letters": letters };
+  await makeTopics({ brokers, clientId: "constellation", topics, ...shape, clock: nodeClock, log: silentLog }).catch((error: unknown) => {
+    throw new EnginesError(`the topics could not be made: ${String(error)}`);
+  });
+}
