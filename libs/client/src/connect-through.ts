@@ -4,6 +4,7 @@ import { clientError, toClientError } from "./client-error.ts";
 import { RoutingClient } from "./client.ts";
 import { Connections } from "./connections.ts";
 import { Directory } from "./directory.ts";
+import { HedgeBudget } from "./hedged-call.ts";
 import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS, STANDBY_DELAY_MS } from "./limits.ts";
 import { WorkerMessages } from "./messages.ts";
 import { Storage } from "./storage.ts";
@@ -44,6 +45,7 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     storage,
     watch,
     standbyDelayMs,
+    queuedStarts: new HedgeBudget(clock),
     clock,
     random,
     timeoutMs,

@@ -5,7 +5,7 @@ import { TransactionService } from "@concord/protos-txn";
 import { toHex } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 import type { ConcordClient, ConnectOptions } from "./api.ts";
-import { STANDBY_DELAY_MS } from "./limits.ts";
+import { HEDGES_BURST_MAX, HEDGES_PER_CALL, STANDBY_DELAY_MS } from "./limits.ts";
 import { Routes } from "./routes.ts";
 import { COORDINATORS, FakeCluster } from "./testing/fake-cluster.ts";
 
@@ -89,6 +89,25 @@ test("[TX18] start: at once, or never: standbyDelayMs says so", async () => {
     without.cluster.seen("start").map(({ address }) => address),
     ["c2:1"],
   );
+});
+
+test("[TX18] start: all are slow: queued at the standbys within the budget only, all are opened", async () => {
+  const { cluster, db } = await connected();
+  const slow = 3 * HEDGES_BURST_MAX;
+  for (let at = 0; at < slow; at += 1) {
+    cluster.intercept(
+      "start",
+      async (next) => {
+        await new Promise<void>((resolve) => void cluster.clock.setTimer(2 * STANDBY_DELAY_MS - 1, () => resolve()));
+        return next();
+      },
+      "c2:1",
+    );
+  }
+  await cluster.clock.until(Promise.all(Array.from({ length: slow }, () => rename(db))));
+  const queued = cluster.requests(TransactionService.methods.Start).filter(({ queueMs }) => queueMs > 0).length / 2;
+  assert.ok(queued >= HEDGES_BURST_MAX && queued <= HEDGES_BURST_MAX + slow * HEDGES_PER_CALL + 1, String(queued));
+  assert.equal(cluster.seen("commit").length, slow);
 });
 
 test("[TXD13] watch: the group moves while an operation waits for the frozen master: the work runs again at the new one", async () => {

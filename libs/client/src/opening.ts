@@ -2,16 +2,19 @@ import type { StartResponse } from "@concord/protos-txn";
 import type { Clock, Timer } from "@concord/runtime";
 import { toClientError } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
+import type { HedgeBudget } from "./hedged-call.ts";
 
 /** A transaction's start at its master, and how it is queued elsewhere. */
 export interface Opening {
   readonly clock: Clock;
+  /** Of starts that are queued because their master is slow: in an overload all are. */
+  readonly budget: HedgeBudget;
   /** On its way at the master. */
   readonly first: Promise<StartResponse>;
   readonly master: string;
   /** All coordinators that may serve the group. */
   readonly ranks: readonly string[];
-  /** The start is queued at the others when the master has not answered after this long; 0 = at once. */
+  /** The start is queued at the others when the master has not answered after this long, while the budget lasts; 0 = at once, always. */
   readonly delayMs: number;
   /** Answers when the coordinator serves the group; nothing is open there then (TXD8). */
   readonly queue: (address: string) => Promise<StartResponse>;
@@ -45,13 +48,19 @@ class QueuedOpening {
     this.#opening = opening;
     this.#resolve = resolve;
     this.#reject = reject;
-    const { clock, first, delayMs } = opening;
+    const { first, delayMs, budget } = opening;
+    budget.called();
     if (delayMs === 0) this.#queueAtAll();
-    else this.#timer = clock.setTimer(delayMs, () => this.#queueAtAll());
+    else this.#queueLater();
     first.then(
       (answer) => this.#end(() => this.#resolve(answer)),
       (thrown: unknown) => this.#failed(toClientError(thrown)),
     );
+  }
+
+  #queueLater(): void {
+    const { clock, delayMs, budget } = this.#opening;
+    this.#timer = clock.setTimer(delayMs, () => (budget.take() ? this.#queueAtAll() : this.#queueLater()));
   }
 
   #queueAtAll(): void {

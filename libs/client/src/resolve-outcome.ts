@@ -5,6 +5,7 @@ import type { CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
+import type { HedgeBudget } from "./hedged-call.ts";
 import type { Serving } from "./routes.ts";
 import { RESOLVE_BACKOFF, RESOLVE_TURN_MS } from "./limits.ts";
 
@@ -17,6 +18,7 @@ export interface TransactionContext {
   readonly random: Random;
   /** A start is queued at the standbys after this long; Infinity = never (TX18). */
   readonly standbyDelayMs: number;
+  readonly queuedStarts: HedgeBudget;
 }
 
 /** Asks until a coordinator knows, or the deadline. */

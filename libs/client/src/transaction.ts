@@ -256,12 +256,13 @@ export class SessionTransaction implements OpenTransaction {
 
   /** Opens at the master; at the coordinator that serves the group instead, when that one does not answer (TX18, TX19). */
   sendStart(): Promise<StartResponse> {
-    const { clock, standbyDelayMs } = this.#context;
+    const { clock, standbyDelayMs, queuedStarts } = this.#context;
     const first = this.#sendStart();
     const ranks = this.#route?.ranks ?? [];
     if (ranks.length <= 1 || standbyDelayMs === Infinity) return first;
     return open({
       clock,
+      budget: queuedStarts,
       first,
       ranks,
       master: this.#serving.address!,
