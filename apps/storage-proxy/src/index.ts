@@ -4,3 +4,4 @@ export type { DirectStores } from "./direct-stores.ts";
 export { storageProxySchema, type StorageProxyConfig } from "./config.ts";
 export { STORAGE_PROXY_METRICS } from "./metrics.ts";
 export type { StorageProxyService } from "./service.ts";
+export { SHORT_LIVED } from "./ring/open-ring.ts";

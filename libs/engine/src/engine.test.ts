@@ -171,6 +171,23 @@ test("submit: a batch fails: its steps unknown, waiting ones not applied, later 
   await engine.whenIdle();
 });
 
+test("[TXD14] peek: this replica's own sync failed: a master beside it is told to ask the others, whatever is cached", async () => {
+  const { engine, store } = setUp();
+  for (const [at, key] of ["k", "other"].entries()) {
+    void engine.submit(append(key, "a"));
+    await turn();
+    await store.batches[at]!.end();
+    await turn();
+  }
+  assert.notEqual(engine.peek(bytes("k")), "ask");
+  const failing = watch(engine.submit(append("other", "b")));
+  await turn();
+  await store.batches[2]!.end(new ConcordError("STORE_FAILED", "disk"));
+  await turn();
+  assert.equal(failing.state, "STORE_FAILED/unknown");
+  assert.deepEqual([engine.peek(bytes("k")), engine.peek(bytes("other"))], ["ask", "ask"]);
+});
+
 test("submit: at and above the limit of steps: taken, then OVERLOADED", async () => {
   const { engine, store } = setUp({ stepsMax: 3 });
   const taken = ["a", "b", "c"].map((suffix) => watch(engine.submit(append("k", suffix))));

@@ -10,7 +10,7 @@ import type { GroupHeader } from "./group-state.ts";
  */
 export const LOG_FORMAT_VERSION = 2;
 const HEADER_NAMESPACE = 0x67;
-const ENTRY_NAMESPACE = 0x6c;
+export const ENTRY_NAMESPACE = 0x6c;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });

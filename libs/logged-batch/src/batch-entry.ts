@@ -4,7 +4,7 @@ import { TIME_ID_BYTES, timeIdFromBytes, timeIdToBytes, type Checksum, type Time
 
 /** Version of batchlog entries and dead letters on disk and between nodes (LBD10). Golden bytes are tested. */
 export const BATCH_FORMAT_VERSION = 1;
-const ENTRY_NAMESPACE = 0x62;
+export const ENTRY_NAMESPACE = 0x62;
 const LETTER_NAMESPACE = 0x64;
 
 export const ENTRY_RANGE = { from: Uint8Array.of(ENTRY_NAMESPACE), to: Uint8Array.of(ENTRY_NAMESPACE + 1) };

@@ -1,4 +1,10 @@
-export { BATCH_FORMAT_VERSION, decodeEntry, encodeEntry, type BatchEntry } from "./batch-entry.ts";
+export {
+  BATCH_FORMAT_VERSION,
+  decodeEntry,
+  encodeEntry,
+  ENTRY_NAMESPACE as BATCH_ENTRY_NAMESPACE,
+  type BatchEntry,
+} from "./batch-entry.ts";
 export { BatchExecutor, type BatchExecutorOptions } from "./batch-executor.ts";
 export { batchError, type BatchFailure } from "./batch-error.ts";
 export { BatchRuns, type BatchRunsOptions } from "./batch-runs.ts";

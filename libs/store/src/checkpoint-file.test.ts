@@ -7,16 +7,23 @@ import { decodeCheckpoint, encodeCheckpoint } from "./checkpoint-file.ts";
 const checksum = (data: Uint8Array, before?: number): number => crc32(data, before);
 const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, "hex"));
 
-const CHECKPOINT = { number: 7n, position: 1_000n, evidence: Uint8Array.of(1, 2), sums: [{ range: 0x72, count: 3, sum: 2 ** 40 }] };
+const CHECKPOINT = {
+  number: 7n,
+  position: 1_000n,
+  evidence: Uint8Array.of(1, 2),
+  left: { from: 900n, namespaces: Uint8Array.of(0x62, 0x6c) },
+  sums: [{ range: 0x72, count: 3, sum: 2 ** 40 }],
+};
 const VERSION_1 = "011d41f60b000000000000000700000000000003e87200000000000000030000010000000000";
-const VERSION_2 = "028f61c657000000000000000700000000000003e80201027200000000000000030000010000000000";
+const VERSION_2 = "0290f49228000000000000000700000000000003e8020102000000000000038402626c7200000000000000030000010000000000";
 
 test("checkpoint file: version 2: golden bytes, and back", () => {
   assert.equal(Buffer.from(encodeCheckpoint(CHECKPOINT, checksum)).toString("hex"), VERSION_2);
   assert.deepEqual(decodeCheckpoint(bytesOf(VERSION_2), checksum), CHECKPOINT);
 });
 
-test("checkpoint file: version 1: read, without evidence; version 3: CORRUPT_DATA", () => {
-  assert.deepEqual(decodeCheckpoint(bytesOf(VERSION_1), checksum), { ...CHECKPOINT, evidence: new Uint8Array() });
+test("checkpoint file: version 1: read, with neither evidence nor namespaces; version 3: CORRUPT_DATA", () => {
+  const left = { from: 1_000n, namespaces: new Uint8Array() };
+  assert.deepEqual(decodeCheckpoint(bytesOf(VERSION_1), checksum), { ...CHECKPOINT, evidence: new Uint8Array(), left });
   assert.throws(() => decodeCheckpoint(bytesOf(`03${VERSION_2.slice(2)}`), checksum), { code: "CORRUPT_DATA" });
 });

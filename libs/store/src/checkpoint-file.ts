@@ -3,21 +3,24 @@ import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
 import type { RangeSum } from "./range-sums.ts";
 
 /*
- * Version 2, a sealed record of codec: u64 number | u64 position | evidence, with its length | ranges, to the end: u8 first byte of the
- * keys | u64 count | u64 sum. Version 1 had no evidence.
+ * Version 2, a sealed record of codec: u64 number | u64 position | evidence, with its length | u64 left from | namespaces, with their
+ * length: a byte each | ranges, to the end: u8 first byte of the keys | u64 count | u64 sum. Version 1 had neither evidence nor namespaces.
  */
 const FORMAT_VERSION = 2;
 const NAME = "checkpoint";
 const NEW_NAME = "checkpoint.new";
 const FILE_BYTES_MAX = 64 * 1024;
 
-export const NO_EVIDENCE = new Uint8Array();
+const NONE = new Uint8Array();
+export const NO_EVIDENCE = NONE;
 
 export interface Checkpoint {
   /** One more with each checkpoint. */
   readonly number: bigint;
-  /** Every write of the journal below this sequence is in the backing store, for good. */
+  /** Every write of the journal below this sequence is in the backing store, for good, but for those of `left`. */
   readonly position: bigint;
+  /** Writes from `from` on to keys that begin with one of these bytes may be in the journal only. */
+  readonly left: { readonly from: bigint; readonly namespaces: Uint8Array };
   /** What the backing store holds at least up to there. */
   readonly sums: readonly RangeSum[];
   /** Of the backing store's files that hold it; empty: there is none, only a scan tells. */
@@ -55,8 +58,8 @@ export async function writeCheckpoint(disk: Disk, folder: string, checkpoint: Ch
   await disk.syncFolder(folder);
 }
 
-export function encodeCheckpoint({ number, position, sums, evidence }: Checkpoint, checksum: Checksum): Uint8Array {
-  const writer = new ByteWriter().u64(number).u64(position).bytes(evidence);
+export function encodeCheckpoint({ number, position, left, sums, evidence }: Checkpoint, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter().u64(number).u64(position).bytes(evidence).u64(left.from).bytes(left.namespaces);
   for (const { range, count, sum } of sums) writer.u8(range).u64(BigInt(count)).u64(BigInt(sum));
   return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
 }
@@ -66,7 +69,8 @@ export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpo
   const reader = new ByteReader(body);
   const [number, position] = [reader.u64(), reader.u64()];
   const evidence = version === 1 ? NO_EVIDENCE : reader.bytes().slice();
+  const left = version === 1 ? { from: position, namespaces: NONE } : { from: reader.u64(), namespaces: reader.bytes().slice() };
   const sums: RangeSum[] = [];
   while (reader.remaining > 0) sums.push({ range: reader.u8(), count: Number(reader.u64()), sum: Number(reader.u64()) });
-  return { number, position, sums, evidence };
+  return { number, position, left, sums, evidence };
 }

@@ -10,12 +10,14 @@ export interface DirtyEntry {
   readonly operation: KeyValueOperation;
   /** Image of what the backing store has under the key, or the frozen entry that a checkpoint is putting there; undefined: not known. */
   base: number | DirtyEntry | undefined;
-  /** Of the entry itself, once a checkpoint has made it. */
+  /** What the backing store has once its checkpoint has ended. */
   image: number | undefined;
+  /** Where it is but here: in the journal; nowhere, since a crash may take it back; in the journal, since a checkpoint left it there. */
+  readonly origin: "journalled" | "derived" | "left";
 }
 
-export function dirtyEntry(text: string, operation: KeyValueOperation): DirtyEntry {
-  return { text, operation, base: undefined, image: undefined };
+export function dirtyEntry(text: string, operation: KeyValueOperation, origin: DirtyEntry["origin"] = "journalled"): DirtyEntry {
+  return { text, operation, base: undefined, image: undefined, origin };
 }
 
 /** Undefined: deleted. */
@@ -51,6 +53,12 @@ class Generation {
 export class DirtyTable {
   #current = new Generation();
   #frozen: Generation | undefined;
+  #leftBytes = 0;
+
+  /** Of what was written since the last checkpoint, about. */
+  get newBytes(): number {
+    return Math.max(0, this.#current.bytes - this.#leftBytes);
+  }
 
   get bytes(): number {
     return this.#current.bytes + (this.#frozen?.bytes ?? 0);
@@ -80,10 +88,18 @@ export class DirtyTable {
     return [...this.#frozen.entries.values()];
   }
 
-  /** The backing store has what is frozen. */
-  release(): void {
+  /** The backing store has what is frozen, but for `left`, which the next checkpoint is going to put there. */
+  release(left: readonly DirtyEntry[] = []): void {
     assert(this.#frozen !== undefined, "only what is frozen is released");
     this.#frozen = undefined;
+    this.#leftBytes = 0;
+    for (const { text, operation, image } of left) {
+      if (this.#current.entries.has(text)) continue;
+      const entry = dirtyEntry(text, operation, "left");
+      entry.base = image;
+      this.#current.put(entry);
+      this.#leftBytes += sizeOf(entry);
+    }
   }
 
   /** Entries of the range in its order: all, or as many as hold `limit` values; no answer to the range lies beyond those. */

@@ -125,7 +125,8 @@ async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise
   const sums = (await scanAll(backing, checksum, new KeyFilter())).list();
   failpoint("store:migrating");
   await backing.flush();
-  const checkpoint = { number: 0n, position: 0n, sums, evidence: NO_EVIDENCE };
+  const left = { from: 0n, namespaces: new Uint8Array() };
+  const checkpoint = { number: 0n, position: 0n, left, sums, evidence: NO_EVIDENCE };
   await writeCheckpoint(disk, folder, checkpoint, checksum);
   const values = countOf(sums);
   if (values > 0) log.info("the store had no journal and has one now", { folder, values });
@@ -133,10 +134,10 @@ async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise
 }
 
 async function replayBehind({ folder, failpoint }: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed> {
-  const { position } = checkpoint;
-  if (position < journal.firstSequence || position > journal.durableSequence) {
+  const { position, left } = checkpoint;
+  if (left.from < journal.firstSequence || position > journal.durableSequence) {
     const bounds = `${journal.firstSequence} to ${journal.durableSequence}`;
-    throw damaged(folder, `its checkpoint is at ${position}, its journal has ${bounds}`);
+    throw damaged(folder, `its checkpoint needs ${left.from} to ${position}, its journal has ${bounds}`);
   }
   return replay(journal, checkpoint, failpoint);
 }

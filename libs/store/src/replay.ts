@@ -18,13 +18,14 @@ export interface Replayed {
   readonly acknowledged: bigint;
 }
 
-/** What the journal holds behind the checkpoint. */
+/** What the journal holds behind the checkpoint, and what the checkpoint left in it. */
 export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint: (name: string) => void): Promise<Replayed> {
+  const { position, left } = checkpoint;
   const table = new DirtyTable();
   const intents = new Map<string, IntendedKey>();
-  let [journalledBytes, acknowledged] = [0, checkpoint.position];
-  for await (const { sequence, payload } of journal.read(checkpoint.position)) {
-    if (sequence < checkpoint.position) continue;
+  let [journalledBytes, acknowledged] = [0, position];
+  for await (const { sequence, payload } of journal.read(left.from)) {
+    if (sequence < left.from) continue;
     failpoint("store:replaying");
     journalledBytes += payload.length;
     const record = decodeRecord(payload.slice());
@@ -33,7 +34,9 @@ export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint
       if (record.number > checkpoint.number) for (const entry of record.entries) note(intents, entry);
       continue;
     }
-    for (const operation of record.operations) table.put(dirtyEntry(keyText(operation.key), operation));
+    for (const operation of record.operations) {
+      if (sequence >= position || left.namespaces.includes(operation.key[0] ?? 0)) table.put(dirtyEntry(keyText(operation.key), operation));
+    }
   }
   return { table, intents, journalledBytes, acknowledged };
 }

@@ -45,6 +45,13 @@ export interface StoreContext {
   readonly metrics?: Metrics;
   readonly failpoint: (name: string) => void;
   readonly limits: StoreLimits;
+  /**
+   * First bytes of keys that are mostly deleted soon after they were put: a checkpoint leaves their newest values in the journal, and the next
+   * one writes those that are still there. Default: none.
+   */
+  readonly shortLived?: Uint8Array;
+  /** Called once, when the store answers nothing more but STORE_FAILED: no write may tell for long. */
+  readonly onFailed?: (cause: ConcordError) => void;
 }
 
 /** What opening found and made of it. */
@@ -121,6 +128,8 @@ export class JournaledStore implements Store {
   #applied: bigint;
   /** Journalled since the newest checkpoint began. */
   #journalledBytes: number;
+  /** Of the oldest record whose writes are in the table, but for those that a checkpoint left there. */
+  #tableFrom: bigint;
   #checkpoint: Promise<void> | undefined;
   #timer: Timer | undefined;
   #closed: Promise<void> | undefined;
@@ -139,6 +148,7 @@ export class JournaledStore implements Store {
     this.#newest = opened.checkpoint;
     this.#applied = opened.journal.durableSequence;
     this.#journalledBytes = opened.journalledBytes;
+    this.#tableFrom = opened.checkpoint.left.from;
     this.#scheduleCheckpoint();
     this.#scanTimer = this.#scan && context.clock.setTimer(SERVING_SCAN_DELAY_MS, () => this.#scanPage());
   }
@@ -166,6 +176,7 @@ export class JournaledStore implements Store {
   }
 
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
+    if (this.#health.kind === "failed") return "ask";
     const entry = this.#table.get(keyText(key));
     if (entry !== undefined) return valueOf(entry);
     return this.#mayHave(this.#context.checksum(key)) ? "ask" : undefined;
@@ -195,7 +206,7 @@ export class JournaledStore implements Store {
       return Promise.reject(new ConcordError("LIMIT_EXCEEDED", text, { applied: "no", metadata: { limit: "recordBytes" } }));
     }
     const entries = (journalled?.operations ?? []).map((operation) => dirtyEntry(keyText(operation.key), operation));
-    derived.forEach((operation, text) => entries.push(dirtyEntry(text, operation)));
+    derived.forEach((operation, text) => entries.push(dirtyEntry(text, operation, "derived")));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ payload: journalled?.payload, entries, durable: undefined, resolve, reject });
       this.#admit();
@@ -310,7 +321,7 @@ export class JournaledStore implements Store {
   #scheduleCheckpoint(): void {
     if (this.#health.kind !== "healthy" || this.#table.size === 0 || this.#checkpoint !== undefined) return;
     const { checkpointBytes, checkpointAgeMs } = this.#context.limits;
-    if (this.#journalledBytes >= checkpointBytes || this.#table.bytes >= checkpointBytes) {
+    if (this.#journalledBytes >= checkpointBytes || this.#table.newBytes >= checkpointBytes) {
       void this.#startCheckpoint();
       return;
     }
@@ -352,7 +363,8 @@ export class JournaledStore implements Store {
     // A read that began before sees the backing store as it was (I5); later ones see these entries in the table.
     await Promise.allSettled(this.#reads);
     if (this.#health.kind === "failed") throw this.#health.cause;
-    const changes = await this.#changesOf(frozen);
+    const left = this.#leftOf(frozen, journalled);
+    const changes = await this.#changesOf(left.length === 0 ? frozen : frozen.filter(({ image }) => image === undefined));
     const written = changes.filter(isWritten);
     await this.#intend(written);
     failpoint("store:intended");
@@ -363,15 +375,23 @@ export class JournaledStore implements Store {
     const sums = this.#sums.copy();
     for (const { key, before, after } of changes) sums.change(key, before, after);
     const evidence = await backing.evidence();
-    const checkpoint = { number: this.#newest.number + 1n, position, sums: sums.list(), evidence };
+    const from = left.length === 0 ? position : this.#tableFrom;
+    const checkpoint = {
+      number: this.#newest.number + 1n,
+      position,
+      left: { from, namespaces: this.#context.shortLived ?? new Uint8Array() },
+      sums: sums.list(),
+      evidence,
+    };
     await writeCheckpoint(disk, folder, checkpoint, checksum);
     failpoint("store:checkpointed");
     this.#newest = checkpoint;
     this.#sums = sums;
     for (const { key, before, after } of changes) this.#scan?.changed(key, before, after);
-    this.#table.release();
+    this.#tableFrom = position;
+    this.#table.release(left);
     for (const done of listeners) done();
-    await this.#journal.trim(position);
+    await this.#journal.trim(from);
     // Not before: writes that wait for a full journal find space in it.
     this.#journalledBytes -= journalled;
     failpoint("store:trimmed");
@@ -406,6 +426,24 @@ export class JournaledStore implements Store {
 
   #mayHave(keyChecksum: number): boolean {
     return this.#scan !== undefined || this.#filter.mayHave(keyChecksum);
+  }
+
+  /**
+   * New values of short-lived keys, if there is space for them: most are deleted before the next checkpoint and are never written. Their
+   * journal is kept one checkpoint longer (I7).
+   */
+  #leftOf(frozen: Frozen, journalled: number): Frozen {
+    const { shortLived, limits, checksum } = this.#context;
+    if (shortLived === undefined || this.#health.kind !== "healthy" || 2 * journalled > limits.dirtyBytesMax) return [];
+    const left = frozen.filter((entry) => {
+      if (entry.origin !== "journalled" || entry.operation.kind === "delete") return false;
+      const { key } = entry.operation;
+      if (!shortLived.includes(key[0] ?? 0)) return false;
+      const base = entry.base === undefined && !this.#mayHave(checksum(key)) ? ABSENT : entry.base;
+      return (typeof base === "object" ? base.image : base) === ABSENT;
+    });
+    for (const entry of left) entry.image = ABSENT;
+    return left;
   }
 
   /** What has to become of each key in the backing store. */
@@ -515,6 +553,7 @@ export class JournaledStore implements Store {
     for (const { reject } of this.#handed.splice(0)) reject(storeFailed("the write failed", cause, "unknown"));
     for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));
     for (const settled of this.#settled.splice(0)) settled();
+    this.#context.onFailed?.(cause);
   }
 }
 

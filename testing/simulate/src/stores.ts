@@ -1,6 +1,7 @@
 import type { Store } from "@concord/ports";
 import type { NodeContext, SeededRandom } from "@concord/simulation";
 import { openStore, type StoreLimits } from "@concord/store";
+import { SHORT_LIVED } from "@concord/storage-proxy";
 
 /** How large a store's tables, journals and checkpoints are: small ones meet their limits in a short run. */
 export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
@@ -17,5 +18,5 @@ export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
 /** The store that main.ts opens, on the node's simulated disk. */
 export async function openSimulatedStore(context: NodeContext, folder: string, limits: Partial<StoreLimits>): Promise<Store> {
   const backing = await context.openBacking(folder);
-  return openStore({ ...context.env, disk: context.disk, folder, backing, limits, keepsCuts: true });
+  return openStore({ ...context.env, disk: context.disk, folder, backing, limits, keepsCuts: true, shortLived: SHORT_LIVED });
 }

@@ -4,6 +4,8 @@ import { openLevel } from "@concord/adapter-level";
 import { nodeDisk } from "@concord/adapter-node-runtime";
 import { PeerSession, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
 import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure-detection";
+import { LOG_ENTRY_NAMESPACE } from "@concord/group-log";
+import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
 import type { Store } from "@concord/ports";
 import { openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
@@ -48,9 +50,12 @@ function heartbeats({ config, environment }: BackendOptions<RingConfig>): Failur
 }
 
 const STORE_FOLDER = "store";
+/** Entries of logs go once every replica has applied them. */
+export const SHORT_LIVED = Uint8Array.of(LOG_ENTRY_NAMESPACE, BATCH_ENTRY_NAMESPACE);
 
 /** Opening the backing store takes the lock of the data folder. */
-async function openOwnStore({ config, environment }: BackendOptions<RingConfig>): Promise<Store> {
+async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>): Promise<Store> {
   const backing = await openLevel(join(config.dataFolder, STORE_FOLDER));
-  return openStore({ ...environment, disk: nodeDisk(config.dataFolder), folder: STORE_FOLDER, backing, keepsCuts: true });
+  const disk = nodeDisk(config.dataFolder);
+  return openStore({ ...environment, disk, folder: STORE_FOLDER, backing, keepsCuts: true, shortLived: SHORT_LIVED, onFailed });
 }

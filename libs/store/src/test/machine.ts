@@ -26,6 +26,10 @@ export class Machine {
   readonly model: BackingModel;
   readonly disk = new MemoryDisk();
   keepsCuts = false;
+  /** How often a store said that it failed. */
+  failures = 0;
+  /** First characters of short-lived keys. */
+  shortLived = "";
   /** A process ends at this failpoint. */
   stopAt: string | undefined;
   readonly points: string[] = [];
@@ -89,7 +93,22 @@ export class Machine {
       }),
     );
     const { backing, keepsCuts } = this;
-    return openStore({ folder: FOLDER, disk, backing, checksum, clock, log: silentLog, random, failpoint, limits, keepsCuts });
+    const shortLived = bytes(this.shortLived);
+    const onFailed = (): void => void (this.failures += 1);
+    return openStore({
+      folder: FOLDER,
+      disk,
+      backing,
+      checksum,
+      clock,
+      log: silentLog,
+      random,
+      failpoint,
+      limits,
+      keepsCuts,
+      shortLived,
+      onFailed,
+    });
   }
 
   /** The scan while the store serves goes on to its end, or to a failure. */

@@ -36,6 +36,18 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     edits: [{ file: STORE, search: "[this.#table.freeze(), this.#applied", replace: "[this.#table.freeze().slice(1), this.#applied" }],
   },
   {
+    name: "replay-forgets-what-was-left",
+    about: "Replay begins at a checkpoint's position and misses the log entries that the checkpoint left in the journal.",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/store/src/replay.ts",
+        search: "sequence >= position || left",
+        replace: "sequence >= position || left.from < 0n && left",
+      },
+    ],
+  },
+  {
     name: "filter-before-scan",
     about: "After a start the key filter is trusted before the scan has read every key into it.",
     scenario: "txn",
