@@ -95,6 +95,34 @@ test("config: mistakes everywhere: all reported at once, each with its source", 
     );
 });
 
+test("config: Services of Kubernetes whose names begin with concord: their variables are no mistakes; others still are", () => {
+  const env = {
+    CONCORD_STORAGE_PROXY_SERVICE_HOST: "10.0.0.1",
+    CONCORD_STORAGE_PROXY_SERVICE_PORT_GRPC: "7101",
+    CONCORD_STORAGE_PROXY_PORT: "tcp://10.0.0.1:7101",
+    CONCORD_STORAGE_PROXY_PORT_7101_TCP_ADDR: "10.0.0.1",
+    CONCORD_SERVICE_HOST: "10.0.0.2",
+    CONCORD_PORT: "tcp://10.0.0.2:7101",
+  };
+  assert.equal(configOf({ env }).mode, configOf({}).mode);
+  assert.match(problemsOf({ env: { ...env, CONCORD_GATEWAY_PORT: "7101" } })[0]!, /CONCORD_GATEWAY_PORT is unknown/);
+  assert.match(problemsOf({ env: { CONCORD_PORT: "7101" } })[0]!, /CONCORD_PORT is unknown/);
+});
+
+test("config: a secret from a file: its text without the last line break; both forms, or no such file: a problem", () => {
+  const files: Readonly<Record<string, string>> = { "/run/peers": '[{"id":1,"token":"from a file"}]\n' };
+  const readFile = (path: string): string => files[path] ?? assert.fail("ENOENT");
+  const load = (env: Readonly<Record<string, string>>) => loadConfig({ name: "app", schema, argv: ["--data-folder", "d"], env, readFile });
+  const loaded = load({ CONCORD_PEERS_FILE: "/run/peers" });
+  assert.deepEqual(loaded.kind === "config" ? loaded.config.peers : loaded, [{ id: 1, token: "from a file" }]);
+  const both = load({ CONCORD_PEERS_FILE: "/run/peers", CONCORD_PEERS: "[]" });
+  assert.match(both.kind === "invalid" ? both.problems[0]! : "", /both given/);
+  const absent = load({ CONCORD_PEERS_FILE: "/run/none" });
+  assert.match(absent.kind === "invalid" ? absent.problems[0]! : "", /cannot be read/);
+  const plain = load({ CONCORD_MODE_FILE: "/run/peers" });
+  assert.match(plain.kind === "invalid" ? plain.problems[0]! : "", /is unknown/);
+});
+
 test("config: a file that is missing or no object: a problem, not a crash", () => {
   assert.match(problemsOf({ file: "{" })[0]!, /cannot be read as JSON/);
   assert.match(problemsOf({ file: "[]" })[0]!, /not one JSON object/);

@@ -16,6 +16,7 @@ export function helpText(name: string, keys: readonly Key[]): string {
     "",
     "Every option can also be given as environment variable or as key of a JSON file.",
     "Precedence: option, environment, file, default.",
+    "The variable of a secret, a list or JSON with _FILE behind its name gives a file that holds the value.",
     "",
     "  --config FILE   CONCORD_CONFIG",
     "      JSON file with keys named as in parentheses",

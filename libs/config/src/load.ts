@@ -31,7 +31,7 @@ export function loadConfig<Schema extends ConfigSchema>(options: LoadOptions<Sch
   const flags = readFlags(keys, options.argv);
   if (flags.switches.help) return { kind: "help", text: helpText(options.name, keys) };
   if (flags.switches.version) return { kind: "version" };
-  const env = readEnv(keys, options.env);
+  const env = readEnv(keys, options.env, options.readFile);
   const file = readConfigFile(keys, flags.switches.file ?? options.env[CONFIG_FILE_ENV], options.readFile);
   const from = sourcesOf({ file: file.values, env: env.values, flag: flags.values });
   const parsed = options.schema.safeParse({ ...file.values, ...env.values, ...flags.values });

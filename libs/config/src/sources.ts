@@ -20,16 +20,63 @@ export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`;
 /** Variables with our prefix that are not configuration: a test's failpoint, the path of the file. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([CONFIG_FILE_ENV, `${ENV_PREFIX}KILL_POINT`]);
 
-export function readEnv(keys: readonly Key[], env: Readonly<Record<string, string | undefined>>): Source {
+/** Names a file that holds the value. */
+const FILE_SUFFIX = "_FILE";
+const SERVICE_HOST = "_SERVICE_HOST";
+
+export function readEnv(
+  keys: readonly Key[],
+  env: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+): Source {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
+  const isServiceLink = serviceLinks(env);
   for (const [variable, text] of Object.entries(env)) {
     if (!variable.startsWith(ENV_PREFIX) || OTHER_VARIABLES.has(variable) || text === undefined) continue;
     const key = keys.find((one) => one.env === variable);
-    if (key === undefined) problems.push(`environment variable ${variable} is unknown; --help lists those that exist`);
-    else values[key.name] = valueOf(key, text);
+    const fileOf = keys.find((one) => mayBeSecret(one) && one.env + FILE_SUFFIX === variable);
+    if (key !== undefined) {
+      values[key.name] = valueOf(key, text);
+    } else if (fileOf !== undefined) {
+      if (env[fileOf.env] !== undefined) problems.push(`${variable} and ${fileOf.env} are both given; give one`);
+      else readSecret(fileOf, variable, text, readFile, values, problems);
+    } else if (!isServiceLink(variable)) {
+      problems.push(`environment variable ${variable} is unknown; --help lists those that exist`);
+    }
   }
   return { values, problems };
+}
+
+/** Lists and objects may have secrets inside. */
+function mayBeSecret({ secret, kind }: Key): boolean {
+  return secret || kind === "list" || kind === "json";
+}
+
+/**
+ * Kubernetes gives every container variables for each Service of its namespace: NAME_SERVICE_HOST, NAME_SERVICE_PORT..., NAME_PORT.... Those of a
+ * Service whose name begins with "concord" have our prefix and are no mistakes.
+ */
+function serviceLinks(env: Readonly<Record<string, string | undefined>>): (variable: string) => boolean {
+  const services = Object.keys(env).flatMap((name) => (name.endsWith(SERVICE_HOST) ? [name.slice(0, -SERVICE_HOST.length)] : []));
+  return (variable) =>
+    services.some((name) => variable === `${name}_PORT` || variable.startsWith(`${name}_PORT_`) || variable.startsWith(`${name}_SERVICE_`));
+}
+
+/** Without the line break that editors and tools leave at the end. */
+function readSecret(
+  key: Key,
+  variable: string,
+  path: string,
+  readFile: (path: string) => string,
+  values: Record<string, unknown>,
+  problems: string[],
+): void {
+  try {
+    values[key.name] = valueOf(key, readFile(path).replace(/\r?\n$/, ""));
+  } catch (error) {
+    problems.push(`${variable}: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 /**

@@ -5,9 +5,15 @@ import { silentLog, type Log } from "@concord/runtime";
 import { runMain, STOP_BACKSTOP_MS, type Running } from "./run-main.ts";
 import { ManualClock } from "./test/echo.ts";
 
-function process(): EventEmitter & { readonly exits: number[]; exit(code: number): void } {
-  const exits: number[] = [];
-  return Object.assign(new EventEmitter(), { exits, exit: (code: number) => void exits.push(code) });
+function process(): EventEmitter & {
+  readonly exits: number[];
+  readonly masks: number[];
+  exit(code: number): void;
+  umask(mask: number): void;
+} {
+  const [exits, masks]: number[][] = [[], []];
+  const [exit, umask] = [(code: number) => void exits!.push(code), (mask: number) => void masks!.push(mask)];
+  return Object.assign(new EventEmitter(), { exits: exits!, masks: masks!, exit, umask });
 }
 
 function begin(
@@ -17,6 +23,7 @@ function begin(
   clock: ManualClock;
   lines: unknown[];
   exits: number[];
+  masks: number[];
   emit(event: string, detail?: unknown): void;
 } {
   const fake = process();
@@ -24,13 +31,19 @@ function begin(
   const lines: unknown[] = [];
   const log: Log = { ...silentLog, info: (message, fields) => void lines.push([message, fields]) };
   void runMain({ process: fake, clock, log, build: { version: "0.1.0" }, start, ...(failed === undefined ? {} : { failed }) });
-  return { clock, lines, exits: fake.exits, emit: (event, detail) => void fake.emit(event, detail) };
+  return { clock, lines, exits: fake.exits, masks: fake.masks, emit: (event, detail) => void fake.emit(event, detail) };
 }
 
 test("main: start: the first line of the log names the version", async () => {
   const main = begin(() => Promise.resolve({ stop: () => Promise.resolve() }));
   await main.clock.settle();
   assert.deepEqual(main.lines[0], ["starting", { version: "0.1.0" }]);
+});
+
+test("main: start: files are made for the server's user alone", async () => {
+  const main = begin(() => Promise.resolve({ stop: () => Promise.resolve() }));
+  await main.clock.settle();
+  assert.deepEqual(main.masks, [0o077]);
 });
 
 test("main: a signal: stops once, then exits with 0", async () => {

@@ -4,6 +4,9 @@ import type { Clock, Log, LogFields } from "@concord/runtime";
 /** A process that has not stopped this long after its signal exits without waiting any longer. */
 export const STOP_BACKSTOP_MS = 10_000;
 
+/** Files that a server makes are its user's alone: folders 0700, files 0600. */
+const PRIVATE_UMASK = 0o077;
+
 export interface Running {
   /** Drains and closes everything; called once. */
   stop(): Promise<void>;
@@ -13,6 +16,7 @@ export interface Running {
 export interface MainProcess {
   on(event: string, listener: (detail: unknown) => void): unknown;
   exit(code: number): void;
+  umask(mask: number): unknown;
 }
 
 export interface MainOptions {
@@ -34,6 +38,7 @@ export interface MainOptions {
  */
 export async function runMain(options: MainOptions): Promise<void> {
   const { process, clock, log, build } = options;
+  process.umask(PRIVATE_UMASK);
   log.info("starting", build);
   const stopping = new AbortController();
   let signals = 0;
