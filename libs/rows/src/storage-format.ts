@@ -157,22 +157,24 @@ function imageWriter(image: RowImage, writer: ByteWriter): ByteWriter {
     .i64(image.deletedAtUs ?? NO_TIMESTAMP)
     .i64(image.markerUs ?? NO_TIMESTAMP)
     .varint(image.cells.size);
-  byColumn(image.cells).forEach(({ timestampUs, value }, column) => {
+  for (const column of sortedColumns(image.cells)) {
+    const { timestampUs, value } = image.cells.get(column)!;
     writer.text(column).i64(timestampUs);
     writeCellValue(writer, value);
-  });
+  }
   return writer;
 }
 
-/** As they are when they are in order: what was decoded is. */
-function byColumn(cells: RowImage["cells"]): RowImage["cells"] {
-  let before = "";
-  let isSorted = true;
+/** Cells are few, and those that were decoded are in order: put in place one by one. */
+function sortedColumns(cells: RowImage["cells"]): readonly string[] {
+  const columns: string[] = [];
   cells.forEach((_, column) => {
-    if (column < before) isSorted = false;
-    before = column;
+    let at = columns.length;
+    while (at > 0 && columns[at - 1]! > column) at -= 1;
+    if (at === columns.length) columns.push(column);
+    else columns.splice(at, 0, column);
   });
-  return isSorted ? cells : new Map([...cells].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+  return columns;
 }
 
 export function decodeImage(bytes: Uint8Array): RowImage {
