@@ -13,7 +13,17 @@ const never = (): never => {
 };
 
 function sessionOf(write: (statements: readonly Statement[]) => Promise<void>): CassandraSession {
-  return { read: never, write, writeLogged: never, compareAndSet: never, define: never, ask: never, nodes: () => [], close: never };
+  return {
+    read: never,
+    write,
+    writeLogged: never,
+    compareAndSet: never,
+    define: never,
+    ask: never,
+    nodes: () => [],
+    avoid: never,
+    close: never,
+  };
 }
 
 const insert = (partition: number, row: number, bytes: number): Mutation => ({

@@ -1,6 +1,7 @@
 import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError, type Environment, type TimestampUs } from "@concord/runtime";
 import { cassandraBatches } from "./cassandra-batches.ts";
+import { CheckedNodes } from "./checked-nodes.ts";
 import { CassandraGroupLog } from "./cassandra-group-log.ts";
 import { CassandraRowStore } from "./cassandra-row-store.ts";
 import { CassandraFailure } from "./failure.ts";
@@ -8,7 +9,6 @@ import { CONNECT_RETRY_MS } from "./limits.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { checkSchema } from "./schema.ts";
 import type { CassandraSession, OpenSession, SessionOptions } from "./session.ts";
-import { checkNode } from "./start-checks.ts";
 import { checkKeyspaceName } from "./tables.ts";
 
 export interface CassandraBackendOptions extends Omit<SessionOptions, "log" | "onNodeUp"> {
@@ -17,12 +17,13 @@ export interface CassandraBackendOptions extends Omit<SessionOptions, "log" | "o
   readonly environment: Environment;
   readonly drawTimestampUs: () => TimestampUs;
   readonly writeTimeoutMs: number;
-  /** A node came back with settings that must not be: the process must end and start again. */
+  /** So many nodes have settings that must not be that acknowledged data could be lost: the process must end. */
   readonly onFailed: (cause: ConcordError) => void;
 }
 
 interface Serving {
   readonly session: CassandraSession;
+  readonly checked: CheckedNodes;
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
@@ -37,8 +38,6 @@ export class CassandraBackend implements StorageBackend {
   #stopped: Promise<void> | undefined;
   #starting: Promise<void> | undefined;
   readonly #stopping = new AbortController();
-  /** Of all nodes that were checked. */
-  #batchBytesMax = Number.POSITIVE_INFINITY;
 
   constructor(options: CassandraBackendOptions) {
     checkKeyspaceName(options.keyspace);
@@ -71,15 +70,17 @@ export class CassandraBackend implements StorageBackend {
     signal.throwIfAborted();
     this.#state = { kind: "starting" };
     const session = await this.#connect(signal);
+    const { clock, log, metrics } = this.#options.environment;
+    const checked = new CheckedNodes({ session, clock, log, metrics, onFailed: this.#options.onFailed });
     try {
-      for (const { address, isUp } of session.nodes()) if (isUp) await this.#check(session, address);
+      await checked.checkAll();
       await checkSchema(session, this.#options.keyspace);
       signal.throwIfAborted();
     } catch (thrown) {
       await session.close();
       throw thrown;
     }
-    this.#state = { kind: "serving", ...this.#open(session) };
+    this.#state = { kind: "serving", ...this.#open(session, checked) };
   }
 
   async purge(beforeMs: number): Promise<number> {
@@ -96,7 +97,10 @@ export class CassandraBackend implements StorageBackend {
     this.#stopping.abort(new ConcordError("CANCELLED", "the backend is stopped", { applied: "no" }));
     const state = this.#state;
     this.#state = { kind: "stopped" };
-    if (state.kind === "serving") await state.session.close();
+    if (state.kind === "serving") {
+      state.checked.stop();
+      await state.session.close();
+    }
     await this.#starting?.catch(() => undefined);
   }
 
@@ -118,33 +122,20 @@ export class CassandraBackend implements StorageBackend {
     }
   }
 
-  async #check(session: CassandraSession, address: string): Promise<void> {
-    const { batchBytesMax } = await checkNode(session, address);
-    this.#batchBytesMax = Math.min(this.#batchBytesMax, batchBytesMax);
-  }
-
-  /** A node that was away may have come back with other settings. */
   async #onNodeUp(address: string): Promise<void> {
-    if (this.#state.kind !== "serving") return;
-    const { environment, onFailed } = this.#options;
-    try {
-      await this.#check(this.#state.session, address);
-    } catch (thrown) {
-      const cause = toConcordError(thrown);
-      if (cause.code === "INTERNAL") onFailed(cause);
-      else environment.log.warn("a Cassandra node that came up could not be checked", { node: address, reason: cause.message });
-    }
+    if (this.#state.kind === "serving") await this.#state.checked.cameUp(address);
   }
 
-  #open(session: CassandraSession): Serving {
+  #open(session: CassandraSession, checked: CheckedNodes): Serving {
     const { keyspace, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
     const { clock, checksum, metrics } = environment;
-    const target = { session, keyspace, batchBytesMax: () => this.#batchBytesMax };
+    const target = { session, keyspace, batchBytesMax: () => checked.batchBytesMax };
     const groupLog = new CassandraGroupLog({ session, keyspace, clock });
     const whenApplied = groupLog.whenApplied.bind(groupLog);
     const holders = (): readonly string[] => holdersOf(session);
     return {
       session,
+      checked,
       groupLog,
       rows: new CassandraRowStore({ ...target, whenApplied }),
       batches: cassandraBatches({ ...target, clock, checksum, metrics, drawTimestampUs, writeTimeoutMs, holders }),

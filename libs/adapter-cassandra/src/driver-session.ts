@@ -51,6 +51,7 @@ class LostConnectionRetry extends policies.retry.RetryPolicy {
 export async function openDriverSession(options: SessionOptions): Promise<CassandraSession> {
   const { contactPoints, datacenter, credentials, certificateAuthority, log, onNodeUp } = options;
   const { local, remote } = types.distance;
+  const zones = new ZonesPolicy(datacenter);
   const client = new Client({
     contactPoints: [...contactPoints],
     localDataCenter: datacenter,
@@ -64,7 +65,7 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
     socketOptions: { connectTimeout: CONNECT_TIMEOUT_MS },
     protocolOptions: { maxSchemaAgreementWaitSeconds: SCHEMA_TIMEOUT_MS / 1000 },
     policies: {
-      loadBalancing: new ZonesPolicy(datacenter),
+      loadBalancing: zones,
       retry: new LostConnectionRetry(),
       speculativeExecution: new policies.speculativeExecution.ConstantSpeculativeExecutionPolicy(SPECULATION_DELAY_MS, SPECULATIONS_MAX),
     },
@@ -82,14 +83,16 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
   }
   client.on("hostUp", onUp);
   client.on("hostAdd", onUp);
-  return new DriverSession(client);
+  return new DriverSession(client, zones);
 }
 
 class DriverSession implements CassandraSession {
   readonly #client: Client;
+  readonly #zones: ZonesPolicy;
 
-  constructor(client: Client) {
+  constructor(client: Client, zones: ZonesPolicy) {
     this.#client = client;
+    this.#zones = zones;
   }
 
   async read({ query, parameters }: Statement, settings: ReadSettings): Promise<Answer> {
@@ -147,6 +150,10 @@ class DriverSession implements CassandraSession {
 
   nodes(): readonly CassandraNode[] {
     return this.#client.hosts.values().map((host) => ({ address: host.address, datacenter: host.datacenter, isUp: host.isUp() }));
+  }
+
+  avoid(addresses: ReadonlySet<string>): void {
+    this.#zones.avoided = addresses;
   }
 
   async close(): Promise<void> {

@@ -43,6 +43,10 @@ export const LWT_RETRY_MS = 20;
 export const CHECK_TIMEOUT_MS = 10_000;
 export const SCHEMA_TIMEOUT_MS = 30_000;
 export const CONNECT_TIMEOUT_MS = 5_000;
+/** A node with wrong settings is asked again after it. */
+export const CHECK_AGAIN_MS = 30_000;
+/** Nodes that are up and may have wrong settings: of three replicas one, so that each quorum has a right one. */
+export const WRONG_NODES_MAX = 1;
 /** Pause before the next try to reach Cassandra at the start. */
 export const CONNECT_RETRY_MS = 1_000;
 

@@ -59,6 +59,8 @@ export interface CassandraSession {
   /** Asks this node itself, about itself. */
   ask(address: string, query: string): Promise<readonly ResultRow[]>;
   nodes(): readonly CassandraNode[];
+  /** From now on these nodes coordinate nothing but what `ask` asks of them. */
+  avoid(addresses: ReadonlySet<string>): void;
   close(): Promise<void>;
 }
 

@@ -15,7 +15,7 @@ type Settings = ReadonlyMap<string, string>;
  * What TXC3 demands, read from the node itself. INTERNAL with the names of all settings that are wrong: what it acknowledged could be lost,
  * or a group's log could not be decided.
  */
-export async function checkNode(session: CassandraSession, address: string): Promise<NodeSettings> {
+export async function checkNode(session: Pick<CassandraSession, "ask">, address: string): Promise<NodeSettings> {
   let version: string;
   let settings: Settings;
   try {

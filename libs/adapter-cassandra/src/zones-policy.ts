@@ -11,6 +11,8 @@ export class ZonesPolicy extends policies.loadBalancing.LoadBalancingPolicy {
   readonly #own: policies.loadBalancing.LoadBalancingPolicy;
   #hosts: HostMap | undefined;
   #turn = 0;
+  /** Addresses of nodes that coordinate nothing. */
+  avoided: ReadonlySet<string> = new Set();
 
   constructor(datacenter: string) {
     super();
@@ -39,8 +41,9 @@ export class ZonesPolicy extends policies.loadBalancing.LoadBalancingPolicy {
   }
 
   *#withOthers(own: Iterator<Host>): Iterator<Host> {
-    for (let next = own.next(); next.done !== true; next = own.next()) yield next.value;
-    const others = (this.#hosts?.values() ?? []).filter((host) => host.datacenter !== this.#datacenter);
+    const isAvoided = (host: Host): boolean => this.avoided.has(host.address);
+    for (let next = own.next(); next.done !== true; next = own.next()) if (!isAvoided(next.value)) yield next.value;
+    const others = (this.#hosts?.values() ?? []).filter((host) => host.datacenter !== this.#datacenter && !isAvoided(host));
     this.#turn += 1;
     for (let at = 0; at < others.length; at += 1) yield others[(at + this.#turn) % others.length]!;
   }

@@ -186,7 +186,7 @@ test("[LB2] fewer replicas than a quorum are alive: REPLICAS_UNAVAILABLE, applie
   await backend.stop();
 });
 
-test("[TXC3] a node has a setting that loses acknowledged writes: start is refused with its name; one that comes back so ends the process", async () => {
+test("[TXC3] a node has a setting that loses acknowledged writes: start is refused with its name; the only one comes back so: the process ends", async () => {
   const keyspace = await made;
   const session = new FaultySession(keyspace.session);
   session.settings = new Map([

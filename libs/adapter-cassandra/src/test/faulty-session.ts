@@ -42,6 +42,7 @@ export class FaultySession implements CassandraSession {
       return changed === undefined ? row : { ...row, value: changed };
     });
   };
+  avoid: CassandraSession["avoid"] = (addresses) => this.#session.avoid(addresses);
   nodes: CassandraSession["nodes"] = () => this.#session.nodes();
   close = async (): Promise<void> => undefined;
 }

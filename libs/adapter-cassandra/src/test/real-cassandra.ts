@@ -106,6 +106,7 @@ function shared(session: CassandraSession): CassandraSession {
     define: (query) => session.define(query),
     ask: (address, query) => session.ask(address, query),
     nodes: () => session.nodes(),
+    avoid: (addresses) => session.avoid(addresses),
     close: async () => undefined,
   };
 }
