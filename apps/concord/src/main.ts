@@ -18,7 +18,7 @@ const build = buildOf(import.meta.dirname, process.version, readFile);
 const { command, process: configured } = schemaCommandOf(process);
 const config = configOfProcess("concord", concordSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
-if (command !== undefined) await endWithSchemaCommand(command, { config: partConfigs(config).storage, log, process });
+if (command !== undefined) await endWithSchemaCommand(command, { config: partConfigs(config).storage, clock: nodeClock, log, process });
 const program = openProgram(config, { log, build, env: process.env, readFile, processMetrics: true });
 
 async function start(signal: AbortSignal): Promise<Running> {

@@ -10,7 +10,7 @@ const build = buildOf(import.meta.dirname, process.version, readFile);
 const { command, process: configured } = schemaCommandOf(process);
 const config = configOfProcess("storage-proxy", storageProxySchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
-if (command !== undefined) await endWithSchemaCommand(command, { config, log, process });
+if (command !== undefined) await endWithSchemaCommand(command, { config, clock: nodeClock, log, process });
 const metrics = createMetrics({ definitions: STORAGE_PROXY_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });

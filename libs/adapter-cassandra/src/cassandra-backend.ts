@@ -11,7 +11,7 @@ import { checkSchema } from "./schema.ts";
 import type { CassandraSession, OpenSession, SessionOptions } from "./session.ts";
 import { checkKeyspaceName } from "./tables.ts";
 
-export interface CassandraBackendOptions extends Omit<SessionOptions, "log" | "onNodeUp"> {
+export interface CassandraBackendOptions extends Omit<SessionOptions, "clock" | "log" | "onNodeUp"> {
   readonly openSession: OpenSession;
   readonly keyspace: string;
   readonly environment: Environment;
@@ -110,7 +110,7 @@ export class CassandraBackend implements StorageBackend {
     const { clock, log } = environment;
     for (;;) {
       try {
-        return await openSession({ ...this.#options, log, onNodeUp: (address) => void this.#onNodeUp(address) });
+        return await openSession({ ...this.#options, clock, log, onNodeUp: (address) => void this.#onNodeUp(address) });
       } catch (thrown) {
         signal.throwIfAborted();
         if (thrown instanceof CassandraFailure && thrown.kind === "refused")

@@ -1,7 +1,7 @@
 // The only file that knows cassandra-driver.
 import { Client, policies, types, type Host } from "cassandra-driver";
 import { assert } from "@concord/runtime";
-import { failureOf } from "./failure.ts";
+import { failureOf, silentNodes } from "./failure.ts";
 import {
   CHECK_TIMEOUT_MS,
   CONNECT_TIMEOUT_MS,
@@ -49,9 +49,9 @@ class LostConnectionRetry extends policies.retry.RetryPolicy {
 }
 
 export async function openDriverSession(options: SessionOptions): Promise<CassandraSession> {
-  const { contactPoints, datacenter, credentials, certificateAuthority, log, onNodeUp } = options;
+  const { contactPoints, datacenter, credentials, certificateAuthority, clock, log, onNodeUp } = options;
   const { local, remote } = types.distance;
-  const zones = new ZonesPolicy(datacenter);
+  const zones = new ZonesPolicy(datacenter, clock);
   const client = new Client({
     contactPoints: [...contactPoints],
     localDataCenter: datacenter,
@@ -97,7 +97,7 @@ class DriverSession implements CassandraSession {
 
   async read({ query, parameters }: Statement, settings: ReadSettings): Promise<Answer> {
     const { consistency, timeoutMs, pageRows, pageState } = settings;
-    const result = await attempt(() =>
+    const result = await this.#attempt(() =>
       this.#client.execute(query, bound(parameters), {
         consistency: consistency === "serial" ? serial : quorum,
         isIdempotent: true,
@@ -113,7 +113,7 @@ class DriverSession implements CassandraSession {
     const settings = { isIdempotent: true, readTimeout: timeoutMs, logged: false };
     const [first] = statements;
     assert(first !== undefined, "a write has a statement");
-    await attempt(() =>
+    await this.#attempt(() =>
       statements.length === 1
         ? this.#client.execute(first.query, bound(first.parameters), settings)
         : this.#client.batch(statements.map(forDriver), settings),
@@ -122,14 +122,14 @@ class DriverSession implements CassandraSession {
 
   async writeLogged(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<void> {
     // Not idempotent for the driver: it would repeat a BATCH_LOG time-out by itself, and its caller waited twice as long.
-    await attempt(() => this.#client.batch(statements.map(forDriver), { isIdempotent: false, readTimeout: timeoutMs, logged: true }));
+    await this.#attempt(() => this.#client.batch(statements.map(forDriver), { isIdempotent: false, readTimeout: timeoutMs, logged: true }));
   }
 
   async compareAndSet(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<Answer> {
     const settings = { isIdempotent: false, readTimeout: timeoutMs, serialConsistency: serial, logged: true };
     const [first] = statements;
     assert(first !== undefined, "a lightweight transaction has a statement");
-    const result = await attempt(() =>
+    const result = await this.#attempt(() =>
       statements.length === 1
         ? this.#client.execute(first.query, bound(first.parameters), settings)
         : this.#client.batch(statements.map(forDriver), settings),
@@ -138,14 +138,14 @@ class DriverSession implements CassandraSession {
   }
 
   async define(query: string): Promise<void> {
-    await attempt(() => this.#client.execute(query, [], { prepare: false, isIdempotent: true, readTimeout: SCHEMA_TIMEOUT_MS }));
+    await this.#attempt(() => this.#client.execute(query, [], { prepare: false, isIdempotent: true, readTimeout: SCHEMA_TIMEOUT_MS }));
   }
 
   async ask(address: string, query: string): Promise<readonly ResultRow[]> {
     const host = this.#client.hosts.get(address);
     const { localOne } = types.consistencies;
     const settings = { prepare: false, host, isIdempotent: true, readTimeout: CHECK_TIMEOUT_MS, consistency: localOne, fetchSize: 0 };
-    return answerOf(await attempt(() => this.#client.execute(query, [], settings))).rows;
+    return answerOf(await this.#attempt(() => this.#client.execute(query, [], settings))).rows;
   }
 
   nodes(): readonly CassandraNode[] {
@@ -159,13 +159,14 @@ class DriverSession implements CassandraSession {
   async close(): Promise<void> {
     await this.#client.shutdown().catch(() => undefined);
   }
-}
 
-async function attempt<Result>(request: () => Promise<Result>): Promise<Result> {
-  try {
-    return await request();
-  } catch (thrown) {
-    throw failureOf(thrown);
+  async #attempt<Result>(request: () => Promise<Result>): Promise<Result> {
+    try {
+      return await request();
+    } catch (thrown) {
+      this.#zones.silent(silentNodes(thrown));
+      throw failureOf(thrown);
+    }
   }
 }
 

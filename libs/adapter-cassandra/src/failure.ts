@@ -43,6 +43,8 @@ export interface DriverErrorShape {
   readonly message: string;
   readonly code?: number | string;
   readonly writeType?: string;
+  /** Of a time-out: the coordinator's address. */
+  readonly host?: string;
   readonly innerErrors?: Readonly<Record<string, unknown>>;
 }
 
@@ -69,6 +71,7 @@ const KIND_OF_CODE: ReadonlyMap<number, FailureKind> = new Map([
   [0x2500, "not-sent"],
 ]);
 const CAS_WRITE_UNKNOWN = 0x1700;
+const TIMED_OUT = "OperationTimedOutError";
 const INVALID = 0x2200;
 const TOO_LARGE = /too large|oversized mutation|longer than maximum/;
 
@@ -92,6 +95,13 @@ export function failureOf(thrown: unknown): CassandraFailure {
   return failed("no-answer");
 }
 
+/** Addresses of the coordinators that the request was sent to and that did not answer in time. */
+export function silentNodes(thrown: unknown): readonly string[] {
+  const { name, host, innerErrors } = shapeOf(thrown);
+  if (innerErrors === undefined) return name === TIMED_OUT && host !== undefined ? [host] : [];
+  return Object.entries(innerErrors).flatMap(([address, inner]) => (shapeOf(inner).name === TIMED_OUT ? [address] : []));
+}
+
 /** Of a request that several coordinators were tried for: without effect only if none of them had it. */
 function kindOfAll(inner: readonly unknown[]): FailureKind {
   const kinds = inner.map((each): FailureKind => {
@@ -99,7 +109,7 @@ function kindOfAll(inner: readonly unknown[]): FailureKind {
     if (typeof error.code === "number") return failureOf(each).kind;
     if (error.name === "AuthenticationError") return "refused";
     // A time-out or a connection that closed under the request; everything else happened while connecting or choosing a connection.
-    return error.name === "OperationTimedOutError" || /Socket was closed/i.test(error.message) ? "no-answer" : "not-sent";
+    return error.name === TIMED_OUT || /Socket was closed/i.test(error.message) ? "no-answer" : "not-sent";
   });
   const worst = kinds.find((kind) => kind === "no-answer" || kind === "write-unacknowledged" || kind === "read-unanswered");
   return worst ?? kinds.find((kind) => kind !== "not-sent") ?? "not-sent";
@@ -107,11 +117,12 @@ function kindOfAll(inner: readonly unknown[]): FailureKind {
 
 function shapeOf(thrown: unknown): DriverErrorShape {
   if (typeof thrown !== "object" || thrown === null) return { name: typeof thrown, message: String(thrown) };
-  const { name, message, code, writeType, innerErrors } = thrown as Partial<DriverErrorShape>;
+  const { name, message, code, writeType, host, innerErrors } = thrown as Partial<DriverErrorShape>;
   return {
     name: name ?? "Error",
     message: message ?? "",
     ...(code === undefined ? {} : { code }),
+    ...(host === undefined ? {} : { host }),
     ...(writeType === undefined ? {} : { writeType }),
     ...(innerErrors === undefined ? {} : { innerErrors }),
   };

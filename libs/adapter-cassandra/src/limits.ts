@@ -39,6 +39,8 @@ export const LWT_TIMEOUT_MS = 5_000;
 /** Pause before a lightweight transaction or serial read is tried again. */
 export const LWT_RETRY_MS = 20;
 
+/** So long a node that left a request without an answer is tried after the others. */
+export const SILENT_LAST_MS = 30_000;
 /** Wait for a node's answer in start-up checks and schema changes. */
 export const CHECK_TIMEOUT_MS = 10_000;
 export const SCHEMA_TIMEOUT_MS = 30_000;

@@ -1,4 +1,4 @@
-import type { Log } from "@concord/runtime";
+import type { Clock, Log } from "@concord/runtime";
 
 /** A bound value; undefined leaves the column as it is. A bigint must fit 64 bits: the driver would store another number in silence. */
 export type Parameter = bigint | string | Uint8Array | ReadonlyMap<string, Uint8Array> | number | null | undefined;
@@ -72,6 +72,7 @@ export interface SessionOptions {
   readonly credentials: { readonly username: string; readonly password: string } | undefined;
   /** PEM text of the authority of the nodes' certificates; undefined: no TLS. */
   readonly certificateAuthority: string | undefined;
+  readonly clock: Pick<Clock, "monotonicMs">;
   readonly log: Log;
   /** A node came up again or joined. */
   readonly onNodeUp: (address: string) => void;

@@ -23,7 +23,7 @@ export function datacenterOf({ cassandraDatacenter, datacenter }: CassandraConfi
 }
 
 /** How its nodes are reached. */
-export function connectionOf(config: CassandraConfig): Omit<SessionOptions, "log" | "onNodeUp"> {
+export function connectionOf(config: CassandraConfig): Omit<SessionOptions, "clock" | "log" | "onNodeUp"> {
   const { cassandraContactPoints: contactPoints, cassandraUsername: username, cassandraPassword: password, cassandraCaFile: file } = config;
   return {
     contactPoints,

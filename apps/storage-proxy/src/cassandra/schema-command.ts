@@ -2,7 +2,7 @@
 // have carried out by other means; an apply carries the same out.
 import { applySchema, openDriverSession, planSchema, type SchemaPlan } from "@concord/adapter-cassandra";
 import type { ConfigProcess } from "@concord/config";
-import { ConcordError, toConcordError, type Log } from "@concord/runtime";
+import { ConcordError, toConcordError, type Clock, type Log } from "@concord/runtime";
 import type { StorageProxyConfig } from "../config.ts";
 import { connectionOf, datacenterOf } from "./open-cassandra.ts";
 
@@ -23,15 +23,16 @@ export function schemaCommandOf(process: ConfigProcess): { readonly command: Sch
 
 export interface SchemaCommandOptions {
   readonly config: StorageProxyConfig;
+  readonly clock: Clock;
   readonly log: Log;
   readonly process: Pick<ConfigProcess, "stdout" | "stderr" | "exit">;
 }
 
 /** Prints what it did and ends the process: 0 when done, 1 with the reason when not. */
-export async function endWithSchemaCommand(command: SchemaCommand, { config, log, process }: SchemaCommandOptions): Promise<never> {
+export async function endWithSchemaCommand(command: SchemaCommand, { config, clock, log, process }: SchemaCommandOptions): Promise<never> {
   let text: string;
   try {
-    text = await schemaText(command, config, log);
+    text = await schemaText(command, config, clock, log);
   } catch (thrown) {
     process.stderr.write(`schema ${command}: ${toConcordError(thrown).message}\n`);
     return process.exit(1);
@@ -41,10 +42,10 @@ export async function endWithSchemaCommand(command: SchemaCommand, { config, log
 }
 
 /** The statements that would go, or went, to Cassandra. */
-async function schemaText(command: SchemaCommand, config: StorageProxyConfig, log: Log): Promise<string> {
+async function schemaText(command: SchemaCommand, config: StorageProxyConfig, clock: Clock, log: Log): Promise<string> {
   if (config.backend !== "cassandra")
     throw new ConcordError("MALFORMED_REQUEST", `backend ${config.backend} has no schema to apply: only cassandra has`);
-  const session = await openDriverSession({ ...connectionOf(config), log, onNodeUp: () => undefined });
+  const session = await openDriverSession({ ...connectionOf(config), clock, log, onNodeUp: () => undefined });
   try {
     const replicas = config.cassandraReplicas ?? { [datacenterOf(config)]: REPLICAS_DEFAULT };
     const plan = await (command === "plan" ? planSchema : applySchema)({ session, keyspace: config.cassandraKeyspace, replicas });

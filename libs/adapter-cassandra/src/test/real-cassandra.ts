@@ -54,7 +54,7 @@ export function sessionOptions(): Omit<
 
 export async function newKeyspace(): Promise<TestKeyspace> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  const session = await openDriverSession({ ...sessionOptions(), log: silentLog, onNodeUp: () => undefined });
+  const session = await openDriverSession({ ...sessionOptions(), clock, log: silentLog, onNodeUp: () => undefined });
   after(async () => {
     await session.define(`DROP KEYSPACE ${name}`).catch(() => undefined);
     await session.close();
