@@ -25,7 +25,7 @@ const LENGTH_AT = 5;
 /** An error's body: code and length of the text before the text. */
 const ERROR_TEXT_AT = 6;
 
-/** Real nodes from Maven artefacts on 127.0.0.1, .2, .3: one datacenter of one rack each, as three zones. */
+/** Real nodes from Maven artefacts on 127.0.0.1, .2, .3: a datacenter each, or a rack each of one datacenter; three zones in both. */
 export const cassandraEngine: Engine = {
   name: "cassandra",
   nodeCounts: [1, 2, 3],
@@ -35,11 +35,16 @@ export const cassandraEngine: Engine = {
   portCount: () => 3,
   processNames: ({ nodes }) => Array.from({ length: nodes }, (_, index) => String(index + 1)),
   start: startCassandra,
-  connection: ({ layout }) => `contact points ${contactPointsOf(layout).join(",")}, datacenters dc1 to dc${layout.nodes}`,
+  connection: ({ layout }) =>
+    `contact points ${contactPointsOf(layout).join(",")}, datacenters ${[...new Set(datacentersOf(layout))].join(",")}`,
 };
 
 export function contactPointsOf({ nodes, ports }: Layout): readonly string[] {
   return Array.from({ length: nodes }, (_, index) => `127.0.0.${index + 1}:${ports[0]}`);
+}
+
+function datacentersOf({ nodes, oneDatacenter }: Layout): readonly string[] {
+  return Array.from({ length: nodes }, (_, index) => (oneDatacenter === true ? "dc1" : `dc${index + 1}`));
 }
 
 async function startCassandra(cluster: Cluster, names: readonly string[]): Promise<void> {
@@ -65,9 +70,11 @@ function configure(cluster: Cluster, name: string): void {
   // Every node is a seed, so that all can start at once.
   const seeds = Array.from({ length: nodes }, (_, at) => `127.0.0.${at + 1}:${storagePort}`).join(",");
   const token = String((index * TOKENS) / 3n - TOKENS / 2n + 1n);
+  const datacenter = datacentersOf(cluster.layout)[Number(index)]!;
+  const rack = cluster.layout.oneDatacenter === true ? `r${name}` : "r1";
   const values = { home, token, address: `127.0.0.${name}`, port: port!, storagePort: storagePort!, sslPort: sslPort!, seeds };
   writeFileSync(join(home, "conf/cassandra.yaml"), fillTemplate(join(FOLDER, "cassandra.yaml"), values));
-  writeFileSync(join(home, "conf/cassandra-rackdc.properties"), `dc=dc${name}\nrack=r1\n`);
+  writeFileSync(join(home, "conf/cassandra-rackdc.properties"), `dc=${datacenter}\nrack=${rack}\n`);
   copyFileSync(join(FOLDER, "logback.xml"), join(home, "conf/logback.xml"));
 }
 

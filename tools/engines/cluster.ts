@@ -43,13 +43,13 @@ export class Cluster {
   static async make(
     folder: string,
     engine: Engine,
-    nodes: number,
+    shape: Pick<Layout, "nodes" | "oneDatacenter">,
     report: (line: string) => void,
     stopping: AbortSignal,
   ): Promise<Cluster> {
     if (!isAbsolute(folder)) throw new Error(`${folder} is no absolute path`);
-    const ports = await freePorts(engine.portCount(nodes));
-    const layout: Layout = { engine: engine.name, version: engine.version(), nodes, ports };
+    const ports = await freePorts(engine.portCount(shape.nodes));
+    const layout: Layout = { engine: engine.name, version: engine.version(), ...shape, ports };
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "cluster.json"), `${JSON.stringify(layout, undefined, 2)}\n`);
     return new Cluster(folder, layout, report, stopping);

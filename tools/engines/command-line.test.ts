@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readCommandLine } from "./command-line.ts";
 
-const NONE = { data: undefined, nodes: undefined, node: undefined };
+const NONE = { oneDatacenter: false, data: undefined, nodes: undefined, node: undefined };
 
 test("engines: command lines: read", () => {
   assert.deepEqual(readCommandLine(["start", "kafka"]), { ...NONE, command: "start", engine: "kafka" });
   const three = readCommandLine(["start", "cassandra", "--nodes", "3", "--data", "/tmp/c"]);
   assert.deepEqual(three, { ...NONE, command: "start", engine: "cassandra", nodes: 3, data: "/tmp/c" });
+  assert.equal(readCommandLine(["start", "cassandra", "--one-dc"]).oneDatacenter, true);
   assert.deepEqual(readCommandLine(["pause", "ceph", "--node", "osd"]), { ...NONE, command: "pause", engine: "ceph", node: "osd" });
 });
 
@@ -19,6 +20,7 @@ for (const [what, args, message] of [
   ["a word too many", ["start", "kafka", "now"], /usage/],
   ["no number of nodes", ["start", "kafka", "--nodes", "0"], /--nodes 0/],
   ["nodes of a running cluster", ["stop", "kafka", "--nodes", "1"], /belongs to start/],
+  ["one datacenter of brokers", ["start", "kafka", "--one-dc"], /belongs to start cassandra/],
   ["an unknown option", ["start", "kafka", "--fast"], /--fast/],
 ] as const) {
   test(`engines: command line with ${what}: refused`, () => assert.throws(() => readCommandLine(args), message));

@@ -13,13 +13,16 @@ export interface CommandLine {
   readonly data: string | undefined;
   /** Nodes of a new cluster; undefined: one, or as many as the folder has. */
   readonly nodes: number | undefined;
+  /** Of a new cluster: the nodes are racks of one datacenter. */
+  readonly oneDatacenter: boolean;
   /** The one process that is meant; undefined: all. */
   readonly node: string | undefined;
 }
 
 export const USAGE = [
-  `usage: npm run engines -- ${COMMANDS.join("|")} ${ENGINES.join("|")} [--nodes N] [--data DIR] [--node NAME]`,
+  `usage: npm run engines -- ${COMMANDS.join("|")} ${ENGINES.join("|")} [--nodes N] [--one-dc] [--data DIR] [--node NAME]`,
   "  --nodes N    nodes of a new cluster: cassandra 1 to 3, kafka 1 or 3, ceph 1",
+  "  --one-dc     cassandra: the nodes of a new cluster are racks of one datacenter, not a datacenter each",
   "  --data DIR   folder of the cluster, default .concord/engines/ENGINE; a stopped cluster starts again with what it holds",
   "  --node NAME  one process only, as status names it: 1, 2, 3, of ceph mon and osd",
 ].join("\n");
@@ -27,12 +30,16 @@ export const USAGE = [
 /** Throws with the usage when a command cannot be read. */
 export function readCommandLine(args: readonly string[]): CommandLine {
   const text = { type: "string" } as const;
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: { nodes: text, data: text, node: text } });
+  const options = { nodes: text, data: text, node: text, "one-dc": { type: "boolean" } } as const;
+  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
   const command = COMMANDS.find((name) => name === positionals[0]);
   const engine = ENGINES.find((name) => name === positionals[1]);
   if (command === undefined || engine === undefined || positionals.length !== 2) throw new Error(USAGE);
   if (values.nodes !== undefined && !/^[1-9]$/.test(values.nodes))
     throw new Error(`--nodes ${values.nodes} is no number of nodes\n${USAGE}`);
   if (values.nodes !== undefined && command !== "start") throw new Error(`--nodes belongs to start\n${USAGE}`);
-  return { command, engine, data: values.data, nodes: values.nodes === undefined ? undefined : Number(values.nodes), node: values.node };
+  const oneDatacenter = values["one-dc"] === true;
+  if (oneDatacenter && (command !== "start" || engine !== "cassandra")) throw new Error(`--one-dc belongs to start cassandra\n${USAGE}`);
+  const nodes = values.nodes === undefined ? undefined : Number(values.nodes);
+  return { command, engine, data: values.data, nodes, oneDatacenter, node: values.node };
 }

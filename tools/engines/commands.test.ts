@@ -46,7 +46,7 @@ test("engines: a folder without a cluster: everything but start is refused", asy
 
 test("engines: a stopped cluster: its processes by name; another engine, node or number of nodes is refused", async () => {
   const data = join(folder, "stopped");
-  await Cluster.make(data, kafkaEngine, 3, () => undefined, STOPPING);
+  await Cluster.make(data, kafkaEngine, { nodes: 3 }, () => undefined, STOPPING);
   const lines = await run("status", "kafka", "--data", data);
   assert.deepEqual(lines.slice(0, 3), ["kafka 1: does not run", "kafka 2: does not run", "kafka 3: does not run"]);
   assert.match(lines[3]!, /^kafka [\d.]+: brokers 127\.0\.0\.1:\d+,127\.0\.0\.1:\d+,127\.0\.0\.1:\d+$/);
@@ -57,7 +57,7 @@ test("engines: a stopped cluster: its processes by name; another engine, node or
 });
 
 test("engines: a process that ends before it serves: its log is in the error", async () => {
-  const cluster = await Cluster.make(join(folder, "ends"), kafkaEngine, 1, () => undefined, STOPPING);
+  const cluster = await Cluster.make(join(folder, "ends"), kafkaEngine, { nodes: 1 }, () => undefined, STOPPING);
   await cluster.spawn("1", { command: process.execPath, args: ["-e", "console.error('no such disk'); process.exit(3)"] });
   await assert.rejects(
     cluster.untilReady("1", async () => false),
@@ -67,7 +67,7 @@ test("engines: a process that ends before it serves: its log is in the error", a
 
 test("engines: a start is interrupted: rejected", async () => {
   const stopping = new AbortController();
-  const cluster = await Cluster.make(join(folder, "interrupted"), kafkaEngine, 1, () => undefined, stopping.signal);
+  const cluster = await Cluster.make(join(folder, "interrupted"), kafkaEngine, { nodes: 1 }, () => undefined, stopping.signal);
   stopping.abort(new Error("stopped by SIGINT"));
   await assert.rejects(
     cluster.untilReady("1", async () => true),

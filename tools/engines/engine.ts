@@ -7,6 +7,8 @@ export interface Layout {
   readonly version: string;
   readonly nodes: number;
   readonly ports: readonly number[];
+  /** Of Cassandra: the nodes are racks of one datacenter. Absent in clusters of before: false. */
+  readonly oneDatacenter?: boolean;
 }
 
 /** A program an engine needs, and how Debian and Ubuntu install it. */

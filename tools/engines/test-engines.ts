@@ -1,4 +1,4 @@
-// Tests on real engines: one cluster per engine, all files `src/test/*.ENGINE.ts` of the workspace. An engine that cannot run here is a printed
+// Tests on real engines: one cluster per suite, all files `src/test/*.SUITE.ts` of the workspace. An engine that cannot run here is a printed
 // skip, and a failure in CI: `npm run test:engines [ENGINE...]`.
 import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, rmSync } from "node:fs";
@@ -25,16 +25,29 @@ function environmentOf({ layout, folder }: Cluster): Record<string, string> {
   return { [name]: addresses.length > 0 ? addresses.join(",") : folder, [`${name}_FOLDER`]: folder };
 }
 
-async function testOn(engine: EngineName, files: readonly string[]): Promise<boolean> {
+interface Suite {
+  /** Of the files' names. */
+  readonly name: string;
+  readonly engine: EngineName;
+  readonly nodes?: number;
+  readonly oneDatacenter?: boolean;
+}
+
+const SUITES: readonly Suite[] = [
+  ...ENGINES.map((engine) => ({ name: engine, engine })),
+  { name: "cassandra-racks", engine: "cassandra", nodes: 3, oneDatacenter: true },
+];
+
+async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<boolean> {
   const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
   if (missing.length > 0) {
     console.log(`${engine}: ${process.env["CI"] === undefined ? "SKIPPED" : "FAILED"}: ${missing.join("; ")}`);
     return process.env["CI"] === undefined;
   }
   const data = mkdtempSync(join(tmpdir(), `concord-${engine}-`));
-  const line = { engine, data, nodes: undefined, node: undefined };
+  const line = { engine, data, nodes: undefined, oneDatacenter, node: undefined };
   try {
-    await runCommand({ ...line, command: "start" }, context);
+    await runCommand({ ...line, command: "start", nodes }, context);
     const cluster = Cluster.find(data, context.report, context.stopping)!;
     const args = ["--test", "--test-concurrency=1", `--test-timeout=${FILE_LIMIT_MS}`, ...files];
     const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env: { ...process.env, ...environmentOf(cluster) } });
@@ -46,9 +59,8 @@ async function testOn(engine: EngineName, files: readonly string[]): Promise<boo
 }
 
 let failed = 0;
-for (const engine of ENGINES.filter((name) => chosen.length === 0 || chosen.includes(name))) {
-  const files = globSync(`{libs,apps}/*/src/test/*.${engine}.ts`).toSorted();
-  if (files.length === 0) continue;
-  if (!(await testOn(engine, files))) failed += 1;
+for (const suite of SUITES.filter(({ engine }) => chosen.length === 0 || chosen.includes(engine))) {
+  const files = globSync(`{libs,apps,testing}/*/src/test/*.${suite.name}.ts`).toSorted();
+  if (files.length > 0 && !(await testOn(suite, files))) failed += 1;
 }
 process.exitCode = failed === 0 ? 0 : 1;

@@ -36,7 +36,7 @@ const SEEN_AFTER_MS = 10;
 const NOTES_MAX = 20;
 
 export interface Clients {
-  readonly client: Client;
+  readonly client: Pick<Client, "connect">;
   /** Between 0 and 1. */
   readonly random: () => number;
 }
@@ -87,7 +87,12 @@ export class RowSubject implements Subject {
       ...Array.from({ length: LIST_WORKERS }, () => worker(lists)),
       ...Array.from({ length: ALBUM_WORKERS }, () => worker(albums)),
     ]);
-    this.tally.acknowledged = this.#loads!.transactions.acknowledged;
+    this.tally.acknowledged = this.acknowledged;
+  }
+
+  /** Commits that were answered. */
+  get acknowledged(): number {
+    return this.#loads?.transactions.acknowledged ?? 0;
   }
 
   died(): void {
