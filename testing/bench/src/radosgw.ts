@@ -10,6 +10,7 @@ const SCRIPT = resolve(import.meta.dirname, "../start-ceph.sh");
 const PACKAGES = ["ceph-mon", "ceph-osd", "ceph-common", "radosgw"];
 /** Ceph's sockets lie in the folder, and their paths may have 107 bytes. */
 const PARENT = "/tmp";
+const POOL = "concord";
 /** A sparse file. */
 const BLOCK_MB = "16384";
 
@@ -19,6 +20,8 @@ export interface Radosgw {
   readonly key: AccessKey;
   /** Monitor, OSD and gateway. */
   readonly pids: readonly number[];
+  /** A gateway of ours with its objects in the same cluster: its configuration. */
+  readonly rados: { readonly objects: "rados"; readonly cephConf: string; readonly cephUser: string; readonly cephPool: string };
   stop(): Promise<void>;
 }
 
@@ -28,7 +31,7 @@ export async function startRadosgw(onProgress: (line: string) => void): Promise<
   const folder = mkdtempSync(join(PARENT, "cc-ceph-"));
   const reserved = await reservePorts(2);
   const [monitor, gateway] = reserved.ports;
-  const env = { ...process.env, OSD_STORE: "bluestore", RGW: "1", BLOCK_MB, MON_PORT: String(monitor), RGW_PORT: String(gateway) };
+  const env = { ...process.env, OSD_STORE: "bluestore", RGW: "1", POOL, BLOCK_MB, MON_PORT: String(monitor), RGW_PORT: String(gateway) };
   await run(SCRIPT, ["start", folder], { env });
   const key: AccessKey = { accessKeyId: "BENCH", secretAccessKey: "bench-secret", tenant: "main" };
   const user = ["--uid=bench", "--display-name=bench", `--access-key=${key.accessKeyId}`, `--secret-key=${key.secretAccessKey}`];
@@ -38,6 +41,7 @@ export async function startRadosgw(onProgress: (line: string) => void): Promise<
     endpoint: `http://127.0.0.1:${gateway}`,
     key,
     pids: ["mon.a", "osd.0", "radosgw"].map((name) => Number(readFileSync(join(folder, "run", `${name}.pid`), "utf8"))),
+    rados: { objects: "rados", cephConf: join(folder, "ceph.conf"), cephUser: "admin", cephPool: POOL },
     stop: async () => {
       await run(SCRIPT, ["clean", folder], { env });
       await reserved.release();

@@ -32,7 +32,9 @@ const SIZES: readonly Size[] = [
 const MODES = ["reservation", "per-transaction", "off"] as const;
 const FLOOR = "node http, no work";
 const PEER = "radosgw";
+const ON_RADOS = "reservation on RADOS";
 const BUCKET = "bench";
+const BOTH = ["PUT", "GET"] as const;
 /** The gateway's collector runs meanwhile, as it would after a while in production. */
 const GC_GRACE_MS = 60_000;
 
@@ -54,22 +56,33 @@ export async function s3Bench(options: BenchOptions): Promise<void> {
   const lines: Line[] = [];
   lines.push(...(await withFloor((target) => measureAll(target, options, ["PUT"]))));
   for (const mode of MODES) {
+    const operations = mode === MODES[0] ? BOTH : (["PUT"] as const);
     lines.push(
-      ...(await withGateway(mode, options, (target) => measureAll(target, options, mode === MODES[0] ? ["PUT", "GET"] : ["PUT"]))),
+      ...(await withGateway({ system: mode, config: { journal: mode } }, options, (target) => measureAll(target, options, operations))),
     );
     console.log(`measured ${mode}`);
   }
-  const peer = await withRadosgw((target) => measureAll(target, options, ["PUT", "GET"]));
-  report(options, [...lines, ...peer]);
+  report(options, [...lines, ...(await onCeph(options))]);
 }
 
-async function withGateway(mode: string, options: BenchOptions, use: (target: Target) => Promise<Line[]>): Promise<Line[]> {
+interface GatewayRun {
+  readonly system: string;
+  readonly config: object;
+  /** Of the processes it stores in. */
+  readonly pids?: readonly number[];
+}
+
+async function withGateway(
+  { system, config, pids = [] }: GatewayRun,
+  options: BenchOptions,
+  use: (target: Target) => Promise<Line[]>,
+): Promise<Line[]> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-s3-"));
   const constellation = await startConstellation({
     dataFolder: folder,
     portBase: "free",
     members: { "object-gateway": 1 },
-    config: { "object-gateway": { logLevel: "warn", journal: mode, gcGraceMs: GC_GRACE_MS, longestRequestMs: GC_GRACE_MS } },
+    config: { "object-gateway": { ...config, logLevel: "warn", gcGraceMs: GC_GRACE_MS, longestRequestMs: GC_GRACE_MS } },
     ...(options.profileFolder === undefined
       ? {}
       : { nodeArguments: { "object-gateway-1": ["--cpu-prof", `--cpu-prof-dir=${options.profileFolder}`] } }),
@@ -78,7 +91,7 @@ async function withGateway(mode: string, options: BenchOptions, use: (target: Ta
   const requests = new S3Requests(constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!);
   try {
     await requests.send("PUT", `/${BUCKET}`);
-    return await use({ system: mode, requests, pids: [constellation.process("object-gateway-1").pid!] });
+    return await use({ system, requests, pids: [constellation.process("object-gateway-1").pid!, ...pids] });
   } finally {
     requests.close();
     await constellation.stop();
@@ -104,8 +117,8 @@ async function withFloor(use: (target: Target) => Promise<Line[]>): Promise<Line
   }
 }
 
-/** Nothing where Ceph is not to be had. */
-async function withRadosgw(use: (target: Target) => Promise<Line[]>): Promise<Line[]> {
+/** radosgw, then a gateway of ours with its objects in the same cluster. Nothing where Ceph is not to be had. */
+async function onCeph(options: BenchOptions): Promise<Line[]> {
   const radosgw = await startRadosgw(console.log);
   if (radosgw === undefined) {
     console.log("radosgw: not installed, so there is no peer in this run");
@@ -114,8 +127,12 @@ async function withRadosgw(use: (target: Target) => Promise<Line[]>): Promise<Li
   const requests = new S3Requests(radosgw.endpoint, radosgw.key);
   try {
     await requests.send("PUT", `/${BUCKET}`);
-    const lines = await use({ system: PEER, requests, pids: radosgw.pids });
+    const lines = await measureAll({ system: PEER, requests, pids: radosgw.pids }, options, BOTH);
     console.log(`measured ${radosgw.version}, one bluestore OSD`);
+    const cluster = radosgw.pids.slice(0, -1);
+    const run = { system: ON_RADOS, config: radosgw.rados, pids: cluster };
+    lines.push(...(await withGateway(run, options, (target) => measureAll(target, options, BOTH))));
+    console.log(`measured ${ON_RADOS}, the same cluster`);
     return lines;
   } finally {
     requests.close();
@@ -185,14 +202,19 @@ function report(options: BenchOptions, lines: readonly Line[]): void {
     lines.find((line) => line.system === system && line.operation === operation && line.size === size)?.perSecond ?? NaN;
   const ratios = SIZES.map((size) => {
     const off = rate("off", size);
-    const peer = (operation: Line["operation"]): number => rate("reservation", size, operation) / rate(PEER, size, operation);
+    const peer = (operation: Line["operation"], system = "reservation"): number =>
+      rate(system, size, operation) / rate(PEER, size, operation);
+    const onRados = { putOnRadosToPeer: peer("PUT", ON_RADOS), getOnRadosToPeer: peer("GET", ON_RADOS) };
     const journal = { reservation: rate("reservation", size) / off, perTransaction: rate("per-transaction", size) / off };
-    return { size: size.name, ...journal, putToPeer: peer("PUT"), getToPeer: peer("GET") };
+    return { size: size.name, ...journal, putToPeer: peer("PUT"), getToPeer: peer("GET"), ...onRados };
   });
   console.log("");
-  for (const { size, reservation, perTransaction, putToPeer, getToPeer } of ratios) {
+  for (const each of ratios) {
+    const { size, reservation, perTransaction, putToPeer, getToPeer } = each;
     console.log(`PUT ${size}: reservation / off = ${reservation.toFixed(2)}x, per-transaction / off = ${perTransaction.toFixed(2)}x`);
-    if (!Number.isNaN(putToPeer)) console.log(`${size}: Concord / radosgw = ${putToPeer.toFixed(2)}x PUT, ${getToPeer.toFixed(2)}x GET`);
+    if (Number.isNaN(putToPeer)) continue;
+    console.log(`${size}: Concord on files / radosgw = ${putToPeer.toFixed(2)}x PUT, ${getToPeer.toFixed(2)}x GET`);
+    console.log(`${size}: Concord on RADOS / radosgw = ${each.putOnRadosToPeer.toFixed(2)}x PUT, ${each.getOnRadosToPeer.toFixed(2)}x GET`);
   }
   writeReport(options.out, { bench: "s3", machine: on, seconds: options.seconds, lines, ratios });
 }
