@@ -63,7 +63,7 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
       maxRequestsPerConnection: CONNECTION_REQUESTS_MAX,
     },
     socketOptions: { connectTimeout: CONNECT_TIMEOUT_MS },
-    protocolOptions: { maxSchemaAgreementWaitSeconds: SCHEMA_TIMEOUT_MS / 1000 },
+    protocolOptions: { port: portOf(contactPoints), maxSchemaAgreementWaitSeconds: SCHEMA_TIMEOUT_MS / 1000 },
     policies: {
       loadBalancing: zones,
       retry: new LostConnectionRetry(),
@@ -84,6 +84,13 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
   client.on("hostUp", onUp);
   client.on("hostAdd", onUp);
   return new DriverSession(client, zones);
+}
+
+/** All nodes of a cluster listen on one port; the driver takes 9042 for those of which it hears by events, a node that came back among them. */
+function portOf(contactPoints: readonly string[]): number {
+  const [first] = contactPoints;
+  assert(first !== undefined, "there is a contact point");
+  return Number(first.slice(first.lastIndexOf(":") + 1));
 }
 
 class DriverSession implements CassandraSession {

@@ -66,8 +66,8 @@ test("[TXC2] [TX16] fleet on Cassandra: a node paused, a node killed, a coordina
   const constellation = await startConstellation({
     dataFolder: folder,
     portBase: "free",
-    members: { "storage-proxy": 2, "txn-coordinator": 2 },
-    config: { "storage-proxy": storage, "txn-coordinator": { storageTimeoutMs: 6_000, groupCount: 2 } },
+    members: { "storage-proxy": 2, "txn-coordinator": 3 },
+    config: { "storage-proxy": storage, "txn-coordinator": { storageTimeoutMs: 6_000, groupCount: 3 } },
     readyTimeoutMs: 120_000,
   });
   try {
