@@ -60,7 +60,8 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   return {
     failed: failed.promise,
     start: async () => {
-      admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+      const pages = { "/replicas": () => service.replicas() };
+      admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log, pages });
       log.info("admin", { address: admin.address });
       try {
         return { ...(await service.start()), adminAddress: admin.address };

@@ -13,7 +13,7 @@ export interface Addresses extends Address {
 export interface ConcordServiceOptions {
   readonly log: Log;
   readonly parts: {
-    readonly storage: Part<Address>;
+    readonly storage: Part<Address> & { replicas(): Promise<object> };
     readonly transactions: Part<Address>;
     readonly objects: Part<Addresses>;
     readonly messages: Part<Address>;
@@ -40,6 +40,11 @@ export class ConcordService {
 
   get ready(): boolean {
     return Object.values(this.#options.parts).every((part) => part.ready);
+  }
+
+  /** The admin page /replicas: how far each replica of the rows is behind. */
+  replicas(): Promise<object> {
+    return this.#options.parts.storage.replicas();
   }
 
   /** Resolves when every part serves; until then calls get STARTING. Rejects when the process must not start; then all is closed. */

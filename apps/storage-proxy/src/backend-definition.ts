@@ -21,6 +21,8 @@ export interface BackendOptions<Config> {
 export interface OpenedBackend {
   readonly backend: StorageBackend;
   readonly services: readonly Service[];
+  /** How far each replica is behind, as a page for operators; undefined: the engine has pages of its own. */
+  readonly replicas?: () => Promise<object>;
 }
 
 export type OpenBackend<Config> = (options: BackendOptions<Config>) => Promise<OpenedBackend>;

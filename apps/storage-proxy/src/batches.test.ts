@@ -149,6 +149,30 @@ test("[LB9] plain writes and unlogged batches: a node is away: back: it has the 
   assert.deepEqual(rowsOf(1), rowsOf(0));
 });
 
+interface Replicas {
+  readonly replicas: readonly { readonly name: string; readonly isReachable: boolean; readonly waiting: { readonly hints: number } }[];
+}
+
+test("[LBD12] how far each replica is behind: hints that wait, and none once the peer is back", async () => {
+  await started({ size: 3, config: { writeTimeoutMs: 500 } });
+  await ring.halt(ring.nodes[2]!);
+  await query(0, "INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'plain')");
+  await ring.clock.advance(1000);
+  const page = (): Promise<Replicas> => ring.clock.run(ring.nodes[0]!.service.replicas()) as Promise<Replicas>;
+  const waiting = async (): Promise<unknown> =>
+    (await page()).replicas.map(({ name, isReachable, waiting: { hints } }) => [name, isReachable, hints]);
+  assert.deepEqual(await waiting(), [
+    ["node-2", true, 0],
+    ["node-3", false, 1],
+  ]);
+  await ring.restart(ring.nodes[2]!);
+  await ring.clock.advance(1000);
+  assert.deepEqual(await waiting(), [
+    ["node-2", true, 0],
+    ["node-3", true, 0],
+  ]);
+});
+
 test("[LB9] the holder of hints ends and starts again while the peer is away: the hints survive", async () => {
   await started({ size: 3, config: { writeTimeoutMs: 500 } });
   await ring.halt(ring.nodes[2]!);

@@ -18,7 +18,8 @@ const service = composeStorageProxy(config, { environment: nodeEnvironment({ tra
 
 async function start(signal: AbortSignal): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+  const pages = { "/replicas": () => service.replicas() };
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log, pages });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };

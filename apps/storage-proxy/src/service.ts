@@ -45,6 +45,13 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#state.opened.backend.ready;
   }
 
+  /** The admin page /replicas: how far each replica is behind. */
+  async replicas(): Promise<object> {
+    this.#context();
+    const replicas = this.#state.kind === "serving" ? this.#state.opened.replicas : undefined;
+    return (await replicas?.()) ?? { replicas: "of the engine" };
+  }
+
   /**
    * On a host of its own. Resolves when the node serves. Until then calls get STARTING, but for those of the backend's own services that
    * it needs in order to start. Rejects when the node must not start, or is stopped meanwhile.

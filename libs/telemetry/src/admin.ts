@@ -14,6 +14,8 @@ export interface AdminOptions {
   /** Whether the program wants traffic now. */
   readonly ready: () => boolean;
   readonly log: Log;
+  /** Further pages by path, as JSON. */
+  readonly pages?: Readonly<Record<string, () => Promise<object>>>;
 }
 
 export interface Admin {
@@ -31,7 +33,7 @@ interface Answer {
 const text = (status: number, body: string): Answer => ({ status, type: "text/plain; charset=utf-8", body: `${body}\n` });
 
 /**
- * /metrics for Prometheus; /healthz is 200 whenever the event loop turns and depends on nothing else; /readyz is 200 or 503.
+ * /metrics for Prometheus; further pages as the program names them; /healthz is 200 whenever the event loop turns and depends on nothing else; /readyz is 200 or 503.
  */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const server = createServer((request, response) => {
@@ -52,7 +54,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
 
 async function answer(request: IncomingMessage, options: AdminOptions): Promise<Answer> {
   if (request.method !== "GET" && request.method !== "HEAD") return text(405, "only GET and HEAD");
-  switch (request.url!.split("?")[0]!) {
+  const path = request.url!.split("?")[0]!;
+  switch (path) {
     case "/metrics":
       return { status: 200, type: options.metrics.contentType, body: await options.metrics.text() };
     case "/healthz":
@@ -60,8 +63,14 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
     case "/readyz":
       return options.ready() ? text(200, "ready") : text(503, "not ready");
     default:
-      return text(404, "try /metrics, /healthz or /readyz");
+      return otherPage(path, options);
   }
+}
+
+async function otherPage(path: string, { pages = {} }: AdminOptions): Promise<Answer> {
+  const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+  if (page === undefined) return text(404, `try ${["/metrics", "/healthz", "/readyz", ...Object.keys(pages)].join(", ")}`);
+  return { status: 200, type: "application/json", body: `${JSON.stringify(await page(), undefined, 2)}\n` };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, result: Answer): void {

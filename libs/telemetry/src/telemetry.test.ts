@@ -118,11 +118,17 @@ test("metrics: of the process: event-loop delay among them", async () => {
   assert.match(await createMetrics({ definitions: [], process: true }).text(), /nodejs_eventloop_lag_p99_seconds/);
 });
 
-test("admin: its three pages, and nothing else", async (t) => {
+test("admin: its three pages, those of the program, and nothing else", async (t) => {
   let ready = false;
   const metrics = createMetrics({ definitions: DEFINITIONS });
   metrics.gauge("depth", 3);
-  const admin = await startAdmin({ address: "127.0.0.1:0", metrics, ready: () => ready, log: silentLog });
+  const admin = await startAdmin({
+    address: "127.0.0.1:0",
+    metrics,
+    ready: () => ready,
+    log: silentLog,
+    pages: { "/replicas": async () => ({ behind: 0 }) },
+  });
   t.after(() => admin.close());
   const get = async (path: string, method = "GET"): Promise<readonly [number, string]> => {
     const response = await fetch(`http://${admin.address}${path}`, { method });
@@ -133,7 +139,9 @@ test("admin: its three pages, and nothing else", async (t) => {
   ready = true;
   assert.deepEqual(await get("/readyz?verbose"), [200, "ready\n"]);
   assert.match((await get("/metrics"))[1], /^depth 3$/m);
+  assert.deepEqual(await get("/replicas"), [200, '{\n  "behind": 0\n}\n']);
   assert.equal((await get("/secrets"))[0], 404);
+  assert.equal((await get("/constructor"))[0], 404);
   assert.equal((await get("/metrics", "POST"))[0], 405);
   assert.deepEqual(await get("/healthz", "HEAD"), [200, ""]);
   await admin.close();

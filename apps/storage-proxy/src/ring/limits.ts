@@ -10,6 +10,9 @@ export const FORMATION_CALL_TIMEOUT_MS = 1000;
 export const FORMATION_LOG_INTERVAL_MS = 5000;
 export const COPY_CALL_TIMEOUT_MS = 10_000;
 
+/** Between two looks how far the replicas of the groups' logs are. */
+export const STATUS_INTERVAL_MS = 10_000;
+
 /** Partitions and rows of old outcomes one purge removes; rows one step removes. */
 export const PURGE_PARTITIONS_MAX = 1000;
 export const PURGE_ROWS_MAX = 20_000;

@@ -16,4 +16,10 @@ export const RING_METRICS: readonly MetricDefinition[] = [
   ...QUORUM_METRICS,
   ...LOGGED_BATCH_METRICS,
   ...REPAIR_METRICS,
+  {
+    name: "replica_log_behind_entries",
+    kind: "gauge",
+    help: "Entries of the groups' logs that some replica holds and this one has not applied.",
+    labels: ["replica"],
+  },
 ];

@@ -33,7 +33,7 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, drawTimestampUs, onFailed });
   const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend });
   service.setState("serving");
-  return { backend, services: [service] };
+  return { backend, services: [service], replicas: () => backend.replicas() };
 }
 
 /** One node alone has nothing to hear. The members' order is the same at every node, whatever its configuration's. */

@@ -5,6 +5,7 @@ import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
+import { ReplicaStatus } from "./replica-status.ts";
 import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
 
 export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehind" | "hasAllRows"> {
@@ -38,6 +39,8 @@ export class RingBackend implements StorageBackend {
   /** By peer: of its store, as it last introduced itself. */
   readonly #incarnations = new Map<string, string>();
   #stopped: Promise<void> | undefined;
+  /** Of a backend that serves. */
+  #status: ReplicaStatus | undefined;
 
   constructor(options: RingBackendOptions) {
     this.#options = options;
@@ -76,6 +79,12 @@ export class RingBackend implements StorageBackend {
     return { node: this.node(), recovering: false };
   }
 
+  /** How far each replica is behind. STARTING and DRAINING as `node`. */
+  async replicas(): Promise<object> {
+    this.node();
+    return this.#status!.page();
+  }
+
   /** A peer introduced itself: what an earlier incarnation of its store answered is no vote any more. */
   heardOf(peer: string, incarnation: string): void {
     if (this.#incarnations.get(peer) === incarnation) return;
@@ -100,6 +109,7 @@ export class RingBackend implements StorageBackend {
     node.replay.start();
     node.hintDelivery.start();
     node.antiEntropy.start();
+    this.#status = this.#beginReporting(node);
     await this.#observeFailures(node);
   }
 
@@ -117,6 +127,14 @@ export class RingBackend implements StorageBackend {
     const { store, peers } = this.#options;
     const isWhole = peers.length === 0 || (await hasAllRows(store));
     return openRingNode({ ...this.#options, hasAllRows: isWhole, onTooFarBehind: (group) => this.#copyAnew(group) });
+  }
+
+  #beginReporting(node: RingNode): ReplicaStatus {
+    const { config, environment, peers, store } = this.#options;
+    const { clock, metrics } = environment;
+    const status = new ReplicaStatus({ nodeName: config.nodeName, node, peers, store, clock, metrics });
+    status.start();
+    return status;
   }
 
   /** Without heartbeats batches of a dead node wait for the timer of replay (LBD3). */
@@ -172,7 +190,7 @@ export class RingBackend implements StorageBackend {
   async #stop(): Promise<void> {
     const state = this.#state;
     this.#state = { kind: "stopped" };
-    await this.#options.failures.stop();
+    await Promise.all([this.#options.failures.stop(), this.#status?.stop()]);
     if (state.kind === "serving") await this.#drain(state.node);
     if (state.kind === "serving" || state.kind === "recovering") await state.node.engine.whenIdle();
     for (const session of this.#options.sessions) session.close();

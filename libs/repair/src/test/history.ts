@@ -186,7 +186,8 @@ class History {
   /** What a collector of tombstones may do: gc_grace has passed, and every replica had compared since the deletion. */
   async #forget(): Promise<void> {
     const ring = this.#ring;
-    if (ring.nodes.some((node) => node.life === undefined) || ring.links.size > 0) return;
+    ring.links.clear();
+    for (const node of ring.nodes) await ring.start(node);
     const beforeUs = this.#lastUs;
     for (let round = 0; round < 2; round += 1) if (!(await ring.compareAll())) return;
     await ring.clock.pass(2000);
