@@ -4,6 +4,7 @@ import { batchBench } from "./batch.ts";
 import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
 import { dedupKafkaBench } from "./dedup-kafka.ts";
+import { failoverBench } from "./failover.ts";
 import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
 import { steadyBench } from "./steady.ts";
@@ -18,6 +19,8 @@ export interface BenchOptions {
   /** Ids of the window (dedup), rows (restart). */
   readonly ids: number;
   /** Node names to profile; their .cpuprofile files are kept in this folder. */
+  /** Kills of failover. */
+  readonly kills: number;
   readonly profileFolder: string | undefined;
   /** Brokers of Kafka, host:port (dedup): its logs are there instead of on the disk. */
   readonly kafka: readonly string[];
@@ -35,10 +38,14 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
     run: s3Bench,
   },
   steady: { what: "disk, memory and index pages while rows are overwritten for --seconds", run: steadyBench },
+  failover: {
+    what: "milliseconds without a master: --kills times SIGKILL of the busiest of three nodes, then each restarted in turn",
+    run: failoverBench,
+  },
   restart: { what: "seconds until --ids rows are served again, after a stop and after a kill in full load", run: restartBench },
 };
 
-const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--topology A,B] [--ids N] [--out FILE] [--profile FOLDER]
+const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--topology A,B] [--ids N] [--kills N] [--out FILE] [--profile FOLDER]
 
 ${Object.entries(BENCHES)
   .map(([name, { what }]) => `  ${name.padEnd(8)} ${what}`)
@@ -51,6 +58,7 @@ ${Object.entries(BENCHES)
     .join("; ")};
                      default one,three (not for dedup and s3)
   --ids N            ids of the window, rows of restart (default 1000000)
+  --kills N          kills of failover (default 50); --topology and --in-flight have no effect on it
   --out FILE         also write the figures as JSON
   --kafka LIST       brokers, host:port, of a started Kafka (npm run engines -- start kafka)
   --profile FOLDER   also write CPU profiles of the first node of each service
@@ -64,6 +72,7 @@ async function main(): Promise<void> {
       "in-flight": { type: "string", default: "1,64,256" },
       topology: { type: "string", default: "one,three" },
       ids: { type: "string", default: "1000000" },
+      kills: { type: "string", default: "50" },
       out: { type: "string" },
       profile: { type: "string" },
       kafka: { type: "string", default: "" },
@@ -82,14 +91,15 @@ async function main(): Promise<void> {
   if (topologies.length !== values.topology.split(",").length)
     throw new Error(`--topology takes ${Object.keys(TOPOLOGIES).join(", ")}, several with commas between`);
   const seconds = Number(values.seconds);
-  const ids = Number(values.ids);
-  if (![seconds, ids, ...levels].every((number) => Number.isInteger(number) && number > 0))
-    throw new Error("--seconds, --in-flight and --ids take whole numbers above 0");
+  const [ids, kills] = [Number(values.ids), Number(values.kills)];
+  if (![seconds, ids, kills, ...levels].every((number) => Number.isInteger(number) && number > 0))
+    throw new Error("--seconds, --in-flight, --ids and --kills take whole numbers above 0");
   await bench.run({
     seconds,
     levels,
     topologies,
     ids,
+    kills,
     out: values.out,
     profileFolder: values.profile,
     kafka: values.kafka.split(",").filter(Boolean),

@@ -13,6 +13,8 @@ export interface ConcordResult extends LoadResult {
 
 /** Services run for weeks: their code is compiled before anything is measured. */
 const COMPILE_LOAD: LoadOptions = { inFlight: 64, seconds: 1, warmUpSeconds: 5 };
+/** A node that starts beside a measured load. */
+const READY_MS = 180_000;
 const PROFILED = ["storage-proxy-1", "txn-coordinator-1", "concord", "concord-1"];
 
 interface Topology {
@@ -44,6 +46,7 @@ export function startForBench(folder: string, topology: TopologyName, profileFol
     members: TOPOLOGIES[topology].members,
     config: { "storage-proxy": quiet, "txn-coordinator": quiet, concord: quiet },
     nodeArguments,
+    readyTimeoutMs: READY_MS,
     onCrash: (node, exit) => console.error(`${node.plan.name} ended: ${exit.signal ?? exit.code}\n${node.logTail()}`),
   });
 }

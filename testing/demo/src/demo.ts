@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { RowsService } from "@concord/protos-storage";
 import { TopologyService } from "@concord/protos-txn";
 import {
+  type Client,
   type Constellation,
   enginesOf,
   EVERYTHING,
@@ -18,13 +19,14 @@ import {
 import { albumScenario } from "./album.ts";
 import { batchScenario } from "./batch.ts";
 import { dedupScenario } from "./dedup.ts";
+import { failoverScenario } from "./failover.ts";
 import type { ScenarioResult } from "./figures.ts";
 import { objectScenario } from "./object.ts";
 
 const HELP = `npm run demo -- [--keep] [--storage cassandra] [--log kafka] [--engines DIR]
 
 Starts a constellation in a temporary folder on free ports, installs the packed client beside it and runs the scenarios "album",
-"batch", "object" and "dedup" with real clients. One line each; exit code 0 only if all held.
+"batch", "object" and "dedup" with real clients, then "failover" on three nodes of one process each. One line each; exit code 0 only if all held.
 
   --keep           leave the folder with data and logs behind
   --storage, --log, --engines
@@ -63,8 +65,10 @@ async function main(): Promise<number> {
   });
   console.log(`ready: ${constellation.nodes.length} processes in ${seconds()}`);
   let held = false;
+  let client: Client | undefined;
   try {
     const installed = await installing;
+    client = installed.client;
     console.log(`client: packed, installed and imported by ${seconds()}`);
     const grpc = plainGrpc(installed);
     held = report(await albumScenario(installed.client, constellation));
@@ -75,6 +79,10 @@ async function main(): Promise<number> {
     held = report(await dedupScenario(constellation, grpc)) && held;
   } finally {
     await constellation.stop();
+  }
+  try {
+    held = report(await failoverScenario(client, folder)) && held;
+  } finally {
     if (values.keep === true || !held) console.log(`data and logs: ${folder}`);
     else rmSync(folder, { recursive: true, force: true });
   }

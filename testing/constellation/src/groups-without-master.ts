@@ -1,0 +1,80 @@
+// The life of a group's master under a load on all groups, as a program sees it that follows the topology.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Latencies } from "./latencies.ts";
+import type { ListLoad } from "./list-load.ts";
+import type { Said, WatchedMasters } from "./watched-masters.ts";
+
+/** The masters have not changed for so long, and every group has committed since. */
+const CALM_MS = 1_000;
+const CALM_LIMIT_MS = 90_000;
+/** An acknowledgement of the lost master may come so late. */
+const ON_THEIR_WAY_MS = 20;
+
+export interface Loss {
+  readonly victim: string;
+  /** Those it served. */
+  readonly groups: readonly string[];
+}
+
+export interface LossFigures {
+  /** Milliseconds until a survivor said that another is the master now. */
+  readonly detection: Latencies;
+  /** Until another one said that it serves the group; by group. */
+  readonly takeover: Latencies;
+  /** Until the first acknowledgement; by group. */
+  readonly firstCommit: Latencies;
+}
+
+/** The coordinator that serves most groups. */
+export function busiest(watched: WatchedMasters, not = ""): Loss {
+  const masters = watched.masters();
+  const counts = Map.groupBy(
+    [...masters.values()].filter((name) => name !== not),
+    (name) => name,
+  );
+  const [victim] = [...counts].reduce((most, one) => (one[1].length > most[1].length ? one : most));
+  return { victim, groups: [...masters].flatMap(([group, master]) => (master === victim ? [group] : [])) };
+}
+
+/** Ends the victim as `lose` does, waits until each of its groups has committed again, and adds how long that took. */
+export async function measureLoss(
+  load: ListLoad,
+  watched: WatchedMasters,
+  { victim, groups }: Loss,
+  lose: () => Promise<void>,
+  figures: LossFigures,
+): Promise<void> {
+  const from = performance.now();
+  const lost = lose();
+  await load.commitsSince(groups, from);
+  await lost;
+  const after = watched.said.filter(({ at, by }) => at >= from && by !== victim);
+  const add = (latencies: Latencies, when: Said | { readonly at: number } | undefined): void => {
+    if (when !== undefined) latencies.add(when.at - from);
+  };
+  add(
+    figures.detection,
+    after.find(({ group, master }) => groups.includes(group) && master !== victim),
+  );
+  for (const group of groups) {
+    add(
+      figures.takeover,
+      after.find((said) => said.group === group && said.epoch > 0n && said.master !== victim),
+    );
+    add(
+      figures.firstCommit,
+      load.commits.find((commit) => commit.group === group && commit.at - from > ON_THEIR_WAY_MS),
+    );
+  }
+}
+
+/** Until all groups have committed for a while under unchanged masters. */
+export async function calm(load: ListLoad, watched: WatchedMasters): Promise<void> {
+  const endsAt = performance.now() + CALM_LIMIT_MS;
+  for (let since = performance.now(), before = ""; performance.now() < endsAt; await sleep(50)) {
+    const masters = [...watched.masters()].flat().join();
+    if (masters !== before) [since, before] = [performance.now(), masters];
+    if (performance.now() - since >= CALM_MS) return load.commitsSince([...watched.masters().keys()], since);
+  }
+  throw new Error(`the groups found no rest within ${CALM_LIMIT_MS / 1000} s`);
+}

@@ -1,0 +1,154 @@
+// Transactions that append to one list per transaction group, and the check that nothing acknowledged was lost, torn or doubled.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ConcordClient, Topology } from "@concord/client";
+import { tokenOf } from "@concord/values";
+import { isIndeterminate } from "./clients/indeterminate.ts";
+
+const TABLES = [
+  "CREATE TABLE failover_lists (id bigint PRIMARY KEY, length int)",
+  "CREATE TABLE failover_items (list bigint, at int, value text, PRIMARY KEY (list, at))",
+];
+const LISTS_TRIED_MAX = 100_000n;
+
+interface List {
+  readonly id: bigint;
+  readonly group: string;
+  /** Values by position, as acknowledged. */
+  readonly acknowledged: Map<number, string>;
+  readonly indeterminate: Set<string>;
+}
+
+export interface Commit {
+  readonly group: string;
+  /** performance.now() of its begin and of its acknowledgement. */
+  readonly beganAt: number;
+  readonly at: number;
+}
+
+export interface ListLoadOptions {
+  /** Clients of the lists, in turn. */
+  readonly clients: readonly ConcordClient[];
+  /** Writers of each list. */
+  readonly writers: number;
+  /** Pause of a writer between two transactions, milliseconds. */
+  readonly pauseMs: number;
+}
+
+/** A load on every group, until `stop`. */
+export class ListLoad {
+  /** In the order of their acknowledgements. */
+  readonly commits: Commit[] = [];
+  /** Transactions that failed at their client. */
+  readonly failures: unknown[] = [];
+  readonly #options: ListLoadOptions;
+  readonly #lists: readonly List[];
+  readonly #stopping = new AbortController();
+  #ended: Promise<unknown> = Promise.resolve();
+
+  private constructor(options: ListLoadOptions, lists: readonly List[]) {
+    this.#options = options;
+    this.#lists = lists;
+  }
+
+  static async start(options: ListLoadOptions): Promise<ListLoad> {
+    const [db] = options.clients;
+    await db!.createTables(TABLES);
+    const load = new ListLoad(options, listsOf(db!.topology));
+    let writers = 0;
+    const loops = load.#lists.flatMap((list) =>
+      Array.from({ length: options.writers }, () => load.#write(list, options.clients[writers++ % options.clients.length]!, `w${writers}`)),
+    );
+    load.#ended = Promise.all(loops);
+    return load;
+  }
+
+  get indeterminate(): number {
+    return this.#lists.reduce((sum, list) => sum + list.indeterminate.size, 0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#ended;
+  }
+
+  /** Resolves when every one of the groups has a transaction that began after the time. */
+  async commitsSince(groups: readonly string[], since: number): Promise<void> {
+    const missing = new Set(groups);
+    for (let seen = 0; missing.size > 0; await sleep(1)) {
+      for (; seen < this.commits.length; seen += 1) if (this.commits[seen]!.beganAt >= since) missing.delete(this.commits[seen]!.group);
+    }
+  }
+
+  /** Longest time between two acknowledgements of one group after the time, milliseconds. */
+  longestGapMs(since: number): number {
+    const last = new Map<string, number>();
+    let longest = 0;
+    for (const { group, at } of this.commits) {
+      if (at < since) continue;
+      longest = Math.max(longest, at - (last.get(group) ?? at));
+      last.set(group, at);
+    }
+    return longest;
+  }
+
+  /** What is wrong with the lists; undefined = nothing. */
+  async check(): Promise<string | undefined> {
+    for (const list of this.#lists) {
+      const problem = await this.#checkList(list);
+      if (problem !== undefined) return `list ${list.id} of ${list.group}: ${problem}`;
+    }
+    return undefined;
+  }
+
+  async #write(list: List, db: ConcordClient, writer: string): Promise<void> {
+    for (let turn = 0; !this.#stopping.signal.aborted; turn += 1) {
+      const value = `${writer}.${turn}`;
+      const beganAt = performance.now();
+      try {
+        list.acknowledged.set(await append(db, list.id, value), value);
+        this.commits.push({ group: list.group, beganAt, at: performance.now() });
+      } catch (thrown) {
+        this.failures.push(thrown);
+        if (isIndeterminate(thrown)) list.indeterminate.add(value);
+      }
+      await sleep(this.#options.pauseMs);
+    }
+  }
+
+  async #checkList({ id, acknowledged, indeterminate }: List): Promise<string | undefined> {
+    const [db] = this.#options.clients;
+    const length = (await db!.read<{ length: number }>("failover_lists", { id }))?.length ?? 0;
+    const values: string[] = [];
+    for await (const item of db!.readRange<{ at: number; value: string }>("failover_items", { partition: { list: id }, pageSize: 1000 })) {
+      if (item.at !== values.length) return `position ${values.length} is missing`;
+      values.push(item.value);
+    }
+    if (values.length !== length) return `${values.length} items, but its length says ${length}`;
+    if (new Set(values).size !== values.length) return "a value comes twice";
+    for (const [at, value] of acknowledged) if (values[at] !== value) return `${value} was acknowledged at ${at}, there is ${values[at]}`;
+    const unknown = values.filter((value, at) => acknowledged.get(at) !== value && !indeterminate.has(value));
+    return unknown.length === 0 ? undefined : `${unknown[0]} was never acknowledged and did not fail indeterminately`;
+  }
+}
+
+/** The position at which it was appended. */
+function append(db: ConcordClient, id: bigint, value: string): Promise<number> {
+  return db.runTransaction({ table: "failover_lists", key: { id } }, async (txn) => {
+    const at = (await txn.lock<{ length: number }>("failover_lists", { id }))?.length ?? 0;
+    txn.insert("failover_items", { list: id, at, value });
+    txn.insert("failover_lists", { id, length: at + 1 });
+    return at;
+  });
+}
+
+/** One list in each group. */
+function listsOf({ groups }: Topology): readonly List[] {
+  const missing = new Set(groups.map((group) => group.id));
+  const lists: List[] = [];
+  for (let id = 1n; missing.size > 0 && id < LISTS_TRIED_MAX; id += 1n) {
+    const token = tokenOf({ kind: "bigint", value: id });
+    const group = groups.findLast(({ fromToken }) => fromToken <= token)?.id ?? "";
+    if (missing.delete(group)) lists.push({ id, group, acknowledged: new Map(), indeterminate: new Set() });
+  }
+  return lists;
+}
