@@ -64,6 +64,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   const messages = composeDedupWorker(configs.messages, {
     environment: environmentOf("messages"),
     disk: options.disk(configs.messages.dataFolder),
+    ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder), membership: membership.share() }),
     ...(options.openKeyValue === undefined ? {} : { openKeyValue: (folder) => options.openKeyValue!(`messages/${folder}`) }),
   });
   return new ConcordService({

@@ -12,13 +12,14 @@ const node = z.strictObject({
 });
 
 const { dataStoreFolder, metadata } = objectGatewaySchema.shape;
+const { logFolder } = dedupWorkerSchema.shape;
 
 /** The keys of the four parts that do not follow from others: see `partValues`. */
 const PART_SHAPES = {
   ...z.object(storageProxySchema.shape).omit({ nodeName: true, ring: true, schemaAuthority: true }).shape,
   ...z.object(txnCoordinatorSchema.shape).omit({ coordinators: true, storageProxies: true }).shape,
   ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, transactionToken: true }).shape,
-  ...z.object(dedupWorkerSchema.shape).omit({ snowflakeWorkerId: true }).shape,
+  ...z.object(dedupWorkerSchema.shape).omit({ snowflakeWorkerId: true, workers: true, workerToken: true }).shape,
 };
 
 const SHAPE = {
@@ -40,6 +41,9 @@ const SHAPE = {
     ),
   metadata: metadata.describe("where rows of objects are: in dataFolder (buckets of this node), or in transactions (buckets of all nodes)"),
   dataStoreFolder: dataStoreFolder.describe("folder of the objects' data, shared by nodes that share buckets; default in dataFolder"),
+  logFolder: logFolder.describe(
+    "folder of the messages' logs, shared by all nodes: each owns its share of the partitions. Default in dataFolder: each node has messages of its own",
+  ),
 };
 
 export type ConcordConfig = z.output<z.ZodObject<typeof SHAPE>>;

@@ -19,6 +19,7 @@ export interface SharedConfig {
   readonly dataFolder: string;
   readonly nodes: readonly Node[];
   readonly clientToken?: string | undefined;
+  readonly logFolder?: string | undefined;
 }
 
 export interface PartConfigs {
@@ -63,6 +64,7 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
       // Different on every node: the ids that workers make differ.
       return {
         dataFolder,
+        workers: config.logFolder === undefined ? [] : config.nodes,
         snowflakeWorkerId: nodes
           .map(({ name }) => name)
           .sort()

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
+import { UdpMembership } from "@concord/adapter-heartbeats";
 import { openKafkaLog, type KafkaLogOptions } from "@concord/adapter-kafka";
 import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
@@ -13,23 +14,29 @@ import {
   type WorkerDependencies,
   type WorkerOptions,
 } from "@concord/dedup";
+import type { Membership } from "@concord/failure-detection";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator } from "@concord/rpc";
-import { SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
+import { assert, ConcordError, SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import type { DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
-import { Ingest } from "./ingest/ingest.ts";
+import { Ingest, type Forward } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
+import { openSharedOwnership, SOLE, type Ownership } from "./partitions/ownership.ts";
 import { Partitions } from "./partitions/partitions.ts";
+import { WorkerPeers } from "./partitions/peers.ts";
+import { resultFromWire } from "./rpc/ingest.ts";
 import { defineServices } from "./rpc/services.ts";
 import { DedupWorkerService, contextOf, type Store } from "./service.ts";
 import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
+import { agreeOnView, newestView } from "./store/views.ts";
 import { folderStores } from "./store/window-stores.ts";
 
 const META_FOLDER = "meta";
+const LOG_FOLDER = "log";
 const INCARNATION_BYTES = 8;
 const ID_HASH_BYTES = 16;
 
@@ -37,6 +44,10 @@ export interface DedupWorkerOptions {
   readonly environment: Environment;
   /** The data folder. */
   readonly disk: Disk;
+  /** The logs' folder, when the configuration names one that workers share. */
+  readonly logDisk?: Disk;
+  /** Of the workers that share a log, instead of heartbeats by UDP. */
+  readonly membership?: Membership;
   /** Stores by folder in the data folder; its own when not given. */
   readonly openKeyValue?: (folder: string) => Promise<KeyValue>;
   /** Instead of the configured log. */
@@ -53,10 +64,19 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   const { clock, log, transport, checksum } = environment;
   const authenticator = tokenAuthenticator(tokensOf(config));
   const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
+  const peers = new WorkerPeers(transport, config.clientToken);
+  let ownership: Ownership = SOLE;
+  const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
+    if (host.openMessages !== undefined) return await host.openMessages();
+    if (config.log === "kafka") return await openKafka(config, host, signal);
+    if (config.workers.length <= 1) return await openLog(config, host);
+    ownership = await openOwnership(config, host);
+    return await openLog(config, host, ownership);
+  };
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
-    services: (store) => defineServices(contextOf(environment, store), authenticator),
+    services: (store) => defineServices(contextOf({ environment, peers }, store), authenticator),
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
@@ -69,8 +89,9 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
         throw thrown;
       }
     },
-    openMessages: host.openMessages ?? ((signal) => (config.log === "kafka" ? openKafka(config, host, signal) : openLog(config, host))),
-    openStore: (meta, messages) => openStore(config, host, openKeyValue, meta, messages),
+    openMessages,
+    openStore: (meta, messages) => openStore(config, host, { openKeyValue, meta, messages, ownership, peers }),
+    close: () => peers.close(),
   });
 }
 
@@ -80,11 +101,39 @@ async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, { envi
   return folder === META_FOLDER ? openJournaledStore({ ...environment, disk, folder, backing }) : flushedKeyValue(backing);
 }
 
-/** The logs live beside the windows and are kept for as long as those must be rebuilt from them. */
-function openLog(config: DedupWorkerConfig, { environment, disk }: DedupWorkerOptions): Promise<MessageLog> {
+/** The logs live beside the windows, or where all workers reach them, and are kept for as long as windows must be rebuilt from them. */
+async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, ownership = SOLE): Promise<MessageLog> {
+  const { environment, disk, logDisk } = host;
   const { partitions, outputRetentionMs: outputMs, outputRetentionBytes: outputBytes } = config;
   const retention = { ...(outputMs === undefined ? {} : { outputMs }), ...(outputBytes === undefined ? {} : { outputBytes }) };
-  return openEmbeddedLog({ ...environment, disk, folder: "log", partitions, retention });
+  const isAssigned = ownership.isShared ? { isAssigned: (partition: number) => ownership.owns(partition) } : {};
+  if (logDisk !== undefined && (await disk.list(LOG_FOLDER)).length > 0) {
+    throw new ConcordError(
+      "SCHEMA_INVALID",
+      `${config.dataFolder} has a log of its own: start it without logFolder, or with a new dataFolder`,
+    );
+  }
+  return await openEmbeddedLog({ ...environment, disk: logDisk ?? disk, folder: LOG_FOLDER, partitions, retention, ...isAssigned });
+}
+
+async function openOwnership(config: DedupWorkerConfig, { environment, membership, logDisk }: DedupWorkerOptions): Promise<Ownership> {
+  const { workers, nodeName, partitions, listenAddress, workerToken: secret } = config;
+  const { clock, log, random, checksum } = environment;
+  assert(logDisk !== undefined, "workers that share a log have a disk in common");
+  const beats = (): Membership => {
+    if (secret === undefined) throw new ConcordError("SCHEMA_INVALID", "workerToken: several workers know each other by it");
+    return new UdpMembership({ ...environment, members: workers, nodeName, listenAddress, secret });
+  };
+  const views = { disk: logDisk, checksum, random };
+  return await openSharedOwnership({
+    workers,
+    nodeName,
+    membership: membership ?? beats(),
+    clock,
+    log,
+    agree: () => agreeOnView(views, workers, partitions),
+    newest: () => newestView(views),
+  });
 }
 
 function openKafka(config: DedupWorkerConfig, { environment, kafkaCa }: DedupWorkerOptions, signal: AbortSignal): Promise<MessageLog> {
@@ -112,43 +161,61 @@ function saslOf({ kafkaUser: username, kafkaPassword: password, kafkaSasl: mecha
   return username === undefined || password === undefined ? {} : { sasl: { mechanism, username, password } };
 }
 
-function openStore(
-  config: DedupWorkerConfig,
-  host: DedupWorkerOptions,
-  openKeyValue: (folder: string) => Promise<KeyValue>,
-  meta: KeyValue,
-  messages: MessageLog,
-): Store {
-  const { environment, disk } = host;
-  const { clock, log, metrics, random } = environment;
+interface Opened {
+  readonly openKeyValue: (folder: string) => Promise<KeyValue>;
+  readonly meta: KeyValue;
+  readonly messages: MessageLog;
+  readonly ownership: Ownership;
+  readonly peers: WorkerPeers;
+}
+
+function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: Opened): Store {
+  const { environment } = host;
+  const { clock, log, metrics } = environment;
+  const { meta, messages, ownership, peers } = opened;
   const source = idSourceOf(config.idSource);
-  // Names this life to the log: no two that run at once are the same.
-  const owner = `${config.nodeName}/${toHex(random.bytes(INCARNATION_BYTES))}`;
-  const open = host.openWorker ?? createPartitionWorker;
-  const workers = Array.from({ length: config.partitions }, (_, partition) =>
-    open(
-      {
-        partition,
-        owner,
-        idSource: { kind: "header", name: ID_HEADER },
-        missingId: pipelinePolicy(source, config.missingId),
-        page: config.log === "kafka" ? KAFKA_PAGE : { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
-        window: {
-          layout: "segmented",
-          idsPerSegment: Math.ceil(config.windowIdsMax / WINDOW_SEGMENTS),
-          segmentsMax: WINDOW_SEGMENTS,
-          windowMs: config.windowMaxAgeMs,
-        },
-      },
-      { log: messages, stores: folderStores(disk, `window/${partition}`, openKeyValue), hash: idHash, environment },
-    ),
-  );
-  // Messages in Kafka are on its brokers' disks.
-  const lowBytes = config.log === "kafka" ? 0 : config.lowSpaceBytes;
-  const space = new SpaceGuard({ clock, log, metrics, disks: [disk], lowBytes });
-  const partitions = new Partitions({ workers, messages, clock, log, metrics });
+  const open = workersOf(config, host, opened);
+  const partitions = new Partitions({ count: config.partitions, open, ownership, messages, clock, log, metrics });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
-  return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, environment, admit: () => space.admit() }) };
+  const forward: Forward = async (address, passed, acknowledge, budget) => {
+    const wanted = acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
+    return (await peers.ingest(address, passed, wanted, budget)).map(resultFromWire);
+  };
+  const admit = admissionOf(config, host);
+  return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, forward, environment, admit }) };
+}
+
+/** Messages in Kafka are on its brokers' disks. */
+function admissionOf(config: DedupWorkerConfig, { environment, disk, logDisk }: DedupWorkerOptions): () => Promise<void> {
+  const lowBytes = config.log === "kafka" ? 0 : config.lowSpaceBytes;
+  const space = new SpaceGuard({ ...environment, disks: logDisk === undefined ? [disk] : [disk, logDisk], lowBytes });
+  return () => space.admit();
+}
+
+/** A worker of a partition for each of its tenures here. */
+function workersOf(
+  config: DedupWorkerConfig,
+  { environment, disk, openWorker = createPartitionWorker }: DedupWorkerOptions,
+  { openKeyValue, messages }: Opened,
+): (partition: number) => PartitionWorker {
+  // Names this life to the log: no two that run at once are the same.
+  const owner = `${config.nodeName}/${toHex(environment.random.bytes(INCARNATION_BYTES))}`;
+  const options = {
+    owner,
+    idSource: { kind: "header", name: ID_HEADER },
+    missingId: pipelinePolicy(idSourceOf(config.idSource), config.missingId),
+    page: config.log === "kafka" ? KAFKA_PAGE : { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
+    window: {
+      layout: "segmented",
+      idsPerSegment: Math.ceil(config.windowIdsMax / WINDOW_SEGMENTS),
+      segmentsMax: WINDOW_SEGMENTS,
+      windowMs: config.windowMaxAgeMs,
+    },
+  } as const;
+  return (partition) => {
+    const stores = folderStores(disk, `window/${partition}`, openKeyValue);
+    return openWorker({ ...options, partition }, { log: messages, stores, hash: idHash, environment });
+  };
 }
 
 /** Ids for messages without one; their high-water mark lies beside the logs. */

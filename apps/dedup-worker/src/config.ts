@@ -1,7 +1,7 @@
 import { diskShape, secret, serverShape, z } from "@concord/config";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
-import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN } from "./limits.ts";
+import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
 
 const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodString> =>
   z
@@ -9,6 +9,12 @@ const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodSt
     .regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`)
     .default(name)
     .describe(text);
+
+const worker = z.strictObject({
+  name: z.string().min(1).max(64),
+  address: z.string().regex(/^.+:\d+$/, "expected host:port"),
+  datacenter: z.string().min(1).max(64).default("local"),
+});
 
 /** Every key of a dedup-worker. */
 export const dedupWorkerSchema = z
@@ -24,6 +30,19 @@ export const dedupWorkerSchema = z
       .max(PARTITIONS_MAX)
       .default(4)
       .describe("partitions of input and output; fixed when the data folder is made, since an id's partition follows from it"),
+    workers: z
+      .array(worker)
+      .max(WORKERS_MAX)
+      .default([])
+      .describe(
+        "all workers that share a log, with name, address and datacenter, this one included; empty = this one alone. Each owns its share of the partitions; another one goes on when it dies",
+      ),
+    logFolder: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("folder of input, output and dead letters that the workers share; default in dataFolder, for one worker"),
+    workerToken: secret(z.string().min(1)).optional().describe("secret of the workers among themselves: seals their heartbeats"),
     log: z
       .enum(["embedded", "kafka"])
       .default("embedded")
@@ -112,6 +131,7 @@ export const dedupWorkerSchema = z
       if (config.log === "kafka" && config[key] !== undefined)
         refuse(key, "is the embedded log's: on Kafka set retention.ms of the output topic");
     }
+    if (config.workers.length > 1) for (const [key, message] of sharingProblems(config)) refuse(key, message);
     const topics = new Set([config.kafkaInputTopic, config.kafkaOutputTopic, config.kafkaDeadLettersTopic]);
     if (topics.size < 3) refuse("kafkaOutputTopic", "input, output and dead letters are three topics");
   })
@@ -121,5 +141,22 @@ export const dedupWorkerSchema = z
     const message = `is below windowMaxAgeMs (${windowMaxAgeMs === 0 ? "no bound" : windowMaxAgeMs}): the window could not be rebuilt from the output`;
     context.addIssue({ code: "custom", path: ["outputRetentionMs"], message });
   });
+
+interface Sharing {
+  readonly workers: readonly { readonly name: string }[];
+  readonly nodeName: string;
+  readonly log: string;
+  readonly logFolder?: string | undefined;
+}
+
+function sharingProblems({ workers, nodeName, log, logFolder }: Sharing): readonly (readonly [key: string, message: string])[] {
+  const names = new Set(workers.map(({ name }) => name));
+  const problems: [string, string][] = [];
+  if (names.size !== workers.length) problems.push(["workers", "two have the same name"]);
+  if (!names.has(nodeName)) problems.push(["workers", `this one, ${nodeName}, is not among ${[...names].join(", ")}`]);
+  if (log === "kafka") problems.push(["workers", "share the embedded log only; on Kafka one worker has all partitions"]);
+  else if (logFolder === undefined) problems.push(["logFolder", "several workers share one"]);
+  return problems;
+}
 
 export type DedupWorkerConfig = z.output<typeof dedupWorkerSchema>;

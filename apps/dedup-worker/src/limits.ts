@@ -46,3 +46,7 @@ export const WINDOW_IDS_MAX = 256 * 1024 * 1024;
 export const WINDOW_SEGMENTS = 16;
 /** Pause between two looks at the partitions' statistics for the metrics. */
 export const GAUGE_INTERVAL_MS = 5_000;
+/** Pause before a partition that another worker took is opened again, where it still belongs here. */
+export const REOPEN_PAUSE_MS = 200;
+/** Workers that share a log: each hears all others. */
+export const WORKERS_MAX = 16;

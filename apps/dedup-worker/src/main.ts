@@ -14,7 +14,8 @@ const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
 const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(config.kafkaTlsCaFile) };
-const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...kafkaCa });
+const logDisk = config.logFolder === undefined ? {} : { logDisk: nodeDisk(config.logFolder) };
+const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...logDisk, ...kafkaCa });
 
 async function start(signal: AbortSignal): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());

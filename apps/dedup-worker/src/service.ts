@@ -26,6 +26,8 @@ export interface DedupWorkerServiceOptions {
   /** Ends its tries when the signal is aborted. */
   openMessages(signal: AbortSignal): Promise<MessageLog>;
   openStore(meta: KeyValue, messages: MessageLog): Store;
+  /** After the last call. */
+  close(): void;
 }
 
 interface Closable {
@@ -131,6 +133,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     if (state.kind !== "opened") await state.host.drain(this.#options.drainGraceMs);
     if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
     this.#state = { kind: "stopped" };
+    this.#options.close();
     for (const open of state.opened) await open.close().catch(() => this.#options.log.warn("a store did not close well"));
   }
 
@@ -141,6 +144,6 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
 }
 
 /** The handlers' view of what is open. */
-export function contextOf(environment: Context["environment"], store: () => Store): Context {
-  return { environment, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
+export function contextOf({ environment, peers }: Pick<Context, "environment" | "peers">, store: () => Store): Context {
+  return { environment, peers, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
 }

@@ -45,8 +45,8 @@ export interface ConnectOptions {
   readonly coordinators?: readonly string[];
   /** Addresses of storage-proxies; absent = those the coordinators name. Alone, without coordinators, there are no transactions. */
   readonly storageProxies?: readonly string[];
-  /** Address of a dedup-worker, for `messages`. Alone, there are only messages. */
-  readonly dedupWorker?: string;
+  /** Address of a dedup-worker, for `messages`, or of several that share a log: another one is asked when one dies. Alone, there are only messages. */
+  readonly dedupWorker?: string | readonly string[];
   /** The client token, where the servers have one. */
   readonly token?: string;
   readonly tls?: TlsOptions;

@@ -36,7 +36,7 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
   }
   const watch = new TopologyWatch({ connections, clock, onTopology: (topology) => directory.heard(topology) });
   if (directory.topology.coordinators.length > 1) watch.follow(directory.coordinators());
-  const messages = new WorkerMessages({ connections, clock, random, address: dedupWorker, timeoutMs });
+  const messages = new WorkerMessages({ connections, clock, random, addresses: [dedupWorker ?? []].flat(), timeoutMs });
   return new RoutingClient({
     messages,
     noteCommit: (token) => storage.noteCommit(token),

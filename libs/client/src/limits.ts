@@ -11,6 +11,10 @@ export const TRANSACTION_TRIES_MAX = 1000;
 /** Pauses before a repeated transaction, message and question for an outcome; never below what the server asked for. */
 export const TRANSACTION_BACKOFF: BackoffLimits = { initialMs: 4, maxMs: 500 };
 export const MESSAGE_BACKOFF: BackoffLimits = { initialMs: 8, maxMs: 500 };
+/** One try at one of several dedup-workers, beyond what it is asked to wait. */
+export const WORKER_TRY_MS = 2_000;
+/** Owners that a call follows one after the other without a pause. */
+export const REDIRECTS_MAX = 3;
 export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 4, maxMs: 256 };
 /** Writes in one message of a transaction; a longer buffer is sent on before the commit. */
 export const WRITES_PER_MESSAGE_MAX = 1000;

@@ -27,16 +27,36 @@ import type {
   StoredMessage,
 } from "./api.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
+import type { ConcordClientError } from "./errors.ts";
 import type { Connections, SessionService } from "./connections.ts";
-import { FOLLOW_GRACE_MS, FOLLOW_WAIT_MS, INGEST_BYTES_MAX, INGEST_MESSAGES_MAX, MESSAGE_BACKOFF, MESSAGES_PER_PAGE } from "./limits.ts";
+import {
+  FOLLOW_GRACE_MS,
+  FOLLOW_WAIT_MS,
+  INGEST_BYTES_MAX,
+  INGEST_MESSAGES_MAX,
+  MESSAGE_BACKOFF,
+  MESSAGES_PER_PAGE,
+  REDIRECTS_MAX,
+  WORKER_TRY_MS,
+} from "./limits.ts";
 
 export interface WorkerMessagesOptions {
   readonly connections: Connections;
   readonly clock: Clock;
   readonly random: Random;
-  /** The dedup-worker; undefined: none was given. */
-  readonly address: string | undefined;
+  /** Of dedup-workers that share a log; any of them takes messages of all partitions. */
+  readonly addresses: readonly string[];
   readonly timeoutMs: number;
+}
+
+/** One call, wherever it is tried. */
+interface Attempt {
+  readonly deadlineAtMs: number;
+  /** Of a call about one partition. */
+  readonly partition?: number;
+  /** So long the worker itself may wait before it answers. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
 }
 
 const VERDICTS: Readonly<Partial<Record<Verdict, IngestedMessage["verdict"]>>> = {
@@ -46,9 +66,15 @@ const VERDICTS: Readonly<Partial<Record<Verdict, IngestedMessage["verdict"]>>> =
   VERDICT_QUEUED: "queued",
 };
 
-/** Messages at one dedup-worker. Every message has an id before it is first sent, so every try is harmless (I7). */
+/**
+ * Messages at the dedup-workers of one log. Messages go to one of them, and to the next one when that fails; a partition is read at its owner,
+ * which is learned from refusals. Every message has an id before it is first sent, so every try is harmless (I7). */
 export class WorkerMessages implements Messages {
   readonly #options: WorkerMessagesOptions;
+  /** By partition: who owned it when last heard of. */
+  readonly #owners = new Map<number, string>();
+  /** Which of the addresses is asked where no owner is known. */
+  #preferred = 0;
 
   constructor(options: WorkerMessagesOptions) {
     this.#options = options;
@@ -99,12 +125,14 @@ export class WorkerMessages implements Messages {
 
   async bounds(partition: number, options: ReadOptions = {}): Promise<{ start: bigint; end: bigint; partitions: number }> {
     const request: GetBoundsRequestInit = { partition, topic: topicOf(options) };
-    const answer = await this.#call(OutputService, "getBounds", request, this.#deadline(options));
+    const attempt = { deadlineAtMs: this.#deadline(options), partition };
+    const answer = await this.#routed(attempt, () => this.#call(OutputService, "getBounds", request, attempt));
     return { start: answer.startOffset, end: answer.endOffset, partitions: answer.partitions };
   }
 
   async seen(ids: readonly string[], options: CallOptions = {}): Promise<readonly boolean[]> {
-    return (await this.#call(WindowService, "seen", { ids }, this.#deadline(options))).seen;
+    const attempt = { deadlineAtMs: this.#deadline(options) };
+    return (await this.#routed(attempt, () => this.#call(WindowService, "seen", { ids }, attempt))).seen;
   }
 
   async #page(
@@ -116,7 +144,8 @@ export class WorkerMessages implements Messages {
     signal?: AbortSignal,
   ): Promise<MessagePage> {
     const request: ReadRequestInit = { partition, topic: topicOf(options), fromOffset: options.from ?? 0n, maxMessages: limit, waitMs };
-    const page = await this.#call(OutputService, "read", request, deadlineAtMs, signal);
+    const attempt = { deadlineAtMs, partition, waitMs, ...(signal === undefined ? {} : { signal }) };
+    const page = await this.#routed(attempt, () => this.#call(OutputService, "read", request, attempt));
     return { messages: page.messages.map(storedMessage), next: page.nextOffset };
   }
 
@@ -126,7 +155,7 @@ export class WorkerMessages implements Messages {
     const retry = this.#backoff();
     for (;;) {
       try {
-        return await this.#call(IngestService, "ingest", request, deadlineAtMs);
+        return await this.#call(IngestService, "ingest", request, { deadlineAtMs });
       } catch (thrown) {
         const error = toClientError(thrown);
         mayBeApplied ||= error.applied !== "no";
@@ -136,23 +165,58 @@ export class WorkerMessages implements Messages {
     }
   }
 
+  /** At the partition's owner, as far as it is known, or at any worker. A failure names, or chooses, whom the next try asks. */
   async #call<S extends SessionService, O extends OperationName<S>>(
     service: S,
     operation: O,
     request: CallRequest<S, O>,
-    deadlineAtMs: number,
-    signal?: AbortSignal,
+    { deadlineAtMs, waitMs = 0, partition, signal }: Attempt,
   ): Promise<CallResponse<S, O>> {
-    const { address, clock, connections } = this.#options;
-    if (address === undefined) throw clientError("UNIMPLEMENTED", "this client was connected without dedupWorker: there are no messages");
+    const { addresses, clock, connections } = this.#options;
+    if (addresses.length === 0) throw clientError("UNIMPLEMENTED", "this client was connected without dedupWorker: there are no messages");
+    const owner = partition === undefined ? undefined : this.#owners.get(partition);
+    const address = owner ?? addresses[this.#preferred % addresses.length]!;
     const timeoutMs = deadlineAtMs - clock.monotonicMs();
     try {
       return await connections.call(address, service, operation, request, {
-        timeoutMs,
+        // A frozen worker must not take all the time there is.
+        timeoutMs: addresses.length === 1 ? timeoutMs : Math.min(timeoutMs, waitMs + WORKER_TRY_MS),
         ...(signal === undefined ? {} : { signal }),
       });
     } catch (thrown) {
-      throw toClientError(thrown);
+      const error = toClientError(thrown);
+      this.#learn(error, address, partition);
+      throw error;
+    }
+  }
+
+  #learn(error: ConcordClientError, asked: string, partition: number | undefined): void {
+    const named = error.code === "NOT_OWNER" ? error.metadata["address"] : undefined;
+    if (partition !== undefined && named !== undefined) {
+      this.#owners.set(partition, named);
+      return;
+    }
+    if (!error.retryable) return;
+    if (partition !== undefined) this.#owners.delete(partition);
+    const { addresses } = this.#options;
+    if (addresses[this.#preferred % addresses.length] === asked) this.#preferred = (this.#preferred + 1) % addresses.length;
+  }
+
+  /** Until the owner is found: a worker that does not own the partition names the one that does. */
+  async #routed<Answer>(attempt: Attempt, call: () => Promise<Answer>): Promise<Answer> {
+    const { clock } = this.#options;
+    const retry = this.#backoff(attempt.signal);
+    for (let redirects = 0; ; redirects += 1) {
+      try {
+        return await call();
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        const isRedirect = error.code === "NOT_OWNER" && error.metadata["address"] !== undefined && redirects < REDIRECTS_MAX;
+        if (isRedirect && clock.monotonicMs() < attempt.deadlineAtMs) continue;
+        const { addresses } = this.#options;
+        const isElsewhere = addresses.length > 1 && error.retryable;
+        if (!isElsewhere || !(await retry.pause({ atLeastMs: error.retryAfterMs ?? 0, deadlineAtMs: attempt.deadlineAtMs }))) throw error;
+      }
     }
   }
 

@@ -1,5 +1,5 @@
 import type { LogSession, LogTopic, NewMessage } from "@concord/ports";
-import { assert, backoffMs, ConcordError, sleep, toConcordError, unreachable } from "@concord/runtime";
+import { assert, backoffMs, ConcordError, sleep, toConcordError, unreachable, type ErrorCode } from "@concord/runtime";
 import type {
   PartitionStatistics,
   PartitionWorker,
@@ -318,12 +318,17 @@ class Worker implements PartitionWorker {
 
 function takenByAnother(partition: number): ConcordError {
   return new ConcordError(
-    "PARTITION_STOPPED",
+    "NOT_OWNER",
     `partition ${partition} belongs to another worker now: stop that one and start this one again to have it here`,
   );
 }
 
-/** Trying again would find the same: a bug of ours, a log that does not have what was acknowledged, a window of another time. */
+/**
+ * Trying again would find the same: a bug of ours, a log that does not have what was acknowledged, a window of another time. Another owner: whether
+ * to open again is for those to say who know the owners.
+ */
 function isFinal(error: ConcordError): boolean {
-  return error.kind === "rejected" || error.code === "PARTITION_STOPPED" || error.code === "INTERNAL";
+  return error.kind === "rejected" || FINAL.has(error.code);
 }
+
+const FINAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["PARTITION_STOPPED", "INTERNAL", "NOT_OWNER"]);

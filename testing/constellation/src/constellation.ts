@@ -129,7 +129,13 @@ function processFor(
     folder: nodeFolder,
     config: configOf(
       plan,
-      { all: plans, tokens: folder.tokens, folder: nodeFolder, sharedFolder: folder.nodeFolder("objects") },
+      {
+        all: plans,
+        tokens: folder.tokens,
+        folder: nodeFolder,
+        sharedFolder: folder.nodeFolder("objects"),
+        logFolder: folder.nodeFolder("messages"),
+      },
       { ...ofEngines, ...options.config?.[plan.service] },
     ),
     onCrash: options.onCrash ?? (() => undefined),

@@ -78,8 +78,9 @@ export interface LayoutContext {
   readonly tokens: Tokens;
   /** The node's own folder. */
   readonly folder: string;
-  /** A folder that several gateways use together. */
+  /** Folders that several gateways, and several workers, use together. */
   readonly sharedFolder: string;
+  readonly logFolder: string;
 }
 
 /** The configuration of a node as its config.ts reads it. */
@@ -93,7 +94,7 @@ export function configOf(node: NodePlan, context: LayoutContext, overrides: obje
   };
 }
 
-function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: LayoutContext): object {
+function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder, logFolder }: LayoutContext): object {
   const members = (service: Service): object[] =>
     all
       .filter((other) => other.service === service)
@@ -116,7 +117,7 @@ function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder }: Layout
         operatorToken: tokens.operator,
       };
     case "concord":
-      return { datacenter, ...concordConfig(node, members("concord"), folder, sharedFolder), ...tokensOf(tokens) };
+      return { datacenter, ...concordConfig(node, members("concord"), { folder, sharedFolder, logFolder }), ...tokensOf(tokens) };
     case "dedup-worker":
       return { dataFolder: join(folder, "store"), operatorToken: tokens.operator };
   }
@@ -130,9 +131,12 @@ function gatewayConfig(node: NodePlan, all: readonly NodePlan[], sharedFolder: s
   return { httpAddress, metadata: "transactions", coordinators, dataStoreFolder: sharedFolder };
 }
 
-/** One node keeps the rows of its objects itself; several keep them in transactions and share the blobs. They share a machine, too. */
-function concordConfig({ httpAddress }: NodePlan, nodes: readonly object[], folder: string, sharedFolder: string): object {
-  const shared = nodes.length === 1 ? {} : { nodes, masters: "together", metadata: "transactions", dataStoreFolder: sharedFolder };
+type Folders = Pick<LayoutContext, "folder" | "sharedFolder" | "logFolder">;
+
+/** One node keeps the rows of its objects itself; several keep them in transactions and share the blobs and the logs of messages. They share a machine, too. */
+function concordConfig({ httpAddress }: NodePlan, nodes: readonly object[], folders: Folders): object {
+  const { folder, sharedFolder: dataStoreFolder, logFolder } = folders;
+  const shared = nodes.length === 1 ? {} : { nodes, masters: "together", metadata: "transactions", dataStoreFolder, logFolder };
   return { httpAddress, dataFolder: join(folder, "store"), ...shared };
 }
 

@@ -4,13 +4,13 @@ import { test } from "node:test";
 import type { PartitionWorker, InputResult } from "@concord/dedup";
 import { MemoryMessageLog } from "@concord/port-contracts";
 import type { MessageLog, NewMessage } from "@concord/ports";
-import { ConcordError, silentLog, silentMetrics, type Applied, type Clock } from "@concord/runtime";
+import { ConcordError, silentMetrics, type Applied } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
-import { Partitions } from "../partitions/partitions.ts";
 import type { CheckedMessage } from "./check-message.ts";
-import { Ingest } from "./ingest.ts";
+import { Ingest, type IngestCall } from "./ingest.ts";
 
-const never = new AbortController().signal;
+const callWith = (signal: AbortSignal): IngestCall => ({ signal, timeoutMs: 1_000, isForwarded: false });
+const never = callWith(new AbortController().signal);
 const none = new Uint8Array();
 
 function message(partition: number, bytes = 10): CheckedMessage {
@@ -45,17 +45,12 @@ function fixture(): Fixture {
     made.result?.() ?? new Promise((resolve) => held.push(() => resolve({ kind: "accepted", offset })));
   const worker = (partition: number): PartitionWorker =>
     ({ partition, state: { kind: "running" }, whenProcessed }) as unknown as PartitionWorker;
-  const partitions = new Partitions({
-    workers: [worker(0), worker(1)],
-    messages: log,
-    clock: {} as Clock,
-    log: silentLog,
-    metrics: silentMetrics,
-  });
+  const partitions = { working: worker, otherOwner: () => undefined };
+  const forward = (): Promise<never> => assert.fail("all partitions are here");
   const place = async (one: CheckedMessage) => ({ message: one, id: one.id, partition: one.id![0]! });
   const environment = { metrics: silentMetrics, failpoint: () => undefined };
   const made: Fixture = {
-    ingest: new Ingest({ log, partitions, place, environment, admit: () => Promise.resolve() }),
+    ingest: new Ingest({ log, partitions, place, forward, environment, admit: () => Promise.resolve() }),
     appended,
     fails,
     result: undefined,
@@ -145,7 +140,7 @@ test("[DDD3] ingest: a message that belongs elsewhere: queued there, no offset y
 test("ingest: the caller is gone before the result: DEADLINE_EXCEEDED, applied unknown, and a late result does no harm", async () => {
   const { ingest, release } = fixture();
   const controller = new AbortController();
-  const waiting = ingest.ingest([message(0)], "output", controller.signal);
+  const waiting = ingest.ingest([message(0)], "output", callWith(controller.signal));
   await new Promise((resolve) => setImmediate(resolve));
   controller.abort();
   const error = await refused(waiting);

@@ -1,8 +1,10 @@
-import { ID_HEADER, type InputResult } from "@concord/dedup";
+import { ID_HEADER, type InputResult, type PartitionWorker } from "@concord/dedup";
 import { messageBytes, type MessageLog, type NewMessage } from "@concord/ports";
+import type { Message } from "@concord/protos-dedup";
 import { ConcordError, toConcordError, unreachable, type Environment } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
 import type { Partitions } from "../partitions/partitions.ts";
+import type { CallBudget } from "../partitions/peers.ts";
 import type { CheckedMessage } from "./check-message.ts";
 import { inTime } from "./in-time.ts";
 import type { Placed } from "./message-ids.ts";
@@ -16,9 +18,23 @@ export interface IngestResult {
   readonly id: string;
 }
 
+/** A call's share that another worker owns. */
+export type Forward = (
+  address: string,
+  messages: readonly Message[],
+  acknowledge: "input" | "output",
+  budget: CallBudget,
+) => Promise<readonly IngestResult[]>;
+
+export interface IngestCall extends CallBudget {
+  /** From another worker, which takes this one for the owner: not passed on again. */
+  readonly isForwarded: boolean;
+}
+
 export interface IngestOptions {
   readonly log: MessageLog;
-  readonly partitions: Partitions;
+  readonly partitions: Pick<Partitions, "working" | "otherOwner">;
+  readonly forward: Forward;
   readonly place: (message: CheckedMessage) => Promise<Placed>;
   readonly environment: Pick<Environment, "metrics" | "failpoint">;
   /** Rejects with STORAGE_FULL while there is no room for new messages. */
@@ -38,6 +54,13 @@ interface Appended extends Share {
   readonly from: bigint;
 }
 
+/** A share on its way. */
+interface Sent {
+  /** Durable in an input. */
+  readonly taken: Promise<unknown>;
+  readonly results: Promise<readonly IngestResult[]>;
+}
+
 /** Appends to the input, then answers with the result of the processing loop; never writes the output itself (DDD12). */
 export class Ingest {
   readonly #options: IngestOptions;
@@ -49,25 +72,18 @@ export class Ingest {
   }
 
   /**
-   * One result per message, in order. OVERLOADED, STORAGE_FULL and PARTITION_STOPPED before anything is appended say applied no; every failure after
-   * that says unknown (I2): the messages may be in the input, and are then processed.
+   * One result per message, in order. OVERLOADED, STORAGE_FULL, NOT_OWNER and PARTITION_STOPPED before anything is appended say applied no; every
+   * failure after that says unknown (I2): the messages may be in the input, and are then processed.
    */
-  async ingest(
-    messages: readonly CheckedMessage[],
-    acknowledge: "input" | "output",
-    signal: AbortSignal,
-  ): Promise<readonly IngestResult[]> {
+  async ingest(messages: readonly CheckedMessage[], acknowledge: "input" | "output", call: IngestCall): Promise<readonly IngestResult[]> {
     const bytes = messages.reduce((sum, message) => sum + message.bytes, 0);
     this.#admit(messages.length, bytes);
     try {
       await this.#options.admit();
       const placed = await Promise.all(messages.map(this.#options.place));
       const shares = sharesOf(placed, this.#options.log.appendBytesMax);
-      for (const { partition } of shares) this.#options.partitions.working(partition);
-      const appended = await this.#append(shares);
-      this.#options.environment.failpoint("ingest:appended");
-      const results = acknowledge === "input" ? appended.map(queued) : await this.#results(appended, signal);
-      return this.#inOrder(messages.length, appended, results);
+      const answered = await this.#allOf(shares.map((share) => this.#decide(share, acknowledge, call)));
+      return this.#inOrder(messages.length, shares, answered);
     } finally {
       this.#messagesInFlight -= messages.length;
       this.#bytesInFlight -= bytes;
@@ -84,29 +100,47 @@ export class Ingest {
     this.#bytesInFlight += bytes;
   }
 
-  /** One record per message (DD14). All partitions at once: some may take theirs although another one fails. */
-  async #append(shares: readonly Share[]): Promise<readonly Appended[]> {
-    const { log } = this.#options;
-    const outcomes = await Promise.allSettled(
-      shares.map(async (share) => ({ ...share, ...(await log.append(share.partition, share.messages)) })),
-    );
-    const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
-    if (failures.length === 0) return outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
-    const isUntouched = failures.length === shares.length && failures.every(({ applied }) => applied === "no");
-    throw isUntouched ? failures[0]! : perhapsApplied(failures[0]!);
+  /** Where it belongs: here, or at the worker that owns its partition. Refused with applied no before anything is sent or appended. */
+  #decide(share: Share, acknowledge: "input" | "output", call: IngestCall): () => Sent {
+    const { partitions, forward } = this.#options;
+    const owner = call.isForwarded ? undefined : partitions.otherOwner(share.partition);
+    if (owner === undefined) {
+      const worker = partitions.working(share.partition);
+      return () => this.#here(share, worker, acknowledge, call.signal);
+    }
+    const messages = share.placed.map(forwarded);
+    return () => {
+      const results = forward(owner.address, messages, acknowledge, call);
+      return { taken: results, results };
+    };
   }
 
-  async #results(appended: readonly Appended[], signal: AbortSignal): Promise<readonly (readonly IngestResult[])[]> {
-    const answers = appended.map(async (share) => {
-      const worker = this.#options.partitions.worker(share.partition);
-      const results = await Promise.all(share.placed.map((_, at) => worker.whenProcessed(share.from + BigInt(at))));
-      return share.placed.map((placed, at) => decided(placed, results[at]!));
-    });
-    try {
-      return await inTime(Promise.all(answers), signal);
-    } catch (thrown) {
-      throw perhapsApplied(toConcordError(thrown));
-    }
+  /** One record per message (DD14), then what became of each. */
+  #here(share: Share, worker: PartitionWorker, acknowledge: "input" | "output", signal: AbortSignal): Sent {
+    const taken = this.#options.log.append(share.partition, share.messages).then(({ from }) => ({ ...share, from }));
+    const results = async (): Promise<readonly IngestResult[]> => {
+      const appended = await taken;
+      this.#options.environment.failpoint("ingest:appended");
+      if (acknowledge === "input") return queued(appended);
+      try {
+        const processed = Promise.all(share.placed.map((_, at) => worker.whenProcessed(appended.from + BigInt(at))));
+        return (await inTime(processed, signal)).map((result, at) => decided(share.placed[at]!, result));
+      } catch (thrown) {
+        throw perhapsApplied(toConcordError(thrown));
+      }
+    };
+    return { taken, results: results() };
+  }
+
+  /** All at once: some may be taken although another one fails. The results of those are not waited for then. */
+  async #allOf(shares: readonly (() => Sent)[]): Promise<readonly (readonly IngestResult[])[]> {
+    const sent = shares.map((share) => share());
+    for (const { results } of sent) results.catch(() => undefined);
+    const outcomes = await Promise.allSettled(sent.map(({ taken }) => taken));
+    const failures = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
+    const isUntouched = failures.length === shares.length && failures.every(({ applied }) => applied === "no");
+    if (failures.length > 0) throw isUntouched ? failures[0]! : perhapsApplied(failures[0]!);
+    return await Promise.all(sent.map(({ results }) => results));
   }
 
   #inOrder(count: number, shares: readonly Share[], results: readonly (readonly IngestResult[])[]): readonly IngestResult[] {
@@ -151,6 +185,12 @@ function inputMessage({ message, id }: Placed): NewMessage {
   const { key, value, timestampMs } = message;
   const headers = message.headers.map((header) => ({ name: header.name, value: header.value }));
   return { key, value, timestampMs, headers: id === undefined ? headers : [...headers, { name: ID_HEADER, value: id }] };
+}
+
+/** As a producer that found its id itself would send it: the owner places it in the same partition. */
+function forwarded({ message, id }: Placed): Message {
+  const { key, value, headers, timestampMs } = message;
+  return { id: idText(id), key, value, headers: headers.map((header) => ({ ...header })), timestampMs: BigInt(timestampMs) };
 }
 
 function queued({ partition, placed, from }: Appended): readonly IngestResult[] {

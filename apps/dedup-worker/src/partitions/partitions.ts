@@ -1,47 +1,82 @@
 import type { MessageLog } from "@concord/ports";
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
 import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
-import { GAUGE_INTERVAL_MS } from "../limits.ts";
+import { GAUGE_INTERVAL_MS, REOPEN_PAUSE_MS } from "../limits.ts";
+import type { Ownership, Worker } from "./ownership.ts";
 
 export interface PartitionsOptions {
-  /** By partition. */
-  readonly workers: readonly PartitionWorker[];
+  readonly count: number;
+  /** A worker for one tenure of a partition. */
+  readonly open: (partition: number) => PartitionWorker;
+  readonly ownership: Ownership;
   readonly messages: MessageLog;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** The workers of all partitions. One that stopped leaves the others alone (I3). */
+/** One partition as this process sees it. */
+interface Slot {
+  readonly partition: number;
+  /** Undefined: another process owns the partition, or none does. */
+  worker: PartitionWorker | undefined;
+  /** Openings and ends, one at a time. */
+  turn: Promise<void>;
+}
+
+/** The workers of the partitions that this process owns. One that stopped leaves the others alone (I3). */
 export class Partitions {
   readonly #options: PartitionsOptions;
-  #timer: Timer | undefined;
+  readonly #slots: readonly Slot[];
+  readonly #timers = new Set<Timer>();
   #isStopped = false;
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
+    this.#slots = Array.from({ length: options.count }, (_, partition) => ({ partition, worker: undefined, turn: Promise.resolve() }));
   }
 
-  /** True while every partition works and its log can be reached. */
+  /** True while a majority hears this process, every partition that it owns works, and their log can be reached. */
   get ready(): boolean {
-    return this.#options.workers.every(({ state }) => state.kind === "running" || state.kind === "rebuilding");
+    const { ownership } = this.#options;
+    const isWell = ({ partition, worker }: Slot): boolean => {
+      if (worker === undefined) return !ownership.owns(partition);
+      return worker.state.kind === "running" || worker.state.kind === "rebuilding";
+    };
+    return ownership.works && this.#slots.every(isWell);
   }
 
-  /** Fence, rebuild, run, all at the same time. Rejects when no partition runs; one that does not is stopped and says so. */
+  /**
+   * Alone: fence, rebuild, run, all at the same time; rejects when no partition runs; one that does not is stopped and says so. Of several
+   * processes each opens what it owns, from now on and whenever that changes.
+   */
   async start(): Promise<void> {
-    const { workers, log } = this.#options;
-    for (const worker of workers) this.#watch(worker);
-    const started = await Promise.allSettled(workers.map((worker) => worker.start()));
-    const failures = started.flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
-    if (failures.length === workers.length) throw failures[0]!;
-    log.info("partitions run", { running: workers.length - failures.length, stopped: failures.length });
+    const { ownership, log } = this.#options;
+    await ownership.start(() => this.#reconcile());
+    if (ownership.isShared) this.#reconcile();
+    else {
+      const started = await Promise.allSettled(this.#slots.map((slot) => this.#open(slot)));
+      const failures = started.flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
+      if (failures.length === this.#slots.length) throw failures[0]!;
+      log.info("partitions run", { running: this.#slots.length - failures.length, stopped: failures.length });
+    }
     await this.#measure();
   }
 
+  /** NOT_OWNER with the owner's address when another process has it; STARTING when it is on its way here. */
   worker(partition: number): PartitionWorker {
-    const worker = this.#options.workers[partition];
-    if (worker !== undefined) return worker;
-    throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${this.#options.workers.length}`);
+    const slot = this.#slots[partition];
+    if (slot === undefined) throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${this.#slots.length}`);
+    if (slot.worker !== undefined) return slot.worker;
+    const { ownership } = this.#options;
+    if (ownership.owns(partition)) throw new ConcordError("STARTING", `partition ${partition} is being opened`);
+    const owner = ownership.ownerOf(partition);
+    const metadata = owner === undefined ? {} : { owner: owner.name, address: owner.address };
+    const where = owner === undefined ? "another worker" : `${owner.name} at ${owner.address}`;
+    throw new ConcordError("NOT_OWNER", `partition ${partition} is served by ${where}`, {
+      applied: "no",
+      metadata: { partition: String(partition), ...metadata },
+    });
   }
 
   /** PARTITION_STOPPED with the reason when it does not work. */
@@ -52,48 +87,123 @@ export class Partitions {
     throw new ConcordError("PARTITION_STOPPED", message, { applied: "no", metadata: { ...metadata, partition: String(partition) } });
   }
 
-  /** In the order of `ids`. */
-  async seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]> {
-    const { workers } = this.#options;
-    const places = ids.map((id) => partitionOfId(id, workers.length));
-    const wanted = [...new Set(places)].map((partition) => ({
-      worker: this.working(partition),
-      at: places.flatMap((place, at) => (place === partition ? [at] : [])),
-    }));
+  /** The worker to pass a call on to; undefined: this one is to decide it. */
+  otherOwner(partition: number): Worker | undefined {
+    const { ownership } = this.#options;
+    if (!ownership.isShared || this.#slots[partition]?.worker !== undefined || ownership.owns(partition)) return undefined;
+    const owner = ownership.ownerOf(partition);
+    return owner === undefined || owner.name === ownership.self ? undefined : owner;
+  }
+
+  /** In the order of `ids`. `ask`: at the worker that owns their partition. */
+  async seen(
+    ids: readonly Uint8Array[],
+    ask: ((owner: Worker, ids: readonly Uint8Array[]) => Promise<readonly boolean[]>) | undefined,
+  ): Promise<readonly boolean[]> {
+    const places = ids.map((id) => partitionOfId(id, this.#slots.length));
+    const wanted = [...new Set(places)].map((partition) => {
+      const owner = ask === undefined ? undefined : this.otherOwner(partition);
+      const worker = owner === undefined ? this.working(partition) : undefined;
+      return { owner, worker, at: places.flatMap((place, at) => (place === partition ? [at] : [])) };
+    });
     const seen = ids.map(() => false);
     await Promise.all(
-      wanted.map(async ({ worker, at }) => {
-        const answers = await worker.seen(at.map((place) => ids[place]!));
+      wanted.map(async ({ owner, worker, at }) => {
+        const asked = at.map((place) => ids[place]!);
+        const answers = worker === undefined ? await ask!(owner!, asked) : await worker.seen(asked);
         at.forEach((place, index) => (seen[place] = answers[index]!));
       }),
     );
     return seen;
   }
 
+  /** Of those that this process has. */
   statistics(): Promise<readonly PartitionStatistics[]> {
-    return Promise.all(this.#options.workers.map((worker) => worker.statistics()));
+    return Promise.all(this.#slots.flatMap(({ worker }) => (worker === undefined ? [] : [worker.statistics()])));
   }
 
   /** After the batches in flight. Never rejects. */
   async stop(): Promise<void> {
+    const { ownership, log } = this.#options;
     this.#isStopped = true;
-    this.#timer?.cancel();
-    const { workers, log } = this.#options;
-    const stopped = await Promise.allSettled(workers.map((worker) => worker.stop()));
+    for (const timer of this.#timers) timer.cancel();
+    await ownership.stop().catch((thrown: unknown) => log.warn("the membership did not stop well", { reason: String(thrown) }));
+    const stopping = this.#slots.map(async (slot) => {
+      await slot.turn;
+      await slot.worker?.stop();
+    });
+    const stopped = await Promise.allSettled(stopping);
     stopped.forEach((outcome, partition) => {
       if (outcome.status === "rejected") log.warn("a partition did not stop well", { partition, reason: String(outcome.reason) });
     });
   }
 
-  #watch(worker: PartitionWorker): void {
-    const { metrics } = this.#options;
-    void worker.whenStopped().then(() => {
-      metrics.gauge("dedup_partition_running", 0, { partition: String(worker.partition) });
+  #reconcile(): void {
+    for (const slot of this.#slots) this.#inTurn(slot, () => this.#settle(slot));
+  }
+
+  #inTurn(slot: Slot, act: () => Promise<void>): void {
+    const { log } = this.#options;
+    slot.turn = slot.turn.then(act).catch((thrown: unknown) => {
+      log.error("a partition could not be opened or closed", { partition: slot.partition, reason: String(thrown) });
     });
   }
 
+  /** Opens what is owned, ends what is not. */
+  async #settle(slot: Slot): Promise<void> {
+    const owns = !this.#isStopped && this.#options.ownership.owns(slot.partition);
+    if (owns && slot.worker === undefined) this.#open(slot).catch(() => undefined);
+    else if (!owns && slot.worker !== undefined && !this.#isStopped) await this.#end(slot);
+  }
+
+  /** Resolves when it runs. */
+  async #open(slot: Slot): Promise<void> {
+    const { open, clock, log, metrics } = this.#options;
+    const { partition } = slot;
+    const beganMs = clock.monotonicMs();
+    const worker = open(partition);
+    slot.worker = worker;
+    void worker.whenStopped().then((reason) => this.#onStopped(slot, worker, reason));
+    await worker.start();
+    metrics.gauge("dedup_partition_running", 1, { partition: String(partition) });
+    log.info("a partition runs", { partition, afterMs: Math.round(clock.monotonicMs() - beganMs) });
+  }
+
+  /** Calls are refused first, then the batch in flight ends, then the log is left to the next owner. */
+  async #end(slot: Slot): Promise<void> {
+    const { worker, partition } = slot;
+    slot.worker = undefined;
+    await worker?.stop();
+    await this.#options.messages.release(partition);
+    this.#options.metrics.gauge("dedup_partition_running", 0, { partition: String(partition) });
+    this.#options.log.info("a partition belongs to another worker now", { partition });
+  }
+
+  /** Fenced by another owner, it is opened again if it still belongs here: after a pause, since two that disagree would fence each other. */
+  #onStopped(slot: Slot, worker: PartitionWorker, reason: ConcordError): void {
+    const { metrics, ownership } = this.#options;
+    metrics.gauge("dedup_partition_running", 0, { partition: String(slot.partition) });
+    if (!ownership.isShared || reason.metadata["code"] !== "NOT_OWNER") return;
+    this.#inTurn(slot, async () => {
+      if (this.#isStopped || slot.worker !== worker) return;
+      await this.#end(slot);
+      await ownership.refresh();
+      this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
+    });
+  }
+
+  /** Not once it has stopped: a timer set then would never be cancelled. */
+  #later(delayMs: number, act: () => void): void {
+    if (this.#isStopped) return;
+    const timer = this.#options.clock.setTimer(delayMs, () => {
+      this.#timers.delete(timer);
+      act();
+    });
+    this.#timers.add(timer);
+  }
+
   async #measure(): Promise<void> {
-    const { clock, log, messages, metrics } = this.#options;
+    const { log, messages, metrics } = this.#options;
     try {
       for (const { partition, state, lag, window } of await this.statistics()) {
         const labels = { partition: String(partition) };
@@ -110,7 +220,6 @@ export class Partitions {
     } catch (thrown) {
       log.warn("statistics cannot be read", { reason: String(thrown) });
     }
-    // Stopped meanwhile: a timer set now would never be cancelled.
-    if (!this.#isStopped) this.#timer = clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());
+    this.#later(GAUGE_INTERVAL_MS, () => void this.#measure());
   }
 }

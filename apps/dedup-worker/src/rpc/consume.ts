@@ -15,18 +15,20 @@ interface Consumption {
 
 /**
  * Sends messages as they come, never more than the consumer has granted credits for. The stream begins at `start` and ends when the
- * consumer ends its side. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
+ * consumer ends its side. NOT_OWNER with an address, at once or when the partition moves: begin there with the next offset. OFFSET_OUT_OF_RANGE, PARTITION_UNKNOWN, MALFORMED_REQUEST for credits before a start and for a second start.
  */
-export function consumeHandler({ log }: Context): StreamHandlers<OutputService>["Consume"] {
+export function consumeHandler({ log, partitions }: Context): StreamHandlers<OutputService>["Consume"] {
   return async (stream, context) => {
     const consumer = new Consumer(stream, context);
     const begun = await consumer.started();
     if (begun === undefined) return;
     const { topic, partition } = begun;
     let next = begun.from;
+    partitions().worker(partition);
     // Refuses a wrong partition or offset at once, not when the first credit is used.
     await log().read(topic, partition, next, { messages: 1, bytes: 1 });
     while (await consumer.hasCredits()) {
+      partitions().worker(partition);
       const page = await readAnswer(log(), topic, partition, next, Math.min(consumer.credits, READ_MESSAGES_MAX));
       next = page.nextOffset;
       if (page.messages.length === 0) {

@@ -1,5 +1,6 @@
-import type { IngestResultInit, IngestService } from "@concord/protos-dedup";
-import type { Handler } from "@concord/rpc";
+import type { IngestResultInit, IngestService, IngestResult as WireResult } from "@concord/protos-dedup";
+import { remainingMs, type Handler } from "@concord/rpc";
+import { ConcordError } from "@concord/runtime";
 import { checkedMessages } from "../ingest/check-message.ts";
 import type { IngestResult } from "../ingest/ingest.ts";
 import type { Context } from "../context.ts";
@@ -13,15 +14,32 @@ const STATUSES = {
 
 /**
  * Ingest (DD1, DD14, DDD12): one durable input record per message, then what became of each. DEADLINE_EXCEEDED and every other error with
- * `applied: unknown`: messages may be on their way; sending the same ids again is harmless.
+ * `applied: unknown`: messages may be on their way; sending the same ids again is harmless. Messages of a partition that another worker owns
+ * are passed on to it.
  */
 export function ingestHandler({ ingest, environment }: Context): Handler<IngestService, "Ingest"> {
   return async (request, context) => {
     const messages = checkedMessages(request.messages, environment.clock.nowMs());
     const acknowledge = request.acknowledge === "ACKNOWLEDGE_INPUT" ? "input" : "output";
-    const results = await ingest().ingest(messages, acknowledge, context.signal);
+    const { signal } = context;
+    const call = { signal, timeoutMs: remainingMs(context, environment.clock), isForwarded: request.forwarded };
+    const results = await ingest().ingest(messages, acknowledge, call);
     return { results: results.map(resultToWire) };
   };
+}
+
+const RESULTS: Readonly<Record<string, IngestResult["status"]>> = {
+  VERDICT_ACCEPTED: "accepted",
+  VERDICT_DUPLICATE: "duplicate",
+  VERDICT_DEAD_LETTERED: "dead-lettered",
+  VERDICT_QUEUED: "queued",
+};
+
+/** What another worker answered. */
+export function resultFromWire({ verdict, partition, offset, id }: WireResult): IngestResult {
+  const status = RESULTS[verdict];
+  if (status === undefined) throw new ConcordError("INTERNAL", `another worker answered ${verdict}: it has another version`);
+  return { status, partition, offset: offset < 0n ? undefined : offset, id };
 }
 
 function resultToWire({ status, partition, offset, id }: IngestResult): IngestResultInit {

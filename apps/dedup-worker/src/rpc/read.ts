@@ -7,17 +7,20 @@ import type { Context } from "../context.ts";
 import { readAnswer } from "./read-answer.ts";
 import { checkLimit, topicFromWire } from "./wire.ts";
 
-/** A page of a log. OFFSET_OUT_OF_RANGE below its start or above its end (DDD5); PARTITION_UNKNOWN. */
-export function readHandler({ log, environment }: Context): Handler<OutputService, "Read"> {
+/** A page of a log. OFFSET_OUT_OF_RANGE below its start or above its end (DDD5); PARTITION_UNKNOWN; NOT_OWNER with the address of the worker to ask. */
+export function readHandler({ log, partitions, environment }: Context): Handler<OutputService, "Read"> {
   return async (request, context) => {
     const { partition, fromOffset, waitMs } = request;
     checkLimit(request.maxMessages, READ_MESSAGES_MAX, "READ_MESSAGES_MAX", "messages of a page");
     checkLimit(waitMs, READ_WAIT_MS_MAX, "READ_WAIT_MS_MAX", "milliseconds to wait");
     const messagesMax = request.maxMessages === 0 ? READ_MESSAGES_DEFAULT : request.maxMessages;
     const topic = topicFromWire(request.topic);
+    partitions().worker(partition);
     const first = await readAnswer(log(), topic, partition, fromOffset, messagesMax);
     if (first.messages.length > 0 || waitMs === 0) return first;
     await newMessages(log(), topic, partition, first.nextOffset, waitMs, context, environment.clock);
+    // It may have moved while this waited.
+    partitions().worker(partition);
     return readAnswer(log(), topic, partition, first.nextOffset, messagesMax);
   };
 }
