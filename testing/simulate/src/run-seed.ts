@@ -2,7 +2,7 @@ import { Cluster } from "./cluster.ts";
 import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
-import { runDedupScenario } from "./scenarios/dedup.ts";
+import { runDedupScenario, runOwnershipScenario } from "./scenarios/dedup.ts";
 import { runFailoverScenario } from "./scenarios/failover.ts";
 import { runLogScenario } from "./scenarios/log.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
@@ -25,6 +25,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["batch", runBatchScenario],
   ["object", runObjectScenario],
   ["dedup", runDedupScenario],
+  ["ownership", runOwnershipScenario],
   ["log", runLogScenario],
   ["repair", runRepairScenario],
 ]);

@@ -1,13 +1,15 @@
-// One dedup-worker on a simulated machine, with windows so small that segments are written and dropped all the time.
+// Dedup-workers on simulated machines: one, or three that share a log, with windows so small that segments are written and dropped all the time.
 import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerConfig } from "@concord/dedup-worker";
 import type { KeyValue } from "@concord/ports";
 import type { Log, LogFields } from "@concord/runtime";
 import type { NodeContext, SeededRandom, World } from "@concord/simulation";
 import { flushedKeyValue, type StoreLimits } from "@concord/store";
+import { simulatedMembership } from "../membership.ts";
 import { drawStoreLimits, openSimulatedStore } from "../stores.ts";
 
-export const WORKER = "dedup-1";
-export const WORKER_ADDRESS = "dedup-1:7000";
+export const WORKERS = ["dedup-1", "dedup-2", "dedup-3"] as const;
+export const addressOf = (name: string): string => `${name}:7000`;
+const LOGS = "logs";
 /** The one store that is not made again from the logs. */
 const META = "meta";
 const PROBE_EVERY_MS = 250;
@@ -18,6 +20,7 @@ const EVERYTHING = { from: Uint8Array.of(), to: new Uint8Array(64).fill(0xff) };
 
 /** What a seed decides about the worker. */
 export interface DedupPlan {
+  readonly workers: readonly string[];
   readonly partitions: number;
   readonly windowIdsMax: number;
   /** 0 = no bound. With one, clocks must not step: an id would seem old at once. */
@@ -28,8 +31,9 @@ export interface DedupPlan {
 /** As the composition cuts a window into segments. */
 const WINDOW_SEGMENTS = 16;
 
-export function drawDedupPlan(random: SeededRandom): DedupPlan {
+export function drawDedupPlan(random: SeededRandom, workers: readonly string[]): DedupPlan {
   return {
+    workers,
     partitions: random.pick([1, 2, 3]),
     windowIdsMax: random.pick([256, 256, 320, 1_024]),
     windowMaxAgeMs: random.pick([0, 0, 0, 1_200]),
@@ -42,30 +46,43 @@ export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
   return BigInt(Math.ceil(windowIdsMax / WINDOW_SEGMENTS) * WINDOW_SEGMENTS);
 }
 
-export function startDedupNode(world: World, plan: DedupPlan): void {
-  const config = configOf(plan);
-  world.node(WORKER, async (context) => {
-    const service = composeDedupWorker(config, {
-      environment: { ...context.env, log: watched(world, context.env.log) },
-      disk: context.disk,
-      openKeyValue: (folder) => (folder === META ? openSimulatedStore(context, folder, plan.store) : openWindow(context, folder)),
+export function startDedupNodes(world: World, plan: DedupPlan): void {
+  const isShared = plan.workers.length > 1;
+  const workers = plan.workers.map((name) => ({ name, address: addressOf(name), datacenter: name }));
+  if (isShared) world.sharedDisk(LOGS, plan.workers);
+  for (const name of plan.workers) {
+    const config = configOf(plan, name, isShared ? workers : []);
+    world.node(name, async (context) => {
+      const shared = isShared ? { logDisk: context.sharedDisk(LOGS), membership: simulatedMembership(context, workers, name) } : {};
+      const service = composeDedupWorker(config, {
+        environment: { ...context.env, log: watched(world, context.env.log) },
+        disk: context.disk,
+        openKeyValue: (folder) => (folder === META ? openSimulatedStore(context, folder, plan.store) : openWindow(context, folder)),
+        ...shared,
+      });
+      const started = service.start();
+      supervise(context, () => service.ready);
+      await started;
+      return { stop: () => service.stop() };
     });
-    const started = service.start();
-    supervise(context, () => service.ready);
-    await started;
-    return { stop: () => service.stop() };
-  });
+  }
 }
 
-function configOf({ partitions, windowIdsMax, windowMaxAgeMs }: DedupPlan): DedupWorkerConfig {
+function configOf(
+  { partitions, windowIdsMax, windowMaxAgeMs }: DedupPlan,
+  nodeName: string,
+  workers: DedupWorkerConfig["workers"],
+): DedupWorkerConfig {
   return dedupWorkerSchema.parse({
-    nodeName: WORKER,
-    listenAddress: WORKER_ADDRESS,
+    nodeName,
+    listenAddress: addressOf(nodeName),
     reflection: false,
     partitions,
     windowIdsMax,
     windowMaxAgeMs,
     drainGraceMs: 1_000,
+    workers,
+    ...(workers.length > 1 ? { logFolder: LOGS } : {}),
   });
 }
 

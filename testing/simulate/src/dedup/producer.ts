@@ -11,7 +11,6 @@ import {
 import { callUnary } from "@concord/rpc";
 import { ConcordError, sleep, toConcordError, type Channel, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
-import { WORKER_ADDRESS } from "./dedup-node.ts";
 import { MessageHistory } from "./message-history.ts";
 
 const BATCH_MAX = 25;
@@ -53,16 +52,18 @@ export interface ProducerOptions {
   readonly env: Environment;
   readonly history: MessageHistory;
   readonly pool: IdPool;
+  /** Of all workers: each takes messages of all partitions. */
+  readonly addresses: readonly string[];
   readonly timeoutMs: number;
 }
 
 export class Producer {
   readonly #options: ProducerOptions;
-  readonly #channel: Channel;
+  readonly #channels: readonly Channel[];
 
   constructor(options: ProducerOptions) {
     this.#options = options;
-    this.#channel = options.env.transport.connect(WORKER_ADDRESS);
+    this.#channels = options.addresses.map((address) => options.env.transport.connect(address));
   }
 
   /** One batch, sent again until it has results, at most TRIES_MAX times. */
@@ -94,9 +95,10 @@ export class Producer {
   }
 
   async #try(request: IngestRequestInit): Promise<"ok" | "again"> {
-    const { history, world, timeoutMs } = this.#options;
+    const { env, history, world, timeoutMs } = this.#options;
+    const channel = this.#channels[this.#channels.length === 1 ? 0 : env.random.below(this.#channels.length)]!;
     try {
-      const { results } = await callUnary(this.#channel, IngestService.methods.Ingest, request, { timeoutMs });
+      const { results } = await callUnary(channel, IngestService.methods.Ingest, request, { timeoutMs });
       for (const result of results) history.told(result);
       return "ok";
     } catch (thrown) {
@@ -108,20 +110,34 @@ export class Producer {
   }
 }
 
-/** Reads a partition's output; a page at a time. */
+/** Reads a partition's output, a page at a time, at the worker that owns it. */
 export class Consumer {
-  readonly #channel: Channel;
+  readonly #env: Environment;
+  readonly #channels: ReadonlyMap<string, Channel>;
   readonly #options: { readonly timeoutMs: number };
+  /** By partition, as refusals name them. */
+  readonly #owners = new Map<number, string>();
 
-  constructor(env: Environment, timeoutMs: number) {
-    this.#channel = env.transport.connect(WORKER_ADDRESS);
+  constructor(env: Environment, addresses: readonly string[], timeoutMs: number) {
+    this.#env = env;
+    this.#channels = new Map(addresses.map((address) => [address, env.transport.connect(address)]));
     this.#options = { timeoutMs };
   }
 
   async read(partition: number, from: bigint): Promise<{ readonly messages: readonly LogMessage[]; readonly next: bigint }> {
     const request: ReadRequestInit = { topic: "TOPIC_OUTPUT", partition, fromOffset: from, maxMessages: PAGE };
-    const page = await callUnary(this.#channel, OutputService.methods.Read, request, this.#options);
-    return { messages: page.messages, next: page.nextOffset };
+    const known = this.#owners.get(partition);
+    const channel = known === undefined ? this.#any() : this.#channels.get(known)!;
+    try {
+      const page = await callUnary(channel, OutputService.methods.Read, request, this.#options);
+      return { messages: page.messages, next: page.nextOffset };
+    } catch (thrown) {
+      const { code, metadata } = toConcordError(thrown);
+      const owner = code === "NOT_OWNER" ? metadata["address"] : undefined;
+      if (owner === undefined) this.#owners.delete(partition);
+      else this.#owners.set(partition, owner);
+      throw thrown;
+    }
   }
 
   async readAll(partition: number): Promise<readonly LogMessage[]> {
@@ -135,15 +151,24 @@ export class Consumer {
     }
   }
 
-  /** How much input is not processed, over all partitions; throws while one of them does not run. */
-  async lag(): Promise<bigint> {
-    const { partitions } = await callUnary(this.#channel, WindowService.methods.GetStatistics, {}, this.#options);
+  /** How much input is not processed, over all `count` partitions; throws while one of them does not run, or runs twice. */
+  async lag(count: number): Promise<bigint> {
+    const answers = await Promise.all(
+      [...this.#channels.values()].map((channel) => callUnary(channel, WindowService.methods.GetStatistics, {}, this.#options)),
+    );
+    const partitions = answers.flatMap((answer) => answer.partitions);
     const idle = partitions.find(({ state }) => state !== "PARTITION_STATE_RUNNING");
     if (idle !== undefined) throw new ConcordError("STARTING", `a partition is ${idle.state}`);
+    if (partitions.length !== count) throw new ConcordError("STARTING", `${partitions.length} of ${count} partitions run`);
     return partitions.reduce((sum, { lag }) => sum + lag, 0n);
   }
 
   async seen(ids: readonly string[]): Promise<readonly boolean[]> {
-    return (await callUnary(this.#channel, WindowService.methods.Seen, { ids }, this.#options)).seen;
+    return (await callUnary(this.#any(), WindowService.methods.Seen, { ids }, this.#options)).seen;
+  }
+
+  #any(): Channel {
+    const channels = [...this.#channels.values()];
+    return channels[channels.length === 1 ? 0 : this.#env.random.below(channels.length)]!;
   }
 }

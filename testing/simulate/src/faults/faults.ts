@@ -1,4 +1,5 @@
 import { OBJECT_FAULTS } from "./object-faults.ts";
+import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
 import { STORE_FAULTS } from "./store-faults.ts";
 
@@ -24,6 +25,7 @@ const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...OBJECT_FAULTS,
+  ...OWNERSHIP_FAULTS,
   ...STORE_FAULTS,
   ...REPAIR_FAULTS,
   {

@@ -2,7 +2,7 @@ import type { LogMessage } from "@concord/protos-dedup";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, FAULT_KINDS } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import { drawDedupPlan, startDedupNode, WORKER, type DedupPlan } from "../dedup/dedup-node.ts";
+import { addressOf, drawDedupPlan, startDedupNodes, WORKERS, type DedupPlan } from "../dedup/dedup-node.ts";
 import { MessageHistory } from "../dedup/message-history.ts";
 import { Consumer, IdPool, Producer } from "../dedup/producer.ts";
 import type { Outcomes } from "../run-seed.ts";
@@ -34,35 +34,59 @@ export const DEDUP_POINTS: readonly string[] = [
   "journal:group-synced",
 ];
 
+/** Where an owner stands still while another one takes over; each is followed by a wait for a disk. */
+const PAUSE_POINTS: readonly string[] = [
+  "dedup:fenced",
+  "dedup:rebuilt",
+  "dedup:looked-up",
+  "log:output-written",
+  "log:input-appended",
+  "journal:group-written",
+  "journal:group-synced",
+  "journal:segment-written",
+  "journal:segment-made",
+];
+
 interface Run {
   readonly cluster: Cluster;
+  readonly addresses: readonly string[];
   readonly plan: DedupPlan;
   readonly history: MessageHistory;
   isOver: boolean;
 }
 
 /** Producers that repeat themselves, a worker that dies: each id is in the output once within the window, and nothing acknowledged is lost. */
-export async function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
+export function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
+  return run(cluster, WORKERS.slice(0, 1));
+}
+
+/** The same with three workers over one log: partitions move to others when a worker dies, is cut off or pauses, and back; it wakes, and owns nothing. */
+export function runOwnershipScenario(cluster: Cluster): Promise<Outcomes> {
+  return run(cluster, WORKERS);
+}
+
+async function run(cluster: Cluster, workers: readonly string[]): Promise<Outcomes> {
   const { world, swarm } = cluster;
-  const plan = drawDedupPlan(world.random("dedup"));
+  const plan = drawDedupPlan(world.random("dedup"), workers);
+  const addresses = workers.map(addressOf);
   const history = new MessageHistory(world, plan);
-  const run: Run = { cluster, plan, history, isOver: false };
-  startDedupNode(world, plan);
+  const course: Run = { cluster, plan, history, addresses, isOver: false };
+  startDedupNodes(world, plan);
   const pool = new IdPool();
   const names = Array.from({ length: swarm.clients }, (_, at) => `producer-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(produce(run, new Producer({ world, env, history, pool, timeoutMs: swarm.timeoutMs }), env));
+    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs: swarm.timeoutMs }), env));
   }
   const reading = await process(cluster, "consumer");
   for (let partition = 0; partition < plan.partitions; partition += 1)
-    work.push(consume(run, new Consumer(reading, swarm.timeoutMs), partition, reading));
-  await injectFaults(run, [...names, "consumer"]);
-  run.isOver = true;
+    work.push(consume(course, new Consumer(reading, addresses, swarm.timeoutMs), partition, reading));
+  await injectFaults(course, [...names, "consumer"]);
+  course.isOver = true;
   world.heal();
   await world.complete(Promise.all(work), RECOVERY_MS).catch(() => world.violation("liveness", "producers do not get on after healing"));
-  await judge(run, reading);
+  await judge(course, reading);
   return history.outcomes;
 }
 
@@ -92,8 +116,19 @@ async function consume(run: Run, consumer: Consumer, partition: number, env: Env
 }
 
 async function injectFaults({ cluster: { world, swarm }, plan }: Run, others: readonly string[]): Promise<void> {
-  const targets = { all: [WORKER, ...others], zones: [], servers: [WORKER], disks: [WORKER], replaceable: [], points: DEDUP_POINTS };
-  const kinds = FAULT_KINDS.filter((kind) => plan.windowMaxAgeMs === 0 || kind !== "clock-step");
+  const { workers } = plan;
+  const pausePoints = workers.length > 1 ? PAUSE_POINTS : [];
+  const targets = {
+    all: [...workers, ...others],
+    zones: [],
+    servers: workers,
+    disks: workers,
+    replaceable: [],
+    points: DEDUP_POINTS,
+    pausePoints,
+  };
+  const all = workers.length > 1 ? [...FAULT_KINDS, "pause-at-point" as const, "pause-at-point" as const] : FAULT_KINDS;
+  const kinds = all.filter((kind) => plan.windowMaxAgeMs === 0 || kind !== "clock-step");
   const fromMs = world.nowMs + FAULTS_FROM_MS;
   world.schedule(
     drawFaultPlan(world.random("faults"), { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate }),
@@ -103,19 +138,21 @@ async function injectFaults({ cluster: { world, swarm }, plan }: Run, others: re
 
 /** When all input is processed, also by a process that starts anew: the output, and what the window says about its newest ids. */
 async function judge(run: Run, env: Environment): Promise<void> {
-  const { cluster, history, plan } = run;
+  const { cluster, history, plan, addresses } = run;
   const { world } = cluster;
-  const consumer = new Consumer(env, 20_000);
+  const consumer = new Consumer(env, addresses, 20_000);
   const quietly = async (what: string, work: () => Promise<void>): Promise<void> => {
     await world
       .complete(work(), RECOVERY_MS)
       .catch((thrown: unknown) => world.violation("liveness", `${what}: ${toConcordError(thrown).message}`));
   };
-  await quietly("all input processed", () => until(env, async () => (await consumer.lag()) === 0n));
+  await quietly("all input processed", () => until(env, async () => (await consumer.lag(plan.partitions)) === 0n));
   if (world.random("restart").chance(0.5)) {
-    await world.stop(WORKER).catch(() => undefined);
-    world.start(WORKER);
-    await quietly("the start after a stop", () => until(env, async () => (await consumer.lag()) === 0n));
+    for (const worker of plan.workers) {
+      await world.stop(worker).catch(() => undefined);
+      world.start(worker);
+    }
+    await quietly("the start after a stop", () => until(env, async () => (await consumer.lag(plan.partitions)) === 0n));
   }
   const outputs: (readonly LogMessage[])[] = [];
   await quietly("the output", async () => {

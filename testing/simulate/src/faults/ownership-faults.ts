@@ -1,0 +1,82 @@
+import type { SeededFault } from "./faults.ts";
+
+const TENURE = "libs/adapter-embedded-log/src/tenure.ts";
+const EMBEDDED_LOG = "libs/adapter-embedded-log/src/embedded-log.ts";
+const OWNERS = "libs/ownership/src/owners.ts";
+const PARTITIONS = "apps/dedup-worker/src/partitions/partitions.ts";
+
+/** Mistakes in who owns a partition, and in what an owner before can still do. */
+export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
+  {
+    name: "old-owner-answers",
+    about: "An owner does not look whether another one took over before it answers: what it wrote is behind the end of the log (DDD4).",
+    scenario: "ownership",
+    edits: [
+      {
+        file: TENURE,
+        search: "    return this.#isOver ? Promise.reject(notOwner(this.folder)) : this.#looks.join();",
+        replace: "    return Promise.resolve();",
+      },
+    ],
+  },
+  {
+    name: "epoch-not-raised",
+    about: "A takeover leaves the epoch as it is: the owner before looks for its folder and finds it (DDD4).",
+    scenario: "ownership",
+    edits: [{ file: TENURE, search: "    const next = (epoch ?? 0) + 1;", replace: "    const next = Math.max(1, epoch ?? 0);" }],
+  },
+  {
+    name: "segment-of-two-owners",
+    about: "A new owner appends to the segment of the one before, which may still write there (I9 of the journal README).",
+    scenario: "ownership",
+    edits: [{ file: EMBEDDED_LOG, search: "    takesOver: isShared,", replace: "    takesOver: false," }],
+  },
+  {
+    name: "two-owners-in-one-view",
+    about: "The first standby owns a partition too while its owner works: they fence each other for ever (TX17, DDD4).",
+    scenario: "ownership",
+    edits: [
+      {
+        file: OWNERS,
+        search: "    return this.works && this.ownerOf(unit) === this.#options.nodeName;",
+        replace: "    return this.works && this.#view.placement.get(unit)!.slice(0, 2).includes(this.#options.nodeName);",
+      },
+    ],
+  },
+  {
+    name: "partition-not-released",
+    about: "A worker goes on with a partition that belongs to another one by now.",
+    scenario: "ownership",
+    edits: [
+      {
+        file: PARTITIONS,
+        search: "    else if (!owns && slot.worker !== undefined && !this.#isStopped) await this.#end(slot);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "window-of-an-earlier-tenure",
+    about: "A worker that gets a partition back takes its own window for current: ids that others published meanwhile come again (DD9).",
+    scenario: "ownership",
+    edits: [
+      {
+        file: "libs/dedup/src/rebuild-window.ts",
+        search: "  for await (const page of outputPages(source, from, output.end)) {",
+        replace: "  for await (const page of outputPages(source, next === undefined ? from : output.end, output.end)) {",
+      },
+    ],
+  },
+  {
+    name: "epoch-recovered-unfenced",
+    about: "A gateway's epoch is recovered at the verdict without closing it at the data store: the gateway lives and seals on (OGD3).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/recovery/recover-epoch.ts",
+        search: '  await context.data.closeEpoch(epoch);\n  context.failpoint("recovery:after-close-epoch");',
+        replace: '  context.failpoint("recovery:after-close-epoch");',
+      },
+    ],
+  },
+];
