@@ -12,6 +12,8 @@ export interface KafkaWire {
   bounds(topic: string, partition: number): Promise<LogBounds>;
   /** The end of `bounds` alone: what is asked often. */
   end(topic: string, partition: number): Promise<bigint>;
+  /** Behind everything that is replicated, transactions included that are not decided. */
+  replicatedEnd(topic: string, partition: number): Promise<bigint>;
   fetch(topic: string, partition: number, from: bigint, bytesMax: number): Promise<Fetched>;
   /** One batch, to all replicas that are in sync. */
   produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced>;

@@ -40,6 +40,7 @@ export interface KafkaConnection {
 type Broker = Awaited<ReturnType<Cluster["findBroker"]>>;
 
 const PRODUCE = { apiKey: 0, apiVersion: 7, apiName: "Produce" } as const;
+const READ_UNCOMMITTED = 0;
 const READ_COMMITTED = 1;
 const EARLIEST = -2;
 const LATEST = -1;
@@ -103,10 +104,14 @@ export class KafkajsWire implements KafkaWire {
     return this.#offset(topic, partition, LATEST);
   }
 
-  #offset(topic: string, partition: number, timestamp: number): Promise<bigint> {
+  replicatedEnd(topic: string, partition: number): Promise<bigint> {
+    return this.#offset(topic, partition, LATEST, READ_UNCOMMITTED);
+  }
+
+  #offset(topic: string, partition: number, timestamp: number, isolationLevel = READ_COMMITTED): Promise<bigint> {
     return this.#request(`an offset of ${topic}/${partition}`, async (cluster) => {
       const broker = await leaderOf(cluster, topic, partition);
-      const asked = { isolationLevel: READ_COMMITTED, replicaId: CONSUMER, topics: [{ topic, partitions: [{ partition, timestamp }] }] };
+      const asked = { isolationLevel, replicaId: CONSUMER, topics: [{ topic, partitions: [{ partition, timestamp }] }] };
       const answer = (await broker.listOffsets(asked)) as {
         readonly responses: readonly { readonly partitions: readonly { readonly offset: string }[] }[];
       };

@@ -34,3 +34,5 @@ export const COMMIT_EVERY_MS = 1_000;
  * seven: an owner that old could not be fenced.
  */
 export const SINGLE_OWNER_MS_MAX = 12 * 3_600_000;
+/** How often it is asked whether everything before a fence is visible; then the end of a transaction counts as lost. */
+export const MARKER_ATTEMPTS_MAX = 400;

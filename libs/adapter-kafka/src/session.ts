@@ -17,6 +17,7 @@ import {
   COMMIT_EVERY_MS,
   CONCURRENT_ATTEMPTS_MAX,
   CONCURRENT_PAUSE_MS,
+  MARKER_ATTEMPTS_MAX,
   PUBLISH_TIMEOUT_MS,
   SINGLE_OWNER_MS_MAX,
   TAIL_OFFSETS,
@@ -53,6 +54,7 @@ export async function openSession(context: KafkaContext, partition: number, owne
   try {
     const producer = await repeated(context, () => wire.initProducer(`${pipeline}/${partition}`));
     const committed = await repeated(context, () => wire.committed(pipeline, { topic: topics.input, partition }));
+    for (const topic of [topics.output, topics["dead-letters"]]) await untilDecided(context, topic, partition);
     // An owner without transactions is fenced by records alone, in each topic it writes to.
     const fences = context.mode === "single-owner" || wasSingle(committed?.metadata ?? "");
     if (fences) await writeFences(context, partition, owner, producer);
@@ -309,6 +311,24 @@ class Session implements LogSession {
       newest = input;
     }
     return newest;
+  }
+}
+
+/**
+ * Everything before the fence is decided, so it becomes visible. A partition that never gets the end of a transaction (a starved broker was
+ * fenced while the end was on its way) hides what was acknowledged: no window and no offset agrees with it.
+ */
+async function untilDecided({ wire, clock }: KafkaContext, topic: string, partition: number): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const visible = await wire.end(topic, partition);
+    if (visible >= (await wire.replicatedEnd(topic, partition))) return;
+    if (attempt === MARKER_ATTEMPTS_MAX)
+      throw new ConcordError(
+        "REPLICAS_UNAVAILABLE",
+        `${topic}/${partition} hides a transaction from offset ${visible} on that has no end: unless it gets one soon, see "A transaction without an end" ` +
+          "in libs/adapter-kafka/README.md",
+      );
+    await sleep(clock, CONCURRENT_PAUSE_MS);
   }
 }
 
