@@ -121,6 +121,40 @@ test("corrupt row: every bit of it: CORRUPT_DATA, reported, left where it is", a
   }
 });
 
+test("corrupt rows: a range that passes over them: names each, its pages are full, forwards and backwards", async () => {
+  const store = new MemoryKeyValue();
+  const metadata = over(new SerialSteps(store));
+  const keys = Array.from({ length: 20 }, (_, at) => Uint8Array.of(at));
+  for (const key of keys)
+    await metadata.commit({
+      partition: "b/0",
+      conditions: [],
+      writes: [{ kind: "put", row: { key, version: { commit: 1n, guid: 1n }, value: key } }],
+    });
+  const bad = [0, 3, 4, 5, 19];
+  const rows = store.contents();
+  for (const at of bad) await store.batch([{ kind: "put", key: rows[at]!.key, value: Uint8Array.of(1, 2, 3) }], { sync: true });
+  for (const reverse of [false, true]) {
+    const unreadable: number[] = [];
+    const onUnreadable = (key: Uint8Array): void => void unreadable.push(key[0]!);
+    const read = (limit: number): ReturnType<typeof metadata.range> =>
+      metadata.range("b/0", { from: Uint8Array.of(), to: Uint8Array.of(255), limit, reverse, onUnreadable });
+    const sound = keys.flatMap(([at]) => (bad.includes(at!) ? [] : [at!]));
+    const expected = reverse ? sound.toReversed() : sound;
+    for (const limit of [1, 3, 4, 15])
+      assert.deepEqual(
+        (await read(limit)).map(({ key }) => key[0]),
+        expected.slice(0, limit),
+      );
+    unreadable.length = 0;
+    assert.equal((await read(16)).length, 15);
+    assert.deepEqual(
+      unreadable.toSorted((a, b) => a - b),
+      bad,
+    );
+  }
+});
+
 test("[OGD2] store failed: unknown when the step may have been written, an error when it was not", async () => {
   const failing = (applied: "no" | "unknown"): KeyValueMetadata =>
     over({

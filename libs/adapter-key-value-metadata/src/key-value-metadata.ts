@@ -56,9 +56,38 @@ export class KeyValueMetadata implements ObjectMetadata {
 
   async range(partition: string, range: MetadataRange): Promise<readonly MetadataRow[]> {
     const prefix = rowPrefix(partition);
-    const bounds = { from: joined(prefix, range.from), to: joined(prefix, range.to), limit: range.limit, reverse: range.reverse ?? false };
-    const entries = await this.#store.range(bounds);
-    return entries.map(({ key, value }) => this.#row(partition, key.slice(prefix.length), value)!);
+    const { limit, reverse = false, onUnreadable } = range;
+    const rows: MetadataRow[] = [];
+    let [from, to] = [joined(prefix, range.from), joined(prefix, range.to)];
+    for (;;) {
+      const asked = limit - rows.length;
+      const entries = await this.#store.range({ from, to, limit: asked, reverse });
+      for (const { key, value } of entries) {
+        const row = this.#readableRow(partition, key.slice(prefix.length), value, onUnreadable);
+        if (row !== undefined) rows.push(row);
+      }
+      const last = entries.at(-1);
+      // A page that lacks rows says that there are no more: what was passed over is made up for.
+      if (last === undefined || entries.length < asked || rows.length === limit) return rows;
+      if (reverse) to = last.key;
+      else from = Uint8Array.of(...last.key, 0);
+    }
+  }
+
+  /** Undefined: it was passed over. */
+  #readableRow(
+    partition: string,
+    key: Uint8Array,
+    value: Uint8Array,
+    onUnreadable: MetadataRange["onUnreadable"],
+  ): MetadataRow | undefined {
+    try {
+      return this.#row(partition, key, value);
+    } catch (thrown) {
+      if (onUnreadable === undefined || toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+      onUnreadable(key);
+      return undefined;
+    }
   }
 
   async readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]> {

@@ -5,6 +5,12 @@ export const OBJECTS_METRICS = [
   { name: "objects_commit_conflicts_total", kind: "counter", help: "Commits that lost a race and were tried again.", labels: [] },
   { name: "objects_in_doubt_total", kind: "counter", help: "Commits whose answer was lost (OGD2).", labels: [] },
   { name: "objects_commits_in_doubt", kind: "gauge", help: "Unresolved commits that the background resolver has.", labels: [] },
+  {
+    name: "objects_rows_unreadable_total",
+    kind: "counter",
+    help: "Damaged rows that listings and collection passed over; the log names them. Expected: 0.",
+    labels: [],
+  },
   { name: "objects_dangling_total", kind: "counter", help: "Rows met that name what is not there. Expected: 0.", labels: [] },
   { name: "objects_streams_ended_total", kind: "counter", help: "Downloads ended because they took too long (OGD10).", labels: [] },
   {

@@ -84,6 +84,9 @@ class ShardCursor {
   }
 
   async #readRange(limit: number): Promise<readonly MetadataRow[]> {
-    return await this.#context.metadata.range(this.#partition, { from: this.#from, to: this.#to, limit });
+    const { metadata, metrics } = this.#context;
+    // One damaged row does not hide all others.
+    const onUnreadable = (): void => metrics.count("objects_rows_unreadable_total");
+    return await metadata.range(this.#partition, { from: this.#from, to: this.#to, limit, onUnreadable });
   }
 }

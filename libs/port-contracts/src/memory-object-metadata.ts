@@ -30,6 +30,8 @@ export class MemoryObjectMetadata implements ObjectMetadata {
   fate: (commit: MetadataCommit) => CommitFate = () => "answered";
   /** Awaited before every operation: a test may hold it, or throw. */
   before: (operation: MetadataOperation, partition: string) => Promise<void> | void = () => undefined;
+  /** Keys in hex of rows that ranges find damaged. */
+  readonly unreadable = new Set<string>();
   readonly #partitions = new Map<string, Partition>();
   #late: MetadataCommit[] = [];
 
@@ -71,7 +73,13 @@ export class MemoryObjectMetadata implements ObjectMetadata {
     await this.before("range", partition);
     const inside = this.#of(partition).rows.filter((row) => compareBytes(row.key, range.from) >= 0 && compareBytes(row.key, range.to) < 0);
     if (range.reverse === true) inside.reverse();
-    return inside.slice(0, range.limit).map(copyOf);
+    const damaged = inside.filter((row) => this.unreadable.has(toHex(row.key)));
+    if (damaged.length > 0 && range.onUnreadable === undefined) throw new ConcordError("CORRUPT_DATA", "a row cannot be read");
+    for (const row of damaged) range.onUnreadable?.(row.key);
+    return inside
+      .filter((row) => !damaged.includes(row))
+      .slice(0, range.limit)
+      .map(copyOf);
   }
 
   async readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]> {

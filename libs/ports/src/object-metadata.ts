@@ -20,6 +20,8 @@ export interface MetadataRange {
   readonly to: Uint8Array;
   readonly limit: number;
   readonly reverse?: boolean;
+  /** Gets the key of each row that cannot be read, which is then passed over; without it such a row fails the range with CORRUPT_DATA. */
+  readonly onUnreadable?: (key: Uint8Array) => void;
 }
 
 /** The row is exactly this version; undefined: there is no such row. */

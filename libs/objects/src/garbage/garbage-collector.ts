@@ -147,7 +147,11 @@ export class GarbageCollector {
     let { from } = garbageSpan();
     const { to } = garbageSpan(run.asOfMs);
     while (!this.#stopping.signal.aborted) {
-      const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_BATCH_ROWS });
+      const onUnreadable = (): void => {
+        this.#context.metrics.count("objects_rows_unreadable_total");
+        run.kept += 1;
+      };
+      const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_BATCH_ROWS, onUnreadable });
       const done: MetadataRow[] = [];
       const instead: MetadataWrite[] = [];
       for (const row of page) {
@@ -202,7 +206,8 @@ export class GarbageCollector {
       let { from } = garbageSpan();
       const { to } = garbageSpan();
       for (;;) {
-        const page = await this.#context.metadata.range(partition, { from, to, limit: COUNT_PAGE_ROWS });
+        const onUnreadable = (): void => void (count += 1);
+        const page = await this.#context.metadata.range(partition, { from, to, limit: COUNT_PAGE_ROWS, onUnreadable });
         count += page.length;
         if (page.length < COUNT_PAGE_ROWS) break;
         from = afterKey(page.at(-1)!.key);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { oidOf, type Oid } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, toHex } from "@concord/runtime";
 import { putGarbage } from "../commit-rows.ts";
 import { OBJECT_LIMITS } from "../limits.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
@@ -54,6 +54,25 @@ test("[OGD10] grace: before, at and after: kept, removed; the row goes with the 
   assert.equal(world.data.contents().length, 1);
   assert.equal(gcEntries(gateway), 0);
   assert.equal(await get(gateway, "k"), bytes("new"));
+});
+
+test("an entry that cannot be read: passed over and counted, all others are collected, and listings show the rest", async () => {
+  const { world, gateway } = await openWorld();
+  for (const key of ["a", "b", "c"]) {
+    await put(gateway, key, bytes("old"));
+    await put(gateway, key, bytes("new"));
+  }
+  await world.clock.advance(GRACE_MS);
+  const [entry] = world.metadata.contents().filter((row) => decodeRow(row.value).kind === "garbage");
+  const [head] = world.metadata.contents().filter((row) => decodeRow(row.value).kind === "object");
+  for (const row of [entry!, head!]) world.metadata.unreadable.add(toHex(row.key));
+  const report = await gateway.collector.runOnce();
+  assert.deepEqual([report.rows, report.kept], [2, 1]);
+  const listing = await gateway.store.listObjects({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
+  assert.deepEqual(
+    listing.objects.map(({ key }) => key),
+    ["b", "c"],
+  );
 });
 
 test("[OGD10] a reader that began before the overwrite: reads to its end within the grace, old bytes, never mixed", async () => {
