@@ -1,10 +1,9 @@
-// The store of a data folder on real files: one bit of any of them flips while the process is down. Either opening refuses, or everything
-// that was acknowledged is there and found; the next opening says the same.
+// The store of a data folder on real files: a bit flips or a block is lost in any of them while the process is down. Either opening refuses, or
+// everything that was acknowledged is there and found, or the loss is said; the next opening says the same.
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
 import { openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import type { Store } from "@concord/ports";
@@ -13,28 +12,28 @@ import { openStore } from "@concord/store";
 
 const ROWS = 4_000;
 const LATER_ROWS = 300;
-/** More with CONCORD_FLIPS. */
-const FLIPS = Number(process.env["CONCORD_FLIPS"] ?? 3);
-const FOLDER = "store";
+export const FOLDER = "store";
 /** Later rows fill several segments. */
 const SEGMENT_BYTES = 16 * 1024;
+/** What a disk loses at once. */
+const BLOCK_BYTES = 4_096;
 
-const root = await mkdtemp(join(tmpdir(), "concord-damage-"));
-after(() => rm(root, { recursive: true }));
-
-async function open(folder: string, failpoint: (name: string) => void = () => undefined): Promise<Store> {
+export async function open(folder: string, failpoint: (name: string) => void = () => undefined): Promise<Store> {
   const disk = nodeDisk(folder);
   const environment = { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, log: silentLog, failpoint };
   const limits = { journal: { segmentBytes: SEGMENT_BYTES } };
   return openStore({ ...environment, disk, folder: FOLDER, backing: await openLevel(join(folder, FOLDER)), limits });
 }
 
-const keyOf = (n: number): Uint8Array => new TextEncoder().encode(`r:${String(n).padStart(6, "0")}`);
-const valueOf = (n: number): Uint8Array => Uint8Array.from({ length: 80 }, (_, at) => (n * 31 + at * 7) % 256);
+export const keyOf = (n: number): Uint8Array => new TextEncoder().encode(`r:${String(n).padStart(6, "0")}`);
+export const valueOf = (n: number): Uint8Array => Uint8Array.from({ length: 80 }, (_, at) => (n * 31 + at * 7) % 256);
 
-/** Rows in tables below a checkpoint, and later ones that only the journal has, as a killed process leaves them. */
-async function makeFolder(): Promise<string> {
-  const [live, killed] = [join(root, "live"), join(root, "killed")];
+/** Rows in tables below a checkpoint, and later ones: in the journal only, as a killed process leaves them, or the journal is trimmed. */
+export type Journal = "holds rows" | "trimmed";
+export type Harm = "bit flip" | "lost block";
+
+async function makeFolder(root: string, journal: Journal): Promise<string> {
+  const [live, killed] = [join(root, `live ${journal}`), join(root, `killed ${journal}`)];
   const first = await open(live);
   for (let n = 0; n < ROWS; n += 500) {
     const operations = Array.from({ length: 500 }, (_, at) => ({ kind: "put" as const, key: keyOf(n + at), value: valueOf(n + at) }));
@@ -43,12 +42,16 @@ async function makeFolder(): Promise<string> {
   await first.close();
   const second = await open(live);
   for (let n = ROWS; n < ROWS + LATER_ROWS; n += 1) await second.batch([{ kind: "put", key: keyOf(n), value: valueOf(n) }], { sync: true });
+  if (journal === "trimmed") await second.close();
   await cp(live, killed, { recursive: true });
-  await second.close();
+  if (journal !== "trimmed") await second.close();
   return killed;
 }
 
-type Found = { readonly kind: "refused" } | { readonly kind: "open"; readonly missing: number; readonly cutTail: boolean };
+interface Found {
+  readonly outcome: "refused" | "open" | "cut";
+  readonly missing: number;
+}
 
 async function lookAt(folder: string): Promise<Found> {
   let store: Store;
@@ -56,7 +59,7 @@ async function lookAt(folder: string): Promise<Found> {
     store = await open(folder);
   } catch (thrown) {
     assert.ok(thrown instanceof ConcordError && ["CORRUPT_DATA", "STORE_FAILED"].includes(thrown.code), String(thrown));
-    return { kind: "refused" };
+    return { outcome: "refused", missing: 0 };
   }
   let missing = 0;
   try {
@@ -65,7 +68,7 @@ async function lookAt(folder: string): Promise<Found> {
       const values = await store.getMany(numbers.map(keyOf));
       for (const [at, value] of values.entries()) if (value === undefined || Buffer.compare(value, valueOf(n + at)) !== 0) missing += 1;
     }
-    return { kind: "open", missing, cutTail: store.cutTail };
+    return { outcome: store.cutTail ? "cut" : "open", missing };
   } finally {
     await store.close();
   }
@@ -73,7 +76,7 @@ async function lookAt(folder: string): Promise<Found> {
 
 type Draw = (below: number) => number;
 
-interface Kind {
+export interface Kind {
   readonly kind: string;
   readonly pattern: RegExp;
   /** The byte to harm; any when not given. */
@@ -96,7 +99,7 @@ const varint = (bytes: Buffer): number => {
   }
 };
 
-const KINDS: readonly Kind[] = [
+export const KINDS: readonly Kind[] = [
   { kind: "journal segment", pattern: SEGMENT },
   { kind: "journal segment's header", pattern: SEGMENT, at: (_, draw) => draw(SEGMENT_HEADER_BYTES) },
   { kind: "journal's newest group", pattern: SEGMENT, at: (content, draw) => content.length - 1 - draw(LAST_RECORD_BYTES) },
@@ -113,65 +116,61 @@ const KINDS: readonly Kind[] = [
   { kind: "current", pattern: /^CURRENT$/ },
 ];
 
-const folder = await makeFolder();
+function loseBlock(content: Buffer, place: number): void {
+  const from = place - (place % BLOCK_BYTES);
+  content.fill(0, from, Math.min(content.length, from + BLOCK_BYTES));
+}
 
-for (const { kind, pattern, at } of KINDS) {
-  test(`[TX27] one bit of a ${kind} flips: opening refuses, or nothing that was acknowledged is missing`, async () => {
-    const names = (await readdir(join(folder, FOLDER), { recursive: true })).filter((name) => pattern.test(name));
-    const seen = { refused: 0, whole: 0, cut: 0 };
+/** What trials of a kind ended in. `unreported`: a row was missing or another one, and nothing said so. */
+export interface Tally {
+  refused: number;
+  cut: number;
+  whole: number;
+  unreported: number;
+}
+
+/** Folders to harm copies of. */
+export class DamageTrials {
+  readonly #root: string;
+  readonly #folders: Readonly<Record<Journal, string>>;
+
+  private constructor(root: string, folders: Readonly<Record<Journal, string>>) {
+    this.#root = root;
+    this.#folders = folders;
+  }
+
+  static async make(): Promise<DamageTrials> {
+    const root = await mkdtemp(join(tmpdir(), "concord-damage-"));
+    return new DamageTrials(root, { "holds rows": await makeFolder(root, "holds rows"), trimmed: await makeFolder(root, "trimmed") });
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#root, { recursive: true });
+  }
+
+  async run({ kind, pattern, at }: Kind, journal: Journal, harm: Harm, trials: number): Promise<Tally> {
+    const folder = this.#folders[journal];
+    const names = (await readdir(join(folder, FOLDER), { recursive: true })).filter((name) => pattern.test(name)).sort();
+    assert.ok(names.length > 0, `there is a ${kind}`);
+    const tally: Tally = { refused: 0, cut: 0, whole: 0, unreported: 0 };
     let drawn = 12_345;
     const draw: Draw = (below) => (drawn = (drawn * 48_271) % 2_147_483_647) % below;
-    for (let flip = 0; flip < FLIPS; flip += 1) {
-      const copy = join(root, "copy");
+    for (let trial = 0; trial < trials; trial += 1) {
+      const copy = join(this.#root, "copy");
       await cp(folder, copy, { recursive: true });
       const path = join(copy, FOLDER, names[draw(names.length)]!);
       const content = await readFile(path);
       const place = content.length === 0 ? undefined : (at?.(content, draw) ?? draw(content.length));
-      if (place !== undefined) content[place]! ^= 1 << draw(8);
+      if (place !== undefined && harm === "bit flip") content[place]! ^= 1 << draw(8);
+      else if (place !== undefined) loseBlock(content, place);
       await writeFile(path, content);
       const found = await lookAt(copy);
       const next = await lookAt(copy);
-      assert.deepEqual(next, found.kind === "open" ? { ...found, cutTail: false } : found, `${path} at ${place}: the next opening`);
+      const said = found.outcome === "cut" ? { ...found, outcome: "open" } : found;
+      assert.deepEqual(next, said, `${harm} in ${path} at ${place} of ${content.length}: the next opening`);
       await rm(copy, { recursive: true });
-      if (found.kind === "refused") {
-        seen.refused += 1;
-      } else if (found.cutTail) {
-        // Reported: what the last group held may be gone, and no more.
-        assert.ok(found.missing <= 1, `${found.missing} rows are missing`);
-        seen.cut += 1;
-      } else {
-        assert.equal(found.missing, 0, `${path} at ${place} of ${content.length}: rows are missing, unreported`);
-        seen.whole += 1;
-      }
+      tally[found.outcome === "open" ? (found.missing > 0 ? "unreported" : "whole") : found.outcome] += 1;
     }
-    if (process.env["CONCORD_FLIPS"] !== undefined) console.log(kind, seen);
-  });
-}
-
-test("a folder of a program without a journal: every row is there, also when the first opening was interrupted", async () => {
-  const old = join(root, "old");
-  const rows = 500;
-  const level = await openLevel(join(old, FOLDER));
-  await level.batch(Array.from({ length: rows }, (_, n) => ({ kind: "put", key: keyOf(n), value: valueOf(n) })));
-  await level.flush();
-  await level.close();
-  for (const point of ["store:migrating", undefined]) {
-    const copy = join(root, `old-${point}`);
-    await cp(old, copy, { recursive: true });
-    const stop = (name: string): void => {
-      if (name === point) throw new Error(`killed at ${name}`);
-    };
-    await open(copy, stop).then(
-      (store) => store.close(),
-      (thrown: unknown) => assert.match(String(thrown), /killed at/),
-    );
-    const store = await open(copy);
-    assert.equal((await store.range({ from: keyOf(0), to: keyOf(999_999), limit: 10_000 })).length, rows, point);
-    assert.deepEqual(Buffer.from((await store.get(keyOf(7)))!), Buffer.from(valueOf(7)));
-    await store.batch([{ kind: "delete", key: keyOf(7) }], { sync: true });
-    await store.close();
-    const again = await open(copy);
-    assert.equal(await again.get(keyOf(7)), undefined);
-    await again.close();
+    return tally;
   }
-});
+}
