@@ -1,9 +1,8 @@
 // A constellation of its own for a benchmark, and what a measured load on it costs.
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Constellation, type Members, startConstellation } from "@concord/constellation";
+import { type Constellation, type Members, startConstellation, cpuSeconds, memoryMiB } from "@concord/constellation";
 import { closedLoop, type LoadOptions, type LoadResult } from "./load.ts";
-import { cpuSeconds, memoryMiB } from "./process-usage.ts";
 
 export interface ConcordResult extends LoadResult {
   readonly serverCpuSeconds: number;

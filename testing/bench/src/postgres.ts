@@ -5,9 +5,8 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { Latencies } from "@concord/constellation";
+import { Latencies, childCpuSeconds, cpuSeconds, memoryMiB, processTree } from "@concord/constellation";
 import type { LoadOptions, LoadResult } from "./load.ts";
-import { childCpuSeconds, cpuSeconds, memoryMiB, processTree } from "./process-usage.ts";
 
 const run = promisify(execFile);
 const DEBIAN_BIN = "/usr/lib/postgresql";

@@ -3,10 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
-import type { Constellation } from "@concord/constellation";
+import { memoryMiB, type Constellation } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
-import { memoryMiB } from "./process-usage.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { diskMiB } from "./steady.ts";
 

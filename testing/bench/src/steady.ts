@@ -6,10 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type ConcordClient } from "@concord/client";
-import { Latencies, type Constellation } from "@concord/constellation";
+import { Latencies, type Constellation, memoryMiB } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
-import { memoryMiB } from "./process-usage.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
 const BOARDS = 20;

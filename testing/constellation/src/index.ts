@@ -19,3 +19,4 @@ export { ListLoad, type Commit, type ListLoadOptions } from "./list-load.ts";
 export { WatchedMasters, type Said } from "./watched-masters.ts";
 export { EVERYTHING, ONE_PROCESS, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
 export { reservePorts, type ReservedPorts } from "./ports.ts";
+export { childCpuSeconds, cpuSeconds, memoryMiB, processTree } from "./process-usage.ts";

@@ -14,6 +14,7 @@ import {
 import { CREDENTIALS_FILE } from "./data-folder.ts";
 import { EnginesError, enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
 import { EVERYTHING, NODES_MAX, ONE_PROCESS, PORTS_SPAN } from "./layout.ts";
+import { memoryMiB } from "./process-usage.ts";
 
 const HELP = `npm start -- [--nodes 3 | --separate [--gateways N]] [--storage cassandra] [--log kafka] [--data DIR] [--port-base N]
 
@@ -138,6 +139,12 @@ function table({ nodes }: Constellation): string {
     .join("\n");
 }
 
+/** Resident, pages that several processes share counted once; nothing on a system that does not say. */
+function memory(constellation: Constellation): string {
+  const mebibytes = memoryMiB(constellation.nodes.flatMap(({ name }) => constellation.process(name).pid ?? []));
+  return mebibytes === 0 ? "" : `, ${mebibytes.toFixed(0)} MiB in memory`;
+}
+
 function reportCrash(node: NodeProcess, exit: Exit): void {
   console.error(`\n${node.plan.name} has ended (${exit.signal ?? `exit code ${exit.code}`}); the others go on.\n${node.logTail()}\n`);
   process.exitCode = 1;
@@ -159,7 +166,7 @@ async function main(): Promise<void> {
   const constellation = await startConstellation({ ...flags, signal: stopping.signal, onProgress, onCrash: reportCrash });
   const credentials = resolve(flags.dataFolder, CREDENTIALS_FILE);
   console.log(`\n${table(constellation)}\n\nfor S3 clients: export AWS_SHARED_CREDENTIALS_FILE=${credentials}`);
-  console.log(`ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s; Ctrl-C drains`);
+  console.log(`ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s${memory(constellation)}; Ctrl-C drains`);
   await stop;
   console.log("\ndraining ...");
   await constellation.stop();
