@@ -96,6 +96,18 @@ test("[TX14] verdict: rule V4: gone and heard again by a majority: works", () =>
   assert.deepEqual([mesh.verdict(0, 2), mesh.verdict(1, 2), mesh.self(2)], ["works", "works", "works"]);
 });
 
+test("[TX14] verdict: rule V4: gone, and heard again by one of the two others only: works in the eyes of both", () => {
+  const mesh = joined();
+  mesh.pause(2, 1_000);
+  mesh.advance(500);
+  assert.deepEqual([mesh.verdict(0, 2), mesh.verdict(1, 2)], ["gone", "gone"]);
+  // 0 does not hear it any more; 1 does.
+  mesh.link = (from, to) => (from === 2 && to === 0 ? undefined : 1);
+  mesh.advance(1_500);
+  assert.equal(mesh.members[0]!.state.peers[2]!.opinion, "lost");
+  assert.deepEqual([mesh.self(2), mesh.verdict(1, 2), mesh.verdict(0, 2)], ["works", "works", "works"]);
+});
+
 test("[TX14] self: rule S1: hears fewer than a majority of the configured: lost", () => {
   const mesh = joined();
   mesh.kill(1);

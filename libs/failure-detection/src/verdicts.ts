@@ -8,10 +8,15 @@ export function verdictOf(state: DetectorState, about: number, nowMs: number): V
   const { majority } = state;
   const peer = state.peers[about]!;
   const said: Opinion[] = [peer.opinion];
+  let isHeardByOthers = false;
   for (const reporter of reporters(state, nowMs)) {
     // A member that is heard here says by its beats that it works: it is one of those that hear it.
-    said.push(reporter === peer ? peer.opinion : reportOf(reporter, about).opinion);
+    const { opinion } = reporter === peer ? peer : reportOf(reporter, about);
+    if (reporter !== peer && (opinion === "hears" || opinion === "returning")) isHeardByOthers = true;
+    said.push(opinion);
   }
+  // Heard by others only: it is one that hears itself all the same, as those others count; or this member and they would never agree.
+  if (isHeardByOthers && !isHeard(peer)) said.push("hears");
   const count = (opinion: Opinion): number => said.filter((one) => one === opinion).length;
   if (count("lost") >= majority) return "gone";
   if (count("lost") + count("stuck") >= majority) return "stuck";
