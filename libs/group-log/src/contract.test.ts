@@ -2,6 +2,7 @@
 import { test } from "node:test";
 import { GROUP_LOG_CASES, MemoryKeyValue, registerContract, type GroupLogSubject } from "@concord/port-contracts";
 import { ConcordError, type Clock } from "@concord/runtime";
+import { RAISE_ALL_MS } from "./limits.ts";
 import type { LogReplica } from "./replica.ts";
 import { RingGroupLog } from "./ring-group-log.ts";
 import { openPlainRing } from "./test/plain-replica.ts";
@@ -10,7 +11,11 @@ const clock: Clock = {
   nowMs: () => 1_000_000,
   nowUs: () => 1_000_000_000n,
   monotonicMs: () => 0,
-  setTimer: () => ({ cancel: () => undefined }),
+  setTimer: (delayMs, action) => {
+    // Only the wait for a third promise ends here.
+    const immediate = delayMs <= RAISE_ALL_MS ? setImmediate(action) : undefined;
+    return { cancel: () => clearImmediate(immediate) };
+  },
   defer: (action) => queueMicrotask(action),
 };
 

@@ -34,6 +34,10 @@ export const LEARN_TIMEOUT_MS = 1000;
 /** Time budget of a catching up that no caller waits for. */
 export const CATCH_UP_TIMEOUT_MS = 10_000;
 
+/** How long a raise that has its majority waits for the others: a promise to another owner is met here, not when one more replica is gone. */
+export const RAISE_ALL_MS = 20;
+/** Raises of one takeover, each above the highest promise that the one before met. */
+export const RAISES_MAX = 4;
 /** Tries of each step of a takeover, and the pauses between them. */
 export const TAKE_OVER_ATTEMPTS_MAX = 20;
 /** Time budget of the first one. Less than after what silence a peer counts as not reachable. */

@@ -40,6 +40,8 @@ export interface OfferRound {
   readonly deadlineAtMs: number;
   readonly links: readonly ReplicaLink[];
   readonly acceptance: Acceptance;
+  /** Hears of a replica that has promised a newer epoch, or the same to another owner. */
+  readonly onRefused: (replica: string) => void;
 }
 
 /** Whether any replica accepted; known when one did, when a majority is behind, so that none may, or when all have ended. */
@@ -123,7 +125,10 @@ export class ReplicaLink {
           return { kind: "accepted" };
         case "fenced": {
           const { promisedEpoch } = reply.state;
-          if (promisedEpoch >= request.epoch) return { kind: "fenced", promisedEpoch };
+          if (promisedEpoch >= request.epoch) {
+            round.onRefused(this.replica.name);
+            return { kind: "fenced", promisedEpoch };
+          }
           if (!(await this.#joins(round))) return { kind: "behind", promisedEpoch };
           reply = await this.#append(round, offerOf(round));
           break;

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { AppendRequest, DecidedMark, GroupOwner } from "@concord/ports";
-import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
-import { LINK_IN_FLIGHT_MAX, TAIL_BYTES_MAX } from "./limits.ts";
+import { ConcordError, epochOf, nextSeq, seqOf, sleep, timestampUsOf } from "@concord/runtime";
+import { LINK_IN_FLIGHT_MAX, RAISE_ALL_MS, TAIL_BYTES_MAX } from "./limits.ts";
 import { mergeTails } from "./merge-tails.ts";
 import type { LogAppendReply, LogReplica, ReplicaLogState } from "./replica.ts";
 import { RingGroupLog } from "./ring-group-log.ts";
+import { takeOver, type TakeOverOutcome } from "./take-over.ts";
 import { bytesOf, text } from "./test/history.ts";
 import { BROKEN_ROWS, openPlainRing } from "./test/plain-replica.ts";
 import { VirtualTime } from "./test/virtual-time.ts";
@@ -34,8 +35,8 @@ class Ring {
     return ring;
   }
 
-  log(): RingGroupLog {
-    return new RingGroupLog({ replicas: this.replicas.map((replica, at) => this.#link(at, replica)), clock: this.time });
+  log(onFollowers: (group: string, followers: number) => void = () => undefined): RingGroupLog {
+    return new RingGroupLog({ replicas: this.replicas.map((replica, at) => this.#link(at, replica)), clock: this.time, onFollowers });
   }
 
   #link(at: number, replica: LogReplica): LogReplica {
@@ -155,17 +156,72 @@ test("append: rows that do not decode: MALFORMED_REQUEST", async () => {
   await assert.rejects(append(ring, log, request(1, 1n, { rows: bytesOf(BROKEN_ROWS) })), { code: "MALFORMED_REQUEST" });
 });
 
-test("[TX11] append, verify: a dead owner's raise to the same epoch reached one replica, another is away: unknown, not fenced", async () => {
+/** An owner that raised the epoch at one replica only, and died. */
+const deadRaise = (ring: Ring, at: number, epoch: bigint): Promise<unknown> =>
+  ring.replicas[at]!.logRaise({ group: GROUP, epoch: epochOf(epoch), owner: "dead" }, TIMEOUT_MS);
+
+const take = (ring: Ring, log: RingGroupLog, owner: string): Promise<TakeOverOutcome> =>
+  ring.run(takeOver(log, { group: GROUP, owner, timeoutMs: TIMEOUT_MS, clock: ring.time, apply: async () => undefined }));
+
+for (const [epoch, taken] of [
+  [1n, 2n],
+  [5n, 6n],
+] as const) {
+  test(`[TXR3] [TX11] take over: a dead takeover raised ${epoch} at one replica: the next one raises above it, and any replica may go`, async () => {
+    const ring = await Ring.open();
+    await deadRaise(ring, 2, epoch);
+    // The quorum that answers first knows nothing of it.
+    const log = ring.log();
+    const outcome = await take(ring, log, "heir");
+    assert.deepEqual([outcome.kind, outcome.kind === "taken" && outcome.epoch], ["taken", taken]);
+    for (const at of [0, 1, 2]) assert.equal((await ring.state(at)).owner, "heir");
+    for (const [at, down] of [0, 1, 2].entries()) {
+      ring.down.clear();
+      ring.down.add(down);
+      const entry = request(at + 1, taken, { owner: "heir", previousEpoch: epochOf(at === 0 ? 0n : taken) });
+      assert.deepEqual(await append(ring, log, entry), { kind: "logged" });
+    }
+  });
+}
+
+test("[TXR3] take over: one replica is silent: not waited for longer than RAISE_ALL_MS", async () => {
   const ring = await Ring.open();
-  await ring.replicas[2]!.logRaise({ group: GROUP, epoch: epochOf(1n), owner: "dead" }, TIMEOUT_MS);
+  ring.stuck.add(2);
+  const startMs = ring.time.monotonicMs();
+  assert.equal((await take(ring, ring.log(), "heir")).kind, "taken");
+  assert.ok(ring.time.monotonicMs() - startMs <= RAISE_ALL_MS);
+});
+
+test("[TX11] append: a dead takeover's promise shows up later, another replica goes: fenced, and taken over above it", async () => {
+  const ring = await Ring.open();
+  ring.down.add(2);
   const log = await raised(ring, 1n);
-  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
-  ring.down.add(1);
-  // no other caller can own this epoch: a majority has promised it to us
-  assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "unknown" });
-  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "unknown");
+  await deadRaise(ring, 2, 1n);
   ring.down.clear();
-  assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "logged" });
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" }, "a majority follows: it goes on");
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "current");
+  ring.down.add(1);
+  assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "fenced", promisedEpoch: epochOf(1n) });
+  assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "fenced");
+  const outcome = await take(ring, log, "again");
+  assert.ok(outcome.kind === "taken");
+  const next = request(3, outcome.epoch, { owner: "again", seq: nextSeq(outcome.lastSeq), previousEpoch: outcome.lastEpoch });
+  assert.deepEqual(await append(ring, log, next), { kind: "logged" });
+});
+
+test("followers: a replica that promised another owner is missing until an owner raises above it", async () => {
+  const ring = await Ring.open();
+  const heard: number[] = [];
+  const log = ring.log((group, followers) => void (group === GROUP && heard.push(followers)));
+  ring.down.add(2);
+  await ring.run(log.raise({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS));
+  await deadRaise(ring, 2, 1n);
+  ring.down.clear();
+  await append(ring, log, request(1, 1n));
+  await ring.run(sleep(ring.time, 1));
+  assert.equal(heard.at(-1), 2);
+  await take(ring, log, "again");
+  assert.equal(heard.at(-1), 3);
 });
 
 for (const lost of [0, 1, 2]) {

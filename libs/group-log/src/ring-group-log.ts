@@ -3,6 +3,8 @@ import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log, type
 import { checkAdvance, checkAppendRequest, checkOwned, encodedName } from "./check-requests.ts";
 import { collect } from "./collect.ts";
 import { AppliedByAll } from "./applied-by-all.ts";
+import { Followers } from "./followers.ts";
+import { RAISE_ALL_MS } from "./limits.ts";
 import { mergeTails } from "./merge-tails.ts";
 import { Acceptance, ReplicaLink, type Attempt, type Offer } from "./replica-link.ts";
 import type { LogRaiseReply, LogReplica, ReplicaLogState } from "./replica.ts";
@@ -13,6 +15,8 @@ export interface RingGroupLogOptions {
   readonly clock: Clock;
   /** Hears of replicas' failed assertions and corrupt data. */
   readonly log?: Log;
+  /** Hears how many replicas follow the owner of a group that appends here, when that changes. */
+  readonly onFollowers?: (group: string, followers: number) => void;
 }
 
 /**
@@ -25,10 +29,12 @@ export class RingGroupLog implements GroupLog {
   readonly #clock: Clock;
   readonly #majority: number;
   readonly #applied: AppliedByAll;
+  readonly #followers: Followers;
 
   constructor(options: RingGroupLogOptions) {
     assert(options.replicas.length === 1 || options.replicas.length === 3, "a ring has 1 or 3 nodes (TXR4)");
     this.#applied = new AppliedByAll(options.replicas.length);
+    this.#followers = new Followers(options.replicas.length, options.onFollowers ?? (() => undefined));
     const replicas = options.replicas.map((replica) => this.#applied.watch(replica));
     this.#links = replicas.map((replica) => new ReplicaLink(replica, options.clock, options.log ?? silentLog));
     this.#clock = options.clock;
@@ -55,6 +61,10 @@ export class RingGroupLog implements GroupLog {
     return { promisedEpoch, owner };
   }
 
+  /**
+   * Refused also when only a minority has promised another owner: the caller raises above it, or that replica would never follow (TXR3). A replica that
+   * does not answer within RAISE_ALL_MS after the majority is not waited for.
+   */
   async raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
     checkOwned(owner);
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
@@ -64,6 +74,11 @@ export class RingGroupLog implements GroupLog {
     });
     const decision = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
     if (decision.kind !== "promised") return decision;
+    const waitMs = Math.min(RAISE_ALL_MS, Math.max(0, deadlineAtMs - this.#clock.monotonicMs()));
+    const all = await collect(this.#clock, waitMs, flows, (attempts, pending) => (pending === 0 ? answersOf(attempts) : undefined));
+    const refused = refusalIn(all);
+    if (refused !== undefined) return refused;
+    this.#followers.raised(owner.group);
     assert(decision.promises.length >= this.#majority, "a majority promised (TXR3)");
     const tail = mergeTails(decision.promises.map((promise) => promise.state));
     const spread = await this.#spreadBase(owner, decision.promises, tail, deadlineAtMs);
@@ -86,7 +101,7 @@ export class RingGroupLog implements GroupLog {
     });
     const others = states.filter((state) => !isOwn(state));
     if (states.length - others.length >= this.#majority) return "current";
-    return others.length >= this.#majority || others.some((state) => state.promisedEpoch > epoch) ? "fenced" : "unknown";
+    return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= epoch) ? "fenced" : "unknown";
   }
 
   async advance(request: AdvanceRequest, timeoutMs: number): Promise<"advanced" | "unknown"> {
@@ -124,10 +139,7 @@ export class RingGroupLog implements GroupLog {
     // two promised, so whatever was logged is in their tails (TXR3)
     if (promises.length >= this.#majority) return { kind: "promised", promises };
     if (promises.length + pending >= this.#majority) return undefined;
-    const refusals = replies.filter((reply) => !reply.promised).map((reply) => reply.state);
-    if (refusals.length === 0) return { kind: "unknown" };
-    const { promisedEpoch, owner } = refusals.reduce(newerPromise);
-    return { kind: "refused", promisedEpoch, owner };
+    return refusalIn(replies) ?? { kind: "unknown" };
   }
 
   /**
@@ -158,8 +170,8 @@ export class RingGroupLog implements GroupLog {
     if (accepted >= this.#majority) return { kind: "logged" };
     if (accepted + pending >= this.#majority) return undefined;
     const promises = offers.filter((offer) => offer.kind === "fenced" || offer.kind === "behind");
-    // the same epoch promised to another owner by a minority is a raise that failed: it cannot win any more (I2)
-    if (promises.length >= this.#majority || promises.some((offer) => offer.promisedEpoch > epoch)) {
+    // No majority without a replica that promised another owner: only a raise above that promise helps, by this owner's next life or another.
+    if (promises.length >= this.#majority || promises.some((offer) => offer.promisedEpoch >= epoch)) {
       return { kind: "fenced", promisedEpoch: promises.reduce(newerPromise).promisedEpoch };
     }
     for (const offer of offers) if (offer.kind === "failed" && REFUSALS.has(offer.error.code)) throw offer.error;
@@ -174,7 +186,9 @@ export class RingGroupLog implements GroupLog {
   #offerToAll(request: AppendRequest, timeoutMs: number): Promise<Offer>[] {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const appliedByAllSeq: Seq = this.#applied.seqOf(request.group);
-    const round = { request, appliedByAllSeq, deadlineAtMs, links: this.#links, acceptance: new Acceptance(this.#links) };
+    const acceptance = new Acceptance(this.#links);
+    const onRefused = (replica: string): void => this.#followers.refused(request.group, replica);
+    const round = { request, appliedByAllSeq, deadlineAtMs, links: this.#links, acceptance, onRefused };
     return this.#links.map((link) => link.offer(round));
   }
 }
@@ -192,6 +206,14 @@ type RaiseDecision =
 
 function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
   return attempts.flatMap((attempt) => (attempt.kind === "answer" && attempt.counts() ? [attempt.answer] : []));
+}
+
+/** Undefined: none refused. */
+function refusalIn(replies: readonly PromiseOf[]): Extract<RaiseOutcome, { readonly kind: "refused" }> | undefined {
+  const refusals = replies.filter((reply) => !reply.promised).map((reply) => reply.state);
+  if (refusals.length === 0) return undefined;
+  const { promisedEpoch, owner } = refusals.reduce(newerPromise);
+  return { kind: "refused", promisedEpoch, owner };
 }
 
 function newerPromise<State extends { readonly promisedEpoch: Epoch }>(left: State, right: State): State {

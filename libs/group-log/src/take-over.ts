@@ -10,7 +10,7 @@ import {
   type Seq,
   type TimestampUs,
 } from "@concord/runtime";
-import { TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_BACKOFF, TAKE_OVER_FIRST_TRY_MS } from "./limits.ts";
+import { RAISES_MAX, TAKE_OVER_ATTEMPTS_MAX, TAKE_OVER_BACKOFF, TAKE_OVER_FIRST_TRY_MS } from "./limits.ts";
 
 export interface TakeOverOptions {
   readonly group: string;
@@ -80,18 +80,29 @@ async function advanceTo(log: GroupLog, options: TakeOverOptions, advance: Advan
 
 type Raised = { readonly kind: "raised"; readonly epoch: Epoch; readonly tail: LogTail };
 
+/**
+ * Above every promise that is met, be it one replica's: that of a takeover that died, whose replica would follow no owner below it. Refused when the
+ * others did not promise this owner either: another one is faster.
+ */
 async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Raised | TakeOverOutcome> {
   const { group, owner } = options;
   const before = await persist(options, (timeoutMs) => log.status(group, timeoutMs));
   if (before === undefined) return { kind: "unavailable" };
-  const epoch = nextEpoch(before.promisedEpoch);
-  const outcome = await persist(options, async (timeoutMs) => {
-    const raise = await log.raise({ group, epoch, owner }, timeoutMs);
-    return raise.kind === "unknown" ? undefined : raise;
-  });
-  if (outcome === undefined) return { kind: "unavailable" };
-  if (outcome.kind === "refused") return { kind: "refused", promisedEpoch: outcome.promisedEpoch };
-  return { kind: "raised", epoch, tail: outcome.tail };
+  let { promisedEpoch } = before;
+  for (let raises = 0; raises < RAISES_MAX; raises += 1) {
+    const epoch = nextEpoch(promisedEpoch);
+    const outcome = await persist(options, async (timeoutMs) => {
+      const raise = await log.raise({ group, epoch, owner }, timeoutMs);
+      return raise.kind === "unknown" ? undefined : raise;
+    });
+    if (outcome === undefined) return { kind: "unavailable" };
+    if (outcome.kind === "raised") return { kind: "raised", epoch, tail: outcome.tail };
+    promisedEpoch = outcome.promisedEpoch > epoch ? outcome.promisedEpoch : epoch;
+    const now = await persist(options, (timeoutMs) => log.status(group, timeoutMs));
+    if (now === undefined) return { kind: "unavailable" };
+    if (now.owner !== owner) break;
+  }
+  return { kind: "refused", promisedEpoch };
 }
 
 /** The same seqs, the same bytes, the new epoch. Undefined: all are logged. */

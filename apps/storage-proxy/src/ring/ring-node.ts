@@ -68,7 +68,8 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
   const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, appliedSeq, checksum, log, onDamaged });
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows: options.hasAllRows, checksum });
-  const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log });
+  const onFollowers = (group: string, followers: number): void => metrics.gauge("group_log_followers", followers, { group });
+  const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log, onFollowers });
   const sessions = peers.map((peer) => peer.session);
   const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics });
   const batches = await openBatches({ config, environment, store, engine, hints, localRows: stored, peers: sessions, drawTimestampUs });
