@@ -1,3 +1,4 @@
+import { FAILOVER_FAULTS } from "./failover-faults.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
@@ -16,7 +17,6 @@ export interface SeededFault {
 }
 
 const GROUP_STATE = "libs/group-log/src/group-state.ts";
-const TAKE_OVER = "libs/group-log/src/take-over.ts";
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
 const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
 const DEDUP_WINDOW = "libs/dedup/src/segmented-window.ts";
@@ -24,6 +24,7 @@ const EXECUTE_BATCH = "libs/logged-batch/src/execute-batch.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
+  ...FAILOVER_FAULTS,
   ...OBJECT_FAULTS,
   ...OWNERSHIP_FAULTS,
   ...STORE_FAULTS,
@@ -74,19 +75,6 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         file: "libs/group-log/src/ring-group-log.ts",
         search: 'if (promises.length >= this.#majority) return { kind: "promised", promises };',
         replace: 'if (promises.length >= 1) return { kind: "promised", promises };',
-      },
-    ],
-  },
-  {
-    name: "takeover-without-apply",
-    notFoundYet: true,
-    about: "A new master serves before a majority has applied the pending entries of the old one (TXD2, TXD14).",
-    scenario: "txn",
-    edits: [
-      {
-        file: TAKE_OVER,
-        search: '  if (!(await advanceTo(log, options, advance, tail))) return { kind: "unavailable" };\n',
-        replace: "  void advanceTo(log, options, advance, tail).catch(() => undefined);\n",
       },
     ],
   },
@@ -188,20 +176,6 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         file: "libs/quorum/src/row-steps.ts",
         search: "if (place !== undefined) throw followsFromLog(change.key.table, place.group);",
         replace: 'if (place?.group === "") throw followsFromLog(change.key.table, place.group);',
-      },
-    ],
-  },
-  {
-    name: "read-only-not-verified",
-    about: "A read-only commit does not ask whether the epoch still holds: a zombie master answers from the past (TXD1).",
-    scenario: "txn",
-    // Since coordinators stop by their lease before a standby may act, no zombie comes so far.
-    notFoundYet: true,
-    edits: [
-      {
-        file: "libs/transactions/src/serving-master.ts",
-        search: "    try {\n      await this.#epochCheck.current();",
-        replace: "    try {\n      await Promise.resolve();",
       },
     ],
   },

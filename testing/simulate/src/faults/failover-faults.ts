@@ -1,0 +1,242 @@
+import type { SeededFault } from "./faults.ts";
+
+const TAKE_OVER = "libs/group-log/src/take-over.ts";
+const GROUP_STATE = "libs/group-log/src/group-state.ts";
+const GROUPS = "apps/txn-coordinator/src/groups/groups.ts";
+const VERDICTS = "libs/failure-detection/src/verdicts.ts";
+const OPINIONS = "libs/failure-detection/src/opinions.ts";
+const HEAR_BEAT = "libs/failure-detection/src/hear-beat.ts";
+const SERVING_MASTER = "libs/transactions/src/serving-master.ts";
+
+/** Mistakes in who may serve a group, and in how a standby takes it over. */
+export const FAILOVER_FAULTS: readonly SeededFault[] = [
+  {
+    name: "no-self-fence",
+    about: "A coordinator opens transactions whatever the others think of it and however old its lease is (TX14).",
+    scenario: "failover",
+    edits: [
+      {
+        file: "apps/txn-coordinator/src/groups/standing.ts",
+        search: 'return this.#self === "works" && clock.monotonicMs() < membership.leaseEndMs();',
+        replace: 'return this.#self !== "joining" || clock.monotonicMs() < membership.leaseEndMs();',
+      },
+      {
+        file: GROUPS,
+        search: "return this.#confirmed.get(group) === this.#standing.losses;",
+        replace: "return this.#confirmed.has(group);",
+      },
+    ],
+  },
+  {
+    name: "back-without-asking-the-log",
+    about: "A coordinator that was lost and is heard again opens transactions before the log has confirmed its epoch (TX14).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: GROUPS,
+        search: "return this.#confirmed.get(group) === this.#standing.losses;",
+        replace: "return this.#confirmed.has(group);",
+      },
+    ],
+  },
+  {
+    name: "verdict-by-one-opinion",
+    about: "One observer that lost a member calls it gone (TX14).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [{ file: VERDICTS, search: 'if (count("lost") >= majority) return "gone";', replace: 'if (count("lost") >= 1) return "gone";' }],
+  },
+  {
+    name: "own-opinion-ignored",
+    about: "A member's own opinion does not count in its verdicts (TX14): of three, no two are left to call the third gone.",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [{ file: VERDICTS, search: "const said: Opinion[] = [peer.opinion];", replace: "const said: Opinion[] = [];" }],
+  },
+  {
+    name: "lost-before-the-lease-ended",
+    about: "A member counts as lost after two missed beats, when its lease may still hold (TX15, I2 of the failure-detection README).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: OPINIONS,
+        search: 'if (silentMs > limits.lostMs + state.health * limits.healthStepMs) return "lost";',
+        replace: 'if (silentMs > 1.5 * limits.beatMs) return "lost";',
+      },
+    ],
+  },
+  {
+    name: "lease-not-waited-for",
+    about: "A member relies on its lease for longer than others wait before they call it lost (I2 of the failure-detection README).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: "libs/failure-detection/src/lease.ts",
+        search: "return Math.min(heldSinceMs + limits.lostMs,",
+        replace: "return Math.min(heldSinceMs + 10 * limits.lostMs,",
+      },
+    ],
+  },
+  {
+    name: "old-reports-count",
+    about: "Reports that waited in a socket while this process stood still decide about others (V1 to V5 of the failure-detection README).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: OPINIONS,
+        search: ".filter((peer) => isHeard(peer) && nowMs - peer.reportedAfterMs <= state.limits.lostMs);",
+        replace: ".filter((peer) => isHeard(peer));",
+      },
+    ],
+  },
+  {
+    name: "incarnation-ignored",
+    about: "Any life of a member counts as the one heard before (I1 of the failure-detection README).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: HEAR_BEAT,
+        search: "beat.incarnation === peer.incarnation ? beat.sequence <= peer.sequence : !mayBegin(state, peer, beat, nowMs)",
+        replace: "beat.sequence <= peer.sequence || (peer.incarnation === 0n && !mayBegin(state, peer, beat, nowMs))",
+      },
+    ],
+  },
+  {
+    name: "standby-beside-its-master",
+    about: "The first standby serves a group while its master works (TX17).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: "libs/ownership/src/view.ts",
+        search: 'return master === self ? { kind: "serve" }',
+        replace: 'return master === self || view.placement.get(unit)![1] === self ? { kind: "serve" }',
+      },
+    ],
+  },
+  {
+    name: "stand-down-ignored",
+    about: "A standby whose master has taken the group back goes on when the log says so (TX17).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: GROUPS,
+        search: 'if (verified === "fenced") group.stop();',
+        replace: 'if (verified === "fenced" && group.owner === "") group.stop();',
+      },
+    ],
+  },
+  {
+    name: "fenced-master-goes-on",
+    about: "A master whose append was refused for a newer epoch stays the master (TXD1).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: "libs/transactions/src/transaction-group.ts",
+        search: '    if (state.kind !== "serving") return;\n    this.#context.log.warn(',
+        replace: '    if (state.kind !== "serving" || error.code === "EPOCH_FENCED") return;\n    this.#context.log.warn(',
+      },
+    ],
+  },
+  {
+    name: "epoch-not-raised",
+    about: "A takeover uses the epoch it finds, and replicas promise it to a second owner (TXR1, TXR3).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: TAKE_OVER,
+        search: "const epoch = nextEpoch(promisedEpoch);",
+        replace: "const epoch = promisedEpoch > 0n ? promisedEpoch : nextEpoch(promisedEpoch);",
+      },
+      {
+        file: GROUP_STATE,
+        search: "return epoch > state.promisedEpoch || isPromised",
+        replace: "return epoch >= state.promisedEpoch || isPromised",
+      },
+    ],
+  },
+  {
+    name: "promise-below-the-highest",
+    about: "A replica promises an epoch below one that it has promised before (TXR1).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: GROUP_STATE,
+        search: "return epoch > state.promisedEpoch || isPromised",
+        replace: "return epoch !== state.promisedEpoch || isPromised",
+      },
+      {
+        file: "libs/group-log/src/replica-steps.ts",
+        search: "assert(request.epoch >= before.promisedEpoch,",
+        replace: "assert(request.epoch >= 0n,",
+      },
+    ],
+  },
+  {
+    name: "tail-without-its-newest",
+    about: "A takeover leaves out the newest entry that the old master logged (TXR3).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: TAKE_OVER,
+        search: 'return { kind: "raised", epoch, tail: outcome.tail };',
+        replace: 'return { kind: "raised", epoch, tail: { ...outcome.tail, entries: outcome.tail.entries.slice(0, -1) } };',
+      },
+    ],
+  },
+  {
+    name: "tail-not-appended-again",
+    about: "A takeover takes what the old master logged for decided without logging it under its own epoch (TXR3).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: TAKE_OVER,
+        search: "for (const { seq, bytes, rows } of tail.entries) {",
+        replace: "for (const { seq, bytes, rows } of tail.entries.slice(tail.entries.length)) {",
+      },
+    ],
+  },
+  {
+    name: "served-before-applied",
+    about:
+      "A new master serves before the pending entries of the old one are applied, and reads rows without waiting for them (TXD2, TXD14).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: TAKE_OVER,
+        search: '  if (!(await advanceTo(log, options, advance, tail))) return { kind: "unavailable" };\n',
+        replace: "  void advanceTo(log, options, advance, tail).catch(() => undefined);\n",
+      },
+      {
+        file: SERVING_MASTER,
+        search: "      appliedSeq: taken.lastSeq,\n",
+        replace: "      appliedSeq: (taken.lastSeq - taken.lastSeq) as typeof taken.lastSeq,\n",
+      },
+    ],
+  },
+  {
+    name: "read-only-not-verified",
+    about: "A read-only commit does not ask whether the epoch still holds: a zombie master answers from the past (TXD1).",
+    scenario: "failover",
+    notFoundYet: true,
+    edits: [
+      {
+        file: SERVING_MASTER,
+        search: "    try {\n      await this.#epochCheck.current();",
+        replace: "    try {\n      await Promise.resolve();",
+      },
+    ],
+  },
+];
