@@ -182,6 +182,15 @@ test("a message of the far future: its time becomes now, its page is published",
   assert.ok(Math.abs(read!.timestampMs - Date.now()) < 600_000);
 });
 
+test("[DDD5] bytes that change after the call: what was given is appended", async () => {
+  const log = await openOn(await newTopics());
+  const given = message("before");
+  const appended = log.append(0, [given]);
+  given.value.set(utf8("AFTER!"));
+  await appended;
+  assert.deepEqual(await texts(log, "input"), ["before"]);
+});
+
 test("[DDD3] a topic that grew: the partition stops", async () => {
   const topics = await newTopics();
   const log = await openOn(topics);
