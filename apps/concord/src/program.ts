@@ -51,7 +51,9 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       clock: nodeClock,
       log,
       metrics,
-      ...(pair === undefined ? {} : { tls: { cert: pair.certificate, key: pair.key } }),
+      ...(pair === undefined
+        ? {}
+        : { tls: { cert: pair.certificate, key: pair.key, ...(pair.clientCa === undefined ? {} : { clientCa: pair.clientCa }) } }),
     }),
     onFailed: (cause: ConcordError) => failed.reject(cause),
   });

@@ -22,7 +22,9 @@ const service = composeObjectGateway(config, {
     clock: nodeClock,
     log,
     metrics,
-    ...(pair === undefined ? {} : { tls: { cert: pair.certificate, key: pair.key } }),
+    ...(pair === undefined
+      ? {}
+      : { tls: { cert: pair.certificate, key: pair.key, ...(pair.clientCa === undefined ? {} : { clientCa: pair.clientCa }) } }),
   }),
 });
 

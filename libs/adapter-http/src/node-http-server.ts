@@ -20,13 +20,21 @@ import { createPace } from "./pace.ts";
 import { refusedHeaders, toHttpRequest } from "./request.ts";
 import { release, sendResponse } from "./response.ts";
 
+/** PEM. */
+export interface HttpTls {
+  readonly cert: string | Uint8Array;
+  readonly key: string | Uint8Array;
+  /** With it a client without a certificate of this authority is not let in. */
+  readonly clientCa?: string | Uint8Array;
+}
+
 export interface NodeHttpServerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly limits?: Partial<HttpLimits>;
-  /** PEM. Undefined: plain HTTP. */
-  readonly tls?: { readonly cert: string | Uint8Array; readonly key: string | Uint8Array };
+  /** Undefined: plain HTTP. */
+  readonly tls?: HttpTls;
 }
 
 export function nodeHttpServer(options: NodeHttpServerOptions): HttpServer {
@@ -55,9 +63,7 @@ class Host implements HttpListener {
     [this.#clock, this.#log, this.#metrics, this.#handler] = [clock, log, metrics, handler];
     this.#limits = { ...HTTP_LIMITS, ...limits };
     const settings = serverSettings(this.#limits);
-    const secrets =
-      tls === undefined ? undefined : { cert: Buffer.from(tls.cert), key: Buffer.from(tls.key), minVersion: "TLSv1.2" as const };
-    this.#server = secrets === undefined ? createServer(settings) : createTlsServer({ ...settings, ...secrets });
+    this.#server = tls === undefined ? createServer(settings) : createTlsServer({ ...settings, ...tlsSettings(tls) });
     // node drops headers above its own limit in silence; ours refuses the request (I1).
     this.#server.maxHeadersCount = 0;
     this.#server.maxConnections = this.#limits.connectionsMax;
@@ -226,6 +232,11 @@ class Host implements HttpListener {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+}
+
+function tlsSettings({ cert, key, clientCa }: HttpTls): Parameters<typeof createTlsServer>[0] & object {
+  const pair = { cert: Buffer.from(cert), key: Buffer.from(key), minVersion: "TLSv1.2" as const };
+  return clientCa === undefined ? pair : { ...pair, ca: Buffer.from(clientCa), requestCert: true, rejectUnauthorized: true };
 }
 
 function serverSettings(limits: HttpLimits): Parameters<typeof createServer>[0] & object {

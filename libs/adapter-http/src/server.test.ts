@@ -374,18 +374,39 @@ function selfSigned(folder: string): { cert: string; key: string } {
   return { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
 }
 
-test("tls: a request over it: answered", async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const tls = selfSigned(folder);
-  await using fixture = await serving(hello, {}, tls);
-  const port = Number(fixture.listener.address.split(":")[1]);
-  const status = await new Promise((resolve, reject) => {
-    const sent = request({ port, host: "127.0.0.1", ca: tls.cert, servername: "localhost", agent: false }, (response) => {
+interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** The status; rejects when the connection is refused. */
+function statusOver(address: string, { cert }: Pair, own: Partial<Pair> = {}): Promise<number | undefined> {
+  const port = Number(address.split(":")[1]);
+  return new Promise((resolve, reject) => {
+    const options = { port, host: "127.0.0.1", ca: cert, servername: "localhost", agent: false, ...own };
+    const sent = request(options, (response) => {
       response.resume();
       resolve(response.statusCode);
     });
     sent.on("error", reject).end();
   });
-  assert.equal(status, 200);
+}
+
+test("tls: a request over it: answered", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const tls = selfSigned(folder);
+  await using fixture = await serving(hello, {}, tls);
+  assert.equal(await statusOver(fixture.listener.address, tls), 200);
+});
+
+test("tls: with an authority of clients: only clients with its certificate are let in", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const [tls, stranger] = [selfSigned(folder), selfSigned(folder)];
+  await using fixture = await serving(hello, {}, { ...tls, clientCa: tls.cert });
+  const { address } = fixture.listener;
+  assert.equal(await statusOver(address, tls, tls), 200);
+  await assert.rejects(statusOver(address, tls));
+  await assert.rejects(statusOver(address, tls, stranger));
 });

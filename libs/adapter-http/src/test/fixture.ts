@@ -45,7 +45,7 @@ export interface Fixture extends AsyncDisposable {
 export async function serving(
   handler: HttpHandler,
   limits: Partial<HttpLimits> = {},
-  tls?: { cert: string; key: string },
+  tls?: { cert: string; key: string; clientCa?: string },
 ): Promise<Fixture> {
   const clock = manualClock();
   const brokenOff = new Map<string, number>();
