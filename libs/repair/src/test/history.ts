@@ -9,7 +9,7 @@ import { TestRing, type Link, type Node } from "./ring.ts";
 const ROWS = 6;
 const STEPS = 30;
 const GC_GRACE_MS = 60_000;
-const LINKS: readonly Link[] = ["up", "down", "mute"];
+const LINKS: readonly Link[] = ["up", "down", "lossy", "mute"];
 
 /** One write as the client saw it. */
 interface Written {
@@ -56,6 +56,8 @@ class History {
   #lastUs = 1_700_000_000_000_000n;
   /** When every pair had last compared all rows with all links up. */
   #comparedSinceUs = 0n;
+  /** By stored key: the newest deletion that was forgotten. */
+  readonly #forgottenUs = new Map<string, bigint>();
 
   constructor(ring: TestRing, below: (limit: number) => number) {
     this.#ring = ring;
@@ -81,6 +83,11 @@ class History {
   }
 
   async stepOfRepair(): Promise<void> {
+    await this.#act();
+    for (let row = 0; row < ROWS; row += 1) this.#checkMajority(`r${row}`);
+  }
+
+  async #act(): Promise<void> {
     const [ring, node] = [this.#ring, this.#node()];
     switch (this.#below(9)) {
       case 0:
@@ -135,6 +142,16 @@ class History {
     const shown = writes.find((write) => cell?.kind === "text" && write.value === cell.value);
     assert(shown !== undefined, `${row}: what is there was written`);
     assert(newest === undefined || shown.timestampUs >= newest.timestampUs, `${row}: nothing older comes back over an acknowledged write`);
+  }
+
+  /** An acknowledged write is at two of three replicas at any time, or at one that refuses to answer for the row. */
+  #checkMajority(row: string): void {
+    const newest = this.written.filter((write) => write.row === row && write.isAcknowledged).at(-1);
+    const key = toHex(storedRowKey(encodeRowKey(rowKey(row))));
+    if (newest === undefined || newest.timestampUs <= (this.#forgottenUs.get(key) ?? 0n)) return;
+    const copies = this.#ring.nodes.map((node) => this.#ring.stored(node).get(key)).filter((bytes) => bytes !== undefined);
+    const kept = copies.filter((bytes) => !isSound(bytes) || hasAtLeast(bytes, newest));
+    assert(kept.length >= 2, `${row}: a majority has what was acknowledged`);
   }
 
   #node(): Node {
@@ -203,6 +220,7 @@ class History {
         const key = node.store.contents().find((entry) => toHex(entry.key) === name)!.key;
         await node.store.batch([{ kind: "delete", key }], { sync: true });
         forgotten.add(name);
+        if (image.deletedAtUs > (this.#forgottenUs.get(name) ?? 0n)) this.#forgottenUs.set(name, image.deletedAtUs);
       }
     }
     this.purged += forgotten.size;

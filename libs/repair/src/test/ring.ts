@@ -12,8 +12,8 @@ import { ComparedRows } from "../row-sums.ts";
 import { SEGMENT_SLACK } from "../limits.ts";
 import { checksum, ManualClock, PlainRunner, rowKey } from "./fixture.ts";
 
-/** What a call from one node to another meets. `mute`: it takes effect, the answer is lost. */
-export type Link = "up" | "down" | "mute";
+/** What a call from one node to another meets. `lossy`: it is lost though the peer seems reachable; `mute`: it takes effect, the answer is lost. */
+export type Link = "up" | "down" | "lossy" | "mute";
 
 export interface RingLimits {
   readonly hintBytesMax: number;
@@ -199,6 +199,7 @@ export class TestRing {
     await Promise.resolve();
     const link = this.#link(from, to);
     if (link === "down" || to.life === undefined) throw new ConcordError("CONNECTION_LOST", `${to.name} is away`, { applied: "no" });
+    if (link === "lossy") throw new ConcordError("CONNECTION_LOST", "the call is lost");
     const result = await act(to.life);
     if (link === "mute") throw new ConcordError("CONNECTION_LOST", "the answer is lost");
     // A call of a life that ended has no effect behind it.

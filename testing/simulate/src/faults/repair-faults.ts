@@ -111,6 +111,7 @@ export const REPAIR_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "healed-from-one",
+    notFoundYet: true,
     about: "A damaged row is replaced by what one peer has, which may have missed the write.",
     scenario: "repair",
     edits: [
