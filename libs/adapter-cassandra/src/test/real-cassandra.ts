@@ -52,14 +52,14 @@ export function sessionOptions(): Omit<
   return { contactPoints, datacenter: DATACENTER, credentials: undefined, certificateAuthority: undefined };
 }
 
-export async function newKeyspace(): Promise<TestKeyspace> {
+export async function newKeyspace(copies = 1): Promise<TestKeyspace> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   const session = await openDriverSession({ ...sessionOptions(), clock, log: silentLog, onNodeUp: () => undefined });
   after(async () => {
     await session.define(`DROP KEYSPACE ${name}`).catch(() => undefined);
     await session.close();
   });
-  await applySchema({ session, keyspace: name, replicas: { [DATACENTER]: 1 } });
+  await applySchema({ session, keyspace: name, replicas: { [DATACENTER]: copies } });
   const empty = async (): Promise<void> => {
     for (const table of TABLES) {
       // To truncate an empty table takes as long as a full one.
