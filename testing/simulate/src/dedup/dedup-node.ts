@@ -124,10 +124,13 @@ function supervise(context: NodeContext, isReady: () => boolean): void {
   probe();
 }
 
-/** No simulated disk damages anything: whatever is quarantined, and a partition that stops for another reason than its disk, is a mistake of ours. */
+/** A disk that failed, and another owner. */
+const EXPECTED_STOPS: ReadonlySet<string> = new Set(["STORE_FAILED", "NOT_OWNER"]);
+
+/** No simulated disk damages anything: whatever is quarantined, and a partition that stops for another reason than its disk or another owner, is a mistake of ours. */
 function watched(world: World, log: Log): Log {
   const error = (message: string, fields?: LogFields): void => {
-    const isStop = message.includes("is stopped") && fields?.["code"] !== "STORE_FAILED";
+    const isStop = message.includes("is stopped") && !EXPECTED_STOPS.has(String(fields?.["code"]));
     if (isStop || message.includes("quarantined") || message.includes("damaged")) world.violation("damage", message);
     log.error(message, fields);
   };
