@@ -217,10 +217,12 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
-    name: "batchlog-removed-at-quorum",
-    about: "The holders forget a batch as soon as a quorum has it, whatever the third replica did (LB9, LBD1).",
+    name: "batchlog-removed-at-one",
+    about: "The holders forget a batch as soon as one replica has its rows and the others a hint (LBD1).",
     scenario: "batch",
-    edits: [{ file: EXECUTE_BATCH, search: "  if (!complete) return;\n", replace: "" }],
+    edits: [
+      { file: EXECUTE_BATCH, search: "if (merged.filter(Boolean).length < quorumOf(ring) ||", replace: "if (!merged.includes(true) ||" },
+    ],
   },
   {
     name: "decided-before-two-holders",
@@ -254,8 +256,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: EXECUTE_BATCH,
-        search: "const isMerged = await laneOf(node).decide(batch.id, log.entryBytes);",
-        replace: "const isMerged = true;\n    laneOf(node).remove(batch.id);",
+        search: "() => laneOf(node).decide(batch.id, log.entryBytes),",
+        replace: "() => {\n        laneOf(node).remove(batch.id);\n        return true;\n      },",
       },
     ],
   },
@@ -266,7 +268,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: "libs/logged-batch/src/replay.ts",
-        search: 'if (nodes.some((node) => !pending.confirmed.has(node.name))) return "kept";',
+        search: 'if (nodes.some((node) => !isSafe(pending, node.name))) return "kept";',
         replace: "",
       },
     ],
