@@ -17,6 +17,12 @@ export const RING_METRICS: readonly MetricDefinition[] = [
   ...LOGGED_BATCH_METRICS,
   ...REPAIR_METRICS,
   {
+    name: "group_log_followers",
+    kind: "gauge",
+    help: "Replicas that follow the owner of a group's log; fewer than all: one outage more may stop the group for a moment.",
+    labels: ["group"],
+  },
+  {
     name: "replica_log_behind_entries",
     kind: "gauge",
     help: "Entries of the groups' logs that some replica holds and this one has not applied.",

@@ -14,8 +14,10 @@ import {
 import type { StorageBackend } from "@concord/ports";
 import { MemoryTransport, startHost, tokenAuthenticator } from "@concord/rpc";
 import { encodeMutation } from "@concord/rows";
-import { plusUs, silentLog, silentMetrics, timestampUsOf, type Environment } from "@concord/runtime";
+import { plusUs, silentLog, timestampUsOf, type Environment } from "@concord/runtime";
+import { createMetrics } from "@concord/telemetry";
 import type { OpenedBackend } from "../backend-definition.ts";
+import { STORAGE_PROXY_METRICS } from "../metrics.ts";
 import { VirtualClock } from "../test/virtual-clock.ts";
 import type { RingConfig } from "./config.ts";
 import { openRing } from "./open-ring.ts";
@@ -103,7 +105,15 @@ class TestedRing {
   #environment(): Environment {
     const random = { bytes: (length: number) => new Uint8Array(length).fill(7), below: () => 0, float: () => 0 };
     const { clock } = this;
-    return { clock, random, transport: this.#network, checksum, log: silentLog, metrics: silentMetrics, failpoint: () => undefined };
+    return {
+      clock,
+      random,
+      transport: this.#network,
+      checksum,
+      log: silentLog,
+      metrics: createMetrics({ definitions: STORAGE_PROXY_METRICS }),
+      failpoint: () => undefined,
+    };
   }
 }
 
