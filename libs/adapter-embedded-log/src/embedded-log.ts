@@ -138,7 +138,16 @@ class EmbeddedLog implements MessageLog {
     if (this.#settings.isAssigned !== undefined) await this.#inTurn(partition, () => this.#close(partition));
   };
 
-  read: MessageLog["read"] = async (topic, partition, from, limits) => await this.#partition(partition).topics[topic].read(from, limits);
+  read: MessageLog["read"] = async (topic, partition, from, limits) => {
+    const owned = this.#partition(partition);
+    try {
+      return await owned.topics[topic].read(from, limits);
+    } catch (thrown) {
+      // Of another owner's folder: the files are not where this process had them.
+      if (!(await owned.isHeld())) throw new ConcordError("NOT_OWNER", `partition ${partition} belongs to another process now`);
+      throw thrown;
+    }
+  };
 
   bounds: MessageLog["bounds"] = async (topic, partition) => this.#partition(partition).topics[topic].bounds;
 

@@ -20,8 +20,7 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
-    name: "epoch-not-raised",
-    notFoundYet: true,
+    name: "partition-epoch-not-raised",
     about: "A takeover leaves the epoch as it is: the owner before looks for its folder and finds it (DDD4).",
     scenario: "ownership",
     edits: [{ file: TENURE, search: "    const next = (epoch ?? 0) + 1;", replace: "    const next = Math.max(1, epoch ?? 0);" }],
@@ -35,7 +34,6 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "two-owners-in-one-view",
-    notFoundYet: true,
     about: "The first standby owns a partition too while its owner works: they fence each other for ever (TX17, DDD4).",
     scenario: "ownership",
     edits: [
@@ -48,7 +46,6 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "partition-not-released",
-    notFoundYet: true,
     about: "A worker goes on with a partition that belongs to another one by now.",
     scenario: "ownership",
     edits: [
