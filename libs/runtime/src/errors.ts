@@ -83,7 +83,6 @@ export const ERRORS = {
   LIFETIME_EXCEEDED: aborted,
   EPOCH_FENCED: aborted,
   NOT_MASTER: unavailable,
-  NOT_OWNER: unavailable,
   SCHEMA_BEHIND: unavailable,
   OUTCOME_UNKNOWN: unknown("UNKNOWN"),
   // The machinery.
@@ -93,8 +92,6 @@ export const ERRORS = {
   BATCH_LOG_TIMEOUT: unknown("DEADLINE_EXCEEDED"),
   BATCH_TIMEOUT: unknown("DEADLINE_EXCEEDED"),
   OVERLOADED: { kind: "unavailable", applied: "no", retryable: true, status: "RESOURCE_EXHAUSTED" },
-  /** Ours stands too far behind the ids that were already made with it. */
-  CLOCK_UNUSABLE: unavailable,
   STARTING: unavailable,
   DRAINING: unavailable,
   CONNECTION_LOST: unknown("UNAVAILABLE"),
@@ -122,6 +119,9 @@ export const ERRORS = {
   OFFSET_OUT_OF_RANGE: rejected("FAILED_PRECONDITION"),
   PARTITION_STOPPED: unavailable,
   STORAGE_FULL: { kind: "unavailable", applied: "no", retryable: true, status: "RESOURCE_EXHAUSTED" },
+  NOT_OWNER: unavailable,
+  /** Ours stands too far behind the ids that were already made with it. */
+  CLOCK_UNUSABLE: unavailable,
 } as const satisfies Record<string, ErrorDescription>;
 
 export type ErrorCode = keyof typeof ERRORS;

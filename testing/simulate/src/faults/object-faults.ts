@@ -109,8 +109,8 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
       { file: EPOCH_FOLDERS, search: "    await check.join();", replace: "    void check;" },
       {
         file: EPOCH_FOLDERS,
-        search: "      await this.sync(openFolder(oid));",
-        replace: "      await this.sync(openFolder(oid)).catch(() => this.sync(closedFolder(oid)));",
+        search: "    await this.syncNew(epoch, openFolder(oid));",
+        replace: "    await this.#sync(openFolder(oid)).catch(() => this.#sync(closedFolder(oid)));",
       },
     ],
   },
