@@ -107,3 +107,18 @@ for (const members of [2, 3, 5]) {
     );
   });
 }
+
+for (const members of [3, 5]) {
+  test(`[TX14] stuck: ${members} members: a loop that goes on just after a beat said that it is stuck: no verdict before the lease ended (I2)`, () => {
+    for (let stuckForMs = stuckMs - 10; stuckForMs < stuckMs + 100; stuckForMs += 1) {
+      const mesh = new Mesh(members);
+      mesh.link = () => 4;
+      advanceJudged(mesh, 300);
+      mesh.members[0]!.loopStuckSinceMs = mesh.nowMs;
+      advanceJudged(mesh, stuckForMs);
+      mesh.members[0]!.loopStuckSinceMs = undefined;
+      advanceJudged(mesh, 500);
+      assert.equal(mesh.self(0), "works");
+    }
+  });
+}

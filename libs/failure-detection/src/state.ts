@@ -48,6 +48,8 @@ export interface DetectorState {
   readonly sentAtMs: Float64Array;
   /** Own main loop: when it last made progress. */
   progressAtMs: number;
+  /** When a beat last said that the loop is stuck: others may call this member stuck until they heard a later one. */
+  stuckSaidAtMs: number;
   health: number;
   healthChangedAtMs: number;
   verdict: SelfVerdict;
@@ -85,6 +87,7 @@ export function newDetector({ limits, members, self, incarnation }: DetectorOpti
     sequence: 0,
     sentAtMs: new Float64Array(SENT_BEATS_MAX).fill(Number.NEGATIVE_INFINITY),
     progressAtMs: nowMs,
+    stuckSaidAtMs: Number.NEGATIVE_INFINITY,
     health: 0,
     healthChangedAtMs: nowMs,
     verdict: "joining",

@@ -75,5 +75,6 @@ function send(state: DetectorState, to: number, wantsEcho: boolean, nowMs: numbe
   const { self: from, incarnation, sequence, health } = state;
   const reports = state.peers.map(({ opinion, seen }) => ({ opinion, ...seen }));
   const loopStalledMs = nowMs - state.progressAtMs;
+  if (loopStalledMs > state.limits.stuckMs) state.stuckSaidAtMs = nowMs;
   return { kind: "send", to, beat: { from, incarnation, sequence, health, loopStalledMs, wantsEcho, reports } };
 }
