@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { configOf, hostOf, imageVariables, portOf, type ContainerConfig, type Member } from "./programs.ts";
-import { renderCompose, ROOT, type ComposeProject, type ComposeService } from "./tools.ts";
+import { RENDERING, renderCompose, ROOT, type ComposeProject, type ComposeService } from "./tools.ts";
 
 const SECRETS = {
   CLIENT_TOKEN: "client",
@@ -60,7 +60,7 @@ test("the compose files are one process, three nodes, and services on engines", 
 });
 
 for (const file of FILES) {
-  test(`${file}: every variable is a key of the program that gets it, and a secret that is missing is named`, async () => {
+  test(`${file}: every variable is a key of the program that gets it, and a secret that is missing is named`, RENDERING, async () => {
     const nodes = nodesOf(await renderCompose(file, SECRETS));
     assert.ok(nodes.length > 0);
     for (const { config } of nodes) assert.equal(config.clientToken, SECRETS.CLIENT_TOKEN);
@@ -68,7 +68,7 @@ for (const file of FILES) {
     await assert.rejects(renderCompose(file, { ...others, CLIENT_TOKEN: "" }), /CLIENT_TOKEN/);
   });
 
-  test(`${file}: every address that a node calls is one where a container listens`, async () => {
+  test(`${file}: every address that a node calls is one where a container listens`, RENDERING, async () => {
     const project = await renderCompose(file, SECRETS);
     const nodes = nodesOf(project);
     for (const { name, config } of nodes) {
@@ -87,72 +87,86 @@ for (const file of FILES) {
     assert.equal(new Set(names).size, names.length);
   });
 
-  test(`${file}: ports lead to where programs listen, on loopback; the admin port of each is reachable and asked for health`, async () => {
-    const published = new Set<string>();
-    for (const { name, service, config } of nodesOf(await renderCompose(file, SECRETS)).filter(isServing)) {
-      const listening = [config.listenAddress, config.adminAddress, ...(config.httpAddress === undefined ? [] : [config.httpAddress])];
-      for (const address of listening) assert.equal(hostOf(address), "0.0.0.0", `${name} listens for other containers`);
-      for (const port of service.ports ?? []) {
-        assert.ok(listening.map(portOf).includes(port.target), `${name}: nothing listens on ${port.target}`);
-        assert.equal(port.host_ip, "127.0.0.1");
-        assert.ok(!published.has(port.published), `${port.published} is published twice`);
-        published.add(port.published);
+  test(
+    `${file}: ports lead to where programs listen, on loopback; the admin port of each is reachable and asked for health`,
+    RENDERING,
+    async () => {
+      const published = new Set<string>();
+      for (const { name, service, config } of nodesOf(await renderCompose(file, SECRETS)).filter(isServing)) {
+        const listening = [config.listenAddress, config.adminAddress, ...(config.httpAddress === undefined ? [] : [config.httpAddress])];
+        for (const address of listening) assert.equal(hostOf(address), "0.0.0.0", `${name} listens for other containers`);
+        for (const port of service.ports ?? []) {
+          assert.ok(listening.map(portOf).includes(port.target), `${name}: nothing listens on ${port.target}`);
+          assert.equal(port.host_ip, "127.0.0.1");
+          assert.ok(!published.has(port.published), `${port.published} is published twice`);
+          published.add(port.published);
+        }
+        assert.ok(
+          service.ports?.some(({ target }) => target === portOf(config.adminAddress)),
+          `${name}: its admin port is published`,
+        );
+        assert.deepEqual(service.healthcheck?.test, ["CMD", "node", "healthcheck.js", "/readyz"], name);
+        // healthcheck.js reads the address from the environment.
+        assert.equal(service.environment?.["CONCORD_ADMIN_ADDRESS"], config.adminAddress, name);
       }
-      assert.ok(
-        service.ports?.some(({ target }) => target === portOf(config.adminAddress)),
-        `${name}: its admin port is published`,
-      );
-      assert.deepEqual(service.healthcheck?.test, ["CMD", "node", "healthcheck.js", "/readyz"], name);
-      // healthcheck.js reads the address from the environment.
-      assert.equal(service.environment?.["CONCORD_ADMIN_ADDRESS"], config.adminAddress, name);
-    }
-  });
+    },
+  );
 
-  test(`${file}: nothing but volumes is written, by a user that is not root; what is kept is on a volume of its own`, async () => {
-    const project = await renderCompose(file, SECRETS);
-    const folders = new Set<string>();
-    for (const { name, service, config } of nodesOf(project).filter(isServing)) {
-      assert.deepEqual([service.read_only, service.cap_drop, service.user ?? "the image's"], [true, ["ALL"], "the image's"], name);
-      const mounts = new Map((service.volumes ?? []).map(({ source, target }) => [target, source]));
-      if (config.dataFolder !== undefined && config.backend !== "cassandra") {
-        const volume = mounts.get(config.dataFolder);
-        assert.ok(volume !== undefined && volume in project.volumes, `${name}: ${config.dataFolder} is a volume`);
-        assert.ok(!folders.has(volume), `${name}: ${volume} has another owner`);
-        folders.add(volume);
+  test(
+    `${file}: nothing but volumes is written, by a user that is not root; what is kept is on a volume of its own`,
+    RENDERING,
+    async () => {
+      const project = await renderCompose(file, SECRETS);
+      const folders = new Set<string>();
+      for (const { name, service, config } of nodesOf(project).filter(isServing)) {
+        assert.deepEqual([service.read_only, service.cap_drop, service.user ?? "the image's"], [true, ["ALL"], "the image's"], name);
+        const mounts = new Map((service.volumes ?? []).map(({ source, target }) => [target, source]));
+        if (config.dataFolder !== undefined && config.backend !== "cassandra") {
+          const volume = mounts.get(config.dataFolder);
+          assert.ok(volume !== undefined && volume in project.volumes, `${name}: ${config.dataFolder} is a volume`);
+          assert.ok(!folders.has(volume), `${name}: ${volume} has another owner`);
+          folders.add(volume);
+        }
+        if (config.dataStoreFolder !== undefined) assert.ok(mounts.has(config.dataStoreFolder), `${name}: ${config.dataStoreFolder}`);
       }
-      if (config.dataStoreFolder !== undefined) assert.ok(mounts.has(config.dataStoreFolder), `${name}: ${config.dataStoreFolder}`);
-    }
-  });
+    },
+  );
 }
 
-test("compose-engines.yaml: the topics are made as the worker demands them; versions of the engines are those of the tests", async () => {
-  const project = await renderCompose("compose-engines.yaml", SECRETS);
-  const topics = project.services["kafka-topics"]!.command!.join("\n");
-  const worker = nodesOf(project).find(({ program }) => program === "dedup-worker")!.config;
-  assert.match(topics, new RegExp(`--partitions ${worker.partitions} `));
-  const made = new Map([...topics.matchAll(/^make (\S+) (\d+)$/gm)].map(([, name, bytes]) => [name, Number(bytes)]));
-  const [input, ...larger] = [worker.kafkaInputTopic, worker.kafkaOutputTopic, worker.kafkaDeadLettersTopic].map((name) => made.get(name!));
-  for (const bytes of larger) assert.ok(bytes! >= input! + 1_024, "room for the pipeline's headers");
-  for (const [engine, image] of [
-    ["cassandra", "cassandra-1"],
-    ["kafka", "kafka-1"],
-  ]) {
-    const pom = readFileSync(join(ROOT, `tools/engines/${engine}/pom.xml`), "utf8");
-    const [, version] = new RegExp(`<${engine}\\.version>([^<]+)<`).exec(pom)!;
-    assert.equal(project.services[image!]!.image.split(":")[1], version);
-  }
-  const racks = ["cassandra-1", "cassandra-2", "cassandra-3"].map((name) => project.services[name]!.environment!);
-  assert.deepEqual(
-    racks.map((env) => [env["CASSANDRA_DC"], env["CASSANDRA_RACK"]]),
-    [
-      ["dc1", "rack1"],
-      ["dc1", "rack2"],
-      ["dc1", "rack3"],
-    ],
-  );
-  for (const setting of ["paxos_variant=v2", "commitlog_sync=group", "commitlog_sync_period=0ms"])
-    assert.ok(
-      racks.every((env) => env["JVM_EXTRA_OPTS"]!.includes(`-Dcassandra.settings.${setting}`)),
-      setting,
+test(
+  "compose-engines.yaml: the topics are made as the worker demands them; versions of the engines are those of the tests",
+  RENDERING,
+  async () => {
+    const project = await renderCompose("compose-engines.yaml", SECRETS);
+    const topics = project.services["kafka-topics"]!.command!.join("\n");
+    const worker = nodesOf(project).find(({ program }) => program === "dedup-worker")!.config;
+    assert.match(topics, new RegExp(`--partitions ${worker.partitions} `));
+    const made = new Map([...topics.matchAll(/^make (\S+) (\d+)$/gm)].map(([, name, bytes]) => [name, Number(bytes)]));
+    const [input, ...larger] = [worker.kafkaInputTopic, worker.kafkaOutputTopic, worker.kafkaDeadLettersTopic].map((name) =>
+      made.get(name!),
     );
-});
+    for (const bytes of larger) assert.ok(bytes! >= input! + 1_024, "room for the pipeline's headers");
+    for (const [engine, image] of [
+      ["cassandra", "cassandra-1"],
+      ["kafka", "kafka-1"],
+    ]) {
+      const pom = readFileSync(join(ROOT, `tools/engines/${engine}/pom.xml`), "utf8");
+      const [, version] = new RegExp(`<${engine}\\.version>([^<]+)<`).exec(pom)!;
+      assert.equal(project.services[image!]!.image.split(":")[1], version);
+    }
+    const racks = ["cassandra-1", "cassandra-2", "cassandra-3"].map((name) => project.services[name]!.environment!);
+    assert.deepEqual(
+      racks.map((env) => [env["CASSANDRA_DC"], env["CASSANDRA_RACK"]]),
+      [
+        ["dc1", "rack1"],
+        ["dc1", "rack2"],
+        ["dc1", "rack3"],
+      ],
+    );
+    for (const setting of ["paxos_variant=v2", "commitlog_sync=group", "commitlog_sync_period=0ms"])
+      assert.ok(
+        racks.every((env) => env["JVM_EXTRA_OPTS"]!.includes(`-Dcassandra.settings.${setting}`)),
+        setting,
+      );
+  },
+);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { configOf, hostOf, imageVariables, portOf, type ContainerConfig } from "./programs.ts";
-import { renderChart, ROOT, validateDocuments, type KubernetesDocument } from "./tools.ts";
+import { RENDERING, renderChart, ROOT, validateDocuments, type KubernetesDocument } from "./tools.ts";
 
 const KUBERNETES = ["1.32", "1.37"];
 const IMAGE = imageVariables(readFileSync(join(ROOT, "docker/Dockerfile"), "utf8"));
@@ -148,7 +148,7 @@ function startedPods(documents: readonly KubernetesDocument[]): readonly Pod[] {
 }
 
 for (const [form, values] of Object.entries(FORMS)) {
-  test(`chart, ${form}: Kubernetes' own schemas accept every document`, async () => {
+  test(`chart, ${form}: Kubernetes' own schemas accept every document`, RENDERING, async () => {
     const documents = await rendered(values);
     const known = documents.filter(({ kind }) => kind !== "ServiceMonitor");
     assert.deepEqual(await validateDocuments(known, KUBERNETES), []);
@@ -156,7 +156,7 @@ for (const [form, values] of Object.entries(FORMS)) {
     assert.equal(new Set(names).size, names.length);
   });
 
-  test(`chart, ${form}: every program accepts what each of its pods gets, and calls pods where they listen`, async () => {
+  test(`chart, ${form}: every program accepts what each of its pods gets, and calls pods where they listen`, RENDERING, async () => {
     const documents = await rendered(values);
     const pods = startedPods(documents);
     const serving = pods.filter(({ pods: { kind } }) => kind === "StatefulSet");
@@ -177,55 +177,60 @@ for (const [form, values] of Object.entries(FORMS)) {
     }
   });
 
-  test(`chart, ${form}: ports, probes, volumes and Services fit the programs; a pod ends within its time and writes only volumes`, async () => {
-    const documents = await rendered(values);
-    const services = documents.filter(({ kind }) => kind === "Service") as readonly ServiceDocument[];
-    for (const { name, pods, config } of startedPods(documents).filter(({ pods: { kind } }) => kind === "StatefulSet")) {
-      const pod = pods.spec.template.spec;
-      const [container] = pod.containers;
-      const ports = new Map(container.ports!.map((port) => [port.name, port.containerPort]));
-      assert.equal(ports.get("grpc"), portOf(config.listenAddress));
-      assert.equal(ports.get("admin"), portOf(config.adminAddress));
-      assert.equal(ports.get("s3"), config.httpAddress === undefined ? undefined : portOf(config.httpAddress));
-      const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe].map((probe) => probe!.httpGet);
-      assert.deepEqual(
-        probes.map(({ path, port }) => [path, port]),
-        [
-          ["/healthz", "admin"],
-          ["/healthz", "admin"],
-          ["/readyz", "admin"],
-        ],
-      );
-      const drainS = 9;
-      assert.ok(pod.terminationGracePeriodSeconds! > container.lifecycle!.preStop.sleep.seconds + drainS);
-      assert.deepEqual([pod.enableServiceLinks, pod.automountServiceAccountToken], [false, false]);
-      assert.equal(pod.securityContext["runAsNonRoot"], true);
-      assert.equal(container.securityContext["readOnlyRootFilesystem"], true);
-      const claims = (pods.spec.volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name);
-      const keeps = config.backend === "cassandra" ? undefined : config.dataFolder;
-      const mount = container.volumeMounts.find(({ mountPath }) => keeps?.startsWith(`${mountPath}/`) === true);
-      assert.equal(mount === undefined ? undefined : claims[0], keeps === undefined ? undefined : mount!.name, `${name}: ${keeps}`);
-      if (config.dataStoreFolder !== undefined) assert.ok(container.volumeMounts.some((each) => each.mountPath === config.dataStoreFolder));
-      if (config.tlsCertificateFile !== undefined)
-        assert.ok(container.volumeMounts.some(({ mountPath }) => config.tlsCertificateFile!.startsWith(`${mountPath}/`)));
-      for (const { mountPath, name: volume } of container.volumeMounts)
-        assert.ok(claims.includes(volume) || pod.volumes.some((each) => each.name === volume), mountPath);
-      const { labels } = pods.spec.template.metadata;
-      const own = services.filter(({ spec }) => isSelected(labels, spec.selector));
-      assert.deepEqual(
-        new Set(own.map(({ spec }) => `${spec.clusterIP ?? "an address"}, ${spec.publishNotReadyAddresses === true ? "all" : "ready"}`)),
-        new Set(["an address, ready", "None, all"]),
-        name,
-      );
-      for (const { spec } of own) for (const port of spec.ports) assert.equal(ports.get(port.targetPort), port.port);
-      assert.ok(own.some(({ metadata }) => metadata.name === pods.spec.serviceName));
-      const budgets = documents.filter(({ kind }) => kind === "PodDisruptionBudget") as readonly SelectingDocument[];
-      assert.equal(budgets.filter((budget) => isSelected(labels, budget.spec.selector.matchLabels)).length, 1);
-    }
-  });
+  test(
+    `chart, ${form}: ports, probes, volumes and Services fit the programs; a pod ends within its time and writes only volumes`,
+    RENDERING,
+    async () => {
+      const documents = await rendered(values);
+      const services = documents.filter(({ kind }) => kind === "Service") as readonly ServiceDocument[];
+      for (const { name, pods, config } of startedPods(documents).filter(({ pods: { kind } }) => kind === "StatefulSet")) {
+        const pod = pods.spec.template.spec;
+        const [container] = pod.containers;
+        const ports = new Map(container.ports!.map((port) => [port.name, port.containerPort]));
+        assert.equal(ports.get("grpc"), portOf(config.listenAddress));
+        assert.equal(ports.get("admin"), portOf(config.adminAddress));
+        assert.equal(ports.get("s3"), config.httpAddress === undefined ? undefined : portOf(config.httpAddress));
+        const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe].map((probe) => probe!.httpGet);
+        assert.deepEqual(
+          probes.map(({ path, port }) => [path, port]),
+          [
+            ["/healthz", "admin"],
+            ["/healthz", "admin"],
+            ["/readyz", "admin"],
+          ],
+        );
+        const drainS = 9;
+        assert.ok(pod.terminationGracePeriodSeconds! > container.lifecycle!.preStop.sleep.seconds + drainS);
+        assert.deepEqual([pod.enableServiceLinks, pod.automountServiceAccountToken], [false, false]);
+        assert.equal(pod.securityContext["runAsNonRoot"], true);
+        assert.equal(container.securityContext["readOnlyRootFilesystem"], true);
+        const claims = (pods.spec.volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name);
+        const keeps = config.backend === "cassandra" ? undefined : config.dataFolder;
+        const mount = container.volumeMounts.find(({ mountPath }) => keeps?.startsWith(`${mountPath}/`) === true);
+        assert.equal(mount === undefined ? undefined : claims[0], keeps === undefined ? undefined : mount!.name, `${name}: ${keeps}`);
+        if (config.dataStoreFolder !== undefined)
+          assert.ok(container.volumeMounts.some((each) => each.mountPath === config.dataStoreFolder));
+        if (config.tlsCertificateFile !== undefined)
+          assert.ok(container.volumeMounts.some(({ mountPath }) => config.tlsCertificateFile!.startsWith(`${mountPath}/`)));
+        for (const { mountPath, name: volume } of container.volumeMounts)
+          assert.ok(claims.includes(volume) || pod.volumes.some((each) => each.name === volume), mountPath);
+        const { labels } = pods.spec.template.metadata;
+        const own = services.filter(({ spec }) => isSelected(labels, spec.selector));
+        assert.deepEqual(
+          new Set(own.map(({ spec }) => `${spec.clusterIP ?? "an address"}, ${spec.publishNotReadyAddresses === true ? "all" : "ready"}`)),
+          new Set(["an address, ready", "None, all"]),
+          name,
+        );
+        for (const { spec } of own) for (const port of spec.ports) assert.equal(ports.get(port.targetPort), port.port);
+        assert.ok(own.some(({ metadata }) => metadata.name === pods.spec.serviceName));
+        const budgets = documents.filter(({ kind }) => kind === "PodDisruptionBudget") as readonly SelectingDocument[];
+        assert.equal(budgets.filter((budget) => isSelected(labels, budget.spec.selector.matchLabels)).length, 1);
+      }
+    },
+  );
 }
 
-test("chart: the ServiceMonitor scrapes the admin port of each service once", async () => {
+test("chart: the ServiceMonitor scrapes the admin port of each service once", RENDERING, async () => {
   const documents = await rendered(RING);
   const monitor = documents.find(({ kind }) => kind === "ServiceMonitor") as SelectingDocument;
   const services = documents.filter(({ kind }) => kind === "Service") as readonly ServiceDocument[];
@@ -240,7 +245,7 @@ test("chart: the ServiceMonitor scrapes the admin port of each service once", as
   for (const each of scraped) assert.ok(each.spec.ports.some(({ name }) => name === wanted));
 });
 
-test("chart: a schema job on Cassandra, none on a ring; with an existing Secret no Secret", async () => {
+test("chart: a schema job on Cassandra, none on a ring; with an existing Secret no Secret", RENDERING, async () => {
   const kinds = async (values: object): Promise<readonly string[]> => (await rendered(values)).map(({ kind }) => kind);
   assert.ok((await kinds(ENGINES)).includes("Job"));
   assert.ok(!(await kinds(RING)).includes("Job"));
@@ -258,5 +263,5 @@ const REFUSED: readonly (readonly [what: string, values: object, says: RegExp])[
   ["a user without a password", { ...ENGINES, secrets: RING.secrets }, /Password goes with/],
 ];
 for (const [what, values, says] of REFUSED) {
-  test(`chart: ${what}: refused, and said why`, () => assert.rejects(rendered(values), says));
+  test(`chart: ${what}: refused, and said why`, RENDERING, () => assert.rejects(rendered(values), says));
 }

@@ -1,6 +1,6 @@
-// The tools that read compose files and charts, of the versions pinned beside them. They are built and installed once; where that cannot be,
-// the reason is the failure: what cannot be run here must at least be read here.
-import { execFile, spawn } from "node:child_process";
+// The tools that read compose files and charts, of the versions pinned beside them, built and installed once. What cannot be run here must at
+// least be read here: in CI tools that are missing are a failure, elsewhere the tests that need them are skipped with the reason.
+import { execFile, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +12,16 @@ const GO = join(import.meta.dirname, "../go");
 const PYTHON = join(import.meta.dirname, "../python");
 const CACHE = join(ROOT, "node_modules/.cache/concord-deploy");
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+
+const NEEDED = { go: ["version"], python3: ["-m", "pip", "--version"] };
+
+/** Options of a test that renders. */
+export const RENDERING = { skip: process.env["CI"] === undefined && reasonToSkip() };
+
+function reasonToSkip(): string | false {
+  const missing = Object.entries(NEEDED).filter(([program, args]) => spawnSync(program, args).status !== 0);
+  return missing.length > 0 && `install ${missing.map(([program]) => program).join(" and ")}: they render the chart and the compose files`;
+}
 
 /** The chart's documents with these values, as `helm template` has them. Rejects with the renderer's words. */
 export async function renderChart(valuesFile: string): Promise<readonly KubernetesDocument[]> {
