@@ -7,11 +7,14 @@ import type { Disk, DiskEntry, DiskFile } from "@concord/runtime";
 export function overlayDisk(base: Disk): Disk & { close(): Promise<void> } {
   /** By path; undefined: removed. */
   const files = new Map<string, OverlayFile | undefined>();
+  /** All there ever were, also those that were removed or replaced. */
+  const opened: OverlayFile[] = [];
   const open = async (path: string): Promise<OverlayFile | undefined> => {
     if (files.has(path)) return files.get(path);
     const below = await base.open(path);
     if (below === undefined) return undefined;
     const file = new OverlayFile(below);
+    opened.push(file);
     files.set(path, file);
     return file;
   };
@@ -49,7 +52,7 @@ export function overlayDisk(base: Disk): Disk & { close(): Promise<void> } {
     },
     remove: async (path) => (await removed(path)) !== undefined,
     async close() {
-      for (const file of files.values()) await file?.release();
+      for (const file of opened.splice(0)) await file.release();
     },
   };
 }

@@ -28,10 +28,4 @@ export const RING_METRICS: readonly MetricDefinition[] = [
     help: "Entries of the groups' logs that some replica holds and this one has not applied.",
     labels: ["replica"],
   },
-  {
-    name: "group_log_followers",
-    kind: "gauge",
-    help: "Replicas that follow the epoch of the group's master, as its appends at this node see it.",
-    labels: ["group"],
-  },
 ];
