@@ -25,7 +25,7 @@ import type {
   Write,
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
-import { clientError, toClientError } from "./client-error.ts";
+import { clientError, toClientError, withFacts } from "./client-error.ts";
 import { PAGE_ROWS } from "./limits.ts";
 import { pagedRows } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
@@ -216,6 +216,7 @@ export class RoutingClient implements ConcordClient {
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     const transactionId = timeIdToBytes(newTimeId(clock, random));
     let serving = route();
+    let mayHaveHappened = false;
     for (;;) {
       const known: ExecuteRequestInit = { groupMapVersion: directory.topology.groupMapVersion, schemaVersion: directory.schemaVersion };
       try {
@@ -226,7 +227,10 @@ export class RoutingClient implements ConcordClient {
       } catch (thrown) {
         const error = toClientError(thrown);
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
-        if (!error.retryable || clock.monotonicMs() + delayMs >= deadlineAtMs) throw error;
+        // A refusal says nothing of an earlier try whose answer was lost.
+        mayHaveHappened ||= error.applied !== "no";
+        if (!error.retryable || clock.monotonicMs() + delayMs >= deadlineAtMs)
+          throw mayHaveHappened ? withFacts(error, { applied: "unknown" }) : error;
         const named = directory.refused(serving, error);
         if (error.code === "CONNECTION_LOST") await directory.refreshTopology().catch(() => undefined);
         await sleep(clock, delayMs);

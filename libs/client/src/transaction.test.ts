@@ -208,6 +208,14 @@ test("[TX8] execute: the first reply is dropped: repeated under the same id", as
   assert.equal(ids[0], ids[1]);
 });
 
+test("[TX8] execute: the first reply is lost, every repetition is refused until the deadline: applied is unknown", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.dropReply("execute");
+  for (let at = 0; at < 100; at += 1) cluster.fail("execute", "STARTING", { retryAfterMs: 10 });
+  const error = await failure(cluster.clock.until(db.execute([{ update: "albums", row: { id: 7n, owner: "bob" } }], { timeoutMs: 300 })));
+  assert.deepEqual([error.code, error.applied], ["STARTING", "unknown"], "the first one happened");
+});
+
 test("[TX8] execute: CQL at a coordinator that is not the master: sent on to the one it names", async () => {
   const { cluster, db } = await withAlbum();
   cluster.fail("execute", "NOT_MASTER", { metadata: { master: "c2", address: "c2:1" } });
