@@ -5,7 +5,7 @@ import { TransactionService } from "@concord/protos-txn";
 import { toHex } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 import type { ConcordClient, ConnectOptions } from "./api.ts";
-import { HEDGES_BURST_MAX, HEDGES_PER_CALL, STANDBY_DELAY_MS } from "./limits.ts";
+import { HEDGES_BURST_MAX, HEDGES_PER_CALL, QUEUED_START_MS, STANDBY_DELAY_MS } from "./limits.ts";
 import { Routes } from "./routes.ts";
 import { COORDINATORS, FakeCluster } from "./testing/fake-cluster.ts";
 
@@ -89,6 +89,23 @@ test("[TX18] start: at once, or never: standbyDelayMs says so", async () => {
     without.cluster.seen("start").map(({ address }) => address),
     ["c2:1"],
   );
+});
+
+test("[TX18] start: the connection to a master that goes on to serve breaks: opened there at once, not when the queued starts end", async () => {
+  const { cluster, db } = await connected();
+  cluster.fail("start", "CONNECTION_LOST", { applied: "unknown" });
+  const before = cluster.clock.nowMs();
+  await cluster.clock.until(rename(db));
+  assert.ok(cluster.clock.nowMs() - before < VERDICT_MS, String(cluster.clock.nowMs() - before));
+});
+
+test("[TX18] start: the master refuses, both standbys are frozen: the next try begins when the queued starts' time is over", async () => {
+  const { cluster, db } = await connected();
+  for (const address of ["c1:1", "c3:1"]) cluster.frozen.add(address);
+  cluster.fail("start", "DRAINING");
+  const before = cluster.clock.nowMs();
+  await cluster.clock.until(rename(db));
+  assert.ok(cluster.clock.nowMs() - before < QUEUED_START_MS + VERDICT_MS, String(cluster.clock.nowMs() - before));
 });
 
 test("[TX18] start: all are slow: queued at the standbys within the budget only, all are opened", async () => {

@@ -65,8 +65,8 @@ class QueuedOpening {
 
   #queueAtAll(): void {
     const { ranks, master } = this.#opening;
-    // STARTING: the coordinator itself is about to serve.
-    const isMasterNext = this.#refused?.code === "STARTING";
+    // The coordinator itself is about to serve, or it still does and only the connection broke.
+    const isMasterNext = this.#refused?.code === "STARTING" || this.#refused?.code === "CONNECTION_LOST";
     for (const address of ranks) if (address !== master || isMasterNext) this.#wait(address);
   }
 

@@ -291,10 +291,11 @@ export class SessionTransaction implements OpenTransaction {
 
   #queueStart(address: string): Promise<StartResponse> {
     const { connections, clock } = this.#context;
-    const { deadlineAtMs } = this.#options;
-    const queueMs = Math.ceil(Math.min(QUEUED_START_MS, Math.max(1, deadlineAtMs - clock.monotonicMs())));
+    const nowMs = clock.monotonicMs();
+    const queueMs = Math.ceil(Math.min(QUEUED_START_MS, Math.max(1, this.#options.deadlineAtMs - nowMs)));
     const request = { ...this.#startRequest({ transactionId: this.#id, number: 1 }), queueMs };
-    return connections.session(address, TransactionService).callUntil("start", request, deadlineAtMs);
+    // One that is frozen does not hold up the next try.
+    return connections.session(address, TransactionService).callUntil("start", request, nowMs + queueMs);
   }
 
   /** What is lost of it ends by itself: a queued start after its time, an open transaction by the idle limit (TX10). */
