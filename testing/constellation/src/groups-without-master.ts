@@ -25,13 +25,11 @@ export interface LossFigures {
   readonly firstCommit: Latencies;
 }
 
-/** The coordinator that serves most groups. */
+/** The coordinator that serves most groups; another than `not` when there is one. */
 export function busiest(watched: WatchedMasters, not = ""): Loss {
   const masters = watched.masters();
-  const counts = Map.groupBy(
-    [...masters.values()].filter((name) => name !== not),
-    (name) => name,
-  );
+  const others = [...masters.values()].filter((name) => name !== not);
+  const counts = Map.groupBy(others.length > 0 ? others : masters.values(), (name) => name);
   const [victim] = [...counts].reduce((most, one) => (one[1].length > most[1].length ? one : most));
   return { victim, groups: [...masters].flatMap(([group, master]) => (master === victim ? [group] : [])) };
 }
