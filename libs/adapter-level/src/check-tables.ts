@@ -45,13 +45,18 @@ export async function findSuspects(folder: string, suspects: Suspect[]): Promise
 
 /**
  * LevelDB has opened, and with that deleted every table that is not part of the store, or written it anew. CORRUPT_DATA when a suspect
- * is still there and still damaged.
+ * is still there and still damaged. "unsure": one that was whole is gone: it may have been part of the store, and compacted as it was since.
  */
-export async function refuseSuspects(suspects: readonly Suspect[]): Promise<void> {
+export async function refuseSuspects(suspects: readonly Suspect[]): Promise<"sure" | "unsure"> {
+  let outcome: "sure" | "unsure" = "sure";
   for (const { path, file } of suspects) {
     const damage = await damageOf(path, file);
-    if (damage !== undefined && (await file.stat()).nlink > 0) throw damage;
+    if (damage === undefined) continue;
+    if ((await file.stat()).nlink > 0) throw damage;
+    // LevelDB compacts no table without a footer; what a kill left of one has none.
+    if (hasFooter(await contentOf(file))) outcome = "unsure";
   }
+  return outcome;
 }
 
 /** What is wrong with each table that is not as it was written. Called while LevelDB has the folder open. */
@@ -106,12 +111,16 @@ async function contentOf(file: FileHandle): Promise<Buffer> {
 /** Every byte but the footer's is in a block that is checked, and the footer must lead to all of them. */
 function checkTable(path: string, table: Buffer): void {
   if (table.length < FOOTER_BYTES) throw damaged(path, "is shorter than its footer");
+  if (!hasFooter(table)) throw damaged(path, "has no footer");
   const footer = table.subarray(table.length - FOOTER_BYTES);
-  if (footer.readBigUInt64LE(FOOTER_BYTES - 8) !== MAGIC) throw damaged(path, "has no footer");
   const cursor = { at: 0 };
   const metaindex = blockAt(path, table, handleAt(path, footer, cursor));
   const index = blockAt(path, table, handleAt(path, footer, cursor));
   for (const handle of [...handlesIn(path, metaindex), ...handlesIn(path, index)]) blockAt(path, table, handle);
+}
+
+function hasFooter(table: Buffer): boolean {
+  return table.length >= FOOTER_BYTES && table.readBigUInt64LE(table.length - 8) === MAGIC;
 }
 
 /** The values of the metaindex's or the index's entries; keys of the former name the filters. */

@@ -161,7 +161,7 @@ test("openLevel: a table of the store lost its footer: CORRUPT_DATA, at every op
   }
 });
 
-test("evidence: opened twice since, or a byte of the manifest is another, or its end is missing: it does not hold", async () => {
+test("evidence: opened twice since, a byte of the manifest is another, its end is missing, or a damaged table is gone: it does not hold", async () => {
   const folder = join(root, "evidence");
   const live = await openLevel(folder);
   for (let round = 0; round < 3; round += 1) {
@@ -172,6 +172,8 @@ test("evidence: opened twice since, or a byte of the manifest is another, or its
   await live.close();
   const manifest = (await readdir(folder)).find((name) => name.startsWith("MANIFEST"))!;
   const content = await readFile(join(folder, manifest));
+  const [name] = await tablesIn(folder);
+  const table = await readFile(name!);
   const harms = [
     { harm: async () => undefined, holds: [true, false] },
     {
@@ -179,6 +181,9 @@ test("evidence: opened twice since, or a byte of the manifest is another, or its
       holds: [false, false],
     },
     { harm: (copy: string) => truncate(join(copy, manifest), content.length - 30), holds: [false, false] },
+    // Gone when LevelDB is open, as a damaged table of the store that a compaction read meanwhile.
+    { harm: (copy: string) => writeFile(join(copy, "000900.ldb"), table.with(5_000, table[5_000]! ^ 4)), holds: [false, false] },
+    { harm: (copy: string) => writeFile(join(copy, "000900.ldb"), table.subarray(0, 5_000)), holds: [true, false] },
   ];
   for (const [nth, { harm, holds }] of harms.entries()) {
     const copy = join(root, `evidence-${nth}`);

@@ -49,7 +49,7 @@ export async function openLevel(folder: string): Promise<BackingStore> {
     await findSuspects(folder, suspects);
     database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
     await database.open();
-    await refuseSuspects(suspects);
+    if ((await refuseSuspects(suspects)) === "unsure") evidence.doubt();
     // A power cut before the first synced write would leave a new database that cannot be opened any more.
     const operations = [
       { type: "put", key: FIRST_KEY, value: FIRST_KEY },

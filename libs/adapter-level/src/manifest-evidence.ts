@@ -20,7 +20,7 @@ interface Prefix {
  */
 export class ManifestEvidence {
   readonly #folder: string;
-  /** Before LevelDB opened; undefined: there was none, or `now` was called. */
+  /** Before LevelDB opened; undefined: there was none, `now` was called, or it proves nothing. */
   #before: { readonly name: string; readonly content: Uint8Array } | undefined;
   #now: Prefix | undefined;
 
@@ -41,6 +41,11 @@ export class ManifestEvidence {
     this.#before = undefined;
     this.#now = await this.#read(this.#now ?? { name: (await manifestName(this.#folder)) ?? "", bytes: 0, checksum: 0 });
     return encode(this.#now);
+  }
+
+  /** A table that was not as it was written may have been compacted before that was noticed: no evidence holds. */
+  doubt(): void {
+    this.#before = undefined;
   }
 
   holds(evidence: Uint8Array): boolean {
