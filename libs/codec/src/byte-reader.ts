@@ -1,6 +1,6 @@
 import { ConcordError, isTimestampUs, type TimestampUs } from "@concord/runtime";
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const VARINT_BYTES_MAX = 5;
 const SHORT_TEXT_BYTES = 24;
 

@@ -11,6 +11,7 @@ import {
   readOrderedF64,
   readOrderedI32,
   readOrderedI64,
+  readOrderedText,
   sealRecord,
   writeOrderedBytes,
   writeOrderedF64,
@@ -159,6 +160,7 @@ test("reader: any bytes read as anything: a value or CORRUPT_DATA, never past th
     (reader) => reader.text(),
     readOrderedBytes,
     readOrderedI64,
+    readOrderedText,
   ];
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 30 }), fc.array(fc.constantFrom(...reads), { maxLength: 8 }), (bytes, actions) => {
@@ -192,4 +194,11 @@ test("sealed record: cut, flipped or newer: refused with CORRUPT_DATA (I3)", () 
       assert.equal(openRecord(sealRecord(2, body, checksum), 2, checksum).version, 2);
     }),
   );
+});
+
+test("text that begins with a byte order mark: it is part of the text, as a value and in a key (I1)", () => {
+  for (const text of ["\uFEFF", "\uFEFFa", "\uFEFF\uFEFFa", `\uFEFF${"long".repeat(40)}`]) {
+    assert.equal(new ByteReader(bytesOf((writer) => writer.text(text))).text(), text);
+    assert.equal(readOrderedText(new ByteReader(bytesOf((writer) => writeOrderedText(writer, text)))), text);
+  }
 });

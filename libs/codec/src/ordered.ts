@@ -15,7 +15,7 @@ const TERMINATOR = 0x01;
 const ZERO = Uint8Array.of(0);
 const SHORT_TEXT_LENGTH = 64;
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function writeOrderedI64(writer: ByteWriter, value: bigint): void {
   writer.orderedI64(value);

@@ -13,7 +13,7 @@ const HEADER_NAMESPACE = 0x67;
 export const ENTRY_NAMESPACE = 0x6c;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export const HEADER_RANGE = { from: Uint8Array.of(HEADER_NAMESPACE), to: Uint8Array.of(HEADER_NAMESPACE + 1) };
 export const ENTRY_RANGE = { from: Uint8Array.of(ENTRY_NAMESPACE), to: Uint8Array.of(ENTRY_NAMESPACE + 1) };

@@ -103,3 +103,8 @@ test("row keys: shards: every key in one, all of them used", () => {
   const used = new Set(Array.from({ length: 500 }, (_, at) => shardOf(`key-${at}`, 16)));
   assert.equal(used.size, 16);
 });
+
+test("row keys: a key that begins with a byte order mark comes back whole: it is another object than the one without", () => {
+  assert.equal(keyOfHead(headKey("\uFEFFa")), "\uFEFFa");
+  assert.equal(uploadOfKey(uploadKey("\uFEFFa", 1n)).key, "\uFEFFa");
+});

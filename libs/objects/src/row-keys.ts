@@ -18,7 +18,7 @@ const BUCKET = 0x40;
 const EPOCH = 0x50;
 const INSTANCE = 0x51;
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
 export interface KeySpan {
