@@ -47,12 +47,15 @@ function shared(): {
   readonly workers: ScriptedWorker[];
   own(partition: number, isOwned: boolean): Promise<void>;
   passTime(): Promise<void>;
+  /** The next look for a newer placement fails. */
+  failRefresh(): void;
 } {
   const messages = new MemoryMessageLog(2);
   const workers: ScriptedWorker[] = [];
   const owned = new Set<number>();
   const timers = new Set<() => void>();
   let changed: () => void = () => assert.fail("not started");
+  let refreshFails = false;
   const clock: Clock = {
     nowMs: () => 0,
     nowUs: () => 0n,
@@ -70,6 +73,9 @@ function shared(): {
     owns: (partition) => owned.has(partition),
     ownerOf: () => OTHER,
     start: async (onChange) => void (changed = onChange),
+    refresh: async () => {
+      if (refreshFails) throw new ConcordError("STORE_FAILED", "the shared folder does not answer");
+    },
   };
   const open = (partition: number): PartitionWorker => {
     const worker = new ScriptedWorker(partition, messages);
@@ -95,6 +101,7 @@ function shared(): {
       for (const action of due) action();
       await settle();
     },
+    failRefresh: () => void (refreshFails = true),
   };
 }
 
@@ -130,5 +137,17 @@ test("[DDD4] partitions: fenced by another owner while it is owned here: opened 
   await passTime();
   assert.throws(() => partitions.working(1), { code: "PARTITION_STOPPED" });
   assert.deepEqual([workers.length, partitions.ready], [3, false]);
+  await partitions.stop();
+});
+
+test("[DDD4] partitions: fenced while it is owned here, and the placement cannot be read: opened again after a pause all the same", async () => {
+  const { partitions, workers, own, passTime, failRefresh } = shared();
+  await partitions.start();
+  await own(0, true);
+  failRefresh();
+  workers[0]!.fail(new ConcordError("NOT_OWNER", "fenced"));
+  await own(1, true);
+  await passTime();
+  assert.equal(partitions.worker(0), workers[2]);
   await partitions.stop();
 });

@@ -186,9 +186,13 @@ export class Partitions {
     if (!ownership.isShared || reason.metadata["code"] !== "NOT_OWNER") return;
     this.#inTurn(slot, async () => {
       if (this.#isStopped || slot.worker !== worker) return;
-      await this.#end(slot);
-      await ownership.refresh();
-      this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
+      try {
+        await this.#end(slot);
+        await ownership.refresh();
+      } finally {
+        // Whatever failed: nothing else may ever ask for a partition whose owner stays the same.
+        this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
+      }
     });
   }
 
