@@ -5,8 +5,9 @@ import type { PartitionWorker, InputResult } from "@concord/dedup";
 import { MemoryMessageLog } from "@concord/port-contracts";
 import type { MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentMetrics, type Applied } from "@concord/runtime";
+import type { Message } from "@concord/protos-dedup";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
-import type { CheckedMessage } from "./check-message.ts";
+import { checkedMessages, type CheckedMessage } from "./check-message.ts";
 import { Ingest, type IngestCall } from "./ingest.ts";
 
 const callWith = (signal: AbortSignal): IngestCall => ({ signal, timeoutMs: 1_000, isForwarded: false });
@@ -147,4 +148,29 @@ test("ingest: the caller is gone before the result: DEADLINE_EXCEEDED, applied u
   assert.deepEqual([error.code, error.applied], ["DEADLINE_EXCEEDED", "unknown"]);
   release();
   await new Promise((resolve) => setImmediate(resolve));
+});
+
+test("[DD2] ingest: ids that are no UTF-8 or begin with a byte order mark, owned by another worker: unchanged there", async () => {
+  const passed: Message[] = [];
+  const id = Uint8Array.of(0xff, 0xfe, 1);
+  const one: CheckedMessage = { id: undefined, key: id, value: none, headers: [], timestampMs: 1, bytes: 3 };
+  const marked = new TextEncoder().encode("\uFEFFmarked");
+  const ingest = new Ingest({
+    log: new MemoryMessageLog(2),
+    partitions: { working: () => assert.fail("nothing is here"), otherOwner: () => ({ name: "b", address: "b:1", datacenter: "d" }) },
+    place: async (message) => ({ message, id: message.key.length > 0 ? id : marked, partition: 0 }),
+    forward: async (_, messages) => {
+      passed.push(...messages);
+      return messages.map(() => ({ status: "queued", partition: 0, offset: 0n, id: "" }));
+    },
+    environment: { metrics: silentMetrics, failpoint: () => undefined },
+    admit: () => Promise.resolve(),
+  });
+  await ingest.ingest([one, { ...one, key: none }], "output", never);
+  assert.deepEqual(
+    passed.map((message) => message.id),
+    ["", "\uFEFFmarked"],
+  );
+  const [found, given] = checkedMessages(passed, 1);
+  assert.deepEqual([found!.key, given!.id], [id, marked]);
 });

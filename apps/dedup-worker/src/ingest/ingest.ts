@@ -187,10 +187,17 @@ function inputMessage({ message, id }: Placed): NewMessage {
   return { key, value, timestampMs, headers: id === undefined ? headers : [...headers, { name: ID_HEADER, value: id }] };
 }
 
-/** As a producer that found its id itself would send it: the owner places it in the same partition. */
+/** As a producer that found its id itself would send it; without an id that is no text, which the owner finds in the message as this one did. */
 function forwarded({ message, id }: Placed): Message {
   const { key, value, headers, timestampMs } = message;
-  return { id: idText(id), key, value, headers: headers.map((header) => ({ ...header })), timestampMs: BigInt(timestampMs) };
+  const text = idText(id);
+  return {
+    id: text.includes("\uFFFD") ? "" : text,
+    key,
+    value,
+    headers: headers.map((header) => ({ ...header })),
+    timestampMs: BigInt(timestampMs),
+  };
 }
 
 function queued({ partition, placed, from }: Appended): readonly IngestResult[] {
@@ -211,8 +218,9 @@ function decided({ partition, id }: Placed, result: InputResult): IngestResult {
   }
 }
 
+/** A byte order mark is a part of the id: without it the id would be another one. */
 function idText(id: Uint8Array | undefined): string {
-  return id === undefined ? "" : new TextDecoder().decode(id);
+  return id === undefined ? "" : new TextDecoder("utf-8", { ignoreBOM: true }).decode(id);
 }
 
 /** Messages may be in the input although the call failed: "no" would be wrong \(I2\). */

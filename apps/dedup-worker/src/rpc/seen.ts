@@ -19,7 +19,7 @@ export function seenHandler({ partitions, peers, environment }: Context): Handle
     const ask = ({ address }: Worker, some: readonly Uint8Array[]): Promise<readonly boolean[]> =>
       peers.seen(
         address,
-        some.map((id) => new TextDecoder().decode(id)),
+        some.map((id) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(id)),
         budget,
       );
     return { seen: await partitions().seen(checked, forwarded ? undefined : ask) };

@@ -11,7 +11,14 @@ export function topicFromWire(topic: Topic): LogTopic {
 export function messageToWire(message: LogMessage): WireMessage {
   const { offset, value, key, headers, timestampMs } = message;
   const id = readOrigin(message)?.id;
-  return { offset, id: id === undefined ? "" : new TextDecoder().decode(id), value, key, headers, timestampMs: BigInt(timestampMs) };
+  return {
+    offset,
+    id: id === undefined ? "" : new TextDecoder("utf-8", { ignoreBOM: true }).decode(id),
+    value,
+    key,
+    headers,
+    timestampMs: BigInt(timestampMs),
+  };
 }
 
 /** Not below the encoded size: tags, lengths and numbers at their largest. */
