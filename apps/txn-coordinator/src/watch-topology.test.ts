@@ -6,7 +6,9 @@ import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
 import { TopologyService } from "@concord/protos-txn";
 import { grpcTransport, openStream } from "@concord/rpc";
 import { ConcordError, silentLog, silentMetrics } from "@concord/runtime";
+import type { Context } from "./context.ts";
 import { composeTxnCoordinator, txnCoordinatorSchema } from "./index.ts";
+import { watchTopologyHandler } from "./rpc/watch-topology.ts";
 import { CoordinatorFixture } from "./test/coordinator-fixture.ts";
 
 test("[TXD13] watch: over gRPC: the topology at once; when the coordinator stops the stream ends with DRAINING", async () => {
@@ -48,4 +50,12 @@ test("[TXD13] watch: over gRPC: the topology at once; when the coordinator stops
   const error = await ended;
   assert.ok(error instanceof ConcordError && error.code === "DRAINING", String(error));
   channel.close();
+});
+
+test("[TXD13] watch: a client that goes on sending: its messages are taken, and none is kept", async () => {
+  let taken = 0;
+  const stream = { onMessage: () => void (taken += 1), send: () => Promise.resolve() };
+  const context = { role: "client", metadata: {}, peer: "", signal: AbortSignal.abort() } as const;
+  await watchTopologyHandler({} as Context)(stream, context);
+  assert.equal(taken, 1, "a stream without a listener keeps what comes for one");
 });

@@ -7,6 +7,8 @@ import { topologyOf } from "./get-topology.ts";
 export function watchTopologyHandler(coordinator: Context): StreamHandlers<TopologyService>["WatchTopology"] {
   return async (stream, { signal }) => {
     const { groups, environment } = coordinator;
+    // They say nothing. Without a listener the stream would keep them for one.
+    stream.onMessage(() => undefined);
     let sent: string | undefined;
     while (!signal.aborted) {
       const changed = groups.changed();
