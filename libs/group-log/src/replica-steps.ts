@@ -1,5 +1,5 @@
-import type { Checkpoints, GroupOwner, KeyValueOperation, LogEntry, StoreEffects, StoreStep } from "@concord/ports";
-import { assert, ConcordError, nextSeq, seqOf, type Checksum, type Seq } from "@concord/runtime";
+import type { Checkpoints, GroupOwner, KeyValueOperation, LogEntry, LogPosition, StoreEffects, StoreStep } from "@concord/ports";
+import { assert, ConcordError, nextSeq, SEQ_NONE, seqOf, type Checksum, type Seq } from "@concord/runtime";
 import { checkAdvance, checkAppend, checkOwned, checkRead, encodedName } from "./check-requests.ts";
 import {
   acceptEntries,
@@ -32,6 +32,8 @@ export type CheckRows = (rows: Uint8Array) => void;
 export interface ReplicaLog {
   /** What the last step that ran has applied; perhaps not on disk yet. */
   appliedSeq(group: string): Seq;
+  /** The same of every group that has applied anything. */
+  applied(): readonly LogPosition[];
   raise(request: GroupOwner): StoreStep<LogRaiseReply>;
   append(request: LogAppendRequest): StoreStep<LogAppendReply>;
   state(group: string): StoreStep<ReplicaLogState>;
@@ -78,6 +80,11 @@ export class ReplicaLogSteps implements ReplicaLog {
 
   appliedSeq(group: string): Seq {
     return this.#stateOf(group).appliedSeq;
+  }
+
+  applied(): readonly LogPosition[] {
+    const positions = [...this.#groups].map(([group, { appliedSeq }]) => ({ group, seq: appliedSeq }));
+    return positions.filter(({ seq }) => seq > SEQ_NONE);
   }
 
   raise(request: GroupOwner): StoreStep<LogRaiseReply> {

@@ -25,3 +25,5 @@ export const SEGMENTS_PER_NOTE = 64;
 /** Damaged rows that wait to be healed; others are found again by the next round. */
 export const HEALING_ROWS_MAX = 1000;
 export const HEAL_RETRY_MS = 500;
+/** Places in groups' logs that one read waits for. */
+export const HEAL_POSITIONS_MAX = 64;

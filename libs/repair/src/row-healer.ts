@@ -2,7 +2,7 @@ import { keyText } from "@concord/codec";
 import type { LogPosition, StepRunner } from "@concord/ports";
 import { mergeAnswers, openRow, quarantine, type MergedRow, type RowReplica } from "@concord/quorum";
 import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics, type Seq } from "@concord/runtime";
-import { HEAL_RETRY_MS, HEALING_ROWS_MAX } from "./limits.ts";
+import { HEAL_POSITIONS_MAX, HEAL_RETRY_MS, HEALING_ROWS_MAX } from "./limits.ts";
 
 export interface RowHealerOptions {
   /** All other replicas: none has the row when all say so. */
@@ -10,7 +10,8 @@ export interface RowHealerOptions {
   readonly runner: StepRunner;
   /** Resolves when this node has applied a group's log up to `seq`. */
   readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
-  readonly appliedSeq: (group: string) => Seq;
+  /** How far this node has applied each group's log. */
+  readonly applied: () => readonly LogPosition[];
   readonly checksum: Checksum;
   readonly clock: Clock;
   readonly timeoutMs: number;
@@ -90,15 +91,18 @@ export class RowHealer {
 
   /**
    * A row of a group must be neither older than what this node has applied, which never comes again, nor newer: both peers answer as of at
-   * least this node's place in the log, then this node reaches theirs.
+   * least this node's place in the log, then this node reaches theirs. Neither has it: it may be of any group, and applied here alone so far.
    */
   async #ofPeers(key: Uint8Array): Promise<MergedRow> {
-    const { appliedSeq, catchUp, timeoutMs } = this.#options;
-    const first = await this.#read(key, []);
-    if (first.place === undefined) return first;
-    const { group } = first.place;
-    const row = await this.#read(key, [{ group, seq: appliedSeq(group) }]);
-    if (row.place !== undefined) await catchUp(group, row.place.seq, timeoutMs);
+    const { applied, catchUp, timeoutMs } = this.#options;
+    let row = await this.#read(key, []);
+    const { place, bytes } = row;
+    if (place === undefined && bytes.length > 0) return row;
+    const positions = applied().filter(({ group }) => place === undefined || group === place.group);
+    for (let at = 0; at < positions.length; at += HEAL_POSITIONS_MAX) {
+      row = await this.#read(key, positions.slice(at, at + HEAL_POSITIONS_MAX));
+    }
+    if (row.place !== undefined) await catchUp(row.place.group, row.place.seq, timeoutMs);
     return row;
   }
 

@@ -64,7 +64,17 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const appliedSeq = (group: string): Seq => replicaLog.appliedSeq(group);
   const { writeTimeoutMs: timeoutMs } = config;
   const peerRows = peers.map((peer) => peer.rows);
-  const healer = new RowHealer({ peers: peerRows, runner: engine, catchUp, appliedSeq, checksum, clock, timeoutMs, log, metrics });
+  const healer = new RowHealer({
+    peers: peerRows,
+    runner: engine,
+    catchUp,
+    applied: () => replicaLog.applied(),
+    checksum,
+    clock,
+    timeoutMs,
+    log,
+    metrics,
+  });
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
   const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, appliedSeq, checksum, log, onDamaged });
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows: options.hasAllRows, checksum });

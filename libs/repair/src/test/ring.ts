@@ -80,7 +80,7 @@ export class TestRing {
     const others = this.nodes.filter((other) => other !== node);
     const peers = others.map((other) => this.#rowsOf(node, other));
     const [catchUp, appliedSeq] = [(): Promise<void> => Promise.resolve(), () => SEQ_NONE];
-    const healer = new RowHealer({ peers, runner, catchUp, appliedSeq, checksum, clock, timeoutMs: TIMEOUT_MS, ...observed });
+    const healer = new RowHealer({ peers, runner, catchUp, applied: () => [], checksum, clock, timeoutMs: TIMEOUT_MS, ...observed });
     const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
     const local = new LocalRowReplica({ name, runner, reader: store, catchUp, appliedSeq, checksum, log: silentLog, onDamaged });
     const hints = await HintStore.open(store, { runner, reader: store, checksum, ...observed, bytesMax: hintBytesMax });
