@@ -53,7 +53,7 @@ async function startCluster(line: CommandLine, folder: string, found: Cluster | 
     await cluster.end(names.toReversed(), "SIGKILL");
     throw error;
   }
-  // For programs that are told the folder alone: npm start.
+  // For programs that know the folder alone: npm start.
   writeFileSync(join(folder, "addresses.json"), `${JSON.stringify(addressesOf(cluster.layout))}\n`);
   const residentMib = names.reduce((sum, name) => sum + (cluster.stateOf(name)?.residentMib ?? 0), 0);
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);

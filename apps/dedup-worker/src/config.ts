@@ -42,7 +42,7 @@ export const dedupWorkerSchema = z
       .min(1)
       .optional()
       .describe("folder of input, output and dead letters that the workers share; default in dataFolder, for one worker"),
-    workerToken: secret(z.string().min(1)).optional().describe("secret of the workers among themselves: seals their heartbeats"),
+    workerToken: secret(z.string().min(1)).optional().describe("secret of the workers among themselves: signs their heartbeats"),
     log: z
       .enum(["embedded", "kafka"])
       .default("embedded")

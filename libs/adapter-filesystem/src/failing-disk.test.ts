@@ -30,7 +30,7 @@ class FailingDisk {
     freeBytes: () => this.memory.freeBytes(),
   };
 
-  /** A failed sync leaves in doubt what it covered, whatever is synced later. */
+  /** After a failed sync nobody knows whether what it covered is durable, whatever is synced later. */
   async #run<Answer>(call: string, act: () => Promise<Answer>): Promise<Answer> {
     this.calls += 1;
     if (!this.fails(call, this.calls)) return await act();

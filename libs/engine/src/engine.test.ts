@@ -171,7 +171,7 @@ test("submit: a batch fails: its steps unknown, waiting ones not applied, later 
   await engine.whenIdle();
 });
 
-test("[TXD14] peek: this replica's own sync failed: a master beside it is told to ask the others, whatever is cached", async () => {
+test("[TXD14] peek: this replica's own sync failed: a master beside it asks the others, whatever is cached", async () => {
   const { engine, store } = setUp();
   for (const [at, key] of ["k", "other"].entries()) {
     void engine.submit(append(key, "a"));

@@ -6,7 +6,7 @@ import { Rounds } from "./rounds.ts";
 
 /** While there is room it is measured once in so long. */
 export const SPACE_MEASURED_MS = 500;
-/** What a caller is told to wait when there is no room. */
+/** How long a caller should wait when there is no room. */
 const SPACE_RETRY_MS = 1_000;
 
 export const SPACE_METRICS = [

@@ -20,5 +20,5 @@ export const TAKE_COUNT_MAX = 100_000;
 export const MARK_AHEAD_MS = BORROW_MS_MAX - 1;
 /** Characters of the text form. */
 export const TEXT_LENGTH = 13;
-/** What a caller is told to wait, at most, when the clock stands behind the ids already made. */
+/** How long a caller should wait, at most, when the clock stands behind the ids already made. */
 export const CLOCK_RETRY_MS = 10_000;

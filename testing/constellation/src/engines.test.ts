@@ -14,7 +14,7 @@ function folder(name: string): string {
   return path;
 }
 
-test("engines: none: no service is told anything, and the folder remembers", async () => {
+test("engines: none: no service gets anything of them, and the folder remembers", async () => {
   const data = folder("own");
   const config = await prepareEngines(OWN_ENGINES, data, "unused");
   assert.deepEqual(config, { "storage-proxy": {}, "dedup-worker": {}, concord: {} });

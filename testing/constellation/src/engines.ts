@@ -1,4 +1,4 @@
-// Constellations on engines that `npm run engines -- start ENGINE` has started: where these are, what the services are told, tables and topics.
+// Constellations on engines that `npm run engines -- start ENGINE` has started: where these are, what the services get, tables and topics.
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

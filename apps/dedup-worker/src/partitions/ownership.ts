@@ -1,4 +1,4 @@
-// Which worker serves each partition: the placement that all workers of a log agreed on, and who works by the verdict of a majority.
+// Which worker serves each partition: the placement that all workers of a log agreed on, and whom a majority hears.
 import type { Membership } from "@concord/failure-detection";
 import { newerView, Owners, type View } from "@concord/ownership";
 import { unitOf } from "../store/views.ts";

@@ -36,9 +36,10 @@ const RESULTS: Readonly<Record<string, IngestResult["status"]>> = {
 };
 
 /** What another worker answered. */
-export function resultFromWire({ verdict, partition, offset, id }: WireResult): IngestResult {
-  const status = RESULTS[verdict];
-  if (status === undefined) throw new ConcordError("INTERNAL", `another worker answered ${verdict}: it has another version`);
+export function resultFromWire(result: WireResult): IngestResult {
+  const { partition, offset, id } = result;
+  const status = RESULTS[result.verdict];
+  if (status === undefined) throw new ConcordError("INTERNAL", `another worker answered ${result.verdict}: it has another version`);
   return { status, partition, offset: offset < 0n ? undefined : offset, id };
 }
 

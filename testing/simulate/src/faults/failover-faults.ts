@@ -31,7 +31,6 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "back-without-asking-the-log",
     about: "A coordinator that was lost and is heard again opens transactions before the log has confirmed its epoch (TX14).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
         file: GROUPS,
@@ -44,14 +43,12 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "verdict-by-one-opinion",
     about: "One observer that lost a member calls it gone (TX14).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [{ file: VERDICTS, search: 'if (count("lost") >= majority) return "gone";', replace: 'if (count("lost") >= 1) return "gone";' }],
   },
   {
     name: "own-opinion-ignored",
     about: "A member's own opinion does not count in its verdicts (TX14): of three, no two are left to call the third gone.",
     scenario: "failover",
-    notFoundYet: true,
     edits: [{ file: VERDICTS, search: "const said: Opinion[] = [peer.opinion];", replace: "const said: Opinion[] = [];" }],
   },
   {
@@ -71,7 +68,6 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "lease-not-waited-for",
     about: "A member relies on its lease for longer than others wait before they call it lost (I2 of the failure-detection README).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
         file: "libs/failure-detection/src/lease.ts",
