@@ -30,7 +30,7 @@ class FailingDisk {
     freeBytes: () => this.memory.freeBytes(),
   };
 
-  /** After a failed sync nobody knows whether what it covered is durable, whatever is synced later. */
+  /** After a failed sync what it covered may be lost, whatever is synced later. */
   async #run<Answer>(call: string, act: () => Promise<Answer>): Promise<Answer> {
     this.calls += 1;
     if (!this.fails(call, this.calls)) return await act();

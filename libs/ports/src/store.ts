@@ -17,7 +17,7 @@ export interface BackingStore {
   evidence(): Promise<Uint8Array>;
   /**
    * True: when this store was opened, all that had been flushed when `evidence` was made was there, byte for byte as it was written. False:
-   * it was not, or was opened since then, so that nobody knows.
+   * it was not, or was opened since then, so that it cannot be known.
    */
   holds(evidence: Uint8Array): boolean;
   close(): Promise<void>;

@@ -165,7 +165,7 @@ async function judgeObjects(load: Load): Promise<void> {
   const channel = transport.connect(constellation.process(THIRD).plan.address);
   const options = { timeoutMs: 60_000, metadata: bearer(constellation.tokens.operator) };
   const { CheckConsistency, CollectGarbage, GetStatus } = ObjectAdminService.methods;
-  await until("recovery", async () => (await callUnary(channel, GetStatus, {}, options))["inDoubt"] === 0);
+  await until("recovery", async () => (await callUnary(channel, GetStatus, {}, options)).inDoubt === 0);
   await callUnary(channel, CollectGarbage, { aheadMs: AHEAD_MS }, options);
   const found = await callUnary(channel, CheckConsistency, {}, options);
   assert.deepEqual([found.leaked, found.dangling], [[], []]);
