@@ -134,6 +134,7 @@ export interface Transaction {
   /** Reads without locking: own writes over what is committed (TX5). */
   read<R extends object = Row>(table: string, key: Fields): Promise<R | undefined>;
   readMany<R extends object = Row>(table: string, keys: readonly Fields[]): Promise<(R | undefined)[]>;
+  /** Rows of one partition in key order. No other transaction changes the partition until this one has ended (TXD6). */
   readRange<R extends object = Row>(table: string, range: Range): AsyncIterable<R>;
   /** A SELECT as the transaction sees it (TX28), or an INSERT, UPDATE or DELETE to buffer. */
   query<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): Promise<Page<R>>;

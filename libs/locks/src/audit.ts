@@ -7,19 +7,22 @@ import { findCycle } from "./wait-for.ts";
 export function auditTable(
   locks: ReadonlyMap<string, Lock>,
   transactions: ReadonlyMap<string, TransactionState>,
-  counted: { readonly held: number; readonly waiting: number },
+  counted: { readonly held: number; readonly waiting: number; readonly ranges: number },
 ): void {
   let held = 0;
   let waiting = 0;
+  let ranges = 0;
   for (const [key, lock] of locks) {
     assert(lock.key === key, `lock ${lock.key} is filed under ${key}`);
     auditHolders(lock, transactions);
     auditQueue(lock, transactions);
     held += lock.holders.size;
     waiting += lock.waiting;
+    if (lock.isRange) ranges += 1;
   }
   assert(held === counted.held, `I4: ${held} locks are held, ${counted.held} counted`);
   assert(waiting === counted.waiting, `I4: ${waiting} requests wait, ${counted.waiting} have a deadline`);
+  assert(ranges === counted.ranges, `I4: ${ranges} ranges are locked, ${counted.ranges} counted`);
   for (const [id, transaction] of transactions) {
     assert(transaction.id === id, `transaction ${transaction.id} is filed under ${id}`);
     assert(transaction.phase !== "doomed" || transaction.waits.size === 0, `I5: doomed transaction ${id} waits`);

@@ -356,6 +356,48 @@ describe("limits", () => {
   });
 });
 
+describe("ranges", () => {
+  const askRange = (scenario: Scenario, id: string): string => {
+    const decision = scenario.table.requestRange({ id, firstStartMs: Number(id.slice(1)) }, "r|", FAR_MS, 0);
+    scenario.table.audit();
+    return decision.outcome;
+  };
+
+  test("[TXD6] range: keys of it held exclusively: waits for their holders, not for readers and not for other ranges", () => {
+    const scenario = new Scenario();
+    scenario.outcome("a1", "r|x");
+    scenario.outcome("b2", "r|y", "shared");
+    scenario.outcome("c3", "rs|x");
+    assert.ok(!scenario.table.hasRanges);
+    assert.equal(askRange(scenario, "d4"), "queued");
+    assert.ok(scenario.table.isRangeLocked("r|"));
+    assert.deepEqual(scenario.release("c3"), []);
+    assert.deepEqual(scenario.release("a1"), ["d4 r| shared"]);
+  });
+
+  test("[TXD6] range: locked: writers have to wait for it; gone with its last holder", () => {
+    const scenario = new Scenario();
+    assert.equal(askRange(scenario, "a1"), "granted");
+    assert.equal(askRange(scenario, "b2"), "granted");
+    assert.equal(scenario.outcome("c3", "r|x"), "granted");
+    assert.equal(scenario.outcome("c3", "r|", "intent"), "queued");
+    scenario.release("a1");
+    assert.deepEqual(scenario.release("b2"), ["c3 r| intent"]);
+    scenario.release("c3");
+    assert.ok(!scenario.table.hasRanges);
+    assert.equal(scenario.table.stats().keys, 0);
+  });
+
+  test("[TXD6] range: its reader holds a key of it exclusively: the range is its own", () => {
+    const scenario = new Scenario();
+    scenario.outcome("a1", "r|x");
+    assert.equal(askRange(scenario, "a1"), "granted");
+    assert.ok(scenario.table.holds("a1", "r|", "exclusive"));
+    assert.equal(askRange(scenario, "b2"), "queued");
+    assert.deepEqual(scenario.release("a1"), ["b2 r| shared"]);
+  });
+});
+
 test("holdersOf: shared lock: every holder", () => {
   const scenario = new Scenario();
   for (const id of ["a1", "b2"]) scenario.outcome(id, "k", "shared");

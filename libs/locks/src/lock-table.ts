@@ -50,6 +50,7 @@ export class LockTable {
   readonly #transactions = new Map<string, TransactionState>();
   readonly #deadlines = new DeadlineHeap();
   #held = 0;
+  #ranges = 0;
 
   constructor(limits: LockLimits = LOCK_LIMITS) {
     this.#limits = limits;
@@ -75,6 +76,32 @@ export class LockTable {
     }
     this.#hold(transaction ?? this.#open(owner), lock ?? this.#create(key, mode));
     return GRANTED;
+  }
+
+  /**
+   * Asks for a shared lock on all keys that begin with `range`, the absent ones too. The transactions that hold one of them exclusively
+   * may have written already: they become intent holders of the range, beyond the limits if need be (I6). Linear in the keys that are
+   * locked when the range is not locked yet.
+   */
+  requestRange(owner: LockOwner, range: string, deadlineMs: number, nowMs: number): LockDecision {
+    if (!this.#locks.has(range)) this.#addWriters(range);
+    const decision = this.request(owner, range, "shared", deadlineMs, nowMs);
+    const lock = this.#locks.get(range);
+    if (lock !== undefined && !lock.isRange) {
+      lock.isRange = true;
+      this.#ranges += 1;
+    }
+    return decision;
+  }
+
+  /** Is any range locked? While none is, no writer has to look for one. */
+  get hasRanges(): boolean {
+    return this.#ranges > 0;
+  }
+
+  /** Must a transaction hold `intent` on `range` before it writes a key that begins with it? */
+  isRangeLocked(range: string): boolean {
+    return this.#locks.get(range)?.isRange === true;
   }
 
   /** Ends a transaction: all its locks and requests go. Only after commit was decided or rollback (TX4). Unknown id: nothing happens. */
@@ -149,7 +176,7 @@ export class LockTable {
 
   /** Asserts I1-I5 over the whole table: for tests and the simulator. */
   audit(): void {
-    auditTable(this.#locks, this.#transactions, { held: this.#held, waiting: this.#deadlines.size });
+    auditTable(this.#locks, this.#transactions, { held: this.#held, waiting: this.#deadlines.size, ranges: this.#ranges });
   }
 
   #queue(owner: LockOwner, lock: Lock, mode: LockMode, deadlineMs: number, nowMs: number): LockDecision {
@@ -213,13 +240,26 @@ export class LockTable {
         if (!waiter.upgrade) this.#hold(waiter.transaction, lock);
         granted.push({ transactionId: waiter.transaction.id, key: lock.key, mode: lock.mode });
       }
-      if (lock.holders.size === 0) this.#locks.delete(lock.key);
+      if (lock.holders.size === 0 && this.#locks.delete(lock.key) && lock.isRange) this.#ranges -= 1;
     }
     return granted;
   }
 
+  /** No request waits for a lock that is new, and intent holders go together: this grants nothing and closes no cycle (I5). */
+  #addWriters(range: string): void {
+    const writers = new Set<TransactionState>();
+    for (const [key, lock] of this.#locks) {
+      if (lock.mode === "exclusive" && key.startsWith(range)) for (const holder of lock.holders) writers.add(holder);
+    }
+    if (writers.size === 0) return;
+    const lock = this.#create(range, "intent");
+    lock.isRange = true;
+    this.#ranges += 1;
+    for (const writer of writers) this.#hold(writer, lock);
+  }
+
   #create(key: string, mode: LockMode): Lock {
-    const lock: Lock = { key, mode, holders: new Set(), first: undefined, last: undefined, waiting: 0 };
+    const lock: Lock = { key, isRange: false, mode, holders: new Set(), first: undefined, last: undefined, waiting: 0 };
     this.#locks.set(key, lock);
     return lock;
   }

@@ -87,6 +87,13 @@ class Model {
     this.queue = this.queue.filter((request) => request.id !== id || (key !== undefined && request.key !== key));
   }
 
+  /** I6: once a range is locked, whoever holds a key of it exclusively holds it as intent. */
+  addWriters(range: string): void {
+    if (this.holders.some((holder) => holder.key === range)) return;
+    const writers = this.holders.filter((holder) => holder.mode === "exclusive" && holder.key.startsWith(range));
+    for (const id of new Set(writers.map((holder) => holder.id))) this.holders.push({ id, key: range, mode: "intent" });
+  }
+
   end(id: string): void {
     this.takeBack(id);
     this.holders = this.holders.filter((holder) => holder.id !== id);
@@ -97,16 +104,20 @@ class Model {
 
 type Step =
   | { kind: "request"; id: string; key: string; mode: LockMode; waitMs: number }
+  | { kind: "range"; id: string; waitMs: number }
   | { kind: "release" | "cancel" | "committing"; id: string }
   | { kind: "tick"; passMs: number };
 
 const ids = ["t1", "t2", "t3", "t4", "t5", "t6"];
 const id = fc.constantFrom(...ids);
-const key = fc.constantFrom("w", "x", "y", "z");
+/** The range and two of its keys. */
+const RANGE = "r|";
+const key = fc.constantFrom("w", "x", RANGE, "r|1", "r|2");
 const mode = fc.constantFrom<LockMode>("shared", "exclusive", "intent");
 const request = fc.record({ kind: fc.constant("request" as const), id, key, mode, waitMs: fc.constantFrom(0, 30, 100, 200) });
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 12, arbitrary: request },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("range" as const), id, waitMs: fc.constantFrom(30, 200) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("release" as const), id }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("cancel" as const), id }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("committing" as const), id }) },
@@ -124,18 +135,21 @@ function youngest(candidates: readonly string[]): string | undefined {
 }
 
 /** Plays a request in both; returns how many deadlocks were broken. */
-function playRequest(table: LockTable, model: Model, now: number, step: Extract<Step, { kind: "request" }>): number {
-  const { id, key } = step;
+function playRequest(table: LockTable, model: Model, now: number, step: Extract<Step, { kind: "request" | "range" }>): number {
+  const { id } = step;
+  const { key, mode } = step.kind === "range" ? { key: RANGE, mode: "shared" as const } : step;
+  if (step.kind === "range") model.addWriters(RANGE);
   const owner = { id, firstStartMs: startOf(id) };
   const deadlineMs = now + step.waitMs;
   const held = model.held(id, key);
-  const covered = held === "exclusive" || held === step.mode;
+  const covered = held === "exclusive" || held === mode;
   const waits = model.queue.some((other) => other.id === id && other.key === key);
   if (waits && !covered && !model.doomed.has(id)) {
-    assert.throws(() => table.request(owner, key, step.mode, deadlineMs, now), { code: "TRANSACTION_STATE" });
+    assert.throws(() => table.request(owner, key, mode, deadlineMs, now), { code: "TRANSACTION_STATE" });
     return 0;
   }
-  const decision = table.request(owner, key, step.mode, deadlineMs, now);
+  const decision =
+    step.kind === "range" ? table.requestRange(owner, key, deadlineMs, now) : table.request(owner, key, mode, deadlineMs, now);
   if (model.doomed.has(id)) {
     assert.deepEqual(decision, { outcome: "deadlock", victims: [], granted: [] });
     return 0;
@@ -145,7 +159,7 @@ function playRequest(table: LockTable, model: Model, now: number, step: Extract<
     return 0;
   }
   const upgrade = held !== undefined;
-  const asked: Request = { id, key, mode: upgrade ? "exclusive" : step.mode, upgrade, deadlineMs };
+  const asked: Request = { id, key, mode: upgrade ? "exclusive" : mode, upgrade, deadlineMs };
   model.enqueue(asked);
   if (model.blockers(asked).size > 0 && deadlineMs <= now) {
     model.takeBack(id, key);
@@ -181,6 +195,7 @@ function play(steps: readonly Step[]): number {
   for (const step of steps) {
     switch (step.kind) {
       case "request":
+      case "range":
         deadlocks += playRequest(table, model, now, step);
         break;
       case "release":

@@ -18,6 +18,8 @@ export const NO_WAITS: Map<string, Waiter> = new Map();
 /** A locked key. Lives while it is held; an empty one is dropped, so a waiter always waits for a holder. */
 export interface Lock {
   readonly key: string;
+  /** It stands for all keys that begin with its own, the absent ones too: writers of such keys have to hold it as intent (I6). */
+  isRange: boolean;
   /** What all holders hold: with three modes, compatible holders have the same one. */
   mode: LockMode;
   readonly holders: Set<TransactionState>;

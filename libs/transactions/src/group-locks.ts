@@ -1,4 +1,4 @@
-import { LockTable, type LockGrant, type LockLimits, type LockMode } from "@concord/locks";
+import { LockTable, type LockDecision, type LockGrant, type LockLimits, type LockMode } from "@concord/locks";
 import { assert, ConcordError, type TimeId } from "@concord/runtime";
 
 export interface LockingTransaction {
@@ -32,7 +32,23 @@ export class GroupLocks {
 
   /** undefined: held now. A promise: held when it resolves; it rejects with what aborted the transaction. Times are monotonic. */
   acquire(transaction: LockingTransaction, key: string, mode: LockMode, deadlineMs: number, nowMs: number): Promise<void> | undefined {
-    const decision = this.#table.request(transaction, key, mode, deadlineMs, nowMs);
+    return this.#decided(transaction, key, this.#table.request(transaction, key, mode, deadlineMs, nowMs));
+  }
+
+  /** As `acquire`, of a shared lock on all keys that begin with `range`: those that are not there yet as well. */
+  acquireRange(transaction: LockingTransaction, range: string, deadlineMs: number, nowMs: number): Promise<void> | undefined {
+    return this.#decided(transaction, range, this.#table.requestRange(transaction, range, deadlineMs, nowMs));
+  }
+
+  get hasRanges(): boolean {
+    return this.#table.hasRanges;
+  }
+
+  isRangeLocked(range: string): boolean {
+    return this.#table.isRangeLocked(range);
+  }
+
+  #decided(transaction: LockingTransaction, key: string, decision: LockDecision): Promise<void> | undefined {
     let wait: Promise<void> | undefined;
     if (decision.outcome === "queued") {
       assert(!this.#waits.has(transaction.id), "a transaction waits for one lock at a time");

@@ -90,10 +90,15 @@ export class TransactionOperations {
     });
   }
 
-  /** A range of one partition as the transaction sees it, without a lock. */
+  /** A range of one partition as the transaction sees it. The partition is locked against writers until the transaction ends (TXD6). */
   async readRange(range: RowRange): Promise<RangeAnswer> {
     this.#transaction.requireOpen();
     this.#requireOwn({ table: range.table, partition: range.partition, clustering: [] });
+    const { clock, locks } = this.#context;
+    const nowMs = clock.monotonicMs();
+    const wait = locks.acquireRange(this.#transaction, partitionText(range.table, range.partition), this.#lockDeadlineMs(nowMs), nowMs);
+    if (wait !== undefined) await wait;
+    this.#transaction.requireOpen();
     const page = await this.#range(range, this.#transaction.pending.imagesOfTable(range.table));
     return { rows: page.rows.map((image) => this.#row(image)!), next: page.next };
   }
@@ -141,6 +146,26 @@ export class TransactionOperations {
   }
 
   #writeLocked(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
+    if (this.#context.locks.hasRanges) return this.#lockRanges(writes, texts).then(() => this.#writeRead(writes, texts));
+    return this.#writeRead(writes, texts);
+  }
+
+  /**
+   * Ranges that are locked are waited for, before a write in them is buffered; those locked from now on find the rows' locks (I6 of the
+   * locks README).
+   */
+  async #lockRanges(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> {
+    for (let at = 0; at < writes.length; at += 1) {
+      const { table, partition } = writes[at]!.write.key;
+      const range = partitionText(table, partition);
+      // Without clustering columns the range is the row, which is locked.
+      if (range === texts[at]! || !this.#context.locks.isRangeLocked(range)) continue;
+      const wait = this.#acquire(range, "intent");
+      if (wait !== undefined) await wait;
+    }
+  }
+
+  #writeRead(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
     this.#transaction.requireOpen();
     const reads = this.#images(writes, texts);
     if (reads.length === 0) return this.#buffer(writes, texts);
@@ -299,10 +324,13 @@ export class TransactionOperations {
   /** A transaction that ended while it waited takes no further lock: its locks are released already. */
   #acquire(text: string, mode: LockMode): Promise<void> | undefined {
     this.#transaction.requireOpen();
-    const { clock, locks, settings } = this.#context;
+    const { clock, locks } = this.#context;
     const nowMs = clock.monotonicMs();
-    const deadlineMs = Math.min(this.#deadlineAtMs - ANSWER_MARGIN_MS, nowMs + settings.lockTimeoutMs);
-    return locks.acquire(this.#transaction, text, mode, deadlineMs, nowMs);
+    return locks.acquire(this.#transaction, text, mode, this.#lockDeadlineMs(nowMs), nowMs);
+  }
+
+  #lockDeadlineMs(nowMs: number): number {
+    return Math.min(this.#deadlineAtMs - ANSWER_MARGIN_MS, nowMs + this.#context.settings.lockTimeoutMs);
   }
 
   #requireOwn(key: RowKey): void {
