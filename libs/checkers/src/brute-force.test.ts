@@ -1,7 +1,9 @@
 /** The checker against the definition: all orders of at most six transactions. 6,000 histories; verdicts must be equal. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkListAppend, type Element, type MicroOperation, type Transaction } from "./index.ts";
+import { checkListAppend, type Element } from "./index.ts";
+import type { PointOperation } from "./list-append-history.ts";
+import type { PointTransaction } from "./range-reads.ts";
 
 type Draw = (limit: number) => number;
 
@@ -19,12 +21,12 @@ function generator(seed: number): Draw {
  * Runs random transactions in a random order against real lists, then spoils some of it: stale snapshots, orders against real
  * time, failed transactions that took effect, torn commits. About a third of the histories come out invalid.
  */
-function randomHistory(draw: Draw): Transaction[] {
+function randomHistory(draw: Draw): PointTransaction[] {
   const count = 3 + draw(4);
   const spoil = draw(7) % 4;
   const versions: Map<string, Element[]>[] = [new Map()];
   let element = 0;
-  const transactions: Transaction[] = [];
+  const transactions: PointTransaction[] = [];
   for (let n = 0; n < count; n += 1) {
     const newest = versions.at(-1)!;
     const stale = spoil === 1 && draw(2) === 0 ? versions[draw(versions.length)]! : newest;
@@ -32,7 +34,7 @@ function randomHistory(draw: Draw): Transaction[] {
     const next = new Map([...newest].map(([key, list]) => [key, [...list]]));
     const outcome = draw(6) === 0 ? (draw(2) === 0 ? "fail" : "info") : "ok";
     const tookEffect = outcome === "ok" ? true : outcome === "info" ? draw(2) === 0 : spoil === 2;
-    const operations: MicroOperation[] = [];
+    const operations: PointOperation[] = [];
     for (let i = 1 + draw(4); i > 0; i -= 1) {
       const key = "xy"[draw(2)]!;
       if (draw(2) === 0) {
@@ -52,7 +54,7 @@ function randomHistory(draw: Draw): Transaction[] {
   return transactions;
 }
 
-function isStrictlySerializable(transactions: readonly Transaction[]): boolean {
+function isStrictlySerializable(transactions: readonly PointTransaction[]): boolean {
   const committed = transactions.filter(({ outcome }) => outcome === "ok");
   const indeterminate = transactions.filter(({ outcome }) => outcome === "info");
   for (let subset = 0; subset < 1 << indeterminate.length; subset += 1) {
@@ -62,7 +64,7 @@ function isStrictlySerializable(transactions: readonly Transaction[]): boolean {
   return false;
 }
 
-function hasOrder(left: readonly Transaction[], lists: ReadonlyMap<string, readonly Element[]>): boolean {
+function hasOrder(left: readonly PointTransaction[], lists: ReadonlyMap<string, readonly Element[]>): boolean {
   if (left.length === 0) return true;
   return left.some((candidate) => {
     const isLate = left.some((other) => other !== candidate && other.outcome === "ok" && other.endedAt < candidate.startedAt);
@@ -78,7 +80,10 @@ function hasOrder(left: readonly Transaction[], lists: ReadonlyMap<string, reado
   });
 }
 
-function execute(transaction: Transaction, lists: ReadonlyMap<string, readonly Element[]>): Map<string, readonly Element[]> | undefined {
+function execute(
+  transaction: PointTransaction,
+  lists: ReadonlyMap<string, readonly Element[]>,
+): Map<string, readonly Element[]> | undefined {
   const after = new Map(lists);
   for (const operation of transaction.operations) {
     const list = after.get(operation.key) ?? [];

@@ -2,6 +2,12 @@
 export type Element = number | string;
 
 export type MicroOperation =
+  | PointOperation
+  /** All keys that begin with `prefix` were read at once; `found` has those that were there. */
+  | { readonly kind: "read-range"; readonly prefix: string; readonly found: ReadonlyMap<string, readonly Element[]> };
+
+/** An operation on one key. */
+export type PointOperation =
   | { readonly kind: "append"; readonly key: string; readonly element: Element }
   /** `elements` is what the read answered; undefined when the answer is not known. */
   | { readonly kind: "read"; readonly key: string; readonly elements: readonly Element[] | undefined };

@@ -1,4 +1,5 @@
-import type { Anomaly, AnomalyKind, Element, Transaction } from "./list-append-history.ts";
+import type { Anomaly, AnomalyKind, Element } from "./list-append-history.ts";
+import type { PointTransaction } from "./range-reads.ts";
 
 /** Who appended an element. */
 export interface Writer {
@@ -32,7 +33,7 @@ export interface Facts {
 }
 
 /** Reads the history once: writers, version orders, and every anomaly that shows without a graph. */
-export function collectFacts(transactions: readonly Transaction[]): Facts {
+export function collectFacts(transactions: readonly PointTransaction[]): Facts {
   const facts: Facts = { keys: new Map(), isCommitted: transactions.map(({ outcome }) => outcome === "ok"), anomalies: [] };
   transactions.forEach((transaction, index) => collectWriters(facts, transaction, index));
   transactions.forEach((transaction, index) => {
@@ -54,7 +55,7 @@ function keyFacts(facts: Facts, key: string): KeyFacts {
   return known;
 }
 
-function collectWriters(facts: Facts, transaction: Transaction, index: number): void {
+function collectWriters(facts: Facts, transaction: PointTransaction, index: number): void {
   const last = new Map<string, Element>();
   for (const operation of transaction.operations) {
     if (operation.kind === "append") last.set(operation.key, operation.element);
@@ -76,7 +77,7 @@ interface Expectation {
   known: Element[] | undefined;
 }
 
-function collectReads(facts: Facts, transaction: Transaction, index: number): void {
+function collectReads(facts: Facts, transaction: PointTransaction, index: number): void {
   const expectations = new Map<string, Expectation>();
   for (const operation of transaction.operations) {
     const expected = expectations.get(operation.key) ?? { own: [], known: undefined };
@@ -104,7 +105,7 @@ function collectReads(facts: Facts, transaction: Transaction, index: number): vo
 
 function firstRead(
   facts: Facts,
-  transaction: Transaction,
+  transaction: PointTransaction,
   index: number,
   key: KeyFacts,
   elements: readonly Element[],
@@ -133,7 +134,7 @@ function firstRead(
   }
 }
 
-function checkPrefixes(facts: Facts, key: KeyFacts, transactions: readonly Transaction[]): void {
+function checkPrefixes(facts: Facts, key: KeyFacts, transactions: readonly PointTransaction[]): void {
   const longest = transactions[key.orderFrom];
   for (const { transaction, elements, prefixLength } of key.reads) {
     const reader = transactions[transaction]!;
@@ -155,7 +156,7 @@ function checkPrefixes(facts: Facts, key: KeyFacts, transactions: readonly Trans
 }
 
 /** Every element of every read, once: who wrote it, and was it ever committed? */
-function checkOrder(facts: Facts, key: KeyFacts, transactions: readonly Transaction[]): void {
+function checkOrder(facts: Facts, key: KeyFacts, transactions: readonly PointTransaction[]): void {
   const seen = new Map<Element, number>();
   for (const read of key.reads) {
     // Reads that begin the version order bring no element that the order does not have.

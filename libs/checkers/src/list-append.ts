@@ -1,6 +1,7 @@
 import { DependencyGraph, type Edge } from "./dependency-graph.ts";
 import { findCycle, type Cycle } from "./find-cycle.ts";
 import type { Anomaly, Element, Transaction } from "./list-append-history.ts";
+import { withoutRangeReads } from "./range-reads.ts";
 import { collectFacts, show, type ExternalRead, type Facts, type KeyFacts } from "./list-append-reads.ts";
 
 export interface ListAppendReport {
@@ -13,9 +14,10 @@ export interface ListAppendReport {
 /**
  * Is the history strictly serializable? Exact for list-append histories: when it answers no, the anomalies say why; when it
  * answers yes, an order of all acknowledged (and all seen) transactions exists that respects real time. Linear in the size of
- * the history; an invalid one costs more to explain. Throws when an element is appended twice to a key.
+ * the history, a range read counting as a read of each key in it; an invalid one costs more to explain. Throws when an element is appended twice to a key.
  */
-export function checkListAppend(transactions: readonly Transaction[]): ListAppendReport {
+export function checkListAppend(history: readonly Transaction[]): ListAppendReport {
+  const transactions = withoutRangeReads(history);
   const facts = collectFacts(transactions);
   const graph = new DependencyGraph(transactions.length);
   for (const key of facts.keys.values()) {

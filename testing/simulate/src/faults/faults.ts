@@ -1,4 +1,5 @@
 import { FAILOVER_FAULTS } from "./failover-faults.ts";
+import { LOCK_FAULTS } from "./lock-faults.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
@@ -25,6 +26,7 @@ const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...FAILOVER_FAULTS,
+  ...LOCK_FAULTS,
   ...OBJECT_FAULTS,
   ...OWNERSHIP_FAULTS,
   ...STORE_FAULTS,

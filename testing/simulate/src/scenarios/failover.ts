@@ -4,7 +4,7 @@ import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, startAll } from "./course.ts";
 import { drawFailoverPlan } from "./failover-plan.ts";
 import { GroupWatch, PROBES_TABLE } from "./group-watch.ts";
-import { appendToLists, countOutcomes, judgeLists, LISTS_TABLE, newListRun, readList, type ListRun } from "./lists.ts";
+import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readList, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4;
 /** Transactions stay open across takeovers. */
@@ -37,7 +37,7 @@ const CLOCKS = [{}, { clockSkewMaxMs: 4 * 3_600_000, outcomeRetentionMs: 12 * 3_
 export async function runFailoverScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
   const random = world.random("failover");
-  const { clients } = await startAll(cluster, [LISTS_TABLE, PROBES_TABLE], random.pick(CLOCKS));
+  const { clients } = await startAll(cluster, [...LISTS_TABLES, PROBES_TABLE], random.pick(CLOCKS));
   const reader = await cluster.client("reader", { coordinators: cluster.coordinatorAddresses, timeoutMs: READ_DEADLINE_MS });
   const watch = new GroupWatch(cluster);
   watch.start();

@@ -6,9 +6,16 @@ import { outcomeOf, reportBug } from "../outcome.ts";
 import type { Outcomes } from "../run-seed.ts";
 
 const LIVE_KEYS = 4;
+/** Small: ranges of several pages are read. */
+const RANGE_PAGE_ROWS = 5;
 /** After so many appends an entity's next key is used: lists stay short. */
 const APPENDS_PER_KEY = 24;
-export const LISTS_TABLE = "CREATE TABLE lists (entity bigint, k bigint, elements text, PRIMARY KEY (entity, k))";
+/** One step of so many reads all keys of its entity. */
+const RANGE_STEPS = 12;
+export const LISTS_TABLES = [
+  "CREATE TABLE lists (entity bigint, k bigint, elements text, size int, PRIMARY KEY (entity, k))",
+  "CREATE INDEX by_size ON lists (entity, size)",
+];
 
 /** One run of list-append transactions, and what is known of it. */
 export interface ListRun {
@@ -24,6 +31,7 @@ export interface ListRun {
 }
 
 interface ListRow {
+  readonly k: bigint;
   readonly elements: string;
 }
 
@@ -44,7 +52,8 @@ async function listTransaction(run: ListRun, db: ConcordClient, env: Environment
   const { world, swarm } = run.cluster;
   const entity = BigInt(env.random.below(run.appends.length));
   const plan = drawPlan(run, env, entity);
-  const where: Entity = { table: "lists", key: { entity, k: plan[0]!.key } };
+  const [first] = plan;
+  const where: Entity = { table: "lists", key: { entity, k: first!.kind === "range" ? 0n : first!.key } };
   const tries: { readonly startedAt: number; readonly operations: MicroOperation[] }[] = [];
   const startedAt = world.nowMs;
   const work = async (txn: Transaction): Promise<void> => {
@@ -57,7 +66,7 @@ async function listTransaction(run: ListRun, db: ConcordClient, env: Environment
   };
   world.callsInFlight += 1;
   const outcome = await db
-    .runTransaction(where, work, { deadlineMs: swarm.timeoutMs, mode: plan[0]!.appends ? "exclusive" : "shared" })
+    .runTransaction(where, work, { deadlineMs: swarm.timeoutMs, mode: first!.kind === "append" ? "exclusive" : "shared" })
     .then(
       (): "ok" => "ok",
       (thrown: unknown) => failure(run, name, thrown),
@@ -69,27 +78,29 @@ async function listTransaction(run: ListRun, db: ConcordClient, env: Environment
   });
 }
 
-interface Step {
-  readonly key: bigint;
-  readonly appends: boolean;
-}
+type Step =
+  | { readonly kind: "read" | "append"; readonly key: bigint }
+  /** Every key of the entity at once, as a range of the table or by its index. */
+  | { readonly kind: "range"; readonly by: "table" | "index" };
 
 function drawPlan(run: ListRun, env: Environment, entity: bigint): Step[] {
   const base = Math.floor(run.appends[Number(entity)]! / APPENDS_PER_KEY);
   const isReader = env.random.below(4) === 0;
-  return Array.from({ length: 1 + env.random.below(4) }, () => ({
-    key: BigInt(base + env.random.below(LIVE_KEYS)),
-    appends: !isReader && env.random.below(2) === 0,
-  }));
+  return Array.from({ length: 1 + env.random.below(4) }, (): Step => {
+    if (env.random.below(RANGE_STEPS) === 0) return { kind: "range", by: env.random.below(2) === 0 ? "table" : "index" };
+    const key = BigInt(base + env.random.below(LIVE_KEYS));
+    return { kind: !isReader && env.random.below(2) === 0 ? "append" : "read", key };
+  });
 }
 
-async function listStep(
-  run: ListRun,
-  txn: Transaction,
-  entity: bigint,
-  { key: k, appends }: Step,
-  operations: MicroOperation[],
-): Promise<void> {
+async function listStep(run: ListRun, txn: Transaction, entity: bigint, step: Step, operations: MicroOperation[]): Promise<void> {
+  if (step.kind === "range") {
+    const found = await readAllOf(txn, entity, step.by);
+    operations.push({ kind: "read-range", prefix: `${entity}/`, found });
+    return;
+  }
+  const { key: k } = step;
+  const appends = step.kind === "append";
   const key = `${entity}/${k}`;
   run.keysUsed.add(key);
   const row = await txn.lock<ListRow>("lists", { entity, k }, { mode: appends ? "exclusive" : "shared" });
@@ -99,8 +110,26 @@ async function listStep(
   run.appends[Number(entity)]! += 1;
   operations.push({ kind: "append", key, element: run.elements });
   const elements = row === undefined ? String(run.elements) : `${row.elements} ${run.elements}`;
-  if (row === undefined) txn.insert("lists", { entity, k, elements });
-  else txn.update("lists", { entity, k, elements });
+  const written = { entity, k, elements, size: elementsOf(row).length + 1 };
+  if (row === undefined) txn.insert("lists", written);
+  else txn.update("lists", written);
+}
+
+async function readAllOf(txn: Transaction, entity: bigint, by: "table" | "index"): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>();
+  const note = (row: ListRow): void => void found.set(`${entity}/${row.k}`, elementsOf(row));
+  if (by === "table") {
+    for await (const row of txn.readRange<ListRow>("lists", { partition: { entity }, pageSize: RANGE_PAGE_ROWS })) note(row);
+    return found;
+  }
+  let pageToken: Uint8Array | undefined;
+  do {
+    const options = { pageSize: RANGE_PAGE_ROWS, ...(pageToken === undefined ? {} : { pageToken }) };
+    const page = await txn.query<ListRow>("SELECT * FROM lists WHERE entity = ? AND size > ?", [entity, 0], options);
+    page.rows.forEach(note);
+    pageToken = page.next;
+  } while (pageToken !== undefined);
+  return found;
 }
 
 function elementsOf(row: ListRow | undefined): number[] {

@@ -5,12 +5,12 @@ import type { Cluster } from "../cluster.ts";
 import { reportBug } from "../outcome.ts";
 import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
-import { appendToLists, countOutcomes, judgeLists, LISTS_TABLE, newListRun, readLists, type ListRun } from "./lists.ts";
+import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4n;
 const ACCOUNTS = 5n;
 const START_BALANCE = 100n;
-const TABLES = [LISTS_TABLE, "CREATE TABLE accounts (bank bigint, account bigint, balance bigint, PRIMARY KEY (bank, account))"];
+const TABLES = [...LISTS_TABLES, "CREATE TABLE accounts (bank bigint, account bigint, balance bigint, PRIMARY KEY (bank, account))"];
 
 interface Run {
   readonly lists: ListRun;
@@ -49,7 +49,8 @@ async function transferMoney(run: Run, db: ConcordClient, env: Environment): Pro
   const { world, swarm } = run.lists.cluster;
   for (let n = 1; !run.lists.isOver; n += 1) {
     const bank = BigInt(env.random.below(Number(ENTITIES)));
-    const attempt = n % 3 === 0 ? readBank(run.bankReads, db, bank, `bank read ${n}`, swarm.timeoutMs) : transfer(run, db, env, bank);
+    const read = n % 6 === 0 ? sumBank : readBank;
+    const attempt = n % 3 === 0 ? read(run.bankReads, db, bank, `bank read ${n}`, swarm.timeoutMs) : transfer(run, db, env, bank);
     await attempt.catch((thrown: unknown) => reportBug(world, `bank ${n}`, thrown));
     await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
   }
@@ -76,6 +77,20 @@ async function readBank(bankReads: BankRead[][], db: ConcordClient, bank: bigint
   const rows = await db.runTransaction({ table: "accounts", key: keys[0]! }, work, { deadlineMs, mode: "shared" });
   const balances = new Map<string, bigint>();
   rows.forEach((row, at) => row !== undefined && balances.set(String(at), row.balance));
+  bankReads[Number(bank)]!.push({ name, balances });
+}
+
+/** As one range, in pages of two. */
+async function sumBank(bankReads: BankRead[][], db: ConcordClient, bank: bigint, name: string, deadlineMs: number): Promise<void> {
+  const work = async (txn: Transaction): Promise<Map<string, bigint>> => {
+    const balances = new Map<string, bigint>();
+    const range = { partition: { bank }, pageSize: 2 };
+    for await (const row of txn.readRange<{ account: bigint; balance: bigint }>("accounts", range)) {
+      balances.set(String(row.account), row.balance);
+    }
+    return balances;
+  };
+  const balances = await db.runTransaction({ table: "accounts", key: { bank, account: ACCOUNTS } }, work, { deadlineMs, mode: "shared" });
   bankReads[Number(bank)]!.push({ name, balances });
 }
 
