@@ -18,8 +18,8 @@ export const LOCK_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: OPERATIONS,
-        search: "    if (wait !== undefined) await wait;\n    this.#transaction.requireOpen();\n    const page",
-        replace: "    const page",
+        search: "locks.acquireRange(this.#transaction, partitionText(range.table, range.partition), this.#lockDeadlineMs(nowMs), nowMs)",
+        replace: "nowMs < 0 ? locks.waiting : undefined",
       },
     ],
   },
