@@ -138,6 +138,23 @@ test("[TX14] lost for a moment: no standby took over: open transactions go on", 
   await fixture.stop();
 });
 
+test("[TX17] takeover: the standby is lost for a moment meanwhile: it goes on, and serves without a pause", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const [first] = await standbysOf(clients[0]!, "c0");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.log.mayRaise = promise;
+  await callGone(fixture, [0]);
+  fixture.memberships[first!]!.self("lost");
+  await settle();
+  fixture.memberships[first!]!.self("works");
+  await settle();
+  resolve();
+  await settle();
+  await insert(fixture, clients[first!]!, album);
+  await fixture.stop();
+});
+
 test("[TX17] stop: a coordinator that drains beats until its groups are done, then is silent", async () => {
   const { fixture } = await clusterOfThree();
   assert.equal(fixture.memberships[0]!.isStopped, false);

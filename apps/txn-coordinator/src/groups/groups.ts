@@ -355,8 +355,9 @@ export class Groups {
     while (!signal.aborted) {
       await this.#standing.changed();
       for (const [id, group] of this.#own) {
-        // The one before this one is back: it takes over, and this one does not compete.
-        if (group.state.kind === "taking-over" && this.#standing.duty(id).kind === "standby") group.stop();
+        // The one before this one is back: it takes over, and this one does not compete. A loss of its own may be over in a moment: the epoch decides.
+        const isOvertaken = this.#standing.duty(id).kind === "standby" && !this.#standing.isLost;
+        if (group.state.kind === "taking-over" && isOvertaken) group.stop();
       }
       if (this.#standing.isLost && !wasLost) void this.#standDownIfStillLost();
       for (const group of this.own) void this.#confirm(group);

@@ -110,12 +110,15 @@ export class CountedRows implements RowStore {
 export class CountedLog implements GroupLog {
   readonly #log = new MemoryGroupLog();
   appends: AppendRequest[] = [];
+  /** A raise waits for it first. */
+  mayRaise: Promise<void> = Promise.resolve();
 
   status(group: string): ReturnType<GroupLog["status"]> {
     return this.#log.status(group);
   }
 
-  raise(owner: GroupOwner): ReturnType<GroupLog["raise"]> {
+  async raise(owner: GroupOwner): ReturnType<GroupLog["raise"]> {
+    await this.mayRaise;
     return this.#log.raise(owner);
   }
 
