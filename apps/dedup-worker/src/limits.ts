@@ -48,5 +48,7 @@ export const WINDOW_SEGMENTS = 16;
 export const GAUGE_INTERVAL_MS = 5_000;
 /** Pause before a partition that another worker took is opened again, where it still belongs here. */
 export const REOPEN_PAUSE_MS = 200;
+/** Pause before a process that runs partitions opens those of another one. */
+export const TAKE_OVER_PAUSE_MS = 200;
 /** Workers that share a log: each hears all others. */
 export const WORKERS_MAX = 16;

@@ -40,6 +40,8 @@ test("stop: statistics are being read: no timer is left behind that reads them f
 
 const OTHER = { name: "other", address: "other:1", datacenter: "d" };
 
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
 /** Partitions of which a test says who owns them. */
 function shared(): {
   readonly partitions: Partitions;
@@ -83,7 +85,6 @@ function shared(): {
     return worker;
   };
   const partitions = new Partitions({ count: 2, open, ownership, messages, clock, log: silentLog, metrics: silentMetrics });
-  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return {
     partitions,
     messages,
@@ -114,6 +115,9 @@ test("[DDD4] partitions: opened while they are owned, ended when not; calls else
   assert.equal(partitions.otherOwner(0), OTHER);
   await own(0, true);
   assert.deepEqual([workers.length, partitions.worker(0), partitions.otherOwner(0)], [1, workers[0], undefined]);
+  await own(1, true);
+  assert.throws(() => partitions.worker(1), { code: "STARTING" }, "another process's, after a pause: its transactions first");
+  await own(1, false);
   await own(0, false);
   assert.deepEqual([workers[0]!.stops, workers.length], [1, 1]);
   assert.throws(() => partitions.working(0), elsewhere);
@@ -128,8 +132,10 @@ test("[DDD4] partitions: fenced by another owner while it is owned here: opened 
   const { partitions, workers, own, passTime } = shared();
   await partitions.start();
   await own(0, true);
-  workers[0]!.fail(new ConcordError("NOT_OWNER", "fenced"));
   await own(1, true);
+  await passTime();
+  workers[0]!.fail(new ConcordError("NOT_OWNER", "fenced"));
+  await settle();
   assert.throws(() => partitions.working(0), { code: "STARTING" });
   await passTime();
   assert.equal(partitions.worker(0), workers[2]);
@@ -146,8 +152,8 @@ test("[DDD4] partitions: fenced while it is owned here, and the placement cannot
   await own(0, true);
   failRefresh();
   workers[0]!.fail(new ConcordError("NOT_OWNER", "fenced"));
-  await own(1, true);
+  await settle();
   await passTime();
-  assert.equal(partitions.worker(0), workers[2]);
+  assert.equal(partitions.worker(0), workers[1]);
   await partitions.stop();
 });

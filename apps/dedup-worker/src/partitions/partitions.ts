@@ -1,7 +1,7 @@
 import type { MessageLog } from "@concord/ports";
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
 import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
-import { GAUGE_INTERVAL_MS, REOPEN_PAUSE_MS } from "../limits.ts";
+import { GAUGE_INTERVAL_MS, REOPEN_PAUSE_MS, TAKE_OVER_PAUSE_MS } from "../limits.ts";
 import type { Ownership, Worker } from "./ownership.ts";
 
 export interface PartitionsOptions {
@@ -52,7 +52,7 @@ export class Partitions {
    */
   async start(): Promise<void> {
     const { ownership, log } = this.#options;
-    await ownership.start(() => this.#reconcile());
+    await ownership.start(() => this.#changed());
     if (ownership.isShared) this.#reconcile();
     else {
       const started = await Promise.allSettled(this.#slots.map((slot) => this.#open(slot)));
@@ -136,6 +136,17 @@ export class Partitions {
     stopped.forEach((outcome, partition) => {
       if (outcome.status === "rejected") log.warn("a partition did not stop well", { partition, reason: String(outcome.reason) });
     });
+  }
+
+  /**
+   * What is not owned any more ends at once. What another process had is opened after a pause when this one serves already: at a node's death its
+   * transactions are taken over in the same process, and they have a quarter of a second.
+   */
+  #changed(): void {
+    const open = this.#slots.filter(({ worker }) => worker !== undefined);
+    for (const slot of open) this.#inTurn(slot, () => this.#settle(slot));
+    if (open.length === 0) this.#reconcile();
+    else this.#later(TAKE_OVER_PAUSE_MS, () => this.#reconcile());
   }
 
   #reconcile(): void {
