@@ -154,6 +154,16 @@ test("session: the peer is gone: not reachable until a probe gets through (I1)",
   session.close();
 });
 
+test("session: the peer dies while no call is in flight: not reachable at once, before the next call", async () => {
+  const peer = await listening();
+  const session = peer.session();
+  await new RemoteRowReplica(session).applyRows([bytes(1)], TIMEOUT_MS);
+  await peer.hangUp();
+  await peer.clock.pass(0);
+  assert.equal(session.reachable, false);
+  session.close();
+});
+
 test("session: calls whose own time is short expire: the peer stays reachable for others; it is silent for long: it is not (I1)", async () => {
   const peer = await listening();
   const session = peer.session();

@@ -64,6 +64,8 @@ export class PeerSession {
       contract: ReplicaService,
       clock: options.clock,
       metadata: this.#metadata,
+      // A peer that died is known to be gone before it is needed.
+      onLost: () => this.#lost(),
     });
   }
 

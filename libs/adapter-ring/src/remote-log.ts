@@ -26,6 +26,10 @@ export class RemoteLogReplica implements LogReplica {
     this.#lane = new AppendLane(peer);
   }
 
+  get reachable(): boolean {
+    return this.#peer.reachable;
+  }
+
   async logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply> {
     const response = await this.#peer.call("logRaise", owner satisfies wire.LogRaiseRequest, timeoutMs);
     return { promised: response.promised, state: logStateFromWire(response.state) };

@@ -25,6 +25,9 @@ export class AppliedByAll {
     const { name } = replica;
     return {
       name,
+      get reachable() {
+        return replica.reachable;
+      },
       logRaise: (owner, timeoutMs) => replica.logRaise(owner, timeoutMs),
       logAppend: async (request, timeoutMs) => {
         const reply = await replica.logAppend(request, timeoutMs);

@@ -21,12 +21,12 @@ const clock: Clock = {
 
 const dead = (name: string): LogReplica => {
   const fail = (): Promise<never> => Promise.reject(new ConcordError("CONNECTION_LOST", `${name} is down`));
-  return { name, logRaise: fail, logAppend: fail, logState: fail, logRead: fail, logAdvance: fail, logCatchUp: fail };
+  return { name, reachable: true, logRaise: fail, logAppend: fail, logState: fail, logRead: fail, logAdvance: fail, logCatchUp: fail };
 };
 
 const stuck = (name: string): LogReplica => {
   const wait = (): Promise<never> => new Promise(() => undefined);
-  return { name, logRaise: wait, logAppend: wait, logState: wait, logRead: wait, logAdvance: wait, logCatchUp: wait };
+  return { name, reachable: true, logRaise: wait, logAppend: wait, logState: wait, logRead: wait, logAdvance: wait, logCatchUp: wait };
 };
 
 function ringOf(size: number, third?: (name: string) => LogReplica): () => Promise<GroupLogSubject> {

@@ -21,6 +21,7 @@ export function localLogReplica(options: LocalReplicaOptions): LogReplica {
   const submit = async <Reply>(make: () => StoreStep<Reply>): Promise<Reply> => runner.submit(make());
   return {
     name,
+    reachable: true,
     logRaise: (request) => submit(() => log.raise(request)),
     logAppend: async (request) => {
       const reply = await submit(() => log.append(request));

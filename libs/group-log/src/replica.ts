@@ -67,6 +67,8 @@ export interface LogAdvanceRequest extends AdvanceRequest {
 export interface LogReplica {
   /** The node's name. */
   readonly name: string;
+  /** False: the last contact failed, and no probe got through since. */
+  readonly reachable: boolean;
   logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply>;
   logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply>;
   /** State without entries. */

@@ -22,6 +22,8 @@ class Ring {
   readonly replicas: LogReplica[] = [];
   readonly down = new Set<number>();
   readonly stuck = new Set<number>();
+  /** Replicas that are known to be gone. */
+  readonly known = new Set<number>();
   /** Replicas that answer no append. */
   readonly deaf = new Set<number>();
   readonly calls: string[] = [];
@@ -47,6 +49,7 @@ class Ring {
     };
     return {
       name: replica.name,
+      reachable: !this.known.has(at),
       logRaise: (request, timeoutMs) => meet("raise", () => replica.logRaise(request, timeoutMs)),
       logAppend: async (request, timeoutMs) => {
         const reply = await meet("append", () => replica.logAppend(request, timeoutMs));
@@ -190,6 +193,15 @@ test("[TXR3] take over: one replica is silent: not waited for longer than RAISE_
   const startMs = ring.time.monotonicMs();
   assert.equal((await take(ring, ring.log(), "heir")).kind, "taken");
   assert.ok(ring.time.monotonicMs() - startMs <= RAISE_ALL_MS);
+});
+
+test("[TXR3] take over: one replica is silent and known to be gone: not waited for", async () => {
+  const ring = await Ring.open();
+  ring.stuck.add(2);
+  ring.known.add(2);
+  const startMs = ring.time.monotonicMs();
+  assert.equal((await take(ring, ring.log(), "heir")).kind, "taken");
+  assert.equal(ring.time.monotonicMs() - startMs, 0);
 });
 
 test("[TX11] append: a dead takeover's promise shows up later, another replica goes: fenced, and taken over above it", async () => {

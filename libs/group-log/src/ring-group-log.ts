@@ -63,7 +63,7 @@ export class RingGroupLog implements GroupLog {
 
   /**
    * Refused also when only a minority has promised another owner: the caller raises above it, or that replica would never follow (TXR3). A replica that
-   * does not answer within RAISE_ALL_MS after the majority is not waited for.
+   * is not reachable, or does not answer within RAISE_ALL_MS after the majority, is not waited for.
    */
   async raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
     checkOwned(owner);
@@ -75,7 +75,8 @@ export class RingGroupLog implements GroupLog {
     const decision = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => this.#raised(answersOf(attempts), pending));
     if (decision.kind !== "promised") return decision;
     const waitMs = Math.min(RAISE_ALL_MS, Math.max(0, deadlineAtMs - this.#clock.monotonicMs()));
-    const all = await collect(this.#clock, waitMs, flows, (attempts, pending) => (pending === 0 ? answersOf(attempts) : undefined));
+    const reachable = flows.filter((_, at) => this.#links[at]!.replica.reachable);
+    const all = await collect(this.#clock, waitMs, reachable, (attempts, pending) => (pending === 0 ? answersOf(attempts) : undefined));
     const refused = refusalIn(all);
     if (refused !== undefined) return refused;
     this.#followers.raised(owner.group);

@@ -28,6 +28,8 @@ export interface SessionClientOptions<S extends ServiceContract<object>> {
   /** Credentials and the like, sent when the stream is opened. */
   readonly metadata?: Metadata;
   readonly limits?: Partial<SessionClientLimits>;
+  /** The stream broke, be it that no call was in flight. */
+  readonly onLost?: () => void;
 }
 
 export interface SessionClientLimits {
@@ -310,6 +312,7 @@ export class SessionClient<S extends ServiceContract<object>> {
     for (const call of connection.sent.values()) this.#settle(call, lost);
     for (const call of this.#queue) this.#settle(call, neverSent);
     this.#dropSettled();
+    this.#options.onLost?.();
   }
 
   /** The one place where a call gets its result; the first result counts. */

@@ -68,6 +68,9 @@ export async function openPlainRing(
   const replicas: LogReplica[] = [];
   const link = (at: number): LogReplica => ({
     name: `node-${at}`,
+    get reachable() {
+      return linkOf(at, replicas[at]!).reachable;
+    },
     logRaise: (...call) => linkOf(at, replicas[at]!).logRaise(...call),
     logAppend: (...call) => linkOf(at, replicas[at]!).logAppend(...call),
     logState: (...call) => linkOf(at, replicas[at]!).logState(...call),

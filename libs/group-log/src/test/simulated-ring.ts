@@ -283,6 +283,7 @@ export class SimulatedRing {
         this.#call(client, node, timeoutMs, act);
       return {
         name: `node-${node}`,
+        reachable: true,
         logRaise: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logRaise(request, timeoutMs)),
         logAppend: (request, timeoutMs) => call(timeoutMs, (replica) => replica.logAppend(request, timeoutMs)),
         logState: (group, timeoutMs) => call(timeoutMs, (replica) => replica.logState(group, timeoutMs)),
