@@ -18,7 +18,7 @@ import { ConcordError, sleep, toConcordError, type Disk, type Environment } from
 import type { GuidSource } from "@concord/snowflake";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayGuids } from "./gateway-guids.ts";
-import { CLOCK_LOG_MS, CLOCK_RETRY_MS } from "./limits.ts";
+import { CLOCK_LOG_MS, CLOCK_RETRY_MS, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 
 /** Shorter limits and intervals than in production, for tests. */
@@ -152,8 +152,9 @@ async function openRecords(
   if (config.journal === "off" && (await disk.list(JOURNAL_FOLDER)).length === 0) return undefined;
   const { checksum, random, log, metrics, failpoint } = environment;
   const onStopped = (cause: unknown): void => onFailed(toConcordError(cause));
-  const failing = { onSyncFailed: snapshot, onStopped };
-  const { journal, findings } = await openJournal({ disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, failpoint, ...failing });
+  const limits = { preparedBytes: UPLOAD_JOURNAL_PREPARED_BYTES };
+  const options = { disk, folder: JOURNAL_FOLDER, checksum, random, log, metrics, failpoint, limits, onSyncFailed: snapshot, onStopped };
+  const { journal, findings } = await openJournal(options);
   for (const { name, reason } of findings.quarantined)
     log.error("a part of the journal was quarantined; check the consistency", { file: name, reason });
   return journal;

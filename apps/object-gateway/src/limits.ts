@@ -29,3 +29,5 @@ export const BUCKETS_PAGE_MAX = 10_000;
 export const LEASE_ATTEMPTS_MAX = 20;
 /** The longest blob that can be packed into a segment: what the data store takes at most. */
 export const PACK_BYTES_MAX = 1024 * 1024;
+/** Zeros of the next segment of the upload journal: some 10 000 uploads. */
+export const UPLOAD_JOURNAL_PREPARED_BYTES = 1024 * 1024;

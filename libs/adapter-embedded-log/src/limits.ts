@@ -50,9 +50,23 @@ const JOURNAL_BYTES = Number.MAX_SAFE_INTEGER;
 
 export function inputJournalLimits(limits: EmbeddedLogLimits): JournalLimits {
   const { segmentBytes, waitingBytes, appendBytes } = limits;
-  return { segmentBytes, journalBytes: JOURNAL_BYTES, recordBytes: appendBytes, groupBytes: MIB, queueBytes: waitingBytes };
+  return {
+    segmentBytes,
+    preparedBytes: 0,
+    journalBytes: JOURNAL_BYTES,
+    recordBytes: appendBytes,
+    groupBytes: MIB,
+    queueBytes: waitingBytes,
+  };
 }
 
 export function outputJournalLimits({ segmentBytes, publicationBytes }: EmbeddedLogLimits): JournalLimits {
-  return { segmentBytes, journalBytes: JOURNAL_BYTES, recordBytes: publicationBytes, groupBytes: MIB, queueBytes: publicationBytes };
+  return {
+    segmentBytes,
+    preparedBytes: 0,
+    journalBytes: JOURNAL_BYTES,
+    recordBytes: publicationBytes,
+    groupBytes: MIB,
+    queueBytes: publicationBytes,
+  };
 }

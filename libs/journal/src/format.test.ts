@@ -38,8 +38,15 @@ test("format: version 1: the golden bytes are read", async () => {
 test("format: segment header: round trip; every flipped bit is refused", () => {
   const id = Uint8Array.from({ length: 8 }, (_, at) => at + 1);
   const headers = [
-    { id, ordinal: 1, firstSequence: 0n, previous: undefined, lastSequenceBefore: undefined },
-    { id, ordinal: 2 ** 40, firstSequence: 2n ** 60n, previous: { ordinal: 7, end: 2 ** 30 }, lastSequenceBefore: 2n ** 60n - 9n },
+    { id, ordinal: 1, firstSequence: 0n, previous: undefined, lastSequenceBefore: undefined, isPrepared: false },
+    {
+      id,
+      ordinal: 2 ** 40,
+      firstSequence: 2n ** 60n,
+      previous: { ordinal: 7, end: 2 ** 30 },
+      lastSequenceBefore: 2n ** 60n - 9n,
+      isPrepared: true,
+    },
   ];
   for (const header of headers) {
     const bytes = encodeSegmentHeader(header, checksum);

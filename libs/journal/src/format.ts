@@ -7,10 +7,13 @@ import type { JournalRecord } from "./api.ts";
  * segment header (64 bytes):
  *   0 magic "CNCDJRNL" | 8 u32 checksum | 12 u8 version | 13 u8 flags | 14 u16 zero | 16 id (8 random bytes) | 24 u64 ordinal
  *   32 u64 first sequence | 40 u64 previous ordinal | 48 u32 previous end | 52 u32 zero | 56 u64 sequence of the last record before it
- *   flags: 1 = there is a previous segment, 2 = there is a record before it
+ *   flags: 1 = there is a previous segment, 2 = there is a record before it, 4 = prepared: zeros up to the file's end, and an end mark
  *
  * frame: 0 u32 checksum | 4 u8 version | 5 u8 kind | 6 u16 zero | 8 u32 payload length | 12 segment id | 20 u64 sequence
  *   28 u32 count | 32 u32 offset at which the frame's group begins | 36 payload
+ *
+ * end mark, behind the last group of a prepared segment, overwritten by the next one:
+ *   0 u32 checksum | 4 u8 version | 5 u8 kind | 6 u16 zero | 8 u32 its own offset | 12 segment id
  */
 export const FORMAT_VERSION = 1;
 export const SEGMENT_HEADER_BYTES = 64;
@@ -18,12 +21,16 @@ export const FRAME_HEADER_BYTES = 36;
 export const SEGMENT_ID_BYTES = 8;
 /** Where a frame holds its segment's id: what a search for frames looks for. */
 export const FRAME_ID_AT = 12;
+/** Shorter than a frame's header: the frame that follows overwrites all of it. */
+export const END_MARK_BYTES = 20;
 
 const MAGIC = new TextEncoder().encode("CNCDJRNL");
 const CHECKSUM_AT = 8;
 const HAS_PREVIOUS = 1;
 const HAS_RECORDS_BEFORE = 2;
+const IS_PREPARED = 4;
 const KINDS: readonly JournalRecord["kind"][] = ["record", "checkpoint"];
+const END_MARK_KIND = 255;
 
 export interface SegmentHeader {
   /** Random: neither recycled bytes nor a payload that looks like a frame is taken for one of this segment. */
@@ -33,6 +40,8 @@ export interface SegmentHeader {
   /** The segment before it and where that one validly ended: bytes behind are of a group whose sync failed, not damage. */
   readonly previous: { readonly ordinal: number; readonly end: number } | undefined;
   readonly lastSequenceBefore: bigint | undefined;
+  /** Its file was zeros before it held a record: behind the last group lie an end mark and zeros (I10). */
+  readonly isPrepared: boolean;
 }
 
 export interface FrameHeader {
@@ -57,7 +66,7 @@ export function encodeSegmentHeader(header: SegmentHeader, checksum: Checksum): 
   bytes.set(MAGIC);
   view.setUint8(12, FORMAT_VERSION);
   const before = header.lastSequenceBefore === undefined ? 0 : HAS_RECORDS_BEFORE;
-  view.setUint8(13, (header.previous === undefined ? 0 : HAS_PREVIOUS) | before);
+  view.setUint8(13, (header.previous === undefined ? 0 : HAS_PREVIOUS) | before | (header.isPrepared ? IS_PREPARED : 0));
   bytes.set(header.id, 16);
   view.setBigUint64(24, BigInt(header.ordinal));
   view.setBigUint64(32, header.firstSequence);
@@ -81,6 +90,7 @@ export function decodeSegmentHeader(bytes: Uint8Array, checksum: Checksum): Segm
     firstSequence: view.getBigUint64(32),
     previous: (flags & HAS_PREVIOUS) === 0 ? undefined : { ordinal: Number(view.getBigUint64(40)), end: view.getUint32(48) },
     lastSequenceBefore: (flags & HAS_RECORDS_BEFORE) === 0 ? undefined : view.getBigUint64(56),
+    isPrepared: (flags & IS_PREPARED) !== 0,
   };
 }
 
@@ -123,4 +133,16 @@ export function peekFrame(bytes: Uint8Array, view: DataView, at: number, id: Uin
 /** Whether the whole frame, which lies at `at`, is as it was written. */
 export function isFrameSound(bytes: Uint8Array, view: DataView, at: number, length: number, checksum: Checksum): boolean {
   return view.getUint32(at) === checksum(bytes.subarray(at + 4, at + FRAME_HEADER_BYTES + length));
+}
+
+/** What lies at `offset` when nothing was acknowledged behind it. */
+export function encodeEndMark(id: Uint8Array, offset: number, checksum: Checksum): Uint8Array {
+  const bytes = new Uint8Array(END_MARK_BYTES);
+  const view = new DataView(bytes.buffer);
+  view.setUint8(4, FORMAT_VERSION);
+  view.setUint8(5, END_MARK_KIND);
+  view.setUint32(8, offset);
+  bytes.set(id, FRAME_ID_AT);
+  view.setUint32(0, checksum(bytes.subarray(4)));
+  return bytes;
 }

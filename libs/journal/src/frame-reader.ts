@@ -1,5 +1,14 @@
 import type { Checksum, DiskFile } from "@concord/runtime";
-import { FRAME_HEADER_BYTES, FRAME_ID_AT, isFrameSound, peekFrame, SEGMENT_ID_BYTES, type Frame } from "./format.ts";
+import {
+  encodeEndMark,
+  END_MARK_BYTES,
+  FRAME_HEADER_BYTES,
+  FRAME_ID_AT,
+  isFrameSound,
+  peekFrame,
+  SEGMENT_ID_BYTES,
+  type Frame,
+} from "./format.ts";
 import { WINDOW_BYTES } from "./limits.ts";
 
 /** Where frames are read from: an open segment and what its frames are checked with. */
@@ -67,6 +76,25 @@ export async function findFrame(source: FrameSource, from: number, to: number): 
     }
   }
   return undefined;
+}
+
+/** Whether an end mark lies at `offset`. */
+export async function hasEndMark({ file, id, checksum }: FrameSource, offset: number): Promise<boolean> {
+  const expected = encodeEndMark(id, offset, checksum);
+  const found = await file.read(offset, END_MARK_BYTES);
+  return found.length === END_MARK_BYTES && expected.every((byte, at) => byte === found[at]);
+}
+
+/** One behind the last byte that is not zero; `from` when there is none. */
+export async function endOfContent({ file }: FrameSource, from: number, to: number): Promise<number> {
+  let end = from;
+  for (let base = from; base < to; base += WINDOW_BYTES) {
+    const window = await file.read(base, Math.min(WINDOW_BYTES, to - base));
+    let length = window.length;
+    while (length > 0 && window[length - 1] === 0) length -= 1;
+    if (length > 0) end = base + length;
+  }
+  return end;
 }
 
 async function frameFrom(source: FrameSource, offset: number, to: number): Promise<Frame | undefined> {

@@ -2,7 +2,8 @@ import { assert, ConcordError, silentMetrics, type DiskFile, type Metrics } from
 import type { Journal, JournalOptions, JournalRecord } from "./api.ts";
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, SEGMENT_ID_BYTES, type SegmentHeader } from "./format.ts";
 import { encodeGroup, groupBytes, type EncodedGroup, type Pending } from "./group.ts";
-import { OPEN_SEGMENTS_MAX, type JournalLimits } from "./limits.ts";
+import { OPEN_SEGMENTS_MAX, PREPARED_AFTER_PART, type JournalLimits } from "./limits.ts";
+import { PreparedFile } from "./prepared-file.ts";
 import { readBackward, readForward, type Place } from "./read.ts";
 import type { Recovered } from "./recover.ts";
 import { inFolder, Segment, segmentName, SparseIndex } from "./segment.ts";
@@ -22,6 +23,7 @@ export class SegmentedJournal implements Journal {
   readonly #limits: JournalLimits;
   readonly #metrics: Metrics;
   readonly #failpoint: (name: string) => void;
+  readonly #prepared: PreparedFile;
   #segments: Segment[];
   #queue: Pending[] = [];
   #queuedBytes = 0;
@@ -45,6 +47,7 @@ export class SegmentedJournal implements Journal {
     this.#limits = limits;
     this.#metrics = options.metrics ?? silentMetrics;
     this.#failpoint = options.failpoint ?? nothing;
+    this.#prepared = new PreparedFile(options, limits.preparedBytes);
     this.#segments = recovered.segments;
     this.#durableSequence = recovered.nextSequence;
     this.#lastSequence = recovered.lastSequence;
@@ -123,6 +126,7 @@ export class SegmentedJournal implements Journal {
     if (this.#state.kind === "running") this.#state = { kind: "closing" };
     await this.#loop;
     await this.#trimming;
+    await this.#prepared.close();
     for (const segment of this.#segments) await segment.drop();
   }
 
@@ -165,8 +169,7 @@ export class SegmentedJournal implements Journal {
   /** One group from the queue to the disk, then its answers. */
   async #commit(): Promise<void> {
     let segment = this.#segments.at(-1)!;
-    const space = this.#limits.segmentBytes - segment.end;
-    if (this.#isSealed || (groupBytes(this.#nextGroup()) > space && segment.end > SEGMENT_HEADER_BYTES)) {
+    if (this.#endsBefore(segment, this.#nextGroup())) {
       try {
         segment = await this.#addSegment();
       } catch (thrown) {
@@ -175,6 +178,20 @@ export class SegmentedJournal implements Journal {
       }
     }
     await this.#writeGroup(segment, this.#takeGroup());
+  }
+
+  /** Whether the segment has no space for the group, or would grow for it while a prepared one is there. */
+  #endsBefore(segment: Segment, group: readonly Pending[]): boolean {
+    if (this.#isSealed) return true;
+    const end = segment.end + groupBytes(group) + segment.endMarkBytes;
+    const grows = end > segment.fileBytes && this.#prepared.isReady;
+    return (grows || end > this.#limits.segmentBytes) && segment.end > SEGMENT_HEADER_BYTES;
+  }
+
+  /** The zeros are half used, or the file grows; a journal that little is written to prepares nothing. */
+  #needsPreparedFile({ end, fileBytes }: Segment): boolean {
+    const { preparedBytes } = this.#limits;
+    return end >= preparedBytes / PREPARED_AFTER_PART && fileBytes - end < preparedBytes / 2;
   }
 
   async #writeGroup(segment: Segment, group: readonly Pending[]): Promise<void> {
@@ -201,13 +218,17 @@ export class SegmentedJournal implements Journal {
   /** False when the disk is full; what got there is taken back, durably, before that is answered (I5). */
   async #write(file: DiskFile, segment: Segment, encoded: EncodedGroup): Promise<boolean> {
     try {
-      await file.write(segment.end, encoded.parts);
+      await file.write(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
       return true;
     } catch (thrown) {
       if (!isFull(thrown)) throw thrown;
-      await file.truncate(segment.end);
+      // Over bytes that are there: it needs no space.
+      await file.write(segment.end, segment.endMark(segment.end));
+      await file.truncate(segment.end + segment.endMarkBytes);
       await file.sync();
       return false;
+    } finally {
+      segment.fileBytes = file.size;
     }
   }
 
@@ -231,6 +252,7 @@ export class SegmentedJournal implements Journal {
   #publish(segment: Segment, group: readonly Pending[], encoded: EncodedGroup): void {
     for (const { offset, sequence } of encoded.frames) segment.index?.note(offset, sequence);
     segment.end += encoded.bytes;
+    if (this.#needsPreparedFile(segment)) this.#prepared.begin();
     this.#sizeBytes += encoded.bytes;
     this.#durableSequence = encoded.next;
     this.#writingUnits = 0n;
@@ -269,7 +291,8 @@ export class SegmentedJournal implements Journal {
     const encoded = encodeGroup(group, segment.header.id, segment.end, this.#durableSequence, this.#options.checksum);
     this.#writingUnits = 1n;
     const file = await segment.writable();
-    await file.write(segment.end, encoded.parts);
+    await file.write(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
+    segment.fileBytes = file.size;
     this.#failpoint("journal:snapshot-written");
     await file.sync();
     this.#publish(segment, group, encoded);
@@ -298,38 +321,47 @@ export class SegmentedJournal implements Journal {
 
   /** Its header and name are durable before it holds a record (I4); then the one before it is never written again (I5). */
   async #addSegment(): Promise<Segment> {
-    const { disk, folder, checksum, random } = this.#options;
-    const last = this.#segments.at(-1);
+    const { disk, folder, checksum } = this.#options;
     this.#isSealed = true;
     this.#lastOrdinal += 1;
-    const header: SegmentHeader = {
-      id: random.bytes(SEGMENT_ID_BYTES),
-      ordinal: this.#lastOrdinal,
-      firstSequence: this.#durableSequence,
-      previous: last === undefined ? undefined : { ordinal: last.header.ordinal, end: last.end },
-      lastSequenceBefore: this.#lastSequence,
-    };
-    const path = inFolder(folder, segmentName(header.ordinal));
-    const file = await disk.create(path);
+    const path = inFolder(folder, segmentName(this.#lastOrdinal));
+    const prepared = this.#prepared.take();
+    const file = prepared ?? (await disk.create(path));
     if (file === "exists") throw new ConcordError("STORE_FAILED", `${path} exists`, { applied: "no" });
+    const segment = new Segment(disk, checksum, path, this.#nextHeader(prepared !== undefined), SEGMENT_HEADER_BYTES, file);
     try {
-      await file.write(0, [encodeSegmentHeader(header, checksum)]);
+      await file.write(0, [encodeSegmentHeader(segment.header, checksum), ...segment.endMark(SEGMENT_HEADER_BYTES)]);
       await file.sync();
       this.#failpoint("journal:segment-written");
+      if (prepared !== undefined && !(await disk.rename(this.#prepared.path, path))) {
+        throw new ConcordError("STORE_FAILED", `${this.#prepared.path} is gone`, { applied: "no" });
+      }
       await disk.syncFolder(folder);
     } catch (thrown) {
       await file.close();
+      if (prepared !== undefined) await disk.remove(this.#prepared.path).catch(nothing);
       await disk.remove(path).catch(nothing);
       throw thrown;
     }
     this.#failpoint("journal:segment-made");
-    const segment = new Segment(disk, checksum, path, header, SEGMENT_HEADER_BYTES, file);
     segment.index = new SparseIndex();
     this.#segments.push(segment);
     this.#sizeBytes += segment.end;
     this.#isSealed = false;
     this.#closeIdle();
     return segment;
+  }
+
+  #nextHeader(isPrepared: boolean): SegmentHeader {
+    const last = this.#segments.at(-1);
+    return {
+      id: this.#options.random.bytes(SEGMENT_ID_BYTES),
+      ordinal: this.#lastOrdinal,
+      firstSequence: this.#durableSequence,
+      previous: last === undefined ? undefined : { ordinal: last.header.ordinal, end: last.end },
+      lastSequenceBefore: this.#lastSequence,
+      isPrepared,
+    };
   }
 
   /** Oldest first, each removal durable before the next: what is kept is always without gaps (I7). */

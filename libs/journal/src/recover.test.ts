@@ -369,9 +369,9 @@ interface Sent {
 
 test("random appends and crashes: acknowledged records are there in order, and nothing else but unacknowledged ones behind them", async () => {
   await fc.assert(
-    fc.asyncProperty(steps, fc.boolean(), async (script, goesOn) => {
+    fc.asyncProperty(steps, fc.boolean(), fc.constantFrom(0, 150, 600), async (script, goesOn, preparedBytes) => {
       const disk = new MemoryDisk();
-      const limits = { ...SMALL, groupBytes: 150 };
+      const limits = { segmentBytes: Math.max(200, preparedBytes), preparedBytes, groupBytes: 150 };
       const snapshots = goesOn ? { onSyncFailed: () => text("snapshot") } : {};
       let own = processOn(disk);
       const open = (): Promise<Journal> => openOn(disk, { disk: own.disk, limits, strict: true, ...snapshots });
@@ -408,7 +408,7 @@ test("random appends and crashes: acknowledged records are there in order, and n
         await check(journal, sent);
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 300 },
   );
 });
 

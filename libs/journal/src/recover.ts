@@ -1,8 +1,9 @@
 import { ConcordError, type Checksum, type DiskFile } from "@concord/runtime";
 import type { JournalFindings, JournalOptions } from "./api.ts";
-import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, type Frame, type SegmentHeader } from "./format.ts";
-import { findFrame, FrameReader, type FrameSource } from "./frame-reader.ts";
+import { decodeSegmentHeader, END_MARK_BYTES, SEGMENT_HEADER_BYTES, type Frame, type SegmentHeader } from "./format.ts";
+import { endOfContent, findFrame, FrameReader, hasEndMark, type FrameSource } from "./frame-reader.ts";
 import { WINDOW_BYTES } from "./limits.ts";
+import { PREPARED_NAME } from "./prepared-file.ts";
 import { inFolder, ordinalOf, Segment, segmentName, SparseIndex, type Damage } from "./segment.ts";
 
 /** A journal as it lies on the disk, cleaned: the last segment ends behind its last sound frame and is synced. */
@@ -24,10 +25,21 @@ interface Found {
 
 interface Scan {
   readonly end: number;
+  /** Behind the end, bytes that are no record and no end as it was left. */
+  readonly tornBytes: number;
   readonly damage: readonly Damage[];
   readonly last: Frame | undefined;
   /** What lies behind the end, when it has whole frames in it. */
   readonly hasFramesBehind: boolean;
+}
+
+/** What a scan goes by. */
+interface Stretch {
+  readonly size: number;
+  /** A group may have been on its way when the process died. */
+  readonly isLast: boolean;
+  /** An end mark and zeros are behind its last group: nothing else says where it ended. */
+  readonly hasEndMark: boolean;
 }
 
 interface ScanListener {
@@ -54,9 +66,12 @@ class Recovery {
   readonly #segments: Segment[] = [];
   readonly #unborn: { readonly ordinal: number; readonly name: string }[] = [];
   #tornBytes = 0;
+  /** Of the last segment. */
+  #tornEndBytes = 0;
   /** Where the last segment's last group begins. */
   #lastGroup = 0;
   #lastOrdinal = 0;
+  #hasPrepared = false;
   #expected: bigint | undefined;
   #lastSequence: bigint | undefined;
 
@@ -98,6 +113,7 @@ class Recovery {
     const { disk, folder, checksum } = this.#options;
     const found: Found[] = [];
     for (const { name, kind } of await disk.list(folder)) {
+      if (name === PREPARED_NAME) this.#hasPrepared = true;
       const ordinal = ordinalOf(name);
       if (ordinal === undefined || kind !== "file") continue;
       this.#lastOrdinal = Math.max(this.#lastOrdinal, ordinal);
@@ -124,7 +140,7 @@ class Recovery {
     for (const [at, candidate] of found.entries()) {
       const next = found[at + 1]?.segment.header;
       const isFollowed = next === undefined || next.previous?.ordinal === candidate.ordinal;
-      if (!isFollowed && candidate.size <= SEGMENT_HEADER_BYTES) {
+      if (!isFollowed && (await isEmpty(candidate))) {
         this.#noteUnborn(candidate.ordinal, candidate.name, 0);
         continue;
       }
@@ -147,11 +163,12 @@ class Recovery {
     this.#expected = header.firstSequence;
     this.#lastSequence = header.lastSequenceBefore;
     const isFollowed = next?.segment.header.previous?.ordinal === found.ordinal;
+    const stretch = { isLast: next === undefined, hasEndMark: header.isPrepared && !isFollowed };
     const saidEnd = isFollowed ? next.segment.header.previous.end : found.size;
     if (saidEnd > found.size) this.#report(name, `it ends at ${found.size}, ${next!.name} says at ${saidEnd}`);
     segment.end = Math.min(saidEnd, found.size);
     if (next === undefined || (this.#options.verify ?? "all") === "all" || !isFollowed) {
-      await this.#scan(found, next === undefined);
+      await this.#scan(found, { ...stretch, size: segment.end });
       if (next !== undefined) await segment.closeFile();
       return;
     }
@@ -159,11 +176,11 @@ class Recovery {
     this.#lastSequence = next.segment.header.lastSequenceBefore;
   }
 
-  async #scan(found: Found, isLast: boolean): Promise<void> {
+  async #scan(found: Found, stretch: Stretch): Promise<void> {
     const { segment, name } = found;
     const source = await segment.acquire();
     segment.index = new SparseIndex();
-    const scan = await scanSegment(source, segment.end, isLast, {
+    const scan = await scanSegment(source, stretch, {
       frame: (frame) => this.#pass(segment, name, frame),
       damage: () => (this.#expected = undefined),
     });
@@ -172,9 +189,12 @@ class Recovery {
       const copy = this.#options.strict === true ? name : await this.#copyAside(source, name, from, to);
       this.#report(copy, `bytes ${from} to ${to} of ${name} are no record`);
     }
-    if (scan.hasFramesBehind && !this.#isRefused) this.#tornCopies.push(await this.#copyAside(source, name, scan.end, segment.end));
-    if (isLast) {
-      this.#tornBytes += segment.end - scan.end;
+    if (scan.hasFramesBehind && !this.#isRefused) {
+      this.#tornCopies.push(await this.#copyAside(source, name, scan.end, Math.min(found.size, scan.end + scan.tornBytes)));
+    }
+    if (stretch.isLast) {
+      this.#tornEndBytes = scan.tornBytes;
+      this.#tornBytes += scan.tornBytes;
       this.#lastGroup = scan.last?.groupOffset ?? scan.end;
     }
     segment.end = scan.end;
@@ -198,13 +218,17 @@ class Recovery {
   async #settle({ segment, size }: Found): Promise<void> {
     const { disk, folder } = this.#options;
     const file = await segment.writable();
-    // Not below another process that may be writing there, and has read its own end (I9).
-    if (size > segment.end && this.#options.takesOver !== true) await file.truncate(segment.end);
+    // Another process may be writing behind the end, and has read its own (I9).
+    const isOurs = this.#options.takesOver !== true;
+    const cut = segment.end + segment.endMarkBytes;
+    if (isOurs && this.#tornEndBytes > 0 && size > cut) await file.truncate(cut);
     const from = this.#lastGroup;
     const header = await file.read(0, SEGMENT_HEADER_BYTES);
+    const group = await file.read(from, segment.end - from);
     await file.write(0, [header]);
-    if (from < segment.end) await file.write(from, [await file.read(from, segment.end - from)]);
+    await file.write(from, isOurs ? [group, ...segment.endMark(segment.end)] : [group]);
     await file.sync();
+    segment.fileBytes = file.size;
     await disk.syncFolder(folder);
   }
 
@@ -217,6 +241,8 @@ class Recovery {
   async #removeUnborn(): Promise<void> {
     const { disk, folder } = this.#options;
     for (const { name } of this.#unborn) await disk.remove(inFolder(folder, name));
+    // It has no record; should its removal be undone, the next opening removes it.
+    if (this.#hasPrepared) await disk.remove(inFolder(folder, PREPARED_NAME));
     if (this.#unborn.length > 0) await disk.syncFolder(folder);
   }
 
@@ -264,10 +290,12 @@ class Recovery {
 }
 
 /**
- * All sound frames up to `size`. Bytes that are none: a torn tail when this is the last segment and no frame of a later group follows,
- * since a group is written only after the one before it was synced (OGD8); else damage.
+ * All sound frames of a stretch. Bytes that are none: the end, where the stretch has an end mark and it is there with zeros behind it; a torn
+ * tail when this is the last segment and no frame of a later group follows, since a group is written only after the one before it was
+ * synced (OGD8); else damage.
  */
-async function scanSegment(source: FrameSource, size: number, isLast: boolean, seen: ScanListener): Promise<Scan> {
+async function scanSegment(source: FrameSource, stretch: Stretch, seen: ScanListener): Promise<Scan> {
+  const { size, isLast } = stretch;
   const damage: Damage[] = [];
   let last: Frame | undefined;
   let start = SEGMENT_HEADER_BYTES;
@@ -278,16 +306,27 @@ async function scanSegment(source: FrameSource, size: number, isLast: boolean, s
       last = frames.at(-1);
     }
     const bad = reader.position;
-    if (bad >= size) return { end: size, damage, last, hasFramesBehind: false };
+    const content = await endOfTail(source, stretch, bad);
+    if (content === bad) return { end: bad, tornBytes: 0, damage, last, hasFramesBehind: false };
     const next = await findFrame(source, bad + 1, size);
     if (isLast && (next === undefined || !(await hasLaterGroup(source, next, bad, size)))) {
-      return { end: bad, damage, last, hasFramesBehind: next !== undefined };
+      return { end: bad, tornBytes: content - bad, damage, last, hasFramesBehind: next !== undefined };
     }
-    damage.push({ from: bad, to: next?.offset ?? size });
+    const to = next?.offset ?? content;
+    damage.push({ from: bad, to });
     seen.damage();
-    if (next === undefined) return { end: size, damage, last, hasFramesBehind: false };
-    start = next.offset;
+    if (next === undefined) return { end: to, tornBytes: 0, damage, last, hasFramesBehind: false };
+    start = to;
   }
+}
+
+/** Where the bytes end that were found behind the last sound frame and should not be there; `from` when all is as it was left. */
+async function endOfTail(source: FrameSource, { size, hasEndMark: isMarked }: Stretch, from: number): Promise<number> {
+  if (!isMarked) return size;
+  const behind = from + END_MARK_BYTES;
+  const content = await endOfContent(source, behind, size);
+  // A mark that is not there was overwritten, or lost: then a group may be lost with it.
+  return content > behind || !(await hasEndMark(source, from)) ? content : from;
 }
 
 /** Whether a group that was begun behind `bad` follows: then what is at `bad` had been synced. */
@@ -296,6 +335,15 @@ async function hasLaterGroup(source: FrameSource, first: Frame, bad: number, siz
     if (frame.groupOffset > bad) return true;
   }
   return false;
+}
+
+/** Whether it never held a record. */
+async function isEmpty({ segment, size }: Found): Promise<boolean> {
+  if (!segment.header.isPrepared) return size <= SEGMENT_HEADER_BYTES;
+  const source = await segment.acquire();
+  const isEndThere = await hasEndMark(source, SEGMENT_HEADER_BYTES);
+  await segment.release();
+  return isEndThere;
 }
 
 async function headerOf(file: DiskFile, checksum: Checksum): Promise<SegmentHeader | undefined> {

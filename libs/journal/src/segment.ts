@@ -1,5 +1,5 @@
 import { assert, ConcordError, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
-import { SEGMENT_HEADER_BYTES, type Frame, type SegmentHeader } from "./format.ts";
+import { encodeEndMark, END_MARK_BYTES, SEGMENT_HEADER_BYTES, type Frame, type SegmentHeader } from "./format.ts";
 import { FrameReader, type FrameSource } from "./frame-reader.ts";
 import { WINDOW_BYTES } from "./limits.ts";
 
@@ -57,6 +57,8 @@ export class Segment {
   readonly header: SegmentHeader;
   /** One behind the last durable frame. */
   end: number;
+  /** The file's size: a group that ends within it changes no size. */
+  fileBytes: number;
   /** Sound segments have none. In order. */
   damage: readonly Damage[] = [];
   /** Undefined until a reader needs it; complete then. */
@@ -74,6 +76,17 @@ export class Segment {
     this.header = header;
     this.#file = file === undefined ? undefined : Promise.resolve(file);
     this.end = end;
+    this.fileBytes = file?.size ?? end;
+  }
+
+  /** What follows the last group. */
+  get endMarkBytes(): number {
+    return this.header.isPrepared ? END_MARK_BYTES : 0;
+  }
+
+  /** The end mark of a group that ends at `end`: parts of the same write. */
+  endMark(end: number): readonly Uint8Array[] {
+    return this.header.isPrepared ? [encodeEndMark(this.header.id, end, this.#checksum)] : [];
   }
 
   get isOpen(): boolean {

@@ -20,7 +20,14 @@ export const STORE_LIMITS: StoreLimits = {
   dirtyBytesMax: 64 * MIB,
   scanEntries: 1_024,
   // Holds dirtyBytesMax and one record beyond it: writes reach dirtyBytesMax before they fill the journal.
-  journal: { segmentBytes: 8 * MIB, journalBytes: 512 * MIB, recordBytes: 64 * MIB, groupBytes: MIB, queueBytes: 256 * MIB },
+  journal: {
+    segmentBytes: 8 * MIB,
+    preparedBytes: 4 * MIB,
+    journalBytes: 512 * MIB,
+    recordBytes: 64 * MIB,
+    groupBytes: MIB,
+    queueBytes: 256 * MIB,
+  },
 };
 
 /** Keys that were written before and whose image in the backing store is known without a read, as a checksum each. */

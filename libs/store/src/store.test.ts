@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { keyValueContract } from "@concord/port-contracts";
 import type { Store } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, type DiskEntry } from "@concord/runtime";
 import { bytes, derived, EVERYTHING, FOLDER, Machine, NONE, put, remove, StopError, textOf } from "./test/machine.ts";
 
 async function contents(store: Store): Promise<Record<string, string>> {
@@ -49,8 +49,8 @@ test("checkpoint: by bytes: values are below it, coalesced; the journal is trimm
   for (let n = 0; n < 40; n += 1) await store.write([put("a", `${n}`.repeat(50)), put(`k${n}`, "v")], NONE);
   await turns();
   assert.ok(machine.points.filter((point) => point === "store:trimmed").length > 1);
-  const segments = (await machine.disk.list(`${FOLDER}/journal`)).length;
-  assert.ok(segments <= 6, `${segments} segments`);
+  const segments = (await segmentsOf(machine)).length;
+  assert.ok(segments <= 8, `${segments} segments`);
   machine.crash("nothing");
   const found = await contents(await machine.open());
   assert.equal(Object.keys(found).length, 41);
@@ -242,13 +242,17 @@ test("a torn tail with keepsCuts: remembered over crashes, also one before the c
   assert.deepEqual(await contents(last), { a: "1" });
 });
 
+async function segmentsOf({ disk }: Machine): Promise<readonly DiskEntry[]> {
+  return (await disk.list(`${FOLDER}/journal`)).filter(({ name }) => name.endsWith(".journal"));
+}
+
 test("opening: the last segment of the journal is empty: reported like a torn tail, since it may have held values", async () => {
   const machine = new Machine();
   const limits = { journal: { segmentBytes: 200 } };
   const store = await machine.open(limits);
   for (const key of ["a", "b", "c", "d"]) await store.write([put(key, "v".repeat(60))], NONE);
   machine.crash("nothing");
-  const segments = await machine.disk.list(`${FOLDER}/journal`);
+  const segments = await segmentsOf(machine);
   assert.ok(segments.length > 1);
   const file = (await machine.disk.open(`${FOLDER}/journal/${segments.at(-1)!.name}`))!;
   await file.truncate(0);
@@ -264,13 +268,13 @@ test("opening: the header of the journal's last segment rots: every opening refu
   const store = await machine.open(limits);
   for (const key of ["a", "b", "c", "d"]) await store.write([put(key, "v".repeat(60))], NONE);
   machine.crash("nothing");
-  const segments = await machine.disk.list(`${FOLDER}/journal`);
+  const segments = await segmentsOf(machine);
   const file = (await machine.disk.open(`${FOLDER}/journal/${segments.at(-1)!.name}`))!;
   await file.write(20, [Uint8Array.of((await file.read(20, 1))[0]! ^ 1)]);
   await file.sync();
   await file.close();
   for (let opening = 0; opening < 3; opening += 1) await assert.rejects(machine.open(limits), { code: "CORRUPT_DATA" });
-  assert.deepEqual(await machine.disk.list(`${FOLDER}/journal`), segments);
+  assert.deepEqual(await segmentsOf(machine), segments);
 });
 
 test("opening: a backing store without a journal: its values are the first checkpoint, whatever crash interrupts that", async () => {
@@ -588,7 +592,10 @@ test("large values: opening, replay of intents and checkpoints: few of them are 
   await second.batch(operations, { sync: true });
   machine.stopAt = "store:intended";
   await second.close();
-  assert.equal(machine.points.at(-1), "store:intended");
+  assert.equal(
+    machine.points.findLast((point) => point.startsWith("store:")),
+    "store:intended",
+  );
   machine.crash("everything");
   const third = await machine.open();
   assert.ok(machine.bytesRead <= 32 * value.length, `${machine.bytesRead} bytes in one answer`);

@@ -79,6 +79,8 @@ type Draw = (below: number) => number;
 export interface Kind {
   readonly kind: string;
   readonly pattern: RegExp;
+  /** Harm comes to the last of the files by name only. */
+  readonly isNewest?: boolean;
   /** The byte to harm; any when not given. */
   readonly at?: (content: Buffer, draw: Draw) => number;
 }
@@ -99,10 +101,18 @@ const varint = (bytes: Buffer): number => {
   }
 };
 
+/** Without the zeros that were there before the first record. */
+const endOfContent = (content: Buffer): number => content.findLastIndex((byte) => byte !== 0) + 1;
+
 export const KINDS: readonly Kind[] = [
   { kind: "journal segment", pattern: SEGMENT },
   { kind: "journal segment's header", pattern: SEGMENT, at: (_, draw) => draw(SEGMENT_HEADER_BYTES) },
-  { kind: "journal's newest group", pattern: SEGMENT, at: (content, draw) => content.length - 1 - draw(LAST_RECORD_BYTES) },
+  {
+    kind: "journal's newest group",
+    pattern: SEGMENT,
+    isNewest: true,
+    at: (content, draw) => endOfContent(content) - 1 - draw(LAST_RECORD_BYTES),
+  },
   { kind: "checkpoint", pattern: /^checkpoint$/ },
   { kind: "table", pattern: TABLE },
   {
@@ -148,7 +158,7 @@ export class DamageTrials {
     await rm(this.#root, { recursive: true });
   }
 
-  async run({ kind, pattern, at }: Kind, journal: Journal, harm: Harm, trials: number): Promise<Tally> {
+  async run({ kind, pattern, isNewest = false, at }: Kind, journal: Journal, harm: Harm, trials: number): Promise<Tally> {
     const folder = this.#folders[journal];
     const names = (await readdir(join(folder, FOLDER), { recursive: true })).filter((name) => pattern.test(name)).sort();
     assert.ok(names.length > 0, `there is a ${kind}`);
@@ -158,7 +168,7 @@ export class DamageTrials {
     for (let trial = 0; trial < trials; trial += 1) {
       const copy = join(this.#root, "copy");
       await cp(folder, copy, { recursive: true });
-      const path = join(copy, FOLDER, names[draw(names.length)]!);
+      const path = join(copy, FOLDER, names[isNewest ? names.length - 1 : draw(names.length)]!);
       const content = await readFile(path);
       const place = content.length === 0 ? undefined : (at?.(content, draw) ?? draw(content.length));
       if (place !== undefined && harm === "bit flip") content[place]! ^= 1 << draw(8);

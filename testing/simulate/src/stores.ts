@@ -3,6 +3,9 @@ import type { NodeContext, SeededRandom } from "@concord/simulation";
 import { openStore, type StoreLimits } from "@concord/store";
 import { SHORT_LIVED } from "@concord/storage-proxy";
 
+/** At most: some journals outgrow it in a short run. */
+const PREPARED_BYTES = 20_000;
+
 /** How large a store's tables, journals and checkpoints are: small ones meet their limits in a short run. */
 export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
   const checkpointBytes = random.pick([300, 3_000, 30_000, 1_000_000]);
@@ -11,7 +14,7 @@ export function drawStoreLimits(random: SeededRandom): Partial<StoreLimits> {
     checkpointAgeMs: random.pick([50, 400, 5_000]),
     dirtyBytesMax: random.pick([2 * checkpointBytes, 8_000_000]),
     scanEntries: random.pick([1, 30, 1_000]),
-    journal: { segmentBytes: random.pick([1_000, 10_000, 1_000_000]) },
+    journal: { segmentBytes: random.pick([1_000, 10_000, 1_000_000]), preparedBytes: PREPARED_BYTES },
   };
 }
 
