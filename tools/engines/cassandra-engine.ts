@@ -11,6 +11,8 @@ import { fillTemplate } from "./template.ts";
 const ARTEFACTS: Artefacts = { engine: "cassandra", pom: join(import.meta.dirname, "cassandra/pom.xml") };
 const FOLDER = join(import.meta.dirname, "cassandra");
 const HEAP_MIB = 512;
+/** A node of minutes never earns back what the second compiler costs it. */
+const FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1";
 const PROBE_TIMEOUT_MS = 3_000;
 /** The ring's tokens are the signed 64-bit numbers. */
 const TOKENS = 2n ** 64n;
@@ -85,6 +87,7 @@ function javaArguments(cluster: Cluster, name: string, classes: string): readonl
     .filter((line) => line.startsWith("-"));
   return [
     ...flags,
+    ...(cluster.layout.isShortLived === true ? [FIRST_COMPILER_ONLY] : []),
     // A small heap at first: as root Cassandra locks all of it in memory.
     "-Xms128m",
     `-Xmx${HEAP_MIB}m`,

@@ -43,7 +43,7 @@ export class Cluster {
   static async make(
     folder: string,
     engine: Engine,
-    shape: Pick<Layout, "nodes" | "oneDatacenter">,
+    shape: Pick<Layout, "nodes" | "oneDatacenter" | "isShortLived">,
     report: (line: string) => void,
     stopping: AbortSignal,
   ): Promise<Cluster> {

@@ -15,6 +15,8 @@ export interface CommandLine {
   readonly nodes: number | undefined;
   /** Of a new cluster: the nodes are racks of one datacenter. */
   readonly oneDatacenter: boolean;
+  /** Of a new cluster, by tests only: see Layout. */
+  readonly isShortLived?: boolean;
   /** The one process that is meant; undefined: all. */
   readonly node: string | undefined;
 }

@@ -9,6 +9,8 @@ export interface Layout {
   readonly ports: readonly number[];
   /** Of Cassandra: the nodes are racks of one datacenter. Absent in clusters of before: false. */
   readonly oneDatacenter?: boolean;
+  /** Of Cassandra: nodes of minutes, compiled in a hurry: fewer seconds of CPU until ready, fewer operations a second later on. */
+  readonly isShortLived?: boolean;
 }
 
 /** A program an engine needs, and how Debian and Ubuntu install it. */

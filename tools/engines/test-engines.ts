@@ -1,5 +1,5 @@
 // Tests on real engines: one cluster per suite, all files `src/test/*.SUITE.ts` of the workspace. An engine that cannot run here is a printed
-// skip, and a failure in CI: `npm run test:engines [ENGINE...]`.
+// skip, and a failure in CI: `npm run test:engines [SUITE...]`.
 import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,10 +13,6 @@ const FILE_LIMIT_MS = 300_000;
 const stopping = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort(new Error(`stopped by ${signal}`)));
 const context: CommandContext = { report: (line) => console.log(line), stopping: stopping.signal };
-
-const chosen = process.argv.slice(2);
-const unknown = chosen.filter((name) => !ENGINES.some((engine) => engine === name));
-if (unknown.length > 0) throw new Error(`no such engine: ${unknown.join(", ")}; there are ${ENGINES.join(", ")}`);
 
 /** Environment that tells tests where the engine is: its addresses where it has some, and its folder. */
 function environmentOf({ layout, folder }: Cluster): Record<string, string> {
@@ -38,6 +34,10 @@ const SUITES: readonly Suite[] = [
   { name: "cassandra-racks", engine: "cassandra", nodes: 3, oneDatacenter: true },
 ];
 
+const chosen = process.argv.slice(2);
+const unknown = chosen.filter((name) => !SUITES.some((suite) => suite.name === name));
+if (unknown.length > 0) throw new Error(`no such suite: ${unknown.join(", ")}; there are ${SUITES.map(({ name }) => name).join(", ")}`);
+
 async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<boolean> {
   const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
   if (missing.length > 0) {
@@ -45,7 +45,7 @@ async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: re
     return process.env["CI"] === undefined;
   }
   const data = mkdtempSync(join(tmpdir(), `concord-${engine}-`));
-  const line = { engine, data, nodes: undefined, oneDatacenter, node: undefined };
+  const line = { engine, data, nodes: undefined, oneDatacenter, isShortLived: true, node: undefined };
   try {
     await runCommand({ ...line, command: "start", nodes }, context);
     const cluster = Cluster.find(data, context.report, context.stopping)!;
@@ -59,8 +59,12 @@ async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: re
 }
 
 let failed = 0;
-for (const suite of SUITES.filter(({ engine }) => chosen.length === 0 || chosen.includes(engine))) {
+for (const suite of SUITES.filter(({ name }) => chosen.length === 0 || chosen.includes(name))) {
   const files = globSync(`{libs,apps,testing}/*/src/test/*.${suite.name}.ts`).toSorted();
-  if (files.length > 0 && !(await testOn(suite, files))) failed += 1;
+  if (files.length === 0) continue;
+  const startMs = performance.now();
+  const isPassed = await testOn(suite, files);
+  if (!isPassed) failed += 1;
+  console.log(`${suite.name}: ${isPassed ? "passed" : "failed"} in ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
 }
 process.exitCode = failed === 0 ? 0 : 1;

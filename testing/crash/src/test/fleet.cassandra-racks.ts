@@ -1,5 +1,5 @@
 // Coordinators and storage-proxies as processes of their own on three Cassandra nodes (three racks of one datacenter), and one of each stopped
-// or killed under load: nothing acknowledged is lost, list-append is clean. `npm run test:engines cassandra`.
+// or killed under load: nothing acknowledged is lost, list-append is clean. `npm run test:engines cassandra-racks`.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
