@@ -27,7 +27,7 @@ export interface ConcordOptions {
   readonly onFailed?: (cause: ConcordError) => void;
 }
 
-/** The four services as parts of one process: transactions use the storage of their own node directly, the others one host. */
+/** The four services as parts of one process: transactions and objects use the storage of their own node directly, the others one host. */
 export function composeConcord(config: ConcordConfig, options: ConcordOptions): ConcordService {
   const { clock, log } = options.environment;
   const transport = localTransport({ clock, network: options.environment.transport });
@@ -56,9 +56,8 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
     http: options.http,
     onFailed,
-    ...(config.metadata === "transactions" && config.nodes.length > 1
-      ? { peers: { membership: membership.share(), members: config.nodes } }
-      : {}),
+    storageMetadata: storage.stores.objectMetadata,
+    ...(config.metadata !== "local" && config.nodes.length > 1 ? { peers: { membership: membership.share(), members: config.nodes } } : {}),
     ...storesOf("objects", options),
   });
   const messages = composeDedupWorker(configs.messages, {

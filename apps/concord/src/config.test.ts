@@ -67,6 +67,7 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
     { accessKeys: KEYS, ...TOKENS, nodeName: "a", nodes: NODES, metadata: "transactions" },
     "dataStoreFolder",
   ],
+  ["rows of objects in the storage of a ring", { accessKeys: KEYS, metadata: "storage" }, "metadata"],
   ["a key of one service alone", { accessKeys: KEYS, storageProxies: [] }, ""],
 ];
 

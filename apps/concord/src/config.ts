@@ -18,7 +18,7 @@ const { logFolder } = dedupWorkerSchema.shape;
 const PART_SHAPES = {
   ...z.object(storageProxySchema.shape).omit({ nodeName: true, ring: true, schemaAuthority: true }).shape,
   ...z.object(txnCoordinatorSchema.shape).omit({ coordinators: true, storageProxies: true }).shape,
-  ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, transactionToken: true }).shape,
+  ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, storageProxies: true, transactionToken: true }).shape,
   ...z.object(dedupWorkerSchema.shape).omit({ snowflakeWorkerId: true, workers: true, workerToken: true }).shape,
 };
 
@@ -39,7 +39,9 @@ const SHAPE = {
     .describe(
       "all nodes with name, address and datacenter, this one included; 1 or 3, for ever. Each keeps all rows and is the master of its share of the groups. Empty = this one alone",
     ),
-  metadata: metadata.describe("where rows of objects are: in dataFolder (buckets of this node), or in transactions (buckets of all nodes)"),
+  metadata: metadata.describe(
+    "where rows of objects are: in dataFolder (buckets of this node), in transactions (buckets of all nodes), or in the storage itself (the same; backend cassandra)",
+  ),
   dataStoreFolder: dataStoreFolder.describe("folder of the objects' data, shared by nodes that share buckets; default in dataFolder"),
   logFolder: logFolder.describe(
     "folder of the messages' logs, shared by all nodes: each owns its share of the partitions. Default in dataFolder: each node has messages of its own",
@@ -67,11 +69,13 @@ function nodeProblems(config: ConcordConfig): readonly Problem[] {
   else if (names.size !== nodes.length) problems.push(["nodes", "two have the same name"]);
   else if (nodes.length > 0 && !names.has(nodeName))
     problems.push(["nodes", `this one, ${nodeName}, is not among ${[...names].join(", ")}`]);
+  if (config.metadata === "storage" && config.backend === "ring")
+    problems.push(["metadata", "storage needs backend cassandra; on the ring transactions keep rows of objects"]);
   if (nodes.length < 2) return problems;
   for (const [key, token] of Object.entries({ peerToken, coordinatorToken })) {
     if (token === undefined) problems.push([key, "several nodes trust each other by it"]);
   }
-  if (config.metadata === "transactions" && config.objects === "filesystem" && config.dataStoreFolder === undefined) {
+  if (config.metadata !== "local" && config.objects === "filesystem" && config.dataStoreFolder === undefined) {
     problems.push(["dataStoreFolder", "nodes that share buckets share the folder of the objects' data too, or a pool: objects rados"]);
   }
   return problems;

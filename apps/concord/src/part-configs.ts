@@ -55,13 +55,14 @@ export function partValues(part: PartName, config: SharedConfig): Readonly<Recor
 function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<string, unknown>> {
   const dataFolder = join(config.dataFolder, part);
   const nodes = nodesOf(config);
+  const addresses = nodes.map(({ address }) => address);
   switch (part) {
     case "storage":
       return { dataFolder, ring: config.nodes, schemaAuthority: "coordinator" };
     case "transactions":
       return { coordinators: config.nodes, storageProxies: nodes };
     case "objects":
-      return { dataFolder, coordinators: nodes.map(({ address }) => address), transactionToken: config.clientToken };
+      return { dataFolder, coordinators: addresses, storageProxies: addresses, transactionToken: config.clientToken };
     case "messages":
       // Different on every node: the ids that workers make differ.
       return {

@@ -25,6 +25,8 @@ export interface ObjectGatewayOptions {
   readonly openKeyValue?: (name: string) => Promise<Store>;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
   readonly metadata?: ObjectMetadata;
+  /** For metadata `storage`: that of a storage-proxy in this process, in place of those of the configuration. */
+  readonly storageMetadata?: ObjectMetadata;
   /** The gateways of the same rows and blobs: a dead one's epochs are recovered at the verdict. Without: when its row stands still (OGD3). */
   readonly peers?: Peers;
   /** Of tests and simulations. */

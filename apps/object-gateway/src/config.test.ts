@@ -43,6 +43,7 @@ test("config: mistakes: each is reported", () => {
   assert.match(problemsOf({ accessKeys: [KEY, KEY] }), /same accessKeyId/);
   assert.match(problemsOf({ accessKeys: [KEY], longestRequestMs: 2000, gcGraceMs: 1000 }), /cut off/);
   assert.match(problemsOf({ accessKeys: [KEY], metadata: "transactions" }), /needs at least one/);
+  assert.match(problemsOf({ accessKeys: [KEY], metadata: "storage" }), /storageProxies[^]*needs at least one/);
   assert.match(problemsOf({ accessKeys: [KEY], metadata: "transactions", coordinators: ["nowhere"] }), /host:port/);
   assert.match(problemsOf({ accessKeys: [KEY], partBytesMax: 5 * 1024 ** 3 + 1 }), /partBytesMax/);
   assert.match(problemsOf({ accessKeys: [KEY], packBytesMax: PACK_BYTES_MAX + 1 }), /packBytesMax/);

@@ -61,13 +61,19 @@ export const objectGatewaySchema = z
       .default("reservation")
       .describe("how a crash is kept from leaking data; off: it leaks"),
     metadata: z
-      .enum(["local", "transactions"])
+      .enum(["local", "transactions", "storage"])
       .default("local")
-      .describe("where rows are: in dataFolder (one gateway), or in transactions of txn-coordinators (several)"),
+      .describe(
+        "where rows are: in dataFolder (one gateway), in transactions of txn-coordinators (several), or in the engine of storage-proxies itself (several; their backend must be cassandra)",
+      ),
     coordinators: z
       .array(address)
       .default([])
       .describe("addresses of txn-coordinators, for metadata transactions; one that answers is enough"),
+    storageProxies: z
+      .array(address)
+      .default([])
+      .describe("addresses of storage-proxies, for metadata storage; they are called with coordinatorToken"),
     transactionToken: secret(z.string().min(1)).optional().describe("this gateway's bearer token at the txn-coordinators"),
     shards: count("partitions of a bucket made from now on", 1, 64),
     accessKeys: z.array(accessKey).max(ACCESS_KEYS_MAX).default([]).describe("who may come in: key id, secret, tenant"),
@@ -106,6 +112,8 @@ export const objectGatewaySchema = z
       refuse("longestRequestMs", `is more than gcGraceMs, ${config.gcGraceMs}: readers would be cut off`);
     if (config.metadata === "transactions" && config.coordinators.length === 0)
       refuse("coordinators", "metadata transactions needs at least one");
+    if (config.metadata === "storage" && config.storageProxies.length === 0)
+      refuse("storageProxies", "metadata storage needs at least one");
   });
 
 export type ObjectGatewayConfig = z.output<typeof objectGatewaySchema>;

@@ -14,8 +14,8 @@ export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
 /** Names in one consistency report. */
 export const CONSISTENCY_NAMES_MAX = 100;
 /** Pause before txn-coordinators that did not answer are tried again, and between log lines about it. */
-export const COORDINATORS_RETRY_MS = 200;
-export const COORDINATORS_LOG_MS = 5000;
+export const SERVICES_RETRY_MS = 200;
+export const SERVICES_LOG_MS = 5000;
 /** Pause between attempts to reach the Ceph cluster at the start, and between log lines about it. */
 export const CLUSTER_RETRY_MS = 1000;
 export const CLUSTER_LOG_MS = 5000;

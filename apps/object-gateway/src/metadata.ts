@@ -1,18 +1,22 @@
-// Opens the store of rows: this gateway's own, transactions of txn-coordinators shared by several gateways, or a test's store.
+// Opens the store of rows: this gateway's own, transactions of txn-coordinators or the engine of storage-proxies, both shared by several
+// gateways, or a test's store.
 import { join } from "node:path";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { openLevel } from "@concord/adapter-level";
+import { ProxyChannels, StorageProxyMetadata } from "@concord/adapter-storage-proxy";
 import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
 import { ConcordClientError, connectThrough, type ConcordClient } from "@concord/client";
 import { Engine } from "@concord/engine";
 import type { ObjectMetadata, Store } from "@concord/ports";
-import { sleep, unreachable, type ConcordError } from "@concord/runtime";
+import { ConcordError, ERRORS, sleep, toConcordError, unreachable } from "@concord/runtime";
 import { openStore } from "@concord/store";
 import type { ObjectGatewayOptions } from "./composition.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
-import { COORDINATORS_LOG_MS, COORDINATORS_RETRY_MS } from "./limits.ts";
+import { SERVICES_LOG_MS, SERVICES_RETRY_MS } from "./limits.ts";
 
 const ROWS_FOLDER = "metadata";
+/** A row that is never written. */
+const NO_ROW = Uint8Array.of(0);
 
 export interface OpenMetadata {
   readonly metadata: ObjectMetadata;
@@ -20,7 +24,7 @@ export interface OpenMetadata {
   close(): Promise<void>;
 }
 
-/** Waits for txn-coordinators that do not answer yet, until `signal` is aborted. */
+/** Waits for txn-coordinators or storage-proxies that do not answer yet, until `signal` is aborted. */
 export async function openMetadata(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {
   if (options.metadata !== undefined) return { metadata: options.metadata, close: () => Promise.resolve() };
   switch (config.metadata) {
@@ -28,6 +32,8 @@ export async function openMetadata(config: ObjectGatewayConfig, options: ObjectG
       return openLocal(config, options);
     case "transactions":
       return openTransactions(config, options, signal);
+    case "storage":
+      return openStorage(config, options, signal);
     default:
       return unreachable(config.metadata);
   }
@@ -74,23 +80,73 @@ async function openTransactions(config: ObjectGatewayConfig, options: ObjectGate
   }
 }
 
-async function connected(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<ConcordClient> {
+async function openStorage(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {
+  const lock = await lockFolder(config, options);
+  const { metadata, closeRemote } = storageMetadata(config, options);
+  const close = (): Promise<void> => {
+    closeRemote();
+    return lock.close();
+  };
+  try {
+    // UNIMPLEMENTED: their engine has no rows of objects.
+    await whenThere("storage-proxies", config.storageProxies, options, signal, () => metadata.read("", [NO_ROW]));
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+  return { metadata, close };
+}
+
+interface StorageMetadata {
+  readonly metadata: ObjectMetadata;
+  closeRemote(): void;
+}
+
+function storageMetadata(config: ObjectGatewayConfig, { environment, storageMetadata: own }: ObjectGatewayOptions): StorageMetadata {
+  if (own !== undefined) return { metadata: own, closeRemote: () => undefined };
+  const { storageProxies, coordinatorToken } = config;
+  const proxies = storageProxies.map((address) => ({ name: address, address, datacenter: "" }));
+  const channels = new ProxyChannels({ ...environment, proxies, datacenter: "", coordinatorToken });
+  const metadata = new StorageProxyMetadata(channels);
+  const closeRemote = (): void => {
+    metadata.close();
+    channels.close();
+  };
+  return { metadata, closeRemote };
+}
+
+function connected(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<ConcordClient> {
   const { coordinators, transactionToken } = config;
-  const { clock, log } = options.environment;
+  const token = transactionToken === undefined ? {} : { token: transactionToken };
+  return whenThere("txn-coordinators", coordinators, options, signal, () =>
+    connectThrough({ coordinators, ...token }, options.environment),
+  );
+}
+
+/** The first answer of services that may not be there yet. */
+async function whenThere<Answer>(
+  services: string,
+  addresses: readonly string[],
+  { environment: { clock, log } }: ObjectGatewayOptions,
+  signal: AbortSignal,
+  call: () => Promise<Answer>,
+): Promise<Answer> {
   let loggedMs = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
-      return await connectThrough(
-        { coordinators, ...(transactionToken === undefined ? {} : { token: transactionToken }) },
-        options.environment,
-      );
+      return await call();
     } catch (thrown) {
-      if (!(thrown instanceof ConcordClientError) || !thrown.retryable || signal.aborted) throw thrown;
-      if (clock.monotonicMs() - loggedMs >= COORDINATORS_LOG_MS) {
+      if (!isRetryable(thrown) || signal.aborted) throw thrown;
+      if (clock.monotonicMs() - loggedMs >= SERVICES_LOG_MS) {
         loggedMs = clock.monotonicMs();
-        log.info("waiting for txn-coordinators", { coordinators: coordinators.join(" "), reason: thrown.message });
+        log.info(`waiting for ${services}`, { addresses: addresses.join(" "), reason: toConcordError(thrown).message });
       }
-      await sleep(clock, COORDINATORS_RETRY_MS, signal);
+      await sleep(clock, SERVICES_RETRY_MS, signal);
     }
   }
+}
+
+function isRetryable(thrown: unknown): boolean {
+  if (thrown instanceof ConcordClientError) return thrown.retryable;
+  return thrown instanceof ConcordError && ERRORS[thrown.code].retryable;
 }

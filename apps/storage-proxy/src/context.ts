@@ -1,5 +1,5 @@
-import type { Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
-import type { Clock, Environment, Random } from "@concord/runtime";
+import type { Batches, GroupLog, LocalRows, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
+import { ConcordError, type Clock, type Environment, type Random } from "@concord/runtime";
 import { PageTokens, SchemaCache } from "@concord/schema";
 import type { StorageProxyConfig } from "./config.ts";
 import type { WriteClock } from "./rows/write-clock.ts";
@@ -13,6 +13,7 @@ export interface Context {
   readonly groupLog: GroupLog;
   readonly batches: Batches;
   readonly localRows: LocalRows | undefined;
+  readonly objectMetadata: ObjectMetadata | undefined;
   readonly schema: SchemaCache;
   readonly writeClock: WriteClock;
   readonly pageTokens: PageTokens;
@@ -31,7 +32,14 @@ export interface ContextOptions {
 /** Of a backend that has started. */
 export function createContext({ config, environment, backend, writeClock }: ContextOptions): Context {
   const { clock, random, log, checksum } = environment;
-  const { rows, groupLog, batches, localRows } = backend;
+  const { rows, groupLog, batches, localRows, objectMetadata } = backend;
   const schema = new SchemaCache({ rows, timeoutMs: config.readTimeoutMs, log });
-  return { config, clock, random, rows, groupLog, batches, localRows, schema, writeClock, pageTokens: new PageTokens(checksum) };
+  const pageTokens = new PageTokens(checksum);
+  return { config, clock, random, rows, groupLog, batches, localRows, objectMetadata, schema, writeClock, pageTokens };
+}
+
+/** Rows of objects, where the backend changes them under conditions (OGD15); UNIMPLEMENTED where it does not. */
+export function objectMetadataOf({ objectMetadata, config }: Context): ObjectMetadata {
+  if (objectMetadata !== undefined) return objectMetadata;
+  throw new ConcordError("UNIMPLEMENTED", `backend ${config.backend} has no rows of objects: keep them in transactions`);
 }

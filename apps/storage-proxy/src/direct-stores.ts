@@ -1,12 +1,14 @@
-import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
+import type { GroupLog, LocalRows, ObjectMetadata, RowStore } from "@concord/ports";
 import { SEQ_NONE } from "@concord/runtime";
-import type { Serving } from "./context.ts";
+import { objectMetadataOf, type Serving } from "./context.ts";
 
 /** What a storage-proxy keeps, for other parts of its process: without a wire, without a role. */
 export interface DirectStores {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly localRows: LocalRows;
+  /** UNIMPLEMENTED where the backend has none. */
+  readonly objectMetadata: ObjectMetadata;
 }
 
 /** The ports of whatever serves at the time of a call: STARTING before, DRAINING after (applied: no). */
@@ -34,5 +36,11 @@ export function directStores(serving: Serving): DirectStores {
       return local === undefined ? "ask" : local.peek(key);
     },
   };
-  return { rows, groupLog, localRows };
+  const objectMetadata: ObjectMetadata = {
+    read: async (partition, keys) => objectMetadataOf(serving()).read(partition, keys),
+    range: async (partition, range) => objectMetadataOf(serving()).range(partition, range),
+    readCounters: async (partition, key) => objectMetadataOf(serving()).readCounters(partition, key),
+    commit: async (commit) => objectMetadataOf(serving()).commit(commit),
+  };
+  return { rows, groupLog, localRows, objectMetadata };
 }

@@ -1,5 +1,12 @@
 /** Keys of one Read. */
 export const READ_KEYS_MAX = 1000;
+/** Keys of one read of rows of objects, rows of a page of them, bytes after which a page ends, rows of a commit, bytes of a partition's name and of a key. */
+export const OBJECT_READ_KEYS_MAX = 32;
+export const OBJECT_PAGE_ROWS_MAX = 256;
+export const OBJECT_PAGE_BYTES = 2 * 1024 * 1024;
+export const OBJECT_COMMIT_ROWS_MAX = 4_096;
+export const OBJECT_PARTITION_BYTES_MAX = 1024;
+export const OBJECT_KEY_BYTES_MAX = 16 * 1024;
 /** Rows of a page when the caller names no size, and the largest size. */
 export const PAGE_ROWS_DEFAULT = 100;
 export const PAGE_ROWS_MAX = 1000;

@@ -1,8 +1,9 @@
-import type { Batches, GroupLog, RowStore, StorageBackend } from "@concord/ports";
+import type { Batches, GroupLog, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError, type Environment, type TimestampUs } from "@concord/runtime";
 import { cassandraBatches } from "./cassandra-batches.ts";
 import { CheckedNodes } from "./checked-nodes.ts";
 import { CassandraGroupLog } from "./cassandra-group-log.ts";
+import { CassandraMetadata } from "./cassandra-metadata.ts";
 import { CassandraRowStore } from "./cassandra-row-store.ts";
 import { CassandraFailure } from "./failure.ts";
 import { CONNECT_RETRY_MS } from "./limits.ts";
@@ -27,6 +28,7 @@ interface Serving {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
+  readonly objectMetadata: ObjectMetadata;
 }
 
 type State = { readonly kind: "opened" | "starting" | "stopped" } | ({ readonly kind: "serving" } & Serving);
@@ -54,6 +56,10 @@ export class CassandraBackend implements StorageBackend {
 
   get batches(): Batches {
     return this.#serving().batches;
+  }
+
+  get objectMetadata(): ObjectMetadata {
+    return this.#serving().objectMetadata;
   }
 
   get ready(): boolean {
@@ -128,7 +134,7 @@ export class CassandraBackend implements StorageBackend {
 
   #open(session: CassandraSession, checked: CheckedNodes): Serving {
     const { keyspace, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
-    const { clock, checksum, metrics } = environment;
+    const { clock, random, checksum, metrics } = environment;
     const target = { session, keyspace, batchBytesMax: () => checked.batchBytesMax };
     const groupLog = new CassandraGroupLog({ session, keyspace, clock });
     const whenApplied = groupLog.whenApplied.bind(groupLog);
@@ -137,6 +143,7 @@ export class CassandraBackend implements StorageBackend {
       session,
       checked,
       groupLog,
+      objectMetadata: new CassandraMetadata({ session, keyspace, clock, random }),
       rows: new CassandraRowStore({ ...target, whenApplied }),
       batches: cassandraBatches({ ...target, clock, checksum, metrics, drawTimestampUs, writeTimeoutMs, holders }),
     };

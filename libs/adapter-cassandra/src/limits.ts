@@ -39,6 +39,17 @@ export const LWT_TIMEOUT_MS = 5_000;
 /** Pause before a lightweight transaction or serial read is tried again. */
 export const LWT_RETRY_MS = 20;
 
+/** Keys of one read of objects' rows, rows of one page of a range, and what a commit may hold. */
+export const METADATA_READ_KEYS = 32;
+export const METADATA_PAGE_ROWS = 256;
+export const METADATA_ROWS_MAX = 4_096;
+/** What a read or a commit of objects' rows may take with all its tries. */
+export const METADATA_TIMEOUT_MS = 10_000;
+/** Slots of a partition, one for each process that commits to it; two processes in one slot wait for each other more often. */
+export const METADATA_SLOTS = 256;
+/** Partitions whose slot is remembered. */
+export const METADATA_PARTITIONS_MAX = 4_096;
+
 /** So long a node that left a request without an answer is tried after the others. */
 export const SILENT_LAST_MS = 30_000;
 /** Wait for a node's answer in start-up checks and schema changes. */

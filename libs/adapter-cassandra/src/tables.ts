@@ -7,6 +7,7 @@ export const ROW_TABLES = ["rows", "outcomes"] as const;
 export type RowTable = (typeof ROW_TABLES)[number];
 
 export const GROUP_LOG_TABLE = "group_log";
+export const METADATA_TABLE = "object_metadata";
 export const MIGRATIONS_TABLE = "migrations";
 
 export function rowTableOf(table: string): RowTable {
@@ -44,6 +45,13 @@ export const MIGRATIONS: readonly ((keyspace: string) => readonly string[])[] = 
   epoch bigint, owner text, last_seq bigint, last_epoch bigint, ceiling_us bigint, applied_seq bigint, applied_epoch bigint,
   content_id blob, content blob, content_rows blob,
   PRIMARY KEY (group_name, kind, seq))
+  WITH compaction = {'class': 'LeveledCompactionStrategy'}`,
+  ],
+  (keyspace) => [
+    `CREATE TABLE IF NOT EXISTS ${keyspace}.${METADATA_TABLE} (
+  partition text, kind tinyint, key blob,
+  commit_no bigint, guid bigint, value blob, amounts blob, seq bigint, commit_id blob,
+  PRIMARY KEY (partition, kind, key))
   WITH compaction = {'class': 'LeveledCompactionStrategy'}`,
   ],
 ];

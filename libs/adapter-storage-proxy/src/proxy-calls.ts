@@ -47,8 +47,15 @@ const ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   "OVERLOADED",
 ]);
 
+interface TurnOptions {
+  readonly timeoutMs: number;
+  /** Of one proxy. */
+  readonly shareMs: number;
+  readonly isElsewhere: (error: ConcordError) => boolean;
+}
+
 /**
- * Calls of one service over one session per proxy. Every call made through it may be sent twice (I1): the next proxy gets the identical
+ * Calls of one service over one session per proxy. Every call made by `call` may be sent twice (I1): the next proxy gets the identical
  * request when one fails to answer. Stays with the proxy that works; every HOME_RETRY_MS a copy of a call
  * probes the preferred proxy in the background.
  */
@@ -66,10 +73,21 @@ export class ProxyCalls<S extends ServiceContract<object>> {
 
   /** Rejects with the last proxy's error when all failed; with the first that is not about the proxy itself. */
   async call<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): Promise<CallResponse<S, O>> {
-    const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const shareMs = Math.ceil(timeoutMs / this.#sessions.length);
+    if (this.#current !== 0) this.#probePreferred(operation, request, shareMs);
+    return this.#inTurn(operation, request, { timeoutMs, shareMs, isElsewhere: ({ code }) => ELSEWHERE.has(code) });
+  }
+
+  /** Of what must not be carried out twice: another proxy gets it only when this one certainly has not carried it out. */
+  callOnce<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): Promise<CallResponse<S, O>> {
+    const isElsewhere = ({ code, applied }: ConcordError): boolean => ELSEWHERE.has(code) && applied === "no";
+    return this.#inTurn(operation, request, { timeoutMs, shareMs: timeoutMs, isElsewhere });
+  }
+
+  async #inTurn<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, options: TurnOptions): Promise<CallResponse<S, O>> {
+    const { timeoutMs, shareMs, isElsewhere } = options;
+    const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const first = this.#current;
-    if (first !== 0) this.#probePreferred(operation, request, shareMs);
     let last: ConcordError | undefined;
     for (let tried = 0; tried < this.#sessions.length; tried += 1) {
       const at = (first + tried) % this.#sessions.length;
@@ -81,7 +99,7 @@ export class ProxyCalls<S extends ServiceContract<object>> {
         return response;
       } catch (thrown) {
         last = toConcordError(thrown);
-        if (!ELSEWHERE.has(last.code)) throw last;
+        if (!isElsewhere(last)) throw last;
       }
     }
     throw last ?? new ConcordError("DEADLINE_EXCEEDED", `no time is left for ${operation}`, { applied: "no" });

@@ -1,7 +1,16 @@
-import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Batches, type GroupLog, type RowStore, type StorageBackend } from "@concord/ports";
+import {
+  OUTCOME_BUCKET_MS,
+  OUTCOMES_TABLE,
+  type Batches,
+  type GroupLog,
+  type ObjectMetadata,
+  type RowStore,
+  type StorageBackend,
+} from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { MemoryBatches } from "./memory-batches.ts";
 import { MemoryGroupLog } from "./memory-group-log.ts";
+import { MemoryObjectMetadata } from "./memory-object-metadata.ts";
 import { MemoryRowStore } from "./memory-row-store.ts";
 
 /** What a backend in memory keeps: outlives the backend, as a disk does. */
@@ -9,11 +18,12 @@ export interface MemoryStorage {
   readonly rows: MemoryRowStore;
   readonly groupLog: MemoryGroupLog;
   readonly batches: MemoryBatches;
+  readonly objectMetadata: MemoryObjectMetadata;
 }
 
 export function memoryStorage(): MemoryStorage {
   const rows = new MemoryRowStore();
-  return { rows, groupLog: new MemoryGroupLog(), batches: new MemoryBatches(rows) };
+  return { rows, groupLog: new MemoryGroupLog(), batches: new MemoryBatches(rows), objectMetadata: new MemoryObjectMetadata() };
 }
 
 /** The reference of the StorageBackend port: one node, one copy in memory. */
@@ -35,6 +45,10 @@ export class MemoryStorageBackend implements StorageBackend {
 
   get batches(): Batches {
     return this.#serving().batches;
+  }
+
+  get objectMetadata(): ObjectMetadata {
+    return this.#serving().objectMetadata;
   }
 
   get ready(): boolean {

@@ -1,5 +1,6 @@
 import type { Batches } from "./batches.ts";
 import type { GroupLog } from "./group-log.ts";
+import type { ObjectMetadata } from "./object-metadata.ts";
 import type { LocalRows, RowStore } from "./row-store.ts";
 
 /**
@@ -14,13 +15,15 @@ export const OUTCOME_BUCKET_MS = 60_000;
  * resources and answers nothing yet; it lives once: start, serve, stop. The gRPC services that nodes of one backend call on each other
  * are no part of the port: whatever opens a backend gives them to the program beside it.
  *
- * Every method of `rows`, `groupLog` and `batches`, and `purge`, is refused with STARTING before `start` has resolved and with DRAINING
- * once `stop` was called (applied: no); reading the three properties themselves may throw the same.
+ * Every method of `rows`, `groupLog`, `batches` and `objectMetadata`, and `purge`, is refused with STARTING before `start` has resolved and with DRAINING
+ * once `stop` was called (applied: no); reading the properties themselves may throw the same.
  */
 export interface StorageBackend {
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
+  /** Rows of objects, changed under conditions in one partition; undefined: the engine has no such step (LBC2), transactions keep them. */
+  readonly objectMetadata?: ObjectMetadata;
   /** Undefined: no replica is in this process. */
   readonly localRows?: LocalRows;
   /** Calls can be expected to succeed: part of the program's readiness. False before `start` has resolved and once `stop` was called. */

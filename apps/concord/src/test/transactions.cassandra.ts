@@ -1,4 +1,4 @@
-// The real program on a real Cassandra node: schema, transactions, killed and started again, a second one that takes over.
+// The real program on a real Cassandra node: schema, transactions, rows of objects, killed and started again, a second one that takes over.
 import assert from "node:assert/strict";
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -6,6 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { connect } from "@concord/client";
 import { ACCESS_KEY } from "./memory-node.ts";
 import { ended, Processes } from "./process.ts";
@@ -51,7 +52,7 @@ test("[TXC1] schema: without it the program refuses to start and says what to do
   const plan = schema("plan");
   assert.deepEqual([plan.status, /CREATE KEYSPACE/.test(plan.stdout)], [0, true], plan.stderr);
   const apply = schema("apply");
-  assert.deepEqual([apply.status, /went from version 0 to 1/.test(apply.stdout)], [0, true], apply.stderr);
+  assert.deepEqual([apply.status, /went from version 0 to 2/.test(apply.stdout)], [0, true], apply.stderr);
   assert.match(schema("plan").stdout, /nothing to do/);
 });
 
@@ -70,5 +71,35 @@ test("[TXC1] [TXC2] [TX27] transactions: committed, read outside of them, the pr
   assert.equal(await visit(again), 6);
   assert.equal((await again.read<{ visits: number }>("visits", where.key))?.visits, 6);
   again.close();
+  assert.equal(await ended(second.child, "SIGTERM"), 0);
+});
+
+const s3At = (httpAddress: string): S3Client =>
+  new S3Client({ endpoint: `http://${httpAddress}`, region: "us-east-1", forcePathStyle: true, credentials: { ...ACCESS_KEY } });
+
+test("[OGD15] objects: their rows are in Cassandra: what a killed process acknowledged is served and listed by the next one", async () => {
+  const metadata = [...args("objects"), "--metadata", "storage"];
+  const names = ["cat.txt", "dog.txt", "eel.txt"];
+  const first = await processes.start(metadata);
+  const s3 = s3At(first.httpAddress);
+  await s3.send(new CreateBucketCommand({ Bucket: "photos" }));
+  await Promise.all(names.map((Key) => s3.send(new PutObjectCommand({ Bucket: "photos", Key, Body: `of ${Key}` }))));
+  s3.destroy();
+  await ended(first.child, "SIGKILL");
+  const second = await processes.start(metadata);
+  const again = s3At(second.httpAddress);
+  for (const Key of names) {
+    const { Body } = await again.send(new GetObjectCommand({ Bucket: "photos", Key }));
+    assert.equal(await Body!.transformToString(), `of ${Key}`);
+  }
+  const { Contents } = await again.send(new ListObjectsV2Command({ Bucket: "photos" }));
+  assert.deepEqual(
+    Contents?.map(({ Key }) => Key),
+    names,
+  );
+  await again.send(new PutObjectCommand({ Bucket: "photos", Key: "cat.txt", Body: "new" }));
+  const { Body } = await again.send(new GetObjectCommand({ Bucket: "photos", Key: "cat.txt" }));
+  assert.equal(await Body!.transformToString(), "new");
+  again.destroy();
   assert.equal(await ended(second.child, "SIGTERM"), 0);
 });

@@ -1,4 +1,4 @@
-import { BatchService, GroupLogService, RowsService, SchemaService } from "@concord/protos-storage";
+import { BatchService, GroupLogService, ObjectMetadataService, RowsService, SchemaService } from "@concord/protos-storage";
 import type { Role, Service } from "@concord/rpc";
 import type { Serving } from "../context.ts";
 import { applyHandler } from "./apply.ts";
@@ -14,6 +14,7 @@ import { raiseHandler } from "./group-log-raise.ts";
 import { statusHandler } from "./group-log-status.ts";
 import { trimHandler } from "./group-log-trim.ts";
 import { verifyHandler } from "./group-log-verify.ts";
+import { objectMetadataHandlers } from "./object-metadata.ts";
 import { queryHandler } from "./query.ts";
 import { readHandler } from "./read.ts";
 import { readRangeHandler } from "./read-range.ts";
@@ -30,7 +31,7 @@ const COORDINATOR: readonly Role[] = ["coordinator"];
 
 /** The services that a storage-proxy offers whatever its backend: who may call what. */
 export function defineServices(options: ServicesOptions): readonly Service[] {
-  return [rowsService(options), schemaService(options), groupLogService(options), batchService(options)];
+  return [rowsService(options), schemaService(options), groupLogService(options), batchService(options), objectMetadataService(options)];
 }
 
 function rowsService(options: ServicesOptions): Service {
@@ -60,6 +61,16 @@ function groupLogService(options: ServicesOptions): Service {
     Append: { roles: COORDINATOR, handler: appendHandler(serving) },
     Verify: { roles: COORDINATOR, handler: verifyHandler(serving) },
     Trim: { roles: COORDINATOR, handler: trimHandler(serving) },
+  });
+}
+
+function objectMetadataService(options: ServicesOptions): Service {
+  const { ReadObjectRows, ReadObjectRange, ReadObjectCounters, CommitObjectRows } = objectMetadataHandlers(options.serving);
+  return define(options, ObjectMetadataService, {
+    ReadObjectRows: { roles: COORDINATOR, handler: ReadObjectRows },
+    ReadObjectRange: { roles: COORDINATOR, handler: ReadObjectRange },
+    ReadObjectCounters: { roles: COORDINATOR, handler: ReadObjectCounters },
+    CommitObjectRows: { roles: COORDINATOR, handler: CommitObjectRows },
   });
 }
 

@@ -1,7 +1,8 @@
 import { CassandraFailure } from "../failure.ts";
-import type { CassandraSession, ResultRow } from "../session.ts";
+import type { CassandraSession, ResultRow, Statement } from "../session.ts";
 
-export type Fault = "request-lost" | "answer-lost";
+/** `held`: the request is on its way until `releaseHeld`. */
+export type Fault = "request-lost" | "answer-lost" | "held";
 
 /** Passes on to a real session, and loses what the test says. */
 export class FaultySession implements CassandraSession {
@@ -14,6 +15,9 @@ export class FaultySession implements CassandraSession {
   settings: ReadonlyMap<string, string> = new Map();
   /** Every lightweight transaction's statements. */
   readonly swaps: number[] = [];
+  /** Runs before a held request times out. */
+  whileHeld: () => Promise<void> = async () => undefined;
+  readonly #held: (readonly Statement[])[] = [];
 
   constructor(session: CassandraSession) {
     this.#session = session;
@@ -28,11 +32,23 @@ export class FaultySession implements CassandraSession {
   compareAndSet: CassandraSession["compareAndSet"] = async (statements, settings) => {
     this.swaps.push(statements.length);
     const fault = this.swapFaults.shift();
-    if (fault === "request-lost") throw casTimeOut();
+    if (fault === "held") {
+      this.#held.push(statements);
+      await this.whileHeld();
+    }
+    if (fault === "request-lost" || fault === "held") throw casTimeOut();
     const answer = await this.#session.compareAndSet(statements, settings);
     if (fault === "answer-lost") throw casTimeOut();
     return answer;
   };
+  /** What was held arrives, in order; answers what was carried out. */
+  async releaseHeld(): Promise<boolean[]> {
+    const applied: boolean[] = [];
+    for (const statements of this.#held.splice(0)) {
+      applied.push((await this.#session.compareAndSet(statements, { timeoutMs: 5_000 })).isApplied);
+    }
+    return applied;
+  }
   define: CassandraSession["define"] = (query) => this.#session.define(query);
   ask: CassandraSession["ask"] = async (address, query) => {
     const rows = await this.#session.ask(address, query);

@@ -36,7 +36,7 @@ const environment: Environment = {
   failpoint: () => undefined,
 };
 
-const TABLES = ["rows", "outcomes", "group_log"];
+const TABLES = ["rows", "outcomes", "group_log", "object_metadata"];
 
 /** A keyspace with the schema; `empty` removes what earlier tests wrote. The session's nodes stay connected until the file ends. */
 export interface TestKeyspace {
