@@ -62,7 +62,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   return {
     failed: failed.promise,
     start: async () => {
-      const pages = { "/replicas": () => service.replicas() };
+      const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
       admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log, pages });
       log.info("admin", { address: admin.address });
       try {

@@ -15,7 +15,7 @@ export interface ConcordServiceOptions {
   readonly parts: {
     readonly storage: Part<Address> & { replicas(): Promise<object> };
     readonly transactions: Part<Address>;
-    readonly objects: Part<Addresses>;
+    readonly objects: Part<Addresses> & { scrub(): Promise<object> };
     readonly messages: Part<Address>;
   };
   readonly host: Omit<HostOptions, "services">;
@@ -45,6 +45,11 @@ export class ConcordService {
   /** The admin page /replicas: how far each replica of the rows is behind. */
   replicas(): Promise<object> {
     return this.#options.parts.storage.replicas();
+  }
+
+  /** The admin page /scrub: how far the scrub of objects is, and what it found. */
+  scrub(): Promise<object> {
+    return this.#options.parts.objects.scrub();
   }
 
   /** Resolves when every part serves; until then calls get STARTING. Rejects when the process must not start; then all is closed. */

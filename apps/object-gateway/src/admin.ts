@@ -1,5 +1,6 @@
 // Admin RPC data.
 import { checkConsistency, listEpochs, scanBuckets } from "@concord/objects";
+import { toHex } from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import type { GatewayStore } from "./gateway-store.ts";
 import type { UploadBudget } from "./http/budget.ts";
@@ -29,6 +30,7 @@ export function objectAdmin({ config, gateway, budget, httpAddress }: AdminOptio
     reservations: async () => (await listEpochs(context.metadata)).map(({ row }) => row),
     usage: (bucket) => usageOf(gateway, bucket),
     checkConsistency: () => consistencyOf(gateway),
+    scrub: () => scrubOf(gateway),
   };
 }
 
@@ -39,6 +41,15 @@ async function usageOf({ context, store }: GatewayStore, bucket: string | undefi
     if (row.state === "open" || row.state === "removing") usage.push({ bucket: row.name, ...(await store.bucketUsage(row.name)) });
   }
   return usage;
+}
+
+/** Bytes and big numbers as JSON can hold them. */
+async function scrubOf({ scrubber }: GatewayStore): Promise<object> {
+  const { scrub, findings } = await scrubber.status();
+  if (scrub === undefined) return { findings };
+  const { startedMs, counts, place } = scrub;
+  const at = place.kind === "rows" ? { ...place, from: toHex(place.from) } : place;
+  return { started: new Date(startedMs).toISOString(), place: at, counts, findings };
 }
 
 async function consistencyOf({ context }: GatewayStore): Promise<Consistency> {

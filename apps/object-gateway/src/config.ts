@@ -89,6 +89,8 @@ export const objectGatewaySchema = z
       .describe("buckets are also served as <bucket>.<domain>; path style always is"),
     gcGraceMs: count("how long replaced data is kept for those who still read it", 3_600_000),
     collectIntervalMs: count("pause between collections of garbage", 60_000),
+    scrubIntervalMs: count("pause between scrubs, which compare all rows and blobs and verify every byte", 86_400_000),
+    scrubBytesPerSecond: count("how fast a scrub reads", 4_194_304),
     longestRequestMs: count("a request, downloads included, is ended after so long; at most gcGraceMs", 3_600_000),
     checkpointIntervalMs: count("pause between checkpoints of the journal", 600_000),
     objectBytesMax: count("largest object", OBJECT_BYTES_MAX, OBJECT_BYTES_MAX),

@@ -8,6 +8,7 @@ import {
   openUploadJournal,
   Recovery,
   resolveBuckets,
+  Scrubber,
   type GatewayJournal,
   type ObjectLimits,
   type ObjectStore,
@@ -51,6 +52,7 @@ export interface GatewayStore {
   readonly resolver: CommitResolver;
   readonly recovery: Recovery;
   readonly collector: GarbageCollector;
+  readonly scrubber: Scrubber;
   startBackground(): void;
   /** After the last request. Never rejects. */
   stop(): Promise<void>;
@@ -81,6 +83,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const gone = owners === undefined ? {} : { goneSinceMs: (name: string) => goneSinceMs(owners, name) };
   const recovery = new Recovery({ context, journal, instance, ...gone, ...paceOf(tuning) });
   const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
+  const scrubber = new Scrubber({ context, intervalMs: config.scrubIntervalMs, bytesPerSecond: config.scrubBytesPerSecond });
   return {
     context,
     store: createObjectStore(context),
@@ -88,16 +91,18 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
     resolver,
     recovery,
     collector,
+    scrubber,
     startBackground: () => {
       recovery.start();
       owners?.start(() => recovery.wake()).catch((thrown: unknown) => onFailed(toConcordError(thrown)));
       collector.start();
+      scrubber.start();
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
       await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
-      for (const part of [collector, recovery, resolver, journal]) await stopped(part, environment);
+      for (const part of [scrubber, collector, recovery, resolver, journal]) await stopped(part, environment);
       await records
         ?.close()
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));

@@ -30,7 +30,8 @@ const service = composeObjectGateway(config, {
 
 async function start(signal: AbortSignal): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+  const pages = { "/scrub": () => service.scrub() };
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log, pages });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };

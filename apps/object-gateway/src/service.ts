@@ -49,6 +49,11 @@ export class ObjectGatewayService implements Part<Addresses> {
     this.#options = options;
   }
 
+  /** The admin page /scrub: how far the scrub of rows and blobs is, and what it found (OGD9). */
+  scrub(): Promise<object> {
+    return this.#state.kind === "serving" ? this.#state.gateway.admin.scrub() : Promise.resolve({});
+  }
+
   get ready(): boolean {
     return this.#state.kind === "serving" && this.#state.host.ready;
   }

@@ -10,6 +10,8 @@ const attributes = { headers: { "content-type": "text/plain" }, metadata: { a: "
 const checksum = { algorithm: "CRC32C", type: "FULL_OBJECT", value: "x==" } as const;
 const stored = { sizeBytes: 3, etag: "e", modifiedMs: 5, attributes, checksum };
 
+const counts = { rows: 1, blobs: 2, bytes: 3, leaked: 4, leakedBytes: 5, dangling: 6, damaged: 7, unreadableRows: 8 };
+
 /** One row of each shape with its bytes: version 1, never to change. */
 const GOLDEN: readonly (readonly [string, Row, string])[] = [
   [
@@ -85,6 +87,21 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     "bucket",
     { kind: "bucket", name: "b", tenant: "t", region: "r", createdMs: 13, shards: 4, state: "open", tags: { x: "y" } },
     "0106016201740172000000000000000d00000004010101780179",
+  ],
+  [
+    "scrub of rows",
+    { kind: "scrub", startedMs: 1, counts, place: { kind: "rows", bucket: "b", shard: 2, from: Uint8Array.of(16, 107) } },
+    "01080000000000000001000000000000000100000000000000020000000000000003000000000000000400000000000000050000000000000006000000000000000700000000000000080101620000000202106b",
+  ],
+  [
+    "scrub of blobs",
+    { kind: "scrub", startedMs: 1, counts, place: { kind: "blobs", epoch: 42, sequence: 9 } },
+    "0108000000000000000100000000000000010000000000000002000000000000000300000000000000040000000000000005000000000000000600000000000000070000000000000008020000002a0000000000000009",
+  ],
+  [
+    "ended scrub",
+    { kind: "scrub", startedMs: 1, counts, place: { kind: "ended", endedMs: 14 } },
+    "010800000000000000010000000000000001000000000000000200000000000000030000000000000004000000000000000500000000000000060000000000000007000000000000000803000000000000000e",
   ],
   [
     "epoch",

@@ -10,6 +10,9 @@ import type {
   NamedPart,
   ObjectAttributes,
   PartRow,
+  ScrubCounts,
+  ScrubPlace,
+  ScrubRow,
   ShardHeader,
   StoredChecksum,
   StoredObject,
@@ -22,15 +25,26 @@ const VERSION = 1;
 /** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
-export type Row = StoredObject | UploadRow | PartRow | GcEntry | ShardHeader | BucketRow | EpochRow;
+export type Row = StoredObject | UploadRow | PartRow | GcEntry | ShardHeader | BucketRow | EpochRow | ScrubRow;
 
-const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7 } as const;
+const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7, scrub: 8 } as const;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3 } as const;
 const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
 // Append only: the position is what is stored.
 const ALGORITHMS: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
 const CHECKSUM_TYPES = ["FULL_OBJECT", "COMPOSITE"] as const;
+const SCRUB_TAGS = { rows: 1, blobs: 2, ended: 3 } as const;
+const SCRUB_COUNTS = [
+  "rows",
+  "blobs",
+  "bytes",
+  "leaked",
+  "leakedBytes",
+  "dangling",
+  "damaged",
+  "unreadableRows",
+] as const satisfies readonly (keyof ScrubCounts)[];
 const HEADER_STATES = ["open", "closed"] as const;
 const BUCKET_STATES = ["making", "open", "removing", "removed"] as const;
 
@@ -65,6 +79,11 @@ export function encodeRow(row: Row): Uint8Array {
       writeNumber(writer, row.reservedTo);
       writeNumber(writer, row.lowWater);
       writer.u8(row.closed ? 1 : 0);
+      break;
+    case "scrub":
+      writeNumber(writer, row.startedMs);
+      for (const name of SCRUB_COUNTS) writeNumber(writer, row.counts[name]);
+      writeScrubPlace(writer, row.place);
       break;
     default:
       unreachable(row);
@@ -103,6 +122,7 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
     case "header":
     case "bucket":
     case "epoch":
+    case "scrub":
       return { oids: [], uploadId: undefined };
     default:
       return unreachable(row);
@@ -139,6 +159,8 @@ function readRow(reader: ByteReader, tag: number): Row {
         lowWater: readNumber(reader),
         closed: reader.u8() === 1,
       };
+    case KIND_TAGS.scrub:
+      return { kind: "scrub", startedMs: readNumber(reader), counts: readScrubCounts(reader), place: readScrubPlace(reader) };
     default:
       throw corrupt(`a row of unknown kind ${tag}`);
   }
@@ -287,6 +309,43 @@ function readBucket(reader: ByteReader): BucketRow {
     state: readOneOf(reader, BUCKET_STATES),
     tags: readTexts(reader),
   };
+}
+
+function writeScrubPlace(writer: ByteWriter, place: ScrubPlace): void {
+  writer.u8(SCRUB_TAGS[place.kind]);
+  switch (place.kind) {
+    case "rows":
+      writer.text(place.bucket).u32(place.shard).bytes(place.from);
+      return;
+    case "blobs":
+      writer.u32(place.epoch);
+      writeNumber(writer, place.sequence);
+      return;
+    case "ended":
+      writeNumber(writer, place.endedMs);
+      return;
+    default:
+      unreachable(place);
+  }
+}
+
+function readScrubPlace(reader: ByteReader): ScrubPlace {
+  const tag = reader.u8();
+  switch (tag) {
+    case SCRUB_TAGS.rows:
+      return { kind: "rows", bucket: reader.text(), shard: reader.u32(), from: Uint8Array.from(reader.bytes()) };
+    case SCRUB_TAGS.blobs:
+      return { kind: "blobs", epoch: reader.u32(), sequence: readNumber(reader) };
+    case SCRUB_TAGS.ended:
+      return { kind: "ended", endedMs: readNumber(reader) };
+    default:
+      throw corrupt(`a scrub at an unknown place ${tag}`);
+  }
+}
+
+function readScrubCounts(reader: ByteReader): ScrubCounts {
+  const counts = Object.fromEntries(SCRUB_COUNTS.map((name) => [name, readNumber(reader)]));
+  return counts as Record<(typeof SCRUB_COUNTS)[number], number>;
 }
 
 function writeAttributes(writer: ByteWriter, attributes: ObjectAttributes): void {

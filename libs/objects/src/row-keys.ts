@@ -17,6 +17,8 @@ const GARBAGE = 0x30;
 const BUCKET = 0x40;
 const EPOCH = 0x50;
 const INSTANCE = 0x51;
+/** 0x52 is the leases of worker ids, which the gateway keeps in the same partition. */
+const SCRUB = 0x60;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -116,6 +118,8 @@ export const epochSpan = (): KeySpan => spanOf(Uint8Array.of(EPOCH));
 export function instanceKey(name: string): Uint8Array {
   return named(INSTANCE, name);
 }
+
+export const scrubKey = (): Uint8Array => Uint8Array.of(SCRUB);
 
 /** Everything of a bucket's partition but its header and its counters. */
 export const contentSpan = (): KeySpan => ({ from: Uint8Array.of(HEAD), to: afterPrefix(Uint8Array.of(GARBAGE)) });

@@ -122,3 +122,34 @@ export interface EpochRow {
   readonly lowWater: number;
   readonly closed: boolean;
 }
+
+/** What a scrub has met; leaked and dangling are expected to be 0. */
+export interface ScrubCounts {
+  readonly rows: number;
+  readonly blobs: number;
+  /** Of blobs, read and verified. */
+  readonly bytes: number;
+  readonly leaked: number;
+  readonly leakedBytes: number;
+  /** Rows whose data is absent or not whole. */
+  readonly dangling: number;
+  /** Rows whose data fails its checksum. */
+  readonly damaged: number;
+  readonly unreadableRows: number;
+}
+
+export type ScrubPlace =
+  /** Rows of the bucket's shard from `from` on are next. */
+  | { readonly kind: "rows"; readonly bucket: string; readonly shard: number; readonly from: Uint8Array }
+  /** Blobs of the epoch from `sequence` on are next. */
+  | { readonly kind: "blobs"; readonly epoch: number; readonly sequence: number }
+  | { readonly kind: "ended"; readonly endedMs: number };
+
+/** How far the scrub of all gateways has come (OGD9). A page's result counts when its gateway replaces exactly the row that it began with. */
+export interface ScrubRow {
+  readonly kind: "scrub";
+  readonly startedMs: number;
+  readonly place: ScrubPlace;
+  /** Of this pass, or of the last one when it has ended. */
+  readonly counts: ScrubCounts;
+}

@@ -32,6 +32,8 @@ export interface MemoryDataOptions {
   readonly checksum?: Checksum;
 }
 
+const SEQUENCE_MAX = 2 ** 48 - 1;
+
 /** The reference of the ObjectData port. Several gateways may share one; it knows what a crash leaves. */
 export class MemoryObjectData implements ObjectData {
   /** Awaited before every operation: a test may hold it, or throw. `name` is the oid, the epoch for `list` and `closeEpoch`. */
@@ -109,9 +111,9 @@ export class MemoryObjectData implements ObjectData {
 
   async list({ epoch, fromSequence, limit }: OidRange): Promise<readonly Oid[]> {
     await this.#begin("list", epoch);
-    const first = oidOf(epoch, fromSequence);
+    const [first, last] = [oidOf(epoch, fromSequence), oidOf(epoch, SEQUENCE_MAX)];
     return [...this.#blobs.keys()]
-      .filter((oid) => parseOid(oid).epoch === epoch && oid >= first)
+      .filter((oid) => oid >= first && oid <= last)
       .sort()
       .slice(0, limit);
   }

@@ -7,6 +7,8 @@ export interface ObjectAdmin {
   /** Undefined: all buckets. */
   usage(bucket: string | undefined): Promise<readonly Usage[]>;
   checkConsistency(): Promise<Consistency>;
+  /** The admin page /scrub: how far the scrub is, and what it found. */
+  scrub(): Promise<object>;
 }
 
 export interface GatewayStatus {

@@ -1,6 +1,6 @@
 // The decision table of recovery (README): what becomes of a blob of a closed epoch. By reference, never by age or order (OGD1, I6).
 import type { MetadataCommit, MetadataCondition, MetadataRow, MetadataWrite, Oid, BlobDescription } from "@concord/ports";
-import { ConcordError, toConcordError } from "@concord/runtime";
+import { ConcordError, toConcordError, toHex } from "@concord/runtime";
 import { putGarbage, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRow, decodeRowAs, referencesOf } from "../row-codec.ts";
@@ -158,6 +158,7 @@ async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenBlob
 export class GarbageIndex {
   readonly #context: ObjectStoreContext;
   readonly #partitions = new Map<string, Promise<ReadonlySet<Oid>>>();
+  #isWhole = true;
 
   constructor(context: ObjectStoreContext) {
     this.#context = context;
@@ -166,6 +167,11 @@ export class GarbageIndex {
   async has(partition: string, oid: Oid): Promise<boolean> {
     const inSystem = await this.#of(SYSTEM_PARTITION);
     return inSystem.has(oid) || (await this.#of(partition)).has(oid);
+  }
+
+  /** False: there was more garbage than was read, so an oid that it lacks may be garbage. */
+  get isWhole(): boolean {
+    return this.#isWhole;
   }
 
   #of(partition: string): Promise<ReadonlySet<Oid>> {
@@ -178,12 +184,14 @@ export class GarbageIndex {
     const oids = new Set<Oid>();
     let { from } = garbageSpan();
     const { to } = garbageSpan();
+    const onUnreadable = (key: Uint8Array): void => this.#context.log.error("a GC entry cannot be read", { partition, key: toHex(key) });
     for (let read = 0; read < GARBAGE_SCAN_ROWS_MAX; read += GARBAGE_SCAN_PAGE) {
-      const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_SCAN_PAGE });
+      const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_SCAN_PAGE, onUnreadable });
       for (const row of page) for (const oid of this.#oidsOf(partition, row)) oids.add(oid);
-      if (page.length < GARBAGE_SCAN_PAGE) break;
+      if (page.length < GARBAGE_SCAN_PAGE) return oids;
       from = afterKey(page.at(-1)!.key);
     }
+    this.#isWhole = false;
     return oids;
   }
 

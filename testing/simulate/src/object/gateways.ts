@@ -2,6 +2,7 @@
 // other's death by rows that stand still, three by the verdict of a majority.
 import { contract, type ObjectAdminService } from "@concord/protos-object";
 import { bearer, type RequestInitOf, type ResponseOf, type UnaryName } from "@concord/rpc";
+import { SCRUB_FINDING } from "@concord/objects";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
 import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
@@ -30,6 +31,7 @@ const PAUSE_POINTS: readonly string[] = [
   "gateway:before-answer",
   "gateway:before-answer",
 ];
+const SCRUB_INTERVAL_MS = 300;
 /** With garbage collected at work a request is shorter than the grace, whatever clocks say. */
 const SHORT_REQUEST_MS = 1_000;
 /** Later than a gateway waits for the decision of an unresolved commit. */
@@ -161,7 +163,7 @@ export class Gateways {
     const { rows, epochDeadAfterMs, hasVerdicts, names } = this.plan;
     const members = names.map((member) => ({ name: member, address: grpcAddress(member), datacenter: member }));
     const service = composeObjectGateway(this.#config(name), {
-      environment: context.env,
+      environment: { ...context.env, log: this.#watched(context.env) },
       disk: context.disk,
       http: context.http,
       openKeyValue: (folder) => openSimulatedStore(context, folder, this.#cluster.swarm.store),
@@ -178,6 +180,18 @@ export class Gateways {
     });
     await service.start();
     return { stop: () => service.stop() };
+  }
+
+  /** The scrub runs at work: what it finds is not there, or our bug. */
+  #watched({ log }: Environment): Environment["log"] {
+    const { world } = this.#cluster;
+    return {
+      ...log,
+      error: (message, fields) => {
+        if (message === SCRUB_FINDING) world.violation("scrub", `${message}: ${JSON.stringify(fields)}`);
+        log.error(message, fields);
+      },
+    };
   }
 
   #remoteRows(env: Environment): ObjectMetadata {
@@ -203,6 +217,7 @@ export class Gateways {
       coordinators: rows === "transactions" ? this.#cluster.coordinatorAddresses : [],
       gcGraceMs: graceMs,
       longestRequestMs: collects ? SHORT_REQUEST_MS : 30_000,
+      scrubIntervalMs: SCRUB_INTERVAL_MS,
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,

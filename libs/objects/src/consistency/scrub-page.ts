@@ -1,0 +1,174 @@
+// One page of a scrub: rows against blobs, then blobs against rows (OGD9).
+import { parseOid, type MetadataRow, type Oid } from "@concord/ports";
+import { toConcordError, toHex, unreachable } from "@concord/runtime";
+import { findBucket, scanBuckets } from "../bucket-row.ts";
+import type { ObjectStoreContext } from "../context.ts";
+import { decideBlobs } from "../recovery/decide-blobs.ts";
+import { afterKey, bucketPartition, contentSpan } from "../row-keys.ts";
+import type { ScrubCounts, ScrubPlace } from "../rows.ts";
+import { leakedOf } from "./leaks.ts";
+import { SCRUB_PAGE, SCRUB_PAGE_BYTES, SCRUB_ROW_BYTES } from "./limits.ts";
+import { blobOf, danglingOf, inspecting, readableRow, type BlobCheck, type DanglingReference } from "./row-findings.ts";
+
+/** What is wrong, as an operator looks for it. */
+export type ScrubFinding =
+  | { readonly kind: "leaked"; readonly oid: Oid; readonly bucket: string; readonly key: string; readonly lengthBytes: number }
+  | {
+      readonly kind: "dangling" | "damaged";
+      readonly partition: string;
+      readonly rowKey: string;
+      readonly oid: Oid | undefined;
+      readonly reason: string;
+    }
+  | { readonly kind: "unreadable"; readonly partition: string; readonly rowKey: string };
+
+export interface ScrubbedPage {
+  /** Undefined: nothing comes after it. */
+  readonly next: Exclude<ScrubPlace, { readonly kind: "ended" }> | undefined;
+  readonly counts: ScrubCounts;
+  readonly findings: readonly ScrubFinding[];
+}
+
+/** Paces the scrub: called with what was just read, resolves when the scrub may go on. */
+export type Meter = (bytes: number) => Promise<void>;
+
+export const NOTHING_SCRUBBED: ScrubCounts = {
+  rows: 0,
+  blobs: 0,
+  bytes: 0,
+  leaked: 0,
+  leakedBytes: 0,
+  dangling: 0,
+  damaged: 0,
+  unreadableRows: 0,
+};
+
+export const FIRST_PLACE = { kind: "rows", bucket: "", shard: 0, from: contentSpan().from } as const;
+
+export async function scrubPage(
+  context: ObjectStoreContext,
+  place: Exclude<ScrubPlace, { readonly kind: "ended" }>,
+  meter: Meter,
+): Promise<ScrubbedPage> {
+  switch (place.kind) {
+    case "rows":
+      return await scrubRows(context, place, meter);
+    case "blobs":
+      return await scrubBlobs(context, place, meter);
+    default:
+      return unreachable(place);
+  }
+}
+
+/** Reports: what to do with an object whose data is gone is its owner's decision. */
+async function scrubRows(
+  context: ObjectStoreContext,
+  { bucket, shard, from }: Extract<ScrubPlace, { readonly kind: "rows" }>,
+  meter: Meter,
+): Promise<ScrubbedPage> {
+  const found = await findBucket(context, bucket);
+  if (found === undefined || shard >= found.row.shards)
+    return { next: await bucketBehind(context, bucket), counts: NOTHING_SCRUBBED, findings: [] };
+  const partition = bucketPartition(bucket, shard);
+  const unreadable: Uint8Array[] = [];
+  const onUnreadable = (key: Uint8Array): void => void unreadable.push(key);
+  const whole = await context.metadata.range(partition, { from, to: contentSpan().to, limit: SCRUB_PAGE, onUnreadable });
+  const page = bounded(whole);
+  unreadable.push(...page.filter((row) => readableRow(row) === undefined).map(({ key }) => key));
+  let [blobs, bytes] = [0, 0];
+  const check = reading(context, async (readBytes) => {
+    bytes += readBytes;
+    await meter(readBytes);
+  });
+  const dangling = await danglingOf(context, partition, page, (oid, lengthBytes) => {
+    blobs += 1;
+    return check(oid, lengthBytes);
+  });
+  await meter(page.length * SCRUB_ROW_BYTES);
+  const findings = [
+    ...dangling.map(findingOf),
+    ...unreadable.map((key) => ({ kind: "unreadable", partition, rowKey: toHex(key) }) as const),
+  ];
+  const damaged = findings.filter(({ kind }) => kind === "damaged").length;
+  const counts = {
+    ...NOTHING_SCRUBBED,
+    rows: page.length,
+    blobs,
+    bytes,
+    dangling: dangling.length - damaged,
+    damaged,
+    unreadableRows: unreadable.length,
+  };
+  return { next: rowsBehind(bucket, shard, page, whole), counts, findings };
+}
+
+/** At least one row, and what its blobs hold is bounded: the place is recorded soon enough. */
+function bounded(page: readonly MetadataRow[]): readonly MetadataRow[] {
+  let bytes = 0;
+  const end = page.findIndex((found) => {
+    if (bytes > SCRUB_PAGE_BYTES) return true;
+    const row = readableRow(found);
+    bytes += (row === undefined ? undefined : blobOf(row))?.lengthBytes ?? 0;
+    return false;
+  });
+  return end < 0 ? page : page.slice(0, end);
+}
+
+function rowsBehind(bucket: string, shard: number, page: readonly MetadataRow[], whole: readonly MetadataRow[]): ScrubbedPage["next"] {
+  if (whole.length < SCRUB_PAGE && page.length === whole.length) return { ...FIRST_PLACE, bucket, shard: shard + 1 };
+  return { kind: "rows", bucket, shard, from: afterKey(page.at(-1)!.key) };
+}
+
+async function bucketBehind(context: ObjectStoreContext, bucket: string): Promise<ScrubbedPage["next"]> {
+  for await (const { row } of scanBuckets(context)) if (row.name > bucket) return { ...FIRST_PLACE, bucket: row.name };
+  return { kind: "blobs", epoch: 0, sequence: 0 };
+}
+
+function findingOf({ partition, rowKey, oid, reason }: DanglingReference): ScrubFinding {
+  return { kind: reason === "damaged" ? "damaged" : "dangling", partition, rowKey: toHex(rowKey), oid, reason };
+}
+
+/** As `inspecting`, and every byte is read and verified. */
+function reading(context: ObjectStoreContext, meter: Meter): BlobCheck {
+  const inspect = inspecting(context);
+  return async (oid, lengthBytes) => {
+    const wrong = await inspect(oid, lengthBytes);
+    if (wrong !== undefined) return wrong;
+    try {
+      for await (const chunk of context.data.read(oid, 0, lengthBytes)) await meter(chunk.length);
+      return undefined;
+    } catch (thrown) {
+      if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+      return "damaged";
+    }
+  };
+}
+
+/** A leaked blob becomes garbage: it is kept for the grace, and collection looks once more whether a row names it (I13). */
+async function scrubBlobs(
+  context: ObjectStoreContext,
+  { epoch, sequence }: Extract<ScrubPlace, { readonly kind: "blobs" }>,
+  meter: Meter,
+): Promise<ScrubbedPage> {
+  const oids = epoch === 0 ? [] : await context.data.list({ epoch, fromSequence: sequence, limit: SCRUB_PAGE });
+  const leaks = await leakedOf(context, oids);
+  const fates = leaks.length === 0 ? new Map() : await decideBlobs(context, leaks);
+  const leaked = leaks.filter(({ oid }) => fates.get(oid) !== "referenced");
+  await meter(oids.length * SCRUB_ROW_BYTES);
+  const counts = {
+    ...NOTHING_SCRUBBED,
+    blobs: oids.length,
+    leaked: leaked.length,
+    leakedBytes: leaked.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
+  };
+  const findings = leaked.map(
+    ({ oid, lengthBytes, description: { bucket, key } }) => ({ kind: "leaked", oid, bucket, key, lengthBytes }) as const,
+  );
+  return { next: await blobsBehind(context, epoch, oids), counts, findings };
+}
+
+async function blobsBehind(context: ObjectStoreContext, epoch: number, page: readonly Oid[]): Promise<ScrubbedPage["next"]> {
+  if (page.length === SCRUB_PAGE) return { kind: "blobs", epoch, sequence: parseOid(page.at(-1)!).sequence + 1 };
+  const next = (await context.data.epochs()).find((other) => other > epoch);
+  return next === undefined ? undefined : { kind: "blobs", epoch: next, sequence: 0 };
+}
