@@ -1,4 +1,5 @@
 import { serverShape, z } from "@concord/config";
+import { MEMBERS_MAX } from "@concord/failure-detection";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_LEASE_WORKERS } from "./limits.ts";
 
@@ -19,6 +20,7 @@ export const txnCoordinatorSchema = z
     datacenter: z.string().min(1).max(64).default("local").describe("where this coordinator stands"),
     coordinators: z
       .array(node)
+      .max(MEMBERS_MAX)
       .default([])
       .describe(
         "all coordinators with name, address and datacenter, this one included; the first serves the system group; empty = this one alone",

@@ -1,13 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { BEAT_BYTES, decodeBeat, encodeBeat, type Beat, type Opinion } from "./index.ts";
+import {
+  BEAT_BYTES,
+  decodeMessage,
+  encodeBeat,
+  encodeStatement,
+  RING_BEAT_BYTES,
+  RING_OBSERVERS,
+  STATEMENT_BYTES,
+  topologyOf,
+  type Beat,
+  type Opinion,
+  type Statement,
+  type Verdict,
+} from "./index.ts";
 
 const CLUSTER = 0xc0ffee;
 const life = fc.bigInt({ min: 1n, max: (1n << 64n) - 1n });
 const sequence = fc.nat(Number.MAX_SAFE_INTEGER);
 const opinion = fc.constantFrom<Opinion>("unknown", "hears", "stuck", "lost", "returning");
-const reports = fc.array(fc.record({ opinion, incarnation: life, sequence }, { noNullPrototype: true }), { minLength: 1, maxLength: 16 });
+const report = fc.record({ opinion, incarnation: life, sequence }, { noNullPrototype: true });
+const reports = fc.array(report, { minLength: 1, maxLength: 16 });
 const beats: fc.Arbitrary<Beat> = reports.chain((list) =>
   fc.record(
     {
@@ -26,9 +40,10 @@ const beats: fc.Arbitrary<Beat> = reports.chain((list) =>
 test("beat format: any beat: the same after decoding, always of one length", () => {
   fc.assert(
     fc.property(beats, (beat) => {
-      const bytes = encodeBeat(beat, CLUSTER);
+      const mesh = topologyOf(beat.reports.length);
+      const bytes = encodeBeat(beat, CLUSTER, mesh);
       assert.equal(bytes.length, BEAT_BYTES);
-      assert.deepEqual(decodeBeat(bytes, CLUSTER), beat);
+      assert.deepEqual(decodeMessage(bytes, CLUSTER, mesh), { kind: "beat", beat });
     }),
   );
 });
@@ -39,7 +54,7 @@ test("beat format: golden bytes of version 1", () => {
     { opinion: "lost", incarnation: 0x0102030405060708n, sequence: 9 },
   ] as const;
   const beat: Beat = { from: 0, incarnation: 5n, sequence: 6, health: 1, loopStalledMs: 7, wantsEcho: true, reports };
-  const hex = Buffer.from(encodeBeat(beat, CLUSTER)).toString("hex");
+  const hex = Buffer.from(encodeBeat(beat, CLUSTER, topologyOf(2))).toString("hex");
   assert.equal(
     hex.slice(0, 126),
     "0100c0ffee0002000000000000000500000000000000060100000007010000000000000000000000000000000000" + "0301020304050607080000000000000009",
@@ -47,16 +62,56 @@ test("beat format: golden bytes of version 1", () => {
   assert.match(hex.slice(126), /^0+$/);
 });
 
-test("beat format: any bytes: a beat, or CORRUPT_DATA", () => {
+test("[TXD15] beat format: any beat and any statement of a ring: the same after decoding, always of one length; refused in a mesh", () => {
+  const ring = topologyOf(1_000);
+  const ringBeats = fc.record(
+    {
+      from: fc.nat(999),
+      incarnation: life,
+      sequence,
+      health: fc.nat(4),
+      loopStalledMs: fc.nat(100_000),
+      wantsEcho: fc.boolean(),
+      reports: fc.array(report, { minLength: 13, maxLength: 13 }),
+    },
+    { noNullPrototype: true },
+  );
+  const verdict = fc.constantFrom<Verdict>("unknown", "works", "stuck", "gone");
+  const statements: fc.Arbitrary<Statement> = fc.record(
+    {
+      from: fc.nat(999),
+      incarnation: life,
+      sequence,
+      to: fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }),
+      wantsAnswer: fc.boolean(),
+      verdicts: fc.array(verdict, { minLength: RING_OBSERVERS, maxLength: RING_OBSERVERS }),
+    },
+    { noNullPrototype: true },
+  );
+  fc.assert(
+    fc.property(ringBeats, statements, (beat, statement) => {
+      const [beatBytes, statementBytes] = [encodeBeat(beat, CLUSTER, ring), encodeStatement(statement, CLUSTER)];
+      assert.deepEqual([beatBytes.length, statementBytes.length], [RING_BEAT_BYTES, STATEMENT_BYTES]);
+      assert.deepEqual(decodeMessage(beatBytes, CLUSTER, ring), { kind: "beat", beat });
+      assert.deepEqual(decodeMessage(statementBytes, CLUSTER, ring), { kind: "statement", statement });
+      for (const bytes of [beatBytes, statementBytes])
+        assert.throws(() => decodeMessage(bytes, CLUSTER, topologyOf(13)), { code: "CORRUPT_DATA" });
+    }),
+  );
+});
+
+test("beat format: any bytes: a message, or CORRUPT_DATA", () => {
   const isRefused = (bytes: Uint8Array): void => {
     try {
-      decodeBeat(bytes, CLUSTER);
+      decodeMessage(bytes, CLUSTER, topologyOf((bytes[0] ?? 0) % 2 === 0 ? 5 : 100));
     } catch (thrown) {
       assert.equal((thrown as { code?: string }).code, "CORRUPT_DATA");
     }
   };
   fc.assert(fc.property(fc.uint8Array({ maxLength: 2 * BEAT_BYTES }), isRefused));
-  fc.assert(fc.property(fc.uint8Array({ minLength: BEAT_BYTES, maxLength: BEAT_BYTES }), isRefused));
+  for (const length of [BEAT_BYTES, RING_BEAT_BYTES, STATEMENT_BYTES]) {
+    fc.assert(fc.property(fc.uint8Array({ minLength: length, maxLength: length }), isRefused));
+  }
 });
 
 test("beat format: other length, version, cluster, or a sender that is not in the list: CORRUPT_DATA", () => {
@@ -71,8 +126,9 @@ test("beat format: other length, version, cluster, or a sender that is not in th
       reports: [{ opinion: "hears", incarnation: 1n, sequence: 1 }],
     },
     CLUSTER,
+    topologyOf(1),
   );
   const changed = (at: number, value: number): Uint8Array => bytes.map((byte, index) => (index === at ? value : byte));
   const refused = [bytes.subarray(1), changed(0, 2), changed(4, 0), changed(5, 1), changed(6, 17), changed(29, 5)];
-  for (const one of refused) assert.throws(() => decodeBeat(one, CLUSTER), { code: "CORRUPT_DATA" });
+  for (const one of refused) assert.throws(() => decodeMessage(one, CLUSTER, topologyOf(1)), { code: "CORRUPT_DATA" });
 });

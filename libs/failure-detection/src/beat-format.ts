@@ -1,22 +1,44 @@
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { assert } from "@concord/runtime";
 import type { Beat, Opinion, Report } from "./beat.ts";
-import { MESH_MEMBERS_MAX } from "./limits.ts";
+import { MESH_MEMBERS_MAX, RING_OBSERVERS } from "./limits.ts";
+import type { Verdict } from "./state.ts";
+import type { Statement } from "./statement.ts";
+import { RING_SLOTS, slotsOf, type Topology } from "./topology.ts";
 
-const FORMAT_VERSION = 1;
+/*
+ * A datagram, big-endian, behind it zeros to its length:
+ *   0 u8 version | 1 u32 cluster: a fingerprint of the configured list; members of different lists count in different ways
+ *   version 1, a beat in a mesh: u8 from | u8 reports | beat | reports
+ *   version 2, a beat in a ring: u32 from | beat | reports
+ *     beat: u64 incarnation | u64 sequence | u8 health | u32 loop stalled ms | u8 wants echo
+ *     report: u8 opinion | u64 incarnation | u64 sequence
+ *   version 3, a statement in a ring: u32 from | u64 incarnation | u64 sequence | u64 to | u8 wants answer | u8 per verdict
+ */
+const MESH_BEAT = 1;
+const RING_BEAT = 2;
+const STATEMENT = 3;
 const OPINIONS: readonly Opinion[] = ["unknown", "hears", "stuck", "lost", "returning"];
+const VERDICTS: readonly Verdict[] = ["unknown", "works", "stuck", "gone"];
 const REPORT_BYTES = 1 + 8 + 8;
-const HEADER_BYTES = 1 + 4 + 1 + 1 + 8 + 8 + 1 + 4 + 1;
+const BEAT_HEADER_BYTES = 1 + 4 + 1 + 1 + 8 + 8 + 1 + 4 + 1;
 const STALLED_MS_MAX = 0xffff_ffff;
 
-/** Every beat has this length, however many members there are. */
-export const BEAT_BYTES = HEADER_BYTES + MESH_MEMBERS_MAX * REPORT_BYTES;
+/** Every beat of a mesh has this length, however many members there are. */
+export const BEAT_BYTES = BEAT_HEADER_BYTES + MESH_MEMBERS_MAX * REPORT_BYTES;
+/** Every beat of a ring. */
+export const RING_BEAT_BYTES = BEAT_HEADER_BYTES + 2 + RING_SLOTS * REPORT_BYTES;
+/** Every statement. */
+export const STATEMENT_BYTES = 1 + 4 + 4 + 8 + 8 + 8 + 1 + RING_OBSERVERS;
 
-/** Version 1. `cluster` is a fingerprint of the configured list: members of different lists count in different ways. */
-export function encodeBeat(beat: Beat, cluster: number): Uint8Array {
-  assert(beat.reports.length <= MESH_MEMBERS_MAX, "more reports than members");
-  const writer = new ByteWriter(BEAT_BYTES);
-  writer.u8(FORMAT_VERSION).u32(cluster).u8(beat.from).u8(beat.reports.length);
+export type Message = { readonly kind: "beat"; readonly beat: Beat } | { readonly kind: "statement"; readonly statement: Statement };
+
+export function encodeBeat(beat: Beat, cluster: number, topology: Topology): Uint8Array {
+  assert(beat.reports.length === slotsOf(topology), "one report for each slot");
+  const bytes = topology.kind === "mesh" ? BEAT_BYTES : RING_BEAT_BYTES;
+  const writer = new ByteWriter(bytes);
+  if (topology.kind === "mesh") writer.u8(MESH_BEAT).u32(cluster).u8(beat.from).u8(beat.reports.length);
+  else writer.u8(RING_BEAT).u32(cluster).u32(beat.from);
   writer.u64(beat.incarnation).u64(BigInt(beat.sequence));
   writer
     .u8(beat.health)
@@ -25,21 +47,40 @@ export function encodeBeat(beat: Beat, cluster: number): Uint8Array {
   for (const { opinion, incarnation, sequence } of beat.reports) {
     writer.u8(OPINIONS.indexOf(opinion)).u64(incarnation).u64(BigInt(sequence));
   }
-  return writer.raw(new Uint8Array(BEAT_BYTES - writer.length)).finish();
+  return writer.raw(new Uint8Array(bytes - writer.length)).finish();
 }
 
-/** CORRUPT_DATA for another length, version or cluster, and for values that no beat has. */
-export function decodeBeat(bytes: Uint8Array, cluster: number): Beat {
-  if (bytes.length !== BEAT_BYTES) throw corrupt(`a beat has ${BEAT_BYTES} bytes, not ${bytes.length}`);
+export function encodeStatement(said: Statement, cluster: number): Uint8Array {
+  assert(said.verdicts.length === RING_OBSERVERS, "one verdict for each member observed");
+  const writer = new ByteWriter(STATEMENT_BYTES).u8(STATEMENT).u32(cluster).u32(said.from);
+  writer.u64(said.incarnation).u64(BigInt(said.sequence)).u64(said.to);
+  writer.u8(said.wantsAnswer ? 1 : 0);
+  for (const verdict of said.verdicts) writer.u8(VERDICTS.indexOf(verdict));
+  return writer.finish();
+}
+
+/** CORRUPT_DATA for another length, version or cluster, and for values that no message of this topology has. */
+export function decodeMessage(bytes: Uint8Array, cluster: number, topology: Topology): Message {
   const reader = new ByteReader(bytes);
   const version = reader.u8();
-  if (version !== FORMAT_VERSION) throw corrupt(`beat version ${version}`);
-  if (reader.u32() !== cluster) throw corrupt("a beat of another list of members");
-  const [from, count] = [reader.u8(), reader.u8()];
-  if (count > MESH_MEMBERS_MAX || from >= count) throw corrupt(`member ${from} of ${count}`);
+  const isOfMesh = version === MESH_BEAT;
+  if ((version !== MESH_BEAT && version !== RING_BEAT && version !== STATEMENT) || isOfMesh !== (topology.kind === "mesh")) {
+    throw corrupt(`version ${version} in a ${topology.kind}`);
+  }
+  if (reader.u32() !== cluster) throw corrupt("a message of another list of members");
+  if (version === STATEMENT) return { kind: "statement", statement: readStatement(reader, topology) };
+  return { kind: "beat", beat: readBeat(reader, topology) };
+}
+
+function readBeat(reader: ByteReader, topology: Topology): Beat {
+  const from = topology.kind === "mesh" ? reader.u8() : reader.u32();
+  const count = topology.kind === "mesh" ? reader.u8() : RING_SLOTS;
+  if (count !== slotsOf(topology) || from >= topology.members) throw corrupt(`member ${from} with ${count} reports`);
   const [incarnation, sequence] = [reader.u64(), safeNumber(reader.u64())];
   const [health, loopStalledMs, wantsEcho] = [reader.u8(), reader.u32(), reader.u8() === 1];
   const reports = Array.from({ length: count }, () => readReport(reader));
+  const padding = topology.kind === "mesh" ? (MESH_MEMBERS_MAX - count) * REPORT_BYTES : 0;
+  if (reader.remaining !== padding) throw corrupt(`${reader.remaining} bytes behind a beat, not ${padding}`);
   return { from, incarnation, sequence, health, loopStalledMs, wantsEcho, reports };
 }
 
@@ -47,6 +88,15 @@ function readReport(reader: ByteReader): Report {
   const opinion = OPINIONS[reader.u8()];
   if (opinion === undefined) throw corrupt("an opinion that does not exist");
   return { opinion, incarnation: reader.u64(), sequence: safeNumber(reader.u64()) };
+}
+
+function readStatement(reader: ByteReader, { members }: Topology): Statement {
+  const from = reader.u32();
+  if (from >= members) throw corrupt(`member ${from} of ${members}`);
+  const [incarnation, sequence, to, wantsAnswer] = [reader.u64(), safeNumber(reader.u64()), reader.u64(), reader.u8() === 1];
+  const verdicts = Array.from({ length: RING_OBSERVERS }, () => VERDICTS[reader.u8()]);
+  if (verdicts.includes(undefined) || reader.remaining > 0) throw corrupt("a statement of another form");
+  return { from, incarnation, sequence, to, wantsAnswer, verdicts: verdicts as Verdict[] };
 }
 
 function safeNumber(value: bigint): number {

@@ -1,7 +1,7 @@
 import { fnv1a64 } from "@concord/codec";
 import type { Clock, ConcordError, Timer } from "@concord/runtime";
 import { toConcordError } from "@concord/runtime";
-import { decodeBeat, encodeBeat } from "./beat-format.ts";
+import { decodeMessage, encodeBeat, encodeStatement } from "./beat-format.ts";
 import { leaseEndMs } from "./lease.ts";
 import type { MembershipChange } from "./membership.ts";
 import { newDetector, type DetectorOptions, type DetectorState } from "./state.ts";
@@ -20,7 +20,7 @@ export interface DetectorLoopOptions extends Omit<DetectorOptions, "members"> {
   readonly onLease: (endMs: number) => void;
 }
 
-/** Runs `step`: a tick every `tickMs`, a beat per datagram. */
+/** Runs `step`: a tick every `tickMs`, a beat or a statement per datagram. */
 export class DetectorLoop {
   readonly #options: DetectorLoopOptions;
   readonly #state: DetectorState;
@@ -34,14 +34,14 @@ export class DetectorLoop {
     this.#tick();
   }
 
-  /** An authenticated datagram. What it was refused for; undefined = it is a beat, though perhaps one that does not count. */
+  /** An authenticated datagram. What it was refused for; undefined = it is one of this cluster, though perhaps one that does not count. */
   receive(datagram: Uint8Array): ConcordError | undefined {
     const { clock, limits } = this.#options;
     try {
-      const beat = decodeBeat(datagram, this.#cluster);
+      const message = decodeMessage(datagram, this.#cluster, this.#state.topology);
       // After a sleep the tick comes first: it must know of the sleep before old datagrams are read.
       if (clock.monotonicMs() - this.#state.tickedAtMs >= 2 * limits.tickMs) this.#tick();
-      this.#step({ kind: "beat", beat });
+      this.#step(message);
       return undefined;
     } catch (thrown) {
       const error = toConcordError(thrown);
@@ -66,7 +66,8 @@ export class DetectorLoop {
     const effects = step(this.#state, event, clock.monotonicMs());
     onLease(leaseEndMs(this.#state));
     for (const effect of effects) {
-      if (effect.kind === "send") send(effect.to, encodeBeat(effect.beat, this.#cluster));
+      if (effect.kind === "send") send(effect.to, encodeBeat(effect.beat, this.#cluster, this.#state.topology));
+      else if (effect.kind === "tell") send(effect.to, encodeStatement(effect.statement, this.#cluster));
       else if (effect.kind === "self") onChange(effect);
       else onChange({ kind: "verdict", member: effect.member, verdict: effect.verdict });
     }

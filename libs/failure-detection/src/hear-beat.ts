@@ -1,12 +1,17 @@
 import type { Beat, Report } from "./beat.ts";
 import { judgePeer, worsenHealth } from "./opinions.ts";
 import { RETIRED_LIVES_MAX, SENT_BEATS_MAX } from "./limits.ts";
-import { isHeard, reportOf, type DetectorState, type Peer } from "./state.ts";
+import { isHeard, type DetectorState, type Peer } from "./state.ts";
+import { slotOf, slotsOf } from "./topology.ts";
 
-/** Takes a beat in. False when it is refused: another list of members, an ended life, an old number, or a life that has yet to echo us (I1). */
+/**
+ * Takes a beat in. False when it is refused: another list of members, a member that beats to others only, an ended life, an old number, or a
+ * life that has yet to echo us (I1).
+ */
 export function hearBeat(state: DetectorState, beat: Beat, nowMs: number): boolean {
   const peer = state.peers[beat.from];
-  if (peer === undefined || beat.from === state.self || beat.reports.length !== state.peers.length) return false;
+  if (peer === undefined || beat.from === state.self || beat.reports.length !== slotsOf(state.topology)) return false;
+  if (slotOf(state.topology, beat.from, state.self) === undefined) return false;
   if (beat.incarnation === 0n || peer.retired.includes(beat.incarnation)) return false;
   if (beat.incarnation === peer.incarnation ? beat.sequence <= peer.sequence : !mayBegin(state, peer, beat, nowMs)) return false;
   const before = peer.opinion;
@@ -16,7 +21,7 @@ export function hearBeat(state: DetectorState, beat: Beat, nowMs: number): boole
   peer.loopStalledMs = beat.loopStalledMs;
   peer.health = beat.health;
   peer.reports = beat.reports;
-  noteEcho(state, peer);
+  noteEcho(state, peer, reportAbout(state, beat));
   judgePeer(state, peer, nowMs);
   if (before === "lost" && peer.verdict !== "gone") worsenHealth(state, nowMs);
   return true;
@@ -42,7 +47,7 @@ function mayBegin(state: DetectorState, peer: Peer, beat: Beat, nowMs: number): 
 }
 
 function reportAbout(state: DetectorState, beat: Beat): Report {
-  return beat.reports[state.self]!;
+  return beat.reports[slotOf(state.topology, beat.from, state.self)!]!;
 }
 
 /** When this life sent the beat that the report echoes; undefined = none of ours, or too long ago. */
@@ -52,8 +57,7 @@ function echoedBeatSentAtMs(state: DetectorState, { incarnation, sequence }: Rep
 }
 
 /** Only who counts us as heard must wait `lostMs` before it may call us lost, so only its echo carries the lease (I2). */
-function noteEcho(state: DetectorState, peer: Peer): void {
-  const report = reportOf(peer, state.self);
+function noteEcho(state: DetectorState, peer: Peer, report: Report): void {
   const sentAtMs = echoedBeatSentAtMs(state, report);
   if (sentAtMs === undefined) return;
   peer.reportedAfterMs = Math.max(peer.reportedAfterMs, sentAtMs);

@@ -1,4 +1,4 @@
-import { others, type DetectorState } from "./state.ts";
+import { observersOfSelf, type DetectorState } from "./state.ts";
 
 /**
  * Until when this member may rely on no majority having called it gone or stuck (I2). On its own monotonic clock; compare before each answer.
@@ -10,7 +10,7 @@ import { others, type DetectorState } from "./state.ts";
 export function leaseEndMs(state: DetectorState): number {
   const { limits, majority, progressAtMs } = state;
   if (majority === 1) return Number.POSITIVE_INFINITY;
-  const echoes = others(state).map(({ peer }) => peer.echoedAtMs);
+  const echoes = observersOfSelf(state).map(({ echoedAtMs }) => echoedAtMs);
   const heldSinceMs = echoes.sort((a, b) => b - a)[majority - 2]!;
   if (heldSinceMs <= state.stuckSaidAtMs) return Number.NEGATIVE_INFINITY;
   return Math.min(heldSinceMs + limits.lostMs, progressAtMs + limits.stuckMs) - limits.leaseMarginMs;

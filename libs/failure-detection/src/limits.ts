@@ -43,6 +43,12 @@ export const DETECTION_LIMITS: DetectionLimits = {
 
 /** Members of a full mesh. */
 export const MESH_MEMBERS_MAX = 16;
+/** Members of a ring of observers. */
+export const MEMBERS_MAX = 1_024;
+/** Observers of a member of a ring: with the member itself an odd number, of which a majority decides. */
+export const RING_OBSERVERS = 6;
+/** So many times again, a beat apart, all learn of a changed verdict. */
+export const STATEMENT_REPEATS = 2;
 /** Ended lives of one member whose late datagrams are known and refused. */
 export const RETIRED_LIVES_MAX = 8;
 /** Own beats whose send time is known; an echo of an older one says nothing. */

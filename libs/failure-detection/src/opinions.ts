@@ -1,9 +1,9 @@
 import type { Opinion } from "./beat.ts";
-import { isHeard, others, type DetectorState, type Peer } from "./state.ts";
+import { isHeard, type DetectorState, type Link, type Peer } from "./state.ts";
 
 /** What this member hears itself, without what others say (TX15). */
 export function judgeByOwnEars(state: DetectorState, nowMs: number): void {
-  for (const { peer } of others(state)) judgePeer(state, peer, nowMs);
+  for (const { peer } of state.links) judgePeer(state, peer, nowMs);
 }
 
 export function judgePeer(state: DetectorState, peer: Peer, nowMs: number): void {
@@ -30,7 +30,7 @@ export function noteLateness(state: DetectorState, nowMs: number): void {
   const { limits } = state;
   const lateMs = nowMs - state.tickedAtMs - 2 * limits.tickMs;
   if (lateMs > 0) {
-    for (const { peer } of others(state)) if (peer.opinion !== "lost") peer.heardAtMs = Math.min(nowMs, peer.heardAtMs + lateMs);
+    for (const { peer } of state.links) if (peer.opinion !== "lost") peer.heardAtMs = Math.min(nowMs, peer.heardAtMs + lateMs);
   }
   if (lateMs > limits.beatMs / 2) worsenHealth(state, nowMs);
   else if (state.health > 0 && nowMs - state.healthChangedAtMs >= limits.healthDecayMs) {
@@ -46,8 +46,6 @@ export function worsenHealth(state: DetectorState, nowMs: number): void {
 }
 
 /** Members whose reports count now: heard, and known to have spoken a moment ago. What waited in a socket while this member slept is old. */
-export function reporters(state: DetectorState, nowMs: number): Peer[] {
-  return others(state)
-    .map(({ peer }) => peer)
-    .filter((peer) => isHeard(peer) && nowMs - peer.reportedAfterMs <= state.limits.lostMs);
+export function reporters(state: DetectorState, nowMs: number): Link[] {
+  return state.links.filter(({ peer }) => isHeard(peer) && nowMs - peer.reportedAfterMs <= state.limits.lostMs);
 }

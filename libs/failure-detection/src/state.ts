@@ -1,6 +1,8 @@
 import { assert } from "@concord/runtime";
 import { NOTHING_SEEN, type Incarnation, type Opinion, type Report } from "./beat.ts";
-import { MESH_MEMBERS_MAX, SENT_BEATS_MAX, type DetectionLimits } from "./limits.ts";
+import { newFarState, type FarState } from "./far.ts";
+import { SENT_BEATS_MAX, type DetectionLimits } from "./limits.ts";
+import { linksOf, observersOf, observersPerMember, observes, slotOf, topologyOf, type Topology } from "./topology.ts";
 
 /** What the cluster thinks of a member: an opinion that a majority of the configured members shares (TX14). */
 export type Verdict = "unknown" | "works" | "stuck" | "gone";
@@ -22,7 +24,7 @@ export interface Peer {
   /** When it was heard again after it had been lost or stuck. */
   returnedAtMs: number;
   verdict: Verdict;
-  /** What it last said of each member. */
+  /** What it last said of the members that it hears, by slot. */
   reports: readonly Report[];
   /** When we sent the newest beat of ours that it heard; the lease hangs on it. */
   echoedAtMs: number;
@@ -37,9 +39,14 @@ export interface DetectorState {
   readonly limits: DetectionLimits;
   readonly self: number;
   readonly incarnation: Incarnation;
+  readonly topology: Topology;
   /** By place in the configured list; the own place is unused. */
   readonly peers: readonly Peer[];
+  /** Those that this member beats to and hears. */
+  readonly links: readonly Link[];
+  /** Of a member and its observers. */
   readonly majority: number;
+  readonly far: FarState | undefined;
   readonly startedAtMs: number;
   tickedAtMs: number;
   beatAtMs: number;
@@ -57,6 +64,14 @@ export interface DetectorState {
   changed: boolean;
 }
 
+/** A member that is heard, and whose opinions of it count. */
+export interface Link {
+  readonly at: number;
+  readonly peer: Peer;
+  /** Is this member one of its observers? */
+  readonly isObserved: boolean;
+}
+
 export interface DetectorOptions {
   readonly limits: DetectionLimits;
   /** The configured members; the same list in the same order everywhere. */
@@ -68,19 +83,23 @@ export interface DetectorOptions {
 }
 
 export function newDetector({ limits, members, self, incarnation }: DetectorOptions, nowMs: number): DetectorState {
-  assert(members >= 1 && members <= MESH_MEMBERS_MAX, `a full mesh has 1 to ${MESH_MEMBERS_MAX} members, not ${members}`);
+  const topology = topologyOf(members);
   assert(self >= 0 && self < members, `place ${self} of ${members}`);
   assert(incarnation > 0n, "a life needs a number");
   assert(
     limits.lostMs > limits.probeAfterMs && limits.probeAfterMs > limits.beatMs && limits.beatMs >= limits.tickMs,
     "limits out of order",
   );
+  const peers = Array.from({ length: members }, () => newPeer(nowMs));
   return {
     limits,
     self,
     incarnation,
-    peers: Array.from({ length: members }, () => newPeer(nowMs)),
-    majority: majorityOf(members),
+    topology,
+    peers,
+    links: linksOf(topology, self).map((at) => ({ at, peer: peers[at]!, isObserved: observes(topology, self, at) })),
+    majority: majorityOf(observersPerMember(topology) + 1),
+    far: newFarState(topology, self),
     startedAtMs: nowMs,
     tickedAtMs: nowMs,
     beatAtMs: Number.NEGATIVE_INFINITY,
@@ -100,9 +119,9 @@ export function majorityOf(members: number): number {
   return Math.floor(members / 2) + 1;
 }
 
-/** All places but the own one. */
-export function others({ peers, self }: DetectorState): { readonly at: number; readonly peer: Peer }[] {
-  return peers.map((peer, at) => ({ at, peer })).filter(({ at }) => at !== self);
+/** The others whose opinion of this member counts. */
+export function observersOfSelf({ topology, self, peers }: DetectorState): readonly Peer[] {
+  return observersOf(topology, self).map((at) => peers[at]!);
 }
 
 /** Heard within the limit. */
@@ -128,7 +147,8 @@ function newPeer(nowMs: number): Peer {
   };
 }
 
-/** What `peer` said of the member at `about`. */
-export function reportOf(peer: Peer, about: number): Report {
-  return peer.reports[about] ?? NOTHING_SEEN;
+/** What the member at `from` said of the one at `about`. */
+export function reportOf({ topology, peers }: DetectorState, from: number, about: number): Report {
+  const slot = slotOf(topology, from, about);
+  return (slot === undefined ? undefined : peers[from]!.reports[slot]) ?? NOTHING_SEEN;
 }

@@ -1,20 +1,25 @@
 import { assert, unreachable } from "@concord/runtime";
-import type { Beat, Incarnation } from "./beat.ts";
+import { NOTHING_SEEN, type Beat, type Incarnation, type Report } from "./beat.ts";
+import { farVerdictOf, hearStatement, statementFor, type FarState } from "./far.ts";
 import { hearBeat } from "./hear-beat.ts";
 import { leaseEndMs } from "./lease.ts";
-import { SENT_BEATS_MAX } from "./limits.ts";
+import { SENT_BEATS_MAX, STATEMENT_REPEATS } from "./limits.ts";
 import { judgeByOwnEars, noteLateness } from "./opinions.ts";
-import { isHeard, others, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import { isHeard, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import type { Statement } from "./statement.ts";
+import { observedBy, observes, slotOf, slotsOf } from "./topology.ts";
 import { selfVerdict, verdictOf } from "./verdicts.ts";
 
 export type DetectorEvent =
   /** A datagram whose sender was authenticated. */
   | { readonly kind: "beat"; readonly beat: Beat }
+  | { readonly kind: "statement"; readonly statement: Statement }
   /** Every `tickMs`. `loopStalledMs`: how long the own main loop has made no progress. */
   | { readonly kind: "tick"; readonly loopStalledMs: number };
 
 export type DetectorEffect =
   | { readonly kind: "send"; readonly to: number; readonly beat: Beat }
+  | { readonly kind: "tell"; readonly to: number; readonly statement: Statement }
   /** The cluster's opinion of another member changed. `incarnation`: the life it is about. */
   | { readonly kind: "verdict"; readonly member: number; readonly verdict: Verdict; readonly incarnation: Incarnation }
   | { readonly kind: "self"; readonly verdict: SelfVerdict };
@@ -26,6 +31,9 @@ export function step(state: DetectorState, event: DetectorEvent, nowMs: number):
     case "beat":
       if (hearBeat(state, event.beat, nowMs) && event.beat.wantsEcho) effects.push(send(state, event.beat.from, false, nowMs));
       break;
+    case "statement":
+      if (state.far !== undefined) hearAndAnswer(state, state.far, event.statement, effects);
+      return effects;
     case "tick":
       assert(nowMs >= state.tickedAtMs, "monotonic time went back");
       state.progressAtMs = nowMs - event.loopStalledMs;
@@ -38,15 +46,16 @@ export function step(state: DetectorState, event: DetectorEvent, nowMs: number):
   }
   judge(state, nowMs, effects);
   if (event.kind === "tick") sendDue(state, nowMs, effects);
+  if (event.kind === "tick" && state.far !== undefined) tellDue(state, state.far, nowMs, effects);
   return effects;
 }
 
 function judge(state: DetectorState, nowMs: number, effects: DetectorEffect[]): void {
-  for (const { at, peer } of others(state)) {
-    const verdict = verdictOf(state, at, nowMs);
-    if (verdict === peer.verdict) continue;
-    peer.verdict = verdict;
-    effects.push({ kind: "verdict", member: at, verdict, incarnation: peer.incarnation });
+  for (const { at, isObserved } of state.links) {
+    if (!isObserved) continue;
+    const isNew = decide(state, at, verdictOf(state, at, nowMs), effects);
+    // The first statement leaves with the next tick.
+    if (isNew && state.far !== undefined) state.far.repeats = 1 + STATEMENT_REPEATS;
   }
   const verdict = selfVerdict(state, nowMs);
   if (verdict === state.verdict) return;
@@ -54,12 +63,44 @@ function judge(state: DetectorState, nowMs: number, effects: DetectorEffect[]): 
   effects.push({ kind: "self", verdict });
 }
 
+function decide(state: DetectorState, member: number, verdict: Verdict, effects: DetectorEffect[]): boolean {
+  const peer = state.peers[member]!;
+  if (verdict === peer.verdict) return false;
+  peer.verdict = verdict;
+  effects.push({ kind: "verdict", member, verdict, incarnation: peer.incarnation });
+  return true;
+}
+
+function hearAndAnswer(state: DetectorState, far: FarState, said: Statement, effects: DetectorEffect[]): void {
+  if (!hearStatement(state, far, said)) return;
+  for (const about of observedBy(state.topology, said.from)) {
+    const isOwn = about === state.self || observes(state.topology, state.self, about);
+    if (!isOwn) decide(state, about, farVerdictOf(state, far, about), effects);
+  }
+  if (said.wantsAnswer) effects.push({ kind: "tell", to: said.from, statement: statementFor(state, far, said.from) });
+}
+
+/** To all after a change and at the start, a beat apart (TXD12); else to one member after the other, so that who missed it learns it. */
+function tellDue(state: DetectorState, far: FarState, nowMs: number, effects: DetectorEffect[]): void {
+  const { limits, self, topology } = state;
+  const tell = (to: number): number => effects.push({ kind: "tell", to, statement: statementFor(state, far, to) });
+  if (far.repeats > 0 && (far.repeats > STATEMENT_REPEATS || nowMs - far.toldAtMs >= limits.beatMs)) {
+    far.repeats = Math.min(far.repeats, 1 + STATEMENT_REPEATS) - 1;
+    far.toldAtMs = nowMs;
+    for (let to = 0; to < topology.members; to += 1) if (to !== self) tell(to);
+    return;
+  }
+  tell(far.next);
+  far.next = (far.next + 1) % topology.members;
+  if (far.next === self) far.next = (far.next + 1) % topology.members;
+}
+
 /** A beat to all when it is due or an opinion changed (TXD12), else probes to those that are late, or whose echo the lease needs. */
 function sendDue(state: DetectorState, nowMs: number, effects: DetectorEffect[]): void {
   const { limits } = state;
   const toAll = state.changed || nowMs - state.beatAtMs >= limits.beatMs;
   const leaseIsShort = leaseEndMs(state) - nowMs < limits.lostMs - limits.leaseMarginMs - limits.echoAfterMs;
-  for (const { at, peer } of others(state)) {
+  for (const { at, peer } of state.links) {
     const isLate = isHeard(peer) && nowMs - peer.heardAtMs >= limits.probeAfterMs;
     const wantsEcho = isLate || (leaseIsShort && isHeard(peer));
     if (toAll || wantsEcho) effects.push(send(state, at, wantsEcho, nowMs));
@@ -73,8 +114,14 @@ function send(state: DetectorState, to: number, wantsEcho: boolean, nowMs: numbe
   state.sequence += 1;
   state.sentAtMs[state.sequence % SENT_BEATS_MAX] = nowMs;
   const { self: from, incarnation, sequence, health } = state;
-  const reports = state.peers.map(({ opinion, seen }) => ({ opinion, ...seen }));
+  const reports = reportsOf(state);
   const loopStalledMs = nowMs - state.progressAtMs;
   if (loopStalledMs > state.limits.stuckMs) state.stuckSaidAtMs = nowMs;
   return { kind: "send", to, beat: { from, incarnation, sequence, health, loopStalledMs, wantsEcho, reports } };
+}
+
+function reportsOf({ topology, self, links }: DetectorState): Report[] {
+  const reports = Array.from({ length: slotsOf(topology) }, () => NOTHING_SEEN);
+  for (const { at, peer } of links) reports[slotOf(topology, self, at)!] = { opinion: peer.opinion, ...peer.seen };
+  return reports;
 }

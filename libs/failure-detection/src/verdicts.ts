@@ -1,18 +1,23 @@
 import type { Opinion } from "./beat.ts";
 import { leaseEndMs } from "./lease.ts";
 import { reporters } from "./opinions.ts";
-import { isHeard, others, reportOf, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import { isHeard, observersOfSelf, reportOf, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import { observes } from "./topology.ts";
 
-/** TX14: what a majority of the configured members says of the member at `about`; as before while none does (README, rules V1 to V4). */
+/**
+ * TX14: what a majority of the configured members says of the member at `about`, which this one observes; as before while none does (README,
+ * rules V1 to V4). In a ring the members that count are this one and its observers (TXD15).
+ */
 export function verdictOf(state: DetectorState, about: number, nowMs: number): Verdict {
-  const { majority } = state;
+  const { majority, topology } = state;
   const peer = state.peers[about]!;
   const said: Opinion[] = [peer.opinion];
   let isHeardByOthers = false;
-  for (const reporter of reporters(state, nowMs)) {
+  for (const { at } of reporters(state, nowMs)) {
+    if (at !== about && !observes(topology, at, about)) continue;
     // A member that is heard here says by its beats that it works: it is one of those that hear it.
-    const { opinion } = reporter === peer ? peer : reportOf(reporter, about);
-    if (reporter !== peer && (opinion === "hears" || opinion === "returning")) isHeardByOthers = true;
+    const { opinion } = at === about ? peer : reportOf(state, at, about);
+    if (at !== about && (opinion === "hears" || opinion === "returning")) isHeardByOthers = true;
     said.push(opinion);
   }
   // Heard by others only: it is one that hears itself all the same, as those others count; or this member and they would never agree.
@@ -26,8 +31,10 @@ export function verdictOf(state: DetectorState, about: number, nowMs: number): V
 /** TX14 about oneself: hearing from fewer than a majority, lost by a majority, or not known to be heard for as long as others may wait (I2). */
 export function selfVerdict(state: DetectorState, nowMs: number): SelfVerdict {
   const { majority, self } = state;
-  const heard = others(state).filter(({ peer }) => isHeard(peer)).length;
-  const losing = reporters(state, nowMs).filter((peer) => isLosing(state, reportOf(peer, self))).length;
+  const heard = observersOfSelf(state).filter(isHeard).length;
+  const losing = reporters(state, nowMs).filter(
+    ({ at }) => observes(state.topology, at, self) && isLosing(state, reportOf(state, at, self)),
+  ).length;
   const works = heard + 1 >= majority && losing < majority && nowMs < leaseEndMs(state);
   if (works) return "works";
   return state.verdict === "joining" ? "joining" : "lost";

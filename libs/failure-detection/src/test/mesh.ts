@@ -6,6 +6,8 @@ import {
   type Beat,
   type DetectionLimits,
   type DetectorEffect,
+  type Message,
+  type Statement,
   type DetectorState,
   type Verdict,
 } from "../index.ts";
@@ -42,7 +44,8 @@ export class Mesh {
   sent = 0;
   readonly #limits: DetectionLimits;
   readonly #ticks: number[];
-  #underWay: { readonly atMs: number; readonly to: number; readonly beat: Beat }[] = [];
+  /** By the millisecond in which they arrive, or in which their receiver may be awake. */
+  readonly #underWay = new Map<number, { readonly to: number; readonly message: Message }[]>();
 
   constructor(members: number, options: { readonly limits?: DetectionLimits; readonly phaseOf?: (at: number) => number } = {}) {
     this.#limits = options.limits ?? DETECTION_LIMITS;
@@ -64,7 +67,11 @@ export class Mesh {
 
   kill(at: number): void {
     this.members[at]!.alive = false;
-    this.#underWay = this.#underWay.filter(({ to }) => to !== at);
+    for (const [atMs, messages] of this.#underWay)
+      this.#underWay.set(
+        atMs,
+        messages.filter(({ to }) => to !== at),
+      );
   }
 
   restart(at: number): void {
@@ -97,6 +104,11 @@ export class Mesh {
     this.#step(to, { kind: "beat", beat });
   }
 
+  /** The same with a statement. */
+  hear(to: number, statement: Statement): void {
+    this.#step(to, { kind: "statement", statement });
+  }
+
   #turn(): void {
     for (const [at, tickAtMs] of this.#ticks.entries()) {
       const member = this.members[at]!;
@@ -105,10 +117,20 @@ export class Mesh {
       const stalledSince = member.loopStuckSinceMs;
       if (member.alive) this.#step(at, { kind: "tick", loopStalledMs: stalledSince === undefined ? 0 : this.nowMs - stalledSince });
     }
-    const due = this.#underWay.filter(({ atMs, to }) => atMs <= this.nowMs && this.nowMs >= this.members[to]!.pausedUntilMs);
-    if (due.length === 0) return;
-    this.#underWay = this.#underWay.filter((one) => !due.includes(one));
-    for (const { to, beat } of due) if (this.members[to]!.alive) this.#step(to, { kind: "beat", beat });
+    const due = this.#underWay.get(this.nowMs);
+    if (due === undefined) return;
+    this.#underWay.delete(this.nowMs);
+    for (const { to, message } of due) {
+      const { alive, pausedUntilMs } = this.members[to]!;
+      if (this.nowMs < pausedUntilMs) this.#put(Math.ceil(pausedUntilMs), to, message);
+      else if (alive) this.#step(to, message);
+    }
+  }
+
+  #put(atMs: number, to: number, message: Message): void {
+    const there = this.#underWay.get(atMs);
+    if (there === undefined) this.#underWay.set(atMs, [{ to, message }]);
+    else there.push({ to, message });
   }
 
   #step(at: number, event: Parameters<typeof step>[1]): void {
@@ -122,9 +144,10 @@ export class Mesh {
     else {
       this.sent += 1;
       const delayMs = this.link(at, effect.to, this.nowMs);
-      if (delayMs !== undefined && this.members[effect.to]!.alive) {
-        this.#underWay.push({ atMs: this.nowMs + delayMs, to: effect.to, beat: effect.beat });
-      }
+      const message: Message =
+        effect.kind === "send" ? { kind: "beat", beat: effect.beat } : { kind: "statement", statement: effect.statement };
+      if (delayMs !== undefined && this.members[effect.to]!.alive)
+        this.#put(Math.max(this.nowMs + 1, this.nowMs + delayMs), effect.to, message);
     }
   }
 
