@@ -18,6 +18,8 @@ export const DEADLINE_TICK_MS = 10;
 export const SERVICE_IN_FLIGHT_MAX = 4096;
 /** Streams of one service that are no sessions; one more is answered with OVERLOADED. */
 export const STREAMS_MAX = 1024;
+/** Messages of one such stream that are kept until its handler listens; one more ends it with LIMIT_EXCEEDED. */
+export const STREAM_EARLY_MESSAGES_MAX = 16;
 /** Time budget of a call whose client gave none. */
 export const DEFAULT_TIMEOUT_MS = 10_000;
 /** Longest budget a server accepts; a longer one is cut to it. */

@@ -5,6 +5,7 @@
 import type { Method } from "@concord/protos";
 import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Role } from "./auth.ts";
+import { STREAM_EARLY_MESSAGES_MAX } from "./limits.ts";
 import { publicError } from "./status.ts";
 
 export interface StreamContext {
@@ -54,7 +55,7 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
   readonly #options: StreamOptions;
   readonly #controller = new AbortController();
   #listener: ((message: object) => void) | undefined;
-  /** Messages that came before there was a listener. */
+  /** Messages that came before there was a listener; at most STREAM_EARLY_MESSAGES_MAX. */
   #early: object[] | undefined = [];
   #blocked: (() => void)[] = [];
   /** Why the stream ends with an error although the handler settles well. */
@@ -101,8 +102,9 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
     const field = this.#options.method.unknownEnumIn(message);
     if (field !== undefined) {
       this.#refuse(new ConcordError("MALFORMED_REQUEST", `${field} has an unknown value`, { applied: "unknown", metadata: { field } }));
-    } else if (this.#early !== undefined) this.#early.push(message);
-    else this.#hand(message);
+    } else if (this.#early === undefined) this.#hand(message);
+    else if (this.#early.length < STREAM_EARLY_MESSAGES_MAX) this.#early.push(message);
+    else this.#refuse(tooEarly());
   }
 
   #hand(message: object): void {
@@ -120,6 +122,7 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
   }
 
   #abort(): void {
+    if (this.#early !== undefined) this.#early = [];
     this.#controller.abort();
     this.#unblock();
   }
@@ -145,4 +148,16 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
       return thrown ?? new ConcordError("INTERNAL", "a handler threw nothing");
     }
   }
+}
+
+function tooEarly(): ConcordError {
+  const metadata = { limit: "STREAM_EARLY_MESSAGES_MAX", value: String(STREAM_EARLY_MESSAGES_MAX) };
+  return new ConcordError(
+    "LIMIT_EXCEEDED",
+    `the server has not read the first ${STREAM_EARLY_MESSAGES_MAX} messages yet; send more later`,
+    {
+      applied: "unknown",
+      metadata,
+    },
+  );
 }

@@ -5,6 +5,7 @@ import { StreamService, type ConsumeRequest, type ConsumeResponseInit } from "@c
 import { ConcordError, silentLog, type Clock, type MessageStream, type Transport } from "@concord/runtime";
 import { bearer, tokenAuthenticator } from "./auth.ts";
 import { grpcTransport } from "./grpc-transport.ts";
+import { STREAM_EARLY_MESSAGES_MAX } from "./limits.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import { defineService, type Service } from "./service.ts";
 import type { StreamHandler } from "./stream-server.ts";
@@ -122,6 +123,25 @@ for (const [name, make] of TRANSPORTS) {
         one.stream.end();
         await one.ended;
       }
+    });
+  });
+
+  test(`stream (${name}): the handler does not listen: messages up to the limit are kept, one more ends the stream with LIMIT_EXCEEDED`, () => {
+    const kept = Promise.withResolvers<void>();
+    const late: Handler = async (stream, context) => {
+      await Promise.race([kept.promise, new Promise((resolve) => context.signal.addEventListener("abort", resolve))]);
+      if (!context.signal.aborted) await echo(stream, context);
+    };
+    return withWorld(late, async ({ open }) => {
+      const [within, above] = [open(), open()];
+      for (let credits = 1; credits <= STREAM_EARLY_MESSAGES_MAX; credits += 1) within.stream.send({ credits });
+      for (let credits = 0; credits <= STREAM_EARLY_MESSAGES_MAX; credits += 1) above.stream.send({ credits });
+      assert.equal((await above.ended)?.code, "LIMIT_EXCEEDED");
+      kept.resolve();
+      await within.until(STREAM_EARLY_MESSAGES_MAX);
+      assert.deepEqual(above.received, []);
+      within.stream.end();
+      await within.ended;
     });
   });
 
