@@ -215,6 +215,22 @@ test("[TX17] return: the old master asks for its groups: what is open at the sta
   await fixture.stop();
 });
 
+test("[TX17] stop: those that were to take over are gone before they answer: not waited for", async () => {
+  const { fixture } = await clusterOfThree();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.log.mayRaise = promise;
+  let isStopped = false;
+  const stopping = fixture.coordinators[0]!.stop().then(() => (isStopped = true));
+  await fixture.clock.advance(50);
+  assert.equal(isStopped, false, "its groups are taken over");
+  for (const at of [1, 2]) fixture.memberships[0]!.about(at, "gone");
+  await fixture.clock.advance(50);
+  assert.equal(isStopped, true);
+  resolve();
+  await stopping;
+  await fixture.stop();
+});
+
 test("[TX17] stop of all: no coordinator is left to take over: each drains and stops without waiting", async () => {
   const { fixture } = await clusterOfThree();
   const stopping = fixture.stop();

@@ -212,14 +212,14 @@ export class Groups {
 
   /**
    * A planned stop: the others learn that this coordinator leaves, and take its groups over one by one while it goes on to serve those not yet asked for.
-   * Resolves when they serve them, so that this node's replica is there for the takeover; at most after `graceMs`.
+   * Resolves when those that live serve them, so that this node's replica is there for the takeover; at most after `graceMs`.
    */
   async handOver(graceMs: number): Promise<void> {
     const { coordinators, settings, peers } = this.#options;
     if (this.#standing.isAlone || !this.#standing.works || graceMs === 0) return;
     this.#standing.left(settings.nodeName);
     const others = coordinators.filter(({ name }) => name !== settings.nodeName && this.#standing.isPresent(name));
-    await Promise.all(others.map(({ address }) => peers.leave(address, graceMs).catch(() => undefined)));
+    await Promise.all(others.map(({ name, address }) => this.#untilAnswered(name, peers.leave(address, graceMs))));
   }
 
   /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. Then the others find this one gone. */
@@ -325,15 +325,20 @@ export class Groups {
 
   /** Only what the other one has open gains by it: whatever it answers, or none, the epoch decides (TXD1). */
   async #askRelease(id: string, name: string, signal: AbortSignal): Promise<void> {
-    const { coordinators, peers, log, clock } = this.#options;
+    const { coordinators, peers } = this.#options;
     const { address } = coordinators.find((coordinator) => coordinator.name === name)!;
+    await this.#untilAnswered(name, peers.release(address, id, RELEASE_TIMEOUT_MS), signal);
+  }
+
+  /** The other coordinator has answered in whatever way, or is called gone, or the signal is aborted. */
+  async #untilAnswered(name: string, call: Promise<void>, signal?: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
     let isOver = false;
-    const asked = peers
-      .release(address, id, RELEASE_TIMEOUT_MS)
-      .catch((thrown: unknown) => log.debug("a group was not released", { group: id, by: name, reason: toConcordError(thrown).message }))
+    const answered = call
+      .catch((thrown: unknown) => log.debug("a call to another coordinator failed", { name, reason: toConcordError(thrown).message }))
       .finally(() => (isOver = true));
-    while (!isOver && !signal.aborted && !this.#standing.hasFailed(name)) {
-      await Promise.race([asked, this.#standing.changed(), sleep(clock, POLL_MS)]);
+    while (!isOver && signal?.aborted !== true && !this.#standing.hasFailed(name)) {
+      await Promise.race([answered, this.#standing.changed(), sleep(clock, POLL_MS)]);
     }
   }
 
