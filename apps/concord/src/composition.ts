@@ -1,9 +1,10 @@
 import { UdpMembership } from "@concord/adapter-heartbeats";
+import { tokensOf } from "@concord/config";
 import { composeDedupWorker } from "@concord/dedup-worker";
 import { ALONE, SharedMembership, VerdictRelay, type Membership } from "@concord/failure-detection";
 import { composeObjectGateway } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
-import { localTransport } from "@concord/rpc";
+import { localTransport, tokenAuthenticator } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
 import { composeStorageProxy } from "@concord/storage-proxy";
 import { composeTxnCoordinator, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
@@ -42,7 +43,8 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     onFailed,
     ...storesOf("storage", options),
   });
-  const membership = new SharedMembership(options.membership ?? heartbeats(config, options.environment));
+  const heartbeats = options.membership === undefined ? heartbeatsOf(config, options.environment) : undefined;
+  const membership = new SharedMembership(options.membership ?? heartbeats ?? ALONE);
   const transactions = composeTxnCoordinator(configs.transactions, {
     environment: environmentOf("transactions"),
     stores: storage.stores,
@@ -69,15 +71,18 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   return new ConcordService({
     log,
     parts: { storage, transactions, objects, messages },
+    heartbeats: heartbeats?.services ?? [],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
   });
 }
 
 /** One node alone is a member of nothing. */
-function heartbeats({ nodes, nodeName, listenAddress, coordinatorToken }: ConcordConfig, environment: Environment): Membership {
-  if (nodes.length <= 1) return ALONE;
-  return new UdpMembership({ ...environment, members: nodes, nodeName, listenAddress, secret: coordinatorToken! });
+function heartbeatsOf(config: ConcordConfig, environment: Environment): UdpMembership | undefined {
+  const { nodes: members, nodeName, listenAddress, coordinatorToken } = config;
+  if (members.length <= 1) return undefined;
+  const fallback = { transport: environment.transport, authenticator: tokenAuthenticator(tokensOf(config)), token: coordinatorToken };
+  return new UdpMembership({ ...environment, members, nodeName, listenAddress, secret: coordinatorToken!, fallback });
 }
 
 /** All parts together keep to the grace of the program. */

@@ -18,6 +18,8 @@ export interface ConcordServiceOptions {
     readonly objects: Part<Addresses> & { scrub(): Promise<object> };
     readonly messages: Part<Address>;
   };
+  /** What heartbeats need on the server; it serves as long as the server does. */
+  readonly heartbeats: readonly Service[];
   readonly host: Omit<HostOptions, "services">;
   /** How long connections may take to close once all parts have drained. */
   readonly closeGraceMs: number;
@@ -63,12 +65,13 @@ export class ConcordService {
   }
 
   async #start(): Promise<Addresses> {
-    const { storage, transactions, objects, messages } = this.#options.parts;
+    const { heartbeats, parts } = this.#options;
+    const { storage, transactions, objects, messages } = parts;
     // Stores and their locks first: no address is taken by a process that may not have the data.
     const services = new Map<Part<Address>, readonly Service[]>();
     for (const part of [storage, messages, transactions, objects]) services.set(part, await part.open());
     this.#stopping.signal.throwIfAborted();
-    this.#host = startSharedHost({ ...this.#options.host, services: [...services.values()].flat() });
+    this.#host = startSharedHost({ ...this.#options.host, services: [...services.values(), heartbeats].flat() });
     const host = await this.#host;
     const serve = <A extends Address>(part: Part<A>): Promise<A> => part.serve(host.hostOf(services.get(part)!));
     await serve(storage);

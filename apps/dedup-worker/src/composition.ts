@@ -17,7 +17,7 @@ import {
 import type { Membership } from "@concord/failure-detection";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
-import { tokenAuthenticator } from "@concord/rpc";
+import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
 import { assert, ConcordError, SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import type { DedupWorkerConfig } from "./config.ts";
@@ -66,17 +66,19 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
   const peers = new WorkerPeers(transport, config.clientToken);
   let ownership: Ownership = SOLE;
+  let heartbeats: UdpMembership | undefined;
   const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
     if (host.openMessages !== undefined) return await host.openMessages();
     if (config.log === "kafka") return await openKafka(config, host, signal);
     if (config.workers.length <= 1) return await openLog(config, host);
-    ownership = await openOwnership(config, host);
+    if (host.membership === undefined) heartbeats = heartbeatsOf(config, environment, authenticator);
+    ownership = await openOwnership(config, host, host.membership ?? heartbeats!);
     return await openLog(config, host, ownership);
   };
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
-    services: (store) => defineServices(contextOf({ environment, peers }, store), authenticator),
+    services: (store) => [...defineServices(contextOf({ environment, peers }, store), authenticator), ...(heartbeats?.services ?? [])],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
@@ -116,19 +118,23 @@ async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, owne
   return await openEmbeddedLog({ ...environment, disk: logDisk ?? disk, folder: LOG_FOLDER, partitions, retention, ...isAssigned });
 }
 
-async function openOwnership(config: DedupWorkerConfig, { environment, membership, logDisk }: DedupWorkerOptions): Promise<Ownership> {
-  const { workers, nodeName, partitions, listenAddress, workerToken: secret } = config;
+function heartbeatsOf(config: DedupWorkerConfig, environment: Environment, authenticator: Authenticator): UdpMembership {
+  const { workers: members, nodeName, listenAddress, workerToken: secret, clientToken: token } = config;
+  if (secret === undefined) throw new ConcordError("SCHEMA_INVALID", "workerToken: several workers know each other by it");
+  const fallback = { transport: environment.transport, authenticator, token };
+  return new UdpMembership({ ...environment, members, nodeName, listenAddress, secret, fallback });
+}
+
+async function openOwnership(config: DedupWorkerConfig, host: DedupWorkerOptions, membership: Membership): Promise<Ownership> {
+  const { workers, nodeName, partitions } = config;
+  const { environment, logDisk } = host;
   const { clock, log, random, checksum } = environment;
   assert(logDisk !== undefined, "workers that share a log have a disk in common");
-  const beats = (): Membership => {
-    if (secret === undefined) throw new ConcordError("SCHEMA_INVALID", "workerToken: several workers know each other by it");
-    return new UdpMembership({ ...environment, members: workers, nodeName, listenAddress, secret });
-  };
   const views = { disk: logDisk, checksum, random };
   return await openSharedOwnership({
     workers,
     nodeName,
-    membership: membership ?? beats(),
+    membership,
     clock,
     log,
     agree: () => agreeOnView(views, workers, partitions),

@@ -5,7 +5,7 @@ import { tokensOf } from "@concord/config";
 import { ALONE, type Membership, type Verdict } from "@concord/failure-detection";
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
-import { tokenAuthenticator } from "@concord/rpc";
+import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
 import type { Channel, Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
@@ -44,6 +44,8 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const followsLog = (table: string): boolean => schema.catalogue.storageTables.get(table)?.kind === "transactional";
   const settings = { ...config, followsLog, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
+  const authenticator = tokenAuthenticator(tokensOf(config));
+  const heartbeats = options.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined;
   const channels = new Map<string, Channel>();
   const coordinatorAt = (address: string): Channel => {
     const channel = channels.get(address) ?? transport.connect(address);
@@ -56,7 +58,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     rows,
     groupLog,
     ...(localRows === undefined ? {} : { localRows }),
-    membership: overheard(options.membership ?? heartbeats(config, environment), config, options.onVerdict),
+    membership: overheard(options.membership ?? heartbeats ?? ALONE, config, options.onVerdict),
     peers: remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt),
     coordinators: coordinatorsOf(config),
     groupCount: config.groupCount,
@@ -71,13 +73,13 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     timeoutMs: config.storageTimeoutMs,
   });
   const context = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
-  const services = defineServices({ config, environment, coordinatorAt, ...context }, tokenAuthenticator(tokensOf(config)));
+  const services = defineServices({ config, environment, coordinatorAt, ...context }, authenticator);
   return new TxnCoordinatorService({
     log,
     groups,
     schema,
     drainGraceMs: config.drainGraceMs,
-    services,
+    services: [...services, ...(heartbeats?.services ?? [])],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     stopIds: () => ids.stop(),
     close: () => {
@@ -88,10 +90,11 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
 }
 
 /** One coordinator alone is a member of nothing. */
-function heartbeats(config: TxnCoordinatorConfig, { clock, random, log, metrics }: Environment): Membership {
-  const { coordinators, nodeName, listenAddress, coordinatorToken } = config;
-  if (coordinators.length <= 1) return ALONE;
-  return new UdpMembership({ members: coordinators, nodeName, listenAddress, secret: coordinatorToken!, clock, random, log, metrics });
+function heartbeatsOf(config: TxnCoordinatorConfig, environment: Environment, authenticator: Authenticator): UdpMembership | undefined {
+  const { coordinators: members, nodeName, listenAddress, coordinatorToken } = config;
+  if (members.length <= 1) return undefined;
+  const fallback = { transport: environment.transport, authenticator, token: coordinatorToken };
+  return new UdpMembership({ ...environment, members, nodeName, listenAddress, secret: coordinatorToken!, fallback });
 }
 
 /** As `membership`; verdicts go to `onVerdict` as well. */

@@ -10,6 +10,8 @@ export interface WorkerInput {
   /** Where it binds: "host:port". */
   readonly listenAddress: string;
   readonly memory: SharedArrayBuffer;
+  /** Is there a way over gRPC? */
+  readonly hasStreams: boolean;
   /** Main thread's monotonic clock minus the system's, milliseconds. */
   readonly clockOffsetMs: number;
 }
@@ -18,14 +20,27 @@ export interface WorkerInput {
 export interface Traffic {
   readonly sent: number;
   readonly received: number;
+  /** Sent over gRPC, too. */
+  readonly streamed: number;
   /** Without the cluster's seal. */
   readonly foreign: number;
   /** Sealed, but no beat of this list of members. */
   readonly malformed: number;
 }
 
+/** Sealed datagrams that came over gRPC. */
+export interface StreamedInput {
+  readonly datagrams: readonly Uint8Array[];
+  /** Their sender hears none of ours by UDP. */
+  readonly hearsNoUdp: boolean;
+}
+
 export type WorkerOutput =
   | { readonly kind: "bound" }
   | { readonly kind: "failed"; readonly message: string }
   | { readonly kind: "change"; readonly change: MembershipChange }
+  /** To be sent over gRPC as well. `hearsNoUdp`: nothing of that member comes here by UDP. */
+  | { readonly kind: "stream"; readonly to: number; readonly datagram: Uint8Array; readonly hearsNoUdp: boolean }
+  /** A member beats, and nothing of it comes by UDP. Once per member. */
+  | { readonly kind: "blocked"; readonly member: number }
   | { readonly kind: "traffic"; readonly traffic: Traffic };

@@ -5,7 +5,9 @@ import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
 import { performance } from "node:perf_hooks";
 import type { MembershipChange } from "@concord/failure-detection";
-import { silentLog, type Clock, type Metrics, type Random } from "@concord/runtime";
+import { HeartbeatService } from "@concord/protos-cluster";
+import { bearer, callUnary, grpcTransport, startSharedHost, tokenAuthenticator, type SharedHost } from "@concord/rpc";
+import { silentLog, silentMetrics, type Clock, type Metrics, type Random } from "@concord/runtime";
 import { UdpMembership } from "./index.ts";
 import { SEAL_BYTES, sealWith } from "./sealed-datagram.ts";
 
@@ -163,3 +165,55 @@ test("[TX13] heartbeats: foreign, malformed and replayed datagrams: refused and 
 function nextMessage(socket: Socket): Promise<Buffer> {
   return new Promise((resolve) => socket.once("message", resolve));
 }
+
+interface Blocked extends Member {
+  readonly host: SharedHost;
+}
+
+/** Members whose UDP ports are others than their addresses say: no datagram gets through; gRPC does. */
+async function blockedMembers(count: number): Promise<Blocked[]> {
+  const [addresses, udpAddresses] = [await freeAddresses(count), await freeAddresses(count)];
+  const transport = grpcTransport({ clock, log: silentLog, metrics: silentMetrics });
+  const members = addresses.map((address, at) => ({ name: `m${at}`, address }));
+  const environment = { secret: SECRET, clock, random, log: silentLog };
+  return Promise.all(
+    members.map(async ({ name, address }, at) => {
+      const counts = new Counts();
+      const fallback = { transport, authenticator: tokenAuthenticator([{ role: "client", token: "t" }]), token: "t" };
+      const options = { ...environment, members, nodeName: name, listenAddress: udpAddresses[at]!, metrics: counts, fallback };
+      const membership = new UdpMembership(options);
+      const host = await startSharedHost({ transport, clock, log: silentLog, address, services: membership.services });
+      stops.push(() => membership.stop().then(() => host.close(0)));
+      return { membership, counts, host, changes: [] };
+    }),
+  );
+}
+
+test("[TX13] heartbeats: no datagram gets through: members work over gRPC; one that stops is gone at the others", async () => {
+  const all = await blockedMembers(3);
+  await Promise.all(all.map(start));
+  await until(() => all.every((one) => lastSelf(one) === "works"), "all work");
+  await until(() => all.every(({ counts }) => counts.of("heartbeats_streamed_total") > 0), "they beat over gRPC");
+  await all[2]!.membership.stop();
+  await all[2]!.host.close(0);
+  await until(() => all.slice(0, 2).every((one) => lastAbout(one, 2) === "gone"), "the stopped one is gone");
+  assert.ok(all.slice(0, 2).every((one) => lastSelf(one) === "works"));
+});
+
+test("[TX13] heartbeats over gRPC: what no member sealed changes nothing; too many or too long ones are refused", async () => {
+  const [one] = await blockedMembers(1);
+  const { membership, counts, host } = one!;
+  await start(one!);
+  const transport = grpcTransport({ clock, log: silentLog, metrics: silentMetrics });
+  const channel = transport.connect(host.address);
+  const deliver = (datagrams: Uint8Array[]): Promise<object> =>
+    callUnary(channel, HeartbeatService.methods.Deliver, { datagrams, hearsNoUdp: true }, { timeoutMs: 5_000, metadata: bearer("t") });
+  const [changes, leaseEndMs] = [one!.changes.length, membership.leaseEndMs()];
+  await deliver([new Uint8Array(200), new Uint8Array(3)]);
+  await until(() => counts.of("heartbeats_refused_total foreign") === 2, "both are refused");
+  await assert.rejects(deliver(Array.from({ length: 17 }, () => new Uint8Array(1))), { code: "LIMIT_EXCEEDED" });
+  await assert.rejects(deliver([new Uint8Array(2_000)]), { code: "LIMIT_EXCEEDED" });
+  assert.equal(one!.changes.length, changes);
+  assert.equal(membership.leaseEndMs(), leaseEndMs);
+  channel.close();
+});

@@ -1,7 +1,18 @@
 import { Worker } from "node:worker_threads";
 import { DETECTION_LIMITS, type Membership, type MembershipChange } from "@concord/failure-detection";
-import { assert, type Clock, type Log, type MetricDefinition, type Metrics, type Random, type Timer } from "@concord/runtime";
-import type { Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import type { Authenticator, Service } from "@concord/rpc";
+import {
+  assert,
+  type Clock,
+  type Log,
+  type MetricDefinition,
+  type Metrics,
+  type Random,
+  type Timer,
+  type Transport,
+} from "@concord/runtime";
+import { BeatStreams } from "./beat-streams.ts";
+import type { StreamedInput, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
 import { SharedMemory } from "./shared-memory.ts";
 import { systemMonotonicMs } from "./system-clock.ts";
 
@@ -12,6 +23,12 @@ const INCARNATION_BYTES = 8;
 export const HEARTBEAT_METRICS: readonly MetricDefinition[] = [
   { name: "heartbeats_sent_total", kind: "counter", help: "Heartbeats sent", labels: [] },
   { name: "heartbeats_received_total", kind: "counter", help: "Datagrams received on the port of heartbeats", labels: [] },
+  {
+    name: "heartbeats_streamed_total",
+    kind: "counter",
+    help: "Heartbeats sent over gRPC, too, since UDP does not get through",
+    labels: [],
+  },
   { name: "heartbeats_refused_total", kind: "counter", help: "Datagrams that are no beat of this cluster, by reason", labels: ["reason"] },
 ];
 
@@ -26,20 +43,38 @@ export interface UdpMembershipOptions {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** The way over the members' gRPC ports where UDP is blocked; none when not given. */
+  readonly fallback?: {
+    readonly transport: Transport;
+    readonly authenticator: Authenticator;
+    /** Credentials for the members' servers. */
+    readonly token: string | undefined;
+  };
 }
 
 /**
- * Membership by UDP datagrams from a worker thread (TX13). `leaseEndMs` and verdicts as in failure-detection. When the thread dies, this process
+ * Membership by UDP datagrams from a worker thread, and over gRPC from the main one where these do not get through (TX13). `leaseEndMs` and verdicts as in failure-detection. When the thread dies, this process
  * is lost, to itself and soon to the others.
  */
 export class UdpMembership implements Membership {
   readonly #options: UdpMembershipOptions;
   readonly #memory = new SharedMemory();
+  readonly #streams: BeatStreams | undefined;
   #worker: Worker | undefined;
   #progress: Timer | undefined;
 
   constructor(options: UdpMembershipOptions) {
     this.#options = options;
+    const { fallback, members, clock, log, metrics } = options;
+    if (fallback === undefined) return;
+    const onDatagrams = (datagrams: readonly Uint8Array[], hearsNoUdp: boolean): void =>
+      this.#worker?.postMessage({ datagrams, hearsNoUdp } satisfies StreamedInput);
+    this.#streams = new BeatStreams({ ...fallback, addresses: members.map(({ address }) => address), clock, log, metrics, onDatagrams });
+  }
+
+  /** What this member's server has to have for it. */
+  get services(): readonly Service[] {
+    return this.#streams === undefined ? [] : [this.#streams.service];
   }
 
   start(onChange: (change: MembershipChange) => void): Promise<void> {
@@ -52,6 +87,8 @@ export class UdpMembership implements Membership {
         if (output.kind === "bound") resolve();
         else if (output.kind === "failed") reject(new Error(output.message));
         else if (output.kind === "change") onChange(output.change);
+        else if (output.kind === "stream") this.#streams?.send(output.to, output.datagram, output.hearsNoUdp);
+        else if (output.kind === "blocked") this.#sayBlocked(output.member);
         else this.#count(output.traffic);
       });
       const end = (reason: string): void => {
@@ -74,6 +111,7 @@ export class UdpMembership implements Membership {
     this.#worker = undefined;
     this.#progress?.cancel();
     await worker?.terminate();
+    this.#streams?.close();
   }
 
   #turn(): void {
@@ -95,14 +133,22 @@ export class UdpMembership implements Membership {
       limits: DETECTION_LIMITS,
       listenAddress,
       memory: this.#memory.buffer,
+      hasStreams: this.#streams !== undefined,
       clockOffsetMs,
     };
   }
 
-  #count({ sent, received, foreign, malformed }: Traffic): void {
+  #sayBlocked(member: number): void {
+    const { members, log } = this.#options;
+    const { name, address } = members[member]!;
+    log.warn("no datagrams of a member that beats over gRPC: let UDP through to its port, and to ours", { member: name, address });
+  }
+
+  #count({ sent, received, streamed, foreign, malformed }: Traffic): void {
     const { metrics } = this.#options;
     metrics.count("heartbeats_sent_total", sent);
     metrics.count("heartbeats_received_total", received);
+    if (streamed > 0) metrics.count("heartbeats_streamed_total", streamed);
     if (foreign > 0) metrics.count("heartbeats_refused_total", foreign, { reason: "foreign" });
     if (malformed > 0) metrics.count("heartbeats_refused_total", malformed, { reason: "malformed" });
   }

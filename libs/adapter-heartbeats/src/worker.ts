@@ -2,8 +2,9 @@
 // says how long that has made no progress.
 import { createSocket, type Socket } from "node:dgram";
 import { parentPort, workerData } from "node:worker_threads";
-import { DetectorLoop } from "@concord/failure-detection";
-import type { Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import { DetectorLoop, linksOf, topologyOf } from "@concord/failure-detection";
+import type { StreamedInput, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import { Paths } from "./paths.ts";
 import { PeerAddresses, socketAddressOf } from "./peer-addresses.ts";
 import { sealWith } from "./sealed-datagram.ts";
 import { SharedMemory } from "./shared-memory.ts";
@@ -14,11 +15,16 @@ const TRAFFIC_EVERY_MS = 1_000;
 const input = workerData as WorkerInput;
 const memory = new SharedMemory(input.memory);
 const { seal, open } = sealWith(input.secret);
-const traffic = { sent: 0, received: 0, foreign: 0, malformed: 0 };
+const traffic = { sent: 0, received: 0, streamed: 0, foreign: 0, malformed: 0 };
 
 /** Its time is the main thread's. */
 const clock = systemClock(input.clockOffsetMs);
 const tell = (output: WorkerOutput): void => parentPort!.postMessage(output);
+
+const paths = new Paths(input.members.length, clock.monotonicMs());
+/** Others are too many for a stream each: what they miss their neighbours tell. */
+const linked = new Set(linksOf(topologyOf(input.members.length), input.self));
+const blocked = new Set<number>();
 
 /** How long the main loop has made no progress, as far as the looks at its counter tell. */
 function progressWatch(): () => number {
@@ -56,26 +62,60 @@ function beat(socket: Socket, family: 4 | 6): void {
     clock,
     loopStalledMs: progressWatch(),
     send: (to, payload) => {
+      const sealed = seal(payload);
+      if (linked.has(to) && paths.needsStream(to, clock.monotonicMs())) stream(to, sealed);
       const address = addresses.of(to);
       if (address === undefined) return;
       traffic.sent += 1;
-      socket.send(seal(payload), address.port, address.host, () => undefined);
+      socket.send(sealed, address.port, address.host, () => undefined);
     },
     onChange: (change) => tell({ kind: "change", change }),
     onLease: (endMs) => memory.setLeaseEndMs(endMs),
   });
   socket.on("message", (datagram) => {
-    traffic.received += 1;
-    const payload = open(datagram);
-    if (payload === undefined) traffic.foreign += 1;
-    else if (loop.receive(payload) !== undefined) traffic.malformed += 1;
+    const from = hear(loop, datagram);
+    if (from !== undefined) paths.heardByUdp(from, clock.monotonicMs());
+  });
+  parentPort!.on("message", ({ datagrams, hearsNoUdp }: StreamedInput) => {
+    for (const datagram of datagrams) {
+      const from = hear(loop, datagram);
+      if (from !== undefined) heardByStream(from, hearsNoUdp);
+    }
   });
   clock.setTimer(TRAFFIC_EVERY_MS, reportTraffic);
 }
 
+/** The sender's place; undefined for what no member of this cluster made. */
+function hear(loop: DetectorLoop, datagram: Uint8Array): number | undefined {
+  traffic.received += 1;
+  const payload = open(datagram);
+  if (payload === undefined) {
+    traffic.foreign += 1;
+    return undefined;
+  }
+  const from = loop.receive(payload);
+  if (typeof from === "number") return from;
+  traffic.malformed += 1;
+  return undefined;
+}
+
+function stream(to: number, datagram: Uint8Array): void {
+  if (!input.hasStreams) return;
+  traffic.streamed += 1;
+  tell({ kind: "stream", to, datagram, hearsNoUdp: paths.isSilent(to, clock.monotonicMs()) });
+}
+
+function heardByStream(from: number, hearsNoUdp: boolean): void {
+  const nowMs = clock.monotonicMs();
+  paths.heardByStream(from, hearsNoUdp, nowMs);
+  if (!paths.isSilent(from, nowMs) || blocked.has(from)) return;
+  blocked.add(from);
+  tell({ kind: "blocked", member: from });
+}
+
 function reportTraffic(): void {
   const since: Traffic = { ...traffic };
-  Object.assign(traffic, { sent: 0, received: 0, foreign: 0, malformed: 0 });
+  Object.assign(traffic, { sent: 0, received: 0, streamed: 0, foreign: 0, malformed: 0 });
   tell({ kind: "traffic", traffic: since });
   clock.setTimer(TRAFFIC_EVERY_MS, reportTraffic);
 }

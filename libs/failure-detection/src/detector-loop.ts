@@ -34,15 +34,15 @@ export class DetectorLoop {
     this.#tick();
   }
 
-  /** An authenticated datagram. What it was refused for; undefined = it is one of this cluster, though perhaps one that does not count. */
-  receive(datagram: Uint8Array): ConcordError | undefined {
+  /** An authenticated datagram. Its sender's place, though it may be one that does not count; or what it was refused for. */
+  receive(datagram: Uint8Array): number | ConcordError {
     const { clock, limits } = this.#options;
     try {
       const message = decodeMessage(datagram, this.#cluster, this.#state.topology);
       // After a sleep the tick comes first: it must know of the sleep before old datagrams are read.
       if (clock.monotonicMs() - this.#state.tickedAtMs >= 2 * limits.tickMs) this.#tick();
       this.#step(message);
-      return undefined;
+      return message.kind === "beat" ? message.beat.from : message.statement.from;
     } catch (thrown) {
       const error = toConcordError(thrown);
       if (error.code !== "CORRUPT_DATA") throw thrown;

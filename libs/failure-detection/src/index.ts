@@ -9,4 +9,4 @@ export { DetectorLoop, type DetectorLoopOptions } from "./detector-loop.ts";
 export { observerOf, VerdictRelay, type FailureObserver } from "./failure-observer.ts";
 export { ALONE, type Membership, type MembershipChange } from "./membership.ts";
 export { SharedMembership } from "./shared-membership.ts";
-export { observedBy, observersOf, observes, slotsOf, topologyOf, type Topology } from "./topology.ts";
+export { linksOf, observedBy, observersOf, observes, slotsOf, topologyOf, type Topology } from "./topology.ts";

@@ -7,6 +7,7 @@ import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure
 import { LOG_ENTRY_NAMESPACE } from "@concord/group-log";
 import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
 import type { Store } from "@concord/ports";
+import type { Service } from "@concord/rpc";
 import { openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
 import type { RingConfig } from "./config.ts";
@@ -29,24 +30,28 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
     compared: new RemoteComparedRows(session),
     log: new RemoteLogReplica(session),
   }));
-  const failures = options.failures ?? heartbeats(options);
+  const heartbeats = options.failures === undefined ? heartbeatsOf(options) : undefined;
+  const failures = options.failures ?? heartbeats?.failures ?? new VerdictRelay();
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, drawTimestampUs, onFailed });
   const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend });
   service.setState("serving");
-  return { backend, services: [service], replicas: () => backend.replicas() };
+  return { backend, services: [service, ...(heartbeats?.services ?? [])], replicas: () => backend.replicas() };
+}
+
+interface Heartbeats {
+  readonly failures: FailureObserver;
+  readonly services: readonly Service[];
 }
 
 /** One node alone has nothing to hear. The members' order is the same at every node, whatever its configuration's. */
-function heartbeats({ config, environment }: BackendOptions<RingConfig>): FailureObserver {
-  const { clock, random, log, metrics } = environment;
+function heartbeatsOf({ config, environment, authenticator }: BackendOptions<RingConfig>): Heartbeats | undefined {
   const { ring, nodeName, listenAddress, peerToken } = config;
-  if (ring.length <= 1) return new VerdictRelay();
+  if (ring.length <= 1) return undefined;
   const members = ring.toSorted((left, right) => (left.name < right.name ? -1 : 1));
-  const membership = new UdpMembership({ members, nodeName, listenAddress, secret: peerToken!, clock, random, log, metrics });
-  return observerOf(
-    membership,
-    members.map(({ name }) => name),
-  );
+  const fallback = { transport: environment.transport, authenticator, token: peerToken };
+  const membership = new UdpMembership({ ...environment, members, nodeName, listenAddress, secret: peerToken!, fallback });
+  const names = members.map(({ name }) => name);
+  return { failures: observerOf(membership, names), services: membership.services };
 }
 
 const STORE_FOLDER = "store";
