@@ -2,6 +2,7 @@ import type { Checksum, Clock, Log, Metrics, Random } from "@concord/runtime";
 import type { GroupLog, LocalRows, RowKey, RowStore } from "@concord/ports";
 import type { LockLimits } from "@concord/locks";
 import type { IdleMarks } from "./idle-marks.ts";
+import type { LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
 
 /** The fixed settings of one group's master. Times in milliseconds. */
@@ -42,6 +43,8 @@ export interface GroupContext {
   readonly localRows?: LocalRows;
   /** Of all groups of this coordinator. */
   readonly marks: IdleMarks;
+  /** Of all groups of this coordinator. */
+  readonly largeCommits: LargeCommits;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
   readonly failpoint: (name: string) => void;
 }

@@ -2,6 +2,7 @@ export { FLUSH_FORMAT_VERSION, openFlush, type FlushedTransaction, type FlushEnt
 export type { CommitToken } from "./flush.ts";
 export type { GroupContext, GroupSettings } from "./group-context.ts";
 export { IdleMarks } from "./idle-marks.ts";
+export { LargeCommits } from "./large-commits.ts";
 export { TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
 export { TRANSACTION_METRICS } from "./metrics.ts";
 export { TransactionOperations, type RangeAnswer } from "./operations.ts";

@@ -57,7 +57,7 @@ export class OpenTransactions {
     assert(transaction.state.kind === "committing", "I2: decided once, after it was handed to the log");
     const waiters = waitersOf(transaction);
     transaction.state = { kind: "committed", token };
-    this.#open.delete(transaction.id);
+    this.#remove(transaction);
     this.#locks.release(transaction.id, undefined);
     for (const waiter of waiters) waiter.resolve(token);
   }
@@ -81,11 +81,16 @@ export class OpenTransactions {
     assert(transaction.hasLocks, "a transaction ends once");
     assert(this.#open.get(transaction.id) === transaction, "what ends was open here");
     transaction.state = { kind: "aborted", error };
-    this.#open.delete(transaction.id);
+    this.#remove(transaction);
     // an id whose stored outcome was found while it opened keeps that outcome (TXD7)
     if (this.#recent.get(transaction.id)?.kind !== "decided") this.#recent.set(transaction.id, { kind: "aborted-here", error });
     this.#locks.release(transaction.id, error);
     this.#context.metrics.count("txn_aborts_total", 1, { group: this.#context.settings.group, code: error.code });
+  }
+
+  #remove(transaction: Transaction): void {
+    this.#open.delete(transaction.id);
+    transaction.leave();
   }
 
   #tick(): void {

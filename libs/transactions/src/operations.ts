@@ -17,6 +17,7 @@ import {
 import type { CommittedRows } from "./committed-rows.ts";
 import type { GroupSettings } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
+import type { LargeCommits } from "./large-commits.ts";
 import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { approximateBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
 import type { Transaction } from "./transaction.ts";
@@ -27,6 +28,7 @@ export interface OperationContext {
   readonly clock: Clock;
   readonly committed: CommittedRows;
   readonly locks: GroupLocks;
+  readonly largeCommits: LargeCommits;
 }
 
 export interface RangeAnswer {
@@ -129,8 +131,11 @@ export class TransactionOperations {
     }
   }
 
-  /** Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). Undefined: done. */
-  write(writes: readonly TableWrite[]): Promise<void> | undefined {
+  /**
+   * Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). Undefined: done. Of the `last` ones,
+   * which are committed at once, OVERLOADED before any work when they are too many bytes for now (`LargeCommits`).
+   */
+  write(writes: readonly TableWrite[], stage: "more" | "last" = "more"): Promise<void> | undefined {
     const transaction = this.#transaction;
     transaction.requireOpen();
     let bytes = 0;
@@ -140,6 +145,7 @@ export class TransactionOperations {
       bytes += approximateBytes(write);
     }
     transaction.countWrites(writes.length, bytes, this.#context.settings.limits);
+    if (stage === "last") transaction.enter(this.#context.largeCommits, this.#deadlineAtMs);
     const texts = writes.map(({ write }) => keyText(write.key));
     const locked = this.#acquireAll(texts, "exclusive");
     return locked === undefined ? this.#writeLocked(writes, texts) : locked.then(() => this.#writeLocked(writes, texts));

@@ -125,7 +125,7 @@ export class ServingMaster {
       timestamps: this.#timestamps,
     };
     this.#outcomes = new Outcomes(outcomesOptions);
-    this.#operationContext = { settings, clock, committed: this.#committed, locks: this.#locks };
+    this.#operationContext = { settings, clock, committed: this.#committed, locks: this.#locks, largeCommits: context.largeCommits };
   }
 
   /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
@@ -201,7 +201,7 @@ export class ServingMaster {
 
   #commitWrites(transaction: Transaction, call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
     const decide = (): Promise<CommitToken> => this.#decide(transaction, payloadOf(writes).digest, maxDelayMs, call.deadlineAtMs);
-    const written = writes.length === 0 ? undefined : this.#operations(transaction, call).write(writes);
+    const written = this.#operations(transaction, call).write(writes, "last");
     return written === undefined ? decide() : written.then(decide);
   }
 
@@ -336,6 +336,8 @@ export class ServingMaster {
   #operationFailed(transaction: Transaction, thrown: unknown): never {
     const error = toConcordError(thrown);
     if (error.kind !== "rejected") this.#open.abort(transaction, error);
+    // A commit that was refused may be sent again, otherwise.
+    else if (transaction.state.kind === "open") transaction.leave();
     transaction.lastHeardMs = this.#context.clock.monotonicMs();
     throw thrown;
   }
@@ -379,7 +381,7 @@ export class ServingMaster {
     const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, 0, deadlineAtMs);
     try {
       return await transaction.order.run(1, () => {
-        const written = this.#operations(transaction, { deadlineAtMs }).write(payload.writes);
+        const written = this.#operations(transaction, { deadlineAtMs }).write(payload.writes, "last");
         return written === undefined ? decide() : written.then(decide);
       });
     } catch (thrown) {
@@ -397,6 +399,10 @@ export class ServingMaster {
     if (transaction.pending.size === 0) return this.#commitReadOnly(transaction, digest);
     this.#commit.requireRoom();
     const { clock, settings } = this.#context;
+    // Its caller no longer waits: what is not on its way yet is not worth the work.
+    if (deadlineAtMs <= clock.monotonicMs()) {
+      throw new ConcordError("DEADLINE_EXCEEDED", "the commit's deadline passed before it was queued", { applied: "no" });
+    }
     // TX7: drawn with all locks held.
     const timestampUs = this.#timestamps.draw(clock.nowUs(), transaction.newestReadUs);
     const { flushed, changed } = this.#flushedOf(transaction, digest, timestampUs);

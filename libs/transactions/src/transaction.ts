@@ -1,6 +1,7 @@
 import type { RowImage, RowKey } from "@concord/ports";
 import { ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
 import type { CommitToken } from "./flush.ts";
+import type { LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
 import { PendingRows } from "./pending-rows.ts";
@@ -48,6 +49,8 @@ export class Transaction {
   /** A key that was found to be of the group. */
   ownKey: RowKey | undefined;
   newestReadUs = TIMESTAMP_ZERO;
+  /** Its commit is a large one on its way: to be called when it no longer is. */
+  #leave: (() => void) | undefined;
   writeCount = 0;
   writeBytes = 0;
   rowsRead = 0;
@@ -87,6 +90,17 @@ export class Transaction {
       default:
         throw new ConcordError("TRANSACTION_STATE", "the transaction is committed or committing and takes no more operations");
     }
+  }
+
+  /** Its last writes came. OVERLOADED when they are too many bytes for now. */
+  enter(commits: LargeCommits, deadlineAtMs: number): void {
+    this.leave();
+    this.#leave = commits.enter(this.writeBytes, deadlineAtMs);
+  }
+
+  leave(): void {
+    this.#leave?.();
+    this.#leave = undefined;
   }
 
   countRead(rows: number, limits: TransactionLimits): void {

@@ -5,6 +5,7 @@ import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
 import { dedupKafkaBench } from "./dedup-kafka.ts";
 import { failoverBench } from "./failover.ts";
+import { overloadBench } from "./overload.ts";
 import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
 import { steadyBench } from "./steady.ts";
@@ -41,6 +42,10 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
   failover: {
     what: "milliseconds without a master: --kills times SIGKILL of the busiest of three nodes, then each restarted in turn",
     run: failoverBench,
+  },
+  overload: {
+    what: "bulk transactions offered at 1, 2, 5 and 10 times the capacity; --in-flight has no effect",
+    run: overloadBench,
   },
   restart: { what: "seconds until --ids rows are served again, after a stop and after a kill in full load", run: restartBench },
 };

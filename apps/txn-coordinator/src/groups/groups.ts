@@ -2,7 +2,7 @@ import type { Membership } from "@concord/failure-detection";
 import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
-import { IdleMarks, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
+import { IdleMarks, LargeCommits, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import { HAND_OVER_MS, POLL_MS, RELEASE_TIMEOUT_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS, VERIFY_TIMEOUT_MS } from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
@@ -11,7 +11,7 @@ import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
 
 /** What all groups share, and who serves them. */
-export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks"> {
+export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits"> {
   readonly settings: Omit<GroupSettings, "group" | "owns">;
   /** All of them; the first serves the system group. */
   readonly coordinators: readonly Coordinator[];
@@ -31,6 +31,7 @@ export class Groups {
   readonly #options: GroupsOptions;
   readonly #standing: Standing;
   readonly #marks: IdleMarks;
+  readonly #largeCommits: LargeCommits;
   readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
   readonly #queued: QueuedOpens;
@@ -46,6 +47,7 @@ export class Groups {
   constructor(options: GroupsOptions) {
     this.#options = options;
     this.#marks = new IdleMarks(options.clock);
+    this.#largeCommits = new LargeCommits(options.clock);
     this.#standing = new Standing({ ...options, nodeName: options.settings.nodeName });
     this.#queued = new QueuedOpens(options.clock);
   }
@@ -306,7 +308,12 @@ export class Groups {
       if (id === SYSTEM_GROUP) return isSystemTable(key.table);
       return !isSystemTable(key.table) && groupIdOf(this.map, key) === id;
     };
-    const group = new TransactionGroup({ ...this.#options, marks: this.#marks, settings: { ...settings, group: id, owns } });
+    const group = new TransactionGroup({
+      ...this.#options,
+      marks: this.#marks,
+      largeCommits: this.#largeCommits,
+      settings: { ...settings, group: id, owns },
+    });
     this.#own.set(id, group);
     // As of before the raise: after a loss that came during it the log is asked again.
     this.#confirmed.set(group, this.#standing.losses);

@@ -40,6 +40,7 @@ import type { CellValue } from "@concord/values";
 import assert from "node:assert/strict";
 import {
   IdleMarks,
+  LargeCommits,
   TransactionGroup,
   TRANSACTION_LIMITS,
   type CommitToken,
@@ -419,6 +420,7 @@ export class TestFixture {
     return {
       settings,
       marks: new IdleMarks(this.clock),
+      largeCommits: new LargeCommits(this.clock),
       clock: this.clock,
       random,
       checksum,

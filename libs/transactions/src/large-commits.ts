@@ -1,0 +1,62 @@
+import { assert, ConcordError, type Clock } from "@concord/runtime";
+import {
+  LARGE_COMMIT_BYTES,
+  LARGE_COMMITS_BYTES_MAX,
+  LARGE_COMMITS_LESS,
+  LARGE_COMMITS_TARGET_MS,
+  LARGE_RETRY_MS_MAX,
+  LARGE_RETRY_MS_MIN,
+} from "./limits.ts";
+
+/**
+ * Which large commits a coordinator takes at the same time, for all its groups. More of them than it can do would each take longer than
+ * their callers wait: all work is then lost, and small commits and heartbeats with it. So their bytes are limited, by less while they take
+ * longer than LARGE_COMMITS_TARGET_MS, and the rest is refused before any work. Small commits are never refused here.
+ */
+export class LargeCommits {
+  readonly #clock: Clock;
+  #bytes = 0;
+  #bytesMax = LARGE_COMMITS_BYTES_MAX;
+  /** How long the last ones took, from here to their decision; the newest weighs a quarter. */
+  #tookMs = 0;
+  #loweredAtMs = -Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * A commit of so many bytes comes in; undefined: it is small. What is returned is called once, at the transaction's end. OVERLOADED:
+   * the limit is reached, or the deadline (monotonic) ends before such commits do. One alone is always taken.
+   */
+  enter(bytes: number, deadlineAtMs: number): (() => void) | undefined {
+    if (bytes < LARGE_COMMIT_BYTES) return undefined;
+    const fromMs = this.#clock.monotonicMs();
+    const isFull = this.#bytes + bytes > this.#bytesMax;
+    if (this.#bytes > 0 && (isFull || fromMs + this.#tookMs > deadlineAtMs)) throw this.#refusal();
+    this.#bytes += bytes;
+    return () => this.#leave(bytes, this.#clock.monotonicMs() - fromMs);
+  }
+
+  #leave(bytes: number, tookMs: number): void {
+    this.#bytes -= bytes;
+    assert(this.#bytes >= 0, "a commit leaves once");
+    this.#tookMs = (3 * this.#tookMs + tookMs) / 4;
+    const nowMs = this.#clock.monotonicMs();
+    if (tookMs <= LARGE_COMMITS_TARGET_MS) {
+      this.#bytesMax = Math.min(LARGE_COMMITS_BYTES_MAX, this.#bytesMax + bytes / 4);
+    } else if (nowMs - this.#loweredAtMs >= LARGE_COMMITS_TARGET_MS) {
+      // Once for all that were taken together.
+      this.#loweredAtMs = nowMs;
+      this.#bytesMax = Math.max(LARGE_COMMIT_BYTES, this.#bytesMax * LARGE_COMMITS_LESS);
+    }
+  }
+
+  #refusal(): ConcordError {
+    const retryAfterMs = Math.round(Math.min(LARGE_RETRY_MS_MAX, Math.max(LARGE_RETRY_MS_MIN, this.#tookMs)));
+    return new ConcordError("OVERLOADED", `large commits of ${this.#bytes} bytes are on their way; repeat the transaction later`, {
+      retryAfterMs,
+      metadata: { limit: "LARGE_COMMITS_BYTES_MAX", value: String(Math.round(this.#bytesMax)) },
+    });
+  }
+}
