@@ -4,7 +4,7 @@ import { ReplicaService } from "@concord/protos-storage";
 import type { ReplicaLogState } from "@concord/group-log";
 import { ConcordError, epochOf, seqOf, timestampUsOf, type TimeId } from "@concord/runtime";
 import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
-import { PROBE_INTERVAL_MS, RING_PROTOCOL } from "./limits.ts";
+import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, RING_PROTOCOL } from "./limits.ts";
 import { FakePeer } from "./test/fake-peer.ts";
 
 const TIMEOUT_MS = 1000;
@@ -164,7 +164,24 @@ test("session: the peer dies while no call is in flight: not reachable at once, 
   session.close();
 });
 
-test("session: calls whose own time is short expire: the peer stays reachable for others; it is silent for long: it is not (I1)", async () => {
+test("session: a call expires at a peer that is busy and answers a probe: it stays reachable (I1)", async () => {
+  const peer = await listening();
+  const session = peer.session();
+  const rows = new RemoteRowReplica(session);
+  await rows.applyRows([bytes(1)], TIMEOUT_MS);
+  peer.answers.ApplyRows = () => new Promise(() => undefined);
+  for (let call = 0; call < 3; call += 1) {
+    const expired = assert.rejects(rows.applyRows([bytes(1)], TIMEOUT_MS), { code: "DEADLINE_EXCEEDED" });
+    await peer.clock.pass(2 * TIMEOUT_MS);
+    await expired;
+    assert.equal(rows.reachable, true, "slow is not lost: other calls' quorum counts on it");
+    await peer.clock.pass(2 * PROBE_TIMEOUT_MS);
+    assert.equal(rows.reachable, true, "the probe was answered");
+  }
+  session.close();
+});
+
+test("session: calls whose own time is short expire: no probe; a peer that is silent for long and answers none: not reachable (I1)", async () => {
   const peer = await listening();
   const session = peer.session();
   const rows = new RemoteRowReplica(session);
@@ -178,6 +195,8 @@ test("session: calls whose own time is short expire: the peer stays reachable fo
   const patient = assert.rejects(rows.applyRows([bytes(1)], TIMEOUT_MS), { code: "DEADLINE_EXCEEDED" });
   await peer.clock.pass(2 * TIMEOUT_MS);
   await patient;
+  assert.equal(rows.reachable, true, "until the probe has failed");
+  await peer.clock.pass(2 * PROBE_TIMEOUT_MS);
   assert.equal(rows.reachable, false);
   session.close();
 });

@@ -9,7 +9,7 @@ export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */
 export const PROBE_INTERVAL_MS = 200;
 export const PROBE_TIMEOUT_MS = 1000;
-/** A peer that lets a call of at least this budget expire counts as not reachable. */
+/** A peer that lets a call of at least this budget expire is probed: it may be slow, or gone. */
 export const SILENCE_MS_MIN = 250;
 /** Entries in one page of a copy (TXR4); the answering node also ends a page by bytes. */
 export const COPY_PAGE_ENTRIES_MAX = 1000;

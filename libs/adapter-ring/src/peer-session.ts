@@ -33,7 +33,9 @@ export interface PeerSessionOptions {
 type Contact =
   | { readonly kind: "unknown" }
   | { readonly kind: "reachable" }
-  /** The last call was lost; a probe runs until one gets through. */
+  /** A call of some patience expired: the peer is slow or gone, and a probe finds out. */
+  | { readonly kind: "suspected" }
+  /** The connection broke or a probe failed; a probe runs until one gets through. */
   | { readonly kind: "lost"; readonly probe: Timer | undefined }
   | { readonly kind: "closed" };
 
@@ -69,7 +71,7 @@ export class PeerSession {
     });
   }
 
-  /** False: the last contact failed, and no probe got through since. */
+  /** False: the connection broke or a probe failed, and nothing got through since. A slow peer is reachable. */
   get reachable(): boolean {
     return this.#contact.kind !== "lost" && this.#contact.kind !== "closed";
   }
@@ -89,7 +91,8 @@ export class PeerSession {
       const { code } = toConcordError(thrown);
       // A call in a hurry says nothing about the peer: one client's short deadlines must not stop the others' writes.
       const isSilent = code === "DEADLINE_EXCEEDED" && timeoutMs >= SILENCE_MS_MIN;
-      if (code === "CONNECTION_LOST" || isSilent) this.#lost();
+      if (code === "CONNECTION_LOST") this.#lost();
+      else if (isSilent) this.#suspect();
       throw thrown;
     }
   }
@@ -144,6 +147,15 @@ export class PeerSession {
     }
     this.#contact = { kind: "reachable" };
     this.#options.metrics.gauge("ring_peer_reachable", 1, this.#labels);
+  }
+
+  /** An expired call may be one that takes long at a busy peer: only a probe, which is no work, tells that it is gone. */
+  #suspect(): void {
+    if (this.#contact.kind !== "reachable" && this.#contact.kind !== "unknown") return;
+    this.#contact = { kind: "suspected" };
+    this.hello(PROBE_TIMEOUT_MS).catch(() => {
+      if (this.#contact.kind === "suspected") this.#lost();
+    });
   }
 
   #lost(): void {
