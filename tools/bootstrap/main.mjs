@@ -47,6 +47,8 @@ const PINNED_NODES = {
 };
 /** Commands that run the services and nothing of what tests and tools need. */
 const RUNNING = new Set(["start", "fsck"]);
+/** Halves the CPU of a start; not for tests, whose coverage it would blur. */
+const CACHING = new Set([...RUNNING, "bench"]);
 /** Compiled modules of earlier starts. */
 const COMPILE_CACHE = join(ROOT, "node_modules", ".cache", "concord-modules");
 /** Measured on linux-x64: all packages of the lock file, and those that running needs. */
@@ -103,8 +105,7 @@ function starters() {
  */
 function run(runtime, args) {
   const env = { ...process.env, PATH: [dirname(runtime), BIN, process.env.PATH].join(delimiter) };
-  // Halves the CPU of a start; not for tests, whose coverage it would blur.
-  if (forRunning) env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+  if (CACHING.has(command)) env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   const child = spawn(runtime, args, { cwd: process.cwd(), env, stdio: "inherit", detached: process.platform !== "win32" });
   for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
   const startedBy = starters();

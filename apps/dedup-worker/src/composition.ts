@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { UdpMembership } from "@concord/adapter-heartbeats";
-import { openKafkaLog, type KafkaLogOptions } from "@concord/adapter-kafka";
+import type { KafkaLogOptions } from "@concord/adapter-kafka";
 import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
 import {
@@ -142,10 +142,16 @@ async function openOwnership(config: DedupWorkerConfig, host: DedupWorkerOptions
   });
 }
 
-function openKafka(config: DedupWorkerConfig, { environment, kafkaCa }: DedupWorkerOptions, signal: AbortSignal): Promise<MessageLog> {
+async function openKafka(
+  config: DedupWorkerConfig,
+  { environment, kafkaCa }: DedupWorkerOptions,
+  signal: AbortSignal,
+): Promise<MessageLog> {
+  // The driver is loaded only where it is used: programs that do without start sooner.
+  const { openKafkaLog } = await import("@concord/adapter-kafka");
   const { kafkaBrokers, kafkaPipeline, kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic, windowMaxAgeMs } = config;
   const { clock, log } = environment;
-  return openKafkaLog({
+  return await openKafkaLog({
     brokers: kafkaBrokers,
     clientId: config.nodeName,
     topics: { input: kafkaInputTopic, output: kafkaOutputTopic, "dead-letters": kafkaDeadLettersTopic },
