@@ -3,7 +3,7 @@ import { bearer, defineService, SessionClient, type Authenticator, type Role, ty
 import { assert, ConcordError, type Channel, type Clock, type Log, type Metrics, type Transport } from "@concord/runtime";
 import { SEALED_BYTES_MAX } from "./sealed-datagram.ts";
 
-/** The seal tells members from others, so whoever may call the server may call this. */
+/** The seal tells members from others, so all that may call the server may call this. */
 const ROLES: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 const DATAGRAMS_MAX = 16;
 /** As late as this a beat is of no use. */

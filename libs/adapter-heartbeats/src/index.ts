@@ -1,1 +1,2 @@
-export { HEARTBEAT_METRICS, UdpMembership, type UdpMembershipOptions } from "./udp-membership.ts";
+export { HEARTBEAT_METRICS } from "./metrics.ts";
+export { UdpMembership, type UdpMembershipOptions } from "./udp-membership.ts";

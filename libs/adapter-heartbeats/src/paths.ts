@@ -20,12 +20,12 @@ export class Paths {
     this.#wantedAtMs[from] = hearsNoUdp ? nowMs : Number.NEGATIVE_INFINITY;
   }
 
-  /** No datagram of the member comes by UDP: the member is told so with what is sent over gRPC. */
+  /** No datagram of the member comes by UDP: what is sent over gRPC says so. */
   isSilent(member: number, nowMs: number): boolean {
     return nowMs - this.#udpAtMs[member]! > UDP_SILENT_MS;
   }
 
-  /** One direction may be blocked alone: whoever misses the other's datagrams asks for them. */
+  /** One direction may be blocked alone: the one that misses datagrams asks for them. */
   needsStream(to: number, nowMs: number): boolean {
     return this.isSilent(to, nowMs) || nowMs - this.#wantedAtMs[to]! <= UDP_SILENT_MS;
   }

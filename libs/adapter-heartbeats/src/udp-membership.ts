@@ -1,16 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { DETECTION_LIMITS, type Membership, type MembershipChange } from "@concord/failure-detection";
 import type { Authenticator, Service } from "@concord/rpc";
-import {
-  assert,
-  type Clock,
-  type Log,
-  type MetricDefinition,
-  type Metrics,
-  type Random,
-  type Timer,
-  type Transport,
-} from "@concord/runtime";
+import { assert, type Clock, type Log, type Metrics, type Random, type Timer, type Transport } from "@concord/runtime";
 import { BeatStreams } from "./beat-streams.ts";
 import type { StreamedInput, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
 import { SharedMemory } from "./shared-memory.ts";
@@ -19,18 +10,6 @@ import { systemMonotonicMs } from "./system-clock.ts";
 /** The main loop says so often that it turns: a few times per limit of a stuck one. */
 const PROGRESS_EVERY_MS = 50;
 const INCARNATION_BYTES = 8;
-
-export const HEARTBEAT_METRICS: readonly MetricDefinition[] = [
-  { name: "heartbeats_sent_total", kind: "counter", help: "Heartbeats sent", labels: [] },
-  { name: "heartbeats_received_total", kind: "counter", help: "Datagrams received on the port of heartbeats", labels: [] },
-  {
-    name: "heartbeats_streamed_total",
-    kind: "counter",
-    help: "Heartbeats sent over gRPC, too, since UDP does not get through",
-    labels: [],
-  },
-  { name: "heartbeats_refused_total", kind: "counter", help: "Datagrams that are no beat of this cluster, by reason", labels: ["reason"] },
-];
 
 export interface UdpMembershipOptions {
   /** All configured members, in the same order everywhere. Beats go to the UDP port of that number. */
