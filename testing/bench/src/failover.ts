@@ -16,6 +16,7 @@ import {
 } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
 import { startForBench } from "./concord-load.ts";
+import { ETCD_TIMES, etcdFailover, etcdVersion, findEtcd } from "./etcd.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
 const CLIENTS = 3;
@@ -47,7 +48,8 @@ export async function failoverBench(options: BenchOptions): Promise<void> {
     await load.stop();
     const failedInRolling = load.failures.length - beforeRolling;
     const problem = await load.check();
-    report(options, run, clients, { rollingGapMs, failedInRolling, problem });
+    const outcome = { rollingGapMs, failedInRolling, problem };
+    report(options, run, clients, outcome, await measureEtcd(options.kills));
     if (problem !== undefined) throw new Error(problem);
   } finally {
     watched.close();
@@ -77,13 +79,37 @@ async function restartEach({ constellation, watched, load }: Run): Promise<numbe
   return load.longestGapMs(from);
 }
 
+interface EtcdFigures {
+  readonly about: string;
+  readonly firstCommit: Latencies;
+}
+
+/** On the same machine in the same run; empty when etcd cannot be built here, which is told. */
+async function measureEtcd(kills: number): Promise<readonly EtcdFigures[]> {
+  const program = await findEtcd(console.log);
+  if (program === undefined) return [];
+  const figures: EtcdFigures[] = [];
+  for (const times of ETCD_TIMES) {
+    const about = `${etcdVersion(program)}, heartbeat ${times.heartbeatMs} ms, election ${times.electionMs} ms`;
+    figures.push({ about, firstCommit: await etcdFailover(program, times, kills) });
+    console.log(`measured ${about}`);
+  }
+  return figures;
+}
+
 interface Outcome {
   readonly rollingGapMs: number;
   readonly failedInRolling: number;
   readonly problem: string | undefined;
 }
 
-function report(options: BenchOptions, { load, figures }: Run, clients: readonly ConcordClient[], outcome: Outcome): void {
+function report(
+  options: BenchOptions,
+  { load, figures }: Run,
+  clients: readonly ConcordClient[],
+  outcome: Outcome,
+  etcd: readonly EtcdFigures[],
+): void {
   const on = machine();
   const line = (what: string, latencies: Latencies): string[] => [
     what,
@@ -92,6 +118,7 @@ function report(options: BenchOptions, { load, figures }: Run, clients: readonly
   ];
   console.log(`\n${options.kills} kills of the node with most groups, three nodes; ${machineLine(on)}\n`);
   const rows = [line("detection", figures.detection), line("takeover", figures.takeover), line("first commit", figures.firstCommit)];
+  for (const { about, firstCommit } of etcd) rows.push(line(`${about}: first put`, firstCommit));
   console.log(renderTable([["ms from SIGKILL", "samples", "p50", "p99", "max"], ...rows]));
   console.log(
     `\n${load.commits.length} transactions by ${clients.length} clients, ${load.failures.length} failed, ${load.indeterminate} indeterminate; ` +
