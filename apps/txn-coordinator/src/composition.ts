@@ -16,6 +16,7 @@ import { IdGenerator } from "./ids/id-generator.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
 import { TxnCoordinatorService } from "./service.ts";
+import { StallWatch } from "./stall-watch.ts";
 
 export interface Stores {
   readonly rows: RowStore;
@@ -78,6 +79,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     log,
     groups,
     schema,
+    stalls: new StallWatch(environment),
     drainGraceMs: config.drainGraceMs,
     services: [...services, ...(heartbeats?.services ?? [])],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },

@@ -1,3 +1,5 @@
+import { DETECTION_LIMITS } from "@concord/failure-detection";
+
 /** Keys in one Lock. */
 export const LOCK_KEYS_MAX = 100;
 /** Keys in one Read. */
@@ -43,3 +45,7 @@ export const ANSWER_MARGIN_MS = 20;
 export const HAND_OVER_MS = 1_000;
 /** A coordinator waits this long for another to release a group: longer than HAND_OVER_MS and what is then left to commit. */
 export const RELEASE_TIMEOUT_MS = 2_000;
+/** A pause of the main loop that is longer than one beat is measured and said (TX33). */
+export const STALL_MS = DETECTION_LIMITS.beatMs;
+export const STALL_LOOK_EVERY_MS = 25;
+export const STALL_LOG_EVERY_MS = 10_000;

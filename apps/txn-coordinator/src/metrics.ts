@@ -10,4 +10,11 @@ export const TXN_COORDINATOR_METRICS: readonly MetricDefinition[] = [
   ...HEARTBEAT_METRICS,
   ...TRANSACTION_METRICS,
   ...ID_METRICS,
+  {
+    name: "event_loop_stall_seconds",
+    kind: "histogram",
+    help: "Pauses of the main loop that were longer than a heartbeat's interval",
+    labels: [],
+    buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10],
+  },
 ];

@@ -2,11 +2,13 @@ import type { SchemaCache } from "@concord/schema";
 import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type Log } from "@concord/runtime";
 import type { Groups } from "./groups/groups.ts";
+import type { StallWatch } from "./stall-watch.ts";
 
 export interface TxnCoordinatorServiceOptions {
   readonly log: Log;
   readonly groups: Groups;
   readonly schema: SchemaCache;
+  readonly stalls: StallWatch;
   readonly drainGraceMs: number;
   readonly services: readonly Service[];
   /** Of a host of its own. */
@@ -64,6 +66,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
       throw thrown;
     }
     this.#state = { kind: "serving", host };
+    this.#options.stalls.start();
     host.setServing();
     log.info("serving", { address: host.address, groups: groups.own.map((group) => group.group).join(" ") });
     return { address: host.address };
@@ -84,6 +87,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     if (state.kind === "serving") await groups.handOver(drainGraceMs);
     const leftMs = Math.max(0, endsAtMs - clock.monotonicMs());
     if ("host" in state) await Promise.all([state.host.drain(leftMs), groups.stop(leftMs)]);
+    this.#options.stalls.stop();
     this.#options.stopIds();
     this.#options.close();
   }
