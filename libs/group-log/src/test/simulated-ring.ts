@@ -149,6 +149,9 @@ interface LostDisk {
   readonly settledAtMs: number;
 }
 
+/** Nothing of a node's earlier life is under way after this: its calls ended, their messages arrived. */
+export const SETTLE_MS = 150;
+
 /** Replicas behind a network that loses, delays and reorders messages, on disks that lose what was not synced. */
 export class SimulatedRing {
   readonly stores: MemoryKeyValue[];
@@ -161,6 +164,8 @@ export class SimulatedRing {
   #lost: LostDisk | undefined;
   /** One at a time, and not while a disk is lost: two replicas that forget the same entry lose it. */
   #rotten: RottenNode | undefined;
+  /** A node has lost its disk, or its newest write. */
+  #hasForgotten = false;
   /** Told of a node before it reads from its peers what it may have forgotten. */
   readonly onRestart: ((node: string) => void)[] = [];
   readonly #onApply: (entry: LogEntry) => void;
@@ -190,17 +195,20 @@ export class SimulatedRing {
     const name = `node-${node}`;
     const peers = this.links(name).filter((link) => link.name !== name);
     const options = { name, log: opened, runner, peers, clock: this.#time, report: silentLog };
-    const onTooFarBehind = (group: string): never => {
-      throw new Error(`nothing of ${group} is dropped before all have applied it`);
+    const onTooFarBehind = (group: string): void => {
+      if (!this.#hasForgotten) throw new Error(`nothing of ${group} is dropped before all have applied it`);
+      // A replica forgot what it had said to have applied, and a copied one has no older entries: this one is copied anew (TXR4).
+      void this.lose(node, group);
     };
     if (this.#rotten?.node === node && !(await this.#rejoin(name, this.#rotten, { log: opened, runner, peers }))) return;
     this.#processes[node] = { kind: "up", runner, replica: localLogReplica({ ...options, onTooFarBehind }) };
   }
 
-  async #rejoin(name: string, { group }: RottenNode, options: RejoinOptions): Promise<boolean> {
+  async #rejoin(name: string, { node, group }: RottenNode, options: RejoinOptions): Promise<boolean> {
     for (const tell of this.onRestart) tell(name);
     const joined = await rejoinGroup(options, group).catch(() => "failed");
-    if (joined === "joined") this.#rotten = undefined;
+    if (joined === "joined" || joined === "too-far") this.#rotten = undefined;
+    if (joined === "too-far") await this.lose(node, group);
     return joined === "joined";
   }
 
@@ -221,9 +229,10 @@ export class SimulatedRing {
   }
 
   /** The node is down with an empty disk. Nothing happens while another one is. */
-  async lose(node: number, group: string, settleMs: number): Promise<void> {
+  async lose(node: number, group: string): Promise<void> {
     if (this.#lost !== undefined || this.#rotten !== undefined) return;
-    this.#lost = { node, group, settledAtMs: this.#time.monotonicMs() + settleMs };
+    this.#lost = { node, group, settledAtMs: this.#time.monotonicMs() + SETTLE_MS };
+    this.#hasForgotten = true;
     await this.crash(node);
     this.stores[node] = new MemoryKeyValue();
   }
@@ -236,6 +245,7 @@ export class SimulatedRing {
     const left = process.runner.rot();
     if (left === undefined) return;
     this.#rotten = { node, group };
+    this.#hasForgotten = true;
     this.stores[node] = new MemoryKeyValue(left);
   }
 
