@@ -1,4 +1,5 @@
 import type { CrashMode } from "./disk.ts";
+import type { PauseMode } from "./incarnation.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
 /** One fault, as data: a run can be repeated from its seed or from its list of faults. Times are virtual milliseconds from the start. */
@@ -42,6 +43,8 @@ export type Fault =
       readonly node: string;
       readonly point: string;
       readonly skip: number;
+      /** `pause` when absent. */
+      readonly mode?: PauseMode;
     }
   | { readonly kind: "pause"; readonly atMs: number; readonly forMs: number; readonly node: string }
   /** A new process takes the node's address while the old one is frozen; the old one wakes after `forMs` and lives `zombieMs` on. */
@@ -176,7 +179,8 @@ function drawFault(random: SeededRandom, kind: FaultKind, atMs: number, targets:
     }
     case "pause-at-point": {
       const point = random.pick(targets.pausePoints ?? []);
-      return { kind, atMs, forMs, node: random.pick(targets.servers), point, skip: random.pick([0, 0, 1, 3]) };
+      const skip = random.pick([0, 0, 1, 3]);
+      return { kind, atMs, forMs, node: random.pick(targets.servers), point, skip, mode: random.pick(["pause", "freeze"]) };
     }
     case "pause":
       return { kind, atMs, forMs, node: random.pick(targets.servers) };

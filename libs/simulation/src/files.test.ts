@@ -162,6 +162,19 @@ test("shared disk: a power cut of one node takes the machine's others, not those
   assert.throws(() => hosts.get("c")!.sharedDisk("data"), { code: "INTERNAL" });
 });
 
+test("shared disk: a machine freezes: its write reaches the file when it goes on, over what another wrote meanwhile", async () => {
+  const { world, hosts } = await machine(6);
+  const file = await world.complete(makeFile(hosts.get("a")!.sharedDisk("data"), "f"), 100);
+  const late = file.write(0, [bytes(1, 1)]);
+  world.pause("a", "freeze");
+  const other = await world.complete(hosts.get("b")!.sharedDisk("data").open("f"), 100);
+  await world.complete(other!.write(0, [bytes(2, 2, 2)]), 100);
+  assert.deepEqual(await world.complete(other!.read(0, 9), 100), bytes(2, 2, 2));
+  world.resume("a");
+  await world.complete(late, 100);
+  assert.deepEqual(await world.complete(other!.read(0, 9), 100), bytes(1, 1, 2));
+});
+
 test("[I1] equal seeds: with files, crashes and failed syncs: equal traces; another seed: another trace", async () => {
   const run = async (seed: number): Promise<string> => {
     const { world, context } = await worldWithDisk(seed);

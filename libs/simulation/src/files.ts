@@ -132,6 +132,10 @@ export class SimFiles {
     const at = this.#inFlight.indexOf(flight);
     // A death meanwhile decided it.
     if (at < 0) return;
+    if (flight.owner.isFrozen) {
+      flight.owner.run(() => this.#finish(flight, act, resolve, reject));
+      return;
+    }
     this.#inFlight.splice(at, 1);
     if (flight.owner.isDead) return;
     if (flight.call.kind === "sync" && this.#health.failNextSync) {

@@ -30,9 +30,12 @@ export interface Witness {
   reachedPoint(incarnation: Incarnation, point: string): void;
 }
 
+/** The process alone stands still, or its machine: then its writes that are under way reach the files when it goes on, after those of others. */
+export type PauseMode = "pause" | "freeze";
+
 type Life =
   | { readonly kind: "running" }
-  | { readonly kind: "paused"; readonly held: (() => void)[] }
+  | { readonly kind: "paused"; readonly held: (() => void)[]; readonly mode: PauseMode }
   /** Resumed, with work left from the pause: later work queues behind it, so streams stay in order. */
   | { readonly kind: "catching-up"; readonly held: (() => void)[] }
   | { readonly kind: "dead" };
@@ -63,6 +66,10 @@ export class Incarnation {
     return this.#life.kind === "paused";
   }
 
+  get isFrozen(): boolean {
+    return this.#life.kind === "paused" && this.#life.mode === "freeze";
+  }
+
   run(action: () => void): void {
     switch (this.#life.kind) {
       case "dead":
@@ -79,9 +86,9 @@ export class Incarnation {
     }
   }
 
-  pause(): void {
+  pause(mode: PauseMode): void {
     if (this.isDead || this.isPaused) return;
-    this.#life = { kind: "paused", held: this.#life.kind === "catching-up" ? this.#life.held : [] };
+    this.#life = { kind: "paused", held: this.#life.kind === "catching-up" ? this.#life.held : [], mode };
   }
 
   /** Releases what was held, in order, each in its own turn. */

@@ -33,7 +33,7 @@ export function injectFault(world: World, fault: Fault): void {
       world.armFailpoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
       return;
     case "pause-at-point":
-      world.armFailpoint(fault.node, fault.point, "pause", fault.forMs, fault.skip);
+      world.armFailpoint(fault.node, fault.point, fault.mode ?? "pause", fault.forMs, fault.skip);
       return;
     case "pause":
       world.pause(fault.node);

@@ -223,6 +223,18 @@ test("violations: unhandled rejection, exception, INTERNAL answer, INTERNAL log,
   assert.deepEqual(kinds, ["internal error", "internal error", "internal error", "uncaught exception", "unhandled rejection"]);
 });
 
+test("stopsAtViolation: the first violation: no event runs after it, and every wait throws", async () => {
+  const world = new World(10, { stopsAtViolation: true });
+  world.at(10, () => world.violation("first", "it"));
+  world.at(20, () => world.violation("second", "it"));
+  await assert.rejects(world.advance(30), /stopped at the first violation/);
+  await assert.rejects(world.complete(new Promise(() => undefined), 30), /stopped at the first violation/);
+  assert.deepEqual(
+    world.violations.map(({ kind }) => kind),
+    ["first"],
+  );
+});
+
 test("runaway: events without end at one moment: reported, no hang", async () => {
   const world = new World(7, { maxEvents: 1_000 });
   world.node("n", async ({ env }) => {

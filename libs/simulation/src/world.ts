@@ -8,7 +8,7 @@ import { SimDisk, type CrashMode } from "./disk.ts";
 import type { Fault } from "./fault-plan.ts";
 import { simulatedHttp } from "./http.ts";
 import { injectFault } from "./inject-fault.ts";
-import { describeError, Incarnation, simulatedEnvironment, type HardwareClock, type Witness } from "./incarnation.ts";
+import { describeError, Incarnation, simulatedEnvironment, type HardwareClock, type PauseMode, type Witness } from "./incarnation.ts";
 import { CALM_NETWORK, type NetworkProfile } from "./links.ts";
 import { SimNetwork } from "./network.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -26,6 +26,8 @@ export interface WorldOptions {
   /** Runaway limits: passing one is a violation, never a hang. */
   readonly maxEvents?: number;
   readonly maxVirtualMs?: number;
+  /** After the first violation no event runs any more: `advance` and `complete` throw. */
+  readonly stopsAtViolation?: boolean;
 }
 
 const MAX_EVENTS_DEFAULT = 20_000_000;
@@ -83,7 +85,7 @@ interface SharedDisk {
 interface ArmedPoint {
   readonly node: string;
   readonly point: string | undefined;
-  readonly mode: CrashMode | "pause";
+  readonly mode: CrashMode | PauseMode;
   readonly forMs: number;
   left: number;
 }
@@ -250,11 +252,11 @@ export class World {
     this.#kill(node, current, "kill");
   }
 
-  pause(name: string): void {
+  pause(name: string, mode: PauseMode = "pause"): void {
     const { current } = this.#node(name);
     if (current === undefined || current.isDead || current.isPaused) return;
-    this.#note(`pause ${current.name}`);
-    current.pause();
+    this.#note(`${mode} ${current.name}`);
+    current.pause(mode);
     this.network.paused(current);
   }
 
@@ -314,7 +316,7 @@ export class World {
   }
 
   /** Crashes or pauses the node when its code passes the point for the `skip + 1`th time from now. */
-  armFailpoint(node: string, point: string | undefined, mode: CrashMode | "pause", forMs: number, skip = 0): void {
+  armFailpoint(node: string, point: string | undefined, mode: CrashMode | PauseMode, forMs: number, skip = 0): void {
     this.#armed.push({ node, point, mode, forMs, left: skip });
   }
 
@@ -371,6 +373,7 @@ export class World {
     try {
       await nextTurn();
       while (!isDone()) {
+        if (this.#options.stopsAtViolation === true && this.violations.length > 0) throw new Error("stopped at the first violation");
         const action = this.#scheduler.next();
         if (action === undefined || this.#isRunaway()) return;
         action();
@@ -471,9 +474,9 @@ export class World {
     armed.left -= 1;
     if (armed.left >= 0 || this.#node(armed.node).current !== incarnation) return;
     this.#armed.splice(index, 1);
-    if (armed.mode === "pause") {
+    if (armed.mode === "pause" || armed.mode === "freeze") {
       this.count(`paused-at:${point}`);
-      this.pause(armed.node);
+      this.pause(armed.node, armed.mode);
       this.#scheduler.after(armed.forMs * 1000, () => this.resume(armed.node));
       return;
     }
