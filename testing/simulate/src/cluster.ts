@@ -2,7 +2,7 @@ import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOpt
 import { composeConcord, concordSchema } from "@concord/concord";
 import { observerOf } from "@concord/failure-detection";
 import { sleep, type Environment, type Transport } from "@concord/runtime";
-import { World, type FaultTargets } from "@concord/simulation";
+import { World, type FaultTargets, type WorldOptions } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
 import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { openSimulatedStore } from "./stores.ts";
@@ -55,9 +55,7 @@ export interface Client {
   readonly env: Environment;
 }
 
-export interface ClusterOptions {
-  readonly keepTrace: boolean;
-}
+export type ClusterOptions = Pick<WorldOptions, "keepTrace" | "stopsAtViolation">;
 
 /** The services that main.ts runs, composed by the same factories, on simulated machines; and clients beside them. */
 export class Cluster {
@@ -73,7 +71,7 @@ export class Cluster {
     const quiet = new World(seed);
     this.swarm = drawSwarm(quiet.random("swarm"));
     const { network, clockSkewMs, clockDrift } = this.swarm;
-    this.world = new World(seed, { keepTrace: options.keepTrace, network, clockSkewMs, clockDrift });
+    this.world = new World(seed, { ...options, network, clockSkewMs, clockDrift });
   }
 
   /** Nodes for a fault plan. */

@@ -10,6 +10,8 @@ export interface PoolOptions {
   readonly workers: number;
   /** The folder whose worker.ts runs: this one, or that of a copy with a seeded fault. */
   readonly folder: string;
+  /** Where processes keep compiled code for those that come after them. */
+  readonly compileCache?: string;
   /** Called for each report; answering false stops handing out further jobs. */
   readonly onReport: (report: SeedReport) => boolean;
 }
@@ -23,12 +25,25 @@ export async function runPool(jobs: readonly Job[], options: PoolOptions): Promi
 async function runLane(queue: Job[], options: PoolOptions): Promise<void> {
   let child: ChildProcess | undefined;
   for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
-    child ??= fork(join(options.folder, "worker.ts"), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    child ??= start(options);
     const report = await runJob(child, job);
     if (isOver(child)) child = undefined;
     if (!options.onReport(report)) queue.length = 0;
   }
-  child?.kill();
+  if (child !== undefined) await end(child);
+}
+
+/** It leaves compiled code behind when it ends by itself. */
+function end(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once("exit", () => resolve());
+    child.disconnect();
+  });
+}
+
+function start({ folder, compileCache }: PoolOptions): ChildProcess {
+  const env = compileCache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: compileCache };
+  return fork(join(folder, "worker.ts"), { stdio: ["ignore", "inherit", "inherit", "ipc"], env });
 }
 
 function isOver({ killed, exitCode, signalCode }: ChildProcess): boolean {

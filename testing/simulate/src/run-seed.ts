@@ -1,4 +1,4 @@
-import { Cluster } from "./cluster.ts";
+import { Cluster, type ClusterOptions } from "./cluster.ts";
 import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
@@ -8,10 +8,6 @@ import { runLogScenario } from "./scenarios/log.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
 import { runRepairScenario } from "./scenarios/repair.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
-
-export interface RunOptions {
-  readonly keepTrace: boolean;
-}
 
 export type Outcomes = SeedReport["outcomes"];
 
@@ -37,10 +33,10 @@ const NOTHING: Outcomes = { ok: 0, fail: 0, info: 0 };
 export async function runSeed(
   scenario: string,
   seed: number,
-  { keepTrace }: RunOptions,
+  options: ClusterOptions,
 ): Promise<{ readonly report: SeedReport; readonly trace: string }> {
   const startedAt = performance.now();
-  const cluster = new Cluster(`${scenario}/${seed}`, { keepTrace });
+  const cluster = new Cluster(`${scenario}/${seed}`, options);
   const { world } = cluster;
   const outcomes = await SCENARIOS.get(scenario)!(cluster).catch((thrown: unknown) => {
     world.violation("scenario", thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown));

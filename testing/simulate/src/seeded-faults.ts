@@ -26,23 +26,42 @@ export type Found =
   | { readonly kind: "missed" }
   | { readonly kind: "stale"; readonly reason: string };
 
-/** Applies each fault to a copy of the code and counts the seeds until the simulation finds it. True when all were found. */
+/**
+ * Applies each fault to a copy of the code and counts the seeds until the simulation finds it. True when all were found. Each worker
+ * has a copy of its own and one process at a time, so that a count does not depend on how many workers there are.
+ */
 export async function findSeededFaults(names: readonly string[], workers: number): Promise<boolean> {
-  const faults = SEEDED_FAULTS.filter(({ name, notFoundYet }) => (names.length === 0 ? notFoundYet === undefined : names.includes(name)));
-  let isComplete = faults.length > 0;
-  console.log(row("fault", "scenario", "seeds", "found by"));
-  for (const fault of faults) {
-    const found = await search(fault, workers);
-    isComplete &&= found.kind === "found";
-    console.log(row(fault.name, fault.scenario, found.kind === "found" ? String(found.seeds) : found.kind.toUpperCase(), detail(found)));
-  }
+  const queue = SEEDED_FAULTS.filter(({ name, notFoundYet }) => (names.length === 0 ? notFoundYet === undefined : names.includes(name)));
+  let isComplete = queue.length > 0;
+  console.log(row("fault", "scenario", "seeds", "s", "found by"));
+  const lane = async (folder: string): Promise<void> => {
+    copyWorkspace(folder);
+    for (let fault = queue.shift(); fault !== undefined; fault = queue.shift()) {
+      const startedAt = performance.now();
+      const found = await search(fault, folder);
+      isComplete &&= found.kind === "found";
+      const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+      const seeds = found.kind === "found" ? String(found.seeds) : found.kind.toUpperCase();
+      console.log(row(fault.name, fault.scenario, seeds, seconds, detail(found)));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(workers, queue.length) }, () => inTemporaryFolder(lane)));
   const holes = names.length > 0 ? [] : SEEDED_FAULTS.filter(({ notFoundYet }) => notFoundYet === true);
   if (holes.length > 0) console.log(`not searched, no seed is known that finds them: ${holes.map(({ name }) => name).join(", ")}`);
   return isComplete;
 }
 
-function row(fault: string, scenario: string, seeds: string, by: string): string {
-  return `${fault.padEnd(34)} ${scenario.padEnd(9)} ${seeds.padStart(6)}  ${by}`;
+async function inTemporaryFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), "concord-seeded-"));
+  try {
+    await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function row(fault: string, scenario: string, seeds: string, seconds: string, by: string): string {
+  return `${fault.padEnd(34)} ${scenario.padEnd(9)} ${seeds.padStart(6)} ${seconds.padStart(6)}  ${by}`;
 }
 
 function detail(found: Found): string {
@@ -56,33 +75,31 @@ function detail(found: Found): string {
   }
 }
 
-async function search(fault: SeededFault, workers: number): Promise<Found> {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), "concord-seeded-"));
+/** Searches with the fault in the copied code, and takes it out again. */
+async function search(fault: SeededFault, folder: string): Promise<Found> {
   try {
-    copyWorkspace(folder);
     const reason = apply(fault, folder);
-    if (reason !== undefined) return { kind: "stale", reason };
-    return await searchSeeds(fault, workers, folder);
+    return reason === undefined ? await searchSeeds(fault, folder) : { kind: "stale", reason };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    for (const { file } of fault.edits) cpSync(join(ROOT, file), join(folder, file));
   }
 }
 
-async function searchSeeds(fault: SeededFault, workers: number, folder: string): Promise<Found> {
-  const jobs = Array.from({ length: FAULT_SEEDS_MAX }, (_, n) => ({ scenario: fault.scenario, seed: n + 1 }));
-  let first: { readonly seed: number; readonly by: string } | undefined;
+async function searchSeeds(fault: SeededFault, folder: string): Promise<Found> {
+  const jobs = Array.from({ length: FAULT_SEEDS_MAX }, (_, n) => ({ scenario: fault.scenario, seed: n + 1, stopsAtViolation: true }));
+  let found: Found = { kind: "missed" };
   await runPool(jobs, {
-    workers,
+    workers: 1,
     folder: join(folder, "testing/simulate/src"),
-    onReport: ({ seed, violations }) => {
-      const [violation] = violations;
-      if (violation !== undefined && (first === undefined || seed < first.seed)) {
-        first = { seed, by: `${violation.kind}: ${violation.text.split("\n", 1)[0]!.slice(0, 120)}` };
-      }
-      return first === undefined;
+    // all processes of a copy load the same code but for the files of a fault
+    compileCache: join(folder, "compile-cache"),
+    onReport: ({ seed, violations: [violation] }) => {
+      if (violation === undefined) return true;
+      found = { kind: "found", seeds: seed, by: `${violation.kind}: ${violation.text.split("\n", 1)[0]!.slice(0, 120)}` };
+      return false;
     },
   });
-  return first === undefined ? { kind: "missed" } : { kind: "found", seeds: first.seed, by: first.by };
+  return found;
 }
 
 /** The sources, with third-party packages linked and @concord/* resolving into the copy. */

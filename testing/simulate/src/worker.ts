@@ -4,11 +4,13 @@ import { runSeed } from "./run-seed.ts";
 export interface Job {
   readonly scenario: string;
   readonly seed: number;
+  /** The run ends at the first violation: the search for seeded faults asks no more. */
+  readonly stopsAtViolation?: boolean;
 }
 
 process.on("disconnect", () => process.exit());
-process.on("message", (job: Job) => {
-  runSeed(job.scenario, job.seed, { keepTrace: false }).then(
+process.on("message", ({ scenario, seed, stopsAtViolation = false }: Job) => {
+  runSeed(scenario, seed, { stopsAtViolation }).then(
     ({ report }) => process.send?.(report),
     (thrown: unknown) => {
       console.error(thrown);

@@ -34,7 +34,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   {
     name: "old-epoch-append",
     about: "A replica of the group log takes entries of an epoch older than the promised one (TXD1, TXR2).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: "libs/group-log/src/group-state.ts",
@@ -95,9 +95,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "mark-on-older-tail",
-    notFoundYet: true,
     about: "A mark of a newer epoch decides entries that were accepted under an older one (TXD14).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: GROUP_STATE,
@@ -108,9 +107,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "asked-for-is-decided",
-    notFoundYet: true,
     about: "A replica that is to catch up with a number takes what it holds for decided (TX30, TXD14).",
-    scenario: "txn",
+    scenario: "log",
     edits: [
       {
         file: "libs/group-log/src/catch-up.ts",
@@ -216,14 +214,6 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         search: '  if (oldKey !== undefined) mutations.push({ kind: "delete", key: oldKey, timestampUs });\n',
         replace: "",
       },
-    ],
-  },
-  {
-    name: "batchlog-removed-at-one",
-    about: "The holders forget a batch as soon as one replica has its rows and the others a hint (LBD1).",
-    scenario: "batch",
-    edits: [
-      { file: EXECUTE_BATCH, search: "if (merged.filter(Boolean).length < quorumOf(ring) ||", replace: "if (!merged.includes(true) ||" },
     ],
   },
   {

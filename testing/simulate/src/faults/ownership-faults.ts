@@ -21,14 +21,12 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "partition-epoch-not-raised",
-    notFoundYet: true,
     about: "A takeover leaves the epoch as it is: the owner before looks for its folder and finds it (DDD4).",
     scenario: "ownership",
     edits: [{ file: TENURE, search: "    const next = (epoch ?? 0) + 1;", replace: "    const next = Math.max(1, epoch ?? 0);" }],
   },
   {
     name: "segment-of-two-owners",
-    notFoundYet: true,
     about: "A new owner appends to the segment of the one before, which may still write there (I9 of the journal README).",
     scenario: "ownership",
     edits: [{ file: EMBEDDED_LOG, search: "    takesOver: isShared,", replace: "    takesOver: false," }],
@@ -59,7 +57,6 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "window-of-an-earlier-tenure",
-    notFoundYet: true,
     about: "A worker that gets a partition back takes its own window for current: ids that others published meanwhile come again (DD9).",
     scenario: "ownership",
     edits: [

@@ -2,7 +2,7 @@ import { runHistory } from "@concord/group-log/testing";
 import type { Cluster } from "../cluster.ts";
 import type { Outcomes } from "../run-seed.ts";
 
-const HISTORIES = 8;
+const HISTORIES = 16;
 
 /**
  * Owners that compete for a group's log, over three replicas that crash, are isolated, lose a disk or their newest write: what the static
