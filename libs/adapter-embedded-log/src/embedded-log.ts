@@ -164,12 +164,15 @@ class EmbeddedLog implements MessageLog {
     if (await this.#open[number]?.isHeld()) return;
     await this.#close(number);
     const tenure = await takeOver(disk, partitionFolder(folder, number));
-    const partition = await openPartition(this.#settings, number, tenure, this.#partition);
+    let partition: Partition | undefined;
     try {
+      partition = await openPartition(this.#settings, number, tenure, this.#partition);
       await partition.recover();
       await tenure.held();
     } catch (thrown) {
-      await partition.close();
+      await partition?.close();
+      // NOT_OWNER: what is missing or changed is in another owner's folder by now.
+      await tenure.held();
       throw thrown;
     }
     this.#open[number] = partition;
