@@ -339,6 +339,17 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         search: "  await store.batch([header], { sync: true });",
         replace: "  await store.batch([header], { sync: false });",
       },
+      // Opening it again would sync it.
+      {
+        file: DEDUP_WINDOW,
+        search: "      await store.close();\n    }\n    // A store that is opened again",
+        replace: "      await Promise.resolve();\n    }\n    // A store that is opened again",
+      },
+      {
+        file: DEDUP_WINDOW,
+        search: "new Segment(description, await this.#stores.open(description.store), index, checksum)",
+        replace: "new Segment(description, store, index, checksum)",
+      },
     ],
   },
   {
