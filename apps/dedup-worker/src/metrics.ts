@@ -1,3 +1,4 @@
+import { HEARTBEAT_METRICS } from "@concord/adapter-heartbeats";
 import { DEDUP_METRICS } from "@concord/dedup";
 import { STORE_METRICS } from "@concord/store";
 import { RPC_METRICS } from "@concord/rpc";
@@ -8,6 +9,7 @@ const labels = ["partition"];
 /** Every metric of a dedup-worker. */
 export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
+  ...HEARTBEAT_METRICS,
   ...DEDUP_METRICS,
   ...STORE_METRICS,
   ...SPACE_METRICS,
