@@ -65,7 +65,8 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   const messages = composeDedupWorker(configs.messages, {
     environment: environmentOf("messages"),
     disk: options.disk(configs.messages.dataFolder),
-    ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder), membership: membership.share() }),
+    ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder) }),
+    ...(config.logFolder === undefined && config.log !== "kafka" ? {} : { membership: membership.share() }),
     ...(options.openKeyValue === undefined ? {} : { openKeyValue: (folder) => options.openKeyValue!(`messages/${folder}`) }),
   });
   return new ConcordService({

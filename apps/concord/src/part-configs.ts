@@ -20,7 +20,6 @@ export interface SharedConfig {
   readonly nodes: readonly Node[];
   readonly clientToken?: string | undefined;
   readonly logFolder?: string | undefined;
-  /** On Kafka the workers have no log in common that they could share. */
   readonly log?: string | undefined;
 }
 
@@ -67,7 +66,7 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
       // Different on every node: the ids that workers make differ.
       return {
         dataFolder,
-        workers: config.logFolder === undefined || config.log === "kafka" ? [] : config.nodes,
+        workers: config.logFolder === undefined && config.log !== "kafka" ? [] : config.nodes,
         snowflakeWorkerId: nodes
           .map(({ name }) => name)
           .sort()

@@ -25,14 +25,14 @@ import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest, type Forward } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
-import { openSharedOwnership, SOLE, type Ownership } from "./partitions/ownership.ts";
+import { openSharedOwnership, SOLE, type Ownership, type SharedOwnershipOptions } from "./partitions/ownership.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { WorkerPeers } from "./partitions/peers.ts";
 import { resultFromWire } from "./rpc/ingest.ts";
 import { defineServices } from "./rpc/services.ts";
 import { DedupWorkerService, contextOf, type Store } from "./service.ts";
 import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
-import { agreeOnView, newestView } from "./store/views.ts";
+import { agreeOnView, newestView, viewOf } from "./store/views.ts";
 import { folderStores } from "./store/window-stores.ts";
 
 const META_FOLDER = "meta";
@@ -69,11 +69,11 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   let heartbeats: UdpMembership | undefined;
   const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
     if (host.openMessages !== undefined) return await host.openMessages();
-    if (config.log === "kafka") return await openKafka(config, host, signal);
-    if (config.workers.length <= 1) return await openLog(config, host);
-    if (host.membership === undefined) heartbeats = heartbeatsOf(config, environment, authenticator);
-    ownership = await openOwnership(config, host, host.membership ?? heartbeats!);
-    return await openLog(config, host, ownership);
+    if (config.workers.length > 1) {
+      if (host.membership === undefined) heartbeats = heartbeatsOf(config, environment, authenticator);
+      ownership = await openOwnership(config, host, host.membership ?? heartbeats!);
+    }
+    return config.log === "kafka" ? await openKafka(config, host, ownership, signal) : await openLog(config, host, ownership);
   };
   return new DedupWorkerService({
     log,
@@ -104,18 +104,29 @@ async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, { envi
 }
 
 /** The logs live beside the windows, or where all workers reach them, and are kept for as long as windows must be rebuilt from them. */
-async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, ownership = SOLE): Promise<MessageLog> {
+async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, ownership: Ownership): Promise<MessageLog> {
   const { environment, disk, logDisk } = host;
   const { partitions, outputRetentionMs: outputMs, outputRetentionBytes: outputBytes } = config;
   const retention = { ...(outputMs === undefined ? {} : { outputMs }), ...(outputBytes === undefined ? {} : { outputBytes }) };
-  const isAssigned = ownership.isShared ? { isAssigned: (partition: number) => ownership.owns(partition) } : {};
   if (logDisk !== undefined && (await disk.list(LOG_FOLDER)).length > 0) {
     throw new ConcordError(
       "SCHEMA_INVALID",
       `${config.dataFolder} has a log of its own: start it without logFolder, or with a new dataFolder`,
     );
   }
-  return await openEmbeddedLog({ ...environment, disk: logDisk ?? disk, folder: LOG_FOLDER, partitions, retention, ...isAssigned });
+  return await openEmbeddedLog({
+    ...environment,
+    disk: logDisk ?? disk,
+    folder: LOG_FOLDER,
+    partitions,
+    retention,
+    ...assignmentOf(ownership),
+  });
+}
+
+/** What the log asks before a partition is opened; a worker alone has all of them. */
+function assignmentOf(ownership: Ownership): { readonly isAssigned?: (partition: number) => boolean } {
+  return ownership.isShared ? { isAssigned: (partition) => ownership.owns(partition) } : {};
 }
 
 function heartbeatsOf(config: DedupWorkerConfig, environment: Environment, authenticator: Authenticator): UdpMembership {
@@ -126,25 +137,35 @@ function heartbeatsOf(config: DedupWorkerConfig, environment: Environment, authe
 }
 
 async function openOwnership(config: DedupWorkerConfig, host: DedupWorkerOptions, membership: Membership): Promise<Ownership> {
-  const { workers, nodeName, partitions } = config;
+  const { workers, nodeName } = config;
   const { environment, logDisk } = host;
-  const { clock, log, random, checksum } = environment;
-  assert(logDisk !== undefined, "workers that share a log have a disk in common");
-  const views = { disk: logDisk, checksum, random };
+  const { clock, log } = environment;
   return await openSharedOwnership({
     workers,
     nodeName,
     membership,
     clock,
     log,
-    agree: () => agreeOnView(views, workers, partitions),
-    newest: () => newestView(views),
+    ...viewsOf(config, environment, logDisk),
   });
+}
+
+/** Workers on Kafka have no folder in common to agree in: the placement follows from their list. */
+function viewsOf(
+  { log, workers, partitions }: DedupWorkerConfig,
+  { checksum, random }: Environment,
+  logDisk: Disk | undefined,
+): Pick<SharedOwnershipOptions, "agree" | "newest"> {
+  if (log === "kafka") return { agree: async () => viewOf(workers, partitions), newest: async () => undefined };
+  assert(logDisk !== undefined, "workers that share the embedded log have a disk in common");
+  const views = { disk: logDisk, checksum, random };
+  return { agree: () => agreeOnView(views, workers, partitions), newest: () => newestView(views) };
 }
 
 async function openKafka(
   config: DedupWorkerConfig,
   { environment, kafkaCa }: DedupWorkerOptions,
+  ownership: Ownership,
   signal: AbortSignal,
 ): Promise<MessageLog> {
   // The driver is loaded only where it is used: programs that do without start sooner.
@@ -163,6 +184,7 @@ async function openKafka(
     inputOffsetOf: (message) => readOrigin(message)?.inputOffset,
     ...(kafkaCa !== undefined ? { tls: { ca: kafkaCa } } : config.kafkaTls ? { tls: true as const } : {}),
     ...saslOf(config),
+    ...assignmentOf(ownership),
     clock,
     log,
     signal,

@@ -154,8 +154,7 @@ function sharingProblems({ workers, nodeName, log, logFolder }: Sharing): readon
   const problems: [string, string][] = [];
   if (names.size !== workers.length) problems.push(["workers", "two have the same name"]);
   if (!names.has(nodeName)) problems.push(["workers", `this one, ${nodeName}, is not among ${[...names].join(", ")}`]);
-  if (log === "kafka") problems.push(["workers", "share the embedded log only; on Kafka one worker has all partitions"]);
-  else if (logFolder === undefined) problems.push(["logFolder", "several workers share one"]);
+  if (log === "embedded" && logFolder === undefined) problems.push(["logFolder", "several workers share one"]);
   return problems;
 }
 

@@ -31,6 +31,8 @@ export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
   readonly clock: Clock;
   /** The input offset that a message of the output was made of. */
   readonly inputOffsetOf: (message: NewMessage) => bigint | undefined;
+  /** Of several workers: whether this one owns the partition now. Absent: this one has all of them, until another one comes. */
+  readonly isAssigned?: (partition: number) => boolean;
   /** Ends the tries to reach the brokers. */
   readonly signal?: AbortSignal;
 }
@@ -42,24 +44,14 @@ const START_PAUSES = { initialMs: 200, maxMs: 5_000 };
  * a topic cannot carry a pipeline, naming each setting (DD16).
  */
 export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog> {
-  const { topics, pipeline, partitions, mode, clock, log, inputOffsetOf, signal } = options;
+  const { topics, pipeline, partitions, mode, clock, log, inputOffsetOf, isAssigned, signal } = options;
   const wire = new KafkajsWire({ ...options, topics: Object.values(topics) });
   try {
     for (let failures = 1; ; failures += 1) {
       try {
         const batchBytesMax = await checkTopics(wire, options);
-        return new KafkaLog({
-          wire,
-          topics,
-          pipeline,
-          partitions,
-          mode,
-          batchBytesMax,
-          reader: new Reader(wire),
-          clock,
-          log,
-          inputOffsetOf,
-        });
+        const reader = new Reader(wire);
+        return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);
       } catch (error) {
         if (!(error instanceof KafkaFailure) || signal?.aborted === true) throw error instanceof ConcordError ? error : unavailable(error);
         log.warn("Kafka cannot be reached yet", { reason: error.message });
@@ -87,13 +79,15 @@ class KafkaLog implements MessageLog {
   readonly #wire: KafkaWire;
   /** Names under which this process opened partitions. */
   readonly #owners = new Set<string>();
-  /** Partitions that another owner took. */
+  readonly #assigned: KafkaLogOptions["isAssigned"];
+  /** Partitions that another owner took; of several workers it is asked again after the partition's release. */
   readonly #taken = new Set<number>();
   readonly #waiting = new Set<(topic: LogTopic, partition: number) => void>();
   readonly #closed = new AbortController();
 
-  constructor(context: KafkaContext) {
+  constructor(context: KafkaContext, isAssigned: KafkaLogOptions["isAssigned"]) {
     this.#context = context;
+    this.#assigned = isAssigned;
     this.#wire = context.wire;
   }
 
@@ -133,7 +127,7 @@ class KafkaLog implements MessageLog {
 
   async isAssigned(partition: number): Promise<boolean> {
     checkPartition(this.#context, partition);
-    return !this.#taken.has(partition);
+    return !this.#taken.has(partition) && (this.#assigned?.(partition) ?? true);
   }
 
   async open(partition: number, owner: string): Promise<LogSession> {
@@ -151,6 +145,7 @@ class KafkaLog implements MessageLog {
   /** Its sessions are closed; reading needs none. */
   async release(partition: number): Promise<void> {
     checkPartition(this.#context, partition);
+    if (this.#assigned !== undefined) this.#taken.delete(partition);
   }
 
   async read(topic: LogTopic, partition: number, from: bigint, limits: PageLimits): Promise<LogPage> {

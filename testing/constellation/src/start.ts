@@ -30,8 +30,8 @@ process with everything in it.
   --gateways N     with --separate: object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions:
                    a data folder stays with one of the two
   --storage NAME   ring (default), or cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started
-  --log NAME       embedded (default), or kafka: messages are in the Kafka that npm run engines -- start kafka has started; one worker has all of
-                   them, so not with --nodes 3. A data folder stays with what it was begun with
+  --log NAME       embedded (default), or kafka: messages are in the Kafka that npm run engines -- start kafka has started. A data folder stays
+                   with what it was begun with
   --engines DIR    where the engines were started (default ${OWN_ENGINES.folder})
   --version        version and commit
   --help           this text
@@ -72,7 +72,6 @@ function readFlags(argv: readonly string[]): Flags | undefined {
   }
   const members = membersOf(values);
   const engines = enginesOf(values);
-  if (engines.log === "kafka" && members.concord === NODES_MAX) throw new UsageError("--log kafka: one worker has all messages, not three");
   return { dataFolder: values.data, portBase, members, engines };
 }
 

@@ -21,17 +21,23 @@ export interface ViewsOptions {
 
 export const unitOf = (partition: number): string => `p${partition}`;
 
+const unitsOf = (partitions: number): readonly string[] => Array.from({ length: partitions }, (_, partition) => unitOf(partition));
+const NOTHING: View = { version: 0n, members: [], placement: new Map() };
+
+/** The one view of workers that share no folder: it follows from their list, whatever the order. With another list more may move than must. */
+export function viewOf(members: readonly Member[], partitions: number): View {
+  return nextView(NOTHING, members, unitsOf(partitions), members.length);
+}
+
 /**
  * The newest view if it has exactly these members; else the next one, made from it: the fewest partitions move that leave every member its share
  * (TX32). Of several workers that make a view at the same time one succeeds.
  */
 export async function agreeOnView(options: ViewsOptions, members: readonly Member[], partitions: number): Promise<View> {
-  const units = Array.from({ length: partitions }, (_, partition) => unitOf(partition));
-  const nothing: View = { version: 0n, members: [], placement: new Map() };
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-    const found = (await newestView(options)) ?? nothing;
+    const found = (await newestView(options)) ?? NOTHING;
     if (isOf(found, members)) return found;
-    const next = nextView(found, members, units, members.length);
+    const next = nextView(found, members, unitsOf(partitions), members.length);
     if (await publish(options, next)) return next;
   }
   throw new ConcordError("STORE_FAILED", "the workers do not agree on their list of workers: give all the same", { applied: "no" });

@@ -1,19 +1,21 @@
-// The real program on real brokers: killed at points of its processing loop, sent everything again, an outage, another worker.
+// The real program on real brokers: killed at points of its processing loop, sent everything again, another worker, three that share the partitions.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer } from "node:net";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { brokers, newTopics, type Topics } from "@concord/adapter-kafka/testing";
-import type { ConcordError } from "@concord/runtime";
-import { idsOf, ingest, outputOf, statusesOf, WorkerProcesses, type Started } from "./worker-process.ts";
+import { ConcordError } from "@concord/runtime";
+import { idsIn, idsOf, ingest, outputOf, PARTITIONS, statusesOf, WorkerProcesses, type Started } from "./worker-process.ts";
 
 const workers = await WorkerProcesses.create();
 after(() => workers[Symbol.asyncDispose]());
 
-function start(topics: Topics, folder: string, failpoint?: string): Promise<Started> {
+function start(topics: Topics, folder: string, failpoint?: string, more: readonly string[] = []): Promise<Started> {
   const names = ["--kafka-input-topic", topics.input, "--kafka-output-topic", topics.output];
   const letters = ["--kafka-dead-letters-topic", topics["dead-letters"]];
   const kafka = ["--log", "kafka", "--kafka-brokers", brokers.join(","), "--kafka-replicas-min", "1", "--kafka-pipeline", topics.input];
-  return workers.start({ folder, args: [...kafka, ...names, ...letters], failpoint });
+  return workers.start({ folder, args: [...kafka, ...names, ...letters, ...more], failpoint });
 }
 
 test("[DD10] on Kafka: killed at points of its processing loop, everything sent again each time: each id once", async () => {
@@ -59,4 +61,85 @@ test("[DDD4] on Kafka: a second worker comes: it has the partitions, the first o
   assert.ok(!statusesOf(await ingest(second.address, [...idsOf(10, "a"), ...idsOf(10, "b")])).has("VERDICT_DEAD_LETTERED"));
   assert.deepEqual(await outputOf(second.address), [...idsOf(10, "a"), ...idsOf(10, "b")]);
   for (const { child } of [first, second]) child.kill("SIGTERM");
+});
+
+/** Ports on which nothing listens now: of TCP for calls, and of UDP for heartbeats. */
+async function freeAddress(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = server.address() as { port: number };
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return `127.0.0.1:${port}`;
+}
+
+/** Until every message has its result: what is unknown or elsewhere for a moment is sent again. */
+async function ingested(address: string, ids: readonly string[]): Promise<void> {
+  for (;;) {
+    try {
+      await ingest(address, ids);
+      return;
+    } catch (thrown) {
+      assert.ok(thrown instanceof ConcordError && thrown.code !== "PARTITION_STOPPED", String(thrown));
+      await sleep(100);
+    }
+  }
+}
+
+/** The worker that serves each partition, once all are served. */
+async function ownersOf(workers: readonly Started[]): Promise<readonly Started[]> {
+  for (;;) {
+    const serving = Array.from({ length: PARTITIONS }, async (_, partition) => {
+      const found = await Promise.all(workers.map(({ address }) => idsIn(address, partition).catch(() => undefined)));
+      return workers.filter((_worker, at) => found[at] !== undefined);
+    });
+    const owners = await Promise.all(serving);
+    if (owners.every(({ length }) => length === 1)) return owners.flat();
+    await sleep(100);
+  }
+}
+
+/** From the workers that have the partitions; one may move while it is read. */
+async function sharedOutput(workers: readonly Started[]): Promise<string[]> {
+  for (;;) {
+    const owners = await ownersOf(workers);
+    const read = await Promise.all(owners.map(({ address }, partition) => idsIn(address, partition))).catch(() => undefined);
+    if (read !== undefined) return read.flat().toSorted();
+  }
+}
+
+test("[DDD4] [TX32] on Kafka: three workers share the partitions; one is killed and comes back: its partition moves and returns, each id once", async () => {
+  const topics = await newTopics();
+  const list = await Promise.all(["a", "b", "c"].map(async (name) => ({ name, address: await freeAddress(), datacenter: name })));
+  const begin = (name: string): Promise<Started> => {
+    const { address } = list.find((worker) => worker.name === name)!;
+    const own = ["--node-name", name, "--listen-address", address, "--worker-token", "secret", "--workers", JSON.stringify(list)];
+    return start(topics, `shared-${name}`, undefined, own);
+  };
+  const [a, b, c] = await Promise.all([begin("a"), begin("b"), begin("c")]);
+  const all = [a, b, c];
+  const expected = idsOf(60, "all");
+  for (const [at, { address }] of all.entries()) await ingested(address, expected.slice(at * 20, at * 20 + 20));
+  assert.deepEqual(await sharedOutput(all), expected);
+
+  let [killed, other] = await ownersOf(all);
+  // Each has its share, once all are heard.
+  while (killed === undefined || killed === other) [killed, other] = await ownersOf(all);
+  const left = all.filter((worker) => worker !== killed);
+  const name = list.find(({ address }) => address === killed.address)!.name;
+  killed.child.kill("SIGKILL");
+  await once(killed.child, "exit");
+  const late = idsOf(60, "late");
+  await ingested(left[0]!.address, late);
+  expected.push(...late);
+  assert.deepEqual(await sharedOutput(left), expected);
+
+  const back = await begin(name);
+  const again = [...left, back];
+  while ((await ownersOf(again))[0] !== back) await sleep(100);
+  for (const { address } of again) await ingested(address, expected);
+  const last = idsOf(20, "more");
+  await ingested(left[1]!.address, last);
+  assert.deepEqual(await sharedOutput(again), [...expected, ...last]);
+  for (const { child } of again) child.kill("SIGTERM");
+  await Promise.all(again.map(({ child }) => once(child, "exit")));
 });

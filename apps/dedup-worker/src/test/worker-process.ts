@@ -81,18 +81,25 @@ export async function ingest(address: string, ids: readonly string[]): Promise<r
 
 /** Ids in the output, sorted. */
 export async function outputOf(address: string): Promise<string[]> {
+  const ids: string[] = [];
+  for (let partition = 0; partition < PARTITIONS; partition += 1) ids.push(...(await idsIn(address, partition)));
+  return ids.sort();
+}
+
+/** Ids in one partition of the output; rejects with NOT_OWNER at a worker that does not have it. */
+export async function idsIn(address: string, partition: number): Promise<string[]> {
   const channel = transport.connect(address);
   const ids: string[] = [];
-  for (let partition = 0; partition < PARTITIONS; partition += 1) {
+  try {
     for (let fromOffset = 0n; ;) {
       const page = await callUnary(channel, Read, { partition, fromOffset }, { timeoutMs: 10_000 });
       ids.push(...page.messages.map(({ id }) => id));
-      if (page.messages.length === 0) break;
+      if (page.messages.length === 0) return ids;
       fromOffset = page.nextOffset;
     }
+  } finally {
+    channel.close();
   }
-  channel.close();
-  return ids.sort();
 }
 
 export function idsOf(count: number, name: string): string[] {
