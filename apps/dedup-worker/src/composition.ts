@@ -66,19 +66,19 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
   const peers = new WorkerPeers(transport, config.clientToken);
   let ownership: Ownership = SOLE;
+  const isShared = config.workers.length > 1 && host.openMessages === undefined;
   let heartbeats: UdpMembership | undefined;
+  const beats = (): UdpMembership | undefined =>
+    (heartbeats ??= isShared && host.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined);
   const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
     if (host.openMessages !== undefined) return await host.openMessages();
-    if (config.workers.length > 1) {
-      if (host.membership === undefined) heartbeats = heartbeatsOf(config, environment, authenticator);
-      ownership = await openOwnership(config, host, host.membership ?? heartbeats!);
-    }
+    if (isShared) ownership = await openOwnership(config, host, host.membership ?? beats()!);
     return config.log === "kafka" ? await openKafka(config, host, ownership, signal) : await openLog(config, host, ownership);
   };
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
-    services: (store) => [...defineServices(contextOf({ environment, peers }, store), authenticator), ...(heartbeats?.services ?? [])],
+    services: (store) => [...defineServices(contextOf({ environment, peers }, store), authenticator), ...(beats()?.services ?? [])],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
