@@ -6,7 +6,7 @@ import { encodePrefix, NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import type { NeedlePlace } from "./needle-index.ts";
 import type { PackedView } from "./packed-view.ts";
 import { inspectBlob, readBlob } from "./blob-reader.ts";
-import { bytesFile, draftName, isDraft, segmentName } from "./segment-file.ts";
+import { bytesFile, draftName, indexName, isDraft, segmentName } from "./segment-file.ts";
 
 export interface CompactionOptions {
   readonly disk: Disk;
@@ -110,6 +110,7 @@ export class Compaction {
     return await view.exclusively(async () => {
       // The copies are durable before the segment goes. Only the holder of the right finds the path.
       if (!(await disk.remove(`${place.path}/${segmentName(segment)}`))) return false;
+      await disk.remove(`${place.path}/${indexName(segment)}`).catch(() => false);
       view.gone(segment);
       if (made !== undefined) view.grown(made.target, made.sizeBytes);
       for (const [sequence, from, to] of made?.copies ?? []) {

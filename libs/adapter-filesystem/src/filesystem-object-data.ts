@@ -2,7 +2,7 @@ import { corrupt } from "@concord/codec";
 import { parseOid, type ObjectData, type Oid, type OidRange, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
 import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
 import { EpochFolders } from "./epoch-folders.ts";
-import { PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
+import { INDEXED_NEEDLES_MIN, PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
 import { PackedEpoch } from "./packed-epoch.ts";
 import { PackBudget, PackingWriter } from "./packing-writer.ts";
 import { inspectBlob, readBlob } from "./blob-reader.ts";
@@ -26,6 +26,8 @@ export interface FilesystemOptions {
   readonly packBufferBytesMax?: number;
   /** SEGMENT_BYTES if absent. */
   readonly segmentBytes?: number;
+  /** INDEXED_NEEDLES_MIN if absent. */
+  readonly indexedNeedlesMin?: number;
 }
 
 /** Stores long blobs as files of their own and packs short ones into segments. Reads both kinds, whatever `packBytesMax` is now. */
@@ -110,10 +112,10 @@ export class FilesystemObjectData implements ObjectData {
     return [...new Set([...files, ...packed.list(fromSequence, limit)])].sort().slice(0, limit);
   }
 
+  /** By the folders' names: no segment is read. Blobs that were begun in memory have no folder yet. */
   async epochs(): Promise<readonly number[]> {
-    const epochs: number[] = [];
-    for (const epoch of await this.#allEpochs()) if ((await this.list({ epoch, fromSequence: 0, limit: 1 })).length > 0) epochs.push(epoch);
-    return epochs;
+    const begun = [...this.#packed].flatMap(([epoch, { hasBegun }]) => (hasBegun ? [epoch] : []));
+    return [...new Set([...(await this.#folders.epochs()), ...begun])].sort((left, right) => left - right);
   }
 
   async closeEpoch(epoch: number): Promise<void> {
@@ -152,11 +154,6 @@ export class FilesystemObjectData implements ObjectData {
     if (opened.value !== undefined) throw exists(oid);
   }
 
-  /** Blobs that were begun in memory have no folder yet. */
-  async #allEpochs(): Promise<readonly number[]> {
-    return [...new Set([...(await this.#folders.epochs()), ...this.#packed.keys()])].sort((left, right) => left - right);
-  }
-
   async #open(oid: Oid): Promise<DiskFile | undefined> {
     const { epoch: number, sequence } = parseOid(oid);
     const epoch = this.#epoch(number);
@@ -180,8 +177,15 @@ export class FilesystemObjectData implements ObjectData {
   #epoch(epoch: number): PackedEpoch {
     let packed = this.#packed.get(epoch);
     if (packed === undefined) {
-      const { disk, checksum, failpoint, log = silentLog, segmentBytes = SEGMENT_BYTES } = this.#options;
-      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, segmentBytes });
+      const {
+        disk,
+        checksum,
+        failpoint,
+        log = silentLog,
+        segmentBytes = SEGMENT_BYTES,
+        indexedNeedlesMin = INDEXED_NEEDLES_MIN,
+      } = this.#options;
+      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, segmentBytes, indexedNeedlesMin });
       this.#packed.set(epoch, packed);
     }
     return packed;

@@ -26,6 +26,8 @@ export const SEGMENT_BYTES = 256 * 1024 * 1024;
 export const SEGMENTS_MAX = 65_536;
 /** Sequences of one page of the index, 12 bytes each: a needle far from all others costs a page. */
 export const INDEX_PAGE_SEQUENCES = 1024;
+/** A scan that found at least so many needles is written down. */
+export const INDEXED_NEEDLES_MIN = 64;
 /** Read at once when a segment is searched behind damage. */
 export const SEARCH_BYTES = 1024 * 1024;
 /** A view of an epoch that was moved while it was taken is taken again. */

@@ -6,6 +6,7 @@ import { withChecksum, withoutChecksum } from "./blob-format.ts";
 const NEEDLE_MAGIC = 0x434e444c;
 const REMOVAL_MAGIC = 0x434e524d;
 const BOUNDS_MAGIC = 0x434e4244;
+const INDEX_MAGIC = 0x434e4958;
 const FORMAT_VERSION = 1;
 
 export const NEEDLE_PREFIX_BYTES = 33;
@@ -89,4 +90,45 @@ export function decodeBounds(bytes: Uint8Array, checksum: Checksum): Bounds {
   const version = reader.u8();
   if (version !== FORMAT_VERSION) throw corrupt(`bounds of format ${version}, known is ${FORMAT_VERSION}`);
   return new Map(Array.from({ length: reader.u32() }, () => [reader.u32(), reader.u32()] as const));
+}
+
+/** What a segment holds up to `next`. */
+export interface SegmentIndex {
+  readonly next: number;
+  readonly needles: readonly { readonly sequence: number; readonly offset: number; readonly lengthBytes: number }[];
+}
+
+export interface SegmentName {
+  readonly epoch: number;
+  readonly segment: number;
+}
+
+const INDEXED_NEEDLE_BYTES = 16;
+const WORD = 2 ** 32;
+
+export function encodeSegmentIndex({ epoch, segment }: SegmentName, { next, needles }: SegmentIndex, checksum: Checksum): Uint8Array {
+  const writer = new ByteWriter(needles.length * INDEXED_NEEDLE_BYTES + 64).u32(INDEX_MAGIC).u8(FORMAT_VERSION).u32(epoch).u32(segment);
+  writer.u32(next).u32(needles.length);
+  for (const { sequence, offset, lengthBytes } of needles)
+    writer
+      .u32(Math.floor(sequence / WORD))
+      .u32(sequence % WORD)
+      .u32(offset)
+      .u32(lengthBytes);
+  return withChecksum(writer.finish(), checksum);
+}
+
+/** Undefined: it is not whole, of another segment or of a newer format; the segment itself tells the same. */
+export function decodeSegmentIndex(bytes: Uint8Array, { epoch, segment }: SegmentName, checksum: Checksum): SegmentIndex | undefined {
+  const content = bytes.length > 4 ? withoutChecksum(bytes, checksum) : undefined;
+  if (content === undefined) return undefined;
+  const reader = new ByteReader(content);
+  const known = reader.u32() === INDEX_MAGIC && reader.u8() === FORMAT_VERSION && reader.u32() === epoch && reader.u32() === segment;
+  if (!known) return undefined;
+  const next = reader.u32();
+  const needles = Array.from({ length: reader.u32() }, () => {
+    const sequence = reader.u32() * WORD + reader.u32();
+    return { sequence, offset: reader.u32(), lengthBytes: reader.u32() };
+  });
+  return { next, needles };
 }

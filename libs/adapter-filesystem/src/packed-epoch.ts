@@ -68,6 +68,10 @@ export class PackedEpoch {
     }
   }
 
+  get hasBegun(): boolean {
+    return this.#begun.size > 0;
+  }
+
   begun(sequence: number): Begun | undefined {
     return this.#begun.get(sequence);
   }

@@ -1,10 +1,11 @@
 import { ConcordError, Rounds, type Checksum, type Disk, type Log } from "@concord/runtime";
 import { publishBounds, readBounds } from "./bounds.ts";
 import type { EpochFolders, PackedPlace } from "./epoch-folders.ts";
-import { REFRESH_ATTEMPTS_MAX, SEGMENTS_MAX } from "./limits.ts";
+import { INDEXED_NEEDLES_MIN, REFRESH_ATTEMPTS_MAX, SEGMENTS_MAX } from "./limits.ts";
 import { decodeRemoval, REMOVAL_BYTES, type Bounds } from "./needle-format.ts";
 import { NeedleIndex, SequenceSet } from "./needle-index.ts";
 import { isRemovals, segmentName, segmentOf } from "./segment-file.ts";
+import { readIndex, writeIndex } from "./segment-index.ts";
 import { scanSegment } from "./segment-scan.ts";
 
 export interface SegmentState {
@@ -31,6 +32,8 @@ export interface PackedViewOptions {
   readonly checksum: Checksum;
   readonly failpoint: (name: string) => void;
   readonly log: Log;
+  /** INDEXED_NEEDLES_MIN if absent. */
+  readonly indexedNeedlesMin?: number;
 }
 
 /** An in-memory view of an epoch's segments: read from disk at first, updated by `refresh` with the writes of other processes. */
@@ -171,9 +174,17 @@ export class PackedView {
     try {
       const bound = segment < SEGMENTS_MAX ? (this.#bounds?.get(segment) ?? 0) : Number.POSITIVE_INFINITY;
       const end = place.closed ? Math.min(file.size, bound) : file.size;
-      const found = await scanSegment({ file, epoch, from: known?.next ?? 0, end, checksum });
+      const indexed = { disk, folder: place.path, epoch, segment, checksum };
+      const index = place.closed ? await readIndex(indexed) : undefined;
+      const begun = index !== undefined && index.next <= end ? index : { next: known?.next ?? 0, needles: [] };
+      const found = await scanSegment({ file, epoch, from: begun.next, end, checksum });
       if (found.damagedBytes > 0) log.error("a segment of packed blobs is damaged", { path, bytes: found.damagedBytes });
-      for (const { sequence, ...place } of found.needles) note(view, sequence, { segment, ...place });
+      const needles = [...begun.needles, ...found.needles];
+      for (const { sequence, ...place } of needles) note(view, sequence, { segment, ...place });
+      if (place.closed && found.damagedBytes === 0 && found.needles.length >= (this.#options.indexedNeedlesMin ?? INDEXED_NEEDLES_MIN)) {
+        const whole = needles.filter(({ offset, lengthBytes }) => offset + lengthBytes <= found.next);
+        await writeIndex(indexed, { next: found.next, needles: whole }, log);
+      }
       view.segments.set(segment, { sizeBytes: end, next: found.next, damagedBytes: (known?.damagedBytes ?? 0) + found.damagedBytes });
       if (!place.closed) this.#nextSegment = Math.max(this.#nextSegment, segment + 1);
       return true;

@@ -45,6 +45,7 @@ class Process {
       failpoint,
       packBytesMax: 1_000,
       segmentBytes: SEGMENT_BYTES,
+      indexedNeedlesMin: 1,
     });
   }
 

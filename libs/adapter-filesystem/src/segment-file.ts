@@ -16,6 +16,9 @@ const DRAFT_NAME = /^copy-[0-9a-f]{8}$/;
 export const draftName = (segment: number): string => `copy-${segment.toString(16).padStart(8, "0")}`;
 export const isDraft = (name: string): boolean => DRAFT_NAME.test(name);
 
+/** What a scan of the segment found. */
+export const indexName = (segment: number): string => `index-${segment.toString(16).padStart(8, "0")}`;
+
 const REMOVALS_NAME = /^removed-\d+$/;
 
 export const removalsName = (ordinal: number): string => `removed-${ordinal}`;

@@ -74,7 +74,7 @@ export interface ObjectData {
   remove(oid: Oid): Promise<boolean>;
   /** Blobs of an epoch, sealed or not, in order. */
   list(range: OidRange): Promise<readonly Oid[]>;
-  /** Epochs that have blobs, ascending. */
+  /** Epochs that may have blobs, ascending: at least those that have. Cheap: asked at each start. */
   epochs(): Promise<readonly number[]>;
   /** After it no blob of the epoch can be created or sealed-but-unlisted; durable and idempotent (OGD3). Blobs can be read and removed on. */
   closeEpoch(epoch: number): Promise<void>;

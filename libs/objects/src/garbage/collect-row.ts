@@ -37,7 +37,7 @@ export async function collectRow(context: ObjectStoreContext, partition: string,
 async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids: readonly Oid[]): Promise<CollectedRow> {
   const referenced: Oid[] = [];
   const removed = { blobs: 0, bytes: 0 };
-  await eachOf(oids, async (oid) => {
+  await eachOf(oids, REMOVALS_CONCURRENT, async (oid) => {
     const state = await context.data.inspect(oid);
     if (await isNamed(context, oid, state, garbage)) {
       referenced.push(oid);
@@ -53,13 +53,13 @@ async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids:
   return { ...removed, referenced, instead };
 }
 
-/** Some at a time. */
-async function eachOf<Item>(items: readonly Item[], act: (item: Item) => Promise<void>): Promise<void> {
+/** So many at a time. */
+export async function eachOf<Item>(items: readonly Item[], atOnce: number, act: (item: Item) => Promise<void>): Promise<void> {
   const waiting = [...items];
   const worker = async (): Promise<void> => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await act(item);
   };
-  await Promise.all(Array.from({ length: Math.min(items.length, REMOVALS_CONCURRENT) }, worker));
+  await Promise.all(Array.from({ length: Math.min(items.length, atOnce) }, worker));
 }
 
 /** By a serial read (I13) of the row that the blob was written for, and of the head of the GC entry's key. */
@@ -111,7 +111,7 @@ async function collectParts(
   for (;;) {
     const page = await context.metadata.range(partition, { ...partSpan(key, uploadId), limit: PARTS_PER_COMMIT_MAX });
     if (page.length === 0) return removed;
-    await eachOf(page, async (row) => {
+    await eachOf(page, REMOVALS_CONCURRENT, async (row) => {
       const { oid, lengthBytes } = decodeRowAs("part", row.value);
       if (!(await context.data.remove(oid))) return;
       removed.blobs += 1;

@@ -7,8 +7,8 @@ import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { BucketRow } from "../rows.ts";
 import type { Versioned } from "../shard-view.ts";
-import { collectRow } from "./collect-row.ts";
-import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS } from "./limits.ts";
+import { collectRow, eachOf } from "./collect-row.ts";
+import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, GARBAGE_ROWS_CONCURRENT } from "./limits.ts";
 
 export interface GarbageReport {
   /** GC entries that were collected. */
@@ -154,12 +154,13 @@ export class GarbageCollector {
       const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_BATCH_ROWS, onUnreadable });
       const done: MetadataRow[] = [];
       const instead: MetadataWrite[] = [];
-      for (const row of page) {
+      // Together: they share the data store's look at each epoch and the sync of its removals.
+      await eachOf(page, GARBAGE_ROWS_CONCURRENT, async (row) => {
         // An entry that this run wrote in another's place is not due in this run.
-        if (run.written.has(row.version.guid)) continue;
+        if (run.written.has(row.version.guid)) return;
         if (await this.#collect(partition, row, instead, run)) done.push(row);
         else run.kept += 1;
-      }
+      });
       await this.#forget(partition, done, instead, run);
       if (page.length < GARBAGE_BATCH_ROWS) return;
       from = afterKey(page.at(-1)!.key);

@@ -1,6 +1,8 @@
 /** GC entries collected together and deleted in one commit. */
 export const GARBAGE_BATCH_ROWS = 100;
-/** Blobs removed at the same time. */
+/** GC entries of a batch collected at the same time. */
+export const GARBAGE_ROWS_CONCURRENT = 50;
+/** Blobs of one entry removed at the same time. */
 export const REMOVALS_CONCURRENT = 8;
 /** Part rows of an upload removed in one commit. */
 export const PARTS_PER_COMMIT_MAX = 200;
