@@ -100,9 +100,6 @@ const HTTP: readonly Case[] = [
   bad("an absolute target", "400 InvalidURI", () => raw([`GET http://${gateway.address}/kept HTTP/1.1`, host()])),
   bad("the target *", "400 InvalidURI", () => raw(["OPTIONS * HTTP/1.1", host()])),
   bad("PATCH", "405 MethodNotAllowed", () => call("PATCH", "/kept/k")),
-  bad("an unknown expectation", "417", () =>
-    sendRaw(gateway.address, rawOf(signed("PUT", "/kept/x", { body: "x" }), ["Content-Length: 1", "Expect: nonsense"])),
-  ),
   bad("a put without a length", "411 MissingContentLength", () => sendRaw(gateway.address, rawOf(signed("PUT", "/kept/x")))),
   bad("a put in HTTP chunks", "411 MissingContentLength", () =>
     send(gateway.address, signed("PUT", "/kept/x", { body: "abc", headers: { "transfer-encoding": "chunked" } })),

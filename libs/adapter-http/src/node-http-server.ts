@@ -69,7 +69,8 @@ class Host implements HttpListener {
     this.#server.maxConnections = this.#limits.connectionsMax;
     this.#server.on("request", (incoming, outgoing) => void this.#answer(incoming, outgoing, false));
     this.#server.on("checkContinue", (incoming, outgoing) => void this.#answer(incoming, outgoing, true));
-    this.#server.on("checkExpectation", (_, outgoing) => this.#refuse(outgoing, 417));
+    // An expectation that is not known is ignored, as other S3 servers do; RFC 9110 allows 417.
+    this.#server.on("checkExpectation", (incoming, outgoing) => void this.#answer(incoming, outgoing, false));
     this.#server.on("clientError", (error, socket) => this.#malformed(error, socket as Socket));
     this.#server.on("connection", (socket: Socket) => this.#connected(socket));
     this.#server.on("drop", () => this.#count("limit"));

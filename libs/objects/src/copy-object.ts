@@ -1,3 +1,4 @@
+import { ConcordError } from "@concord/runtime";
 import type { CopyDigest, CopySource, FoundObject, ObjectStore, Stored, UploadBody } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { getObject } from "./get-object.ts";
@@ -23,6 +24,10 @@ export async function openCopySource(context: ObjectStoreContext, source: CopySo
   const { bucket, key, range, precondition } = source;
   const found = await getObject(context, { bucket, key, range, precondition: {}, part: undefined });
   checkCopyCondition(precondition, found.object);
+  const { sizeBytes } = found.object;
+  if (range?.last !== undefined && range.last >= sizeBytes) {
+    throw new ConcordError("RANGE_UNSATISFIABLE", "the source ends before the range does", { metadata: { sizeBytes: String(sizeBytes) } });
+  }
   return found;
 }
 

@@ -17,11 +17,15 @@ export function readRange(headers: Fields): ByteRange | undefined {
 }
 
 function parseRange(text: string | undefined): ByteRange | undefined {
-  const [, first, last] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(text ?? "") ?? [];
+  const [, first, last] = /^bytes=(\d{0,40})-(\d{0,40})$/.exec(text ?? "") ?? [];
   if (first === undefined || last === undefined || (first === "" && last === "")) return undefined;
-  const range = { first: first === "" ? undefined : Number(first), last: last === "" ? undefined : Number(last) };
+  // Behind the end of every object, and exact.
+  const offset = (text: string): number | undefined => (text === "" ? undefined : Math.min(Number(text), OFFSET_MAX));
+  const range = { first: offset(first), last: offset(last) };
   return range.first !== undefined && range.last !== undefined && range.last < range.first ? undefined : range;
 }
+
+const OFFSET_MAX = 2 ** 52;
 
 const CONDITION_NAMES = {
   object: { match: "if-match", noneMatch: "if-none-match", modified: "if-modified-since", unmodified: "if-unmodified-since" },
@@ -121,7 +125,7 @@ function storedEncoding(headers: Fields): string {
   return codings
     .map((coding) => coding.trim())
     .filter((coding) => coding !== "" && coding.toLowerCase() !== "aws-chunked")
-    .join(",");
+    .join(", ");
 }
 
 /** A name that was sent twice has both values, joined by a comma. Values are bytes, kept as node hands them out. */

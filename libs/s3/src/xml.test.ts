@@ -209,7 +209,7 @@ const READERS = {
 };
 
 const BODIES: readonly (readonly [reader: keyof typeof READERS, what: string, body: string, code: string])[] = [
-  ["complete", "no body", "", "MissingRequestBodyError"],
+  ["complete", "no body", "", "MalformedXML"],
   ["complete", "another root", remove(""), "MalformedXML"],
   ["complete", "no part", complete(), "MalformedXML"],
   ["complete", "part 0", complete(part("0")), "MalformedXML"],

@@ -1,13 +1,13 @@
 import type { ByteRange, FoundObject, ObjectStore } from "@concord/objects";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, toConcordError, type Log } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
-import type { Operation } from "./call.ts";
+import type { Operation, S3Call } from "./call.ts";
 import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 import { counting } from "./bodies.ts";
 
 /** The whole object, a range of it, or one part. */
-export const getObject: Operation = async (call, { store, metrics }) => {
+export const getObject: Operation = async (call, { store, metrics, log }) => {
   const { bucket, key, headers } = call;
   const part = readPart(call);
   const asked = readRange(headers);
@@ -26,9 +26,37 @@ export const getObject: Operation = async (call, { store, metrics }) => {
       ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(found.object)),
     ],
-    body: counting(found.bytes, (bytes) => metrics.count("s3_sent_bytes_total", bytes)),
+    body: await begun(counting(reporting(found.bytes, call, log), (bytes) => metrics.count("s3_sent_bytes_total", bytes))),
   };
 };
+
+/** Data that is damaged reaches the log, also behind the status line. */
+async function* reporting(
+  bytes: AsyncIterable<Uint8Array>,
+  { requestId, bucket, key }: S3Call,
+  log: Log,
+): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* bytes;
+  } catch (thrown) {
+    const { code, message } = toConcordError(thrown);
+    if (code === "CORRUPT_DATA") log.error("an object cannot be read", { requestId, bucket, key, reason: message });
+    throw thrown;
+  }
+}
+
+/** The first bytes are read and verified before the answer begins: when they are damaged it is an error of its own, not a broken connection. */
+async function begun(bytes: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
+  const iterator = bytes[Symbol.asyncIterator]();
+  let first: IteratorResult<Uint8Array> | undefined = await iterator.next();
+  const next = (): Promise<IteratorResult<Uint8Array>> => {
+    const ready = first;
+    first = undefined;
+    return ready === undefined ? iterator.next() : Promise.resolve(ready);
+  };
+  const stop = async (): Promise<IteratorResult<Uint8Array>> => (await iterator.return?.()) ?? { done: true, value: undefined };
+  return { [Symbol.asyncIterator]: () => ({ next, return: stop }) };
+}
 
 type GetRequest = Parameters<ObjectStore["getObject"]>[0];
 

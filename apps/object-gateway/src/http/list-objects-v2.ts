@@ -9,7 +9,9 @@ export const listObjectsV2: Operation = async (call, { store }) => {
   const { bucket, query, tenant } = call;
   if (query.one("list-type") !== "2") throw new S3Error("InvalidArgument", "list-type is 2");
   const page = listPage(call, "max-keys");
-  const continuationToken = query.one("continuation-token");
+  const token = query.one("continuation-token");
+  // An empty one is none: some clients send it with the first page.
+  const continuationToken = token === "" ? undefined : token;
   const startAfter = query.one("start-after");
   const after = continuationToken === undefined ? (startAfter === "" ? undefined : startAfter) : afterOfToken(continuationToken);
   const listing = page.limit === 0 ? NO_ENTRIES : await store.listObjects({ bucket, ...page, after });

@@ -113,7 +113,8 @@ export const completeMultipartUpload: Operation = async (call, context) => {
   const checksum = readCompleteChecksum(headers);
   const precondition = readPrecondition(headers);
   const combine = combining(headers);
-  const parts = readCompleteMultipartUpload(await readDocument(call, context)).map((part) => ({ ...part, checksum: part.checksum?.value }));
+  const document = await readDocument(call, context, { headerOf: "object" });
+  const parts = readCompleteMultipartUpload(document).map((part) => ({ ...part, checksum: part.checksum?.value }));
   const stored = await context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
   return xml(completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored }));
 };

@@ -81,6 +81,8 @@ function levelOf({ bucket, key }: Target): Level {
 
 async function answer(request: HttpRequest, { target, route }: Named, requestId: string, options: PipelineOptions): Promise<HttpResponse> {
   const { verifier, clock, context: contextOf } = options;
+  if (isForm(request, target))
+    throw new S3Error("NotImplemented", "Uploads by browser forms (POST) are not implemented here; use a presigned PUT.");
   const verified = verifier.verify(request, target, clock.nowMs());
   if (route === undefined) throw unknownOperation(request.method, target);
   checkFeatures(route, target.query, verified.headers, verified.via === "query");
@@ -93,6 +95,12 @@ async function answer(request: HttpRequest, { target, route }: Named, requestId:
   const response = await route.handle(call, context);
   if (route.method !== "GET" && route.method !== "HEAD") options.failpoint("gateway:before-answer");
   return response;
+}
+
+/** Signed in its body, if at all: what its headers lack says nothing of the client. */
+function isForm({ method, headers }: HttpRequest, { bucket, key }: Target): boolean {
+  const isForBucket = method === "POST" && bucket !== undefined && key === undefined;
+  return isForBucket && headers.some(([name, value]) => /^content-type$/i.test(name) && /^multipart\/form-data/i.test(value));
 }
 
 /** The method does not fit the resource, or S3 has an operation that Concord lacks. */

@@ -15,7 +15,7 @@ export const getBucketTagging: Operation = async ({ bucket }, { store }) => {
 export const putBucketTagging: Operation = async (call, context) => {
   const tags = readTagging(await readDocument(call, context), TAGS_PER_BUCKET_MAX);
   await context.store.setBucketTags(call.bucket, tags);
-  return empty(204);
+  return empty(200);
 };
 
 /** Success also when there were none. */

@@ -18,6 +18,8 @@ export interface BodyOptions {
   readonly algorithm?: ChecksumAlgorithm | undefined;
   /** "required": refuses a request without Content-MD5 and without checksum (deletes of many keys). */
   readonly integrity?: "required";
+  /** What a checksum in a header is of; "object": the caller compares it. "body" if absent. */
+  readonly headerOf?: "body" | "object";
 }
 
 /** What is read of a request for its body; an HttpRequest is one. */
@@ -27,7 +29,7 @@ export interface RequestBody {
 
 /** Throws S3Error at once for what the headers say wrong; the body is first touched when `chunks` is read. */
 export function checkedBody(request: RequestBody, verified: Verified, options: BodyOptions = {}): CheckedBody {
-  const expected = readExpected(verified.headers, verified.payload, options.maxBytes ?? BODY_BYTES_MAX);
+  const expected = readExpected(verified.headers, verified.payload, options.maxBytes ?? BODY_BYTES_MAX, options.headerOf);
   if (options.integrity === "required" && expected.md5Hex === undefined && expected.checksum === undefined) {
     throw new S3Error("InvalidRequest", "Missing required header for this request: Content-MD5 OR x-amz-checksum-*");
   }

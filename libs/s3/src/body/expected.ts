@@ -19,13 +19,18 @@ export type AnnouncedChecksum =
   /** The value comes behind the body. */
   | { readonly kind: "trailer"; readonly algorithm: ChecksumAlgorithm };
 
-export function readExpected(headers: Fields, payload: Payload, maxBytes: number): Expected {
+/** `headerOf`: what an x-amz-checksum-* header is of: this body, or the object that a document completes. */
+export function readExpected(headers: Fields, payload: Payload, maxBytes: number, headerOf: "body" | "object" = "body"): Expected {
   const lengthBytes = readLength(headers, payload);
   if (lengthBytes > maxBytes) {
     const elements = { ProposedSize: String(lengthBytes), MaxSizeAllowed: String(maxBytes) };
     throw new S3Error("EntityTooLarge", undefined, { elements });
   }
-  return { lengthBytes, md5Hex: readMd5(headers), checksum: readChecksum(headers, payload) };
+  return {
+    lengthBytes,
+    md5Hex: readMd5(headers),
+    checksum: headerOf === "body" ? readChecksum(headers, payload) : trailerChecksums(headers, payload)[0],
+  };
 }
 
 function readLength(headers: Fields, payload: Payload): number {

@@ -35,7 +35,9 @@ export const PRESIGN_PARAMETERS: ReadonlySet<string> = new Set([
 ]);
 const ONE_MECHANISM =
   "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, or the Authorization header, should be specified.";
-const VERSION_2 = `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM}.`;
+const VERSION_2 =
+  `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM} (signature version 4): ` +
+  "boto3 with Config(signature_version=s3v4), awscli after aws configure set default.s3.signature_version s3v4, s3cmd without --signature-v2.";
 
 export function readSignedFields(headers: Fields, query: Fields): SignedFields {
   const authorizations = headers.all("authorization");

@@ -16,6 +16,7 @@ export interface CompletedPart {
 
 /** In the order they were sent; between 1 and PARTS_MAX. */
 export function readCompleteMultipartUpload(bytes: Uint8Array): readonly CompletedPart[] {
+  if (bytes.length === 0) throw malformed("it is empty");
   const parts = root(bytes, "CompleteMultipartUpload").children;
   if (parts.length === 0) throw malformed("it names no part");
   if (parts.length > PARTS_MAX) throw malformed(`it names more than ${PARTS_MAX} parts`);

@@ -1,0 +1,130 @@
+// What clients of other S3 servers send, each found with a real client or by hand, and what they expect.
+import assert from "node:assert/strict";
+import { open, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { crc32 } from "node:zlib";
+import { ANN, TestGateway } from "./test/gateway.ts";
+import { send, type Answer } from "./test/http-client.ts";
+import { sign, type SigningOptions, type Unsigned } from "./test/signing.ts";
+
+let gateway: TestGateway;
+
+before(async () => {
+  gateway = await TestGateway.start({ config: { packBytesMax: 0 } });
+  assert.equal((await call("PUT", "/box")).status, 200);
+});
+
+after(() => gateway.remove());
+
+const call = (method: string, path: string, more: Omit<Unsigned, "method" | "path"> & Partial<SigningOptions> = {}): Promise<Answer> =>
+  send(gateway.address, sign({ ...more, method, path }, { key: ANN, host: gateway.address, ...more }));
+
+const crcOf = (body: string | Uint8Array): string => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(body));
+  return bytes.toString("base64");
+};
+
+const PARTS = ["a".repeat(5 * 1024 * 1024), "b"];
+
+/** An upload of both parts, and the document that completes it. */
+async function upload(key: string, type: string): Promise<{ readonly query: [string, string][]; readonly body: string }> {
+  const headers = { "x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": type };
+  const begun = await call("POST", `/box/${key}`, { query: [["uploads", ""]], headers });
+  const id = /<UploadId>([^<]+)</.exec(begun.body)![1]!;
+  const parts: string[] = [];
+  for (const [at, body] of PARTS.entries()) {
+    const query: [string, string][] = [
+      ["partNumber", String(at + 1)],
+      ["uploadId", id],
+    ];
+    const stored = await call("PUT", `/box/${key}`, { query, body, headers: { "x-amz-checksum-crc32": crcOf(body) } });
+    assert.equal(stored.status, 200, stored.body);
+    parts.push(`<Part><PartNumber>${at + 1}</PartNumber><ETag>${stored.headers.etag as string}</ETag></Part>`);
+  }
+  return { query: [["uploadId", id]], body: `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>` };
+}
+
+const composite = (): string => crcOf(Buffer.concat(PARTS.map((part) => Buffer.from(crcOf(part), "base64"))));
+
+for (const [what, type, value] of [
+  ["of the whole object", "FULL_OBJECT", () => crcOf(PARTS.join(""))],
+  ["composite", "COMPOSITE", () => `${composite()}-2`],
+  ["composite without the number of parts", "COMPOSITE", composite],
+] as const) {
+  test(`complete: a checksum ${what} in a header: it is the object's, not the document's`, async () => {
+    const { query, body } = await upload("sums", type);
+    const wrong = await call("POST", "/box/sums", { query, body, headers: { "x-amz-checksum-crc32": "AAAAAA==" } });
+    assert.equal(wrong.status, 400, wrong.body);
+    const done = await call("POST", "/box/sums", { query, body, headers: { "x-amz-checksum-crc32": value() } });
+    assert.equal(done.status, 200, done.body);
+  });
+}
+
+test("complete: an empty body: MalformedXML", async () => {
+  const { query } = await upload("empty", "COMPOSITE");
+  const answer = await call("POST", "/box/empty", { query, body: "" });
+  assert.match(answer.body, /<Code>MalformedXML</);
+});
+
+test("part copy: a range that ends behind the source: refused, not cut", async () => {
+  await call("PUT", "/box/source", { body: "0123456789" });
+  const { query } = await upload("copied", "COMPOSITE");
+  const part: [string, string][] = [["partNumber", "3"], ...query];
+  const copy = (range: string): Promise<Answer> =>
+    call("PUT", "/box/copied", { query: part, headers: { "x-amz-copy-source": "/box/source", "x-amz-copy-source-range": range } });
+  assert.deepEqual([(await copy("bytes=5-10")).status, (await copy("bytes=5-9")).status], [416, 200]);
+});
+
+test("bucket tags: 200, as clients want", async () => {
+  const body = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+  assert.equal((await call("PUT", "/box", { query: [["tagging", ""]], body })).status, 200);
+});
+
+test("a browser form: NotImplemented and what to do, not a wrong password", async () => {
+  const response = await fetch(`http://${gateway.address}/box`, { method: "POST", body: new FormData() });
+  const answer = await response.text();
+  assert.deepEqual([response.status, /presigned PUT/.test(answer)], [501, true], answer);
+});
+
+test("signature version 2: the answer says what to set", async () => {
+  const response = await fetch(`http://${gateway.address}/box/k?AWSAccessKeyId=a&Signature=b&Expires=1`);
+  assert.match(await response.text(), /signature_version=s3v4/);
+});
+
+test("headers come back as clients wrote them: content-encoding, storage class STANDARD accepted", async () => {
+  const headers = { "content-encoding": "deflate, gzip", "x-amz-storage-class": "STANDARD" };
+  assert.equal((await call("PUT", "/box/encoded", { body: "x", headers })).status, 200);
+  assert.equal((await call("HEAD", "/box/encoded")).headers["content-encoding"], "deflate, gzip");
+});
+
+test("list: an empty continuation token is none", async () => {
+  const query: [string, string][] = [
+    ["list-type", "2"],
+    ["continuation-token", ""],
+  ];
+  assert.equal((await call("GET", "/box", { query })).status, 200);
+});
+
+test("a range far behind the end of every object: 206 with what is there", async () => {
+  await call("PUT", "/box/ranged", { body: "0123456789" });
+  const answer = await call("GET", "/box/ranged", { headers: { range: "bytes=4-18446744073709551616" } });
+  assert.deepEqual([answer.status, answer.body], [206, "456789"]);
+});
+
+test("a damaged first block: an error of its own, and in the log, not a connection that breaks off", async () => {
+  await call("PUT", "/box/rotten", { body: "r".repeat(100_000) });
+  const root = join(gateway.folder, "pieces");
+  for (const name of await readdir(root, { recursive: true })) {
+    if (!/[0-9a-f]{8}-[0-9a-f]{12}$/.test(name)) continue;
+    const file = await open(join(root, name), "r+");
+    const { size } = await file.stat();
+    if (size < 200_000) await file.write("!", 50_000);
+    await file.close();
+  }
+  const answer = await call("GET", "/box/rotten");
+  assert.deepEqual([answer.status, /<Code>InternalError</.test(answer.body)], [500, true]);
+  const logged = gateway.lines.some(({ level, fields }) => level === "error" && fields.key === "rotten");
+  assert.ok(logged);
+});
