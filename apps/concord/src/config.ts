@@ -1,4 +1,4 @@
-import { serverShape, z } from "@concord/config";
+import { checkServer, serverShape, z } from "@concord/config";
 import { dedupWorkerSchema } from "@concord/dedup-worker";
 import { objectGatewaySchema } from "@concord/object-gateway";
 import { storageProxySchema } from "@concord/storage-proxy";
@@ -51,12 +51,15 @@ const SHAPE = {
 export type ConcordConfig = z.output<z.ZodObject<typeof SHAPE>>;
 
 /** Every key of the one program: those of its four parts, and once what they have in common. */
-export const concordSchema = z.strictObject(SHAPE).superRefine((config, context) => {
-  const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
-  const problems = nodeProblems(config);
-  for (const [key, message] of problems) refuse(key, message);
-  if (problems.length === 0) for (const [key, message] of partProblems(config)) refuse(key, message);
-});
+export const concordSchema = z
+  .strictObject(SHAPE)
+  .superRefine(checkServer)
+  .superRefine((config, context) => {
+    const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
+    const problems = nodeProblems(config);
+    for (const [key, message] of problems) refuse(key, message);
+    if (problems.length === 0) for (const [key, message] of partProblems(config)) refuse(key, message);
+  });
 
 type Problem = readonly [key: string, message: string];
 

@@ -27,4 +27,4 @@ async function start(signal: AbortSignal): Promise<Running> {
   return program;
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, failed: program.failed, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, drainGraceMs: config.drainGraceMs, failed: program.failed, start });

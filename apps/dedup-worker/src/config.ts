@@ -1,4 +1,4 @@
-import { diskShape, secret, serverShape, z } from "@concord/config";
+import { checkServer, diskShape, secret, serverShape, z } from "@concord/config";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
 import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
@@ -123,6 +123,7 @@ export const dedupWorkerSchema = z
       .default(0)
       .describe("worker id in the ids made here; several workers differ"),
   })
+  .superRefine(checkServer)
   .superRefine((config, context) => {
     const refuse = (path: string, message: string): void => context.addIssue({ code: "custom", path: [path], message });
     if (config.log === "kafka" && config.kafkaBrokers.length === 0) refuse("kafkaBrokers", "needs at least one broker when log is kafka");

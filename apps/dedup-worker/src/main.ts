@@ -25,4 +25,4 @@ async function start(signal: AbortSignal): Promise<Running> {
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, drainGraceMs: config.drainGraceMs, start });

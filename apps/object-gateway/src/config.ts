@@ -1,4 +1,4 @@
-import { diskShape, secret, serverShape, z } from "@concord/config";
+import { checkServer, diskShape, secret, serverShape, z } from "@concord/config";
 import {
   ACCESS_KEYS_MAX,
   OBJECT_BYTES_MAX,
@@ -105,6 +105,7 @@ export const objectGatewaySchema = z
       .describe("objects' data up to this length is packed into segment files; 0: each blob is a file of its own"),
     uploadBufferBytes: count("memory for bodies of uploads on their way", UPLOAD_BUFFER_BYTES_DEFAULT),
   })
+  .superRefine(checkServer)
   .superRefine((config, context) => {
     const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
     const ids = config.accessKeys.map((key) => key.accessKeyId);

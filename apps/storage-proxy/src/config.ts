@@ -1,4 +1,4 @@
-import { serverShape, z } from "@concord/config";
+import { checkServer, serverShape, z } from "@concord/config";
 import { BACKEND_SHAPES, BACKENDS, DEFAULT_BACKEND } from "./backends.ts";
 
 const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
@@ -22,6 +22,7 @@ export const storageProxySchema = z
     writeTimeoutMs: milliseconds("longest wait for a quorum of writes", 2000),
     outcomeRetentionMs: milliseconds("how long outcomes of transactions are kept", 900_000),
   })
+  .superRefine(checkServer)
   .superRefine((config, context) => {
     for (const { key, message } of BACKENDS[config.backend].problems(config)) context.addIssue({ code: "custom", path: [key], message });
   });

@@ -1,4 +1,4 @@
-import { serverShape, z } from "@concord/config";
+import { checkServer, serverShape, z } from "@concord/config";
 import { MEMBERS_MAX } from "@concord/failure-detection";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_LEASE_WORKERS } from "./limits.ts";
@@ -56,6 +56,7 @@ export const txnCoordinatorSchema = z
       .describe(`worker id of the id service, ${ID_LEASE_WORKERS} to ${WORKER_ID_MAX}, no other coordinator's; left out = one is leased`),
     storageTimeoutMs: milliseconds("longest wait for one call to the storage-proxies", 3_000),
   })
+  .superRefine(checkServer)
   .superRefine(({ coordinators, nodeName, coordinatorToken }, context) => {
     const names = coordinators.map((coordinator) => coordinator.name);
     const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });

@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { buildOf, configOfProcess, HIDDEN, loadConfig, secret, serverSchema, tlsOf, tokensOf, z, type Loaded } from "./index.ts";
+import {
+  buildOf,
+  checkServer,
+  configOfProcess,
+  HIDDEN,
+  loadConfig,
+  secret,
+  serverShape,
+  tlsOf,
+  tokensOf,
+  z,
+  type Loaded,
+} from "./index.ts";
 
 const schema = z.strictObject({
   listenAddress: z.string().default("127.0.0.1:4600").describe("where it listens"),
@@ -202,7 +214,9 @@ test("config: help: every key with names, default, choices and description, and 
 });
 
 test("config: a server's keys: tokens by role and TLS texts, halves of pairs refused", () => {
-  const server = serverSchema({ dataFolder: z.string().default("./data").describe("where it stores") });
+  const server = z
+    .strictObject({ ...serverShape, dataFolder: z.string().default("./data").describe("where it stores") })
+    .superRefine(checkServer);
   const read = (argv: readonly string[]) =>
     loadConfig({ name: "app", schema: server, argv, env: {}, readFile: (path) => `pem of ${path}` });
   const plain = read([]);
@@ -233,4 +247,23 @@ test("config: a server's keys: tokens by role and TLS texts, halves of pairs ref
   assert.match(half.problems.join("\n"), /--listen-address: expected host:port/);
   const pairOnly = read(["--tls-key-file", "k"]);
   assert.ok(pairOnly.kind === "invalid" && /needs tlsCertificateFile too/.test(pairOnly.problems[0]!));
+});
+
+test("config: an address that every network reaches: refused while any caller is a client, unless said twice", () => {
+  const server = z.strictObject(serverShape).superRefine(checkServer);
+  const problemsOf = (...argv: string[]): readonly string[] => {
+    const loaded = loadConfig({ name: "app", schema: server, argv, env: {}, readFile: () => "pem" });
+    return loaded.kind === "invalid" ? loaded.problems : [];
+  };
+  const pair = ["--tls-certificate-file", "c", "--tls-key-file", "k"];
+  for (const address of ["0.0.0.0:7100", "[::]:7100", ":::7100", "*:7100"]) {
+    assert.match(problemsOf("--listen-address", address).join(), /set clientToken or tlsClientCaFile, or say openToAll/);
+    assert.match(problemsOf("--listen-address", address, ...pair).join(), /openToAll/);
+    assert.deepEqual(problemsOf("--listen-address", address, "--client-token", "t"), []);
+    assert.deepEqual(problemsOf("--listen-address", address, ...pair, "--tls-client-ca-file", "a"), []);
+    assert.deepEqual(problemsOf("--listen-address", address, "--open-to-all"), []);
+  }
+  for (const address of ["127.0.0.1:7100", "[::1]:7100", "db.internal:7100", "10.0.0.7:7100"]) {
+    assert.deepEqual(problemsOf("--listen-address", address), []);
+  }
 });

@@ -4,9 +4,9 @@ export { buildOf, type Build } from "./build.ts";
 export { configOfProcess, loadConfig, type ConfigProcess, type Loaded, type LoadOptions } from "./load.ts";
 export {
   diskShape,
-  serverSchema,
   serverShape,
   tlsOf,
+  checkServer,
   tokensOf,
   type RoleTokenConfig,
   type ServerConfig,

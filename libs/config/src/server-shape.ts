@@ -5,7 +5,7 @@ import { secret } from "./shape.ts";
 const token = (text: string): z.ZodOptional<z.ZodString> => secret(z.string().min(1)).optional().describe(text);
 const pemFile = (text: string): z.ZodOptional<z.ZodString> => z.string().optional().describe(`PEM file: ${text}`);
 
-/** For a schema of your own; `serverSchema` also checks what must be given together. */
+/** For the schema of a server; `checkServer` checks what must be given together. */
 export const serverShape = {
   listenAddress: z
     .string()
@@ -18,12 +18,16 @@ export const serverShape = {
     .default("127.0.0.1:0")
     .describe("address of /metrics, /healthz and /readyz; keep it on loopback or a private network"),
   logLevel: z.enum(["debug", "info", "warn", "error", "silent"]).default("info").describe("lowest level that is logged"),
-  drainGraceMs: z.number().int().min(0).max(9_000).default(5_000).describe("how long calls in flight may take after SIGTERM"),
+  drainGraceMs: z.number().int().min(0).max(60_000).default(5_000).describe("how long calls in flight may take after SIGTERM"),
   reflection: z.boolean().default(true).describe("answer gRPC server reflection"),
   clientToken: token("bearer token of clients; without it a caller without credentials is a client"),
   coordinatorToken: token("bearer token of transaction coordinators"),
   peerToken: token("bearer token of peers"),
   operatorToken: token("bearer token of operators"),
+  openToAll: z
+    .boolean()
+    .default(false)
+    .describe("listen at an address that every network reaches, as 0.0.0.0, although clients need neither a token nor a certificate"),
   tlsCertificateFile: pemFile("the server's certificate chain; with tlsKeyFile turns TLS on"),
   tlsKeyFile: pemFile("the server's private key"),
   tlsClientCaFile: pemFile("authority of client certificates; with it clients must have one (mutual TLS)"),
@@ -44,20 +48,27 @@ export const diskShape = {
 
 export type ServerConfig = z.output<z.ZodObject<typeof serverShape>>;
 
-/** The schema of a server: the common keys, the app's own, and what must be given together. */
-export function serverSchema<Own extends z.ZodRawShape>(own: Own): z.ZodObject<typeof serverShape & Own> {
-  const schema = z.strictObject({ ...serverShape, ...own }) as unknown as z.ZodObject<typeof serverShape & Own>;
-  return schema.superRefine((value, context) => {
-    const config = value as ServerConfig;
-    const needs = (one: "tlsCertificateFile" | "tlsKeyFile" | "tlsClientCaFile", other: "tlsCertificateFile" | "tlsKeyFile"): void => {
-      if (config[one] !== undefined && config[other] === undefined)
-        context.addIssue({ code: "custom", path: [one], message: `needs ${other} too` });
-    };
-    needs("tlsCertificateFile", "tlsKeyFile");
-    needs("tlsKeyFile", "tlsCertificateFile");
-    needs("tlsClientCaFile", "tlsCertificateFile");
-  });
+/** What must hold between the keys of every server: for `superRefine` of a schema with `serverShape`. */
+export function checkServer(config: ServerConfig, context: Pick<z.RefinementCtx, "addIssue">): void {
+  const refuse = (key: keyof ServerConfig, message: string): void => context.addIssue({ code: "custom", path: [key], message });
+  const needs = (one: "tlsCertificateFile" | "tlsKeyFile" | "tlsClientCaFile", other: "tlsCertificateFile" | "tlsKeyFile"): void => {
+    if (config[one] !== undefined && config[other] === undefined) refuse(one, `needs ${other} too`);
+  };
+  needs("tlsCertificateFile", "tlsKeyFile");
+  needs("tlsKeyFile", "tlsCertificateFile");
+  needs("tlsClientCaFile", "tlsCertificateFile");
+  const asksClients = config.clientToken !== undefined || config.tlsClientCaFile !== undefined;
+  if (isWildcard(config.listenAddress) && !asksClients && !config.openToAll) {
+    refuse("listenAddress", "every network reaches it and any caller is a client: set clientToken or tlsClientCaFile, or say openToAll");
+  }
 }
+
+/** Of all interfaces. */
+function isWildcard(address: string): boolean {
+  return WILDCARDS.has(address.slice(0, address.lastIndexOf(":")));
+}
+
+const WILDCARDS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "[::]", "*"]);
 
 export interface RoleTokenConfig {
   readonly role: "client" | "coordinator" | "peer" | "operator";

@@ -3,7 +3,7 @@ export { fakeService, type FakeAnswers, type FakeCall, type FakeServiceOptions }
 export { HEALTH_WATCHERS_MAX, healthMethods } from "./health.ts";
 export { startHost, startSharedHost, type HostOptions, type ServiceHost, type SharedHost } from "./host.ts";
 export { reflectionMethods } from "./reflection.ts";
-export { runMain, STOP_BACKSTOP_MS, type MainOptions, type MainProcess, type Running } from "./run-main.ts";
+export { runMain, STOP_MARGIN_MS, type MainOptions, type MainProcess, type Running } from "./run-main.ts";
 export type { ChannelTls, GrpcTransportOptions, ServerTls } from "./grpc-options.ts";
 export { grpcTransport } from "./grpc-transport.ts";
 export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "./limits.ts";

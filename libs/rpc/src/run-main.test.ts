@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import { silentLog, type Log } from "@concord/runtime";
-import { runMain, STOP_BACKSTOP_MS, type Running } from "./run-main.ts";
+import { runMain, STOP_MARGIN_MS, type Running } from "./run-main.ts";
 import { ManualClock } from "./test/echo.ts";
+
+const DRAIN_GRACE_MS = 60_000;
 
 function process(): EventEmitter & {
   readonly exits: number[];
@@ -30,7 +32,15 @@ function begin(
   const clock = new ManualClock();
   const lines: unknown[] = [];
   const log: Log = { ...silentLog, info: (message, fields) => void lines.push([message, fields]) };
-  void runMain({ process: fake, clock, log, build: { version: "0.1.0" }, start, ...(failed === undefined ? {} : { failed }) });
+  void runMain({
+    process: fake,
+    clock,
+    log,
+    build: { version: "0.1.0" },
+    drainGraceMs: DRAIN_GRACE_MS,
+    start,
+    ...(failed === undefined ? {} : { failed }),
+  });
   return { clock, lines, exits: fake.exits, masks: fake.masks, emit: (event, detail) => void fake.emit(event, detail) };
 }
 
@@ -95,12 +105,12 @@ test("main: a signal while the start waits for others: it gives up, exits with 0
   assert.deepEqual(main.exits, [0]);
 });
 
-test("main: a stop that hangs: exits with 1 after the backstop; a second signal at once", async () => {
+test("main: a stop that hangs: exits with 1 a margin after its grace; a second signal at once", async () => {
   const hangs = (): Promise<Running> => Promise.resolve({ stop: () => new Promise<void>(() => undefined) });
   const main = begin(hangs);
   main.emit("SIGTERM");
   await main.clock.settle();
-  await main.clock.advance(STOP_BACKSTOP_MS - 1);
+  await main.clock.advance(DRAIN_GRACE_MS + STOP_MARGIN_MS - 1);
   assert.deepEqual(main.exits, []);
   await main.clock.advance(1);
   assert.deepEqual(main.exits, [1]);

@@ -1,8 +1,8 @@
 /** The frame of every server process: start, run until a signal, stop in time, exit with the right code. */
 import type { Clock, Log, LogFields } from "@concord/runtime";
 
-/** A process that has not stopped this long after its signal exits without waiting any longer. */
-export const STOP_BACKSTOP_MS = 10_000;
+/** A process that has not stopped this long after its grace is over exits without waiting any longer. */
+export const STOP_MARGIN_MS = 5_000;
 
 /** Files that a server makes are its user's alone: folders 0700, files 0600. */
 const PRIVATE_UMASK = 0o077;
@@ -25,6 +25,8 @@ export interface MainOptions {
   readonly log: Log;
   /** Fields of the first log line: which build runs. */
   readonly build: LogFields;
+  /** How long calls in flight may take after the signal. */
+  readonly drainGraceMs: number;
   /** Rejects when the program cannot go on, at whatever time: it then stops as after a signal and exits with 1. */
   readonly failed?: Promise<never>;
   /** `signal` is aborted when the process shall stop: a start that waits for others should then give up. */
@@ -44,8 +46,9 @@ export async function runMain(options: MainOptions): Promise<void> {
   let signals = 0;
   let exitCode = 0;
   const stop = (): void => {
-    clock.setTimer(STOP_BACKSTOP_MS, () => {
-      log.error("did not stop in time", { backstopMs: STOP_BACKSTOP_MS });
+    const backstopMs = options.drainGraceMs + STOP_MARGIN_MS;
+    clock.setTimer(backstopMs, () => {
+      log.error("did not stop in time", { backstopMs });
       process.exit(1);
     });
     stopping.abort();

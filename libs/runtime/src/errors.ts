@@ -39,6 +39,8 @@ export interface ErrorDescription {
 const rejected = (status: GrpcStatusName): ErrorDescription => ({ kind: "rejected", applied: "no", retryable: false, status });
 const aborted: ErrorDescription = { kind: "unavailable", applied: "no", retryable: true, status: "ABORTED" };
 const unavailable: ErrorDescription = { kind: "unavailable", applied: "no", retryable: true, status: "UNAVAILABLE" };
+/** Elsewhere only: no status that policies repeat at the same server. */
+const elsewhere: ErrorDescription = { ...unavailable, status: "FAILED_PRECONDITION" };
 const unknown = (status: GrpcStatusName): ErrorDescription => ({ kind: "unknown", applied: "unknown", retryable: true, status });
 
 export const ERRORS = {
@@ -82,7 +84,7 @@ export const ERRORS = {
   IDLE_TIMEOUT: aborted,
   LIFETIME_EXCEEDED: aborted,
   EPOCH_FENCED: aborted,
-  NOT_MASTER: unavailable,
+  NOT_MASTER: elsewhere,
   SCHEMA_BEHIND: unavailable,
   OUTCOME_UNKNOWN: unknown("UNKNOWN"),
   // The machinery.
@@ -119,7 +121,7 @@ export const ERRORS = {
   OFFSET_OUT_OF_RANGE: rejected("FAILED_PRECONDITION"),
   PARTITION_STOPPED: unavailable,
   STORAGE_FULL: { kind: "unavailable", applied: "no", retryable: true, status: "RESOURCE_EXHAUSTED" },
-  NOT_OWNER: unavailable,
+  NOT_OWNER: elsewhere,
   /** Ours stands too far behind the ids that were already made with it. */
   CLOCK_UNUSABLE: unavailable,
 } as const satisfies Record<string, ErrorDescription>;
