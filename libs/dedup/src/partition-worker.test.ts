@@ -421,6 +421,30 @@ test("a store that takes no write after a failed one, as level does: the window 
   await worker.stop();
 });
 
+test("a store whose failed write is there when it is opened again: what was published is found before the window's end", async () => {
+  let failures = 1;
+  const { log, worker } = fixture({
+    seenStores: (inner) => ({
+      list: () => inner.list(),
+      remove: (name) => inner.remove(name),
+      open: async (name) => {
+        const store = await inner.open(name);
+        const batch = store.batch.bind(store);
+        store.batch = async (operations, options) => {
+          await batch(operations, options);
+          if (!options.sync && failures-- > 0) throw new ConcordError("STORE_FAILED", "ordered by the test");
+        };
+        return store;
+      },
+    }),
+  });
+  await worker.start();
+  await log.append(0, [message("a"), message("a")]);
+  assert.deepEqual(await worker.whenProcessed(0n), { kind: "accepted", offset: 0n });
+  assert.deepEqual(await worker.whenProcessed(1n), { kind: "duplicate" });
+  await worker.stop();
+});
+
 /** A log whose `open` is the test's. */
 function opening(inner: MessageLog, open: () => Promise<LogSession>): MessageLog {
   return new Proxy(inner, {

@@ -62,7 +62,8 @@ class Worker implements PartitionWorker {
   #opened: Opened | undefined;
   /** Sent to the log, not known to be there and in the window. */
   #unresolved: ClassifiedPage | undefined;
-  /** Where the dead letters ended before it was sent. */
+  /** Where the output and the dead letters ended before it was sent: the window may have it already, however its call ended. */
+  #outputEnd = 0n;
   #deadLettersEnd = 0n;
   readonly #time: SteadyTime;
   /** Failures since a page was published. */
@@ -159,7 +160,6 @@ class Worker implements PartitionWorker {
     try {
       environment.failpoint("dedup:fenced");
       const opened = await this.#open();
-      const searchFrom = opened.window.appliedOutput ?? session.output.start;
       await rebuildWindow(
         opened.window,
         { log, partition: this.partition, output: session.output, reader: opened.reader },
@@ -167,7 +167,7 @@ class Worker implements PartitionWorker {
       );
       environment.failpoint("dedup:rebuilt");
       this.#time.continueFrom(await opened.window.newestMs());
-      await this.#resolvePublish(session, searchFrom);
+      await this.#resolvePublish(session);
       this.#results.resumeAt(session.acknowledgedInput);
       this.#state = { kind: "running" };
       this.#running.resolve();
@@ -225,6 +225,7 @@ class Worker implements PartitionWorker {
     const { clock, failpoint, metrics, log } = this.#dependencies.environment;
     const startMs = clock.monotonicMs();
     this.#unresolved = classified;
+    this.#outputEnd = window.appliedOutput!;
     const outcome = await session.publish(classified.publication);
     switch (outcome.kind) {
       case "fenced":
@@ -258,12 +259,12 @@ class Worker implements PartitionWorker {
    * The fence has decided it: its input is acknowledged, or it was never written (I7). Where it is, the logs tell: their ends may lie
    * behind offsets that hold no message.
    */
-  async #resolvePublish(session: LogSession, searchFrom: bigint): Promise<void> {
+  async #resolvePublish(session: LogSession): Promise<void> {
     const classified = this.#unresolved;
     const deadLetters = await this.#dependencies.log.bounds("dead-letters", this.partition);
     if (classified !== undefined && session.acknowledgedInput === classified.next) {
       const { publication } = classified;
-      const outputFrom = await this.#findFirst("output", publication.output, searchFrom, session.output.end);
+      const outputFrom = await this.#findFirst("output", publication.output, this.#outputEnd, session.output.end);
       const { deadLetters: letters } = publication;
       const lettersFrom = await this.#findFirst("dead-letters", letters, this.#deadLettersEnd, deadLetters.end);
       const lastAt = await this.#findFirst("dead-letters", letters.slice(-1), lettersFrom, deadLetters.end);
