@@ -235,18 +235,22 @@ test("config: a server's keys: tokens by role and TLS texts, halves of pairs ref
     "a",
     "--tls-server-ca-file",
     "s",
+    "--tls-server-name",
+    "n",
   ]);
   assert.ok(full.kind === "config");
   assert.deepEqual(tokensOf(full.config), [{ role: "peer", token: "p" }]);
   assert.deepEqual(
     tlsOf(full.config, (path) => path),
-    { server: { certificate: "c", key: "k", clientCa: "a" }, channel: { serverCa: "s", certificate: "c", key: "k" } },
+    { server: { certificate: "c", key: "k", clientCa: "a" }, channel: { serverCa: "s", serverName: "n", certificate: "c", key: "k" } },
   );
   const half = read(["--tls-key-file", "k", "--listen-address", "nowhere"]);
   assert.ok(half.kind === "invalid");
   assert.match(half.problems.join("\n"), /--listen-address: expected host:port/);
   const pairOnly = read(["--tls-key-file", "k"]);
   assert.ok(pairOnly.kind === "invalid" && /needs tlsCertificateFile too/.test(pairOnly.problems[0]!));
+  const nameOnly = read(["--tls-server-name", "n"]);
+  assert.ok(nameOnly.kind === "invalid" && /needs tlsServerCaFile too/.test(nameOnly.problems[0]!));
 });
 
 test("config: an address that every network reaches: refused while any caller is a client, unless said twice", () => {

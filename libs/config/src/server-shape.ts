@@ -32,6 +32,11 @@ export const serverShape = {
   tlsKeyFile: pemFile("the server's private key"),
   tlsClientCaFile: pemFile("authority of client certificates; with it clients must have one (mutual TLS)"),
   tlsServerCaFile: pemFile("authority of the servers this process calls; with it those connections use TLS"),
+  tlsServerName: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("name in the certificates of all servers this process calls, where it calls them by other names or by IP addresses"),
 } as const;
 
 const LOW_SPACE_BYTES = 256 * 1024 * 1024;
@@ -51,12 +56,13 @@ export type ServerConfig = z.output<z.ZodObject<typeof serverShape>>;
 /** What must hold between the keys of every server: for `superRefine` of a schema with `serverShape`. */
 export function checkServer(config: ServerConfig, context: Pick<z.RefinementCtx, "addIssue">): void {
   const refuse = (key: keyof ServerConfig, message: string): void => context.addIssue({ code: "custom", path: [key], message });
-  const needs = (one: "tlsCertificateFile" | "tlsKeyFile" | "tlsClientCaFile", other: "tlsCertificateFile" | "tlsKeyFile"): void => {
+  const needs = (one: keyof ServerConfig, other: keyof ServerConfig): void => {
     if (config[one] !== undefined && config[other] === undefined) refuse(one, `needs ${other} too`);
   };
   needs("tlsCertificateFile", "tlsKeyFile");
   needs("tlsKeyFile", "tlsCertificateFile");
   needs("tlsClientCaFile", "tlsCertificateFile");
+  needs("tlsServerName", "tlsServerCaFile");
   const asksClients = config.clientToken !== undefined || config.tlsClientCaFile !== undefined;
   if (isWildcard(config.listenAddress) && !asksClients && !config.openToAll) {
     refuse("listenAddress", "every network reaches it and any caller is a client: set clientToken or tlsClientCaFile, or say openToAll");
@@ -86,7 +92,7 @@ export function tokensOf(config: ServerConfig): readonly RoleTokenConfig[] {
 
 export interface TlsConfig {
   readonly server?: { readonly certificate: string; readonly key: string; readonly clientCa?: string };
-  readonly channel?: { readonly serverCa: string; readonly certificate?: string; readonly key?: string };
+  readonly channel?: { readonly serverCa: string; readonly serverName?: string; readonly certificate?: string; readonly key?: string };
 }
 
 /** The PEM texts for the rpc lib's transport; undefined without TLS. In mutual TLS the server's certificate is its client's too. */
@@ -96,10 +102,11 @@ export function tlsOf(config: ServerConfig, readFile: (path: string) => string):
   const key = read(config.tlsKeyFile);
   const clientCa = read(config.tlsClientCaFile);
   const serverCa = read(config.tlsServerCaFile);
+  const serverName = config.tlsServerName === undefined ? {} : { serverName: config.tlsServerName };
   const pair = certificate === undefined || key === undefined ? undefined : { certificate, key };
   if (pair === undefined && serverCa === undefined) return undefined;
   return {
     ...(pair === undefined ? {} : { server: { ...pair, ...(clientCa === undefined ? {} : { clientCa }) } }),
-    ...(serverCa === undefined ? {} : { channel: { serverCa, ...pair } }),
+    ...(serverCa === undefined ? {} : { channel: { serverCa, ...serverName, ...pair } }),
   };
 }
