@@ -27,4 +27,15 @@ async function start(signal: AbortSignal): Promise<Running> {
   return program;
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, drainGraceMs: config.drainGraceMs, failed: program.failed, start });
+const { drainGraceMs, lameDuckMs } = config;
+await runMain({
+  process,
+  clock: nodeClock,
+  log,
+  build: { ...build },
+  drainGraceMs,
+  lameDuckMs,
+  onLeaving: () => program.leave(),
+  failed: program.failed,
+  start,
+});

@@ -19,6 +19,15 @@ export const serverShape = {
     .describe("address of /metrics, /healthz and /readyz; keep it on loopback or a private network"),
   logLevel: z.enum(["debug", "info", "warn", "error", "silent"]).default("info").describe("lowest level that is logged"),
   drainGraceMs: z.number().int().min(0).max(60_000).default(5_000).describe("how long calls in flight may take after SIGTERM"),
+  lameDuckMs: z
+    .number()
+    .int()
+    .min(0)
+    .max(60_000)
+    .default(0)
+    .describe(
+      "how long calls are served on after SIGTERM, before drainGraceMs begins, while /readyz says no: until balancers have noticed",
+    ),
   reflection: z.boolean().default(true).describe("answer gRPC server reflection"),
   clientToken: token("bearer token of clients; without it a caller without credentials is a client"),
   coordinatorToken: token("bearer token of transaction coordinators"),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import { silentLog, type Log } from "@concord/runtime";
-import { runMain, STOP_MARGIN_MS, type Running } from "./run-main.ts";
+import { runMain, STOP_MARGIN_MS, type MainOptions, type Running } from "./run-main.ts";
 import { ManualClock } from "./test/echo.ts";
 
 const DRAIN_GRACE_MS = 60_000;
@@ -20,7 +20,7 @@ function process(): EventEmitter & {
 
 function begin(
   start: (signal: AbortSignal) => Promise<Running>,
-  failed?: Promise<never>,
+  options: Partial<Pick<MainOptions, "failed" | "onLeaving">> & { readonly lameDuckMs?: number } = {},
 ): {
   clock: ManualClock;
   lines: unknown[];
@@ -38,8 +38,9 @@ function begin(
     log,
     build: { version: "0.1.0" },
     drainGraceMs: DRAIN_GRACE_MS,
+    lameDuckMs: 0,
     start,
-    ...(failed === undefined ? {} : { failed }),
+    ...options,
   });
   return { clock, lines, exits: fake.exits, masks: fake.masks, emit: (event, detail) => void fake.emit(event, detail) };
 }
@@ -74,7 +75,7 @@ test("main: it fails while it runs, or while it starts: stopped as after a signa
     const main = begin(
       (signal) =>
         isStarted ? Promise.resolve(running) : new Promise((resolve) => signal.addEventListener("abort", () => resolve(running))),
-      failed.promise,
+      { failed: failed.promise },
     );
     await main.clock.settle();
     failed.reject(new Error("the disk is gone"));
@@ -103,6 +104,22 @@ test("main: a signal while the start waits for others: it gives up, exits with 0
   main.emit("SIGTERM", "SIGTERM");
   await main.clock.settle();
   assert.deepEqual(main.exits, [0]);
+});
+
+test("main: a lame duck: a signal makes it not ready at once, and stops it after lameDuckMs; a second signal ends it", async () => {
+  const seen: string[] = [];
+  const start = (): Promise<Running> => Promise.resolve({ stop: () => Promise.resolve(void seen.push("stopped")) });
+  const main = begin(start, { lameDuckMs: 5_000, onLeaving: () => void seen.push("leaving") });
+  await main.clock.settle();
+  main.emit("SIGTERM", "SIGTERM");
+  await main.clock.advance(4_999);
+  assert.deepEqual([seen, main.exits], [["leaving"], []]);
+  await main.clock.advance(1);
+  assert.deepEqual([seen, main.exits], [["leaving", "stopped"], [0]]);
+  const impatient = begin(start, { lameDuckMs: 5_000 });
+  impatient.emit("SIGTERM");
+  impatient.emit("SIGTERM");
+  assert.deepEqual(impatient.exits, [1]);
 });
 
 test("main: a stop that hangs: exits with 1 a margin after its grace; a second signal at once", async () => {

@@ -25,8 +25,12 @@ export interface MainOptions {
   readonly log: Log;
   /** Fields of the first log line: which build runs. */
   readonly build: LogFields;
-  /** How long calls in flight may take after the signal. */
+  /** How long the process serves on after the signal, not ready: balancers send it nothing new then. */
+  readonly lameDuckMs: number;
+  /** How long calls in flight may take after that. */
   readonly drainGraceMs: number;
+  /** The signal came: be not ready from now on. */
+  onLeaving?(): void;
   /** Rejects when the program cannot go on, at whatever time: it then stops as after a signal and exits with 1. */
   readonly failed?: Promise<never>;
   /** `signal` is aborted when the process shall stop: a start that waits for others should then give up. */
@@ -34,7 +38,7 @@ export interface MainOptions {
 }
 
 /**
- * Runs `start`; SIGTERM or SIGINT stops what it returned and exits with 0, also when the signal comes during the start; a
+ * Runs `start`; SIGTERM or SIGINT stops what it returned, after `lameDuckMs`, and exits with 0, also when the signal comes during the start; a
  * start that then rejects has stopped. A second
  * signal or the backstop exits with 1 at once, as does a failed start, an uncaught exception or an unhandled rejection.
  */
@@ -56,8 +60,11 @@ export async function runMain(options: MainOptions): Promise<void> {
   const onSignal = (signal: unknown): void => {
     signals += 1;
     if (signals > 1) return process.exit(1);
-    log.info("stopping", { signal: String(signal) });
-    stop();
+    const { lameDuckMs } = options;
+    log.info("stopping", { signal: String(signal), lameDuckMs });
+    options.onLeaving?.();
+    if (lameDuckMs === 0) stop();
+    else clock.setTimer(lameDuckMs, stop);
   };
   options.failed?.catch((thrown: unknown) => {
     log.error("failed; stopping", { stack: stackOf(thrown) });
