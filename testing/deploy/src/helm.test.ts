@@ -23,10 +23,14 @@ const ENGINES = {
   tlsSecret: "concord-tls",
   image: { repository: "registry.example/concord", digest: `sha256:${"0".repeat(64)}`, pullSecrets: ["registry"] },
   storageProxy: { replicas: 5, backend: "cassandra", cassandra },
-  objectGateway: { replicas: 3, sharedClaim: "objects" },
+  objectGateway: { replicas: 3, ceph: { secret: "ceph-client", pool: "photos" } },
   dedupWorker: { log: "kafka", kafka, config: { windowIdsMax: 8_000_000 } },
 };
-const FORMS = { ring: RING, engines: ENGINES, one: { ...RING, storageProxy: { replicas: 1 }, txnCoordinator: { replicas: 1 } } };
+const FORMS = {
+  ring: { ...RING, objectGateway: { replicas: 2, sharedClaim: "objects" } },
+  engines: ENGINES,
+  one: { ...RING, storageProxy: { replicas: 1 }, txnCoordinator: { replicas: 1 } },
+};
 
 interface Pods {
   readonly kind: "StatefulSet" | "Job";
@@ -55,7 +59,11 @@ interface PodSpec {
   readonly enableServiceLinks: boolean;
   readonly automountServiceAccountToken: boolean;
   readonly securityContext: Readonly<Record<string, unknown>>;
-  readonly volumes: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
+  readonly volumes: readonly {
+    readonly name: string;
+    readonly configMap?: { readonly name: string };
+    readonly secret?: { readonly secretName: string };
+  }[];
   readonly containers: readonly [
     {
       readonly args: readonly string[];
@@ -210,6 +218,14 @@ for (const [form, values] of Object.entries(FORMS)) {
         assert.equal(mount === undefined ? undefined : claims[0], keeps === undefined ? undefined : mount!.name, `${name}: ${keeps}`);
         if (config.dataStoreFolder !== undefined)
           assert.ok(container.volumeMounts.some((each) => each.mountPath === config.dataStoreFolder));
+        assert.equal(
+          pod.volumes.some(({ secret }) => secret?.secretName === "ceph-client"),
+          config.objects === "rados",
+        );
+        if (config.objects === "rados") {
+          assert.equal(config.cephPool, "photos");
+          assert.ok(container.volumeMounts.some(({ mountPath }) => config.cephConf!.startsWith(`${mountPath}/`)));
+        }
         if (config.tlsCertificateFile !== undefined)
           assert.ok(container.volumeMounts.some(({ mountPath }) => config.tlsCertificateFile!.startsWith(`${mountPath}/`)));
         for (const { mountPath, name: volume } of container.volumeMounts)
@@ -258,6 +274,7 @@ const REFUSED: readonly (readonly [what: string, values: object, says: RegExp])[
   ["two nodes of a ring", { ...RING, storageProxy: { replicas: 2 } }, /replicas/],
   ["a value that does not exist", { ...RING, storageProxi: {} }, /storageProxi/],
   ["gateways that share nothing", { ...RING, objectGateway: { replicas: 2 } }, /sharedClaim/],
+  ["objects in two places", { ...RING, objectGateway: { sharedClaim: "objects", ceph: { secret: "ceph" } } }, /not in both/],
   ["Cassandra without nodes", { ...RING, storageProxy: { backend: "cassandra" } }, /contactPoints/],
   ["Kafka without brokers", { ...RING, dedupWorker: { log: "kafka" } }, /brokers/],
   ["a user without a password", { ...ENGINES, secrets: RING.secrets }, /Password goes with/],

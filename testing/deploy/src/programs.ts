@@ -23,6 +23,9 @@ export interface ContainerConfig {
   readonly httpAddress?: string;
   readonly dataFolder?: string;
   readonly dataStoreFolder?: string;
+  readonly objects?: string;
+  readonly cephConf?: string;
+  readonly cephPool?: string;
   readonly backend?: string;
   readonly log?: string;
   readonly partitions?: number;

@@ -85,10 +85,16 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $addresses = append $addresses (include "concord.address" (dict "root" $ "service" "txn-coordinator" "index" $index)) -}}
 {{- end -}}
 {{- $own := dict "httpAddress" "0.0.0.0:7120" "dataFolder" "/data/store" "metadata" "transactions" "coordinators" $addresses -}}
-{{- if .Values.objectGateway.sharedClaim -}}
+{{- with .Values.objectGateway -}}
+{{- if and .sharedClaim .ceph.secret -}}
+{{- fail "objectGateway.ceph.secret: the data of objects is in Ceph or in sharedClaim, not in both" -}}
+{{- else if .ceph.secret -}}
+{{- $own = merge $own (dict "objects" "rados" "cephConf" "/etc/ceph/ceph.conf" "cephUser" .ceph.user "cephPool" .ceph.pool "cephNamespace" .ceph.namespace) -}}
+{{- else if .sharedClaim -}}
 {{- $_ := set $own "dataStoreFolder" "/objects" -}}
-{{- else if gt (int .Values.objectGateway.replicas) 1 -}}
-{{- fail "objectGateway.sharedClaim: several gateways share the data of objects; name a PersistentVolumeClaim that all can write" -}}
+{{- else if gt (int .replicas) 1 -}}
+{{- fail "objectGateway.sharedClaim: several gateways share the data of objects; name a PersistentVolumeClaim that all can write, or use ceph" -}}
+{{- end -}}
 {{- end -}}
 {{ $own | toJson }}
 {{- end }}
