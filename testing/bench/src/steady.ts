@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, type ConcordClient } from "@concord/client";
+import { connect, ConcordClientError, type ConcordClient } from "@concord/client";
 import { Latencies, type Constellation, memoryMiB } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
@@ -110,11 +110,22 @@ async function pages(db: ConcordClient): Promise<{ readonly pageP50Ms: number; r
   for (let at = 0; at < PAGES_PER_SAMPLE; at += 1) {
     const board = BigInt(1 + (at % BOARDS));
     const from = performance.now();
-    const page = await db.query("SELECT * FROM players WHERE board = ? AND score >= ?", [board, 0], { pageSize: PAGE_ROWS });
+    const page = await readPage(db, board);
     if (page.rows.length !== PAGE_ROWS) throw new Error(`a page of board ${board} has ${page.rows.length} rows instead of ${PAGE_ROWS}`);
     latencies.add(performance.now() - from);
   }
   return { pageP50Ms: latencies.percentileMs(0.5), pageP99Ms: latencies.percentileMs(0.99) };
+}
+
+/** A read that was refused on a busy machine is made again; its time counts. */
+async function readPage(db: ConcordClient, board: bigint): Promise<{ readonly rows: readonly unknown[] }> {
+  for (;;) {
+    try {
+      return await db.query("SELECT * FROM players WHERE board = ? AND score >= ?", [board, 0], { pageSize: PAGE_ROWS });
+    } catch (thrown) {
+      if (!(thrown instanceof ConcordClientError && thrown.retryable)) throw thrown;
+    }
+  }
 }
 
 function memoryOf(constellation: Constellation): number {
