@@ -7,7 +7,7 @@ import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
 import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
 import { ConcordError, seqOf, timestampUsOf } from "@concord/runtime";
-import { rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
+import { QuorumRowStore, rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
 import { RANGE_BYTES_TARGET } from "./limits.ts";
 import { checksum, testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 
@@ -69,6 +69,59 @@ test("[TX11] apply: one of three is silent: confirmed by the other two; it gets 
   await turn();
   assert.equal(await valueOn(ring.replicas[2]!), "value-a");
   assert.equal(ring.clock.timers, 0);
+});
+
+/** Milliseconds of READS reads, sorted; answers take 1 to 4 ms, and STALL_MS more in 5 % of what replica `stalling` is asked. */
+async function readLatencies(stalling: number | undefined): Promise<{ readonly sortedMs: readonly number[]; readonly asked: number }> {
+  const ring = testRing(3);
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  let [state, asked] = [1, 0];
+  const dice = (below: number): number => {
+    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
+    return (state >>> 8) % below;
+  };
+  const slow = ring.replicas.map((replica, at): RowReplica => {
+    const readRows: RowReplica["readRows"] = async (...call) => {
+      asked += 1;
+      const [delayMs, isStalled] = [1 + dice(4), dice(100) < 5];
+      await new Promise<void>((resolve) => ring.clock.setTimer(delayMs + (isStalled && at === stalling ? STALL_MS : 0), resolve));
+      return replica.readRows(...call);
+    };
+    return {
+      name: replica.name,
+      reachable: true,
+      readRows,
+      applyRows: (mutations) => replica.applyRows(mutations),
+      readRowRange: (...call) => replica.readRowRange(...call),
+      catchUp: (...call) => replica.catchUp(...call),
+    };
+  });
+  const rows = new QuorumRowStore({ replicas: slow, clock: ring.clock, checksum });
+  const latenciesMs: number[] = [];
+  for (let reads = 0; reads < READS; reads += 1) {
+    const beganMs = ring.clock.ms;
+    let isDone = false;
+    const done = rows.read([KEY], OPTIONS).finally(() => (isDone = true));
+    while (!isDone) await ring.clock.pass(1);
+    await done;
+    latenciesMs.push(ring.clock.ms - beganMs);
+  }
+  return { sortedMs: latenciesMs.sort((a, b) => a - b), asked };
+}
+
+const STALL_MS = 200;
+const READS = 500;
+const P99 = READS * 0.99;
+
+test("[TX12] read: one replica stalls for 200 ms in 5 % of its requests: p99 at most twice the healthy one, and nothing is asked twice", async () => {
+  const healthy = await readLatencies(undefined);
+  for (const stalling of [0, 1, 2]) {
+    const { sortedMs, asked } = await readLatencies(stalling);
+    assert.ok(sortedMs[P99]! <= 2 * healthy.sortedMs[P99]!, `p99 ${sortedMs[P99]} ms, healthy ${healthy.sortedMs[P99]} ms`);
+    assert.ok(sortedMs.at(-1)! < STALL_MS, "no read waits for a stall");
+    assert.equal(asked, healthy.asked);
+    assert.equal(asked, 3 * READS, "each replica once for each read");
+  }
 });
 
 test("[TX11] apply: two of three are silent: not confirmed before a second one is; the time-out says unknown", async () => {
