@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TopologyService } from "@concord/protos-txn";
-import { HAND_OVER_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
+import { HAND_OVER_MS, LOST_TAKER_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer, type Client } from "./test/coordinator-fixture.ts";
 
 const ALBUMS = Array.from({ length: 40 }, (_, at) => at + 1);
@@ -152,6 +152,28 @@ test("[TX17] takeover: the standby is lost for a moment meanwhile: it goes on, a
   resolve();
   await settle();
   await insert(fixture, clients[first!]!, album);
+  await fixture.stop();
+});
+
+test("[TX17] takeover: the standby stays lost meanwhile: it ends its takeover, and does not raise against the one that takes over instead", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  const [first, second] = await standbysOf(clients[0]!, "c0");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.log.mayRaise = promise;
+  await callGone(fixture, [0]);
+  fixture.memberships[first!]!.self("lost");
+  await fixture.clock.advance(LOST_TAKER_MS + 10);
+  fixture.log.mayRaise = Promise.resolve();
+  fixture.memberships[second!]!.about(first!, "gone");
+  await settle();
+  await fixture.clock.advance(50);
+  await insert(fixture, clients[second!]!, album);
+  // Refused now: no raise above it follows.
+  resolve();
+  await settle();
+  await fixture.clock.advance(50);
+  await insert(fixture, clients[second!]!, album);
   await fixture.stop();
 });
 

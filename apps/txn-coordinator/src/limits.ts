@@ -21,6 +21,8 @@ export const TAKE_OVER_AGAIN_MS = 250;
 export const VERIFY_TIMEOUT_MS = 500;
 /** A coordinator that is lost for so long ends its transactions: no standby needs more to have taken over. */
 export const STAND_DOWN_MS = 1_000;
+/** A taker that is lost for so long ends its takeover: the next standby has begun by then, and the two would fence each other. */
+export const LOST_TAKER_MS = 40;
 /** Pause between two looks for what another node has yet to write. */
 export const POLL_MS = 20;
 /** Looks for a schema version just committed before the answer goes out anyway. */

@@ -3,7 +3,15 @@ import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { IdleMarks, LargeCommits, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
-import { HAND_OVER_MS, POLL_MS, RELEASE_TIMEOUT_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS, VERIFY_TIMEOUT_MS } from "../limits.ts";
+import {
+  HAND_OVER_MS,
+  LOST_TAKER_MS,
+  POLL_MS,
+  RELEASE_TIMEOUT_MS,
+  STAND_DOWN_MS,
+  TAKE_OVER_AGAIN_MS,
+  VERIFY_TIMEOUT_MS,
+} from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
@@ -367,14 +375,23 @@ export class Groups {
     while (!signal.aborted) {
       await this.#standing.changed();
       for (const [id, group] of this.#own) {
-        // The one before this one is back: it takes over, and this one does not compete. A loss of its own may be over in a moment: the epoch decides.
+        // The one before this one is back: it takes over, and this one does not compete. A loss of its own may be over in a moment.
         const isOvertaken = this.#standing.duty(id).kind === "standby" && !this.#standing.isLost;
         if (group.state.kind === "taking-over" && isOvertaken) group.stop();
       }
-      if (this.#standing.isLost && !wasLost) void this.#standDownIfStillLost();
+      if (this.#standing.isLost && !wasLost) {
+        void this.#endTakeoversIfStillLost();
+        void this.#standDownIfStillLost();
+      }
       for (const group of this.own) void this.#confirm(group);
       wasLost = this.#standing.isLost;
     }
+  }
+
+  /** Its raises would end the epoch of the standby that takes over instead. */
+  async #endTakeoversIfStillLost(): Promise<void> {
+    await sleep(this.#options.clock, LOST_TAKER_MS, this.#stopping.signal);
+    if (this.#standing.isLost) for (const group of this.own) if (group.state.kind === "taking-over") group.stop();
   }
 
   async #standDownIfStillLost(): Promise<void> {
