@@ -84,8 +84,8 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: OPINIONS,
-        search: ".filter((peer) => isHeard(peer) && nowMs - peer.reportedAfterMs <= state.limits.lostMs);",
-        replace: ".filter((peer) => isHeard(peer));",
+        search: ".filter(({ peer }) => isHeard(peer) && nowMs - peer.reportedAfterMs <= state.limits.lostMs);",
+        replace: ".filter(({ peer }) => isHeard(peer));",
       },
     ],
   },
