@@ -187,7 +187,22 @@ const KEYS: readonly Case[] = [
   bad("PUT bucket with object lock", "501 NotImplemented", () =>
     call("PUT", "/locked", { headers: { "x-amz-bucket-object-lock-enabled": "true" } }),
   ),
-  bad("DELETE with If-Match", "501 NotImplemented", () => call("DELETE", "/kept/k", { headers: { "if-match": '"x"' } })),
+  bad("DELETE with If-None-Match", "501 NotImplemented", () => call("DELETE", "/kept/k", { headers: { "if-none-match": '"x"' } })),
+  bad("DELETE of another ETag", "412 PreconditionFailed", () => call("DELETE", "/kept/k", { headers: { "if-match": '"x"' } })),
+  bad("DELETE of nothing with If-Match", "404 NoSuchKey", () => call("DELETE", "/kept/nothing", { headers: { "if-match": "*" } })),
+  bad("DELETE of another size", "412 PreconditionFailed", () => call("DELETE", "/kept/k", { headers: { "x-amz-if-match-size": "5" } })),
+  bad("DELETE of another time", "412 PreconditionFailed", () =>
+    call("DELETE", "/kept/k", { headers: { "x-amz-if-match-last-modified-time": "Wed, 21 Oct 2015 07:28:00 GMT" } }),
+  ),
+  bad("DELETE with a size that is none", "400 InvalidArgument", () =>
+    call("DELETE", "/kept/k", { headers: { "x-amz-if-match-size": "4.0" } }),
+  ),
+  bad("DELETE with a time that is none", "400 InvalidArgument", () =>
+    call("DELETE", "/kept/k", { headers: { "x-amz-if-match-last-modified-time": "yesterday" } }),
+  ),
+  bad("PUT with a condition of deletes", "501 NotImplemented", () =>
+    call("PUT", "/kept/k", { body: "x", headers: { "x-amz-if-match-size": "4" } }),
+  ),
   bad("metadata that is too large", "400 MetadataTooLarge", () =>
     call("PUT", "/kept/k", { body: "new", headers: { "x-amz-meta-a": "m".repeat(2048) } }),
   ),
@@ -228,7 +243,7 @@ const XML: readonly Case[] = [
   bad("no key", "400 MalformedXML", () => remove("<Delete></Delete>")),
   bad("1001 keys", "400 MalformedXML", () => remove(`<Delete>${"<Object><Key>k</Key></Object>".repeat(1001)}</Delete>`)),
   bad("a version", "501 NotImplemented", () => remove("<Delete><Object><Key>k</Key><VersionId>abc</VersionId></Object></Delete>")),
-  bad("a condition", "501 NotImplemented", () => remove('<Delete><Object><Key>k</Key><ETag>"x"</ETag></Object></Delete>')),
+  bad("a size that is none", "400 InvalidArgument", () => remove("<Delete><Object><Key>k</Key><Size>4.0</Size></Object></Delete>")),
   bad("no digest with many keys", "400 InvalidRequest", () =>
     call("POST", "/kept", { query: [["delete", ""]], body: "<Delete><Object><Key>k</Key></Object></Delete>" }),
   ),

@@ -4,6 +4,7 @@ import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { crc32 } from "node:zlib";
+import { DeleteObjectCommand, DeleteObjectsCommand, ListObjectsV2Command, PutObjectCommand } from "@aws-sdk/client-s3";
 import { ANN, TestGateway } from "./test/gateway.ts";
 import { send, type Answer } from "./test/http-client.ts";
 import { sign, type SigningOptions, type Unsigned } from "./test/signing.ts";
@@ -127,4 +128,29 @@ test("a damaged first block: an error of its own, and in the log, not a connecti
   assert.deepEqual([answer.status, /<Code>InternalError</.test(answer.body)], [500, true]);
   const logged = gateway.lines.some(({ level, fields }) => level === "error" && fields.key === "rotten");
   assert.ok(logged);
+});
+
+test("deletes on conditions, by the SDK: one and many; what fails stays and is named", async () => {
+  const [s3, Bucket] = [gateway.client(), "box"];
+  const stored = async (Key: string): Promise<string> => (await s3.send(new PutObjectCommand({ Bucket, Key, Body: Key }))).ETag!;
+  const [one, two] = [await stored("del/one"), await stored("del/two")];
+  await stored("del/three");
+  await assert.rejects(s3.send(new DeleteObjectCommand({ Bucket, Key: "del/one", IfMatch: two })), { name: "PreconditionFailed" });
+  await assert.rejects(s3.send(new DeleteObjectCommand({ Bucket, Key: "del/none", IfMatch: "*" })), { name: "NoSuchKey" });
+  const Objects = [
+    { Key: "del/one", ETag: two },
+    { Key: "del/two", ETag: two, Size: 7 },
+    { Key: "del/three", Size: 8 },
+    { Key: "del/none", Size: 1 },
+  ];
+  const { Deleted = [], Errors = [] } = await s3.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects } }));
+  assert.deepEqual(new Set(Deleted.map(({ Key }) => Key)), new Set(["del/none", "del/two"]));
+  const refused = Errors.map(({ Key, Code }) => `${Key} ${Code}`);
+  assert.deepEqual(new Set(refused), new Set(["del/one PreconditionFailed", "del/three PreconditionFailed"]));
+  await s3.send(new DeleteObjectCommand({ Bucket, Key: "del/one", IfMatch: one }));
+  const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket, Prefix: "del/" }));
+  assert.deepEqual(
+    Contents.map(({ Key }) => Key),
+    ["del/three"],
+  );
 });

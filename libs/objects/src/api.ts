@@ -19,6 +19,15 @@ export interface Precondition {
   readonly ifUnmodifiedSinceMs?: number;
 }
 
+/** Conditions of a delete, of which all must hold. Without an object If-Match fails, the others hold. */
+export interface DeleteCondition {
+  /** ETags without quotes; "*" stands alone: any object. */
+  readonly ifMatch?: readonly string[];
+  /** Compared in whole seconds. */
+  readonly modifiedMs?: number;
+  readonly sizeBytes?: number;
+}
+
 export interface Stored {
   readonly etag: string;
   readonly checksum: StoredChecksum | undefined;
@@ -126,8 +135,8 @@ export interface ObjectStore {
     part: number | undefined;
   }): Promise<FoundObject>;
   headObject(request: { bucket: string; key: string; precondition: Precondition }): Promise<StoredObject>;
-  /** Success also when there was none (S3: 204). */
-  deleteObject(request: { bucket: string; key: string }): Promise<void>;
+  /** Success also when there was none (S3: 204), unless the condition asks for one. */
+  deleteObject(request: { bucket: string; key: string; condition?: DeleteCondition }): Promise<void>;
   listObjects(request: ListRequest): Promise<Listing>;
   objectTags(bucket: string, key: string): Promise<Readonly<Record<string, string>>>;
   setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>): Promise<void>;

@@ -146,3 +146,38 @@ test("tags: a race with an overwrite: the new object gets them, its content stay
   assert.deepEqual(await fixture.store.objectTags("photos", "a"), { x: "1" });
   assert.deepEqual(faultsOf(fixture), []);
 });
+
+test("delete on conditions: ETag, size and time of what is there now, all of them", async () => {
+  const fixture = await openPhotos();
+  const etag = await put(fixture, "a", "12345");
+  const { modifiedMs } = await fixture.store.headObject({ ...A, precondition: {} });
+  const refused = [
+    { ifMatch: ["other"] },
+    { sizeBytes: 4 },
+    { modifiedMs: modifiedMs + 1000 },
+    { ifMatch: [etag], sizeBytes: 4, modifiedMs },
+    { ifMatch: ["*"], sizeBytes: 5, modifiedMs: modifiedMs - 1000 },
+  ];
+  for (const condition of refused) await assert.rejects(fixture.store.deleteObject({ ...A, condition }), { code: "PRECONDITION_FAILED" });
+  assert.equal(await get(fixture, "a").then(String), "49,50,51,52,53");
+  await fixture.store.deleteObject({ ...A, condition: { ifMatch: [etag], sizeBytes: 5, modifiedMs } });
+  assert.equal(await get(fixture, "a"), undefined);
+  for (const ifMatch of [["*"], [etag]])
+    await assert.rejects(fixture.store.deleteObject({ ...A, condition: { ifMatch } }), { code: "OBJECT_UNKNOWN" });
+  await fixture.store.deleteObject({ ...A, condition: { sizeBytes: 5, modifiedMs } });
+});
+
+test("[OGD4] delete on a condition: an object written between the look and the commit is judged anew, and stays", async () => {
+  const fixture = await openPhotos();
+  const other = openFixture({ beside: fixture });
+  const etag = await put(fixture, "a", "old");
+  let isFirst = true;
+  fixture.metadata.before = async (operation) => {
+    if (operation !== "commit" || !isFirst) return;
+    isFirst = false;
+    await put(other, "a", "new");
+  };
+  await assert.rejects(fixture.store.deleteObject({ ...A, condition: { ifMatch: [etag] } }), { code: "PRECONDITION_FAILED" });
+  assert.equal(Buffer.from((await get(fixture, "a"))!).toString(), "new");
+  assert.deepEqual([isFirst, faultsOf(fixture), fixture.journal.openDeletes], [false, [], 0]);
+});

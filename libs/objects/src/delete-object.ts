@@ -1,9 +1,11 @@
 import type { MetadataCommit } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
+import type { DeleteCondition } from "./api.ts";
 import { commitRepeatable, putGarbage } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkKey } from "./names.ts";
+import { checkDeleteCondition } from "./preconditions.ts";
 import { headKey } from "./row-keys.ts";
 import type { StoredObject } from "./rows.ts";
 import { headerCondition, viewShard, type ShardView, type Versioned } from "./shard-view.ts";
@@ -12,16 +14,18 @@ type Deletion = "deleted" | "changed";
 
 /**
  * Removes the object, if there is one. One batch: the head row goes, exactly its blobs are garbage (I4), the usage falls.
- * BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN.
+ * BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN. The commit names the version on which the condition was checked: PRECONDITION_FAILED, and
+ * OBJECT_UNKNOWN for If-Match of nothing.
  */
 export async function deleteObject(
   context: ObjectStoreContext,
-  { bucket, key }: { readonly bucket: string; readonly key: string },
+  { bucket, key, condition = {} }: { readonly bucket: string; readonly key: string; readonly condition?: DeleteCondition },
 ): Promise<void> {
   checkKey(key);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
     const found = headOf(view);
+    checkDeleteCondition(condition, found?.row);
     if (found === undefined) return;
     if ((await commitDelete(context, view, found)) === "deleted") return;
   }

@@ -1,5 +1,5 @@
 import { ConcordError } from "@concord/runtime";
-import type { Precondition } from "./api.ts";
+import type { DeleteCondition, Precondition } from "./api.ts";
 import type { StoredObject } from "./rows.ts";
 
 /**
@@ -38,13 +38,24 @@ export function checkWriteCondition(condition: Precondition, object: StoredObjec
   if (condition.ifNoneMatch !== undefined && object !== undefined && names(condition.ifNoneMatch, object)) throw failed("If-None-Match");
 }
 
+/** Conditions of a delete, against what the key holds now. OBJECT_UNKNOWN as for writes. */
+export function checkDeleteCondition({ ifMatch, modifiedMs, sizeBytes }: DeleteCondition, object: StoredObject | undefined): void {
+  checkWriteCondition(ifMatch === undefined ? {} : { ifMatch }, object);
+  if (object === undefined) return;
+  if (sizeBytes !== undefined && object.sizeBytes !== sizeBytes) throw failed("x-amz-if-match-size");
+  if (modifiedMs !== undefined && wholeSeconds(object.modifiedMs) !== wholeSeconds(modifiedMs))
+    throw failed("x-amz-if-match-last-modified-time");
+}
+
 function names(etags: readonly string[], object: StoredObject): boolean {
   return etags.includes("*") || etags.includes(object.etag);
 }
 
-/** Dates in headers have whole seconds. */
+/** As dates in headers have them. */
+const wholeSeconds = (timeMs: number): number => Math.floor(timeMs / 1000);
+
 function modifiedAfter(object: StoredObject, timeMs: number): boolean {
-  return Math.floor(object.modifiedMs / 1000) > Math.floor(timeMs / 1000);
+  return wholeSeconds(object.modifiedMs) > wholeSeconds(timeMs);
 }
 
 function failed(condition: string): ConcordError {

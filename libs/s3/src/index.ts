@@ -10,6 +10,7 @@ export * from "./limits.ts";
 export {
   readAttributes,
   readCompleteChecksum,
+  readDeleteCondition,
   readCopySource,
   readDirective,
   readNumber,

@@ -9,7 +9,7 @@ import type { Fields } from "./fields.ts";
 import { ETAGS_PER_CONDITION_MAX, KEY_BYTES_MAX, METADATA_BYTES_MAX, TAGS_PER_OBJECT_MAX } from "./limits.ts";
 import { checkTags } from "./tags.ts";
 import { parseQuery } from "./target.ts";
-import type { ByteRange, ChecksumType, ObjectAttributes, Precondition, StoredChecksum, UploadChecksum } from "./types.ts";
+import type { ByteRange, ChecksumType, DeleteCondition, ObjectAttributes, Precondition, StoredChecksum, UploadChecksum } from "./types.ts";
 
 /** A single range of bytes; undefined for none, and (as RFC 9110 and S3 have it) for several and for what is no range: the whole object. */
 export function readRange(headers: Fields): ByteRange | undefined {
@@ -49,6 +49,29 @@ export function readPrecondition(headers: Fields, of: "object" | "source" = "obj
     ...(ifModifiedSinceMs === undefined ? {} : { ifModifiedSinceMs }),
     ...(ifUnmodifiedSinceMs === undefined ? {} : { ifUnmodifiedSinceMs }),
   };
+}
+
+/** The conditions of DeleteObject. */
+export function readDeleteCondition(headers: Fields): DeleteCondition {
+  if (headers.has("if-none-match")) throw new S3Error("NotImplemented", "A delete with If-None-Match is not implemented.");
+  const ifMatch = readEtags(headers, "if-match");
+  return {
+    ...(ifMatch === undefined ? {} : { ifMatch }),
+    ...deleteCondition(headers.one("x-amz-if-match-last-modified-time"), headers.one("x-amz-if-match-size")),
+  };
+}
+
+/** Of a delete: when it was modified, as an HTTP or ISO date, and how long it is. InvalidArgument: unlike in reads, none may be ignored. */
+export function deleteCondition(modified: string | undefined, size: string | undefined): Omit<DeleteCondition, "ifMatch"> {
+  const modifiedMs = modified === undefined ? undefined : (parseHttpDate(modified) ?? isoDate(modified));
+  if (modified !== undefined && modifiedMs === undefined)
+    throw new S3Error("InvalidArgument", "The last modified time to match is no date.");
+  if (size !== undefined && !/^\d{1,15}$/.test(size)) throw new S3Error("InvalidArgument", "The size to match is no number of bytes.");
+  return { ...(modifiedMs === undefined ? {} : { modifiedMs }), ...(size === undefined ? {} : { sizeBytes: Number(size) }) };
+}
+
+function isoDate(text: string): number | undefined {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(text) ? Date.parse(text) || undefined : undefined;
 }
 
 /** ETags without quotes and without W/; S3 clients also send them bare. "*" stands alone. */

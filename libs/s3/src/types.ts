@@ -39,6 +39,13 @@ export interface ObjectAttributes {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+/** Conditions of a delete, as the store has them. */
+export interface DeleteCondition {
+  readonly ifMatch?: readonly string[];
+  readonly modifiedMs?: number;
+  readonly sizeBytes?: number;
+}
+
 export interface Precondition {
   readonly ifMatch?: readonly string[];
   readonly ifNoneMatch?: readonly string[];

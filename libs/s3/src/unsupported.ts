@@ -16,7 +16,6 @@ const HEADERS: readonly (readonly [pattern: RegExp, harmless: readonly string[]]
   [/^x-amz-write-offset-bytes$/, []],
   [/^x-amz-mfa$/, []],
   [/^x-amz-object-ownership$/, ["BucketOwnerEnforced"]],
-  [/^x-amz-if-match-/, []],
   [/^x-amz-rename-source/, []],
 ];
 

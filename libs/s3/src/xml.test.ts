@@ -238,7 +238,10 @@ const BODIES: readonly (readonly [reader: keyof typeof READERS, what: string, bo
   ["delete", "Quiet twice", remove(`<Quiet>true</Quiet><Quiet>false</Quiet>${keys(1)}`), "MalformedXML"],
   ["delete", "a version", remove("<Object><Key>a</Key><VersionId>v</VersionId></Object>"), "NotImplemented"],
   ["delete", "the null version", remove("<Object><Key>a</Key><VersionId>null</VersionId></Object>"), "accepted"],
-  ["delete", "a condition", remove("<Object><Key>a</Key><ETag>e</ETag></Object>"), "NotImplemented"],
+  ["delete", "an ETag", remove("<Object><Key>a</Key><ETag>e</ETag></Object>"), "accepted"],
+  ["delete", "an ETag twice", remove("<Object><Key>a</Key><ETag>e</ETag><ETag>e</ETag></Object>"), "MalformedXML"],
+  ["delete", "a size that is none", remove("<Object><Key>a</Key><Size>-1</Size></Object>"), "InvalidArgument"],
+  ["delete", "a time that is none", remove("<Object><Key>a</Key><LastModifiedTime>soon</LastModifiedTime></Object>"), "InvalidArgument"],
   ["location", "no body", "", "accepted"],
   ["location", "nothing", "<CreateBucketConfiguration/>", "accepted"],
   [
@@ -288,8 +291,13 @@ test("bodies: what they say: read", () => {
   ]);
   assert.deepEqual(readDelete(bytes(remove("<Quiet>true</Quiet><Object><Key> a&amp;b\n</Key></Object>"))), {
     quiet: true,
-    keys: [" a&b\n"],
+    objects: [{ key: " a&b\n", condition: {} }],
   });
+  const conditions = '<ETag>"e"</ETag><Size>4</Size><LastModifiedTime>Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime>';
+  const condition = { ifMatch: ["e"], sizeBytes: 4, modifiedMs: Date.UTC(2015, 9, 21, 7, 28) };
+  assert.deepEqual(readDelete(bytes(remove(`<Object><Key>a</Key>${conditions}</Object>`))).objects, [{ key: "a", condition }]);
+  const iso = "<LastModifiedTime>2015-10-21T07:28:00.000Z</LastModifiedTime>";
+  assert.equal(readDelete(bytes(remove(`<Object><Key>a</Key>${iso}</Object>`))).objects[0]!.condition.modifiedMs, condition.modifiedMs);
   assert.equal(readDelete(bytes(remove(keys(1)))).quiet, false);
   assert.equal(
     readCreateBucketConfiguration(

@@ -56,7 +56,9 @@ test("features: what an operation does not name is refused on it, what it names 
   assert.equal(refused("GetObject", "versionId=1"), true);
   assert.equal(refused("ListObjects", "metadata"), true);
   assert.equal(refused("ListObjects", "x-mine=1"), false, "S3 leaves these to its users");
-  assert.equal(refused("DeleteObject", "", [["if-match", '"x"']]), true);
+  assert.equal(refused("DeleteObject", "", [["if-match", '"x"']]), false);
+  assert.equal(refused("DeleteObject", "", [["x-amz-if-match-size", "1"]]), false);
+  assert.equal(refused("DeleteObjectTagging", "tagging", [["if-match", '"x"']]), true);
   assert.equal(refused("ListObjects", "", [["if-match", '"x"']]), false, "nothing is changed without the condition");
   assert.equal(refused("PutObject", "x-amz-acl=private", []), true, "a header's parameter is not looked at there");
   assert.equal(refused("PutObject", "x-amz-acl=private", [["x-amz-acl", "private"]], true), false);

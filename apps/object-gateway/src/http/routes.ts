@@ -109,7 +109,11 @@ export const ROUTES: readonly Route[] = [
     headers: [...SOURCE, ...STORED, "x-amz-metadata-directive", "x-amz-tagging-directive", "x-amz-checksum-algorithm"],
     conditional: true,
   }),
-  route("DeleteObject", "DELETE", "object", deleteObject, { query: ["versionId"] }),
+  route("DeleteObject", "DELETE", "object", deleteObject, {
+    query: ["versionId"],
+    headers: ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"],
+    conditional: true,
+  }),
   route("GetObjectAttributes", "GET", "object", getObjectAttributes, {
     picks: ["attributes"],
     query: ["versionId"],

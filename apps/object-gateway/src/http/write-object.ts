@@ -5,6 +5,7 @@ import {
   copyObjectXml,
   deleteResultXml,
   readDelete,
+  readDeleteCondition,
   readDirective,
   readPrecondition,
   readUploadChecksum,
@@ -44,20 +45,20 @@ export const copyObject: Operation = async (call, context) => {
   return xml(copyObjectXml(await copying(context, () => context.store.copyObject(copy))));
 };
 
-/** Success also when there was none. */
-export const deleteObject: Operation = async ({ bucket, key }, { store }) => {
-  await store.deleteObject({ bucket, key });
+/** Success also when there was none, unless the condition asks for one. */
+export const deleteObject: Operation = async ({ bucket, key, headers }, { store }) => {
+  await store.deleteObject({ bucket, key, condition: readDeleteCondition(headers) });
   return empty(204);
 };
 
 /** Deletes up to a thousand keys, each on its own; the answer lists those that failed. */
 export const deleteObjects: Operation = async (call, context) => {
   const { bucket } = call;
-  const { keys, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
+  const { objects, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
   const deleted: string[] = [];
   const failed: { key: string; error: S3Error }[] = [];
-  const deleteOne = (key: string): Promise<unknown> =>
-    context.store.deleteObject({ bucket, key }).then(
+  const deleteOne = ({ key, condition }: (typeof objects)[number]): Promise<unknown> =>
+    context.store.deleteObject({ bucket, key, condition }).then(
       () => deleted.push(key),
       (thrown: unknown) => {
         const error = toS3Error(thrown);
@@ -65,6 +66,6 @@ export const deleteObjects: Operation = async (call, context) => {
         return failed.push({ key, error });
       },
     );
-  for (let at = 0; at < keys.length; at += DELETES_AT_ONCE) await Promise.all(keys.slice(at, at + DELETES_AT_ONCE).map(deleteOne));
+  for (let at = 0; at < objects.length; at += DELETES_AT_ONCE) await Promise.all(objects.slice(at, at + DELETES_AT_ONCE).map(deleteOne));
   return xml(deleteResultXml({ quiet, deleted, failed }));
 };

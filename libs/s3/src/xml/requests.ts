@@ -2,8 +2,9 @@
 import { checksumAlgorithm } from "../body/digests.ts";
 import { S3Error } from "../errors.ts";
 import { DELETE_KEYS_MAX, PARTS_MAX } from "../limits.ts";
+import { deleteCondition } from "../request.ts";
 import { checkTags } from "../tags.ts";
-import type { ChecksumAlgorithm } from "../types.ts";
+import type { ChecksumAlgorithm, DeleteCondition } from "../types.ts";
 import { malformed, parseXml, type XmlElement } from "./reader.ts";
 
 export interface CompletedPart {
@@ -48,32 +49,39 @@ function unquoted(etag: string): string {
 export interface DeleteRequest {
   /** True: only the failures are answered. */
   readonly quiet: boolean;
-  readonly keys: readonly string[];
+  readonly objects: readonly DeleteRequestObject[];
 }
 
-/** Between 1 and DELETE_KEYS_MAX keys. Versions other than "null" and conditions are NotImplemented. */
+export interface DeleteRequestObject {
+  readonly key: string;
+  readonly condition: DeleteCondition;
+}
+
+/** Between 1 and DELETE_KEYS_MAX keys. Versions other than "null" are NotImplemented. */
 export function readDelete(bytes: Uint8Array): DeleteRequest {
   let quiet = false;
-  const keys: string[] = [];
+  const objects: DeleteRequestObject[] = [];
   const seen = new Set<string>();
   for (const element of root(bytes, "Delete").children) {
-    if (element.name === "Object") keys.push(readDeleteKey(element));
+    if (element.name === "Object") objects.push(readDeleteObject(element));
     else if (element.name === "Quiet" && !seen.has("Quiet")) {
       seen.add("Quiet");
       quiet = readBoolean(element);
     } else throw malformed(`${element.name} is not known here, or there twice`);
   }
-  if (keys.length === 0 || keys.length > DELETE_KEYS_MAX) throw malformed(`it must name 1 to ${DELETE_KEYS_MAX} keys`);
-  return { quiet, keys };
+  if (objects.length === 0 || objects.length > DELETE_KEYS_MAX) throw malformed(`it must name 1 to ${DELETE_KEYS_MAX} keys`);
+  return { quiet, objects };
 }
 
-function readDeleteKey(element: XmlElement): string {
+function readDeleteObject(element: XmlElement): DeleteRequestObject {
   const fields = leaves(element, ["Key", "VersionId", "ETag", "LastModifiedTime", "Size"]);
   const key = fields.get("Key");
   if (key === undefined || key === "") throw malformed("an object has no key");
-  const isPlain = [...fields].every(([name, value]) => name === "Key" || (name === "VersionId" && (value === "null" || value === "")));
-  if (!isPlain) throw new S3Error("NotImplemented", "Deleting versions, and deleting on conditions, is not implemented.");
-  return key;
+  const version = fields.get("VersionId") ?? "";
+  if (version !== "" && version !== "null") throw new S3Error("NotImplemented", "Deleting versions is not implemented.");
+  const etag = fields.get("ETag");
+  const condition = deleteCondition(fields.get("LastModifiedTime"), fields.get("Size"));
+  return { key, condition: { ...condition, ...(etag === undefined ? {} : { ifMatch: [unquoted(etag)] }) } };
 }
 
 function readBoolean(element: XmlElement): boolean {
