@@ -21,6 +21,7 @@ import {
   partKey,
   partSpan,
   shardOf,
+  doneUploadKey,
   uploadKey,
   uploadOfKey,
   uploadsFrom,
@@ -43,6 +44,7 @@ test("row keys: golden bytes of version 1", () => {
     usage: [usageKey(), "02"],
     head: [headKey("aä"), "1061c3a4"],
     upload: [uploadKey("a", 258n), "206100010000000000000102"],
+    "upload that is done": [doneUploadKey("a", 258n), "226100010000000000000102"],
     part: [partKey("a\u0000", 1n, 10_000), "216100ff00010000000000000001" + "00002710"],
     garbage: [garbageKey(258, 3n, 4), "300000000000000102000000000000000304"],
     bucket: [bucketKey("ab"), "406162"],
@@ -88,7 +90,8 @@ test("row keys: garbage: by due time; the span of now holds what is due", () => 
 });
 
 test("row keys: a partition's content: all but header and usage", () => {
-  for (const key of [headKey(""), uploadKey("a", 1n), partKey("a", 1n, 1), garbageKey(1, 1n)]) assert.ok(inside(key, contentSpan()));
+  for (const key of [headKey(""), uploadKey("a", 1n), doneUploadKey("a", 1n), partKey("a", 1n, 1), garbageKey(1, 1n)])
+    assert.ok(inside(key, contentSpan()));
   for (const key of [headerKey(), usageKey(), bucketKey("b")]) assert.ok(!inside(key, contentSpan()));
 });
 

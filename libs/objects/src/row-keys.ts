@@ -13,6 +13,8 @@ const USAGE = 0x02;
 const HEAD = 0x10;
 const UPLOAD = 0x20;
 const PART = 0x21;
+/** Uploads that are done: not among those that listings read. */
+const DONE = 0x22;
 const GARBAGE = 0x30;
 const BUCKET = 0x40;
 const EPOCH = 0x50;
@@ -61,6 +63,11 @@ export const headSpan = (): KeySpan => spanOf(Uint8Array.of(HEAD));
 
 export function uploadKey(key: string, uploadId: bigint): Uint8Array {
   return keyed(UPLOAD, key).u64(uploadId).finish();
+}
+
+/** The upload's row once it is done. */
+export function doneUploadKey(key: string, uploadId: bigint): Uint8Array {
+  return keyed(DONE, key).u64(uploadId).finish();
 }
 
 /** Uploads of all keys. */

@@ -6,7 +6,7 @@ import type { ObjectStoreContext } from "../context.ts";
 import { objectOf } from "../head-row.ts";
 import { names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import { afterKey, garbageKey, headKey, partSpan, uploadKey } from "../row-keys.ts";
+import { afterKey, garbageKey, headKey, partSpan, uploadKey, doneUploadKey } from "../row-keys.ts";
 import type { GcEntry } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
@@ -84,7 +84,9 @@ async function collectUpload(
   asOfMs: number,
 ): Promise<CollectedRow> {
   const { key } = garbage;
-  const [headRow, uploadRow] = await context.metadata.read(partition, [headKey(key), uploadKey(key, uploadId)]);
+  const keys = [headKey(key), uploadKey(key, uploadId), doneUploadKey(key, uploadId)];
+  const [headRow, openRow, doneRow] = await context.metadata.read(partition, keys);
+  const uploadRow = openRow ?? doneRow;
   const content = objectOf(headRow)?.row.content;
   const upload = uploadRow === undefined ? undefined : { version: uploadRow.version, row: decodeRowAs("upload", uploadRow.value) };
   const isCurrent = content?.kind === "parts" && content.uploadId === uploadId;
@@ -96,7 +98,7 @@ async function collectUpload(
   context.failpoint("garbage:after-parts");
   if (upload === undefined || upload.row.state.kind !== "done") return { ...removed, referenced: [], instead: [] };
   const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
-  if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: uploadKey(key, uploadId) }] };
+  if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: uploadRow!.key }] };
   return { ...removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
 }
 

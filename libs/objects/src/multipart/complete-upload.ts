@@ -5,7 +5,7 @@ import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } f
 import type { ObjectStoreContext } from "../context.ts";
 import { countUsage, leftBy, objectOf } from "../head-row.ts";
 import { checkWriteCondition } from "../preconditions.ts";
-import { headKey, partKey, uploadKey } from "../row-keys.ts";
+import { doneUploadKey, headKey, partKey, uploadKey } from "../row-keys.ts";
 import type { StoredObject, UploadRow, UploadState } from "../rows.ts";
 import type { Versioned } from "../shard-view.ts";
 import { UNNAMED_PER_COMMIT_MAX } from "./limits.ts";
@@ -163,11 +163,15 @@ async function tryCommit(
   return await commitOrResolve(context, {
     view,
     guid,
-    deciding: { key: uploadKey(key, uploadId), observed: upload.version },
-    conditions: [{ key: headKey(key), version: old?.version }],
+    deciding: { key: doneUploadKey(key, uploadId), observed: undefined },
+    conditions: [
+      { key: uploadKey(key, uploadId), version: upload.version },
+      { key: headKey(key), version: old?.version },
+    ],
     writes: [
       putRow(headKey(key), nextVersion(old?.version, context.clock, guid), object),
-      putRow(uploadKey(key, uploadId), nextVersion(upload.version, context.clock, guid), { ...upload.row, state: done }),
+      { kind: "delete", key: uploadKey(key, uploadId) },
+      putRow(doneUploadKey(key, uploadId), nextVersion(upload.version, context.clock, guid), { ...upload.row, state: done }),
       ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
       ...(await dropParts(context, request, selected.unnamed)),
       ...countUsage(old?.row, object),

@@ -61,6 +61,7 @@ export async function listUploads(context: ObjectStoreContext, request: ListUplo
     const { state, initiatedMs } = decodeRowAs("upload", row.value);
     const common = commonPrefixOf(key, prefix, delimiter);
     if (state.kind === "done") {
+      // Of a version that left them here.
       rows.take();
       continue;
     }

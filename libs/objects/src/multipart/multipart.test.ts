@@ -339,3 +339,22 @@ test("put part: it lost a race and it is unknown whether its epoch is open: the 
   assert.deepEqual(world.data.contents(), []);
   assert.deepEqual(await faults(gateway), []);
 });
+
+test("list uploads, and is the bucket empty: finished uploads that are still objects are not read", async () => {
+  const { world, gateway } = await openWorld();
+  for (let at = 0; at < 30; at += 1) {
+    const id = await begin(gateway, `done ${at}`);
+    await part(gateway, `done ${at}`, id, 1, bytes("1"));
+    await complete(gateway, `done ${at}`, id, [{ number: 1, content: bytes("1") }]);
+  }
+  const open = await begin(gateway, "open");
+  let read = 0;
+  const range = world.metadata.range.bind(world.metadata);
+  world.metadata.range = async (...asked) => {
+    const rows = await range(...asked);
+    read += rows.length;
+    return rows;
+  };
+  const listed = await gateway.store.listUploads({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
+  assert.deepEqual([listed.uploads.map(({ uploadId }) => uploadId), listed.next, read], [[open], undefined, 1]);
+});

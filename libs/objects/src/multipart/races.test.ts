@@ -5,7 +5,7 @@ import fc from "fast-check";
 import type { CommitFate } from "@concord/port-contracts";
 import { OBJECT_LIMITS } from "../limits.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import { uploadSpan } from "../row-keys.ts";
+import { doneUploadKey, uploadKey } from "../row-keys.ts";
 import {
   abort,
   begin,
@@ -244,8 +244,8 @@ test("[OGD11] acquired by a dead gateway: UPLOAD_STATE below the stale time, at 
 });
 
 function stateOf(world: World): string | undefined {
-  const { from, to } = uploadSpan();
-  const [row] = world.metadata.contents(PARTITION).filter(({ key }) => key[0]! >= from[0]! && key[0]! < to[0]!);
+  const kinds = [uploadKey("", 0n), doneUploadKey("", 0n)].map(([kind]) => kind);
+  const [row] = world.metadata.contents(PARTITION).filter(({ key }) => kinds.includes(key[0]));
   return row === undefined ? undefined : decodeRowAs("upload", row.value).state.kind;
 }
 

@@ -4,7 +4,7 @@ import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { checkKey } from "../names.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import { uploadKey } from "../row-keys.ts";
+import { doneUploadKey, uploadKey } from "../row-keys.ts";
 import type { UploadRow, UploadState } from "../rows.ts";
 import { headerCondition, viewShard, type ShardView, type Versioned } from "../shard-view.ts";
 
@@ -29,10 +29,13 @@ export async function viewUpload(
   rowKeys: readonly Uint8Array[],
 ): Promise<UploadView> {
   checkKey(key);
-  const view = await viewShard(context, purpose, bucket, key, [uploadKey(key, uploadId), ...rowKeys]);
-  const [row, ...rows] = view.rows;
-  if (row === undefined) throw uploadUnknown(uploadId);
-  return { view, upload: { version: row.version, row: decodeRowAs("upload", row.value) }, rows };
+  for (const rowKey of [uploadKey(key, uploadId), doneUploadKey(key, uploadId)]) {
+    const view = await viewShard(context, purpose, bucket, key, [rowKey, ...rowKeys]);
+    const [row, ...rows] = view.rows;
+    // A row that is not there any more moved in the commit that completed the upload, so the second look finds it.
+    if (row !== undefined) return { view, upload: { version: row.version, row: decodeRowAs("upload", row.value) }, rows };
+  }
+  throw uploadUnknown(uploadId);
 }
 
 /**
