@@ -20,6 +20,8 @@ export class LargeCommits {
   /** How long the last ones took, from here to their decision; the newest weighs a quarter. */
   #tookMs = 0;
   #loweredAtMs = -Infinity;
+  /** Since the last one was taken: as many want the next place. */
+  #refused = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -35,6 +37,7 @@ export class LargeCommits {
     const isFull = this.#bytes + bytes > this.#bytesMax;
     if (this.#bytes > 0 && (isFull || fromMs + this.#tookMs > deadlineAtMs)) throw this.#refusal();
     this.#bytes += bytes;
+    this.#refused = 0;
     return () => this.#leave(bytes, this.#clock.monotonicMs() - fromMs);
   }
 
@@ -53,7 +56,8 @@ export class LargeCommits {
   }
 
   #refusal(): ConcordError {
-    const retryAfterMs = Math.round(Math.min(LARGE_RETRY_MS_MAX, Math.max(LARGE_RETRY_MS_MIN, this.#tookMs)));
+    this.#refused += 1;
+    const retryAfterMs = Math.round(Math.min(LARGE_RETRY_MS_MAX, Math.max(LARGE_RETRY_MS_MIN, this.#refused * this.#tookMs)));
     return new ConcordError("OVERLOADED", `large commits of ${this.#bytes} bytes are on their way; repeat the transaction later`, {
       retryAfterMs,
       metadata: { limit: "LARGE_COMMITS_BYTES_MAX", value: String(Math.round(this.#bytesMax)) },

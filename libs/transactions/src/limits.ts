@@ -73,13 +73,13 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
 /** Approximate bytes of writes from which a commit counts as large. */
 export const LARGE_COMMIT_BYTES = 32 * 1024;
 /** Bytes of large commits on their way through one coordinator, at most; above it OVERLOADED. */
-export const LARGE_COMMITS_BYTES_MAX = 1024 * 1024;
+export const LARGE_COMMITS_BYTES_MAX = 512 * 1024;
 /** Large commits that take longer lower that limit to this share, down to LARGE_COMMIT_BYTES; quicker ones raise it again. */
-export const LARGE_COMMITS_TARGET_MS = 500;
+export const LARGE_COMMITS_TARGET_MS = 250;
 export const LARGE_COMMITS_LESS = 0.7;
 /** When a refused one may be repeated. */
 export const LARGE_RETRY_MS_MIN = 100;
-export const LARGE_RETRY_MS_MAX = 1_000;
+export const LARGE_RETRY_MS_MAX = 5_000;
 
 /** Ids whose outcomes are kept after their slices of time were read; whole slices go, the oldest first. */
 export const OUTCOME_IDS_KEPT_MAX = 65_536;
