@@ -57,7 +57,7 @@ export class SimDatagrams {
     this.#trace.line(this.#scheduler.nowUs, `datagram ${left} > ${right}${isLost ? " LOST" : ""} ${fingerprint(bytes)}`);
     if (isLost) return;
     this.#scheduler.after(this.#links.delayUs(left, right), () => {
-      if (!this.#isBlocked(left, right)) target.owner.run(() => target.receive(bytes));
+      if (!this.#isBlocked(left, right)) target.owner.runBeside(() => target.receive(bytes));
     });
   }
 

@@ -145,7 +145,7 @@ export class SimFiles {
     try {
       const answer = act();
       this.#note(flight.call, "");
-      flight.owner.run(() => resolve(answer));
+      flight.owner.run(() => resolve(answer), flight.call.kind === "write" ? flight.call.bytes : 0);
     } catch (thrown) {
       this.#note(flight.call, " FAILED");
       flight.owner.run(() => reject(thrown));

@@ -33,11 +33,27 @@ export interface Witness {
 /** The process alone stands still, or its machine: then its writes that are under way reach the files when it goes on, after those of others. */
 export type PauseMode = "pause" | "freeze";
 
+/** What running costs a process, in simulated time: its next event waits as long, as behind a busy event loop. */
+export interface CpuCost {
+  /** Of each timer, message and answer of the disk. */
+  readonly wakeUpUs: number;
+  /** Of what is received or written, on top: it is decoded, encoded, checksummed, copied. */
+  readonly perKiBUs: number;
+}
+
+/** Takes no time: how code runs in scenarios that are not about load. */
+export const FREE_CPU: CpuCost = { wakeUpUs: 0, perKiBUs: 0 };
+
+interface Work {
+  readonly action: () => void;
+  readonly costUs: number;
+}
+
 type Life =
   | { readonly kind: "running" }
-  | { readonly kind: "paused"; readonly held: (() => void)[]; readonly mode: PauseMode }
-  /** Resumed, with work left from the pause: later work queues behind it, so streams stay in order. */
-  | { readonly kind: "catching-up"; readonly held: (() => void)[] }
+  | { readonly kind: "paused"; readonly held: Work[]; readonly mode: PauseMode }
+  /** Resumed or busy, with work left: later work queues behind it, so streams stay in order. */
+  | { readonly kind: "catching-up"; readonly held: Work[] }
   | { readonly kind: "dead" };
 
 /**
@@ -49,10 +65,12 @@ export class Incarnation {
   readonly name: string;
   readonly #scheduler: Scheduler;
   readonly #witness: Witness;
+  readonly #cpu: CpuCost;
   #life: Life = { kind: "running" };
 
-  constructor(node: string, generation: number, scheduler: Scheduler, witness: Witness) {
+  constructor(node: string, generation: number, scheduler: Scheduler, witness: Witness, cpu: CpuCost = FREE_CPU) {
     this.node = node;
+    this.#cpu = cpu;
     this.name = `${node}#${generation}`;
     this.#scheduler = scheduler;
     this.#witness = witness;
@@ -70,20 +88,28 @@ export class Incarnation {
     return this.#life.kind === "paused" && this.#life.mode === "freeze";
   }
 
-  run(action: () => void): void {
+  /** `bytes`: how many were received or written for it. */
+  run(action: () => void, bytes = 0): void {
+    const costUs = this.#cpu.wakeUpUs + (this.#cpu.perKiBUs * bytes) / 1024;
     switch (this.#life.kind) {
       case "dead":
         return;
       case "paused":
       case "catching-up":
-        this.#life.held.push(action);
+        this.#life.held.push({ action, costUs });
         return;
       case "running":
-        this.#call(action);
+        this.#work({ action, costUs });
         return;
       default:
         unreachable(this.#life);
     }
+  }
+
+  /** On a thread of its own: not behind what the main one works at. */
+  runBeside(action: () => void): void {
+    if (this.#life.kind === "catching-up") this.#call(action);
+    else this.run(action);
   }
 
   pause(mode: PauseMode): void {
@@ -94,9 +120,7 @@ export class Incarnation {
   /** Releases what was held, in order, each in its own turn. */
   resume(): void {
     if (this.#life.kind !== "paused") return;
-    const catchingUp: Life = { kind: "catching-up", held: this.#life.held };
-    this.#life = catchingUp;
-    this.#scheduler.after(1, () => this.#catchUp(catchingUp));
+    this.#busy(this.#life.held, 1);
   }
 
   die(): void {
@@ -105,13 +129,25 @@ export class Incarnation {
 
   #catchUp(turn: Life): void {
     if (this.#life !== turn || turn.kind !== "catching-up") return;
-    const action = turn.held.shift();
-    if (action === undefined) {
+    const work = turn.held.shift();
+    if (work === undefined) {
       this.#life = { kind: "running" };
       return;
     }
+    this.#call(work.action);
+    this.#scheduler.after(Math.max(1, work.costUs), () => this.#catchUp(turn));
+  }
+
+  #work({ action, costUs }: Work): void {
     this.#call(action);
-    this.#scheduler.after(1, () => this.#catchUp(turn));
+    // What it did may have ended or paused this process.
+    if (costUs > 0 && this.#life.kind === "running") this.#busy([], costUs);
+  }
+
+  #busy(held: Work[], forUs: number): void {
+    const catchingUp: Life = { kind: "catching-up", held };
+    this.#life = catchingUp;
+    this.#scheduler.after(forUs, () => this.#catchUp(catchingUp));
   }
 
   #call(action: () => void): void {
@@ -132,10 +168,15 @@ export interface EnvironmentOptions {
   readonly witness: Witness;
 }
 
+/** Of a thread beside the main one. */
+export function simulatedThreadClock(options: EnvironmentOptions): Clock {
+  return simulatedClock(options, (action) => options.incarnation.runBeside(action));
+}
+
 export function simulatedEnvironment(options: EnvironmentOptions): Environment {
   const { incarnation, witness } = options;
   return {
-    clock: simulatedClock(options),
+    clock: simulatedClock(options, (action) => incarnation.run(action)),
     random: { bytes: options.random.bytes, below: options.random.below, float: options.random.float },
     transport: options.transport,
     checksum: (bytes, previous) => crc32(bytes, previous),
@@ -150,11 +191,11 @@ export function simulatedEnvironment(options: EnvironmentOptions): Environment {
 /** Timers fire up to this much late, as in a busy process. */
 const TIMER_SLACK_US = 300;
 
-function simulatedClock({ incarnation, scheduler, random, hardware }: EnvironmentOptions): Clock {
+function simulatedClock({ incarnation, scheduler, random, hardware }: EnvironmentOptions, run: (action: () => void) => void): Clock {
   const elapsedUs = (): number => scheduler.nowUs * (1 + hardware.drift);
   const wallUs = (): number => SIMULATION_EPOCH_MS * 1000 + elapsedUs() + hardware.offsetUs;
   const later = (delayUs: number, action: () => void): Timer => {
-    const event = scheduler.after(delayUs, () => incarnation.run(fire));
+    const event = scheduler.after(delayUs, () => run(fire));
     let isDone = incarnation.isDead;
     const fire = (): void => {
       if (isDone) return;

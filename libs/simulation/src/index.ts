@@ -2,7 +2,7 @@ export type { DatagramSocket, OpenDatagrams } from "./datagrams.ts";
 export type { CrashMode } from "./disk.ts";
 export { drawFaultPlan, FAULT_KINDS, type Fault, type FaultKind, type FaultPlanOptions, type FaultTargets } from "./fault-plan.ts";
 export { simulatedHttpClient, type SimulatedHttpClient, type SimulatedRequest, type SimulatedResponse } from "./http.ts";
-export { SIMULATION_EPOCH_MS } from "./incarnation.ts";
+export { FREE_CPU, SIMULATION_EPOCH_MS, type CpuCost } from "./incarnation.ts";
 export { CALM_NETWORK, type NetworkProfile } from "./links.ts";
 export { KEEPALIVE_US } from "./network.ts";
 export { seededRandom, type SeededRandom } from "./seeded-random.ts";

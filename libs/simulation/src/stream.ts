@@ -93,7 +93,7 @@ export class SimStream implements MessageStream {
       if (message === undefined) return;
       if (this.#messages === undefined) this.#early.push(message);
       else this.#messages(message);
-    });
+    }, bytes.length);
   }
 
   peerEnded(): void {

@@ -83,7 +83,7 @@ class ServedCall {
   arrive(bytes: Uint8Array): void {
     const listener = this.#connection.bind();
     const { server } = this.#connection;
-    server?.run(() => this.#serve(listener, server, bytes));
+    server?.run(() => this.#serve(listener, server, bytes), bytes.length);
   }
 
   /** The caller no longer waits: the server hears it unless the network is in the way. */

@@ -1,14 +1,25 @@
 // One turn of the host's own loop after each event settles every promise (I6); no time is read from it.
 // oxlint-disable-next-line concord/no-ambient
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { assert, type Disk, type Environment, type HttpServer } from "@concord/runtime";
+import { assert, type Clock, type Disk, type Environment, type HttpServer } from "@concord/runtime";
 import type { BackingStore } from "@concord/ports";
 import type { OpenDatagrams } from "./datagrams.ts";
 import { SimDisk, type CrashMode } from "./disk.ts";
 import type { Fault } from "./fault-plan.ts";
 import { simulatedHttp } from "./http.ts";
 import { injectFault } from "./inject-fault.ts";
-import { describeError, Incarnation, simulatedEnvironment, type HardwareClock, type PauseMode, type Witness } from "./incarnation.ts";
+import {
+  describeError,
+  FREE_CPU,
+  Incarnation,
+  type CpuCost,
+  type EnvironmentOptions,
+  simulatedThreadClock,
+  simulatedEnvironment,
+  type HardwareClock,
+  type PauseMode,
+  type Witness,
+} from "./incarnation.ts";
 import { CALM_NETWORK, type NetworkProfile } from "./links.ts";
 import { SimNetwork } from "./network.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -45,7 +56,9 @@ export interface NodeContext {
   readonly disk: Disk;
   /** Files on a disk that `World.sharedDisk` declared for this node. */
   sharedDisk(name: string): Disk;
-  /** Binds an address for datagrams. */
+  /** Of a thread beside the main one: its timers fire however busy that is. */
+  readonly threadClock: Clock;
+  /** Binds an address for datagrams, which arrive on that thread. */
   readonly datagrams: OpenDatagrams;
   /** Serves HTTP on the simulated network; `simulatedHttpClient` is the other side. */
   readonly http: HttpServer;
@@ -69,6 +82,7 @@ export interface Violation {
 interface SimNode {
   readonly name: string;
   readonly boot: Boot;
+  readonly cpu: CpuCost;
   readonly disk: SimDisk;
   readonly hardware: HardwareClock;
   generation: number;
@@ -178,7 +192,7 @@ export class World {
   }
 
   /** Declares a node and starts its first process. */
-  node(name: string, boot: Boot): void {
+  node(name: string, boot: Boot, cpu: CpuCost = FREE_CPU): void {
     assert(!this.#nodes.has(name), `node ${name} exists`);
     const random = this.random(`node:${name}`);
     const hardware: HardwareClock = {
@@ -186,7 +200,7 @@ export class World {
       drift: (random.float() * 2 - 1) * (this.#options.clockDrift ?? 0),
     };
     const disk = new SimDisk(name, this.#scheduler, (label) => this.random(label), this.trace);
-    this.#nodes.set(name, { name, boot, disk, hardware, generation: 0, current: undefined, booted: undefined });
+    this.#nodes.set(name, { name, boot, cpu, disk, hardware, generation: 0, current: undefined, booted: undefined });
     this.start(name);
   }
 
@@ -211,7 +225,7 @@ export class World {
     for (const other of others) this.start(other);
     if (node.current?.isDead === false) return;
     node.generation += 1;
-    const incarnation = new Incarnation(name, node.generation, this.#scheduler, this.#witness);
+    const incarnation = new Incarnation(name, node.generation, this.#scheduler, this.#witness, node.cpu);
     node.current = incarnation;
     // What stops the process before this one stops nothing any more.
     node.booted = undefined;
@@ -405,17 +419,19 @@ export class World {
   }
 
   #boot(node: SimNode, incarnation: Incarnation): void {
-    const env = simulatedEnvironment({
+    const options: EnvironmentOptions = {
       incarnation,
       scheduler: this.#scheduler,
       random: this.random(`process:${incarnation.name}`),
       hardware: node.hardware,
       transport: this.network.transport(incarnation),
       witness: this.#witness,
-    });
+    };
+    const env = simulatedEnvironment(options);
     const context: NodeContext = {
       name: node.name,
       env,
+      threadClock: simulatedThreadClock(options),
       http: simulatedHttp(env),
       datagrams: this.network.datagrams.of(incarnation),
       openBacking: (store) => node.disk.open(store, incarnation),

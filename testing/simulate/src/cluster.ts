@@ -55,7 +55,10 @@ export interface Client {
   readonly env: Environment;
 }
 
-export type ClusterOptions = Pick<WorldOptions, "keepTrace" | "stopsAtViolation">;
+export interface ClusterOptions extends Pick<WorldOptions, "keepTrace" | "stopsAtViolation"> {
+  /** What the seed does not decide. */
+  readonly swarm?: Partial<Swarm>;
+}
 
 /** The services that main.ts runs, composed by the same factories, on simulated machines; and clients beside them. */
 export class Cluster {
@@ -67,9 +70,9 @@ export class Cluster {
   #proxies: readonly string[] = [];
   #coordinators: readonly string[] = [];
 
-  constructor(seed: string, options: ClusterOptions) {
+  constructor(seed: string, { swarm, ...options }: ClusterOptions) {
     const quiet = new World(seed);
-    this.swarm = drawSwarm(quiet.random("swarm"));
+    this.swarm = { ...drawSwarm(quiet.random("swarm")), ...swarm };
     const { network, clockSkewMs, clockDrift } = this.swarm;
     this.world = new World(seed, { ...options, network, clockSkewMs, clockDrift });
   }
@@ -162,16 +165,20 @@ export class Cluster {
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
       ...settings,
     });
-    this.world.node(name, async (context) => {
-      const service = composeTxnCoordinator(config, {
-        environment: context.env,
-        limits: this.swarm.transactions,
-        membership: simulatedMembership(context, config.coordinators, name),
-      });
-      this.#services.set(name, service);
-      await service.start();
-      return { stop: () => service.stop() };
-    });
+    this.world.node(
+      name,
+      async (context) => {
+        const service = composeTxnCoordinator(config, {
+          environment: context.env,
+          limits: this.swarm.transactions,
+          membership: simulatedMembership(context, config.coordinators, name),
+        });
+        this.#services.set(name, service);
+        await service.start();
+        return { stop: () => service.stop() };
+      },
+      this.swarm.cpu,
+    );
   }
 
   #startNode(name: string, datacenter: string, settings: CoordinatorSettings): void {
@@ -190,20 +197,24 @@ export class Cluster {
       clockSkewMaxMs: CLOCK_SKEW_MAX_MS,
       ...settings,
     });
-    this.world.node(name, async (context) => {
-      const service = composeConcord(config, {
-        environment: context.env,
-        disk: () => context.disk,
-        http: context.http,
-        openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
-        transactionLimits: this.swarm.transactions,
-        membership: simulatedMembership(context, config.nodes, name),
-        onFailed: (cause) => context.exit(cause.message),
-      });
-      this.#services.set(name, service);
-      await service.start();
-      return { stop: () => service.stop() };
-    });
+    this.world.node(
+      name,
+      async (context) => {
+        const service = composeConcord(config, {
+          environment: context.env,
+          disk: () => context.disk,
+          http: context.http,
+          openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
+          transactionLimits: this.swarm.transactions,
+          membership: simulatedMembership(context, config.nodes, name),
+          onFailed: (cause) => context.exit(cause.message),
+        });
+        this.#services.set(name, service);
+        await service.start();
+        return { stop: () => service.stop() };
+      },
+      this.swarm.cpu,
+    );
   }
 
   #startProxy(name: string, datacenter: string, schemaAuthority: "ring" | "coordinator"): void {
@@ -215,16 +226,20 @@ export class Cluster {
       schemaAuthority,
       ...RING_SETTINGS,
     });
-    this.world.node(name, async (context) => {
-      const service = composeStorageProxy(config, {
-        environment: context.env,
-        failures: observerOf(simulatedMembership(context, config.ring, name), PROXIES),
-        openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
-        onFailed: (cause) => context.exit(cause.message),
-      });
-      await service.start();
-      return { stop: () => service.stop() };
-    });
+    this.world.node(
+      name,
+      async (context) => {
+        const service = composeStorageProxy(config, {
+          environment: context.env,
+          failures: observerOf(simulatedMembership(context, config.ring, name), PROXIES),
+          openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
+          onFailed: (cause) => context.exit(cause.message),
+        });
+        await service.start();
+        return { stop: () => service.stop() };
+      },
+      this.swarm.cpu,
+    );
   }
 }
 

@@ -7,7 +7,11 @@ interface Member {
 }
 
 /** The detector that a worker thread runs in production, on the node's own clock and simulated datagrams. */
-export function simulatedMembership({ env, datagrams }: NodeContext, members: readonly Member[], nodeName: string): Membership {
+export function simulatedMembership(
+  { env, threadClock, datagrams }: NodeContext,
+  members: readonly Member[],
+  nodeName: string,
+): Membership {
   const self = members.findIndex(({ name }) => name === nodeName);
   let leaseEndMs = Number.NEGATIVE_INFINITY;
   let loop: DetectorLoop | undefined;
@@ -19,7 +23,7 @@ export function simulatedMembership({ env, datagrams }: NodeContext, members: re
         members: members.map(({ name }) => name),
         self,
         incarnation: BigInt(1 + env.random.below(2 ** 48)),
-        clock: env.clock,
+        clock: threadClock,
         loopStalledMs: () => 0,
         send: (to, bytes) => socket.send(members[to]!.address, bytes),
         onChange,

@@ -1,4 +1,4 @@
-import type { NetworkProfile, SeededRandom } from "@concord/simulation";
+import { FREE_CPU, type CpuCost, type NetworkProfile, type SeededRandom } from "@concord/simulation";
 import type { StoreLimits } from "@concord/store";
 import type { TransactionLimits } from "@concord/transactions";
 import { drawStoreLimits } from "./stores.ts";
@@ -19,6 +19,8 @@ export interface Swarm {
   readonly store: Partial<StoreLimits>;
   readonly transactions: Partial<TransactionLimits>;
   readonly masters: "spread" | "together";
+  /** What running costs the servers: nothing, but where load is measured. */
+  readonly cpu: CpuCost;
   /** Coordinators and proxies in processes of their own, or three nodes with everything in one process each. */
   readonly topology: "separate" | "bundle";
 }
@@ -42,6 +44,7 @@ export function drawSwarm(random: SeededRandom): Swarm {
     topology: random.pick(["separate", "bundle"]),
     transactions: drawTransactionLimits(random),
     masters: random.pick(["spread", "together"]),
+    cpu: FREE_CPU,
   };
 }
 
