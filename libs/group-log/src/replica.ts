@@ -67,7 +67,7 @@ export interface LogAdvanceRequest extends AdvanceRequest {
 export interface LogReplica {
   /** The node's name. */
   readonly name: string;
-  /** False: the last contact failed, and no probe got through since. */
+  /** False: it is known to be gone, and nothing got through since. One that is slow, or not yet asked, is reachable. */
   readonly reachable: boolean;
   logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply>;
   logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply>;

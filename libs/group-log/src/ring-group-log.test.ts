@@ -396,6 +396,17 @@ test("[TXD1] verify: only one replica answers: unknown; two: current", async () 
   assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "current");
 });
 
+test("[TXR3] raise: a replica refuses, then its connection breaks before the majority has promised: refused with it", async () => {
+  const ring = await Ring.open();
+  for (const at of [1, 2]) ring.down.add(at);
+  const newer = { group: GROUP, epoch: epochOf(5n), owner: "owner-5" };
+  assert.deepEqual(await ring.run(ring.log().raise(newer, TIMEOUT_MS)), { kind: "unknown" });
+  ring.down.clear();
+  ring.known.add(0);
+  const refused = { kind: "refused", promisedEpoch: epochOf(5n), owner: "owner-5" };
+  assert.deepEqual(await ring.run(ring.log().raise({ group: GROUP, epoch: epochOf(4n), owner: "a" }, TIMEOUT_MS)), refused);
+});
+
 test("[TXR3] raise: only one replica answers: unknown; a newer promise: refused with it", async () => {
   const ring = await Ring.open();
   ring.down.add(1).add(2);

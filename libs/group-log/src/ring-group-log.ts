@@ -63,7 +63,7 @@ export class RingGroupLog implements GroupLog {
 
   /**
    * Refused also when only a minority has promised another owner: the caller raises above it, or that replica would never follow (TXR3). A replica that
-   * is not reachable, or does not answer within RAISE_ALL_MS after the majority, is not waited for.
+   * is not reachable when the majority has promised, or does not answer within RAISE_ALL_MS after that, is not waited for.
    */
   async raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome> {
     checkOwned(owner);
@@ -77,7 +77,8 @@ export class RingGroupLog implements GroupLog {
     const waitMs = Math.min(RAISE_ALL_MS, Math.max(0, deadlineAtMs - this.#clock.monotonicMs()));
     const reachable = flows.filter((_, at) => this.#links[at]!.replica.reachable);
     const all = await collect(this.#clock, waitMs, reachable, (attempts, pending) => (pending === 0 ? answersOf(attempts) : undefined));
-    const refused = refusalIn(all);
+    // Also of a replica that had answered before it was not reachable any more.
+    const refused = refusalIn([...decision.replies, ...all]);
     if (refused !== undefined) return refused;
     this.#followers.raised(owner.group);
     assert(decision.promises.length >= this.#majority, "a majority promised (TXR3)");
@@ -138,7 +139,7 @@ export class RingGroupLog implements GroupLog {
   #raised(replies: readonly PromiseOf[], pending: number): RaiseDecision | undefined {
     const promises = replies.filter((reply) => reply.promised);
     // two promised, so whatever was logged is in their tails (TXR3)
-    if (promises.length >= this.#majority) return { kind: "promised", promises };
+    if (promises.length >= this.#majority) return { kind: "promised", promises, replies };
     if (promises.length + pending >= this.#majority) return undefined;
     return refusalIn(replies) ?? { kind: "unknown" };
   }
@@ -202,7 +203,7 @@ interface PromiseOf extends LogRaiseReply {
 }
 
 type RaiseDecision =
-  | { readonly kind: "promised"; readonly promises: readonly PromiseOf[] }
+  | { readonly kind: "promised"; readonly promises: readonly PromiseOf[]; readonly replies: readonly PromiseOf[] }
   | Exclude<RaiseOutcome, { readonly kind: "raised" }>;
 
 function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
