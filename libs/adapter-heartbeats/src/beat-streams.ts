@@ -6,6 +6,9 @@ import { SEALED_BYTES_MAX } from "./sealed-datagram.ts";
 /** The seal tells members from others, so all that may call the server may call this. */
 const ROLES: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 const DATAGRAMS_MAX = 16;
+/** All callers together in one window of this length: more than any cluster sends, and little enough that beats never wait for it. */
+const WINDOW_MS = 100;
+const WINDOW_DATAGRAMS_MAX = 512;
 /** As late as this a beat is of no use. */
 const DELIVER_TIMEOUT_MS = 200;
 /** To one member at a time; what is more is lost, as datagrams may be. */
@@ -37,6 +40,7 @@ export class BeatStreams {
   readonly service: Service;
   readonly #options: BeatStreamsOptions;
   readonly #streams = new Map<number, Stream>();
+  #window = { endsAtMs: Number.NEGATIVE_INFINITY, datagrams: 0 };
 
   constructor(options: BeatStreamsOptions) {
     this.#options = options;
@@ -47,7 +51,7 @@ export class BeatStreams {
         unary: {
           Deliver: ({ datagrams, hearsNoUdp }) => {
             if (datagrams.length > DATAGRAMS_MAX || datagrams.some(({ length }) => length > SEALED_BYTES_MAX)) throw tooMuch();
-            onDatagrams(datagrams, hearsNoUdp);
+            if (this.#hasRoomFor(datagrams.length)) onDatagrams(datagrams, hearsNoUdp);
             return {};
           },
         },
@@ -76,6 +80,14 @@ export class BeatStreams {
       channel.close();
     }
     this.#streams.clear();
+  }
+
+  /** A caller that floods the server loses datagrams, as with UDP. */
+  #hasRoomFor(datagrams: number): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs >= this.#window.endsAtMs) this.#window = { endsAtMs: nowMs + WINDOW_MS, datagrams: 0 };
+    this.#window.datagrams += datagrams;
+    return this.#window.datagrams <= WINDOW_DATAGRAMS_MAX;
   }
 
   #streamTo(to: number): Stream {

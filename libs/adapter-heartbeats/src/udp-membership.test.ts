@@ -213,6 +213,10 @@ test("[TX13] heartbeats over gRPC: what no member sealed changes nothing; too ma
   await until(() => counts.of("heartbeats_refused_total foreign") === 2, "both are refused");
   await assert.rejects(deliver(Array.from({ length: 17 }, () => new Uint8Array(1))), { code: "LIMIT_EXCEEDED" });
   await assert.rejects(deliver([new Uint8Array(2_000)]), { code: "LIMIT_EXCEEDED" });
+  // A flood: at most 512 in 100 ms reach the thread, the others are lost.
+  const flood = Array.from({ length: 16 }, () => new Uint8Array(3));
+  await Promise.all(Array.from({ length: 64 }, () => deliver(flood)));
+  await until(() => counts.of("heartbeats_refused_total foreign") > 400, "many are refused");
   assert.equal(one!.changes.length, changes);
   assert.equal(membership.leaseEndMs(), leaseEndMs);
   channel.close();

@@ -260,7 +260,7 @@ test("config: an address that every network reaches: refused while any caller is
     return loaded.kind === "invalid" ? loaded.problems : [];
   };
   const pair = ["--tls-certificate-file", "c", "--tls-key-file", "k"];
-  for (const address of ["0.0.0.0:7100", "[::]:7100", ":::7100", "*:7100"]) {
+  for (const address of ["0.0.0.0:7100", "0:7100", "[::]:7100", ":::7100", "[::0]:7100", "[::ffff:0.0.0.0]:7100", "*:7100"]) {
     assert.match(problemsOf("--listen-address", address).join(), /set clientToken or tlsClientCaFile, or say openToAll/);
     assert.match(problemsOf("--listen-address", address, ...pair).join(), /openToAll/);
     assert.deepEqual(problemsOf("--listen-address", address, "--client-token", "t"), []);

@@ -78,12 +78,11 @@ export function checkServer(config: ServerConfig, context: Pick<z.RefinementCtx,
   }
 }
 
-/** Of all interfaces. */
+/** Of all interfaces: no part of the address is more than zeros. */
 function isWildcard(address: string): boolean {
-  return WILDCARDS.has(address.slice(0, address.lastIndexOf(":")));
+  const host = address.slice(0, address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
+  return host === "*" || /^(::ffff:)?[0:.]+$/i.test(host);
 }
-
-const WILDCARDS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "[::]", "*"]);
 
 export interface RoleTokenConfig {
   readonly role: "client" | "coordinator" | "peer" | "operator";
