@@ -175,7 +175,7 @@ export class PackedView {
       const bound = segment < SEGMENTS_MAX ? (this.#bounds?.get(segment) ?? 0) : Number.POSITIVE_INFINITY;
       const end = place.closed ? Math.min(file.size, bound) : file.size;
       const indexed = { disk, folder: place.path, epoch, segment, checksum };
-      const index = place.closed ? await readIndex(indexed) : undefined;
+      const index = place.closed ? await readIndex(indexed, log) : undefined;
       const begun = index !== undefined && index.next <= end ? index : { next: known?.next ?? 0, needles: [] };
       const found = await scanSegment({ file, epoch, from: begun.next, end, checksum });
       if (found.damagedBytes > 0) log.error("a segment of packed blobs is damaged", { path, bytes: found.damagedBytes });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryDisk, referenceCrc32c as checksum } from "@concord/port-contracts";
 import { oidOf } from "@concord/ports";
-import { toHex, type Disk } from "@concord/runtime";
+import { ConcordError, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { decodeSegmentIndex, encodeSegmentIndex } from "./needle-format.ts";
 
@@ -94,6 +94,20 @@ test("an index that is torn, spoilt or of another segment: the segment is scanne
     assert.ok((await readsToKnow(disk)) >= COUNT);
     assert.deepEqual(Uint8Array.from(disk.files.contents().get(INDEX)!), whole);
   }
+});
+
+test("an index whose sector cannot be read: the segment is scanned, every blob is there", async () => {
+  const disk = await closedEpoch();
+  await readsToKnow(disk);
+  const open = disk.open.bind(disk);
+  const bad = Object.assign(Object.create(disk) as MemoryDisk, {
+    open: async (path: string) => {
+      const file = await open(path);
+      if (file === undefined || path !== INDEX) return file;
+      return Object.assign(file, { read: () => Promise.reject(new ConcordError("STORE_FAILED", "read: EIO")) });
+    },
+  });
+  assert.ok((await readsToKnow(bad)) >= COUNT);
 });
 
 test("removals after the index was written hold; a segment that is compacted away takes its index along", async () => {

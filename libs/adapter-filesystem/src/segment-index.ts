@@ -13,14 +13,20 @@ export interface IndexedSegment {
   readonly checksum: Checksum;
 }
 
-/** Undefined: there is none, or it is not whole; then the segment is scanned. */
-export async function readIndex({ disk, folder, epoch, segment, checksum }: IndexedSegment): Promise<SegmentIndex | undefined> {
-  const file = await disk.open(`${folder}/${indexName(segment)}`);
-  if (file === undefined) return undefined;
+/** Undefined: there is none, or it is not whole, or cannot be read; then the segment is scanned. Never rejects. */
+export async function readIndex({ disk, folder, epoch, segment, checksum }: IndexedSegment, log: Log): Promise<SegmentIndex | undefined> {
+  const path = `${folder}/${indexName(segment)}`;
   try {
-    return decodeSegmentIndex(await file.read(0, file.size), { epoch, segment }, checksum);
-  } finally {
-    await file.close();
+    const file = await disk.open(path);
+    if (file === undefined) return undefined;
+    try {
+      return decodeSegmentIndex(await file.read(0, file.size), { epoch, segment }, checksum);
+    } finally {
+      await file.close();
+    }
+  } catch (thrown) {
+    log.warn("the index of a segment cannot be read; the segment is scanned", { path, reason: toConcordError(thrown).message });
+    return undefined;
   }
 }
 
