@@ -170,6 +170,23 @@ test("rule R1: a member that never came is gone after the time to join", () => {
   assert.equal(mesh.verdict(0, 2), "gone");
 });
 
+test("rule R1: a member that only others heard since the own start, and that dies: gone as soon as one that was heard", () => {
+  const mesh = joined();
+  mesh.kill(0);
+  mesh.advance(500);
+  mesh.link = (from, to) => (from === 2 && to === 0 ? undefined : 1);
+  mesh.restart(0);
+  mesh.advance(100);
+  assert.equal(mesh.members[0]!.state.peers[2]!.opinion, "unknown");
+  assert.equal(mesh.verdict(0, 2), "works");
+  const diedAtMs = mesh.nowMs;
+  mesh.kill(2);
+  mesh.advance(400);
+  const seen = changedAt(mesh, 2, "gone", diedAtMs);
+  assert.equal(seen.length, 2);
+  assert.ok(Math.max(...seen) <= 260, `${seen.join(", ")} ms`);
+});
+
 test("[TX13] rule R2: beats without progress of the main loop: stuck, not gone; with progress: works", () => {
   const mesh = joined();
   mesh.members[2]!.loopStuckSinceMs = mesh.nowMs;

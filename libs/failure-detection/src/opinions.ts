@@ -16,8 +16,10 @@ export function judgePeer(state: DetectorState, peer: Peer, nowMs: number): void
 function opinionOf(state: DetectorState, peer: Peer, nowMs: number): Opinion {
   const { limits } = state;
   const silentMs = nowMs - peer.heardAtMs;
-  if (peer.incarnation === 0n) return silentMs > limits.joinMs ? "lost" : "unknown";
-  if (silentMs > limits.lostMs + state.health * limits.healthStepMs) return "lost";
+  const lostMs = limits.lostMs + state.health * limits.healthStepMs;
+  // Who starts late is waited for; a majority that hears it says that it has started (`heardAtMs` is then when it first said so).
+  if (peer.incarnation === 0n) return silentMs > (peer.verdict === "unknown" ? limits.joinMs : lostMs) ? "lost" : "unknown";
+  if (silentMs > lostMs) return "lost";
   // Lost ends with a beat only, not with a limit that grew.
   if (peer.opinion === "lost" && peer.heardAtMs < nowMs) return "lost";
   if (peer.loopStalledMs > limits.stuckMs) return "stuck";

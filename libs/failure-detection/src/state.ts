@@ -17,6 +17,7 @@ export interface Peer {
   sequence: number;
   /** The newest beat seen, of whatever life: echoed, so that a new life can prove that it is not a recording. */
   seen: { readonly incarnation: Incarnation; readonly sequence: number };
+  /** Of one that was never heard: the own start, or when a majority first said that it works. */
   heardAtMs: number;
   loopStalledMs: number;
   health: number;

@@ -66,6 +66,7 @@ function judge(state: DetectorState, nowMs: number, effects: DetectorEffect[]): 
 function decide(state: DetectorState, member: number, verdict: Verdict, effects: DetectorEffect[]): boolean {
   const peer = state.peers[member]!;
   if (verdict === peer.verdict) return false;
+  if (peer.verdict === "unknown" && peer.incarnation === 0n) peer.heardAtMs = state.tickedAtMs;
   peer.verdict = verdict;
   effects.push({ kind: "verdict", member, verdict, incarnation: peer.incarnation });
   return true;
