@@ -75,6 +75,11 @@ export class Directory {
     return [...new Set([...this.#topology.coordinators.map((node) => node.address), ...this.#options.coordinators])];
   }
 
+  /** Resolves when the master of any group, or its epoch, becomes another. */
+  get routesChanged(): Promise<void> {
+    return this.#routes.changed;
+  }
+
   /** The group of the token; undefined without a group map. */
   routeOf(tokenOf: () => bigint): Route | undefined {
     return this.#routes.only ?? this.#routes.of(tokenOf());

@@ -161,6 +161,22 @@ test("[TXD7] watch: the group moves while a commit waits for the frozen master: 
   );
 });
 
+test("[TXD7, TX17] outcome: the master died with a commit under way: resolved as soon as the next one serves, not after a pause", async () => {
+  for (const verdictMs of [70, 130, 170, VERDICT_MS, 260]) {
+    const { cluster, db } = await connected();
+    cluster.intercept("commit", async (next) => {
+      await next();
+      void cluster.stop("c2:1");
+      return never();
+    });
+    cluster.clock.setTimer(verdictMs, () => cluster.move("c3"));
+    const before = cluster.clock.nowMs();
+    await cluster.clock.until(rename(db));
+    assert.ok(cluster.clock.nowMs() - before <= verdictMs + 10, `${cluster.clock.nowMs() - before} ms after a move at ${verdictMs} ms`);
+    assert.ok(cluster.seen("resolveOutcome").length <= 2, "no coordinator is asked again without need");
+  }
+});
+
 test("[TX8] watch: the group moves while a one-statement transaction waits: sent to the new master with the same id", async () => {
   const { cluster, db } = await connected();
   cluster.intercept("execute", () => {

@@ -1,6 +1,6 @@
 import type { RowKeyInit } from "@concord/protos-common";
 import { TransactionService, type ResolveOutcomeRequestInit, type ResolveOutcomeResponse } from "@concord/protos-txn";
-import { backoff, fromHex, type Clock, type Random } from "@concord/runtime";
+import { backoff, fromHex, sleep, type Clock, type Random } from "@concord/runtime";
 import type { CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
@@ -21,7 +21,7 @@ export interface TransactionContext {
   readonly queuedStarts: HedgeBudget;
 }
 
-/** Asks until a coordinator knows, or the deadline. */
+/** Asks until a coordinator knows, or the deadline: again after a pause, and at once when the group is served under a newer epoch. */
 export async function resolveOutcome(
   context: TransactionContext,
   transactionId: string,
@@ -34,21 +34,47 @@ export async function resolveOutcome(
   let serving = route();
   const retry = backoff(clock, RESOLVE_BACKOFF);
   for (;;) {
-    try {
-      // One coordinator may be down for long: ask in short turns.
-      const turnEndsAtMs = Math.min(clock.monotonicMs() + RESOLVE_TURN_MS, Math.max(clock.monotonicMs() + 1, deadlineAtMs));
-      const session = connections.session(serving.address!, TransactionService);
-      const response = await session.callUntil("resolveOutcome", request, turnEndsAtMs, serving);
-      return outcomeFromMessage(response);
-    } catch (thrown) {
-      const error = toClientError(thrown);
-      if (!error.retryable || clock.monotonicMs() >= deadlineAtMs) throw error;
-      const named = directory.refused(serving, error);
-      await retry.pause({ atLeastMs: error.retryAfterMs ?? 0 });
+    const { epoch } = route();
+    const hasMoved = (): boolean => route().epoch > epoch;
+    // One coordinator may be down for long: ask in short turns.
+    const turnEndsAtMs = Math.min(clock.monotonicMs() + RESOLVE_TURN_MS, Math.max(clock.monotonicMs() + 1, deadlineAtMs));
+    const session = connections.session(serving.address!, TransactionService);
+    const answer = session.callUntil("resolveOutcome", request, turnEndsAtMs, serving);
+    let named: Serving | undefined;
+    if (!(await movesBefore(directory, answer, hasMoved))) {
+      try {
+        return outcomeFromMessage(await answer);
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        if (!error.retryable || clock.monotonicMs() >= deadlineAtMs) throw error;
+        named = directory.refused(serving, error);
+        await pause(context, Math.max(error.retryAfterMs ?? 0, retry.nextMs()), hasMoved);
+      }
+    }
+    if (hasMoved()) {
+      retry.reset();
+      serving = route();
+    } else {
       await directory.refreshTopology().catch(() => undefined);
       serving = named ?? route();
     }
   }
+}
+
+/** Ends early when the group moves: the one to ask is known then. */
+async function pause({ clock, directory }: TransactionContext, ms: number, hasMoved: () => boolean): Promise<void> {
+  const ended = new AbortController();
+  await movesBefore(directory, sleep(clock, ms, ended.signal), hasMoved);
+  ended.abort();
+}
+
+/** False when `end` has settled; true when the group has moved before. */
+async function movesBefore(directory: Directory, end: Promise<unknown>, hasMoved: () => boolean): Promise<boolean> {
+  let isOver = false;
+  const over = (): void => void (isOver = true);
+  const ended = end.then(over, over);
+  while (!isOver && !hasMoved()) await Promise.race([ended, directory.routesChanged]);
+  return !isOver;
 }
 
 function outcomeFromMessage(message: ResolveOutcomeResponse): Outcome {

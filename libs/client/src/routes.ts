@@ -30,9 +30,15 @@ export class Routes {
   #byGroup = new Map<string, Route>();
   /** In the order of tokens. */
   #ranges: readonly Route[] = [];
+  #changed = Promise.withResolvers<void>();
 
   constructor(onMoved: (old: Serving) => void) {
     this.#onMoved = onMoved;
+  }
+
+  /** Resolves when any group has another master, or its master another epoch. */
+  get changed(): Promise<void> {
+    return this.#changed.promise;
   }
 
   /** The only group there is, when there is one. */
@@ -92,8 +98,10 @@ export class Routes {
     const { serving } = route;
     if (epoch < serving.epoch) return;
     route.isSuspect = false;
-    if (address === serving.address) serving.epoch = epoch;
-    else this.#replace(route, { address, epoch, hasMoved: false });
+    if (address !== serving.address) return this.#replace(route, { address, epoch, hasMoved: false });
+    if (epoch === serving.epoch) return;
+    serving.epoch = epoch;
+    this.#announce();
   }
 
   #expected(route: Route, address: string): void {
@@ -106,8 +114,15 @@ export class Routes {
     const old = route.serving;
     assert(next.epoch >= old.epoch, "a route never goes back to an older epoch");
     route.serving = next;
+    this.#announce();
     if (next.epoch === old.epoch) return;
     old.hasMoved = true;
     this.#onMoved(old);
+  }
+
+  #announce(): void {
+    const { resolve } = this.#changed;
+    this.#changed = Promise.withResolvers();
+    resolve();
   }
 }
