@@ -28,7 +28,8 @@ const HELP = `npm run crash -- [--service NAME]... [--cycles N | --minutes M] [-
 
 Works on real processes of a service and kills them with SIGKILL at one named point of their code after the other. Every third time the
 power is cut at the point instead: all processes of the service are stopped, their file systems shut down, so that what was not synced is
-gone, and mounted anew (root only; says so when it cannot). Then they start again. What was acknowledged is checked all the time or by
+gone, and mounted anew (root only; says so when it cannot). Then they start again. After every fifth cycle one process is paused by
+SIGSTOP for 1 to 10 s in mid-load, and wakes. What was acknowledged is checked all the time or by
 independent checkers after every tenth cycle. Exit code 0 only if nothing was lost, dirty, leaked, dangling or delivered twice.
 
   --service NAME  object-gateway, dedup-worker (these two at once), storage-proxy (one of three), txn-coordinator (one of three),

@@ -9,6 +9,12 @@ import { problems, type Subject } from "./subject.ts";
 
 const JUDGE_EVERY = 10;
 const POWER_EVERY = 3;
+const PAUSE_EVERY = 5;
+const PAUSE_MS_MIN = 1_000;
+const PAUSE_MS_SPAN = 9_000;
+const PAUSE_MS_STEP = 3_571;
+/** Before and after a pause the process works for so long. */
+const AWAKE_MS = 500;
 const STOPPED_POLL_MS = 5;
 const ELSEWHERE = "elsewhere";
 
@@ -46,6 +52,7 @@ export class Loop {
   #load: Load | undefined;
   #cycles = 0;
   #powerCuts = 0;
+  #pauses = 0;
 
   constructor(options: LoopOptions) {
     this.#options = options;
@@ -65,6 +72,7 @@ export class Loop {
     while (!isOver() && problems(subject.tally) === 0) {
       await this.#cycle();
       this.#cycles += 1;
+      if (this.#options.faults === undefined && this.#cycles % PAUSE_EVERY === 0) await this.#pause();
       if (this.#cycles % JUDGE_EVERY === 0 || isOver()) await this.#judge();
     }
     subject.close();
@@ -127,6 +135,24 @@ export class Loop {
     return { node, booting, down };
   }
 
+  /** SIGSTOP for 1 to 10 s in mid-load, then it wakes: what it was doing it ends, while clients have timed out and others have taken over. */
+  async #pause(): Promise<void> {
+    const { subject } = this;
+    await this.#startAll();
+    this.#load ??= this.#startLoad();
+    await sleep(AWAKE_MS);
+    const { pid } = this.#options.constellation.process(subject.nodes[this.#pauses % subject.nodes.length]!);
+    this.#refuseEnded();
+    if (pid === undefined) return;
+    process.kill(pid, "SIGSTOP");
+    await sleep(PAUSE_MS_MIN + ((this.#pauses * PAUSE_MS_STEP) % PAUSE_MS_SPAN));
+    process.kill(pid, "SIGCONT");
+    this.#pauses += 1;
+    await sleep(AWAKE_MS);
+    this.#refuseEnded();
+    if (!subject.worksThroughRestarts) await this.#endLoad();
+  }
+
   /** The machine of all these processes has no power any more, and then again. */
   async #cutPower(supplies: readonly PowerSupply[]): Promise<void> {
     const nodes = this.subject.nodes.map((name) => this.#options.constellation.process(name));
@@ -154,10 +180,14 @@ export class Loop {
     await load?.done;
   }
 
-  async #judge(): Promise<void> {
+  async #startAll(): Promise<void> {
     const { constellation } = this.#options;
     const down = this.subject.nodes.filter((name) => constellation.process(name).pid === undefined);
     await Promise.all([...this.#starting.splice(0), ...down.map((name) => constellation.restart(name))]);
+  }
+
+  async #judge(): Promise<void> {
+    await this.#startAll();
     await this.#endLoad();
     await this.subject.judge();
     this.#refuseEnded();
@@ -171,7 +201,7 @@ export class Loop {
   describe(): string {
     const { acknowledged, indeterminate, lost, dirty, leaked, dangling, duplicated } = this.subject.tally;
     return (
-      `${this.subject.service}: ${this.#cycles} cycles (${this.#powerCuts} power cuts), ${acknowledged} acknowledged, ` +
+      `${this.subject.service}: ${this.#cycles} cycles (${this.#powerCuts} power cuts, ${this.#pauses} pauses), ${acknowledged} acknowledged, ` +
       `${indeterminate} indeterminate, ${lost} lost, ${dirty} dirty, ${leaked} leaked, ${dangling} dangling, ${duplicated} duplicated`
     );
   }
