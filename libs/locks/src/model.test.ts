@@ -87,7 +87,7 @@ class Model {
     this.queue = this.queue.filter((request) => request.id !== id || (key !== undefined && request.key !== key));
   }
 
-  /** I6: once a range is locked, whoever holds a key of it exclusively holds it as intent. */
+  /** I6: once a range is locked, a holder of a key of it exclusively holds it as intent. */
   addWriters(range: string): void {
     if (this.holders.some((holder) => holder.key === range)) return;
     const writers = this.holders.filter((holder) => holder.mode === "exclusive" && holder.key.startsWith(range));

@@ -84,7 +84,7 @@ interface EtcdFigures {
   readonly firstCommit: Latencies;
 }
 
-/** On the same machine in the same run; empty when etcd cannot be built here, which is told. */
+/** On the same machine in the same run; empty when etcd cannot be built here, and the output says why. */
 async function measureEtcd(kills: number): Promise<readonly EtcdFigures[]> {
   const program = await findEtcd(console.log);
   if (program === undefined) return [];

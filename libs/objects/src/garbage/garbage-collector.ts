@@ -8,7 +8,7 @@ import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row
 import type { BucketRow } from "../rows.ts";
 import type { Versioned } from "../shard-view.ts";
 import { collectRow, eachOf } from "./collect-row.ts";
-import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, GARBAGE_ROWS_CONCURRENT } from "./limits.ts";
+import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, GC_ENTRIES_CONCURRENT } from "./limits.ts";
 
 export interface GarbageReport {
   /** GC entries that were collected. */
@@ -155,7 +155,7 @@ export class GarbageCollector {
       const done: MetadataRow[] = [];
       const instead: MetadataWrite[] = [];
       // Together: they share the data store's look at each epoch and the sync of its removals.
-      await eachOf(page, GARBAGE_ROWS_CONCURRENT, async (row) => {
+      await eachOf(page, GC_ENTRIES_CONCURRENT, async (row) => {
         // An entry that this run wrote in another's place is not due in this run.
         if (run.written.has(row.version.guid)) return;
         if (await this.#collect(partition, row, instead, run)) done.push(row);
