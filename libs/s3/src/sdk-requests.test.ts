@@ -149,7 +149,8 @@ for (const [generation, sdk] of [
     const deletion = await bodyOf(
       await capture(new sdk.DeleteObjectsCommand({ Bucket: "bucket", Delete: { Objects: objects, Quiet: true } })),
     );
-    assert.deepEqual(readDelete(deletion), { quiet: true, keys });
+    const { quiet, objects: read } = readDelete(deletion);
+    assert.deepEqual({ quiet, keys: read.map(({ key }) => key) }, { quiet: true, keys });
     const TagSet = [{ Key: "a", Value: "ü @" }];
     const tagging = await bodyOf(await capture(new sdk.PutObjectTaggingCommand({ Bucket: "bucket", Key: "k", Tagging: { TagSet } })));
     assert.deepEqual(readTagging(tagging, 10), { a: "ü @" });

@@ -75,13 +75,15 @@ export type { ${pascal(name)}Service } from "./service.ts";
 }
 
 function appConfig(name) {
-  return `import { serverShape, z } from "@concord/config";
+  return `import { checkServer, serverShape, z } from "@concord/config";
 
 /** Every key of ${name}. */
-export const ${camel(name)}Schema = z.strictObject({
-  ...serverShape,
-  nodeName: z.string().min(1).max(64).default("${name}").describe("this node's name"),
-});
+export const ${camel(name)}Schema = z
+  .strictObject({
+    ...serverShape,
+    nodeName: z.string().min(1).max(64).default("${name}").describe("this node's name"),
+  })
+  .superRefine(checkServer);
 
 export type ${pascal(name)}Config = z.output<typeof ${camel(name)}Schema>;
 `;
@@ -188,15 +190,28 @@ const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const service = compose${pascal(name)}(config, nodeEnvironment({ transport, log, metrics, env: process.env }));
 
+/** A signal came: nothing new should be sent here. */
+let isLeaving = false;
+
 async function start(signal: AbortSignal): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => service.ready, log });
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving && service.ready, log });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, start });
+const { drainGraceMs, lameDuckMs } = config;
+await runMain({
+  process,
+  clock: nodeClock,
+  log,
+  build: { ...build },
+  drainGraceMs,
+  lameDuckMs,
+  onLeaving: () => (isLeaving = true),
+  start,
+});
 `;
 }
 

@@ -59,8 +59,8 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: OPINIONS,
-        search: 'if (silentMs > limits.lostMs + state.health * limits.healthStepMs) return "lost";',
-        replace: 'if (silentMs > 1.5 * limits.beatMs) return "lost";',
+        search: "const lostMs = limits.lostMs + state.health * limits.healthStepMs;",
+        replace: "const lostMs = 1.5 * limits.beatMs;",
       },
     ],
   },

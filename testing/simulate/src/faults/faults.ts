@@ -75,8 +75,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: "libs/group-log/src/ring-group-log.ts",
-        search: 'if (promises.length >= this.#majority) return { kind: "promised", promises };',
-        replace: 'if (promises.length >= 1) return { kind: "promised", promises };',
+        search: 'if (promises.length >= this.#majority) return { kind: "promised", promises, replies };',
+        replace: 'if (promises.length >= 1) return { kind: "promised", promises, replies };',
       },
     ],
   },
