@@ -29,7 +29,7 @@ export function contractProblems(folder: string, only?: string): string[] {
   const lint = [...buf(folder, "lint", ...path), ...languageProblems(folder, only)];
   if (!existsSync(join(folder, RELEASED_IMAGE))) return [...lint, `${join(folder, RELEASED_IMAGE)} is missing: run npm run protos:release`];
   const breaks = buf(folder, "breaking", "--against", RELEASED_IMAGE, ...path);
-  // A package that was not released yet breaks nobody.
+  // A package that was not released yet breaks no client.
   return [...lint, ...(only === undefined ? breaks : breaks.filter((line) => line !== NOT_RELEASED))];
 }
 

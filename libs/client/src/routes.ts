@@ -30,7 +30,7 @@ export class Routes {
   #byGroup = new Map<string, Route>();
   /** In the order of tokens. */
   #ranges: readonly Route[] = [];
-  #changed = Promise.withResolvers<void>();
+  #changed = nextChange();
 
   constructor(onMoved: (old: Serving) => void) {
     this.#onMoved = onMoved;
@@ -122,7 +122,14 @@ export class Routes {
 
   #announce(): void {
     const { resolve } = this.#changed;
-    this.#changed = Promise.withResolvers();
+    this.#changed = nextChange();
     resolve();
   }
+}
+
+/** By hand: Node 20, on which clients run, has no Promise.withResolvers. */
+function nextChange(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((settle) => (resolve = settle));
+  return { promise, resolve };
 }
