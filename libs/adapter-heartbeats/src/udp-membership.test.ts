@@ -65,6 +65,13 @@ async function freeAddresses(count: number): Promise<string[]> {
   return addresses;
 }
 
+async function boundSocket(address: string): Promise<Socket> {
+  const socket = createSocket("udp4");
+  stops.push(() => new Promise((resolve) => socket.close(() => resolve())));
+  await new Promise<void>((resolve) => socket.bind(Number(address.split(":")[1]), "127.0.0.1", resolve));
+  return socket;
+}
+
 function member(addresses: readonly string[], at: number, memberClock = clock): Member {
   const counts = new Counts();
   const changes: MembershipChange[] = [];
@@ -122,10 +129,8 @@ test("[TX13] heartbeats: a main loop that stands still: beats go on, the lease e
 
 test("heartbeats: the port is taken: the start is rejected and names it", async () => {
   const [taken, other] = await freeAddresses(2);
-  const socket = createSocket("udp4");
-  await new Promise<void>((resolve) => socket.bind(Number(taken!.split(":")[1]), "127.0.0.1", resolve));
+  await boundSocket(taken!);
   await assert.rejects(start(member([taken!, other!], 0)), new RegExp(`UDP ${taken}`));
-  socket.close();
 });
 
 test("[TX13] heartbeats: foreign, malformed and replayed datagrams: refused and counted, no verdict changes", async () => {
@@ -134,9 +139,7 @@ test("[TX13] heartbeats: foreign, malformed and replayed datagrams: refused and 
   const observer = member(addresses, 0);
   await start(observer);
   // The other member is this socket: what it records of the first life it plays back to the second.
-  const socket = createSocket("udp4");
-  await new Promise<void>((resolve) => socket.bind(Number(addresses[1]!.split(":")[1]), "127.0.0.1", resolve));
-  stops.push(() => new Promise((resolve) => socket.close(() => resolve())));
+  const socket = await boundSocket(addresses[1]!);
   const recorded = await nextMessage(socket);
   const { seal, open } = sealWith(SECRET);
   const payload = Buffer.from(open(recorded)!);
