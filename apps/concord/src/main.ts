@@ -21,21 +21,10 @@ const log = createLog({ name: config.nodeName, level: config.logLevel });
 if (command !== undefined) await endWithSchemaCommand(command, { config: partConfigs(config).storage, clock: nodeClock, log, process });
 const program = openProgram(config, { log, build, env: process.env, readFile, processMetrics: true });
 
-async function start(signal: AbortSignal): Promise<Running> {
+async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void program.stop());
-  await program.start();
+  await program.start(isLeaving);
   return program;
 }
 
-const { drainGraceMs, lameDuckMs } = config;
-await runMain({
-  process,
-  clock: nodeClock,
-  log,
-  build: { ...build },
-  drainGraceMs,
-  lameDuckMs,
-  onLeaving: () => program.leave(),
-  failed: program.failed,
-  start,
-});
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: program.failed, start });

@@ -26,10 +26,11 @@ export interface ProgramAddresses extends Addresses {
 export interface Program {
   /** Rejects when a store failed for good: the program must be stopped and started again. */
   readonly failed: Promise<never>;
-  /** Resolves when every part serves. Rejects when it must not start, or is stopped meanwhile; then all is closed. */
-  start(): Promise<ProgramAddresses>;
-  /** Not ready from now on: nothing new should be sent here. */
-  leave(): void;
+  /**
+   * Resolves when every part serves. Rejects when it must not start, or is stopped meanwhile; then all is closed. It is not ready while `isLeaving`
+   * says so.
+   */
+  start(isLeaving?: () => boolean): Promise<ProgramAddresses>;
   /** Drains, then closes. Never rejects; a second call waits for the first. */
   stop(): Promise<void>;
 }
@@ -60,13 +61,12 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
     onFailed: (cause: ConcordError) => failed.reject(cause),
   });
   let admin: Admin | undefined;
-  let isLeaving = false;
   const stop = (): Promise<void> => service.stop().then(() => admin?.close());
   return {
     failed: failed.promise,
-    start: async () => {
+    start: async (isLeaving = () => false) => {
       const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
-      admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving && service.ready, log, pages });
+      admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
       log.info("admin", { address: admin.address });
       try {
         return { ...(await service.start()), adminAddress: admin.address };
@@ -75,7 +75,6 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         throw thrown;
       }
     },
-    leave: () => void (isLeaving = true),
     stop,
   };
 }

@@ -17,25 +17,12 @@ const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(c
 const logDisk = config.logFolder === undefined ? {} : { logDisk: nodeDisk(config.logFolder) };
 const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...logDisk, ...kafkaCa });
 
-/** A signal came: nothing new should be sent here. */
-let isLeaving = false;
-
-async function start(signal: AbortSignal): Promise<Running> {
+async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving && service.ready, log });
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-const { drainGraceMs, lameDuckMs } = config;
-await runMain({
-  process,
-  clock: nodeClock,
-  log,
-  build: { ...build },
-  drainGraceMs,
-  lameDuckMs,
-  onLeaving: () => (isLeaving = true),
-  start,
-});
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });

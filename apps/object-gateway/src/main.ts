@@ -28,26 +28,13 @@ const service = composeObjectGateway(config, {
   }),
 });
 
-/** A signal came: nothing new should be sent here. */
-let isLeaving = false;
-
-async function start(signal: AbortSignal): Promise<Running> {
+async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
   const pages = { "/scrub": () => service.scrub() };
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving && service.ready, log, pages });
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-const { drainGraceMs, lameDuckMs } = config;
-await runMain({
-  process,
-  clock: nodeClock,
-  log,
-  build: { ...build },
-  drainGraceMs,
-  lameDuckMs,
-  onLeaving: () => (isLeaving = true),
-  start,
-});
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });

@@ -16,26 +16,13 @@ const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const service = composeStorageProxy(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
 
-/** A signal came: nothing new should be sent here. */
-let isLeaving = false;
-
-async function start(signal: AbortSignal): Promise<Running> {
+async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
   const pages = { "/replicas": () => service.replicas() };
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving && service.ready, log, pages });
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-const { drainGraceMs, lameDuckMs } = config;
-await runMain({
-  process,
-  clock: nodeClock,
-  log,
-  build: { ...build },
-  drainGraceMs,
-  lameDuckMs,
-  onLeaving: () => (isLeaving = true),
-  start,
-});
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });

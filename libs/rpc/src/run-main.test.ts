@@ -19,8 +19,8 @@ function process(): EventEmitter & {
 }
 
 function begin(
-  start: (signal: AbortSignal) => Promise<Running>,
-  options: Partial<Pick<MainOptions, "failed" | "onLeaving">> & { readonly lameDuckMs?: number } = {},
+  start: MainOptions["start"],
+  { lameDuckMs = 0, ...options }: Partial<Pick<MainOptions, "failed">> & { readonly lameDuckMs?: number } = {},
 ): {
   clock: ManualClock;
   lines: unknown[];
@@ -37,8 +37,7 @@ function begin(
     clock,
     log,
     build: { version: "0.1.0" },
-    drainGraceMs: DRAIN_GRACE_MS,
-    lameDuckMs: 0,
+    config: { drainGraceMs: DRAIN_GRACE_MS, lameDuckMs },
     start,
     ...options,
   });
@@ -107,15 +106,19 @@ test("main: a signal while the start waits for others: it gives up, exits with 0
 });
 
 test("main: a lame duck: a signal makes it not ready at once, and stops it after lameDuckMs; a second signal ends it", async () => {
-  const seen: string[] = [];
-  const start = (): Promise<Running> => Promise.resolve({ stop: () => Promise.resolve(void seen.push("stopped")) });
-  const main = begin(start, { lameDuckMs: 5_000, onLeaving: () => void seen.push("leaving") });
+  let [stops, isLeaving] = [0, (): boolean => true];
+  const start: MainOptions["start"] = (_, given) => {
+    isLeaving = given;
+    return Promise.resolve({ stop: () => Promise.resolve(void (stops += 1)) });
+  };
+  const main = begin(start, { lameDuckMs: 5_000 });
   await main.clock.settle();
+  assert.equal(isLeaving(), false);
   main.emit("SIGTERM", "SIGTERM");
   await main.clock.advance(4_999);
-  assert.deepEqual([seen, main.exits], [["leaving"], []]);
+  assert.deepEqual([isLeaving(), stops, main.exits], [true, 0, []]);
   await main.clock.advance(1);
-  assert.deepEqual([seen, main.exits], [["leaving", "stopped"], [0]]);
+  assert.deepEqual([stops, main.exits], [1, [0]]);
   const impatient = begin(start, { lameDuckMs: 5_000 });
   impatient.emit("SIGTERM");
   impatient.emit("SIGTERM");

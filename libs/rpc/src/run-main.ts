@@ -25,16 +25,19 @@ export interface MainOptions {
   readonly log: Log;
   /** Fields of the first log line: which build runs. */
   readonly build: LogFields;
-  /** How long the process serves on after the signal, not ready: balancers send it nothing new then. */
-  readonly lameDuckMs: number;
-  /** How long calls in flight may take after that. */
-  readonly drainGraceMs: number;
-  /** The signal came: be not ready from now on. */
-  onLeaving?(): void;
+  readonly config: {
+    /** How long the process serves on after the signal, not ready: balancers send it nothing new then. */
+    readonly lameDuckMs: number;
+    /** How long calls in flight may take after that. */
+    readonly drainGraceMs: number;
+  };
   /** Rejects when the program cannot go on, at whatever time: it then stops as after a signal and exits with 1. */
   readonly failed?: Promise<never>;
-  /** `signal` is aborted when the process shall stop: a start that waits for others should then give up. */
-  start(signal: AbortSignal): Promise<Running>;
+  /**
+   * `signal` is aborted when the process shall stop: a start that waits for others should then give up. While `isLeaving` says so the process
+   * is not ready: its signal came.
+   */
+  start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running>;
 }
 
 /**
@@ -43,14 +46,14 @@ export interface MainOptions {
  * signal or the backstop exits with 1 at once, as does a failed start, an uncaught exception or an unhandled rejection.
  */
 export async function runMain(options: MainOptions): Promise<void> {
-  const { process, clock, log, build } = options;
+  const { process, clock, log, build, config } = options;
   process.umask(PRIVATE_UMASK);
   log.info("starting", build);
   const stopping = new AbortController();
   let signals = 0;
   let exitCode = 0;
   const stop = (): void => {
-    const backstopMs = options.drainGraceMs + STOP_MARGIN_MS;
+    const backstopMs = config.drainGraceMs + STOP_MARGIN_MS;
     clock.setTimer(backstopMs, () => {
       log.error("did not stop in time", { backstopMs });
       process.exit(1);
@@ -60,9 +63,8 @@ export async function runMain(options: MainOptions): Promise<void> {
   const onSignal = (signal: unknown): void => {
     signals += 1;
     if (signals > 1) return process.exit(1);
-    const { lameDuckMs } = options;
+    const { lameDuckMs } = config;
     log.info("stopping", { signal: String(signal), lameDuckMs });
-    options.onLeaving?.();
     if (lameDuckMs === 0) stop();
     else clock.setTimer(lameDuckMs, stop);
   };
@@ -78,7 +80,7 @@ export async function runMain(options: MainOptions): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, onSignal);
   for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, onCrash);
   try {
-    const running = await start(options, stopping.signal);
+    const running = await start(options, stopping.signal, () => signals > 0);
     await aborted(stopping.signal);
     await running?.stop();
     process.exit(exitCode);
@@ -88,9 +90,9 @@ export async function runMain(options: MainOptions): Promise<void> {
 }
 
 /** Undefined: the start gave up because of the signal. */
-async function start(options: MainOptions, signal: AbortSignal): Promise<Running | undefined> {
+async function start(options: MainOptions, signal: AbortSignal, isLeaving: () => boolean): Promise<Running | undefined> {
   try {
-    return await options.start(signal);
+    return await options.start(signal, isLeaving);
   } catch (thrown) {
     if (!signal.aborted) throw thrown;
     options.log.info("stopped while starting", { reason: thrown instanceof Error ? thrown.message : String(thrown) });

@@ -190,28 +190,15 @@ const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
 const service = compose${pascal(name)}(config, nodeEnvironment({ transport, log, metrics, env: process.env }));
 
-/** A signal came: nothing new should be sent here. */
-let isLeaving = false;
-
-async function start(signal: AbortSignal): Promise<Running> {
+async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving && service.ready, log });
+  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-const { drainGraceMs, lameDuckMs } = config;
-await runMain({
-  process,
-  clock: nodeClock,
-  log,
-  build: { ...build },
-  drainGraceMs,
-  lameDuckMs,
-  onLeaving: () => (isLeaving = true),
-  start,
-});
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });
 `;
 }
 
