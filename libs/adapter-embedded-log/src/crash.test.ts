@@ -32,7 +32,7 @@ async function publicationsIn(log: MessageLog): Promise<string[]> {
 }
 
 const POINTS = [
-  "journal:group-written",
+  "journal:group-writing",
   "journal:group-synced",
   "log:output-written",
   "log:dead-letters-written",
@@ -110,7 +110,7 @@ for (const [what, syncs] of [
       let armed = false;
       const log = await openOn(own.disk, {
         failpoint: (name) => {
-          if (armed && name === "journal:group-written" && (seen += 1) === syncs + 1) disk.files.failNextSync();
+          if (armed && name === "journal:group-writing" && (seen += 1) === syncs + 1) disk.files.failNextSync();
         },
       });
       const session = await log.open(0, "owner");

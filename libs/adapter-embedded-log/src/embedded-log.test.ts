@@ -23,7 +23,7 @@ test("layout: another number of partitions: refused, nothing changed", async () 
 test("append: many callers at once: few syncs", async () => {
   const disk = new MemoryDisk();
   let groups = 0;
-  const log = await openOn(disk, { failpoint: (name) => (groups += name === "journal:group-written" ? 1 : 0) });
+  const log = await openOn(disk, { failpoint: (name) => (groups += name === "journal:group-writing" ? 1 : 0) });
   const before = groups;
   await Promise.all(Array.from({ length: 500 }, (_, n) => log.append(0, [message(`m${n}`)])));
   assert.ok(groups - before <= 2, `${groups - before} groups`);

@@ -46,13 +46,17 @@ class FailingDisk {
     if (typeof file !== "object" || file === null || !("truncate" in file)) return file;
     this.open += 1;
     let isOpen = true;
+    const write = (offset: number, parts: readonly Uint8Array[]): Promise<void> =>
+      this.#run(`write ${path}`, () => file.write(offset, parts));
+    const sync = (): Promise<void> => this.#run(`sync ${path}`, () => file.sync());
     return {
       get size() {
         return file.size;
       },
-      write: (offset, parts) => this.#run(`write ${path}`, () => file.write(offset, parts)),
+      write,
+      sync,
+      writeSynced: (offset, parts) => write(offset, parts).then(sync),
       read: (offset, length) => this.#run(`read ${path}`, () => file.read(offset, length)),
-      sync: () => this.#run(`sync ${path}`, () => file.sync()),
       truncate: (size) => this.#run(`truncate ${path}`, () => file.truncate(size)),
       close: async () => {
         if (isOpen) this.open -= 1;

@@ -44,7 +44,7 @@ export function bytesFile(bytes: Uint8Array): DiskFile {
   };
 }
 
-const READ_ONLY = { write: notChanged, sync: notChanged, truncate: notChanged };
+const READ_ONLY = { write: notChanged, writeSynced: notChanged, sync: notChanged, truncate: notChanged };
 
 async function notChanged(): Promise<never> {
   assert(false, "a blob in a segment is not changed");

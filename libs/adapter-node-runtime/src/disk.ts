@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { mkdir, open, readdir, rename, rmdir, statfs, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { diskSegments } from "@concord/runtime";
@@ -7,6 +8,9 @@ import { assert, ConcordError, type Disk, type DiskEntry, type DiskFile } from "
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 /** NTFS journals names by itself, and Windows opens no folder for a sync. */
 const SYNCS_FOLDERS = process.platform !== "win32";
+
+/** Linux opens the same file again by its number, whatever its name is now; elsewhere a write and a sync are two calls. */
+const SYNCED_WRITES = process.platform === "linux" && constants.O_DSYNC !== undefined;
 
 /** The files below a folder of the machine. The folder itself is made by `makeFolder("")`. */
 export function nodeDisk(root: string): Disk {
@@ -122,6 +126,8 @@ async function attempt(what: string, action: Promise<void>, absent: string): Pro
 class NodeDiskFile implements DiskFile {
   readonly #path: string;
   readonly #handle: FileHandle;
+  /** The same file, where a write is on disk when it resolves; opened by the first one. */
+  #synced: Promise<FileHandle> | undefined;
   #size: number;
   #isOpen = true;
 
@@ -137,10 +143,21 @@ class NodeDiskFile implements DiskFile {
 
   async write(offset: number, parts: readonly Uint8Array[]): Promise<void> {
     this.#check(offset);
+    await this.#writeWith(this.#handle, offset, parts);
+  }
+
+  async writeSynced(offset: number, parts: readonly Uint8Array[]): Promise<void> {
+    this.#check(offset);
+    if (SYNCED_WRITES) return await this.#writeWith(await this.#openSynced(), offset, parts);
+    await this.#writeWith(this.#handle, offset, parts);
+    await this.sync();
+  }
+
+  async #writeWith(handle: FileHandle, offset: number, parts: readonly Uint8Array[]): Promise<void> {
     let [left, at] = [parts.filter((part) => part.length > 0), offset];
     try {
       while (left.length > 0) {
-        const { bytesWritten } = await this.#handle.writev(left, at);
+        const { bytesWritten } = await handle.writev(left, at);
         if (bytesWritten === 0) throw new Error("nothing was written");
         at += bytesWritten;
         this.#size = Math.max(this.#size, at);
@@ -181,7 +198,18 @@ class NodeDiskFile implements DiskFile {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    await this.#handle.close();
+    const synced = await this.#synced?.catch(() => undefined);
+    await Promise.all([this.#handle.close(), synced?.close()]);
+  }
+
+  async #openSynced(): Promise<FileHandle> {
+    this.#synced ??= open(`/proc/self/fd/${this.#handle.fd}`, constants.O_WRONLY | constants.O_DSYNC);
+    try {
+      return await this.#synced;
+    } catch (thrown) {
+      this.#synced = undefined;
+      throw failure(`open ${this.#path} for synced writes`, thrown);
+    }
   }
 
   #check(offset: number): void {

@@ -23,19 +23,22 @@ class WatchedDisk extends MemoryDisk {
   }
 
   #watched(file: DiskFile): DiskFile {
+    const write = (offset: number, parts: readonly Uint8Array[]): Promise<void> => {
+      this.writes += 1;
+      return file.write(offset, parts);
+    };
+    const sync = async (): Promise<void> => {
+      this.syncs += 1;
+      await this.gate;
+      await file.sync();
+    };
     return {
       get size() {
         return file.size;
       },
-      write: (offset, parts) => {
-        this.writes += 1;
-        return file.write(offset, parts);
-      },
-      sync: async () => {
-        this.syncs += 1;
-        await this.gate;
-        await file.sync();
-      },
+      write,
+      sync,
+      writeSynced: (offset, parts) => write(offset, parts).then(sync),
       read: (offset, length) => file.read(offset, length),
       truncate: (size) => file.truncate(size),
       close: () => file.close(),
@@ -316,7 +319,7 @@ test("failpoints: each is passed", async () => {
   await journal.append(text("y"));
   assert.deepEqual([...passed].sort(), [
     "journal:group-synced",
-    "journal:group-written",
+    "journal:group-writing",
     "journal:segment-dropped",
     "journal:segment-made",
     "journal:segment-written",

@@ -199,13 +199,12 @@ export class SegmentedJournal implements Journal {
       const encoded = encodeGroup(group, segment.header.id, segment.end, this.#durableSequence, this.#options.checksum);
       this.#writingUnits = encoded.next - this.#durableSequence;
       const file = await segment.writable();
+      this.#failpoint("journal:group-writing");
       const isWritten = await this.#write(file, segment, encoded);
       if (!isWritten) {
         this.#refuse(group, new ConcordError("STORAGE_FULL", "the disk is full"));
         return;
       }
-      this.#failpoint("journal:group-written");
-      await file.sync();
       this.#failpoint("journal:group-synced");
       this.#publish(segment, group, encoded);
     } catch (thrown) {
@@ -215,10 +214,10 @@ export class SegmentedJournal implements Journal {
     }
   }
 
-  /** False when the disk is full; what got there is taken back, durably, before that is answered (I5). */
+  /** On disk when it resolves. False when that is full; what got there is taken back, durably, before that is answered (I5). */
   async #write(file: DiskFile, segment: Segment, encoded: EncodedGroup): Promise<boolean> {
     try {
-      await file.write(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
+      await file.writeSynced(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
       return true;
     } catch (thrown) {
       if (!isFull(thrown)) throw thrown;
@@ -291,10 +290,9 @@ export class SegmentedJournal implements Journal {
     const encoded = encodeGroup(group, segment.header.id, segment.end, this.#durableSequence, this.#options.checksum);
     this.#writingUnits = 1n;
     const file = await segment.writable();
-    await file.write(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
+    await file.writeSynced(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
     segment.fileBytes = file.size;
     this.#failpoint("journal:snapshot-written");
-    await file.sync();
     this.#publish(segment, group, encoded);
   }
 

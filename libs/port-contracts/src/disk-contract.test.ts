@@ -36,6 +36,10 @@ class FileDelegate implements DiskFile {
   write(offset: number, parts: readonly Uint8Array[]): Promise<void> {
     return this.file.write(offset, parts);
   }
+  async writeSynced(offset: number, parts: readonly Uint8Array[]): Promise<void> {
+    await this.write(offset, parts);
+    await this.sync();
+  }
   read(offset: number, length: number): Promise<Uint8Array> {
     return this.file.read(offset, length);
   }
@@ -87,6 +91,11 @@ class DiskDelegate implements Disk {
 
 class NeverSyncs extends FileDelegate {
   override async sync(): Promise<void> {}
+}
+class NeverSyncsWrites extends FileDelegate {
+  override async writeSynced(offset: number, parts: readonly Uint8Array[]): Promise<void> {
+    await this.write(offset, parts);
+  }
 }
 class SwallowsFailedSyncs extends FileDelegate {
   override sync(): Promise<void> {
@@ -145,6 +154,7 @@ class FullIsAFailure extends FileDelegate {
 }
 const FILE_FAULTS = [
   NeverSyncs,
+  NeverSyncsWrites,
   SwallowsFailedSyncs,
   SyncsNamesToo,
   SecondSyncRepairs,

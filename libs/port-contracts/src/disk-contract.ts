@@ -248,11 +248,21 @@ const FILE_CASES: readonly Case[] = [
     await disk.syncFolder("");
     await file.close();
   }),
+  simple("writeSynced: as write, several parts, over the middle, behind the end; also under another name", async (disk) => {
+    const file = await makeFile(disk, "a", bytes(1, 2, 3));
+    await file.writeSynced(1, [bytes(8), bytes(9)]);
+    await disk.rename("a", "b");
+    await file.writeSynced(4, [bytes(5)]);
+    expectEqual(file.size, 5, "size");
+    expectEqual(await contentOf(disk, "b"), bytes(1, 8, 9, 0, 5), "content");
+    expectEqual(await contentOf(disk, "a"), undefined, "the old name");
+  }),
   simple("use after close: failed assertion", async (disk) => {
     const file = await makeFile(disk, "a", bytes(1));
     await file.close();
     await expectCode(() => file.read(0, 1), "INTERNAL", "read");
     await expectCode(() => file.write(0, [bytes(1)]), "INTERNAL", "write");
+    await expectCode(() => file.writeSynced(0, [bytes(1)]), "INTERNAL", "writeSynced");
     await expectCode(() => file.sync(), "INTERNAL", "sync");
   }),
 ];
@@ -292,6 +302,18 @@ export const DISK_CRASH_CASES: readonly CrashCase[] = [
     const file = await durableFile(disk, "a", bytes(1, 2));
     await file.write(1, [bytes(8, 9)]);
     expectEqual(await contentOf(await subject.crash(), "a"), bytes(1, 2), "content");
+  }),
+  crashing("crash: bytes written synced: there, with the size", async (disk, subject) => {
+    const file = await durableFile(disk, "a", bytes(1, 2));
+    await file.writeSynced(1, [bytes(8), bytes(9)]);
+    expectEqual(await contentOf(await subject.crash(), "a"), bytes(1, 8, 9), "content");
+  }),
+  crashing("[OGD8] writeSynced whose sync fails: STORE_FAILED, and a later one makes its own bytes durable", async (disk, subject) => {
+    const file = await durableFile(disk, "a", bytes(1, 2));
+    subject.failNextSync();
+    await expectCode(() => file.writeSynced(0, [bytes(7)]), "STORE_FAILED", "writeSynced");
+    await file.writeSynced(1, [bytes(8)]);
+    expectEqual(await contentOf(await subject.crash(), "a"), bytes(1, 8), "content");
   }),
   crashing("crash: truncation not synced, then synced: undone, then kept", async (disk, subject) => {
     await (await durableFile(disk, "a", bytes(1, 2, 3))).truncate(1);

@@ -35,6 +35,8 @@ export interface DiskFile {
   readonly size: number;
   /** Writes all parts one behind the other from `offset` on; a gap reads as zeros. Resolves when reads see it, not when it is durable. */
   write(offset: number, parts: readonly Uint8Array[]): Promise<void>;
+  /** As `write`, then `sync`: one call where the system has it. When it fails the bytes may be there, and durable, or not. */
+  writeSynced(offset: number, parts: readonly Uint8Array[]): Promise<void>;
   /** At most `length` bytes; fewer only at the end of the file. The answer is the caller's. */
   read(offset: number, length: number): Promise<Uint8Array>;
   /** Bytes and size are on disk (fdatasync). */

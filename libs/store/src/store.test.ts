@@ -498,7 +498,7 @@ const CRASH_POINTS = [
   "store:flushed",
   "store:checkpointed",
   "store:trimmed",
-  "journal:group-written",
+  "journal:group-writing",
   "journal:group-synced",
   "journal:segment-made",
   "journal:segment-dropped",

@@ -81,6 +81,10 @@ class OverlayFile implements DiskFile {
     }
   }
 
+  writeSynced(offset: number, parts: readonly Uint8Array[]): Promise<void> {
+    return this.write(offset, parts);
+  }
+
   async read(offset: number, length: number): Promise<Uint8Array> {
     const content = this.#content;
     return content instanceof Uint8Array ? content.slice(offset, offset + length) : content.read(offset, length);

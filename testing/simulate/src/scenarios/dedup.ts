@@ -30,7 +30,7 @@ export const DEDUP_POINTS: readonly string[] = [
   "log:input-appended",
   "log:output-written",
   "log:published",
-  "journal:group-written",
+  "journal:group-writing",
   "journal:group-synced",
 ];
 
@@ -41,7 +41,7 @@ const PAUSE_POINTS: readonly string[] = [
   "dedup:looked-up",
   "log:output-written",
   "log:input-appended",
-  "journal:group-written",
+  "journal:group-writing",
   "journal:group-synced",
   "journal:segment-written",
   "journal:segment-made",

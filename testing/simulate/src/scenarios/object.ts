@@ -63,7 +63,7 @@ export const OBJECT_POINTS: readonly string[] = [
   "recovery:after-garbage",
   "recovery:after-page",
   "recovery:after-mark",
-  "journal:group-written",
+  "journal:group-writing",
   "journal:group-synced",
 ];
 
