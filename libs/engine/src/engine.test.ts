@@ -234,6 +234,21 @@ test("getMany: a step writes one of the keys: waits for it; other keys: at once 
   assert.equal(store.loads, loads + 1, "a cached key is not loaded");
 });
 
+test("cache: what steps only write is loaded when it is read; what they read and write is kept", async () => {
+  const { engine, store } = setUp();
+  const write = { kind: "put", key: bytes("written"), value: bytes("x") } as const;
+  void engine.submit({ load: [], run: () => ({ persist: [write], reply: undefined }) });
+  void engine.submit(append("read", "a"));
+  await turn();
+  await store.batches[0]!.end();
+  await turn();
+  const loads = store.loads;
+  await engine.getMany([bytes("read")]);
+  assert.equal(store.loads, loads);
+  await engine.getMany([bytes("written")]);
+  assert.equal(store.loads, loads + 1);
+});
+
 test("range: a step writes inside: waits for it; outside: at once (I5)", async () => {
   const { engine, store } = setUp();
   void engine.submit(append("k", "a"));

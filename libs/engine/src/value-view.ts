@@ -7,6 +7,8 @@ interface Entry {
   known: Known;
   /** Steps that need the entry; at 0 it is only cached. */
   uses: number;
+  /** Has a step asked for the key? What steps only write, as entries of logs, is not worth a place among the cached. */
+  isRead: boolean;
 }
 
 export interface CacheLimits {
@@ -34,9 +36,10 @@ export class ValueView {
 
   /** Holds the key for a step. True: it is not loaded yet; the caller loads it and calls `fill`. */
   acquire(key: string): boolean {
-    const known = this.#use(key) !== undefined;
-    if (!known) this.#active.set(key, { known: { kind: "loading" }, uses: 1 });
-    return !known;
+    const entry = this.#use(key);
+    if (entry !== undefined) entry.isRead = true;
+    else this.#active.set(key, { known: { kind: "loading" }, uses: 1, isRead: true });
+    return entry === undefined;
   }
 
   /** What the store had. A write of a step that ran meanwhile is newer and stays. */
@@ -56,7 +59,7 @@ export class ValueView {
   write(key: string, value: Uint8Array | undefined): void {
     const known: Known = { kind: "known", value };
     const entry = this.#use(key);
-    if (entry === undefined) this.#active.set(key, { known, uses: 1 });
+    if (entry === undefined) this.#active.set(key, { known, uses: 1, isRead: false });
     else entry.known = known;
   }
 
@@ -74,7 +77,7 @@ export class ValueView {
     entry.uses -= 1;
     if (entry.uses > 0) return;
     this.#active.delete(key);
-    if (entry.known.kind === "loading" || sizeOf(key, entry) > this.#limits.cacheValueBytesMax) return;
+    if (!entry.isRead || entry.known.kind === "loading" || sizeOf(key, entry) > this.#limits.cacheValueBytesMax) return;
     this.#cached.set(key, entry);
     this.#cachedBytes += sizeOf(key, entry);
     this.#evict();
