@@ -134,7 +134,7 @@ export class CassandraBackend implements StorageBackend {
 
   #open(session: CassandraSession, checked: CheckedNodes): Serving {
     const { keyspace, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
-    const { clock, random, checksum, metrics } = environment;
+    const { clock, random, checksum, metrics, failpoint } = environment;
     const target = { session, keyspace, batchBytesMax: () => checked.batchBytesMax };
     const groupLog = new CassandraGroupLog({ session, keyspace, clock });
     const whenApplied = groupLog.whenApplied.bind(groupLog);
@@ -145,7 +145,7 @@ export class CassandraBackend implements StorageBackend {
       groupLog,
       objectMetadata: new CassandraMetadata({ session, keyspace, clock, random }),
       rows: new CassandraRowStore({ ...target, whenApplied }),
-      batches: cassandraBatches({ ...target, clock, checksum, metrics, drawTimestampUs, writeTimeoutMs, holders }),
+      batches: cassandraBatches({ ...target, clock, checksum, metrics, drawTimestampUs, writeTimeoutMs, failpoint, holders }),
     };
   }
 

@@ -13,6 +13,7 @@ export interface CassandraBatchesOptions extends RowTarget {
   readonly metrics: Metrics;
   readonly drawTimestampUs: () => TimestampUs;
   readonly writeTimeoutMs: number;
+  readonly failpoint: (name: string) => void;
   /** Where Cassandra logs a batch besides its coordinator; for `BatchResult.holders`. */
   readonly holders: () => readonly string[];
 }
@@ -66,6 +67,7 @@ async function runLogged(options: CassandraBatchesOptions, { id, timestampUs, mu
     const message = `Cassandra: ${failure.message}`;
     throw batchError(code, message, { id, writeType, outcome, applied: failure.isWithoutEffect ? "no" : "unknown", cause: failure });
   }
+  options.failpoint("batch:after-log");
   return { id, timestampUs, holders: options.holders() };
 }
 

@@ -17,15 +17,15 @@ function folder(name: string): string {
 test("engines: none: no service gets anything of them, and the folder remembers", async () => {
   const data = folder("own");
   const config = await prepareEngines(OWN_ENGINES, data, "unused");
-  assert.deepEqual(config, { "storage-proxy": {}, "dedup-worker": {}, concord: {} });
-  const kept = JSON.parse(readFileSync(join(data, "engines.json"), "utf8")) as { storage: string; log: string; name: string };
-  assert.deepEqual([kept.storage, kept.log], ["ring", "embedded"]);
+  assert.deepEqual(config, { "storage-proxy": {}, "dedup-worker": {}, "object-gateway": {}, concord: {} });
+  const kept = JSON.parse(readFileSync(join(data, "engines.json"), "utf8")) as Record<string, string>;
+  assert.deepEqual([kept["storage"], kept["log"], kept["objects"]], ["ring", "embedded", "filesystem"]);
   await prepareEngines(OWN_ENGINES, data, "unused");
-  assert.equal((JSON.parse(readFileSync(join(data, "engines.json"), "utf8")) as { name: string }).name, kept.name);
+  assert.equal((JSON.parse(readFileSync(join(data, "engines.json"), "utf8")) as { name: string }).name, kept["name"]);
 });
 
 test("engines: a folder that was begun on others, or before engines were there: refused, and said how to start it", async () => {
-  const kafka = enginesOf({ storage: "ring", log: "kafka", engines: root });
+  const kafka = enginesOf({ storage: "ring", log: "kafka", objects: "filesystem", engines: root });
   const begun = folder("begun");
   await prepareEngines(OWN_ENGINES, begun, "unused");
   const older = folder("older");
@@ -33,15 +33,42 @@ test("engines: a folder that was begun on others, or before engines were there: 
   for (const data of [begun, older])
     await assert.rejects(
       prepareEngines(kafka, data, "unused"),
-      /was begun with --storage ring --log embedded: start it so, or give another --data/,
+      /was begun with --storage ring --log embedded --objects filesystem: start it so, or give another --data/,
     );
 });
 
 test("engines: not started: refused, naming the command; names that are none too", async () => {
-  const kafka = enginesOf({ storage: "ring", log: "kafka", engines: join(root, "nothing") });
+  const kafka = enginesOf({ storage: "ring", log: "kafka", objects: "filesystem", engines: join(root, "nothing") });
   await assert.rejects(prepareEngines(kafka, folder("none"), "unused"), /npm run engines -- start kafka/);
-  assert.throws(() => enginesOf({ storage: "hbase", log: "kafka", engines: root }), /--storage takes ring or cassandra/);
-  assert.throws(() => enginesOf({ storage: "ring", log: "pulsar", engines: root }), /--log takes embedded or kafka/);
+  const rados = enginesOf({ storage: "ring", log: "embedded", objects: "rados", engines: join(root, "nothing") });
+  await assert.rejects(prepareEngines(rados, folder("no-ceph"), "unused"), /npm run engines -- start ceph/);
+  assert.throws(() => enginesOf({ storage: "ring", log: "kafka", objects: "hdfs", engines: root }), /--objects takes filesystem or rados/);
+  assert.throws(
+    () => enginesOf({ storage: "hbase", log: "kafka", objects: "filesystem", engines: root }),
+    /--storage takes ring or cassandra/,
+  );
+  assert.throws(() => enginesOf({ storage: "ring", log: "pulsar", objects: "filesystem", engines: root }), /--log takes embedded or kafka/);
+});
+
+test("engines: objects in Ceph: gateways get the cluster and a namespace that the folder keeps, other services nothing", async () => {
+  const engines = folder("with-ceph");
+  mkdirSync(join(engines, "ceph"));
+  writeFileSync(join(engines, "ceph/addresses.json"), "[]");
+  const rados = enginesOf({ storage: "ring", log: "embedded", objects: "rados", engines });
+  const data = folder("blobs");
+  const config = await prepareEngines(rados, data, "unused");
+  const { name } = JSON.parse(readFileSync(join(data, "engines.json"), "utf8")) as { name: string };
+  const blobs = { objects: "rados", cephConf: join(engines, "ceph/ceph.conf"), cephUser: "admin", cephNamespace: name };
+  assert.deepEqual(config, { "storage-proxy": {}, "dedup-worker": {}, "object-gateway": blobs, concord: blobs });
+  assert.deepEqual(await prepareEngines(rados, data, "unused"), config);
+});
+
+test("engines: a folder that was begun before objects could be in Ceph: is one of files", async () => {
+  const data = folder("before-ceph");
+  writeFileSync(join(data, "engines.json"), JSON.stringify({ storage: "ring", log: "embedded", name: "concord_1" }));
+  await prepareEngines(OWN_ENGINES, data, "unused");
+  const rados = enginesOf({ storage: "ring", log: "embedded", objects: "rados", engines: root });
+  await assert.rejects(prepareEngines(rados, data, "unused"), /begun with --storage ring --log embedded --objects filesystem/);
 });
 
 test("engines: Cassandra's tables cannot be made: the reason is the program's own", async () => {
@@ -50,7 +77,7 @@ test("engines: Cassandra's tables cannot be made: the reason is the program's ow
   writeFileSync(join(engines, "cassandra/addresses.json"), '["127.0.0.1:1"]');
   const program = join(root, "program.mjs");
   writeFileSync(program, 'console.error(process.argv.slice(2).join(" ")); process.exitCode = 1;');
-  const cassandra = enginesOf({ storage: "cassandra", log: "embedded", engines });
+  const cassandra = enginesOf({ storage: "cassandra", log: "embedded", objects: "filesystem", engines });
   await assert.rejects(
     prepareEngines(cassandra, folder("tables"), program),
     /could not be made: schema apply --backend cassandra .*--cassandra-replicas {"dc1":1}/s,

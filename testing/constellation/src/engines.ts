@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { makeTopics } from "@concord/adapter-kafka";
 import { nodeClock } from "@concord/adapter-node-runtime";
@@ -11,23 +11,25 @@ import { DATACENTERS, type Service } from "./layout.ts";
 
 const STORAGES = ["ring", "cassandra"] as const;
 const LOGS = ["embedded", "kafka"] as const;
+const OBJECTS = ["filesystem", "rados"] as const;
 
 export interface Engines {
   readonly storage: (typeof STORAGES)[number];
   readonly log: (typeof LOGS)[number];
+  readonly objects: (typeof OBJECTS)[number];
   /** Where the engines' clusters are: a folder of it by each one's name. */
   readonly folder: string;
 }
 
-export const OWN_ENGINES: Engines = { storage: "ring", log: "embedded", folder: ".concord/engines" };
+export const OWN_ENGINES: Engines = { storage: "ring", log: "embedded", objects: "filesystem", folder: ".concord/engines" };
 
 /** What is missing or does not fit; says what to do. */
 export class EnginesError extends Error {}
 
-/** What a data folder was begun with, and what its rows and messages are called in the engines. */
-interface Kept {
-  readonly storage: Engines["storage"];
-  readonly log: Engines["log"];
+type Kinds = Pick<Engines, "storage" | "log" | "objects">;
+
+/** What a data folder was begun with, and what its rows, messages and blobs are called in the engines. */
+interface Kept extends Kinds {
   readonly name: string;
 }
 
@@ -35,12 +37,14 @@ const KEPT_FILE = "engines.json";
 const PARTITIONS = 4;
 
 /** What flags say; EnginesError on a name that is none. */
-export function enginesOf(values: { readonly storage: string; readonly log: string; readonly engines: string }): Engines {
+export function enginesOf(values: Readonly<Record<"storage" | "log" | "objects" | "engines", string>>): Engines {
   const storage = STORAGES.find((name) => name === values.storage);
   const log = LOGS.find((name) => name === values.log);
+  const objects = OBJECTS.find((name) => name === values.objects);
   if (storage === undefined) throw new EnginesError(`--storage takes ${STORAGES.join(" or ")}`);
   if (log === undefined) throw new EnginesError(`--log takes ${LOGS.join(" or ")}`);
-  return { storage, log, folder: values.engines };
+  if (objects === undefined) throw new EnginesError(`--objects takes ${OBJECTS.join(" or ")}`);
+  return { storage, log, objects, folder: values.engines };
 }
 
 /** The configuration of each service on these engines. Tables and topics are there when it resolves. */
@@ -50,31 +54,44 @@ export async function prepareEngines(
   storageProxy: string,
 ): Promise<Partial<Record<Service, object>>> {
   const { name } = keptOf(engines, dataFolder);
-  const rows = engines.storage === "cassandra" ? cassandraConfig(addressesOf("cassandra", engines.folder), name) : undefined;
-  const messages = engines.log === "kafka" ? kafkaConfig(addressesOf("kafka", engines.folder), name) : undefined;
+  const rows = engines.storage === "cassandra" ? cassandraConfig(engineAddresses("cassandra", engines.folder), name) : undefined;
+  const messages = engines.log === "kafka" ? kafkaConfig(engineAddresses("kafka", engines.folder), name) : undefined;
+  const blobs = engines.objects === "rados" ? radosConfig(engines.folder, name) : undefined;
   if (rows !== undefined) await applySchema(storageProxy, rows);
   if (messages !== undefined) await topicsFor(messages);
-  return { "storage-proxy": { ...rows }, "dedup-worker": { ...messages }, concord: { ...rows, ...messages } };
+  const separate = { "storage-proxy": { ...rows }, "dedup-worker": { ...messages }, "object-gateway": { ...blobs } };
+  return { ...separate, concord: { ...rows, ...messages, ...blobs } };
 }
 
-function keptOf({ storage, log }: Engines, dataFolder: string): Kept {
+function keptOf({ storage, log, objects }: Engines, dataFolder: string): Kept {
   const file = join(dataFolder, KEPT_FILE);
   const nodes = readdirSync(dataFolder).some((name) => /^(concord|storage-proxy)/.test(name));
-  const begun: Kept = { storage, log, name: `concord_${randomBytes(4).toString("hex")}` };
-  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Kept) : nodes ? { ...begun, ...ownKinds } : begun;
-  if (kept.storage !== storage || kept.log !== log)
-    throw new EnginesError(`${dataFolder} was begun with --storage ${kept.storage} --log ${kept.log}: start it so, or give another --data`);
+  const begun: Kept = { storage, log, objects, name: `concord_${randomBytes(4).toString("hex")}` };
+  // Folders older than one of the choices began without that engine.
+  const kept: Kept = existsSync(file)
+    ? { ...ownKinds, ...(JSON.parse(readFileSync(file, "utf8")) as Kept) }
+    : nodes
+      ? { ...begun, ...ownKinds }
+      : begun;
+  if (kept.storage !== storage || kept.log !== log || kept.objects !== objects) {
+    const flags = `--storage ${kept.storage} --log ${kept.log} --objects ${kept.objects}`;
+    throw new EnginesError(`${dataFolder} was begun with ${flags}: start it so, or give another --data`);
+  }
   writeFileSync(file, `${JSON.stringify(kept)}\n`);
   return kept;
 }
 
-const ownKinds = { storage: OWN_ENGINES.storage, log: OWN_ENGINES.log };
+const ownKinds: Kinds = { storage: OWN_ENGINES.storage, log: OWN_ENGINES.log, objects: OWN_ENGINES.objects };
 
-/** As the engines' command leaves them for others. */
-function addressesOf(engine: "cassandra" | "kafka", folder: string): readonly string[] {
+/** host:port of each node, as the engines' command leaves them for others. EnginesError when none was started. */
+export function engineAddresses(engine: "cassandra" | "kafka", folder: string): readonly string[] {
   const file = join(folder, engine, "addresses.json");
   if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8")) as readonly string[];
-  throw new EnginesError(`no ${engine} was started in ${join(folder, engine)}: npm run engines -- start ${engine}`);
+  throw notStarted(engine, folder);
+}
+
+function notStarted(engine: "cassandra" | "kafka" | "ceph", folder: string): EnginesError {
+  return new EnginesError(`no ${engine} was started in ${join(folder, engine)}: npm run engines -- start ${engine}`);
 }
 
 interface CassandraConfig {
@@ -130,4 +147,19 @@ async function topicsFor(config: KafkaConfig): Promise<void> {
   await makeTopics({ brokers, clientId: "constellation", topics, ...shape, clock: nodeClock, log: silentLog }).catch((error: unknown) => {
     throw new EnginesError(`the topics could not be made: ${String(error)}`);
   });
+}
+
+interface RadosConfig {
+  readonly objects: "rados";
+  readonly cephConf: string;
+  readonly cephUser: string;
+  readonly cephNamespace: string;
+}
+
+/** The engine's cluster has the pool that gateways expect and no users but the administrator. */
+function radosConfig(folder: string, name: string): RadosConfig {
+  const conf = resolve(folder, "ceph/ceph.conf");
+  // Written last of a start: a cluster without it was never ready.
+  if (!existsSync(join(folder, "ceph/addresses.json"))) throw notStarted("ceph", folder);
+  return { objects: "rados", cephConf: conf, cephUser: "admin", cephNamespace: name };
 }

@@ -12,7 +12,7 @@ export {
   type NodeProcess,
 } from "./constellation.ts";
 export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
-export { enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
+export { engineAddresses, enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
 export { Latencies } from "./latencies.ts";
 export { busiest, calm, measureLoss, type Loss, type LossFigures } from "./groups-without-master.ts";
 export { ListLoad, type Commit, type ListLoadOptions } from "./list-load.ts";

@@ -16,7 +16,8 @@ import { EnginesError, enginesOf, OWN_ENGINES, type Engines } from "./engines.ts
 import { EVERYTHING, NODES_MAX, ONE_PROCESS, PORTS_SPAN } from "./layout.ts";
 import { memoryMiB } from "./process-usage.ts";
 
-const HELP = `npm start -- [--nodes 3 | --separate [--gateways N]] [--storage cassandra] [--log kafka] [--data DIR] [--port-base N]
+const HELP = `npm start -- [--nodes 3 | --separate [--gateways N]] [--storage cassandra] [--log kafka] [--objects rados]
+             [--data DIR] [--port-base N]
 
 Starts Concord on this machine and prints its endpoints when all is ready; Ctrl-C drains it. A second start finds the data. Alone: one
 process with everything in it.
@@ -30,8 +31,9 @@ process with everything in it.
   --gateways N     with --separate: object gateways, 1 to ${NODES_MAX} (default 1). One keeps its metadata itself; several share theirs in transactions:
                    a data folder stays with one of the two
   --storage NAME   ring (default), or cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started
-  --log NAME       embedded (default), or kafka: messages are in the Kafka that npm run engines -- start kafka has started. A data folder stays
-                   with what it was begun with
+  --log NAME       embedded (default), or kafka: messages are in the Kafka that npm run engines -- start kafka has started
+  --objects NAME   filesystem (default), or rados: data of objects is in the Ceph that npm run engines -- start ceph has started. A data folder
+                   stays with the engines that it was begun with
   --engines DIR    where the engines were started (default ${OWN_ENGINES.folder})
   --version        version and commit
   --help           this text
@@ -61,6 +63,7 @@ function readFlags(argv: readonly string[]): Flags | undefined {
       gateways: { type: "string" },
       storage: { type: "string", default: OWN_ENGINES.storage },
       log: { type: "string", default: OWN_ENGINES.log },
+      objects: { type: "string", default: OWN_ENGINES.objects },
       engines: { type: "string", default: OWN_ENGINES.folder },
       help: { type: "boolean" },
     },

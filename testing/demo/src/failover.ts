@@ -6,6 +6,7 @@ import {
   calm,
   type Client,
   type Constellation,
+  type Engines,
   Latencies,
   ListLoad,
   type LossFigures,
@@ -23,11 +24,12 @@ const SETTLE_MS = 20_000;
 /** Nodes start beside their peers' load. */
 const READY_MS = 180_000;
 
-export async function failoverScenario(client: Client, folder: string): Promise<ScenarioResult> {
+export async function failoverScenario(client: Client, folder: string, engines: Engines): Promise<ScenarioResult> {
   const constellation = await startConstellation({
     dataFolder: join(folder, "failover"),
     portBase: "free",
     members: { concord: 3 },
+    engines,
     readyTimeoutMs: READY_MS,
   });
   const { coordinators } = constellation;
@@ -43,6 +45,7 @@ export async function failoverScenario(client: Client, folder: string): Promise<
     const failedBefore = load.failures.length;
     for (const { name } of constellation.nodes) {
       await calm(load, watched);
+      console.log(`(failover: ${name} is stopped and started)`);
       await constellation.process(name).stop();
       await constellation.restart(name);
     }
@@ -63,16 +66,19 @@ export async function failoverScenario(client: Client, folder: string): Promise<
 async function loseMasters(constellation: Constellation, load: ListLoad, watched: WatchedMasters, figures: LossFigures): Promise<void> {
   await calm(load, watched);
   const first = busiest(watched);
+  console.log(`(failover: ${first.victim} is killed)`);
   await measureLoss(load, watched, first, () => constellation.kill(first.victim), figures);
   await constellation.restart(first.victim);
   await calm(load, watched);
   const second = busiest(watched);
   const { pid } = constellation.process(second.victim);
+  console.log(`(failover: ${second.victim} is paused)`);
   await measureLoss(load, watched, second, async () => void process.kill(pid!, "SIGSTOP"), figures);
   await sleep(ZOMBIE_MS);
   process.kill(pid!, "SIGCONT");
   await calm(load, watched);
   const third = busiest(watched, second.victim);
+  console.log(`(failover: ${third.victim} is killed)`);
   await measureLoss(load, watched, third, () => constellation.kill(third.victim), figures);
   await constellation.restart(third.victim);
 }
