@@ -28,6 +28,18 @@ declare module "kafkajs/src/cluster/index.js" {
     findGroupCoordinator(request: { readonly groupId: string; readonly coordinatorType: number }): Promise<Broker>;
   }
 }
+declare module "kafkajs/src/network/requestQueue/index.js" {
+  export default class RequestQueue {
+    constructor(options: object);
+    readonly pending: readonly unknown[];
+    readonly throttleCheckTimeoutId: NodeJS.Timeout | null;
+    throttledUntil: number;
+    push(request: object): void;
+    destroy(): void;
+    scheduleCheckPendingRequests(): void;
+    checkPendingRequests(): void;
+  }
+}
 declare module "kafkajs/src/network/socketFactory.js" {
   export default function socketFactory(): import("kafkajs").ISocketFactory;
 }

@@ -5,6 +5,7 @@
 // jumps when an offset is out of range.
 import type { ISocketFactory, SASLOptions } from "kafkajs";
 import Cluster from "kafkajs/src/cluster/index.js";
+import RequestQueue from "kafkajs/src/network/requestQueue/index.js";
 import socketFactory from "kafkajs/src/network/socketFactory.js";
 import Decoder from "kafkajs/src/protocol/decoder.js";
 import Encoder from "kafkajs/src/protocol/encoder.js";
@@ -53,6 +54,12 @@ const GROUP = 0;
 const TRANSACTION = 1;
 const TOPIC = 2;
 const METADATA_MAX_AGE_MS = 60_000;
+
+const { scheduleCheckPendingRequests } = RequestQueue.prototype;
+/** kafkajs sets a timer for requests that wait though none does: each idle connection woke the process every millisecond for ever. */
+RequestQueue.prototype.scheduleCheckPendingRequests = function (): void {
+  if (this.pending.length > 0) scheduleCheckPendingRequests.call(this);
+};
 
 export class KafkajsWire implements KafkaWire {
   readonly #connection: KafkaConnection;
