@@ -1,5 +1,6 @@
 // npm run bench -- NAME
 import { parseArgs } from "node:util";
+import { type Engines, enginesOf, OWN_ENGINES } from "@concord/constellation";
 import { batchBench } from "./batch.ts";
 import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
@@ -10,6 +11,7 @@ import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
 import { steadyBench } from "./steady.ts";
 import { txnBench } from "./txn.ts";
+import { txnCassandraBench } from "./txn-cassandra.ts";
 
 export interface BenchOptions {
   readonly seconds: number;
@@ -25,10 +27,15 @@ export interface BenchOptions {
   readonly profileFolder: string | undefined;
   /** Brokers of Kafka, host:port (dedup): its logs are there instead of on the disk. */
   readonly kafka: readonly string[];
+  /** What Concord's rows are in (txn). */
+  readonly engines: Engines;
 }
 
 const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
-  txn: { what: "add a photo to an album, with index, durable; beside PostgreSQL doing the same", run: txnBench },
+  txn: {
+    what: "add a photo to an album, with index, durable; beside PostgreSQL doing the same, or beside Cassandra alone (--storage cassandra)",
+    run: (options) => (options.engines.storage === "cassandra" ? txnCassandraBench(options) : txnBench(options)),
+  },
   batch: { what: "the price of the log: logged against unlogged batches (LB14)", run: batchBench },
   dedup: {
     what: "a worker's cycle, and what an id costs, beside the two-index layout (DD17); with --kafka beside a plain kafkajs copy; --ids only",
@@ -65,6 +72,8 @@ ${Object.entries(BENCHES)
   --ids N            ids of the window, rows of restart (default 1000000)
   --kills N          kills of failover (default 50); --topology and --in-flight have no effect on it
   --out FILE         also write the figures as JSON
+  --storage NAME     cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started (txn)
+  --engines DIR      where it was started (default ${OWN_ENGINES.folder})
   --kafka LIST       brokers, host:port, of a started Kafka (npm run engines -- start kafka)
   --profile FOLDER   also write CPU profiles of the first node of each service
 `;
@@ -81,6 +90,8 @@ async function main(): Promise<void> {
       out: { type: "string" },
       profile: { type: "string" },
       kafka: { type: "string", default: "" },
+      storage: { type: "string", default: OWN_ENGINES.storage },
+      engines: { type: "string", default: OWN_ENGINES.folder },
       help: { type: "boolean" },
     },
   });
@@ -107,6 +118,7 @@ async function main(): Promise<void> {
     kills,
     out: values.out,
     profileFolder: values.profile,
+    engines: enginesOf({ ...OWN_ENGINES, storage: values.storage, engines: values.engines }),
     kafka: values.kafka.split(",").filter(Boolean),
   });
 }

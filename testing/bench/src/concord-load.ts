@@ -1,7 +1,15 @@
 // A constellation of its own for a benchmark, and what a measured load on it costs.
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Constellation, type Members, startConstellation, cpuSeconds, memoryMiB } from "@concord/constellation";
+import {
+  type Constellation,
+  type Engines,
+  type Members,
+  OWN_ENGINES,
+  startConstellation,
+  cpuSeconds,
+  memoryMiB,
+} from "@concord/constellation";
 import { closedLoop, type LoadOptions, type LoadResult } from "./load.ts";
 
 export interface ConcordResult extends LoadResult {
@@ -33,7 +41,12 @@ export const TOPOLOGIES = {
 export type TopologyName = keyof typeof TOPOLOGIES;
 
 /** With a profile folder the first node of each service writes a CPU profile there when it is stopped. */
-export function startForBench(folder: string, topology: TopologyName, profileFolder: string | undefined): Promise<Constellation> {
+export function startForBench(
+  folder: string,
+  topology: TopologyName,
+  profileFolder: string | undefined,
+  engines: Engines = OWN_ENGINES,
+): Promise<Constellation> {
   const profile = profileFolder === undefined ? undefined : resolve(profileFolder);
   if (profile !== undefined) mkdirSync(profile, { recursive: true });
   const flags = (name: string): string[] => [`--cpu-prof`, `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${name}.cpuprofile`];
@@ -43,6 +56,7 @@ export function startForBench(folder: string, topology: TopologyName, profileFol
     dataFolder: join(folder, "concord"),
     portBase: "free",
     members: TOPOLOGIES[topology].members,
+    engines,
     config: { "storage-proxy": quiet, "txn-coordinator": quiet, concord: quiet },
     nodeArguments,
     readyTimeoutMs: READY_MS,

@@ -1,23 +1,15 @@
 // Add a photo to an album: lock the album's row, insert the photo with its index on (owner, modified), raise the album's counter,
 // commit durably. PostgreSQL does the same work in the same run.
-import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, type ConcordClient } from "@concord/client";
+import { connect } from "@concord/client";
+import { addPhoto, ALBUMS, createAlbums } from "./albums.ts";
 import type { BenchOptions } from "./bench.ts";
 import { measured, startForBench, TOPOLOGIES, warmUp, type ConcordResult, type TopologyName } from "./concord-load.ts";
 import type { LoadOptions } from "./load.ts";
 import { startPostgres, type Postgres, type PostgresResult } from "./postgres.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
-
-const ALBUMS = 1000;
-
-const TABLES = [
-  "CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int)",
-  "CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
-  "CREATE INDEX by_owner ON photos (owner, modified)",
-];
 
 const POSTGRES_TABLES = `
   CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int);
@@ -74,24 +66,6 @@ async function measureTopology(topology: TopologyName, options: BenchOptions, po
     await constellation.stop();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-async function createAlbums(db: ConcordClient): Promise<void> {
-  await db.createTables(TABLES);
-  const ids = Array.from({ length: ALBUMS }, (_, at) => BigInt(at + 1));
-  for (let at = 0; at < ids.length; at += 100) {
-    await Promise.all(ids.slice(at, at + 100).map((id) => db.insert("albums", { id, owner: `owner-${id}`, public_photos: 0 })));
-  }
-}
-
-function addPhoto(db: ConcordClient): Promise<void> {
-  const id = BigInt(1 + Math.floor(Math.random() * ALBUMS));
-  return db.runTransaction({ table: "albums", key: { id } }, async (txn) => {
-    const album = await txn.lock<{ owner: string; public_photos: number }>("albums", { id });
-    if (album === undefined) throw new Error(`album ${id} is gone`);
-    txn.insert("photos", { album: id, id: randomUUID(), owner: album.owner, modified: new Date(), public: true });
-    txn.update("albums", { id, public_photos: album.public_photos + 1 });
-  });
 }
 
 function report(options: BenchOptions, lines: readonly Line[], version: string | undefined): void {
