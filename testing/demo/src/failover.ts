@@ -51,11 +51,15 @@ export async function failoverScenario(client: Client, folder: string, engines: 
     }
     await load.stop();
     const problem = await settled(() => load.check(), SETTLE_MS);
+    const [firstInTurn] = load.failures.slice(failedBefore);
     const failedInTurn = load.failures.length - failedBefore;
     const held = problem === undefined && failedInTurn === 0;
     const outcome = problem ?? `${load.commits.length} transactions in lists, none lost, none doubled, ${load.indeterminate} indeterminate`;
     const times = `first commit after the loss of a master ${figures.firstCommit.text()}, longest pause of a group ${longestMs.toFixed(0)} ms`;
-    return { held, line: `failover: ${times}; ${outcome}; each node restarted in turn: ${failedInTurn} failed` };
+    return {
+      held,
+      line: `failover: ${times}; ${outcome}; each node restarted in turn: ${failedInTurn} failed${firstInTurn === undefined ? "" : `, first: ${String(firstInTurn)}`}`,
+    };
   } finally {
     watched.close();
     for (const db of clients) db.close();
