@@ -26,8 +26,8 @@ const HOLD_S = 6;
 const HELP = `node testing/crash/src/engine-faults.ts [--engines DIR] [--rounds N] [--keep]
 
 Runs storage-proxies, coordinators, a gateway and a dedup worker on the Cassandra, Kafka and Ceph that \`npm run engines -- start\` has started
-in DIR (default ${OWN_ENGINES.folder}; three nodes of Cassandra and Kafka), under the loads of npm run crash. In each round (default 1) a Cassandra node, a broker and
-the OSD are paused for ${HOLD_S} s, then killed and started again. After each fault all three loads must go on. Exit code 0 only if the
+in DIR (default ${OWN_ENGINES.folder}; of one or three nodes), under the loads of npm run crash. In each round (default 1) the OSD, a broker and a Cassandra
+node are paused for ${HOLD_S} s, then killed and started again. After each fault all three loads must go on. Exit code 0 only if the
 judges find nothing lost, dirty, leaked, dangling or delivered twice.
 `;
 
@@ -71,10 +71,8 @@ async function main(): Promise<number> {
   const rounds = Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error("--rounds takes a whole number above 0");
   const engines = enginesOf({ storage: "cassandra", log: "kafka", objects: "rados", engines: values.engines });
-  const targets: Target[] = [
-    ...(["cassandra", "kafka"] as const).map((engine) => ({ engine, node: String(engineAddresses(engine, engines.folder).length) })),
-    { engine: "ceph", node: "osd" },
-  ];
+  const lastOf = (engine: "cassandra" | "kafka"): Target => ({ engine, node: String(engineAddresses(engine, engines.folder).length) });
+  const targets: readonly Target[] = [{ engine: "ceph", node: "osd" }, lastOf("kafka"), lastOf("cassandra")];
   const folder = mkdtempSync(join(tmpdir(), "concord-engine-faults-"));
   const ended: string[] = [];
   const installed = await installClient(join(folder, "client"));

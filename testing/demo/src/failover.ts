@@ -56,15 +56,17 @@ export async function failoverScenario(client: Client, folder: string, engines: 
     const held = problem === undefined && failedInTurn === 0;
     const outcome = problem ?? `${load.commits.length} transactions in lists, none lost, none doubled, ${load.indeterminate} indeterminate`;
     const times = `first commit after the loss of a master ${figures.firstCommit.text()}, longest pause of a group ${longestMs.toFixed(0)} ms`;
-    return {
-      held,
-      line: `failover: ${times}; ${outcome}; each node restarted in turn: ${failedInTurn} failed${firstInTurn === undefined ? "" : `, first: ${String(firstInTurn)}`}`,
-    };
+    const inTurn = `${failedInTurn} failed${failedInTurn === 0 ? "" : `, first: ${describe(firstInTurn)}`}`;
+    return { held, line: `failover: ${times}; ${outcome}; each node restarted in turn: ${inTurn}` };
   } finally {
     watched.close();
     for (const db of clients) db.close();
     await constellation.stop();
   }
+}
+
+function describe(failure: unknown): string {
+  return failure instanceof Error ? failure.message : JSON.stringify(failure);
 }
 
 async function loseMasters(constellation: Constellation, load: ListLoad, watched: WatchedMasters, figures: LossFigures): Promise<void> {
