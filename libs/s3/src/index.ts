@@ -20,6 +20,7 @@ export {
   readUploadChecksum,
   type CopySourceName,
 } from "./request.ts";
+export { signRequest, type RequestToSign, type SigningKey } from "./signature/sign-request.ts";
 export type { Payload, SignatureChain } from "./signature/payload.ts";
 export {
   createVerifier,
