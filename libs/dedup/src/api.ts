@@ -32,6 +32,29 @@ export interface WindowStores {
   list(): Promise<readonly string[]>;
 }
 
+/**
+ * Where snapshots of one partition's window are kept, by name (small letters, digits and hyphens). Any failure costs a snapshot or the time of a
+ * rebuild, never an id. What is not answered when the signal is aborted is taken for failed.
+ */
+export interface SnapshotStore {
+  /** Undefined: there is none of that name. Rejects when it has more than `bytesMax`. */
+  get(name: string, bytesMax: number, signal: AbortSignal): Promise<Uint8Array | undefined>;
+  /** Durable and whole when it resolves, in place of what had that name. */
+  put(name: string, bytes: Uint8Array, signal: AbortSignal): Promise<void>;
+  list(signal: AbortSignal): Promise<readonly string[]>;
+  /** An absent one is not an error. */
+  remove(name: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Periodic snapshots of immutable segments (DD18, DDD11), and the restore of the newest one where no window is (DD11). */
+export interface SnapshotOptions {
+  readonly store: SnapshotStore;
+  /** Pause between two, milliseconds. None is taken while no segment was added. */
+  readonly everyMs: number;
+  /** Snapshots that are kept, 1 to SNAPSHOTS_KEPT_MAX: at most so many segments more than the window has. */
+  readonly kept: number;
+}
+
 export interface WindowOptions {
   /** `generations` (DDD6) is the product; `source` is the published two-index layout, kept for comparison (DD17). */
   readonly layout: "segmented" | "source";
@@ -58,6 +81,8 @@ export interface WorkerDependencies {
   readonly log: MessageLog;
   /** Of this partition alone. */
   readonly stores: WindowStores;
+  /** Left out: no snapshots, neither taken nor restored. */
+  readonly snapshots?: SnapshotOptions;
   readonly hash: IdHash;
   readonly environment: Pick<Environment, "clock" | "random" | "checksum" | "log" | "metrics" | "failpoint">;
 }

@@ -34,5 +34,17 @@ export const SEEN_IDS_MAX = 10_000;
 /** Tries in a row to open session and window before the partition stops, and the pauses between them. */
 export const OPEN_ATTEMPTS_MAX = 10;
 export const OPEN_BACKOFF: BackoffLimits = { initialMs: 20, maxMs: 5000 };
+/** Packed ids of one blob of a snapshot (1 MiB), and bytes of a snapshot's manifest: 64 segments of the largest size. */
+export const SNAPSHOT_BLOB_IDS = 65_536;
+export const SNAPSHOT_MANIFEST_BYTES_MAX = 512 * 1024;
+/** Snapshots of a partition that are kept, and found ones that a restore tries, newest first. */
+export const SNAPSHOTS_KEPT_MAX = 8;
+export const SNAPSHOT_CANDIDATES_MAX = 2 * SNAPSHOTS_KEPT_MAX;
+/** Pause between two snapshots. */
+export const SNAPSHOT_EVERY_MS_MIN = 100;
+/** One snapshot; what it did not upload by then it uploads the next time. */
+export const SNAPSHOT_MS_MAX = 600_000;
+/** One segment of a restore, or a snapshot's manifest: a store that needs longer is left, and the output read instead. */
+export const SNAPSHOT_READ_MS_MAX = 20_000;
 /** Messages of a page while the output is read again. */
 export const REBUILD_PAGE = { messages: 4096, bytes: 8 * 1024 * 1024 } as const;

@@ -45,7 +45,7 @@ export async function loadWindow(stores: WindowStores, environment: LoadEnvironm
     const seed = seedOf(found.manifest.idKey);
     const quarantined = await openSegments(found.manifest, seed, stores, environment, segments);
     const manifest = { ...found.manifest, quarantined: quarantined.slice(-SEGMENTS_MAX) };
-    await removeOrphans(stores, manifest);
+    await removeSegments(stores, new Set([...manifest.quarantined, ...manifest.segments.map((segment) => segment.store)]));
     const missing = manifest.segments.filter((segment) => !segments.some((each) => each.description === segment));
     return { store, manifest, isNew: found.isNew, segments, missing, journal, seed };
   } catch (error) {
@@ -113,7 +113,7 @@ function readEntry(key: Uint8Array, value: Uint8Array, checksum: Checksum): Jour
   }
 }
 
-async function clearJournal(store: KeyValue): Promise<void> {
+export async function clearJournal(store: KeyValue): Promise<void> {
   const deletes: KeyValueOperation[] = [];
   for await (const { key } of journalEntries(store)) deletes.push({ kind: "delete", key });
   if (deletes.length > 0) await store.batch(deletes, { sync: false });
@@ -165,8 +165,7 @@ function withAdvice(error: ConcordError, store: string): ConcordError {
 }
 
 /** Stores that a crash left: written but not listed yet, or dropped but not removed yet (I5). */
-async function removeOrphans(stores: WindowStores, manifest: Manifest): Promise<void> {
-  const kept = new Set([...manifest.quarantined, ...manifest.segments.map((segment) => segment.store)]);
+export async function removeSegments(stores: WindowStores, kept: ReadonlySet<string>): Promise<void> {
   for (const name of await stores.list()) {
     if (name.startsWith(SEGMENT_PREFIX) && !kept.has(name)) await stores.remove(name);
   }

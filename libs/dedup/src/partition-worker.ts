@@ -16,9 +16,11 @@ import { ID_BYTES_MAX, OPEN_ATTEMPTS_MAX, OPEN_BACKOFF, SEEN_IDS_MAX } from "./l
 import { seedOf } from "./load-window.ts";
 import { IdReader, readPage } from "./read-page.ts";
 import { rebuildWindow } from "./rebuild-window.ts";
+import { restoreSnapshot } from "./restore-snapshot.ts";
 import { SourceWindow } from "./source-window.ts";
 import { InputResults } from "./input-results.ts";
 import { SteadyTime } from "./steady-time.ts";
+import { Snapshots, type SnapshotSource } from "./take-snapshot.ts";
 import type { Window } from "./window.ts";
 import { findByInput } from "./find-by-input.ts";
 import { readStoredOrigin } from "./origin.ts";
@@ -38,9 +40,13 @@ const NO_WINDOW: WindowStatistics = {
 
 /** One partition's deduplication. LIMIT_EXCEEDED, MALFORMED_REQUEST or PARTITION_UNKNOWN when the options are outside the limits. */
 export function createPartitionWorker(options: WorkerOptions, dependencies: WorkerDependencies): PartitionWorker {
-  checkWorkerOptions(options, dependencies.log.partitions);
+  checkWorkerOptions(options, dependencies.log.partitions, dependencies.snapshots);
   return new Worker(options, dependencies);
 }
+
+/** What a window was made from; the output from its `outNext` on comes on top of each. */
+const WINDOW_ORIGINS = ["local", "snapshot", "output"] as const;
+type WindowOrigin = (typeof WINDOW_ORIGINS)[number];
 
 /** What an open partition has. */
 interface Opened {
@@ -159,35 +165,60 @@ class Worker implements PartitionWorker {
     const session = await log.open(this.partition, this.#options.owner);
     try {
       environment.failpoint("dedup:fenced");
-      const opened = await this.#open();
+      const beganMs = environment.clock.monotonicMs();
+      const { opened, from } = await this.#open(session);
       await rebuildWindow(
         opened.window,
         { log, partition: this.partition, output: session.output, reader: opened.reader },
         environment.log,
       );
       environment.failpoint("dedup:rebuilt");
+      this.#measureRestore(from, environment.clock.monotonicMs() - beganMs);
       this.#time.continueFrom(await opened.window.newestMs());
       await this.#resolvePublish(session);
       this.#results.resumeAt(session.acknowledgedInput);
       this.#state = { kind: "running" };
       this.#running.resolve();
-      await this.#processPages(session, opened);
+      const snapshots = this.#snapshots === undefined ? undefined : new Snapshots(this.#snapshots, opened.window, this.#stopping.signal);
+      try {
+        await this.#processPages(session, opened);
+      } finally {
+        await snapshots?.stop();
+      }
     } finally {
       await session.close().catch(() => undefined);
     }
   }
 
-  async #open(): Promise<Opened> {
-    if (this.#opened !== undefined) return this.#opened;
+  /** Undefined: none are taken or restored. The source's layout has none (DD17). */
+  get #snapshots(): SnapshotSource | undefined {
+    const { snapshots, log, hash, environment } = this.#dependencies;
+    if (snapshots === undefined || this.#options.window.layout !== "segmented") return undefined;
+    return { snapshots, log, hash, environment, partition: this.partition };
+  }
+
+  /** Where no window is, the newest snapshot that fits: the output from there on is still to be applied, as behind any window (DD11). */
+  async #open(session: LogSession): Promise<{ readonly opened: Opened; readonly from: WindowOrigin }> {
+    if (this.#opened !== undefined) return { opened: this.#opened, from: "local" };
     const { stores, environment, log, hash } = this.#dependencies;
-    const { layout } = this.#options.window;
+    const { layout, segmentsMax } = this.#options.window;
+    const snapshots = this.#snapshots;
+    const { signal } = this.#stopping;
+    const isRestored =
+      snapshots !== undefined && (await restoreSnapshot({ ...snapshots, stores, segmentsMax, output: session.output }, signal));
     const window =
       layout === "segmented"
         ? await SegmentedWindow.open(this.#options.window, stores, environment)
         : await SourceWindow.open(this.#options.window, stores, environment);
     const reader = new IdReader(this.#options, log.partitions, window.idKey, hash);
     this.#opened = { window, reader };
-    return this.#opened;
+    return { opened: this.#opened, from: isRestored ? "snapshot" : window.appliedOutput === undefined ? "output" : "local" };
+  }
+
+  #measureRestore(from: WindowOrigin, ms: number): void {
+    const { metrics } = this.#dependencies.environment;
+    for (const each of WINDOW_ORIGINS)
+      metrics.gauge("dedup_restore_seconds", each === from ? ms / 1000 : 0, { partition: String(this.partition), from: each });
   }
 
   /** Reads, looks up, publishes, applies: page after page. Resolves when the worker stops or the session is lost. */

@@ -1,8 +1,8 @@
-import { corrupt } from "@concord/codec";
+import { ByteWriter, corrupt } from "@concord/codec";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { assert, type Checksum } from "@concord/runtime";
 import { IdFilter } from "./id-filter.ts";
-import { compareIds, ID_WORDS } from "./id-words.ts";
+import { compareIds, ID_WORDS, PACKED_ID_BYTES, unpackIds } from "./id-words.ts";
 import { BLOCKS_PER_BATCH, IDS_PER_BLOCK } from "./limits.ts";
 import {
   BLOCK_RANGE,
@@ -55,25 +55,40 @@ export class Segment {
     const wanted = positions.map((at) => ({ at, block: this.#blockOf(ids, at) })).filter((each) => each.block >= 0);
     if (wanted.length === 0) return [];
     const numbers = [...new Set(wanted.map((each) => each.block))];
-    const blocks = new Map<number, Uint32Array>();
-    this.#lookUps += 1;
-    try {
-      const values = await this.#store.getMany(numbers.map(blockKey));
-      for (const [index, value] of values.entries()) {
-        if (value === undefined) throw corrupt(`block ${numbers[index]} of ${this.description.store} is missing`);
-        blocks.set(numbers[index]!, decodeBlock(value, this.#checksum));
-      }
-    } finally {
-      this.#lookUps -= 1;
-      if (this.#lookUps === 0) this.#whenIdle?.();
-    }
+    const values = await this.#blocks(numbers);
+    const blocks = new Map(numbers.map((number, index) => [number, values[index]!]));
     return wanted.filter((each) => hasId(blocks.get(each.block)!, ids, each.at)).map((each) => each.at);
+  }
+
+  /** Packed ids of up to `blocks` stored values from number `first` on, in order. */
+  async read(first: number, blocks: number): Promise<Uint8Array> {
+    const count = Math.min(blocks, Math.ceil(this.description.ids / IDS_PER_BLOCK) - first);
+    const parts: Uint8Array[] = [];
+    for (let at = 0; at < count; at += BLOCKS_PER_BATCH) {
+      const numbers = Array.from({ length: Math.min(BLOCKS_PER_BATCH, count - at) }, (_, index) => first + at + index);
+      for (const words of await this.#blocks(numbers)) parts.push(unpackIds(words));
+    }
+    return parts.reduce((writer, part) => writer.raw(part), new ByteWriter(count * IDS_PER_BLOCK * PACKED_ID_BYTES)).finish();
   }
 
   /** After the look-ups in flight. */
   async close(): Promise<void> {
     if (this.#lookUps > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
     await this.#store.close();
+  }
+
+  async #blocks(numbers: readonly number[]): Promise<Uint32Array[]> {
+    this.#lookUps += 1;
+    try {
+      const values = await this.#store.getMany(numbers.map(blockKey));
+      return values.map((value, index) => {
+        if (value === undefined) throw corrupt(`block ${numbers[index]} of ${this.description.store} is missing`);
+        return decodeBlock(value, this.#checksum);
+      });
+    } finally {
+      this.#lookUps -= 1;
+      if (this.#lookUps === 0) this.#whenIdle?.();
+    }
   }
 
   /** The last block whose first id is not above the id; below 0: none. */

@@ -7,7 +7,7 @@ import { ID_WORDS } from "./id-words.ts";
 import { loadWindow, type LoadedWindow } from "./load-window.ts";
 import { segmentDiskBytes, Segment, writeSegment, type SegmentIndex } from "./segment.ts";
 import { sortIds } from "./sort-ids.ts";
-import type { MissingSegment, OutputIds, Window } from "./window.ts";
+import type { MissingSegment, OutputIds, Window, WrittenSegments } from "./window.ts";
 import {
   encodeJournalEntry,
   encodeManifest,
@@ -87,6 +87,14 @@ export class SegmentedWindow implements Window {
 
   get missing(): readonly MissingSegment[] {
     return this.#missing;
+  }
+
+  get written(): WrittenSegments | undefined {
+    const { idKey, segmentsTo: outNext, segments: listed } = this.#manifest;
+    const open = new Map(this.#segments.map((segment) => [segment.description.store, segment]));
+    // As the manifest lists them: a segment that is listed and not open yet would be missed below `outNext`.
+    const segments = listed.flatMap(({ store }) => open.get(store) ?? []);
+    return segments.length === listed.length ? { idKey, outNext, segments } : undefined;
   }
 
   async begin(outputFrom: bigint): Promise<void> {

@@ -32,6 +32,7 @@ interface Head {
  * The sequence is the output offset.
  */
 export class SourceWindow implements Window {
+  readonly written = undefined;
   readonly missing = [];
   readonly #options: WindowOptions;
   readonly #store: KeyValue;

@@ -126,10 +126,10 @@ export function decodeBlock(value: Uint8Array, checksum: Checksum): Uint32Array 
   return packIds(body);
 }
 
-function writeRange(writer: ByteWriter, segment: Omit<SegmentDescription, "store">): void {
+export function writeRange(writer: ByteWriter, segment: Omit<SegmentDescription, "store">): void {
   writer.u64(segment.from).u64(segment.to).u32(segment.ids).u64(BigInt(segment.oldestMs)).u64(BigInt(segment.newestMs));
 }
 
-function readRange(reader: ByteReader): Omit<SegmentDescription, "store"> {
+export function readRange(reader: ByteReader): Omit<SegmentDescription, "store"> {
   return { from: reader.u64(), to: reader.u64(), ids: reader.u32(), oldestMs: Number(reader.u64()), newestMs: Number(reader.u64()) };
 }

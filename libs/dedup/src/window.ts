@@ -1,5 +1,6 @@
 import type { WindowStatistics } from "./api.ts";
 import type { IdTable } from "./id-table.ts";
+import type { SegmentDescription } from "./window-format.ts";
 
 /** Part of the output, to be applied: all of it up to `next`, in output order. */
 export interface OutputIds {
@@ -19,6 +20,21 @@ export interface MissingSegment {
   readonly to: bigint;
 }
 
+/** A segment on disk, to be read whole for a snapshot. */
+export interface WrittenSegment {
+  readonly description: SegmentDescription;
+  /** Packed ids of up to `blocks` stored values from number `first` on. Rejects once the segment is dropped. */
+  read(first: number, blocks: number): Promise<Uint8Array>;
+}
+
+/** What of a window is in immutable segments: all its ids below `outNext` (DDD11). */
+export interface WrittenSegments {
+  readonly idKey: Uint8Array;
+  readonly outNext: bigint;
+  /** Oldest first. */
+  readonly segments: readonly WrittenSegment[];
+}
+
 /** The ids of a partition's output, the newest part of it. One writer; look-ups at any time. */
 export interface Window {
   /** The next output offset to apply; undefined: nothing was ever applied, `begin` first. */
@@ -27,6 +43,8 @@ export interface Window {
   readonly idKey: Uint8Array;
   /** To be restored before the first look-up. */
   readonly missing: readonly MissingSegment[];
+  /** Undefined: it has no immutable segments, or some of them are not open. */
+  readonly written: WrittenSegments | undefined;
   /** When its newest id was published; undefined: it has none. */
   newestMs(): Promise<number | undefined>;
   /** The output offset the window begins at. */

@@ -1,5 +1,5 @@
 import { ConcordError } from "@concord/runtime";
-import type { IdSource, WindowOptions, WorkerOptions } from "./api.ts";
+import type { IdSource, SnapshotOptions, WindowOptions, WorkerOptions } from "./api.ts";
 import {
   FILTER_BITS_PER_ID,
   IDS_PER_SEGMENT_MAX,
@@ -8,6 +8,8 @@ import {
   PAGE_BYTES_MAX,
   PAGE_MESSAGES_MAX,
   SEGMENTS_MAX,
+  SNAPSHOT_EVERY_MS_MIN,
+  SNAPSHOTS_KEPT_MAX,
   WINDOW_MEMORY_BYTES_MAX,
 } from "./limits.ts";
 
@@ -23,7 +25,7 @@ export function windowMemoryBytes({ idsPerSegment, segmentsMax }: WindowOptions)
 }
 
 /** Refuses options outside the limits: LIMIT_EXCEEDED, or MALFORMED_REQUEST. */
-export function checkWorkerOptions(options: WorkerOptions, partitions: number): void {
+export function checkWorkerOptions(options: WorkerOptions, partitions: number, snapshots: SnapshotOptions | undefined): void {
   const { partition, owner, page, window } = options;
   if (owner === "") throw new ConcordError("MALFORMED_REQUEST", "the owner has a name");
   if (!Number.isSafeInteger(partition) || partition < 0 || partition >= partitions)
@@ -35,6 +37,9 @@ export function checkWorkerOptions(options: WorkerOptions, partitions: number): 
   checkRange("window.windowMs", window.windowMs, 0, Number.MAX_SAFE_INTEGER);
   checkRange("the window's memory", windowMemoryBytes(window), 0, WINDOW_MEMORY_BYTES_MAX);
   checkSource(options.idSource);
+  if (snapshots === undefined) return;
+  checkRange("snapshots.kept", snapshots.kept, 1, SNAPSHOTS_KEPT_MAX);
+  checkRange("snapshots.everyMs", snapshots.everyMs, SNAPSHOT_EVERY_MS_MIN, Number.MAX_SAFE_INTEGER);
 }
 
 function checkSource(source: IdSource): void {

@@ -117,6 +117,8 @@ export interface FixtureOptions {
   readonly clock?: FastClock;
   readonly life?: Life;
   readonly worker?: Partial<WorkerOptions>;
+  readonly snapshots?: WorkerDependencies["snapshots"];
+  readonly metrics?: WorkerDependencies["environment"]["metrics"];
   readonly seenLog?: (log: MessageLog) => MessageLog;
   readonly seenStores?: (stores: WindowStores) => WindowStores;
 }
@@ -129,12 +131,14 @@ export function fixture(options: FixtureOptions = {}): Fixture {
     random: countingRandom(),
     checksum,
     log: silentLog,
-    metrics: silentMetrics,
+    metrics: options.metrics ?? silentMetrics,
     failpoint: life.failpoint,
   };
   const seenLog = life.guard<MessageLog>(options.seenLog === undefined ? log : options.seenLog(log));
   const seenStores = life.guard<WindowStores>(options.seenStores === undefined ? stores : options.seenStores(stores));
-  const worker = createPartitionWorker({ ...OPTIONS, ...options.worker }, { log: seenLog, stores: seenStores, hash, environment });
+  const snapshots = options.snapshots === undefined ? {} : { snapshots: options.snapshots };
+  const dependencies = { log: seenLog, stores: seenStores, hash, environment, ...snapshots };
+  const worker = createPartitionWorker({ ...OPTIONS, ...options.worker }, dependencies);
   return { log, stores, clock, life, worker };
 }
 

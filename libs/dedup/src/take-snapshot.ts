@@ -1,0 +1,151 @@
+import type { MessageLog } from "@concord/ports";
+import { ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
+import type { IdHash, SnapshotOptions } from "./api.ts";
+import { IDS_PER_BLOCK, SNAPSHOT_BLOB_IDS, SNAPSHOT_MANIFEST_BYTES_MAX, SNAPSHOT_MS_MAX } from "./limits.ts";
+import { findWitness } from "./output-witness.ts";
+import {
+  BLOB_PREFIX,
+  blobName,
+  blobsOf,
+  decodeSnapshot,
+  encodeSnapshot,
+  lineageOf,
+  snapshotBytes,
+  snapshotName,
+  snapshotNames,
+  type Snapshot,
+  type SnapshotSegment,
+} from "./snapshot-format.ts";
+import { bounded } from "./snapshot-time.ts";
+import type { WrittenSegment, Window } from "./window.ts";
+
+export interface SnapshotSource {
+  readonly log: MessageLog;
+  readonly partition: number;
+  readonly hash: IdHash;
+  readonly snapshots: SnapshotOptions;
+  readonly environment: Pick<Environment, "clock" | "checksum" | "log" | "metrics" | "failpoint">;
+}
+
+/**
+ * Snapshots of one tenure's window, one after the other (DD18): the immutable segments, each blob of them uploaded once, then the manifest
+ * (DDD11). Ids of the active segment are in none: a restore reads them from the output. A failure costs a snapshot, nothing else.
+ */
+export class Snapshots {
+  readonly #source: SnapshotSource;
+  readonly #window: Window;
+  readonly #ended = new AbortController();
+  readonly #signal: AbortSignal;
+  /** Names of the blobs of segments that this tenure has read, by store: segments never change. */
+  readonly #blobs = new Map<string, readonly string[]>();
+  readonly #life: Promise<void>;
+  #takenAt: bigint | undefined;
+  #takenMs: number;
+
+  constructor(source: SnapshotSource, window: Window, stopping: AbortSignal) {
+    this.#source = source;
+    this.#window = window;
+    this.#signal = AbortSignal.any([this.#ended.signal, stopping]);
+    this.#takenMs = source.environment.clock.monotonicMs();
+    this.#life = this.#live();
+  }
+
+  /** After the write in flight, or without waiting for a store that does not answer. Never rejects. */
+  async stop(): Promise<void> {
+    this.#ended.abort(new ConcordError("DRAINING", "the partition ends here"));
+    await this.#life;
+  }
+
+  async #live(): Promise<void> {
+    const { snapshots, environment, partition } = this.#source;
+    const { clock, log, metrics } = environment;
+    const signal = this.#signal;
+    const labels = { partition: String(partition) };
+    for (;;) {
+      await sleep(clock, snapshots.everyMs, signal);
+      if (signal.aborted) return;
+      try {
+        await bounded(clock, SNAPSHOT_MS_MAX, signal, (deadline) => this.#take(deadline));
+        this.#takenMs = clock.monotonicMs();
+      } catch (thrown) {
+        if (signal.aborted) return;
+        metrics.count("dedup_snapshots_total", 1, { result: "failed" });
+        log.warn("a snapshot of the window was not taken", { partition, reason: toConcordError(thrown).message });
+      }
+      metrics.gauge("dedup_snapshot_age_seconds", (clock.monotonicMs() - this.#takenMs) / 1000, labels);
+    }
+  }
+
+  async #take(signal: AbortSignal): Promise<void> {
+    const { partition, hash, environment, snapshots } = this.#source;
+    const { checksum, failpoint, metrics } = environment;
+    const { store } = snapshots;
+    const written = this.#window.written;
+    const newest = written?.segments.at(-1);
+    if (written === undefined || newest === undefined || written.outNext === this.#takenAt) return;
+    const { idKey, outNext } = written;
+    const held = new Set(await store.list(signal));
+    const segments: SnapshotSegment[] = [];
+    for (const segment of written.segments) {
+      const { from, to, ids, oldestMs, newestMs } = segment.description;
+      segments.push({ from, to, ids, oldestMs, newestMs, blobs: await this.#upload(segment, idKey, held, signal) });
+    }
+    const witness = await findWitness(this.#source, idKey, newest.description.from, newest.description.to);
+    if (witness === undefined) throw new ConcordError("NOT_FOUND", "the output no longer has the newest segment's messages");
+    failpoint("dedup:snapshot-uploaded");
+    signal.throwIfAborted();
+    // The manifest last: what it names is there (I11).
+    const snapshot: Snapshot = { partition, idKey, outNext, witness, segments };
+    await store.put(snapshotName(outNext, lineageOf(idKey, hash)), encodeSnapshot(snapshot, checksum), signal);
+    failpoint("dedup:snapshot-taken");
+    this.#takenAt = outNext;
+    metrics.count("dedup_snapshots_total", 1, { result: "taken" });
+    metrics.gauge("dedup_snapshot_bytes", snapshotBytes(snapshot), { partition: String(partition) });
+    await this.#removeOld(snapshot, signal);
+  }
+
+  /** Resolves with the names of the segment's blobs, all of which are held then. */
+  async #upload(segment: WrittenSegment, idKey: Uint8Array, held: Set<string>, signal: AbortSignal): Promise<readonly string[]> {
+    const { hash, snapshots } = this.#source;
+    const { store: name, ids } = segment.description;
+    const known = this.#blobs.get(name);
+    if (known?.every((blob) => held.has(blob)) === true) return known;
+    const blobs: string[] = [];
+    for (let number = 0; number < blobsOf(ids); number += 1) {
+      const bytes = await segment.read((number * SNAPSHOT_BLOB_IDS) / IDS_PER_BLOCK, SNAPSHOT_BLOB_IDS / IDS_PER_BLOCK);
+      const blob = blobName(idKey, bytes, hash);
+      signal.throwIfAborted();
+      if (!held.has(blob)) await snapshots.store.put(blob, bytes, signal);
+      held.add(blob);
+      blobs.push(blob);
+    }
+    this.#blobs.set(name, blobs);
+    return blobs;
+  }
+
+  /**
+   * What the newest `kept` snapshots of this window do not name goes, manifests before blobs: also snapshots of windows with another key, which
+   * this one replaces, and what an interrupted upload left. An owner before that wakes here can at worst remove blobs: that snapshot is then
+   * damaged, and the window is rebuilt from the output.
+   */
+  async #removeOld(newest: Snapshot, signal: AbortSignal): Promise<void> {
+    const { hash, snapshots, environment } = this.#source;
+    const { store, kept } = snapshots;
+    const lineage = lineageOf(newest.idKey, hash);
+    const held = await store.list(signal);
+    const all = snapshotNames(held);
+    const own = all.filter((each) => each.lineage === lineage && each.outNext <= newest.outNext).slice(0, kept);
+    const named = new Set(newest.segments.flatMap(({ blobs }) => blobs));
+    for (const { name, outNext } of own) {
+      if (outNext === newest.outNext) continue;
+      const bytes = await store.get(name, SNAPSHOT_MANIFEST_BYTES_MAX, signal);
+      if (bytes !== undefined)
+        for (const { blobs } of decodeSnapshot(bytes, environment.checksum).segments) blobs.forEach((blob) => named.add(blob));
+    }
+    const keptNames = new Set(own.map(({ name }) => name));
+    for (const { name } of all) if (!keptNames.has(name)) await store.remove(name, signal);
+    for (const name of held) if (name.startsWith(BLOB_PREFIX) && !named.has(name)) await store.remove(name, signal);
+    const listed = new Set((this.#window.written?.segments ?? []).map(({ description }) => description.store));
+    for (const name of this.#blobs.keys()) if (!listed.has(name)) this.#blobs.delete(name);
+  }
+}
