@@ -65,6 +65,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   const messages = composeDedupWorker(configs.messages, {
     environment: environmentOf("messages"),
     disk: options.disk(configs.messages.dataFolder),
+    openSnapshots: (bucket, prefix) => objects.folder(bucket, prefix),
     ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder) }),
     ...(config.logFolder === undefined && config.log !== "kafka" ? {} : { membership: membership.share() }),
     ...(options.openKeyValue === undefined ? {} : { openKeyValue: (folder) => options.openKeyValue!(`messages/${folder}`) }),

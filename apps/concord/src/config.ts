@@ -19,7 +19,15 @@ const PART_SHAPES = {
   ...z.object(storageProxySchema.shape).omit({ nodeName: true, ring: true, schemaAuthority: true }).shape,
   ...z.object(txnCoordinatorSchema.shape).omit({ coordinators: true, storageProxies: true }).shape,
   ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, storageProxies: true, transactionToken: true }).shape,
-  ...z.object(dedupWorkerSchema.shape).omit({ snowflakeWorkerId: true, workers: true, workerToken: true }).shape,
+  ...z.object(dedupWorkerSchema.shape).omit({
+    snowflakeWorkerId: true,
+    workers: true,
+    workerToken: true,
+    snapshotEndpoint: true,
+    snapshotRegion: true,
+    snapshotAccessKeyId: true,
+    snapshotSecretAccessKey: true,
+  }).shape,
 };
 
 const SHAPE = {

@@ -11,9 +11,12 @@ import {
   readOrigin,
   type IdHash,
   type PartitionWorker,
+  type SnapshotOptions,
+  type SnapshotStore,
   type WorkerDependencies,
   type WorkerOptions,
 } from "@concord/dedup";
+import { s3Snapshots } from "@concord/adapter-http";
 import type { Membership } from "@concord/failure-detection";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
@@ -54,6 +57,8 @@ export interface DedupWorkerOptions {
   readonly openMessages?: () => Promise<MessageLog>;
   /** PEM text of the authority of Kafka's brokers. */
   readonly kafkaCa?: string;
+  /** Where snapshots are kept, by prefix: in place of the configured S3 endpoint. */
+  readonly openSnapshots?: (bucket: string, prefix: string) => SnapshotStore;
   /** Instead of the partitions' real workers. */
   readonly openWorker?: (options: WorkerOptions, dependencies: WorkerDependencies) => PartitionWorker;
 }
@@ -229,9 +234,11 @@ function admissionOf(config: DedupWorkerConfig, { environment, disk, logDisk }: 
 /** A worker of a partition for each of its tenures here. */
 function workersOf(
   config: DedupWorkerConfig,
-  { environment, disk, openWorker = createPartitionWorker }: DedupWorkerOptions,
+  host: DedupWorkerOptions,
   { openKeyValue, messages }: Opened,
 ): (partition: number) => PartitionWorker {
+  const { environment, disk, openWorker = createPartitionWorker } = host;
+  const snapshotsAt = snapshotsOf(config, host);
   // Names this life to the log: no two that run at once are the same.
   const owner = `${config.nodeName}/${toHex(environment.random.bytes(INCARNATION_BYTES))}`;
   const options = {
@@ -248,8 +255,30 @@ function workersOf(
   } as const;
   return (partition) => {
     const stores = folderStores(disk, `window/${partition}`, openKeyValue);
-    return openWorker({ ...options, partition }, { log: messages, stores, hash: idHash, environment });
+    const snapshots = snapshotsAt === undefined ? {} : { snapshots: snapshotsAt(partition) };
+    return openWorker({ ...options, partition }, { log: messages, stores, hash: idHash, environment, ...snapshots });
   };
+}
+
+/** Snapshots are found by all that may own a partition of the same log, and by no other. Undefined: none are taken or restored. */
+function snapshotsOf(
+  config: DedupWorkerConfig,
+  { environment, openSnapshots }: DedupWorkerOptions,
+): ((partition: number) => SnapshotOptions) | undefined {
+  const { snapshotsKept: kept, snapshotEveryMs: everyMs, snapshotBucket: bucket } = config;
+  if (kept === 0) return undefined;
+  const open = openSnapshots ?? s3Of(config, environment);
+  const alone = config.workers.length > 1 ? "shared" : `node/${config.nodeName}`;
+  const pipeline = config.log === "kafka" ? `kafka/${config.kafkaPipeline}` : alone;
+  return (partition) => ({ store: open(bucket, `${pipeline}/${partition}/`), everyMs, kept });
+}
+
+function s3Of(config: DedupWorkerConfig, { clock }: Environment): NonNullable<DedupWorkerOptions["openSnapshots"]> {
+  const { snapshotEndpoint: endpoint, snapshotAccessKeyId: accessKeyId, snapshotSecretAccessKey: secretAccessKey } = config;
+  if (endpoint === undefined || accessKeyId === undefined || secretAccessKey === undefined)
+    throw new ConcordError("SCHEMA_INVALID", "snapshotsKept: set snapshotEndpoint, snapshotAccessKeyId and snapshotSecretAccessKey too");
+  const key = { accessKeyId, secretAccessKey, region: config.snapshotRegion };
+  return (bucket, prefix) => s3Snapshots({ ...key, endpoint, bucket, prefix, clock });
 }
 
 /** Ids for messages without one; their high-water mark lies beside the logs. */

@@ -1,4 +1,5 @@
 import { checkServer, diskShape, secret, serverShape, z } from "@concord/config";
+import { SNAPSHOT_EVERY_MS_MIN, SNAPSHOTS_KEPT_MAX } from "@concord/dedup";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
 import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
@@ -115,6 +116,35 @@ export const dedupWorkerSchema = z
       .enum(["make", "pass", "hash", "dead-letter"])
       .default("make")
       .describe("a message whose id is not found gets a new one, is passed on, is known by its content, or goes to the dead letters"),
+    snapshotsKept: z
+      .number()
+      .int()
+      .min(0)
+      .max(SNAPSHOTS_KEPT_MAX)
+      .default(0)
+      .describe(
+        "snapshots of each partition's window that are kept in an object store: a worker without its window begins with the newest; 0 = none, windows are rebuilt from the output",
+      ),
+    snapshotEveryMs: z
+      .number()
+      .int()
+      .min(SNAPSHOT_EVERY_MS_MIN)
+      .max(86_400_000)
+      .default(60_000)
+      .describe("pause between two snapshots of a window; only segments that are new are uploaded"),
+    snapshotBucket: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, "expected a bucket's name: 3 to 63 small letters, digits, - or .")
+      .default("concord-snapshots")
+      .describe("bucket of the snapshots, made when there is none; it holds the key of the ids' hash: private, of one pipeline alone"),
+    snapshotEndpoint: z
+      .string()
+      .regex(/^https?:\/\/[^/]+:\d+$/, "expected http://HOST:PORT or https://HOST:PORT")
+      .optional()
+      .describe("S3 endpoint of the snapshots, of an object-gateway for example"),
+    snapshotRegion: z.string().min(1).max(64).default("us-east-1").describe("region that requests to snapshotEndpoint are signed for"),
+    snapshotAccessKeyId: z.string().min(1).max(128).optional().describe("access key for snapshotEndpoint"),
+    snapshotSecretAccessKey: secret(z.string().min(8).max(256)).optional().describe("secret of snapshotAccessKeyId"),
     snowflakeWorkerId: z
       .number()
       .int()

@@ -48,6 +48,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
   return new ObjectGatewayService({
     log,
     drainGraceMs,
+    region,
     open: (httpAddress, signal) => openGateway(config, options, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: { transport, clock, log, address, reflection },

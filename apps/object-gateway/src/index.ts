@@ -1,5 +1,6 @@
 export { composeObjectGateway, type ObjectGatewayOptions } from "./composition.ts";
 export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+export type { BucketFolder } from "./direct-bucket.ts";
 export { OBJECT_GATEWAY_METRICS } from "./metrics.ts";
 export type { Addresses, ObjectGatewayService } from "./service.ts";
 export type { GatewayTuning } from "./gateway-store.ts";

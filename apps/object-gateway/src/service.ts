@@ -1,5 +1,6 @@
 import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } from "@concord/runtime";
+import { bucketFolder, type BucketFolder } from "./direct-bucket.ts";
 import type { Context } from "./http/call.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
 
@@ -16,6 +17,8 @@ export interface OpenedGateway {
 export interface ObjectGatewayServiceOptions {
   readonly log: Log;
   readonly drainGraceMs: number;
+  /** Of buckets that parts of this process make. */
+  readonly region: string;
   /** Opens the stores and acquires an epoch: recovery finds every blob created from then on (OGD6). */
   open(httpAddress: () => string, signal: AbortSignal): Promise<OpenedGateway>;
   services(admin: () => ObjectAdmin): readonly Service[];
@@ -52,6 +55,11 @@ export class ObjectGatewayService implements Part<Addresses> {
   /** The admin page /scrub: how far the scrub of rows and blobs is, and what it found (OGD9). */
   scrub(): Promise<object> {
     return this.#state.kind === "serving" ? this.#state.gateway.admin.scrub() : Promise.resolve({});
+  }
+
+  /** For another part of the same process; rejects while this gateway does not serve. */
+  folder(bucket: string, prefix: string): BucketFolder {
+    return bucketFolder(() => this.#serving().context.store, this.#options.region, bucket, prefix);
   }
 
   get ready(): boolean {

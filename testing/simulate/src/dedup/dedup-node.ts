@@ -1,11 +1,13 @@
 // Dedup-workers on simulated machines: one, or three that share a log, with windows so small that segments are written and dropped all the time.
 import { composeDedupWorker, dedupWorkerSchema, type DedupWorkerConfig } from "@concord/dedup-worker";
+import type { SnapshotStore } from "@concord/dedup";
 import type { KeyValue } from "@concord/ports";
 import type { Log, LogFields } from "@concord/runtime";
 import type { NodeContext, SeededRandom, World } from "@concord/simulation";
 import { flushedKeyValue, type StoreLimits } from "@concord/store";
 import { simulatedMembership } from "../membership.ts";
 import { drawStoreLimits, openSimulatedStore } from "../stores.ts";
+import { SnapshotShelf } from "./snapshot-shelf.ts";
 
 export const WORKERS = ["dedup-1", "dedup-2", "dedup-3"] as const;
 export const addressOf = (name: string): string => `${name}:7000`;
@@ -16,6 +18,9 @@ const PROBE_EVERY_MS = 250;
 /** What a supervisor allows: a partition that stopped, or a start that does not end. */
 const NOT_READY_MS = 4_000;
 const CLEAR_PAGE = 256;
+const SNAPSHOT_EVERY_MS = 150;
+/** Of starts, with snapshots: each window's folder is gone, as on a new machine. */
+const LOST_PERCENT = 30;
 const EVERYTHING = { from: Uint8Array.of(), to: new Uint8Array(64).fill(0xff) };
 
 /** What a seed decides about the worker. */
@@ -26,6 +31,8 @@ export interface DedupPlan {
   /** 0 = no bound. With one, clocks must not step: an id would seem old at once. */
   readonly windowMaxAgeMs: number;
   readonly store: Partial<StoreLimits>;
+  /** Snapshots that are kept; 0 = none. With some, a worker that starts may have lost its windows. */
+  readonly snapshotsKept: number;
 }
 
 /** As the composition cuts a window into segments. */
@@ -38,6 +45,7 @@ export function drawDedupPlan(random: SeededRandom, workers: readonly string[]):
     windowIdsMax: random.pick([256, 256, 320, 1_024]),
     windowMaxAgeMs: random.pick([0, 0, 0, 1_200]),
     store: drawStoreLimits(random),
+    snapshotsKept: random.pick([0, 1, 2, 3]),
   };
 }
 
@@ -50,13 +58,16 @@ export function startDedupNodes(world: World, plan: DedupPlan): void {
   const isShared = plan.workers.length > 1;
   const workers = plan.workers.map((name) => ({ name, address: addressOf(name), datacenter: name }));
   if (isShared) world.sharedDisk(LOGS, plan.workers);
+  const shelf = new SnapshotShelf();
   for (const name of plan.workers) {
     const config = configOf(plan, name, isShared ? workers : []);
     world.node(name, async (context) => {
       const shared = isShared ? { logDisk: context.sharedDisk(LOGS), membership: simulatedMembership(context, workers, name) } : {};
+      if (plan.snapshotsKept > 0) await loseWindows(context);
       const service = composeDedupWorker(config, {
         environment: { ...context.env, log: watched(world, context.env.log) },
         disk: context.disk,
+        openSnapshots: (bucket, prefix) => counted(world, shelf.at(context.env, `${bucket}/${prefix}`)),
         openKeyValue: (folder) => (folder === META ? openSimulatedStore(context, folder, plan.store) : openWindow(context, folder)),
         ...shared,
       });
@@ -69,7 +80,7 @@ export function startDedupNodes(world: World, plan: DedupPlan): void {
 }
 
 function configOf(
-  { partitions, windowIdsMax, windowMaxAgeMs }: DedupPlan,
+  { partitions, windowIdsMax, windowMaxAgeMs, snapshotsKept }: DedupPlan,
   nodeName: string,
   workers: DedupWorkerConfig["workers"],
 ): DedupWorkerConfig {
@@ -81,6 +92,8 @@ function configOf(
     windowIdsMax,
     windowMaxAgeMs,
     drainGraceMs: 1_000,
+    snapshotsKept,
+    snapshotEveryMs: SNAPSHOT_EVERY_MS,
     workers,
     ...(workers.length > 1 ? { logFolder: LOGS } : {}),
   });
@@ -102,6 +115,36 @@ async function openWindow(context: NodeContext, folder: string): Promise<KeyValu
     await context.disk.syncFolder(path);
     if (path === "") return store;
   }
+}
+
+/** What lists the segments goes, and with it all of a window. */
+async function loseWindows({ disk, env }: NodeContext): Promise<void> {
+  const windows = await disk.list("window").catch(() => []);
+  for (const { name } of windows) {
+    const folder = `window/${name}`;
+    const isThere = (await disk.list(folder)).some((entry) => entry.name === "window");
+    if (!isThere || env.random.below(100) >= LOST_PERCENT) continue;
+    await disk.remove(`${folder}/window`);
+    await disk.syncFolder(folder);
+  }
+}
+
+/** How often the seeds take and read snapshots. */
+function counted(world: World, store: SnapshotStore): SnapshotStore {
+  const named = (name: string, what: string): void => {
+    if (name.startsWith("window-")) world.count(`dedup:snapshot-${what}`);
+  };
+  return {
+    ...store,
+    get: (name, bytesMax, signal) => {
+      named(name, "read");
+      return store.get(name, bytesMax, signal);
+    },
+    put: (name, bytes, signal) => {
+      named(name, "written");
+      return store.put(name, bytes, signal);
+    },
+  };
 }
 
 async function clear(store: KeyValue): Promise<void> {

@@ -20,6 +20,7 @@ export interface SeededFault {
 const GROUP_STATE = "libs/group-log/src/group-state.ts";
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";
 const DEDUP_WORKER = "libs/dedup/src/partition-worker.ts";
+const RESTORE = "libs/dedup/src/restore-snapshot.ts";
 const DEDUP_WINDOW = "libs/dedup/src/segmented-window.ts";
 const EXECUTE_BATCH = "libs/logged-batch/src/execute-batch.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
@@ -357,6 +358,25 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     about: "A page is not compared with the one that is published while it is looked up (DDD7).",
     scenario: "dedup",
     edits: [{ file: "libs/dedup/src/classify-page.ts", search: "before?.has(page.words, at) === true || ", replace: "" }],
+  },
+  {
+    name: "snapshot-without-scan",
+    about: "A restored window takes the output's end for its outNext: what was published after the snapshot is not read (DD11).",
+    scenario: "dedup",
+    edits: [{ file: RESTORE, search: "segmentsTo: outNext, nextStore", replace: "segmentsTo: source.output.end, nextStore" }],
+  },
+  {
+    name: "snapshot-of-an-older-owner",
+    about: "The newest snapshot's outNext goes with the segments of the oldest: the window has moved on since (DD18).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: RESTORE,
+        search: "  return snapshot;\n",
+        replace:
+          "  const oldest = snapshotNames(await snapshots.store.list(signal)).at(-1)!;\n  const older = await snapshots.store.get(oldest.name, SNAPSHOT_MANIFEST_BYTES_MAX, signal);\n  return older === undefined ? snapshot : { ...decodeSnapshot(older, environment.checksum), outNext };\n",
+      },
+    ],
   },
   {
     name: "output-not-read-again",
