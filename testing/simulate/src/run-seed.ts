@@ -3,6 +3,7 @@ import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
 import { runDedupScenario, runOwnershipScenario } from "./scenarios/dedup.ts";
+import { runDetectionScenario } from "./scenarios/detection.ts";
 import { runFailoverScenario } from "./scenarios/failover.ts";
 import { runLogScenario } from "./scenarios/log.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
@@ -23,6 +24,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["dedup", runDedupScenario],
   ["ownership", runOwnershipScenario],
   ["log", runLogScenario],
+  ["detection", runDetectionScenario],
   ["repair", runRepairScenario],
 ]);
 

@@ -54,8 +54,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "lost-before-the-lease-ended",
     about: "A member counts as lost after two missed beats, when its lease may still hold (TX15, I2 of the failure-detection README).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "detection",
     edits: [
       {
         file: OPINIONS,
@@ -79,8 +78,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "old-reports-count",
     about: "Reports that waited in a socket while this process stood still decide about others (V1 to V5 of the failure-detection README).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "detection",
     edits: [
       {
         file: OPINIONS,
@@ -92,8 +90,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "incarnation-ignored",
     about: "Any life of a member counts as the one heard before (I1 of the failure-detection README).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "detection",
     edits: [
       {
         file: HEAR_BEAT,
@@ -144,8 +141,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "epoch-not-raised",
     about: "A takeover uses the epoch it finds, and replicas promise it to a second owner (TXR1, TXR3).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "log",
     edits: [
       {
         file: TAKE_OVER,
@@ -162,8 +158,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "promise-below-the-highest",
     about: "A replica promises an epoch below one that it has promised before (TXR1).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "log",
     edits: [
       {
         file: GROUP_STATE,
@@ -180,8 +175,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "tail-without-its-newest",
     about: "A takeover leaves out the newest entry that the old master logged (TXR3).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "log",
     edits: [
       {
         file: TAKE_OVER,
@@ -193,8 +187,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
   {
     name: "tail-not-appended-again",
     about: "A takeover takes what the old master logged for decided without logging it under its own epoch (TXR3).",
-    scenario: "failover",
-    notFoundYet: true,
+    scenario: "log",
     edits: [
       {
         file: TAKE_OVER,

@@ -1,0 +1,49 @@
+import { runDetectionHistory, type MeshFault, type MeshStep } from "@concord/failure-detection/testing";
+import type { SeededRandom, World } from "@concord/simulation";
+import type { Cluster } from "../cluster.ts";
+import type { Outcomes } from "../run-seed.ts";
+
+const HISTORIES = 6;
+const STEPS_MAX = 20;
+const STEP_MS_MAX = 700;
+const PAUSE_MS_MAX = 2_500;
+const LOSS_PERCENT_MAX = 60;
+
+/**
+ * Detectors of three or five members that die, start anew, stand still, hang and lose touch: more moments in a second than whole services meet in
+ * an hour. The history throws at a verdict before the lease ended, and when the verdicts at its end differ from who lives.
+ */
+export function runDetectionScenario({ world }: Cluster): Promise<Outcomes> {
+  return Promise.resolve().then(() => runHistories(world));
+}
+
+function runHistories(world: World): Outcomes {
+  const random = world.random("histories");
+  const outcomes = { ok: 0, fail: 0, info: 0 };
+  for (let each = 0; each < HISTORIES; each += 1) {
+    const members = random.pick([3, 5]);
+    const steps = Array.from({ length: random.between(1, STEPS_MAX) }, (): MeshStep => [random.below(STEP_MS_MAX), drawFault(random)]);
+    const changes = runDetectionHistory(members, steps, random.below(1_000_000_000));
+    world.trace.line(1000 * world.nowMs, `history of ${members} members, ${steps.length} faults: ${changes} verdicts`);
+    outcomes.ok += changes;
+  }
+  return outcomes;
+}
+
+function drawFault(random: SeededRandom): MeshFault {
+  // beyond the members of a history: taken modulo
+  const at = random.below(15);
+  const kind = random.pick(["kill", "restart", "stuck", "unstuck", "pause", "pause", "cut", "cut", "loss", "heal"] as const);
+  switch (kind) {
+    case "pause":
+      return { kind, at, ms: random.between(1, PAUSE_MS_MAX) };
+    case "cut":
+      return { kind, from: at, to: random.below(15) };
+    case "loss":
+      return { kind, percent: random.between(0, LOSS_PERCENT_MAX) };
+    case "heal":
+      return { kind };
+    default:
+      return { kind, at };
+  }
+}
