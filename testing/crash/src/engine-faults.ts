@@ -93,8 +93,9 @@ async function main(): Promise<number> {
   try {
     const loads = loadsOf(constellation, installed);
     const command = (name: Command, target: Target): Promise<void> => runEngines(name, target, engines.folder);
+    const died = (): void => loads.forEach(({ subject }) => subject.died());
     await underLoad(loads, async (progress) => {
-      for (let round = 0; round < rounds; round += 1) for (const target of targets) await hit(target, command, progress);
+      for (let round = 0; round < rounds; round += 1) for (const target of targets) await hit(target, command, died, progress);
     });
     for (const { subject } of loads) await subject.judge();
     for (const { subject, acknowledged } of loads) console.log(describe(subject, acknowledged()));
@@ -150,6 +151,7 @@ async function underLoad(loads: readonly Load[], faults: (progress: () => Promis
 async function hit(
   target: Target,
   command: (name: Command, target: Target) => Promise<void>,
+  died: () => void,
   progress: () => Promise<void>,
 ): Promise<void> {
   const name = `${target.engine} ${target.node}`;
@@ -159,6 +161,7 @@ async function hit(
   ] as const) {
     console.log(`${name}: ${fault}`);
     await command(fault, target);
+    died();
     await sleep(HOLD_MS);
     await command(mend, target);
     const from = performance.now();

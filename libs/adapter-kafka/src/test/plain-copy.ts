@@ -11,7 +11,8 @@ export interface PlainCopy {
   readonly isTransactional: boolean;
 }
 
-const PAGE_BYTES = 1024 * 1024;
+/** A page is sent on as one batch, a little larger by its new headers: below max.message.bytes. */
+const PAGE_BYTES = 1024 * 1024 - 64 * 1024;
 const ALL_IN_SYNC = -1;
 
 /** Resolves when so many messages are copied. `begun` is called with the first batch: joining a group takes seconds. */
