@@ -58,6 +58,8 @@ class History {
   #comparedSinceUs = 0n;
   /** By stored key: the newest deletion that was forgotten. */
   readonly #forgottenUs = new Map<string, bigint>();
+  /** By row: the newest write that a read has shown. */
+  readonly #shown = new Map<string, Written>();
 
   constructor(ring: TestRing, below: (limit: number) => number) {
     this.#ring = ring;
@@ -89,11 +91,17 @@ class History {
 
   async #act(): Promise<void> {
     const [ring, node] = [this.#ring, this.#node()];
-    switch (this.#below(9)) {
+    switch (this.#below(12)) {
       case 0:
         return this.#changeLink();
       case 1:
         return ring.start(node);
+      case 7:
+        return this.#read(node, `r${this.#below(ROWS)}`);
+      case 8:
+        return this.#withLinks(() => this.#readTwice(node));
+      case 9:
+        return this.#withLinks(() => this.#healWhatOneMissed(node));
       case 2:
         return this.#crashInWrite(node);
       case 3:
@@ -101,7 +109,7 @@ class History {
       case 4:
         return this.#compareSome(node);
       case 5:
-        return this.#damage(node);
+        return this.#damage(node, `r${this.#below(ROWS)}`);
       case 6:
         return this.#forget();
       default:
@@ -189,8 +197,7 @@ class History {
   }
 
   /** At most one copy of a row at a time, and only of rows that two sound copies hold. */
-  async #damage(node: Node): Promise<void> {
-    const row = `r${this.#below(ROWS)}`;
+  async #damage(node: Node, row: string): Promise<void> {
     const key = toHex(storedRowKey(encodeRowKey(rowKey(row))));
     const acknowledged = this.written.filter((write) => write.row === row && write.isAcknowledged).at(-1);
     const others = this.#ring.nodes.filter((other) => other !== node).map((other) => this.#ring.stored(other).get(key));
@@ -224,6 +231,67 @@ class History {
       }
     }
     this.purged += forgotten.size;
+  }
+
+  /** What an acknowledged write or an earlier read has shown stays: reads come one after the other. */
+  async #read(node: Node, row: string): Promise<void> {
+    if (node.life === undefined) return;
+    const answer = await this.#ring.read(this.#ring.nodes.indexOf(node), rowKey(row));
+    if (answer === "failed") return;
+    const writes = this.written.filter((write) => write.row === row);
+    const seen = this.#shown.get(row);
+    const acknowledged = writes.filter((write) => write.isAcknowledged).at(-1);
+    const newest = seen === undefined || (acknowledged?.timestampUs ?? 0n) > seen.timestampUs ? acknowledged : seen;
+    const cell = answer?.columns.get("v");
+    const shown = writes.find((write) => cell?.kind === "text" && write.value === cell.value);
+    const isSame = (write: Written): boolean => (shown === undefined ? write.kind === "delete" : write === shown);
+    const isExplained = writes.some((write) => isSame(write) && write.timestampUs >= (newest?.timestampUs ?? 0n));
+    assert(
+      isExplained || (newest === undefined && answer === undefined),
+      `${row}: a read shows less than what was acknowledged or read before`,
+    );
+    if (shown !== undefined) this.#shown.set(row, shown);
+  }
+
+  /** What one replica alone has is read through a second one, then without the first: it is still there. */
+  async #readTwice(first: Node): Promise<void> {
+    const second = this.#othersOf(first)[this.#below(2)]!;
+    this.#setLinks(first, "lossy");
+    await this.#write(first);
+    this.#ring.links.set(`${first.name}>${second.name}`, "up");
+    const row = this.written.at(-1)?.row ?? "r0";
+    await this.#read(first, row);
+    this.#setLinks(second, "up");
+    this.#ring.links.set(`${second.name}>${first.name}`, "down");
+    await this.#read(second, row);
+  }
+
+  /** One replica misses a write, and one of the two that have it finds its copy damaged. */
+  async #healWhatOneMissed(node: Node): Promise<void> {
+    const missing = this.#othersOf(node)[this.#below(2)]!;
+    this.#setLinks(node, "up");
+    this.#ring.links.set(`${node.name}>${missing.name}`, "lossy");
+    await this.#write(node);
+    this.#ring.links.set(`${node.name}>${missing.name}`, "up");
+    const row = this.written.at(-1)?.row ?? "r0";
+    await this.#damage(node, row);
+    await this.#read(node, row);
+  }
+
+  async #withLinks(act: () => Promise<void>): Promise<void> {
+    const { links } = this.#ring;
+    const before = [...links];
+    await act();
+    links.clear();
+    for (const [name, link] of before) links.set(name, link);
+  }
+
+  #othersOf(node: Node): Node[] {
+    return this.#ring.nodes.filter((other) => other !== node);
+  }
+
+  #setLinks(from: Node, link: Link): void {
+    for (const to of this.#othersOf(from)) this.#ring.links.set(`${from.name}>${to.name}`, link);
   }
 
   #draw(): Written {

@@ -1,8 +1,8 @@
 // Three nodes whose links and crashes a test controls: quorum writes, hints, comparison and healing as a node composes them.
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { Mutation } from "@concord/ports";
+import type { Mutation, Row, RowKey } from "@concord/ports";
 import { LocalRowReplica, QuorumRowStore, ROWS_NAMESPACE, storedRowKey, type RowReplica } from "@concord/quorum";
-import { encodeRowKey } from "@concord/rows";
+import { encodeRowKey, liveRow } from "@concord/rows";
 import { assert, ConcordError, SEQ_NONE, silentLog, silentMetrics, toHex } from "@concord/runtime";
 import { AntiEntropy, type ComparedPeer } from "../anti-entropy.ts";
 import { HintDelivery } from "../hint-delivery.ts";
@@ -114,6 +114,17 @@ export class TestRing {
     );
     await this.clock.pass(2 * TIMEOUT_MS);
     return written;
+  }
+
+  /** A quorum read; undefined = there is no such row. */
+  async read(at: number, key: RowKey): Promise<Row | undefined | "failed"> {
+    const { rows } = this.life(at);
+    const answer = rows.read([key], { timeoutMs: TIMEOUT_MS }).then(
+      ([image]) => liveRow(image),
+      () => "failed" as const,
+    );
+    await this.clock.pass(2 * TIMEOUT_MS);
+    return answer;
   }
 
   /** The node hands over what it can. */

@@ -110,8 +110,19 @@ export const REPAIR_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "read-without-repair",
+    about: "A quorum read answers before a majority holds what it shows: the next read may not see it (TX30).",
+    scenario: "repair",
+    edits: [
+      {
+        file: "libs/quorum/src/quorum-row-store.ts",
+        search: "    if (rows.every((row) => !row.stale.includes(true))) return;",
+        replace: "    if (rows.length > 0) return;",
+      },
+    ],
+  },
+  {
     name: "healed-from-one",
-    notFoundYet: true,
     about: "A damaged row is replaced by what one peer has, which may have missed the write.",
     scenario: "repair",
     edits: [
