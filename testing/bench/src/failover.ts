@@ -10,6 +10,8 @@ import {
   Latencies,
   ListLoad,
   measureLoss,
+  newLossFigures,
+  resolutions,
   WatchedMasters,
   type Constellation,
   type LossFigures,
@@ -39,7 +41,7 @@ export async function failoverBench(options: BenchOptions): Promise<void> {
   const watched = new WatchedMasters(constellation.nodes);
   try {
     const load = await ListLoad.start({ clients, writers: WRITERS_PER_LIST, pauseMs: PAUSE_MS });
-    const figures = { detection: new Latencies(), takeover: new Latencies(), firstCommit: new Latencies() };
+    const figures = newLossFigures();
     const run: Run = { constellation, watched, load, figures };
     await sleep(WARM_UP_MS);
     for (let kill = 0; kill < options.kills; kill += 1) await killOnce(run, kill);
@@ -122,7 +124,7 @@ function report(
   console.log(renderTable([["ms from SIGKILL", "samples", "p50", "p99", "max"], ...rows]));
   console.log(
     `\n${load.commits.length} transactions by ${clients.length} clients, ${load.failures.length} failed, ${load.indeterminate} indeterminate; ` +
-      `${outcome.problem ?? "none lost, none doubled"}`,
+      `${outcome.problem ?? "none lost, none doubled"}; at the kills ${resolutions(figures.unanswered)}`,
   );
   console.log(
     `each node stopped and started in turn: ${outcome.failedInRolling} transactions failed, longest pause of a group ${outcome.rollingGapMs.toFixed(0)} ms`,

@@ -1,7 +1,7 @@
 // The life of a group's master under a load on all groups, as a program sees it that follows the topology.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Latencies } from "./latencies.ts";
-import type { ListLoad } from "./list-load.ts";
+import { Latencies } from "./latencies.ts";
+import type { ListLoad, SentCommit } from "./list-load.ts";
 import type { Said, WatchedMasters } from "./watched-masters.ts";
 
 /** The masters have not changed for so long, and every group has committed since. */
@@ -23,15 +23,32 @@ export interface LossFigures {
   readonly takeover: Latencies;
   /** Until the first acknowledgement; by group. */
   readonly firstCommit: Latencies;
+  /** Commits that the lost masters had and never answered; their clients find out what became of them. */
+  readonly unanswered: SentCommit[];
+}
+
+export function newLossFigures(): LossFigures {
+  return { detection: new Latencies(), takeover: new Latencies(), firstCommit: new Latencies(), unanswered: [] };
+}
+
+/** "5 commits unanswered: 3 found committed, 2 not applied and run again, 0 unresolved" */
+export function resolutions(unanswered: readonly SentCommit[]): string {
+  const count = (wanted: SentCommit["result"]): number => unanswered.filter(({ result }) => result === wanted).length;
+  const unresolved = count("unknown") + count("under way");
+  return `${unanswered.length} commits unanswered: ${count("committed")} found committed, ${count("not applied")} not applied and run again, ${unresolved} unresolved`;
 }
 
 /** The coordinator that serves most groups; another than `not` when there is one. */
 export function busiest(watched: WatchedMasters, not = ""): Loss {
-  const masters = watched.masters();
-  const others = [...masters.values()].filter((name) => name !== not);
-  const counts = Map.groupBy(others.length > 0 ? others : masters.values(), (name) => name);
+  const masters = [...watched.masters().values()];
+  const others = masters.filter((name) => name !== not);
+  const counts = Map.groupBy(others.length > 0 ? others : masters, (name) => name);
   const [victim] = [...counts].reduce((most, one) => (one[1].length > most[1].length ? one : most));
-  return { victim, groups: [...masters].flatMap(([group, master]) => (master === victim ? [group] : [])) };
+  return lossOf(watched, victim);
+}
+
+export function lossOf(watched: WatchedMasters, victim: string): Loss {
+  return { victim, groups: [...watched.masters()].flatMap(([group, master]) => (master === victim ? [group] : [])) };
 }
 
 /** Ends the victim as `lose` does, waits until each of its groups has committed again, and adds how long that took. */
@@ -43,7 +60,10 @@ export async function measureLoss(
   figures: LossFigures,
 ): Promise<void> {
   const from = performance.now();
+  const underWay = load.underWay(groups);
   const lost = lose();
+  await sleep(ON_THEIR_WAY_MS);
+  figures.unanswered.push(...underWay.filter(({ result }) => result === "under way"));
   await load.commitsSince(groups, from);
   await lost;
   const after = watched.said.filter(({ at, by }) => at >= from && by !== victim);

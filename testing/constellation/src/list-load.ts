@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConcordClient, Topology } from "@concord/client";
 import { tokenOf } from "@concord/values";
-import { isIndeterminate } from "./clients/indeterminate.ts";
 
 const TABLES = [
   "CREATE TABLE failover_lists (id bigint PRIMARY KEY, length int)",
@@ -16,6 +15,14 @@ interface List {
   /** Values by position, as acknowledged. */
   readonly acknowledged: Map<number, string>;
   readonly indeterminate: Set<string>;
+}
+
+/** A commit that left its client, and what the client found of it. */
+export interface SentCommit {
+  readonly group: string;
+  /** performance.now() */
+  readonly sentAt: number;
+  result: "under way" | "committed" | "not applied" | "unknown";
 }
 
 export interface Commit {
@@ -43,6 +50,7 @@ export class ListLoad {
   readonly #options: ListLoadOptions;
   readonly #lists: readonly List[];
   readonly #stopping = new AbortController();
+  readonly #underWay = new Set<SentCommit>();
   #ended: Promise<unknown> = Promise.resolve();
 
   private constructor(options: ListLoadOptions, lists: readonly List[]) {
@@ -64,6 +72,11 @@ export class ListLoad {
 
   get indeterminate(): number {
     return this.#lists.reduce((sum, list) => sum + list.indeterminate.size, 0);
+  }
+
+  /** Commits of these groups that have no answer yet. */
+  underWay(groups: readonly string[]): readonly SentCommit[] {
+    return [...this.#underWay].filter(({ group }) => groups.includes(group));
   }
 
   async stop(): Promise<void> {
@@ -105,13 +118,41 @@ export class ListLoad {
       const value = `${writer}.${turn}`;
       const beganAt = performance.now();
       try {
-        list.acknowledged.set(await append(db, list.id, value), value);
+        list.acknowledged.set(await this.#append(list, db, value), value);
         this.commits.push({ group: list.group, beganAt, at: performance.now() });
       } catch (thrown) {
         this.failures.push(thrown);
-        if (isIndeterminate(thrown)) list.indeterminate.add(value);
+        if (isUnknown(thrown)) list.indeterminate.add(value);
       }
       await sleep(this.#options.pauseMs);
+    }
+  }
+
+  /** The position at which it was appended. */
+  async #append({ id, group }: List, db: ConcordClient, value: string): Promise<number> {
+    let sent: SentCommit | undefined;
+    const settle = (result: SentCommit["result"]): void => {
+      if (sent === undefined) return;
+      sent.result = result;
+      this.#underWay.delete(sent);
+      sent = undefined;
+    };
+    try {
+      const position = await db.runTransaction({ table: "failover_lists", key: { id } }, async (txn) => {
+        // Run again: the commit before had no effect.
+        settle("not applied");
+        const at = (await txn.lock<{ length: number }>("failover_lists", { id }))?.length ?? 0;
+        txn.insert("failover_items", { list: id, at, value });
+        txn.insert("failover_lists", { id, length: at + 1 });
+        sent = { group, sentAt: performance.now(), result: "under way" };
+        this.#underWay.add(sent);
+        return at;
+      });
+      settle("committed");
+      return position;
+    } catch (thrown) {
+      settle(isUnknown(thrown) ? "unknown" : "not applied");
+      throw thrown;
     }
   }
 
@@ -131,14 +172,9 @@ export class ListLoad {
   }
 }
 
-/** The position at which it was appended. */
-function append(db: ConcordClient, id: bigint, value: string): Promise<number> {
-  return db.runTransaction({ table: "failover_lists", key: { id } }, async (txn) => {
-    const at = (await txn.lock<{ length: number }>("failover_lists", { id }))?.length ?? 0;
-    txn.insert("failover_items", { list: id, at, value });
-    txn.insert("failover_lists", { id, length: at + 1 });
-    return at;
-  });
+/** A transaction that failed without saying that it had no effect. */
+function isUnknown(thrown: unknown): boolean {
+  return (thrown as { applied?: unknown }).applied !== "no";
 }
 
 /** One list in each group. */
