@@ -7,7 +7,9 @@ import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
 import type { EpochRow } from "../rows.ts";
 import type { LeakedBlob } from "./check.ts";
 import { SCRUB_INSPECTIONS } from "./limits.ts";
-import { inspectOrDamaged } from "./row-findings.ts";
+import { inspectOrDamaged, isReadFailure } from "./row-findings.ts";
+
+const ABSENT = { kind: "absent" } as const;
 
 export interface DescribedLeak extends LeakedBlob {
   readonly description: BlobDescription;
@@ -15,9 +17,14 @@ export interface DescribedLeak extends LeakedBlob {
 
 /**
  * Leaked blobs among `oids`, which were listed before this is called: each is resolved, described, in no row and in no GC entry, and is still
- * there after that was seen. One without a whole description is none: which row could name it is unknown.
+ * there after that was seen. One without a whole description is none: which row could name it is unknown. One that its store cannot read
+ * is none either and goes to `onUnreadable`; without it the call rejects.
  */
-export async function leakedOf(context: ObjectStoreContext, oids: readonly Oid[]): Promise<readonly DescribedLeak[]> {
+export async function leakedOf(
+  context: ObjectStoreContext,
+  oids: readonly Oid[],
+  onUnreadable?: (oid: Oid) => void,
+): Promise<readonly DescribedLeak[]> {
   // After the listing: the epoch of each blob had its row before the blob was made.
   const epochs = new Map((await listEpochs(context.metadata)).map(({ row }) => [row.epoch, resolvedTo(row)] as const));
   const resolved = oids.filter((oid) => {
@@ -25,7 +32,7 @@ export async function leakedOf(context: ObjectStoreContext, oids: readonly Oid[]
     return sequence < (epochs.get(epoch) ?? Number.POSITIVE_INFINITY);
   });
   const unnamed: { readonly leak: DescribedLeak; readonly partition: string }[] = [];
-  for (const [partition, leaks] of await byPartition(context, await inspectAll(context, resolved))) {
+  for (const [partition, leaks] of await byPartition(context, await inspectAll(context, resolved, onUnreadable))) {
     const rows = await readableRows(context, partition, leaks);
     for (const [at, leak] of leaks.entries()) if (rows[at]?.(leak.oid) !== true) unnamed.push({ leak, partition });
   }
@@ -38,6 +45,7 @@ export async function leakedOf(context: ObjectStoreContext, oids: readonly Oid[]
   return await inspectAll(
     context,
     left.map(({ oid }) => oid),
+    onUnreadable,
   );
 }
 
@@ -47,12 +55,20 @@ function resolvedTo(row: EpochRow): number {
   return isRecovered(row) ? Number.POSITIVE_INFINITY : row.lowWater;
 }
 
-async function inspectAll(context: ObjectStoreContext, oids: readonly Oid[]): Promise<readonly DescribedLeak[]> {
+async function inspectAll(
+  context: ObjectStoreContext,
+  oids: readonly Oid[],
+  onUnreadable: ((oid: Oid) => void) | undefined,
+): Promise<readonly DescribedLeak[]> {
   const waiting = [...oids];
   const found: DescribedLeak[] = [];
   const worker = async (): Promise<void> => {
     for (let oid = waiting.shift(); oid !== undefined; oid = waiting.shift()) {
-      const state = await inspectOrDamaged(context, oid);
+      const state = await inspectOrDamaged(context, oid).catch((thrown: unknown) => {
+        if (onUnreadable === undefined || !isReadFailure(thrown)) throw thrown;
+        onUnreadable(oid);
+        return ABSENT;
+      });
       if (state.kind === "absent" || state.description === undefined) continue;
       const lengthBytes = state.kind === "sealed" ? state.sealed.lengthBytes : 0;
       found.push({ oid, lengthBytes, description: state.description });

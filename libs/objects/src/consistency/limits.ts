@@ -12,6 +12,8 @@ export const SCRUB_BYTES_PER_SECOND = 4 * 1024 * 1024;
 export const SCRUB_INTERVAL_MS = 86_400_000;
 /** How often a gateway looks whether a scrub is due, or the one of another gateway moves on; and the pause after a failure. */
 export const SCRUB_LOOK_MS = 60_000;
+/** A page with a blob that the store cannot read is tried so often; the last try passes over such blobs. */
+export const SCRUB_PAGE_TRIES = 3;
 /** A scrub at the same place for so long has lost its gateway: another one continues it. The longest blob takes 20 minutes. */
 export const SCRUB_DEAD_AFTER_MS = 3_600_000;
 /** The newest findings, for operators; the log has all. */

@@ -11,7 +11,7 @@ export interface DanglingReference {
   readonly rowKey: Uint8Array;
   /** Undefined: a part row that an object counts on is not there. */
   readonly oid: Oid | undefined;
-  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "no part row";
+  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "unreadable" | "no part row";
 }
 
 /** What is wrong with a blob of this length; undefined: nothing. */
@@ -40,6 +40,9 @@ export async function inspectOrDamaged(
     return { kind: "damaged", description: undefined };
   }
 }
+
+/** Its store could not read it: one blob on a bad sector, or the store as a whole. */
+export const isReadFailure = (thrown: unknown): boolean => toConcordError(thrown).code === "STORE_FAILED";
 
 /** Undefined: it cannot be read. */
 export function readableRow(found: MetadataRow): Row | undefined {

@@ -8,7 +8,7 @@ import { afterKey, bucketPartition, contentSpan } from "../row-keys.ts";
 import type { ScrubCounts, ScrubPlace } from "../rows.ts";
 import { leakedOf } from "./leaks.ts";
 import { SCRUB_PAGE, SCRUB_PAGE_BYTES, SCRUB_ROW_BYTES } from "./limits.ts";
-import { blobOf, danglingOf, inspecting, readableRow, type BlobCheck, type DanglingReference } from "./row-findings.ts";
+import { blobOf, danglingOf, inspecting, isReadFailure, readableRow, type BlobCheck, type DanglingReference } from "./row-findings.ts";
 
 /** What is wrong, as an operator looks for it. */
 export type ScrubFinding =
@@ -20,7 +20,9 @@ export type ScrubFinding =
       readonly oid: Oid | undefined;
       readonly reason: string;
     }
-  | { readonly kind: "unreadable"; readonly partition: string; readonly rowKey: string };
+  | { readonly kind: "unreadable"; readonly partition: string; readonly rowKey: string }
+  /** Whether a row names it is not known. */
+  | { readonly kind: "unreadable"; readonly oid: Oid };
 
 export interface ScrubbedPage {
   /** Undefined: nothing comes after it. */
@@ -31,6 +33,12 @@ export interface ScrubbedPage {
 
 /** Paces the scrub: called with what was just read, resolves when the scrub may go on. */
 export type Meter = (bytes: number) => Promise<void>;
+
+export interface ScrubPageOptions {
+  readonly meter: Meter;
+  /** Blobs that the store cannot read are findings; if false, the page rejects with STORE_FAILED. */
+  readonly passesOver: boolean;
+}
 
 export const NOTHING_SCRUBBED: ScrubCounts = {
   rows: 0,
@@ -48,13 +56,13 @@ export const FIRST_PLACE = { kind: "rows", bucket: "", shard: 0, from: contentSp
 export async function scrubPage(
   context: ObjectStoreContext,
   place: Exclude<ScrubPlace, { readonly kind: "ended" }>,
-  meter: Meter,
+  options: ScrubPageOptions,
 ): Promise<ScrubbedPage> {
   switch (place.kind) {
     case "rows":
-      return await scrubRows(context, place, meter);
+      return await scrubRows(context, place, options);
     case "blobs":
-      return await scrubBlobs(context, place, meter);
+      return await scrubBlobs(context, place, options);
     default:
       return unreachable(place);
   }
@@ -64,7 +72,7 @@ export async function scrubPage(
 async function scrubRows(
   context: ObjectStoreContext,
   { bucket, shard, from }: Extract<ScrubPlace, { readonly kind: "rows" }>,
-  meter: Meter,
+  { meter, passesOver }: ScrubPageOptions,
 ): Promise<ScrubbedPage> {
   const found = await findBucket(context, bucket);
   if (found === undefined || shard >= found.row.shards)
@@ -76,10 +84,11 @@ async function scrubRows(
   const page = bounded(whole);
   unreadable.push(...page.filter((row) => readableRow(row) === undefined).map(({ key }) => key));
   let [blobs, bytes] = [0, 0];
-  const check = reading(context, async (readBytes) => {
+  const counted = async (readBytes: number): Promise<void> => {
     bytes += readBytes;
     await meter(readBytes);
-  });
+  };
+  const check = reading(context, { meter: counted, passesOver });
   const dangling = await danglingOf(context, partition, page, (oid, lengthBytes) => {
     blobs += 1;
     return check(oid, lengthBytes);
@@ -125,21 +134,22 @@ async function bucketBehind(context: ObjectStoreContext, bucket: string): Promis
 }
 
 function findingOf({ partition, rowKey, oid, reason }: DanglingReference): ScrubFinding {
-  return { kind: reason === "damaged" ? "damaged" : "dangling", partition, rowKey: toHex(rowKey), oid, reason };
+  return { kind: reason === "damaged" || reason === "unreadable" ? "damaged" : "dangling", partition, rowKey: toHex(rowKey), oid, reason };
 }
 
 /** As `inspecting`, and every byte is read and verified. */
-function reading(context: ObjectStoreContext, meter: Meter): BlobCheck {
+function reading(context: ObjectStoreContext, { meter, passesOver }: ScrubPageOptions): BlobCheck {
   const inspect = inspecting(context);
   return async (oid, lengthBytes) => {
-    const wrong = await inspect(oid, lengthBytes);
-    if (wrong !== undefined) return wrong;
     try {
+      const wrong = await inspect(oid, lengthBytes);
+      if (wrong !== undefined) return wrong;
       for await (const chunk of context.data.read(oid, 0, lengthBytes)) await meter(chunk.length);
       return undefined;
     } catch (thrown) {
-      if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
-      return "damaged";
+      if (toConcordError(thrown).code === "CORRUPT_DATA") return "damaged";
+      if (passesOver && isReadFailure(thrown)) return "unreadable";
+      throw thrown;
     }
   };
 }
@@ -148,10 +158,11 @@ function reading(context: ObjectStoreContext, meter: Meter): BlobCheck {
 async function scrubBlobs(
   context: ObjectStoreContext,
   { epoch, sequence }: Extract<ScrubPlace, { readonly kind: "blobs" }>,
-  meter: Meter,
+  { meter, passesOver }: ScrubPageOptions,
 ): Promise<ScrubbedPage> {
   const oids = epoch === 0 ? [] : await context.data.list({ epoch, fromSequence: sequence, limit: SCRUB_PAGE });
-  const leaks = await leakedOf(context, oids);
+  const unreadable = new Set<Oid>();
+  const leaks = await leakedOf(context, oids, passesOver ? (oid) => void unreadable.add(oid) : undefined);
   const fates = leaks.length === 0 ? new Map() : await decideBlobs(context, leaks);
   const leaked = leaks.filter(({ oid }) => fates.get(oid) !== "referenced");
   await meter(oids.length * SCRUB_ROW_BYTES);
@@ -161,9 +172,10 @@ async function scrubBlobs(
     leaked: leaked.length,
     leakedBytes: leaked.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
   };
-  const findings = leaked.map(
-    ({ oid, lengthBytes, description: { bucket, key } }) => ({ kind: "leaked", oid, bucket, key, lengthBytes }) as const,
-  );
+  const findings = [
+    ...leaked.map(({ oid, lengthBytes, description: { bucket, key } }) => ({ kind: "leaked", oid, bucket, key, lengthBytes }) as const),
+    ...Array.from(unreadable, (oid) => ({ kind: "unreadable", oid }) as const),
+  ];
   return { next: await blobsBehind(context, epoch, oids), counts, findings };
 }
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { oidOf, type Oid } from "@concord/ports";
+import { ConcordError } from "@concord/runtime";
 import { encodeRow } from "../row-codec.ts";
 import { bucketPartition, epochKey, headKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
 import { readEpoch } from "../reservation/epoch-row.ts";
@@ -21,7 +22,7 @@ import {
   type World,
 } from "../test/gateway.ts";
 import { NO_ATTRIBUTES } from "../test/fixture.ts";
-import { SCRUB_DEAD_AFTER_MS, SCRUB_LOOK_MS } from "./limits.ts";
+import { SCRUB_DEAD_AFTER_MS, SCRUB_LOOK_MS, SCRUB_PAGE_TRIES } from "./limits.ts";
 import { Scrubber } from "./scrubber.ts";
 
 const PARTITION = "photos/0";
@@ -192,4 +193,71 @@ test("[OGD9] scrub in the background: begins an interval after the first start, 
   const { counts } = (await second.status()).scrub!;
   await second.stop();
   assert.deepEqual([counts.rows, counts.bytes, counts.leaked, counts.dangling], [250, 250 * 24, 0, 0]);
+});
+
+const readError = (): ConcordError => new ConcordError("STORE_FAILED", "read: EIO");
+
+/** Reads of this blob fail from now on; tells how many did. */
+function failReads(world: World, bad: Oid, isLasting = (): boolean => true): { count: number } {
+  const failed = { count: 0 };
+  const read = world.data.read.bind(world.data);
+  world.data.read = (oid, offset, lengthBytes) => {
+    if (oid !== bad || !isLasting()) return read(oid, offset, lengthBytes);
+    failed.count += 1;
+    throw readError();
+  };
+  return failed;
+}
+
+/** A pass in the background, from its beginning to its end. */
+async function backgroundPass(gateway: Gateway): Promise<Scrubber> {
+  const scrubber = new Scrubber({ context: gateway.context });
+  scrubber.start();
+  await turns();
+  await gateway.world.clock.advance(DAY_MS);
+  await until(gateway, async () => ((await scrubber.status()).scrub?.counts.rows ?? 0) > 0);
+  await until(gateway, async () => (await scrubber.status()).scrub?.place.kind === "ended");
+  await scrubber.stop();
+  return scrubber;
+}
+
+test("[OGD9] scrub: a blob that the disk can never read: its page is tried a few times, the blob is named, the pass goes on to its end", async () => {
+  const { world, gateway } = await openWorld({ shards: 3 });
+  const oids = await store(world, 20);
+  const failed = failReads(world, oids[7]!);
+  const { scrub, findings } = await (await backgroundPass(gateway)).status();
+  assert.deepEqual([scrub?.counts.rows, scrub?.counts.damaged, scrub?.counts.dangling], [20, 1, 0]);
+  assert.deepEqual(
+    findings.map((finding) => [finding.kind, "oid" in finding && finding.oid, "reason" in finding && finding.reason]),
+    [["damaged", oids[7], "unreadable"]],
+  );
+  assert.equal(failed.count, SCRUB_PAGE_TRIES);
+});
+
+test("[OGD9] scrub: a disk that fails for fewer tries: nothing is found", async () => {
+  const { world, gateway } = await openWorld({ shards: 3 });
+  const oids = await store(world, 20);
+  const failed: { count: number } = failReads(world, oids[7]!, () => failed.count < SCRUB_PAGE_TRIES - 1);
+  const { scrub, findings } = await (await backgroundPass(gateway)).status();
+  assert.deepEqual([scrub?.counts.rows, scrub?.counts.damaged, findings.length], [20, 0, 0]);
+  assert.equal(failed.count, SCRUB_PAGE_TRIES - 1);
+});
+
+test("[OGD9] scrub: a blob without a row that cannot be read: named, and no leak", async () => {
+  const { world, gateway } = await openWorld();
+  const bad = await leave(world, 1, 900);
+  const leak = await leave(world, 1, 901);
+  await gateway.journal.stop();
+  const inspect = world.data.inspect.bind(world.data);
+  const next = await openGateway(world);
+  world.data.inspect = (oid) => (oid === bad ? Promise.reject(readError()) : inspect(oid));
+  const { counts, findings } = await new Scrubber({ context: next.context }).pass();
+  assert.equal(counts.leaked, 1);
+  assert.deepEqual(
+    findings.map((finding) => [finding.kind, "oid" in finding && finding.oid]),
+    [
+      ["leaked", leak],
+      ["unreadable", bad],
+    ],
+  );
 });

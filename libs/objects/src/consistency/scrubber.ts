@@ -12,8 +12,10 @@ import {
   SCRUB_FINDINGS_KEPT,
   SCRUB_INTERVAL_MS,
   SCRUB_LOOK_MS,
+  SCRUB_PAGE_TRIES,
   SCRUB_PAUSE_MS,
 } from "./limits.ts";
+import { isReadFailure } from "./row-findings.ts";
 import { FIRST_PLACE, NOTHING_SCRUBBED, scrubPage, type Meter, type ScrubbedPage, type ScrubFinding } from "./scrub-page.ts";
 
 /** The message of the log line of each finding. */
@@ -50,6 +52,8 @@ export class Scrubber {
   /** The version that this gateway wrote last, or saw at that time of its own clock. */
   #own: RowVersion | undefined;
   #seen: { readonly version: RowVersion; readonly sinceMs: number } | undefined;
+  /** Tries of the page at the place of this version in which the store could not read. */
+  #failed: { readonly version: RowVersion; readonly tries: number } | undefined;
   /** What was read faster than the rate allows. */
   #aheadMs = 0;
   #loop: Promise<void> | undefined;
@@ -79,7 +83,7 @@ export class Scrubber {
     const findings: ScrubFinding[] = [];
     let counts = NOTHING_SCRUBBED;
     for (let place: ScrubbedPage["next"] = FIRST_PLACE; place !== undefined;) {
-      const page = await scrubPage(this.#context, place, () => Promise.resolve());
+      const page = await scrubPage(this.#context, place, { meter: () => Promise.resolve(), passesOver: true });
       this.#report(page);
       counts = added(counts, page.counts);
       findings.push(...page.findings.slice(0, SCRUB_FINDINGS_KEPT - findings.length));
@@ -106,7 +110,7 @@ export class Scrubber {
     if (turn.kind === "not now") return false;
     const { row } = turn.held;
     if (row.place.kind === "ended") return await this.#replace(turn.held, this.#beginning());
-    const page = await scrubPage(this.#context, row.place, this.#meter());
+    const page = await this.#page(turn.held.version, row.place);
     this.#report(page);
     const { clock, metrics, log } = this.#context;
     const counts = added(row.counts, page.counts);
@@ -117,6 +121,17 @@ export class Scrubber {
       log.info("scrub ended", { ...counts });
     }
     return replaced;
+  }
+
+  /** One blob that can never be read does not stop the scrub for good; a store that fails for a while makes no findings. */
+  async #page(version: RowVersion, place: Parameters<typeof scrubPage>[1]): Promise<ScrubbedPage> {
+    const tries = this.#failed !== undefined && sameVersion(this.#failed.version, version) ? this.#failed.tries : 0;
+    try {
+      return await scrubPage(this.#context, place, { meter: this.#meter(), passesOver: tries + 1 >= SCRUB_PAGE_TRIES });
+    } catch (thrown) {
+      if (isReadFailure(thrown)) this.#failed = { version, tries: tries + 1 };
+      throw thrown;
+    }
   }
 
   /** A pass that is not ours is left alone while its row changes. */
