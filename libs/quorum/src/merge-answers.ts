@@ -14,7 +14,12 @@ export interface MergedRow {
   readonly bytes: Uint8Array;
   /** By position of the answer: does that replica have less than the merged image? */
   readonly stale: readonly boolean[];
+  /** Some replica has nothing of it. */
+  readonly isLacking: boolean;
 }
+
+/** As a row that was never written. */
+export const NO_ROW: MergedRow = { image: undefined, place: undefined, bytes: new Uint8Array(), stale: [], isLacking: false };
 
 interface Answered extends StoredRow {
   readonly bytes: Uint8Array;
@@ -28,7 +33,8 @@ export function mergeAnswers(answers: readonly Uint8Array[], checksum: Checksum)
   const first = answers[0];
   assert(first !== undefined, "a merge has an answer");
   const isSame = answers.every((answer) => compareBytes(answer, first) === 0);
-  if (isSame && first.length === 0) return { image: undefined, place: undefined, bytes: first, stale: answers.map(() => false) };
+  if (isSame && first.length === 0) return { ...NO_ROW, stale: answers.map(() => false) };
+  const isLacking = answers.some((answer) => answer.length === 0);
   const written = (isSame ? [first] : answers.filter((answer) => answer.length > 0)).map((bytes): Answered => {
     return { ...openRow(bytes, checksum), bytes };
   });
@@ -36,11 +42,11 @@ export function mergeAnswers(answers: readonly Uint8Array[], checksum: Checksum)
   if (isSame || newest.place !== undefined) {
     // What is elsewhere is older, or was merged before rows followed from the log.
     const stale = answers.map((answer) => compareBytes(answer, newest.bytes) !== 0);
-    return { image: decodeImage(newest.image), place: newest.place, bytes: newest.bytes, stale };
+    return { image: decodeImage(newest.image), place: newest.place, bytes: newest.bytes, stale, isLacking };
   }
   const image = written.map((row) => decodeImage(row.image)).reduce(mergeImages);
   const bytes = sealMerged(encodeImage(image), checksum);
-  return { image, place: undefined, bytes, stale: answers.map((answer) => compareBytes(answer, bytes) !== 0) };
+  return { image, place: undefined, bytes, stale: answers.map((answer) => compareBytes(answer, bytes) !== 0), isLacking };
 }
 
 export interface MergedPage {

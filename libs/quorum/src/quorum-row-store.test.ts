@@ -447,3 +447,36 @@ test("[TXD14] read after a commit: every replica that counts has applied its ent
   assert.equal(liveRow(row)?.columns.get("v")?.value, "value-new");
   assert.deepEqual(asked.toSorted(), ["r1 g 7", "r2 g 7", "r3 g 7"]);
 });
+
+/** A replica that had the row as another one has it, then deleted it, and forgot its tombstone once all had applied the deletion. */
+function forgetting(ring: TestRing): void {
+  behave(ring, "normal", "normal", "refusing");
+  // The one answered before it applied the deletion: what it says is older than what the other says.
+  ring.replicas[0]!.onCatchUp = async () =>
+    ring.replicas[0]!.store.batch([{ kind: "delete", key: storedRowKey(encodeRowKey(KEY)) }], { sync: true });
+}
+
+test("[TX30] read: one replica has forgotten a deletion that the other answers from before: the row does not come back", async () => {
+  const ring = testRing(3);
+  forgetting(ring);
+  await follow(ring.replicas[0]!, 5, "value-old");
+  assert.equal(await read(ring), undefined);
+  assert.deepEqual(ring.replicas[1]!.calls, ["read 1", "read 1"]);
+});
+
+test("[TX30] readRange: one replica has forgotten a deletion that the other answers from before: the row does not come back", async () => {
+  const ring = testRing(3);
+  forgetting(ring);
+  await follow(ring.replicas[0]!, 5, "value-old");
+  const { rows } = await ring.rows.readRange(RANGE, OPTIONS);
+  assert.deepEqual(rows, []);
+});
+
+test("[TX30] read after a commit: a replica that applied it lacks the row: deleted, though the other answers it still", async () => {
+  const ring = testRing(3);
+  behave(ring, "normal", "normal", "refusing");
+  await follow(ring.replicas[0]!, 5, "value-old");
+  const after = [{ group: "g", seq: seqOf(5n) }];
+  assert.deepEqual(await ring.rows.read([KEY], { ...OPTIONS, after }), [undefined]);
+  assert.deepEqual(ring.replicas[1]!.calls, ["read 1"], "known at once");
+});

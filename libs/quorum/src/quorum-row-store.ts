@@ -12,14 +12,32 @@ import type {
   RowStore,
 } from "@concord/ports";
 import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from "@concord/rows";
-import { assert, ConcordError, silentMetrics, toConcordError, type Checksum, type Clock, type Metrics, type Seq } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  SEQ_NONE,
+  silentMetrics,
+  toConcordError,
+  type Checksum,
+  type Clock,
+  type Metrics,
+  type Seq,
+} from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";
 import { neverApplied, readError, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
 import { mutationsOf } from "./image-mutations.ts";
-import { BACKGROUND_REPAIRS_MAX, RANGE_IMAGES_MAX, RANGE_SCAN_IMAGES_MAX, RANGE_SLACK_IMAGES, READ_CHUNK_KEYS_MAX } from "./limits.ts";
-import { mergeAnswers, mergePages, type MergedRow } from "./merge-answers.ts";
+import {
+  BACKGROUND_REPAIRS_MAX,
+  RANGE_IMAGES_MAX,
+  RANGE_SCAN_IMAGES_MAX,
+  RANGE_SLACK_IMAGES,
+  READ_AGAIN_KEYS_MAX,
+  READ_CHUNK_KEYS_MAX,
+} from "./limits.ts";
+import { mergeAnswers, mergePages, NO_ROW, type MergedRow } from "./merge-answers.ts";
 import type { ReplicaPage, RowReplica } from "./row-replica.ts";
+import { keyOfStored, type LogPlace } from "./stored-row.ts";
 
 export interface QuorumRowStoreOptions {
   /** 1 or 3. */
@@ -75,11 +93,11 @@ export class QuorumRowStore implements RowStore {
   async read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]> {
     const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
     const { after = [] } = options;
-    const chunks: Promise<(RowImage | undefined)[]>[] = [];
+    const chunks: Promise<readonly MergedRow[]>[] = [];
     for (let at = 0; at < keys.length; at += READ_CHUNK_KEYS_MAX) {
       chunks.push(this.#readChunk(keys.slice(at, at + READ_CHUNK_KEYS_MAX).map(encodeRowKey), { deadlineMs, after }));
     }
-    return (await Promise.all(chunks)).flat();
+    return (await Promise.all(chunks)).flat().map((row) => row.image);
   }
 
   /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at. */
@@ -154,27 +172,25 @@ export class QuorumRowStore implements RowStore {
     });
   }
 
-  async #readChunk(keys: readonly Uint8Array[], call: ReadCall): Promise<(RowImage | undefined)[]> {
+  async #readChunk(keys: readonly Uint8Array[], call: ReadCall): Promise<readonly MergedRow[]> {
     const result = await this.#readAnswers(keys, call);
     if (result.kind === "too-few") {
       if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED")) return this.#readHalves(keys, call);
       throw readError(result, this.#quorum);
     }
-    return result.rows.map((row) => row.image);
+    return result.rows;
   }
 
   /** The answer for all keys does not fit into a message. */
-  async #readHalves(keys: readonly Uint8Array[], call: ReadCall): Promise<(RowImage | undefined)[]> {
+  async #readHalves(keys: readonly Uint8Array[], call: ReadCall): Promise<readonly MergedRow[]> {
     assert(keys.length > 1, "one key is not halved");
     const middle = keys.length >>> 1;
     const first = await this.#readChunk(keys.slice(0, middle), call);
     return first.concat(await this.#readChunk(keys.slice(middle), call));
   }
 
-  async #readAnswers(
-    keys: readonly Uint8Array[],
-    { deadlineMs, after }: ReadCall,
-  ): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
+  async #readAnswers(keys: readonly Uint8Array[], call: ReadCall): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
+    const { deadlineMs, after } = call;
     const timeoutMs = this.#remaining(deadlineMs);
     const merged = Promise.withResolvers<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
@@ -192,18 +208,15 @@ export class QuorumRowStore implements RowStore {
     assert(answers.length >= this.#quorum, "I2: a majority answered");
     const rows = keys.map((_, at) => this.#merge(answers.map((answer) => answer.value[at]!)));
     merged.resolve(rows);
-    await this.#repair(
-      rows,
-      answers.map((answer) => answer.replica),
-      deadlineMs,
-    );
-    return { kind: "read", rows };
+    const answered = answers.map((answer) => answer.replica);
+    return { kind: "read", rows: await this.#certain(rows, answered, call) };
   }
 
   async #readPage(
     range: { from: Uint8Array; to: Uint8Array; reverse: boolean; limit: number },
-    { deadlineMs, after }: ReadCall,
+    call: ReadCall,
   ): Promise<{ rows: readonly MergedRow[]; horizon: Uint8Array | undefined }> {
+    const { deadlineMs, after } = call;
     const timeoutMs = this.#remaining(deadlineMs);
     const calls = this.#replicas.map(async (replica): Promise<ReplicaPage> => {
       const page = await replica.readRowRange(range, timeoutMs, after);
@@ -224,12 +237,40 @@ export class QuorumRowStore implements RowStore {
       range.reverse,
       this.#checksum,
     );
-    await this.#repair(
-      page.rows,
-      answered.map((answer) => answer.replica),
-      deadlineMs,
-    );
-    return page;
+    const replicas = answered.map((answer) => answer.replica);
+    return { rows: await this.#certain(page.rows, replicas, call), horizon: page.horizon };
+  }
+
+  /**
+   * What a reader may be told of merged rows: a majority holds each of them (I2), and of a live row that some replica lacks it is known that
+   * the replica had not applied it: else it has deleted and forgotten it (I8).
+   */
+  async #certain(merged: readonly MergedRow[], answered: readonly number[], call: ReadCall): Promise<readonly MergedRow[]> {
+    const rows = merged.map((row) => (mayBeForgotten(row) && isFloor(call.after, row.place) ? NO_ROW : row));
+    const unsure = rows.filter(mayBeForgotten);
+    const sure = unsure.length === 0 ? rows : rows.filter((row) => !mayBeForgotten(row));
+    const [, again] = await Promise.all([this.#repair(sure, answered, call.deadlineMs), this.#readAgain(unsure, call)]);
+    return unsure.length === 0 ? rows : rows.map((row) => again.get(row) ?? row);
+  }
+
+  /** Every replica that counts has applied these rows' entries first: one that still lacks a row has forgotten it. */
+  async #readAgain(rows: readonly UnsureRow[], { deadlineMs, after }: ReadCall): Promise<ReadonlyMap<MergedRow, MergedRow>> {
+    const again = new Map<MergedRow, MergedRow>();
+    if (rows.length === 0) return again;
+    this.#metrics.count("quorum_read_repairs_total", rows.length, { kind: "blocking" });
+    for (let at = 0; at < rows.length; at += READ_AGAIN_KEYS_MAX) {
+      const chunk = rows.slice(at, at + READ_AGAIN_KEYS_MAX);
+      const groups = new Set(chunk.map(({ place }) => place.group));
+      const floors = new Map(after.filter(({ group }) => groups.has(group)).map(({ group, seq }) => [group, seq]));
+      for (const { place } of chunk) if ((floors.get(place.group) ?? SEQ_NONE) < place.seq) floors.set(place.group, place.seq);
+      const call = { deadlineMs, after: Array.from(floors, ([group, seq]) => ({ group, seq })) };
+      const found = await this.#readChunk(
+        chunk.map(({ bytes }) => keyOfStored(bytes)),
+        call,
+      );
+      chunk.forEach((row, i) => again.set(row, found[i]!));
+    }
+    return again;
   }
 
   /**
@@ -307,6 +348,17 @@ export class QuorumRowStore implements RowStore {
 }
 
 const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;
+
+type UnsureRow = MergedRow & { readonly place: LogPlace };
+
+/** A live row of a group's log that some replica lacks: that one has not applied its entry, or a later entry deleted the row (I8). */
+function mayBeForgotten(row: MergedRow): row is UnsureRow {
+  return row.isLacking && row.place !== undefined && liveRow(row.image) !== undefined;
+}
+
+function isFloor(after: readonly LogPosition[], place: LogPlace): boolean {
+  return after.some(({ group, seq }) => group === place.group && seq >= place.seq);
+}
 
 /** The smallest key above this one. */
 function successor(key: Uint8Array): Uint8Array {
