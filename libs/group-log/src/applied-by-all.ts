@@ -6,6 +6,8 @@ import type { LogReplica } from "./replica.ts";
 export class AppliedByAll {
   readonly #size: number;
   readonly #groups = new Map<string, Map<string, Seq>>();
+  /** Incarnations of each replica's store that were heard of. */
+  readonly #incarnations = new Map<string, number>();
 
   constructor(size: number) {
     this.#size = size;
@@ -20,6 +22,12 @@ export class AppliedByAll {
     return least ?? SEQ_NONE;
   }
 
+  /** Another incarnation of its store was heard of, which may have applied less: what it answered before, or answers to earlier calls, says nothing (I10). */
+  restarted(replica: string): void {
+    this.#incarnations.set(replica, this.#incarnationOf(replica) + 1);
+    for (const heard of this.#groups.values()) heard.delete(replica);
+  }
+
   /** The same replica; its answers are noted. */
   watch(replica: LogReplica): LogReplica {
     const { name } = replica;
@@ -30,19 +38,26 @@ export class AppliedByAll {
       },
       logRaise: (owner, timeoutMs) => replica.logRaise(owner, timeoutMs),
       logAppend: async (request, timeoutMs) => {
+        const incarnation = this.#incarnationOf(name);
         const reply = await replica.logAppend(request, timeoutMs);
-        this.#note(request.group, name, reply.result === "accepted" ? reply.appliedSeq : reply.state.appliedSeq);
+        if (incarnation === this.#incarnationOf(name))
+          this.#note(request.group, name, reply.result === "accepted" ? reply.appliedSeq : reply.state.appliedSeq);
         return reply;
       },
       logState: (group, timeoutMs) => replica.logState(group, timeoutMs),
       logRead: (request, timeoutMs) => replica.logRead(request, timeoutMs),
       logAdvance: async (request, timeoutMs) => {
+        const incarnation = this.#incarnationOf(name);
         const state = await replica.logAdvance(request, timeoutMs);
-        this.#note(request.group, name, state.appliedSeq);
+        if (incarnation === this.#incarnationOf(name)) this.#note(request.group, name, state.appliedSeq);
         return state;
       },
       logCatchUp: (group, seq, timeoutMs) => replica.logCatchUp(group, seq, timeoutMs),
     };
+  }
+
+  #incarnationOf(replica: string): number {
+    return this.#incarnations.get(replica) ?? 0;
   }
 
   #note(group: string, replica: string, appliedSeq: Seq): void {

@@ -21,7 +21,7 @@ export type {
   LogReplica,
   ReplicaLogState,
 } from "./replica.ts";
-export { decodeHeader, ENTRY_NAMESPACE as LOG_ENTRY_NAMESPACE, readHeaderKey } from "./log-format.ts";
+export { decodeHeader, encodeHeader, headerKey, ENTRY_NAMESPACE as LOG_ENTRY_NAMESPACE, readHeaderKey } from "./log-format.ts";
 export { rejoinGroup, type RejoinOptions } from "./rejoin.ts";
 export { restoreGroup } from "./restore.ts";
 export { readStoredGroup } from "./stored-group.ts";

@@ -48,6 +48,7 @@ export class RingGroupLog implements GroupLog {
    * store may have lost what they say (I10). Called before that replica reads what this node holds to catch up.
    */
   restarted(replica: string): void {
+    this.#applied.restarted(replica);
     for (const link of this.#links) if (link.replica.name === replica) link.restarted();
   }
 

@@ -1,9 +1,15 @@
 // Reading a peer's log of a group page by page while its owner goes on (TXR4).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { epochOf, seqOf, timestampUsOf } from "@concord/runtime";
-import type { LogReadRequest, ReplicaLogState } from "@concord/group-log";
-import { readWhole } from "./copy-store.ts";
+import { logStateToWire, PeerSession } from "@concord/adapter-ring";
+import { encodeHeader, headerKey, type LogReadRequest, type ReplicaLogState } from "@concord/group-log";
+import { MemoryKeyValue } from "@concord/port-contracts";
+import type { KeyValueEntry, RowKey } from "@concord/ports";
+import { ROWS_NAMESPACE, rowsOfEntry } from "@concord/quorum";
+import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
+import { epochOf, seqOf, silentLog, timestampUsOf } from "@concord/runtime";
+import { crc32 } from "node:zlib";
+import { copyStore, readWhole, type CopyOptions } from "./copy-store.ts";
 
 const entry = (seq: number, epoch: number): ReplicaLogState["entries"][number] => ({
   seq: seqOf(BigInt(seq)),
@@ -48,4 +54,65 @@ test("[TXR4] copy: a stale entry at the end of a page is replaced before the nex
     if (read === 2) entries.splice(1, 2, entry(6, 3), entry(7, 3));
   });
   await assert.rejects(readWhole(source, "g", seqOf(4n)), { code: "REPLICAS_UNAVAILABLE" });
+});
+
+const checksum = (bytes: Uint8Array): number => crc32(bytes);
+
+/** The row of a key as the entry `seq` of group g put it. */
+function row(name: string, seq: number): KeyValueEntry {
+  const key: RowKey = { table: "notes", partition: [{ kind: "text", value: name }], clustering: [] };
+  const rows = joinRows([encodeRowsPart([imageOf({ kind: "insert", key, columns: [], timestampUs: timestampUsOf(BigInt(seq)) })])]);
+  const [operation] = rowsOfEntry("g", { seq: seqOf(BigInt(seq)), rows }, checksum);
+  assert.ok(operation?.kind === "put");
+  return operation;
+}
+
+/** A peer that has applied group g up to `appliedSeq`, and what of its store it gives out, two entries a page. */
+function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEntry[]): PeerSession {
+  const seq = seqOf(BigInt(appliedSeq));
+  const zero = { timestampCeilingUs: timestampUsOf(0n), promisedEpoch: epochOf(1n), owner: "a" };
+  const header = { ...zero, appliedSeq: seq, appliedEpoch: epochOf(1n), droppedSeq: seq };
+  const value = encodeHeader(header, checksum);
+  const contents = [{ key: headerKey("g"), value }, ...rows].toSorted((left, right) => Buffer.compare(left.key, right.key));
+  const peer: Pick<PeerSession, "name" | "copy" | "call"> = {
+    name,
+    copy: (afterKey) => {
+      const behind = contents.filter(({ key }) => Buffer.compare(key, afterKey) > 0);
+      const entries = behind.slice(0, 2);
+      return Promise.resolve({ entries, done: behind.length <= 2, lastKey: entries.at(-1)?.key ?? afterKey, recovering: false });
+    },
+    call: () => {
+      const last = { lastSeq: seq, lastEpoch: epochOf(1n) };
+      return Promise.resolve({ state: logStateToWire({ ...header, ...last, entries: [] }) }) as never;
+    },
+  };
+  return Object.assign(Object.create(PeerSession.prototype) as PeerSession, peer);
+}
+
+async function rowsCopied(logs: CopyOptions["logs"], own: readonly KeyValueEntry[], peers: readonly PeerSession[]): Promise<string[]> {
+  const store = new MemoryKeyValue({ entries: own });
+  await copyStore({ store, peers, checksum, log: silentLog, logs });
+  return hexOf(...store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE));
+}
+
+const hexOf = (...rows: readonly KeyValueEntry[]): string[] => rows.map(({ value }) => Buffer.from(value).toString("hex")).toSorted();
+
+test("[TXR4] copy over own rows: both peers have forgotten the deletion of one: it is removed, wherever it lies in a page", async () => {
+  const kept = [row("b", 3), row("d", 4)];
+  const peers = [copiedPeer("p1", 9, kept), copiedPeer("p2", 9, kept)];
+  const own = [row("a", 5), row("c", 5), row("e", 5), ...kept];
+  assert.deepEqual(await rowsCopied("own", own, peers), hexOf(...kept));
+});
+
+test("[TXR4] copy over own rows: what this node applied and the peers have not yet: stays", async () => {
+  const own = [row("a", 8), row("b", 3)];
+  const peers = [copiedPeer("p1", 7, [row("b", 3)]), copiedPeer("p2", 6, [row("b", 3)])];
+  assert.deepEqual(await rowsCopied("own", own, peers), hexOf(...own));
+});
+
+test("[TXR4] copy: one peer gave a row before it deleted it, the other has forgotten the deletion: the row is not copied", async () => {
+  const old = copiedPeer("p1", 6, [row("a", 5), row("b", 3)]);
+  const ahead = copiedPeer("p2", 9, [row("b", 3)]);
+  assert.deepEqual(await rowsCopied("lost", [], [old, ahead]), hexOf(row("b", 3)));
+  assert.deepEqual(await rowsCopied("lost", [], [ahead, old]), hexOf(row("b", 3)));
 });

@@ -1,4 +1,5 @@
 import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
+import { compareBytes, keyText } from "@concord/codec";
 import type { StoreEntry } from "@concord/protos-storage";
 import {
   decodeHeader,
@@ -13,13 +14,15 @@ import {
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
 import { mergeAnswers, openRow, ROWS_NAMESPACE } from "@concord/quorum";
-import { ConcordError, nextSeq, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
+import { ConcordError, nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
 import { COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
 export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
 export const HEADERS_NAMESPACE = 0x67;
 const ENTRIES_NAMESPACE = 0x6c;
+const FIRST_ROW = Uint8Array.of(ROWS_NAMESPACE);
+const BEHIND_ROWS = Uint8Array.of(ROWS_NAMESPACE + 1);
 
 export interface CopyOptions {
   readonly store: KeyValue;
@@ -40,6 +43,9 @@ export async function copyStore(options: CopyOptions): Promise<void> {
   const groups = new Map<string, Seq>();
   let entries = 0;
   for (const peer of options.peers) {
+    /** The same of this peer, as far as its rows are sure to follow from it. */
+    const applied = new Map<string, Seq>();
+    const earlier = new Map(groups);
     let afterKey: Uint8Array = new Uint8Array();
     for (let done = false; !done;) {
       const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS);
@@ -48,12 +54,13 @@ export async function copyStore(options: CopyOptions): Promise<void> {
         const [group, { appliedSeq, droppedSeq }] = [readHeaderKey(key), decodeHeader(value, options.checksum)];
         // Of a peer that is being copied itself only what its own checkpoint holds is sure to be among its rows.
         const copiedSeq = page.recovering ? droppedSeq : appliedSeq;
+        applied.set(group, copiedSeq);
         if (copiedSeq >= (groups.get(group) ?? 0n)) groups.set(group, copiedSeq);
       }
-      await mergeEntries(
-        options,
-        page.entries.filter(({ key }) => key[0] !== HEADERS_NAMESPACE),
-      );
+      const copied = page.entries.filter(({ key }) => key[0] !== HEADERS_NAMESPACE);
+      await mergeEntries(options, copied, earlier);
+      const to = page.done ? BEHIND_ROWS : successor(page.lastKey);
+      await removeDeleted(options, { from: laterOf(FIRST_ROW, afterKey), to }, copied, applied);
       entries += page.entries.length;
       done = page.done;
       afterKey = page.lastKey;
@@ -121,16 +128,58 @@ async function forgetLogs(store: KeyValue): Promise<void> {
   }
 }
 
-/** Merges a page into what the store has from the other peer, or from a copy that was interrupted. */
-async function mergeEntries({ store, checksum, log }: CopyOptions, entries: readonly StoreEntry[]): Promise<void> {
+/**
+ * Merges a page into what the store has from the other peer, from a copy that was interrupted, or of its own. `earlier`: how far the peers
+ * before had applied each group. A row that they put and lack is deleted, and its tombstone forgotten (I8 of the quorum README).
+ */
+async function mergeEntries(options: CopyOptions, entries: readonly StoreEntry[], earlier: ReadonlyMap<string, Seq>): Promise<void> {
+  const { store, checksum, log } = options;
   const present = await store.getMany(entries.map(({ key }) => key));
-  const operations = entries.map(({ key, value }, at): KeyValueOperation => {
+  const operations: KeyValueOperation[] = [];
+  for (const [at, { key, value }] of entries.entries()) {
     const other = present[at];
     const isRow = key[0] === ROWS_NAMESPACE;
-    return { kind: "put", key, value: other === undefined || !isRow ? value : mergeRows(value, other, checksum, log) };
-  });
+    if (isRow && other === undefined && hasApplied(earlier, value, checksum)) continue;
+    operations.push({ kind: "put", key, value: other === undefined || !isRow ? value : mergeRows(value, other, checksum, log) });
+  }
   // Each page for itself: a store that has begun another file of its own since does not sync the earlier one with a later write.
   if (operations.length > 0) await store.batch(operations, { sync: true });
+}
+
+/** Removes rows within the keys of a page that the peer lacks though it had applied their entries: it has deleted and forgotten them. */
+async function removeDeleted(
+  { store, checksum }: CopyOptions,
+  { from, to }: { readonly from: Uint8Array; readonly to: Uint8Array },
+  page: readonly StoreEntry[],
+  applied: ReadonlyMap<string, Seq>,
+): Promise<void> {
+  const copied = new Set(page.map(({ key }) => keyText(key)));
+  let next = from;
+  while (compareBytes(next, to) < 0) {
+    const found = await store.range({ from: next, to, limit: COPY_PAGE_ENTRIES_MAX, bytesMax: COPY_PAGE_BYTES_TARGET });
+    const last = found.at(-1);
+    if (last === undefined) return;
+    const deleted = found.filter(({ key, value }) => !copied.has(keyText(key)) && hasApplied(applied, value, checksum));
+    const operations = deleted.map(({ key }): KeyValueOperation => ({ kind: "delete", key }));
+    if (operations.length > 0) await store.batch(operations, { sync: true });
+    next = successor(last.key);
+  }
+}
+
+/** Had the peer applied the entry that put this row? False of rows that follow from no log, and of damaged ones, which both peers' copies heal. */
+function hasApplied(applied: ReadonlyMap<string, Seq>, stored: Uint8Array, checksum: Checksum): boolean {
+  if (!isSound(stored, checksum)) return false;
+  const { place } = openRow(stored, checksum);
+  return place !== undefined && (applied.get(place.group) ?? SEQ_NONE) >= place.seq;
+}
+
+function laterOf(first: Uint8Array, afterKey: Uint8Array): Uint8Array {
+  return compareBytes(first, afterKey) > 0 ? first : successor(afterKey);
+}
+
+/** The smallest key above this one. */
+function successor(key: Uint8Array): Uint8Array {
+  return Uint8Array.of(...key, 0);
 }
 
 function mergeRows(left: Uint8Array, right: Uint8Array, checksum: Checksum, log: Log): Uint8Array {
