@@ -34,6 +34,8 @@ export interface ReplicaLog {
   appliedSeq(group: string): Seq;
   /** The same of every group that has applied anything. */
   applied(): readonly LogPosition[];
+  /** Up to where the owners' nodes have heard that every replica applied each group, this one too. No crash takes it back, another store may. */
+  appliedByAll(): readonly LogPosition[];
   raise(request: GroupOwner): StoreStep<LogRaiseReply>;
   append(request: LogAppendRequest): StoreStep<LogAppendReply>;
   state(group: string): StoreStep<ReplicaLogState>;
@@ -65,6 +67,7 @@ export class ReplicaLogSteps implements ReplicaLog {
   readonly #options: ReplicaLogOptions;
   /** Rows up to here are on disk for good: their entries are not needed to derive them again (I9). */
   readonly #checkpointed = new Map<string, Seq>();
+  readonly #appliedByAll = new Map<string, Seq>();
   /** Groups that applied something since the last checkpoint began. */
   readonly #appliedSince = new Set<string>();
 
@@ -85,6 +88,13 @@ export class ReplicaLogSteps implements ReplicaLog {
   applied(): readonly LogPosition[] {
     const positions = [...this.#groups].map(([group, { appliedSeq }]) => ({ group, seq: appliedSeq }));
     return positions.filter(({ seq }) => seq > SEQ_NONE);
+  }
+
+  appliedByAll(): readonly LogPosition[] {
+    return Array.from(this.#appliedByAll, ([group, heard]) => {
+      const own = this.appliedSeq(group);
+      return { group, seq: heard < own ? heard : own };
+    });
   }
 
   raise(request: GroupOwner): StoreStep<LogRaiseReply> {
@@ -109,6 +119,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       const before = this.#stateOf(request.group);
       const acceptance = acceptEntries(before, request);
       if (acceptance.kind !== "accepted") return { persist: [], reply: { result: acceptance.kind, state: describeState(before, []) } };
+      this.#heard(request);
       const effects = this.#changed(request.group, acceptance, request.appliedByAllSeq);
       return { ...effects, reply: { result: "accepted", appliedSeq: effects.reply.appliedSeq } };
     });
@@ -145,6 +156,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       const { group, epoch, owner, decided, appliedByAllSeq } = request;
       const before = this.#stateOf(group);
       if (!isPromised(before, epoch, owner)) throw fenced(before);
+      this.#heard(request);
       return this.#applied(group, before, markDecided(before, decided), appliedByAllSeq);
     });
   }
@@ -177,6 +189,10 @@ export class ReplicaLogSteps implements ReplicaLog {
 
   #step<Reply>(run: () => StoreEffects<Reply>): StoreStep<Reply> {
     return { load: [], run };
+  }
+
+  #heard({ group, appliedByAllSeq }: Pick<LogAppendRequest, "group" | "appliedByAllSeq">): void {
+    if (appliedByAllSeq > (this.#appliedByAll.get(group) ?? SEQ_NONE)) this.#appliedByAll.set(group, appliedByAllSeq);
   }
 
   #stateOf(group: string): GroupState {

@@ -21,6 +21,9 @@ export {
   rowsOfEntry,
   sealMerged,
   storedRowKey,
+  tombstoneOf,
+  TOMBSTONES_NAMESPACE,
   type LogPlace,
   type StoredRow,
 } from "./stored-row.ts";
+export { TombstoneCollector, type TombstoneCollectorOptions } from "./tombstones.ts";

@@ -17,3 +17,6 @@ export const RANGE_SCAN_IMAGES_MAX = 100_000;
 export const BACKGROUND_REPAIRS_MAX = 64;
 /** A call that has failed already waits this long for the remaining replicas: whether one applied the write decides the error. */
 export const LAST_WORD_MS = 50;
+/** Tombstones that one step collects, and the pause between two steps: other writes go on in between. */
+export const TOMBSTONES_PER_STEP_MAX = 256;
+export const TOMBSTONES_PAUSE_MS = 5;

@@ -242,11 +242,11 @@ export class QuorumRowStore implements RowStore {
   }
 
   /**
-   * What a reader may be told of merged rows: a majority holds each of them (I2), and of a live row that some replica lacks it is known that
+   * What a reader may see of merged rows: a majority holds each of them (I2), and of a live row that some replica lacks it is known that
    * the replica had not applied it: else it has deleted and forgotten it (I8).
    */
   async #certain(merged: readonly MergedRow[], answered: readonly number[], call: ReadCall): Promise<readonly MergedRow[]> {
-    const rows = merged.map((row) => (mayBeForgotten(row) && isFloor(call.after, row.place) ? NO_ROW : row));
+    const rows = merged.some(mayBeForgotten) ? merged.map((row) => (isForgotten(row, call.after) ? NO_ROW : row)) : merged;
     const unsure = rows.filter(mayBeForgotten);
     const sure = unsure.length === 0 ? rows : rows.filter((row) => !mayBeForgotten(row));
     const [, again] = await Promise.all([this.#repair(sure, answered, call.deadlineMs), this.#readAgain(unsure, call)]);
@@ -356,8 +356,9 @@ function mayBeForgotten(row: MergedRow): row is UnsureRow {
   return row.isLacking && row.place !== undefined && liveRow(row.image) !== undefined;
 }
 
-function isFloor(after: readonly LogPosition[], place: LogPlace): boolean {
-  return after.some(({ group, seq }) => group === place.group && seq >= place.seq);
+/** Of a row that a counted replica lacks, though all of them had applied its entry. */
+function isForgotten(row: MergedRow, after: readonly LogPosition[]): boolean {
+  return mayBeForgotten(row) && after.some(({ group, seq }) => group === row.place.group && seq >= row.place.seq);
 }
 
 /** The smallest key above this one. */

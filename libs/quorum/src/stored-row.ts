@@ -1,18 +1,22 @@
-import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
+import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord, writeOrderedBytes } from "@concord/codec";
 import type { KeyValueOperation, LogEntry } from "@concord/ports";
-import { imageRowKey, rowPlaces } from "@concord/rows";
+import { imageRowKey, isTombstone, rowPlaces } from "@concord/rows";
 import { seqOf, type Checksum, type Seq } from "@concord/runtime";
 
 /** Namespaces of the node's store. */
 export const ROWS_NAMESPACE = 0x72; // 'r'
 /** Copies of stored rows that failed their check, by stored key. Node-local. */
 export const QUARANTINE_NAMESPACE = 0x78; // 'x'
+/** Notes of the tombstones of groups' rows that are kept: 't', group, seq (8 bytes), row key -> nothing. Node-local. */
+export const TOMBSTONES_NAMESPACE = 0x74; // 't'
 
 /** Merged by timestamp: rows of plain tables, and of groups before rows followed from the log. The body is the image. */
 const MERGED_VERSION = 1;
 /** Follows from a group's log: the body is the group's name, the entry's seq (8 bytes) and the image. */
 const FOLLOWING_VERSION = 2;
 export const ROW_FORMAT_VERSION = FOLLOWING_VERSION;
+const encoder = new TextEncoder();
+const NOTHING = new Uint8Array();
 /** Version and checksum. */
 const SEAL_BYTES = 5;
 
@@ -38,7 +42,7 @@ export function sealMerged(image: Uint8Array, checksum: Checksum): Uint8Array {
 }
 
 /**
- * The writes by which an entry's rows replace what is stored (TXD14): in log order each is the whole row. Keys and values are views of one
+ * The writes by which an entry's rows replace what is stored (TXD14): in log order each is the whole row, and a tombstone has a note (I9). Keys and values are views of one
  * buffer: allocating each costs more than everything else that is done to a row.
  */
 export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" | "rows">, checksum: Checksum): KeyValueOperation[] {
@@ -49,7 +53,7 @@ export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" |
   const buffer = new Uint8Array(length);
   const view = new DataView(buffer.buffer);
   let at = 0;
-  return places.map(({ from, to, keyFrom, keyTo }) => {
+  const operations = places.map(({ from, to, keyFrom, keyTo }): KeyValueOperation => {
     const keyAt = at;
     buffer[keyAt] = ROWS_NAMESPACE;
     for (let i = keyFrom; i < keyTo; i += 1) buffer[keyAt + 1 + i - keyFrom] = rows[i]!;
@@ -62,6 +66,29 @@ export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" |
     view.setUint32(valueAt + 1, checksum(buffer.subarray(bodyAt, at)) >>> 0);
     return { kind: "put", key: buffer.subarray(keyAt, valueAt), value: buffer.subarray(valueAt, at) };
   });
+  for (const { keyFrom, keyTo, to } of places) {
+    if (isTombstone(rows, keyTo, to)) operations.push(tombstoneNote({ group, seq }, rows.subarray(keyFrom, keyTo)));
+  }
+  return operations;
+}
+
+/** Key of the note that a row's tombstone is kept. */
+export function tombstoneKey({ group, seq }: LogPlace, rowKey: Uint8Array): Uint8Array {
+  const writer = new ByteWriter(64).u8(TOMBSTONES_NAMESPACE);
+  writeOrderedBytes(writer, encoder.encode(group));
+  return writer.u64(seq).raw(rowKey).finish();
+}
+
+/** The note that belongs to a stored row of a group that is a tombstone; undefined for every other row. */
+export function tombstoneOf({ image, place }: StoredRow): KeyValueOperation | undefined {
+  if (place === undefined) return undefined;
+  const rowKey = imageRowKey(image);
+  const keyTo = rowKey.byteOffset - image.byteOffset + rowKey.length;
+  return isTombstone(image, keyTo, image.length) ? tombstoneNote(place, rowKey) : undefined;
+}
+
+function tombstoneNote(place: LogPlace, rowKey: Uint8Array): KeyValueOperation {
+  return { kind: "put", key: tombstoneKey(place, rowKey), value: NOTHING };
 }
 
 /** Throws CORRUPT_DATA of rows that `rowsOfEntry` cannot take apart. */

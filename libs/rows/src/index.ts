@@ -10,6 +10,7 @@ export {
   encodeRowKey,
   encodeRowsPart,
   imageRowKey,
+  isTombstone,
   joinRows,
   mutationRowKey,
   readRows,

@@ -7,6 +7,9 @@ import { isTimestampUs, type TimestampUs } from "@concord/runtime";
  * The storage format, version 1: how keys, mutations and images are written on disk, in the group log, in the batchlog and between
  * replicas. Stored keys sort bytewise by table, partition, clustering key (I2 of the rows README). Golden bytes are tested.
  */
+const NO_TIMESTAMP = -1n;
+/** What follows the key of one: when it was deleted, no marker, no cells. */
+const TOMBSTONE_BYTES = 17;
 const END_OF_PARTITION = 0x00;
 const AFTER_PREFIX = 0xff;
 const ROWS_FORMAT_VERSION = 1;
@@ -96,6 +99,13 @@ export function imageRowKey(bytes: Uint8Array): Uint8Array {
   return new ByteReader(bytes).bytes();
 }
 
+/** Is the encoded image that ends at `to`, with its row key ending at `keyTo`, a deletion and nothing else? False of what does not decode. */
+export function isTombstone(bytes: Uint8Array, keyTo: number, to: number): boolean {
+  if (to - keyTo !== TOMBSTONE_BYTES || to > bytes.length || bytes[keyTo]! >= 0x80 || bytes[to - 1] !== 0) return false;
+  for (let at = keyTo + 8; at < to - 1; at += 1) if (bytes[at] !== 0xff) return false;
+  return true;
+}
+
 /** Whole rows one after another, each with its length: a part of what `joinRows` makes. */
 export function encodeRowsPart(images: readonly RowImage[]): Uint8Array {
   const writer = new ByteWriter();
@@ -143,8 +153,6 @@ export function rowPlaces(rows: Uint8Array): RowPlace[] {
   }
   return places;
 }
-
-const NO_TIMESTAMP = -1n;
 
 /** `rowKey`: the encoded key, when it is at hand. */
 export function encodeImage(image: RowImage, rowKey: Uint8Array = encodeRowKey(image.key)): Uint8Array {

@@ -178,9 +178,9 @@ export class RingBackend implements StorageBackend {
   }
 
   /** LBD9: batches of this node are complete everywhere, or hinted; what peers lack is on this node's disk. */
-  async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer }: RingNode): Promise<void> {
+  async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer, tombstones }: RingNode): Promise<void> {
     const { log } = this.#options.environment;
-    await Promise.all([executor.stop(), rows.whenWritten(), antiEntropy.stop(), healer.stop()]);
+    await Promise.all([executor.stop(), rows.whenWritten(), antiEntropy.stop(), healer.stop(), tombstones.stop()]);
     const entries = await replay.drain().catch(() => undefined);
     await hintDelivery.stop();
     const peers = hints.peers();

@@ -1,8 +1,16 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
-import type { LocalRows, Store } from "@concord/ports";
-import { checkEntryRows, LocalGroupRows, LocalRowReplica, QuorumRowStore, rowsOfEntry, type RowReplica } from "@concord/quorum";
+import type { LocalRows, LogPosition, Store } from "@concord/ports";
+import {
+  checkEntryRows,
+  LocalGroupRows,
+  LocalRowReplica,
+  QuorumRowStore,
+  rowsOfEntry,
+  TombstoneCollector,
+  type RowReplica,
+} from "@concord/quorum";
 import { AntiEntropy, ComparedRows, HintDelivery, HintStore, RowHealer, type ComparedPeer } from "@concord/repair";
 import { toConcordError, type Clock, type ConcordError, type Environment, type Seq, type TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
@@ -21,6 +29,7 @@ export interface RingNode extends RingBatches {
   readonly comparedRows: ComparedRows;
   readonly antiEntropy: AntiEntropy;
   readonly healer: RowHealer;
+  readonly tombstones: TombstoneCollector;
   readonly groupLog: RingGroupLog;
   readonly localGroupRows: LocalRows;
   /** This node's replica of the group logs, and what runs its steps. */
@@ -54,9 +63,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const { config, environment, store, peers, drawTimestampUs, onFailed, onTooFarBehind } = options;
   const { clock, log, metrics, checksum } = environment;
   const engine = new Engine({ store, clock, metrics, onFailed });
-  const rowsOf: RowsOf = (group, entry) => rowsOfEntry(group, entry, checksum);
-  const opened = { reader: engine, runner: engine, checkpoints: engine, checksum, rowsOf, checkRows: checkEntryRows };
-  const replicaLog = await openReplicaLog(opened);
+  const { replicaLog, tombstones } = await openLog(options, engine);
   const peerLogs = peers.map((peer) => peer.log);
   const name = config.nodeName;
   const localLog = localLogReplica({ name, log: replicaLog, runner: engine, peers: peerLogs, clock, report: log, onTooFarBehind });
@@ -107,6 +114,23 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
     log,
     metrics,
   });
-  const repair = { hints, hintDelivery, comparedRows, antiEntropy, healer };
+  const repair = { hints, hintDelivery, comparedRows, antiEntropy, healer, tombstones };
   return { clock, writeTimeoutMs: timeoutMs, engine, localLog, rows, groupLog, localGroupRows, replicaLog, ...repair, ...batches };
+}
+
+/** This node's replica of the group logs; what it applies with each deletion is collected later. */
+async function openLog({ environment, hasAllRows }: RingNodeOptions, engine: Engine): Promise<Pick<RingNode, "replicaLog" | "tombstones">> {
+  const { clock, log, metrics, checksum } = environment;
+  const appliedByAll = (): readonly LogPosition[] => replicaLog.appliedByAll();
+  const shared = { reader: engine, runner: engine, checkpoints: engine, checksum };
+  const tombstones = new TombstoneCollector({ ...shared, appliedByAll, clock, log, metrics });
+  const rowsOf: RowsOf = (group, entry) => {
+    const operations = rowsOfEntry(group, entry, checksum);
+    tombstones.noticed(operations);
+    return operations;
+  };
+  const replicaLog = await openReplicaLog({ ...shared, rowsOf, checkRows: checkEntryRows });
+  // In a ring of before rows followed from the log, a write of then may still be on its way: tombstones stop it.
+  if (hasAllRows) await tombstones.start();
+  return { replicaLog, tombstones };
 }

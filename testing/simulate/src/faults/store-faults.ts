@@ -55,6 +55,18 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     edits: [{ file: STORE, search: "this.#scan !== undefined || this.#filter", replace: "this.#filter" }],
   },
   {
+    name: "tombstone-collected-too-early",
+    about: "A replica forgets a deletion that it has applied and another one has not: a row that readers saw go comes back (TX30).",
+    scenario: "album",
+    edits: [
+      {
+        file: "libs/group-log/src/replica-steps.ts",
+        search: "return { group, seq: heard < own ? heard : own };",
+        replace: "return { group, seq: heard < own ? own : own };",
+      },
+    ],
+  },
+  {
     name: "serve-before-replay",
     about: "The store serves what the backing store has, without what the journal holds behind the checkpoint.",
     scenario: "txn",

@@ -26,6 +26,10 @@ interface Photo {
   readonly public: boolean;
 }
 
+interface Indexed extends Photo {
+  readonly modified: Date;
+}
+
 interface Run {
   readonly cluster: Cluster;
   /** Per album: acknowledged photos, and those whose outcome is indeterminate. */
@@ -33,6 +37,8 @@ interface Run {
   readonly indeterminate: Set<string>[];
   readonly reads: AlbumRead[];
   readonly outcomes: { ok: number; fail: number; info: number };
+  /** Drawn for the next change of a photo: an index row that went never comes again. */
+  modified: number;
   isOver: boolean;
 }
 
@@ -40,10 +46,18 @@ interface Run {
 export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
   const sets = (): Set<string>[] => Array.from({ length: ALBUMS }, () => new Set());
-  const run: Run = { cluster, added: sets(), indeterminate: sets(), reads: [], outcomes: { ok: 0, fail: 0, info: 0 }, isOver: false };
+  const run: Run = {
+    cluster,
+    added: sets(),
+    indeterminate: sets(),
+    reads: [],
+    outcomes: { ok: 0, fail: 0, info: 0 },
+    modified: 0,
+    isOver: false,
+  };
   const { admin, clients } = await startAll(cluster, TABLES);
   await world.complete(createAlbums(admin.db), 60_000);
-  const work = clients.map(({ db, env }, at) => useAlbums(run, db, env, at));
+  const work = [watchIndex(run, admin.db, admin.env), ...clients.map(({ db, env }, at) => useAlbums(run, db, env, at))];
   await runFaults(cluster, COORDINATOR_POINTS);
   run.isOver = true;
   await finish(cluster, work);
@@ -78,17 +92,42 @@ async function addPhoto(run: Run, db: ConcordClient, env: Environment, at: numbe
   // Indeterminate outcomes are kept from the start: a read may see the photo before we hear of it.
   run.indeterminate[at]!.add(photo.id);
   const outcome = await attempt(run, "add", () =>
-    db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, env, photo), { deadlineMs: run.cluster.swarm.timeoutMs }),
+    db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, run, photo), { deadlineMs: run.cluster.swarm.timeoutMs }),
   );
   if (outcome === "info") return;
   run.indeterminate[at]!.delete(photo.id);
   if (outcome === "ok") run.added[at]!.add(photo.id);
 }
 
-async function insertPhoto(txn: Transaction, env: Environment, photo: Photo): Promise<void> {
+async function insertPhoto(txn: Transaction, run: Run, photo: Photo): Promise<void> {
   const album = await lockAlbum(txn, photo.album);
-  txn.insert("photos", { ...photo, owner: album.owner, modified: new Date(env.clock.nowMs()) });
+  txn.insert("photos", { ...photo, owner: album.owner, modified: nextModified(run) });
   if (photo.public) txn.update("albums", { id: album.id, public_photos: album.public_photos + 1 });
+}
+
+function nextModified(run: Run): Date {
+  run.modified += 1;
+  return new Date(run.modified);
+}
+
+/** One reader outside of transactions, without commits of its own: what it saw go, whichever replicas answer, is gone (TX30). */
+async function watchIndex(run: Run, db: ConcordClient, env: Environment): Promise<void> {
+  const { world, swarm } = run.cluster;
+  const [present, gone] = [new Set<string>(), new Set<string>()];
+  while (!run.isOver) {
+    const owner = ownerOf(env.random.below(ALBUMS));
+    await attempt(run, "watch", async () => {
+      const found = new Set<string>();
+      const rows = db.queryRows<Indexed>("SELECT * FROM photos WHERE owner = ? AND modified > ?", [owner, new Date(0)], {
+        timeoutMs: swarm.timeoutMs,
+      });
+      for await (const { id, modified } of rows) found.add(`${owner} ${modified.getTime()} ${id}`);
+      for (const row of found) if (gone.has(row)) world.violation("album index row came back", row);
+      for (const row of present) if (row.startsWith(`${owner} `) && !found.has(row)) gone.add(row);
+      for (const row of found) present.add(row);
+    });
+    await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
+  }
 }
 
 async function flipPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
@@ -102,7 +141,7 @@ async function flipPhoto(run: Run, db: ConcordClient, env: Environment, at: numb
         const album = await lockAlbum(txn, BigInt(at));
         const photo = await txn.lock<Photo>("photos", { album: album.id, id });
         if (photo === undefined) throw new Error(`acknowledged photo ${id} of album ${at} is gone`);
-        txn.update("photos", { album: album.id, id, public: !photo.public, modified: new Date(env.clock.nowMs()) });
+        txn.update("photos", { album: album.id, id, public: !photo.public, modified: nextModified(run) });
         txn.update("albums", { id: album.id, public_photos: album.public_photos + (photo.public ? -1 : 1) });
       },
       { deadlineMs: run.cluster.swarm.timeoutMs },

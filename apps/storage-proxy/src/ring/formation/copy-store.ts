@@ -13,7 +13,7 @@ import {
 } from "@concord/group-log";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
-import { mergeAnswers, openRow, ROWS_NAMESPACE } from "@concord/quorum";
+import { mergeAnswers, openRow, ROWS_NAMESPACE, tombstoneOf } from "@concord/quorum";
 import { ConcordError, nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
 import { COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
@@ -140,7 +140,10 @@ async function mergeEntries(options: CopyOptions, entries: readonly StoreEntry[]
     const other = present[at];
     const isRow = key[0] === ROWS_NAMESPACE;
     if (isRow && other === undefined && hasApplied(earlier, value, checksum)) continue;
-    operations.push({ kind: "put", key, value: other === undefined || !isRow ? value : mergeRows(value, other, checksum, log) });
+    const merged = other === undefined || !isRow ? value : mergeRows(value, other, checksum, log);
+    operations.push({ kind: "put", key, value: merged });
+    const tombstone = isRow && isSound(merged, checksum) ? tombstoneOf(openRow(merged, checksum)) : undefined;
+    if (tombstone !== undefined) operations.push(tombstone);
   }
   // Each page for itself: a store that has begun another file of its own since does not sync the earlier one with a later write.
   if (operations.length > 0) await store.batch(operations, { sync: true });

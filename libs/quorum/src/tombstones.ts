@@ -1,0 +1,146 @@
+import { ByteReader, readOrderedBytes } from "@concord/codec";
+import type { Checkpoints, KeyValue, KeyValueOperation, LogPosition, StepRunner, StoreStep } from "@concord/ports";
+import {
+  ConcordError,
+  nextSeq,
+  SEQ_NONE,
+  seqOf,
+  sleep,
+  toConcordError,
+  type Checksum,
+  type Clock,
+  type Log,
+  type Metrics,
+  type Seq,
+} from "@concord/runtime";
+import { TOMBSTONES_PAUSE_MS, TOMBSTONES_PER_STEP_MAX } from "./limits.ts";
+import { openRow, storedRowKey, tombstoneKey, tombstoneOf, TOMBSTONES_NAMESPACE } from "./stored-row.ts";
+
+const ALL = { from: Uint8Array.of(TOMBSTONES_NAMESPACE), to: Uint8Array.of(TOMBSTONES_NAMESPACE + 1) };
+const COUNTED_PER_PAGE = 1000;
+const NOTHING = new Uint8Array();
+
+export interface TombstoneCollectorOptions {
+  readonly reader: { range: KeyValue["range"] };
+  readonly runner: StepRunner;
+  readonly checkpoints: Checkpoints;
+  /** Up to where every replica has applied each group's log, this one too. */
+  readonly appliedByAll: () => readonly LogPosition[];
+  readonly checksum: Checksum;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Removes tombstones of groups' rows once every replica has applied their deletion (I9): after each checkpoint, step by step with pauses.
+ * The step looks at the row itself: what a later entry put stays.
+ */
+export class TombstoneCollector {
+  readonly #options: TombstoneCollectorOptions;
+  /** Up to here the tombstones of each group were looked at. */
+  readonly #collected = new Map<string, Seq>();
+  readonly #stopping = new AbortController();
+  #kept = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(options: TombstoneCollectorOptions) {
+    this.#options = options;
+  }
+
+  /** Counts what is kept, before this node applies anything new. */
+  async start(): Promise<void> {
+    const { reader, checkpoints } = this.#options;
+    let { from } = ALL;
+    this.#kept = 0;
+    for (;;) {
+      const page = await reader.range({ ...ALL, from, limit: COUNTED_PER_PAGE });
+      this.#kept += page.length;
+      if (page.length < COUNTED_PER_PAGE) break;
+      from = Uint8Array.of(...page.at(-1)!.key, 0);
+    }
+    checkpoints.onCheckpoint(() => () => this.#wake());
+  }
+
+  /** An entry's rows were put: `rowsOfEntry` of it. */
+  noticed(operations: readonly KeyValueOperation[]): void {
+    for (const { key } of operations) if (key[0] === TOMBSTONES_NAMESPACE) this.#kept += 1;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  #wake(): void {
+    if (this.#running !== undefined || this.#stopping.signal.aborted) return;
+    const { log } = this.#options;
+    this.#running = this.#collect()
+      .catch((thrown: unknown) => log.warn("tombstones wait for the next checkpoint", { reason: toConcordError(thrown).message }))
+      .finally(() => (this.#running = undefined));
+  }
+
+  async #collect(): Promise<void> {
+    const { appliedByAll, metrics } = this.#options;
+    for (const place of appliedByAll()) if ((this.#collected.get(place.group) ?? SEQ_NONE) < place.seq) await this.#collectGroup(place);
+    metrics.gauge("quorum_tombstones_kept", this.#kept);
+  }
+
+  async #collectGroup({ group, seq }: LogPosition): Promise<void> {
+    const { reader, runner, checksum, clock } = this.#options;
+    const { signal } = this.#stopping;
+    const to = tombstonesFrom(group, nextSeq(seq));
+    let from = tombstonesFrom(group, nextSeq(this.#collected.get(group) ?? SEQ_NONE));
+    while (!signal.aborted) {
+      const found = await reader.range({ from, to, limit: TOMBSTONES_PER_STEP_MAX });
+      const last = found.at(-1);
+      const notes = found.map(({ key }) => key);
+      if (last !== undefined) this.#kept -= await runner.submit(removal(notes, checksum));
+      if (last === undefined || found.length < TOMBSTONES_PER_STEP_MAX) {
+        this.#collected.set(group, seq);
+        return;
+      }
+      from = Uint8Array.of(...last.key, 0);
+      await sleep(clock, TOMBSTONES_PAUSE_MS, signal);
+    }
+  }
+}
+
+function tombstonesFrom(group: string, seq: Seq): Uint8Array {
+  return tombstoneKey({ group, seq }, NOTHING);
+}
+
+/** Answers how many notes went. A crash brings back both, tombstone and note, or neither. */
+function removal(keys: readonly Uint8Array[], checksum: Checksum): StoreStep<number> {
+  const notes = keys.map(readTombstoneKey);
+  return {
+    load: notes.map(({ storedKey }) => storedKey),
+    run: (loaded) => {
+      const persist = keys.map((key): KeyValueOperation => ({ kind: "delete", key }));
+      for (const [at, { storedKey, seq }] of notes.entries()) {
+        const stored = loaded[at];
+        if (stored !== undefined && isTombstoneOf(stored, seq, checksum)) persist.push({ kind: "delete", key: storedKey });
+      }
+      return { persist, reply: keys.length };
+    },
+  };
+}
+
+function readTombstoneKey(key: Uint8Array): { readonly seq: Seq; readonly storedKey: Uint8Array } {
+  const reader = new ByteReader(key);
+  reader.u8();
+  readOrderedBytes(reader);
+  const seq = seqOf(reader.u64());
+  return { seq, storedKey: storedRowKey(reader.raw(reader.remaining)) };
+}
+
+/** False of a row that a later entry put, and of a damaged one: it is healed from the peers, which have none. */
+function isTombstoneOf(stored: Uint8Array, seq: Seq, checksum: Checksum): boolean {
+  try {
+    const row = openRow(stored, checksum);
+    return row.place?.seq === seq && tombstoneOf(row) !== undefined;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return false;
+    throw thrown;
+  }
+}
