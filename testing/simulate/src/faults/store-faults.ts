@@ -56,13 +56,19 @@ export const STORE_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "tombstone-collected-too-early",
-    about: "A replica forgets a deletion that it has applied and another one has not: a row that readers saw go comes back (TX30).",
+    about:
+      "A replica forgets a deletion that another one has not applied, and readers take that one's word: a row that they saw go comes back (TX30).",
     scenario: "album",
     edits: [
       {
         file: "libs/group-log/src/replica-steps.ts",
         search: "return { group, seq: heard < own ? heard : own };",
         replace: "return { group, seq: heard < own ? own : own };",
+      },
+      {
+        file: "libs/quorum/src/quorum-row-store.ts",
+        search: "return row.isLacking && row.place !== undefined",
+        replace: "return row.stale.length < 0 && row.place !== undefined",
       },
     ],
   },

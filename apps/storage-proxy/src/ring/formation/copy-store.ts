@@ -17,7 +17,7 @@ import { mergeAnswers, openRow, ROWS_NAMESPACE, tombstoneOf } from "@concord/quo
 import { ConcordError, nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
 import { COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
-/** First bytes of what peers copy from each other; 'd', 'm' and 'x' are a node's own, 'l' comes with its group (see below). */
+/** First bytes of what peers copy from each other; 'd', 'm', 't' and 'x' are a node's own, 'l' comes with its group (see below). */
 export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
 export const HEADERS_NAMESPACE = 0x67;
 const ENTRIES_NAMESPACE = 0x6c;
