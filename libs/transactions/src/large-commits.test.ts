@@ -56,27 +56,45 @@ test("overload: large commits that fail or are rolled back: leave nothing behind
   await client.execute(large(1));
 });
 
+test("overload: large commits that waited long for a lock: as many are taken as before", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  for (let at = 0; at < 20; at += 1) {
+    const holder = client.begin();
+    await holder.start(albumKey(1));
+    const waiting = client.execute(large(1));
+    await fixture.clock.advance(900);
+    holder.rollback();
+    await waiting;
+  }
+  fixture.log.hold();
+  const taken = [client.execute(large(2)), client.execute(large(3))];
+  await settle();
+  fixture.log.release();
+  await Promise.all(taken);
+});
+
 test("overload: large commits: below, at and above the limit; one alone is always taken", () => {
   const commits = new LargeCommits(new ManualClock());
   assert.equal(commits.enter(SMALL, FAR_MS), undefined);
   const whole = commits.enter(2 * LARGE_COMMITS_BYTES_MAX, FAR_MS);
   assert.equal(commits.enter(SMALL, FAR_MS), undefined);
   refused(commits, LARGE_COMMIT_BYTES);
-  whole!();
-  const leave = commits.enter(LARGE_COMMITS_BYTES_MAX - LARGE_COMMIT_BYTES, FAR_MS)!;
+  whole!.leave();
+  const commit = commits.enter(LARGE_COMMITS_BYTES_MAX - LARGE_COMMIT_BYTES, FAR_MS)!;
   const last = commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!;
   refused(commits, LARGE_COMMIT_BYTES);
-  last();
-  leave();
+  last.leave();
+  commit.leave();
 });
 
 test("overload: large commits take long: fewer at once, and none whose deadline ends before", async () => {
   const clock = new ManualClock();
   const commits = new LargeCommits(clock);
   for (let round = 0; round < 12; round += 1) {
-    const leave = commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!;
+    const commit = commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!;
     await clock.advance(4 * LARGE_COMMITS_TARGET_MS);
-    leave();
+    commit.leave();
   }
   const first = commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!;
   const soon = refused(commits, 2 * LARGE_COMMIT_BYTES).retryAfterMs!;
@@ -84,25 +102,25 @@ test("overload: large commits take long: fewer at once, and none whose deadline 
   assert.ok(refused(commits, 2 * LARGE_COMMIT_BYTES).retryAfterMs! >= 2 * soon - 1, "one more wants the next place");
   for (let at = 0; at < 10; at += 1) refused(commits, 2 * LARGE_COMMIT_BYTES);
   assert.equal(refused(commits, 2 * LARGE_COMMIT_BYTES).retryAfterMs, LARGE_RETRY_MS_MAX);
-  first();
-  for (let round = 0; round < 200; round += 1) commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!();
+  first.leave();
+  for (let round = 0; round < 200; round += 1) commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!.leave();
   const again = commits.enter(LARGE_COMMITS_BYTES_MAX / 2, FAR_MS)!;
-  commits.enter(LARGE_COMMITS_BYTES_MAX / 2, FAR_MS)!();
-  again();
+  commits.enter(LARGE_COMMITS_BYTES_MAX / 2, FAR_MS)!.leave();
+  again.leave();
 });
 
 test("overload: a large commit whose deadline ends before such commits do: refused", async () => {
   const clock = new ManualClock();
   const commits = new LargeCommits(clock);
   for (let round = 0; round < 10; round += 1) {
-    const leave = commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!;
+    const commit = commits.enter(LARGE_COMMIT_BYTES, FAR_MS)!;
     await clock.advance(LARGE_COMMITS_TARGET_MS);
-    leave();
+    commit.leave();
   }
   const alone = commits.enter(LARGE_COMMIT_BYTES, clock.monotonicMs() + 10)!;
   refused(commits, LARGE_COMMIT_BYTES, clock.monotonicMs() + LARGE_COMMITS_TARGET_MS / 2);
-  commits.enter(LARGE_COMMIT_BYTES, clock.monotonicMs() + 2 * LARGE_COMMITS_TARGET_MS)!();
-  alone();
+  commits.enter(LARGE_COMMIT_BYTES, clock.monotonicMs() + 2 * LARGE_COMMITS_TARGET_MS)!.leave();
+  alone.leave();
 });
 
 test("overload: a commit whose deadline passes before it is queued: not logged, nothing stays locked", async () => {

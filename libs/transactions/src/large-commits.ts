@@ -8,6 +8,15 @@ import {
   LARGE_RETRY_MS_MIN,
 } from "./limits.ts";
 
+/** A large commit on its way. */
+export interface LargeCommit {
+  /** It waits for a lock until `goesOn`: the holder's time, which says nothing of the load. */
+  waits(): void;
+  goesOn(): void;
+  /** Once, at the transaction's end. */
+  leave(): void;
+}
+
 /**
  * Which large commits a coordinator takes at the same time, for all its groups. More of them than it can do would each take longer than
  * their callers wait: all work is then lost, and small commits and heartbeats with it. So their bytes are limited, by less while they take
@@ -17,7 +26,7 @@ export class LargeCommits {
   readonly #clock: Clock;
   #bytes = 0;
   #bytesMax = LARGE_COMMITS_BYTES_MAX;
-  /** How long the last ones took, from here to their decision; the newest weighs a quarter. */
+  /** How long the last ones took, from here to their decision without waits for locks; the newest weighs a quarter. */
   #tookMs = 0;
   #loweredAtMs = -Infinity;
   /** Since the last one was taken: as many want the next place. */
@@ -28,22 +37,42 @@ export class LargeCommits {
   }
 
   /**
-   * A commit of so many bytes comes in; undefined: it is small. What is returned is called once, at the transaction's end. OVERLOADED:
-   * the limit is reached, or the deadline (monotonic) ends before such commits do. One alone is always taken.
+   * A commit of so many bytes comes in; undefined: it is small. OVERLOADED: the limit is reached, or the deadline (monotonic) ends before
+   * such commits do. One alone is always taken.
    */
-  enter(bytes: number, deadlineAtMs: number): (() => void) | undefined {
+  enter(bytes: number, deadlineAtMs: number): LargeCommit | undefined {
     if (bytes < LARGE_COMMIT_BYTES) return undefined;
     const fromMs = this.#clock.monotonicMs();
     const isFull = this.#bytes + bytes > this.#bytesMax;
     if (this.#bytes > 0 && (isFull || fromMs + this.#tookMs > deadlineAtMs)) throw this.#refusal();
     this.#bytes += bytes;
     this.#refused = 0;
-    return () => this.#leave(bytes, this.#clock.monotonicMs() - fromMs);
+    return this.#taken(bytes, fromMs);
   }
 
-  #leave(bytes: number, tookMs: number): void {
-    this.#bytes -= bytes;
-    assert(this.#bytes >= 0, "a commit leaves once");
+  #taken(bytes: number, enteredMs: number): LargeCommit {
+    let fromMs = enteredMs;
+    let waitsFromMs: number | undefined;
+    return {
+      waits: () => {
+        assert(waitsFromMs === undefined, "a transaction waits for one lock at a time");
+        waitsFromMs = this.#clock.monotonicMs();
+      },
+      goesOn: () => {
+        assert(waitsFromMs !== undefined, "it waited for a lock");
+        fromMs += this.#clock.monotonicMs() - waitsFromMs;
+        waitsFromMs = undefined;
+      },
+      leave: () => {
+        this.#bytes -= bytes;
+        assert(this.#bytes >= 0, "a commit leaves once");
+        // One that ended while it waited did not do its work: its time is no measure.
+        if (waitsFromMs === undefined) this.#measure(bytes, this.#clock.monotonicMs() - fromMs);
+      },
+    };
+  }
+
+  #measure(bytes: number, tookMs: number): void {
     this.#tookMs = (3 * this.#tookMs + tookMs) / 4;
     const nowMs = this.#clock.monotonicMs();
     if (tookMs <= LARGE_COMMITS_TARGET_MS) {

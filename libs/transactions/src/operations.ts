@@ -332,7 +332,8 @@ export class TransactionOperations {
     this.#transaction.requireOpen();
     const { clock, locks } = this.#context;
     const nowMs = clock.monotonicMs();
-    return locks.acquire(this.#transaction, text, mode, this.#lockDeadlineMs(nowMs), nowMs);
+    const wait = locks.acquire(this.#transaction, text, mode, this.#lockDeadlineMs(nowMs), nowMs);
+    return wait === undefined ? undefined : this.#transaction.waiting(wait);
   }
 
   #lockDeadlineMs(nowMs: number): number {

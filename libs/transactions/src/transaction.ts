@@ -1,7 +1,7 @@
 import type { RowImage, RowKey } from "@concord/ports";
 import { ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
 import type { CommitToken } from "./flush.ts";
-import type { LargeCommits } from "./large-commits.ts";
+import type { LargeCommit, LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
 import { PendingRows } from "./pending-rows.ts";
@@ -49,8 +49,8 @@ export class Transaction {
   /** A key that was found to be of the group. */
   ownKey: RowKey | undefined;
   newestReadUs = TIMESTAMP_ZERO;
-  /** Its commit is a large one on its way: to be called when it no longer is. */
-  #leave: (() => void) | undefined;
+  /** Its commit is a large one on its way. */
+  #large: LargeCommit | undefined;
   writeCount = 0;
   writeBytes = 0;
   rowsRead = 0;
@@ -95,12 +95,20 @@ export class Transaction {
   /** Its last writes came. OVERLOADED when they are too many bytes for now. */
   enter(commits: LargeCommits, deadlineAtMs: number): void {
     this.leave();
-    this.#leave = commits.enter(this.writeBytes, deadlineAtMs);
+    this.#large = commits.enter(this.writeBytes, deadlineAtMs);
   }
 
   leave(): void {
-    this.#leave?.();
-    this.#leave = undefined;
+    this.#large?.leave();
+    this.#large = undefined;
+  }
+
+  /** Of a lock: a large commit does not count its time. */
+  waiting(wait: Promise<void>): Promise<void> {
+    const large = this.#large;
+    if (large === undefined) return wait;
+    large.waits();
+    return wait.then(() => large.goesOn());
   }
 
   countRead(rows: number, limits: TransactionLimits): void {
