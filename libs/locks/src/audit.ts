@@ -25,6 +25,8 @@ export function auditTable(
   assert(ranges === counted.ranges, `I4: ${ranges} ranges are locked, ${counted.ranges} counted`);
   for (const [id, transaction] of transactions) {
     assert(transaction.id === id, `transaction ${transaction.id} is filed under ${id}`);
+    const ownRanges = transaction.held.filter((lock) => lock.isRange).length;
+    assert(transaction.rangeIntents <= ownRanges, `I4: ${id} holds ${ownRanges} ranges, ${transaction.rangeIntents} counted as intent`);
     assert(transaction.phase !== "doomed" || transaction.waits.size === 0, `I5: doomed transaction ${id} waits`);
     assert(findCycle(transaction) === undefined, `I5: transaction ${id} is in a deadlock`);
   }

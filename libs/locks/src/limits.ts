@@ -1,5 +1,5 @@
 export interface LockLimits {
-  /** Locks one transaction may hold or wait for; above it LIMIT_EXCEEDED. */
+  /** Locks one transaction may hold or wait for, without intents of ranges; above it LIMIT_EXCEEDED. */
   readonly locksPerTransactionMax: number;
   /** Requests waiting for one lock; above it OVERLOADED. */
   readonly waitersPerLockMax: number;

@@ -336,6 +336,35 @@ describe("limits", () => {
     assert.equal(scenario.outcome("b2", "z"), "granted");
   });
 
+  test("locksPerTransactionMax: a range is locked, before or after its writers came: they take as many keys as without its reader", () => {
+    const range = ({ table }: Scenario, id: string): string =>
+      table.requestRange({ id, firstStartMs: Number(id.slice(1)) }, "r|", 10_000, 0).outcome;
+    const early = new Scenario({ locksPerTransactionMax: 2 });
+    early.outcome("a1", "r|x");
+    assert.equal(range(early, "b2"), "queued");
+    assert.equal(early.outcome("a1", "r|y"), "granted");
+    assert.equal(early.outcome("a1", "r|", "intent"), "granted");
+    assert.throws(() => early.ask("a1", "z"), { code: "LIMIT_EXCEEDED" });
+    const late = new Scenario({ locksPerTransactionMax: 2 });
+    late.outcome("a1", "r|x");
+    assert.equal(range(late, "b2"), "queued");
+    for (const key of ["r|y", "r|z"]) late.outcome("c3", key);
+    assert.equal(late.outcome("c3", "r|", "intent"), "queued");
+    late.release("a1");
+    late.table.audit();
+    late.release("b2");
+    assert.ok(late.table.holds("c3", "r|", "intent"));
+    assert.throws(() => late.ask("c3", "z"), { code: "LIMIT_EXCEEDED" });
+    late.table.audit();
+  });
+
+  test("locksPerTransactionMax: ranges that are read count", () => {
+    const { table } = new Scenario({ locksPerTransactionMax: 2 });
+    const ask = (range: string): unknown => table.requestRange({ id: "a1", firstStartMs: 1 }, range, 10_000, 0);
+    for (const range of ["q|", "r|"]) ask(range);
+    assert.throws(() => ask("s|"), { code: "LIMIT_EXCEEDED" });
+  });
+
   test("waitersPerLockMax: below, at, above: OVERLOADED above and no trace left", () => {
     const scenario = new Scenario({ waitersPerLockMax: 2 });
     for (const id of ["a1", "b2", "c3"]) scenario.outcome(id, "k");

@@ -70,7 +70,7 @@ export class LockTable {
       lock.mode = "exclusive";
       return GRANTED;
     }
-    this.#checkTotals(transaction, owner.id);
+    this.#checkTotals(transaction, owner.id, isRangeIntent(lock, mode));
     if (lock !== undefined && (lock.waiting > 0 || !compatible(lock.mode, mode))) {
       return this.#queue(owner, lock, mode, deadlineMs, nowMs);
     }
@@ -267,6 +267,7 @@ export class LockTable {
   #hold(transaction: TransactionState, lock: Lock): void {
     lock.holders.add(transaction);
     transaction.held.push(lock);
+    if (isRangeIntent(lock, lock.mode)) transaction.rangeIntents += 1;
     this.#held += 1;
   }
 
@@ -275,6 +276,7 @@ export class LockTable {
       id: owner.id,
       firstStartMs: owner.firstStartMs,
       held: [],
+      rangeIntents: 0,
       waits: NO_WAITS,
       phase: "running",
     };
@@ -282,9 +284,9 @@ export class LockTable {
     return transaction;
   }
 
-  #checkTotals(transaction: TransactionState | undefined, id: string): void {
-    const own = transaction === undefined ? 0 : transaction.held.length + transaction.waits.size;
-    if (own >= this.#limits.locksPerTransactionMax) {
+  #checkTotals(transaction: TransactionState | undefined, id: string, isExempt: boolean): void {
+    const own = transaction === undefined ? 0 : transaction.held.length - transaction.rangeIntents + transaction.waits.size;
+    if (!isExempt && own >= this.#limits.locksPerTransactionMax) {
       throw new ConcordError("LIMIT_EXCEEDED", `transaction ${id} has ${own} locks, the most allowed; make it smaller`, {
         metadata: { limit: "locksPerTransactionMax" },
       });
@@ -295,6 +297,11 @@ export class LockTable {
       });
     }
   }
+}
+
+/** A range's reader asks it of the writer, which has the lock of a key in it: at most one for each key that counts. */
+function isRangeIntent(lock: Lock | undefined, mode: LockMode): boolean {
+  return lock?.isRange === true && mode === "intent";
 }
 
 function isGrantable(waiter: Waiter): boolean {

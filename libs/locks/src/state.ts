@@ -7,6 +7,8 @@ export interface TransactionState {
   readonly id: string;
   readonly firstStartMs: number;
   readonly held: Lock[];
+  /** Of `held`, those that it took as intent of a range: readers decide whether there are any, so they do not count for its limit. */
+  rangeIntents: number;
   /** By key: at most one request per lock. NO_WAITS until the first one. */
   waits: Map<string, Waiter>;
   phase: TransactionPhase;
