@@ -218,6 +218,18 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "deleted-row-keeps-its-index-rows",
+    about: "Deleting a row leaves its index rows (TX21).",
+    scenario: "album",
+    edits: [
+      {
+        file: "libs/schema/src/index-mutations.ts",
+        search: "  if (oldKey !== undefined) mutations.push(",
+        replace: "  if (oldKey !== undefined && newKey !== undefined) mutations.push(",
+      },
+    ],
+  },
+  {
     name: "decided-before-two-holders",
     about: "A batch is acknowledged and decided when one node has it on disk (LB3, LBD15).",
     scenario: "batch",

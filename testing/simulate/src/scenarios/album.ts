@@ -32,7 +32,7 @@ interface Indexed extends Photo {
 
 interface Run {
   readonly cluster: Cluster;
-  /** Per album: acknowledged photos, and those whose outcome is indeterminate. */
+  /** Per album: acknowledged photos, and those that may be there or not. */
   readonly added: Set<string>[];
   readonly indeterminate: Set<string>[];
   readonly reads: AlbumRead[];
@@ -42,7 +42,7 @@ interface Run {
   isOver: boolean;
 }
 
-/** The acceptance example (TX26): photos are added and flipped; counter, photos and index agree in every committed state. */
+/** The acceptance example (TX26): photos are added, flipped and removed; counter, photos and index agree in every committed state. */
 export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
   const sets = (): Set<string>[] => Array.from({ length: ALBUMS }, () => new Set());
@@ -79,9 +79,11 @@ async function useAlbums(run: Run, db: ConcordClient, env: Environment, client: 
     world.callsInFlight += 1;
     await (n % 8 === 3
       ? readTransaction(run, db, album, `c${client}-${n}`)
-      : n % 4 === 2
-        ? flipPhoto(run, db, env, album)
-        : addPhoto(run, db, env, album));
+      : n % 8 === 7
+        ? removePhoto(run, db, env, album)
+        : n % 4 === 2
+          ? flipPhoto(run, db, env, album)
+          : addPhoto(run, db, env, album));
     world.callsInFlight -= 1;
     await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
   }
@@ -130,16 +132,45 @@ async function watchIndex(run: Run, db: ConcordClient, env: Environment): Promis
   }
 }
 
+/** From its beginning on others may find it gone. */
+async function removePhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
+  const [added, indeterminate] = [run.added[at]!, run.indeterminate[at]!];
+  const id = drawPhoto(added, env);
+  if (id === undefined) return;
+  added.delete(id);
+  indeterminate.add(id);
+  const outcome = await attempt(run, "remove", () =>
+    db.runTransaction(entityOf(at), (txn) => deletePhoto(txn, BigInt(at), id), { deadlineMs: run.cluster.swarm.timeoutMs }),
+  );
+  if (outcome === "info") return;
+  indeterminate.delete(id);
+  if (outcome === "fail") added.add(id);
+}
+
+async function deletePhoto(txn: Transaction, albumId: bigint, id: string): Promise<void> {
+  const album = await lockAlbum(txn, albumId);
+  const photo = await txn.lock<Photo>("photos", { album: albumId, id });
+  if (photo === undefined) throw new Error(`acknowledged photo ${id} of album ${albumId} is gone`);
+  txn.delete("photos", { album: albumId, id });
+  if (photo.public) txn.update("albums", { id: albumId, public_photos: album.public_photos - 1 });
+}
+
+function drawPhoto(added: ReadonlySet<string>, env: Environment): string | undefined {
+  return [...added][env.random.below(added.size)];
+}
+
 async function flipPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
-  const ids = [...run.added[at]!];
-  if (ids.length === 0) return;
-  const id = ids[env.random.below(ids.length)]!;
+  const added = run.added[at]!;
+  const id = drawPhoto(added, env);
+  if (id === undefined) return;
   await attempt(run, "flip", () =>
     db.runTransaction(
       entityOf(at),
       async (txn) => {
         const album = await lockAlbum(txn, BigInt(at));
         const photo = await txn.lock<Photo>("photos", { album: album.id, id });
+        // another client may be removing it
+        if (photo === undefined && !added.has(id)) return;
         if (photo === undefined) throw new Error(`acknowledged photo ${id} of album ${at} is gone`);
         txn.update("photos", { album: album.id, id, public: !photo.public, modified: nextModified(run) });
         txn.update("albums", { id: album.id, public_photos: album.public_photos + (photo.public ? -1 : 1) });
