@@ -14,6 +14,7 @@ import { refuseTooLarge } from "./apply-rows.ts";
 import { failureOf, readError } from "./failure.ts";
 import { Lanes } from "./lanes.ts";
 import {
+  LANE_RETRY_MS,
   LWT_RETRY_MS,
   LWT_TIMEOUT_MS,
   METADATA_PAGE_ROWS,
@@ -125,7 +126,10 @@ export class CassandraMetadata implements ObjectMetadata {
     if (statements.length === 0 && sums.length === 0) return COMMITTED;
     const deadline = this.#deadline();
     if (contradicts(conditions)) return { kind: "conflict", rows: await this.#current(prepared) };
-    return this.#lanes.run(partition, () => this.#untilKnown({ ...this.#newAttempt(prepared), deadline }));
+    return await this.#lanes.run(partition, async () => {
+      if (this.#clock.monotonicMs() >= deadline) throw late();
+      return await this.#untilKnown({ ...this.#newAttempt(prepared), deadline });
+    });
   }
 
   #newAttempt(commit: PreparedCommit): Omit<Attempt, "deadline"> {
@@ -264,6 +268,15 @@ export class CassandraMetadata implements ObjectMetadata {
 
 /** Codes of serial reads that may be asked again. */
 const UNREADABLE: ReadonlySet<string> = new Set(["READ_TIMEOUT", "REPLICAS_UNAVAILABLE"]);
+
+/** Its caller waits no longer: work that is not sent is time for those behind it. */
+function late(): ConcordError {
+  return new ConcordError("OVERLOADED", "earlier commits of the partition took all of this one's time; try again later", {
+    applied: "no",
+    retryAfterMs: LANE_RETRY_MS,
+    metadata: { limit: "METADATA_TIMEOUT_MS" },
+  });
+}
 
 function prepare(statements: MetadataStatements, { partition, conditions, writes }: MetadataCommit): PreparedCommit {
   const own = conditions.map(({ key, version }): MetadataCondition => ({ key: Uint8Array.from(key), version }));

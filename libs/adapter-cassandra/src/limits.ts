@@ -39,6 +39,11 @@ export const LWT_TIMEOUT_MS = 5_000;
 /** Pause before a lightweight transaction or serial read is tried again. */
 export const LWT_RETRY_MS = 20;
 
+/** Lightweight transactions that wait for earlier ones of their partition, and of all partitions; above it OVERLOADED, to be repeated after so long. */
+export const LANE_WAITERS_MAX = 256;
+export const LANES_WAITERS_MAX = 2_048;
+export const LANE_RETRY_MS = 500;
+
 /** Keys of one read of objects' rows, rows of one page of a range, and what a commit may hold. */
 export const METADATA_READ_KEYS = 32;
 export const METADATA_PAGE_ROWS = 256;
