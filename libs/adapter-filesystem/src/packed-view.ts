@@ -4,7 +4,7 @@ import type { EpochFolders, PackedPlace } from "./epoch-folders.ts";
 import { INDEXED_NEEDLES_MIN, REFRESH_ATTEMPTS_MAX, SEGMENTS_MAX } from "./limits.ts";
 import { decodeRemoval, REMOVAL_BYTES, type Bounds } from "./needle-format.ts";
 import { NeedleIndex, SequenceSet } from "./needle-index.ts";
-import { isRemovals, segmentName, segmentOf } from "./segment-file.ts";
+import { indexedSegmentOf, indexName, isRemovals, segmentName, segmentOf } from "./segment-file.ts";
 import { readIndex, writeIndex } from "./segment-index.ts";
 import { scanSegment } from "./segment-scan.ts";
 
@@ -125,9 +125,19 @@ export class PackedView {
     for (const segment of listed.sort((left, right) => left - right)) whole = (await this.#scan(view, place, segment)) && whole;
     const now = await folders.locatePacked(epoch);
     if (!whole || now?.path !== place.path) return false;
+    if (place.closed) await this.#removeOrphans(place, names, new Set(listed));
     view.place = place;
     this.#view = view;
     return true;
+  }
+
+  /** Indexes of segments that are gone: a crash came between the two. An index is never needed, so each process may remove it. */
+  async #removeOrphans(place: PackedPlace, names: readonly string[], segments: ReadonlySet<number>): Promise<void> {
+    const { disk } = this.#options;
+    for (const segment of names.flatMap((name) => indexedSegmentOf(name) ?? [])) {
+      // On a disk that is read only it stays.
+      if (!segments.has(segment)) await disk.remove(`${place.path}/${indexName(segment)}`).catch(() => false);
+    }
   }
 
   async #readBounds(place: PackedPlace): Promise<Bounds> {

@@ -16,8 +16,16 @@ const DRAFT_NAME = /^copy-[0-9a-f]{8}$/;
 export const draftName = (segment: number): string => `copy-${segment.toString(16).padStart(8, "0")}`;
 export const isDraft = (name: string): boolean => DRAFT_NAME.test(name);
 
+const INDEX_NAME = /^index-([0-9a-f]{8})$/;
+
 /** What a scan of the segment found. */
 export const indexName = (segment: number): string => `index-${segment.toString(16).padStart(8, "0")}`;
+
+/** Undefined: the name is not an index's. */
+export function indexedSegmentOf(name: string): number | undefined {
+  const found = INDEX_NAME.exec(name);
+  return found === null ? undefined : Number.parseInt(found[1]!, 16);
+}
 
 const REMOVALS_NAME = /^removed-\d+$/;
 

@@ -123,6 +123,24 @@ test("removals after the index was written hold; a segment that is compacted awa
   assert.deepEqual(await next.data.list({ epoch: 1, fromSequence: 0, limit: 10 }), [oidOf(1, 0)]);
 });
 
+test("a crash after a segment went and before its index: the next process that reads the epoch removes the index", async () => {
+  const disk = await closedEpoch();
+  const orphan = INDEX.replace("index-00000000", "index-00000007");
+  await disk.create(orphan);
+  await readsToKnow(disk);
+  assert.ok(!disk.files.contents().has(orphan));
+  assert.ok(disk.files.contents().has(INDEX));
+});
+
+test("an index without its segment that cannot be removed (a disk that is read only): every blob is there", async () => {
+  const disk = await closedEpoch();
+  await disk.create(INDEX.replace("index-00000000", "index-00000007"));
+  const readOnly = Object.assign(Object.create(disk) as MemoryDisk, {
+    remove: () => Promise.reject(new ConcordError("STORE_FAILED", "remove: EROFS")),
+  });
+  await readsToKnow(readOnly);
+});
+
 test("segment index: golden bytes of version 1", () => {
   const name = { epoch: 42, segment: 3 };
   const index = { next: 99, needles: [{ sequence: 2 ** 40 + 5, offset: 33, lengthBytes: 66 }] };
