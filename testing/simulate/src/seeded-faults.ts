@@ -24,7 +24,8 @@ const COPIED = ["apps", "libs", "protos", "testing", "tools", "package.json"];
 export type Found =
   | { readonly kind: "found"; readonly seeds: number; readonly by: string }
   | { readonly kind: "missed" }
-  | { readonly kind: "stale"; readonly reason: string };
+  /** The code has moved on, or the simulating process ended: nothing is known. */
+  | { readonly kind: "broken"; readonly reason: string };
 
 /**
  * Applies each fault to a copy of the code and counts the seeds until the simulation finds it. True when all were found. Each worker
@@ -70,7 +71,7 @@ function detail(found: Found): string {
       return found.by;
     case "missed":
       return `not within ${FAULT_SEEDS_MAX} seeds`;
-    case "stale":
+    case "broken":
       return found.reason;
   }
 }
@@ -79,7 +80,7 @@ function detail(found: Found): string {
 async function search(fault: SeededFault, folder: string): Promise<Found> {
   try {
     const reason = apply(fault, folder);
-    return reason === undefined ? await searchSeeds(fault, folder) : { kind: "stale", reason };
+    return reason === undefined ? await searchSeeds(fault, folder) : { kind: "broken", reason };
   } finally {
     for (const { file } of fault.edits) cpSync(join(ROOT, file), join(folder, file));
   }
@@ -95,7 +96,10 @@ async function searchSeeds(fault: SeededFault, folder: string): Promise<Found> {
     compileCache: join(folder, "compile-cache"),
     onReport: ({ seed, violations: [violation] }) => {
       if (violation === undefined) return true;
-      found = { kind: "found", seeds: seed, by: `${violation.kind}: ${violation.text.split("\n", 1)[0]!.slice(0, 120)}` };
+      const [text] = violation.text.split("\n", 1);
+      // The process ended or hung: that says nothing about the code under test.
+      if (violation.kind === "simulator") found = { kind: "broken", reason: text! };
+      else found = { kind: "found", seeds: seed, by: `${violation.kind}: ${text!.slice(0, 120)}` };
       return false;
     },
   });
