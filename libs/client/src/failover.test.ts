@@ -108,6 +108,19 @@ test("[TX18] start: the master refuses, both standbys are frozen: the next try b
   assert.ok(cluster.clock.nowMs() - before < QUEUED_START_MS + VERDICT_MS, String(cluster.clock.nowMs() - before));
 });
 
+test("[TX17, TX18] start: a group is handed over to a coordinator that just starts: opened there once it answers, not when other queues end", async () => {
+  const { cluster, db } = await connected();
+  await cluster.stop("c3:1");
+  cluster.fail("start", "DRAINING");
+  cluster.clock.setTimer(VERDICT_MS, () => {
+    [cluster.upperMaster, cluster.epoch] = ["c3", 2n];
+    void cluster.start("c3:1");
+  });
+  const before = cluster.clock.nowMs();
+  await cluster.clock.until(rename(db));
+  assert.ok(cluster.clock.nowMs() - before < 2 * VERDICT_MS, String(cluster.clock.nowMs() - before));
+});
+
 test("[TX18] start: all are slow: queued at the standbys within the budget only, all are opened", async () => {
   const { cluster, db } = await connected();
   const slow = 3 * HEDGES_BURST_MAX;

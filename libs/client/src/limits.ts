@@ -45,6 +45,8 @@ export const SEEN_GROUPS_MAX = 32;
 export const STANDBY_DELAY_MS = 50;
 /** A queued start waits this long at a standby. */
 export const QUEUED_START_MS = 2_000;
+/** A coordinator that a start could not be queued at is tried again after this long, while others are waited for: it may be the next master, starting. */
+export const QUEUE_AGAIN_MS = 50;
 /** Coordinators whose topology a client follows: a majority of three, whichever of them is lost. */
 export const WATCHED_COORDINATORS_MAX = 3;
 /** Pauses before a broken watch is opened again. */

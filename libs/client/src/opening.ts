@@ -3,6 +3,7 @@ import type { Clock, Timer } from "@concord/runtime";
 import { toClientError } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
 import type { HedgeBudget } from "./hedged-call.ts";
+import { QUEUE_AGAIN_MS } from "./limits.ts";
 
 /** A transaction's start at its master, and how it is queued elsewhere. */
 export interface Opening {
@@ -78,11 +79,18 @@ class QueuedOpening {
         this.#waiting.delete(address);
         this.#end(() => this.#resolve(this.#opening.moveTo(address, answer)));
       },
-      () => {
+      (thrown: unknown) => {
         this.#waiting.delete(address);
         if (this.#refused !== undefined) this.#rejectIfAlone(this.#refused);
+        if (this.#isOver || toClientError(thrown).code !== "CONNECTION_LOST") return;
+        this.#opening.clock.setTimer(QUEUE_AGAIN_MS, () => this.#waitAgain(address));
       },
     );
+  }
+
+  /** A group that is handed over may go to a coordinator that the client lost when it stopped, and that has just started. */
+  #waitAgain(address: string): void {
+    if (!this.#isOver && this.#waiting.size > 0) this.#wait(address);
   }
 
   #failed(error: ConcordClientError): void {

@@ -192,11 +192,15 @@ export class FakeCluster {
     this.#listeners.delete(address);
   }
 
+  async start(address: string): Promise<void> {
+    await this.#serve(address);
+  }
+
   async #breakConnections(): Promise<never> {
     const addresses = [...this.#listeners.keys()];
     for (const address of addresses) {
       await this.stop(address);
-      await this.#serve(address);
+      await this.start(address);
     }
     return new Promise<never>(() => undefined);
   }
