@@ -52,6 +52,15 @@ test("buckets: made, seen, listed by tenant and name, tagged, removed", async ()
   assert.equal((await fixture.store.listBuckets("t")).length, 1);
 });
 
+test("create bucket: asked for again while it is made: made once, all answered", async () => {
+  let makings = 0;
+  const fixture = openFixture({ shards: 3, failpoint: (name) => (makings += name === "bucket:after-making" ? 1 : 0) });
+  const first = fixture.store.createBucket(PHOTOS);
+  const other = assert.rejects(fixture.store.createBucket({ ...PHOTOS, tenant: "u" }), { code: "BUCKET_EXISTS" });
+  await Promise.all([first, other, ...Array.from({ length: 20 }, () => fixture.store.createBucket(PHOTOS))]);
+  assert.equal(makings, 1);
+});
+
 test("create bucket: again by its tenant fine, by another BUCKET_EXISTS; an invalid name MALFORMED_REQUEST", async () => {
   const fixture = await openPhotos();
   await fixture.store.createBucket(PHOTOS);

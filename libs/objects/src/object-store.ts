@@ -30,7 +30,7 @@ export function objectStoreContext(
 /** The store of one gateway. Several may share its metadata and data (OG13). */
 export function createObjectStore(context: ObjectStoreContext): ObjectStore {
   return {
-    createBucket: (request) => createBucket(context, request),
+    createBucket: inTurn((request) => createBucket(context, request)),
     headBucket: (bucket) => headBucket(context, bucket),
     listBuckets: (tenant) => listBuckets(context, tenant),
     deleteBucket: (bucket) => deleteBucket(context, bucket),
@@ -52,5 +52,17 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     listUploads: (request) => listUploads(context, request),
     completeUpload: (request) => completeUpload(context, request),
     abortUpload: (request) => abortUpload(context, request),
+  };
+}
+
+/** One making of a bucket at a time: clients that repeat it sooner than it ends would overtake their own requests for ever. */
+function inTurn(create: ObjectStore["createBucket"]): ObjectStore["createBucket"] {
+  const running = new Map<string, Promise<void>>();
+  return async (request) => {
+    const { bucket } = request;
+    for (let before = running.get(bucket); before !== undefined; before = running.get(bucket)) await before.catch(() => undefined);
+    const making = create(request).finally(() => running.delete(bucket));
+    running.set(bucket, making);
+    await making;
   };
 }
