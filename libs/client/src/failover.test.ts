@@ -111,7 +111,8 @@ test("[TX18] start: the master refuses, both standbys are frozen: the next try b
 test("[TX17, TX18] start: a group is handed over to a coordinator that just starts: opened there once it answers, not when other queues end", async () => {
   const { cluster, db } = await connected();
   await cluster.stop("c3:1");
-  cluster.fail("start", "DRAINING");
+  cluster.fail("start", "DRAINING", { address: "c2:1" });
+  cluster.fail("start", "STARTING", { address: "c3:1" });
   cluster.clock.setTimer(VERDICT_MS, () => {
     [cluster.upperMaster, cluster.epoch] = ["c3", 2n];
     void cluster.start("c3:1");

@@ -82,7 +82,7 @@ class QueuedOpening {
       (thrown: unknown) => {
         this.#waiting.delete(address);
         if (this.#refused !== undefined) this.#rejectIfAlone(this.#refused);
-        if (this.#isOver || toClientError(thrown).code !== "CONNECTION_LOST") return;
+        if (this.#isOver || !NOT_YET.has(toClientError(thrown).code)) return;
         this.#opening.clock.setTimer(QUEUE_AGAIN_MS, () => this.#waitAgain(address));
       },
     );
@@ -120,3 +120,6 @@ class QueuedOpening {
 
 /** The coordinator serves the group no longer, or not yet: one of its ranks will. */
 const ELSEWHERE: ReadonlySet<string> = new Set(["NOT_MASTER", "STARTING", "DRAINING", "CONNECTION_LOST"]);
+
+/** Nothing there answers, or not yet. */
+const NOT_YET: ReadonlySet<string> = new Set(["CONNECTION_LOST", "STARTING"]);

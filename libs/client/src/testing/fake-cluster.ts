@@ -160,9 +160,10 @@ export class FakeCluster {
   fail(
     operation: string,
     code: ErrorCode,
-    options: { applied?: "no" | "yes" | "unknown"; metadata?: Record<string, string>; retryAfterMs?: number } = {},
+    options: { applied?: "no" | "yes" | "unknown"; metadata?: Record<string, string>; retryAfterMs?: number; address?: string } = {},
   ): void {
-    this.intercept(operation, () => Promise.reject(new ConcordError(code, `planned ${code}`, options)));
+    const { address, ...error } = options;
+    this.intercept(operation, () => Promise.reject(new ConcordError(code, `planned ${code}`, error)), address);
   }
 
   /** Runs the operation, then breaks the connection instead of answering. */
