@@ -62,7 +62,7 @@ test("references: what exists: resolves in every form", () => {
 
 const ARCHITECTURE: readonly (readonly [violation: string, from: RegExp, to: string, found: RegExp])[] = [
   ["a count that is not the list's", /: 13 files to/, ": 3 files to", /: lists 13$/],
-  ["a path with no durable line", /`sync`\. \*\*\[durable\]\*\*/, "`sync`.", /: marks 0 durable lines$/],
+  ["a path with no durable line", /`writeSynced`\. \*\*\[durable\]\*\*/, "`writeSynced`.", /: marks 0 durable lines$/],
   ["a function that moved", /`commitHandler`/, "`commitHandlers`", /commit\.ts commitHandlers: the file has no such function$/],
   [
     "a file that moved",
