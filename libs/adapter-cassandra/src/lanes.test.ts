@@ -21,7 +21,7 @@ test("lanes: waiters of one name: below, at and above the limit; another name is
   assert.deepEqual(ran, [4, 1, 2, 5]);
 });
 
-test("lanes: waiters of all names: below, at and above the limit; a task that fails makes room as well", async () => {
+test("lanes: waiters of all names: below, at and above the limit; a task that fails ends its wait too", async () => {
   const lanes = new Lanes({ waitersPerLaneMax: 100, waitersMax: 1 });
   let fail: ((error: Error) => void) | undefined;
   const first = lanes.run("a", () => new Promise<void>((_, reject) => (fail = reject)));
@@ -32,4 +32,19 @@ test("lanes: waiters of all names: below, at and above the limit; a task that fa
   await assert.rejects(first, /no/);
   await second;
   void lanes.run("b", never);
+});
+
+test("lanes: one that waited runs: its place is free, while the name goes on", async () => {
+  const lanes = new Lanes({ waitersPerLaneMax: 1, waitersMax: 100 });
+  const ends: (() => void)[] = [];
+  const task = (): Promise<void> => new Promise((resolve) => void ends.push(resolve));
+  const all = [lanes.run("a", task), lanes.run("a", task)];
+  await assert.rejects(lanes.run("a", task), { code: "OVERLOADED" });
+  ends[0]!();
+  await all[0];
+  all.push(lanes.run("a", task));
+  ends[1]!();
+  await all[1];
+  ends[2]!();
+  await all[2];
 });

@@ -42,8 +42,8 @@ export function sealMerged(image: Uint8Array, checksum: Checksum): Uint8Array {
 }
 
 /**
- * The writes by which an entry's rows replace what is stored (TXD14): in log order each is the whole row, and a tombstone has a note (I9). Keys and values are views of one
- * buffer: allocating each costs more than everything else that is done to a row.
+ * The writes by which an entry's rows replace what is stored (TXD14): in log order each is the whole row; then the notes of tombstones (I9).
+ * Keys and values of rows are views of one buffer: allocating each costs more than everything else that is done to a row.
  */
 export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" | "rows">, checksum: Checksum): KeyValueOperation[] {
   const places = rowPlaces(rows);
