@@ -44,7 +44,13 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   const failed = Promise.withResolvers<never>();
   const service = composeConcord(config, {
     environment: nodeEnvironment({
-      transport: grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) }),
+      transport: grpcTransport({
+        clock: nodeClock,
+        log,
+        metrics,
+        outputBytesMax: config.outputBufferBytes,
+        ...(tls === undefined ? {} : { tls }),
+      }),
       log,
       metrics,
       env,

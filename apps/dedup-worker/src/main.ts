@@ -11,7 +11,8 @@ const config = configOfProcess("dedup-worker", dedupWorkerSchema, process, readF
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: DEDUP_WORKER_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
-const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
+const { outputBufferBytes: outputBytesMax } = config;
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
 const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(config.kafkaTlsCaFile) };
 const logDisk = config.logFolder === undefined ? {} : { logDisk: nodeDisk(config.logFolder) };

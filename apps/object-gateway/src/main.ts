@@ -13,7 +13,8 @@ const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
 const pair = tls?.server;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
+const { outputBufferBytes: outputBytesMax } = config;
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
 const service = composeObjectGateway(config, {
   environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
   disk: nodeDisk(config.dataFolder),

@@ -13,7 +13,8 @@ const log = createLog({ name: config.nodeName, level: config.logLevel });
 if (command !== undefined) await endWithSchemaCommand(command, { config, clock: nodeClock, log, process });
 const metrics = createMetrics({ definitions: STORAGE_PROXY_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
-const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
+const { outputBufferBytes: outputBytesMax } = config;
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
 const service = composeStorageProxy(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {

@@ -11,7 +11,8 @@ const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, process,
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
-const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
+const { outputBufferBytes: outputBytesMax } = config;
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
 const service = composeTxnCoordinator(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {

@@ -28,6 +28,14 @@ export const serverShape = {
     .describe(
       "how long calls are served on after SIGTERM, before drainGraceMs begins, while /readyz says no: until balancers have noticed",
     ),
+  outputBufferBytes: z
+    .number()
+    .int()
+    .min(4 * 1024 * 1024)
+    .default(128 * 1024 * 1024)
+    .describe(
+      "memory for pages and large answers that gRPC clients have not taken yet; a client that reads nothing loses its share to others",
+    ),
   reflection: z.boolean().default(true).describe("answer gRPC server reflection"),
   clientToken: token("bearer token of clients; without it a caller without credentials is a client"),
   coordinatorToken: token("bearer token of transaction coordinators"),

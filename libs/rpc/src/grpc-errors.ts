@@ -46,9 +46,13 @@ const MEANINGS: ReadonlyMap<GrpcStatus, Meaning> = new Map<GrpcStatus, Meaning>(
 ]);
 
 function meaningOf(error: ServiceError): Meaning {
+  if (error.code === GrpcStatus.RESOURCE_EXHAUSTED && error.details === BROKEN_OFF) return { code: "OVERLOADED", applied: "unknown" };
   if (neverReceived(error)) return { code: "CONNECTION_LOST", applied: "no" };
   return MEANINGS.get(error.code) ?? { code: "INTERNAL", applied: "unknown" };
 }
+
+/** What grpc-js says when the server broke off what this client did not read: `resetUnread`. */
+const BROKEN_OFF = "Bandwidth exhausted or memory limit exceeded";
 
 /** grpc-js says so only in the text: the request was not put on a connection, or the server refused its stream unread (HTTP/2). */
 const NEVER_RECEIVED: readonly string[] = [

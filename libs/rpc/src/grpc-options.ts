@@ -48,6 +48,8 @@ export interface GrpcTransportOptions {
   /** Budget of unary calls that come without a deadline. */
   readonly defaultTimeoutMs?: number;
   readonly connectionAgeMsMax?: number;
+  /** Memory of servers for pages and large answers that their clients have not taken; `OUTPUT_BYTES_MAX` when not given. */
+  readonly outputBytesMax?: number;
 }
 
 export function serverOptions(options: GrpcTransportOptions): ServerOptions {

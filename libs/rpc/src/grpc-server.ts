@@ -17,11 +17,13 @@ import {
   type MessageStream,
   type Metadata,
   type MethodDescriptor,
+  type OutputBudget,
   type ServedMethod,
 } from "@concord/runtime";
 import { toServiceError } from "./grpc-errors.ts";
 import { messageBytesMax, serverCredentials, serverOptions, type GrpcTransportOptions } from "./grpc-options.ts";
-import { DEFAULT_TIMEOUT_MS, TIMEOUT_MS_MAX } from "./limits.ts";
+import { resetUnread } from "./grpc-reset.ts";
+import { ANSWER_COUNTED_BYTES, DEFAULT_TIMEOUT_MS, STREAM_UNSENT_BYTES_MAX, TIMEOUT_MS_MAX } from "./limits.ts";
 import { decodeRequest, encodeResponse, endingError } from "./messages.ts";
 
 /** While draining, a stream on which nothing moved for this long is idle and is ended. */
@@ -31,6 +33,12 @@ const DRAIN_POLL_MS = 25;
 const DRAIN_FLUSH_MS = 50;
 
 type Bytes = Uint8Array;
+
+export interface GrpcServerOptions extends GrpcTransportOptions {
+  /** One for all servers of the process. */
+  readonly output: OutputBudget;
+}
+
 type StreamCall = ServerDuplexStream<Bytes, Bytes> | ServerWritableStream<Bytes, Bytes>;
 
 const asBuffer = (bytes: Bytes): Buffer => (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
@@ -38,7 +46,7 @@ const asBuffer = (bytes: Bytes): Buffer => (Buffer.isBuffer(bytes) ? bytes : Buf
 const asIs = (bytes: Buffer): Bytes => bytes;
 
 /** Binds and serves. Rejects when the address cannot be bound. */
-export async function serveGrpc(address: string, methods: readonly ServedMethod[], options: GrpcTransportOptions): Promise<Listener> {
+export async function serveGrpc(address: string, methods: readonly ServedMethod[], options: GrpcServerOptions): Promise<Listener> {
   const server = new Server(serverOptions(options));
   const streams = new Set<ServerStream>();
   for (const served of methods) register(server, served, streams, options);
@@ -49,7 +57,7 @@ export async function serveGrpc(address: string, methods: readonly ServedMethod[
   };
 }
 
-function bind(server: Server, address: string, options: GrpcTransportOptions): Promise<number> {
+function bind(server: Server, address: string, options: GrpcServerOptions): Promise<number> {
   return new Promise((resolve, reject) => {
     server.bindAsync(address, serverCredentials(options.tls?.server), (error, port) => {
       if (error === null) resolve(port);
@@ -58,7 +66,7 @@ function bind(server: Server, address: string, options: GrpcTransportOptions): P
   });
 }
 
-function register(server: Server, served: ServedMethod, streams: Set<ServerStream>, options: GrpcTransportOptions): void {
+function register(server: Server, served: ServedMethod, streams: Set<ServerStream>, options: GrpcServerOptions): void {
   const { path, requestStream } = served.method;
   if (served.kind === "unary") {
     const handle: handleUnaryCall<Bytes, Bytes> = (call, callback) => answerUnary(served, call, callback, options);
@@ -70,7 +78,7 @@ function register(server: Server, served: ServedMethod, streams: Set<ServerStrea
     streams.add(stream);
     stream.onClose(() => streams.delete(stream));
     try {
-      served.handle(stream, new GrpcCallContext(call, Infinity));
+      served.handle(stream, new GrpcCallContext(call, Infinity, options.output));
     } catch (thrown) {
       stream.end(thrown instanceof Error ? thrown : new Error(String(thrown)));
     }
@@ -85,23 +93,41 @@ function answerUnary(
   served: UnaryServed,
   call: ServerUnaryCall<Bytes, Bytes>,
   callback: sendUnaryData<Bytes>,
-  options: GrpcTransportOptions,
+  options: GrpcServerOptions,
 ): void {
   const fail = (thrown: unknown): void => callback(toServiceError(thrown));
   try {
     const request = decodeRequest(served.method, call.request, messageBytesMax(options));
-    const context = new GrpcCallContext(call, deadlineAtMs(call, options));
+    const context = new GrpcCallContext(call, deadlineAtMs(call, options), options.output);
     served
       .handle(request, context)
-      .then((response) => callback(null, encodeResponse(served.method, response, messageBytesMax(options))))
+      .then((response) => {
+        const bytes = encodeResponse(served.method, response, messageBytesMax(options));
+        return bytes.length > ANSWER_COUNTED_BYTES ? answerCounted(bytes, call, callback, context) : callback(null, bytes);
+      })
       .catch(fail);
   } catch (thrown) {
     fail(thrown);
   }
 }
 
+/** A large answer leaves when there is memory for it, and takes it until it has left or its call is over. */
+async function answerCounted(
+  bytes: Bytes,
+  call: ServerUnaryCall<Bytes, Bytes>,
+  callback: sendUnaryData<Bytes>,
+  { output, signal }: GrpcCallContext,
+): Promise<void> {
+  const share = await output.takeMade(bytes.length, signal);
+  // The call is over: its deadline has passed, or its client is gone.
+  if (share === undefined) return;
+  signal.addEventListener("abort", () => share.release(), { once: true });
+  share.unread(() => resetUnread(call));
+  callback(null, bytes);
+}
+
 /** grpc-js gives the deadline in wall time; the server keeps it as monotonic time. */
-function deadlineAtMs(call: ServerUnaryCall<Bytes, Bytes>, options: GrpcTransportOptions): number {
+function deadlineAtMs(call: ServerUnaryCall<Bytes, Bytes>, options: GrpcServerOptions): number {
   const deadline = call.getDeadline();
   const { clock, metrics } = options;
   let remainingMs = (deadline instanceof Date ? deadline.getTime() : deadline) - clock.nowMs();
@@ -122,13 +148,15 @@ interface AnyCall {
 
 class GrpcCallContext implements CallContext {
   readonly deadlineAtMs: number;
+  readonly output: OutputBudget;
   readonly #call: AnyCall;
   #metadata: Metadata | undefined;
   #controller: AbortController | undefined;
 
-  constructor(call: AnyCall, deadline: number) {
+  constructor(call: AnyCall, deadline: number, output: OutputBudget) {
     this.#call = call;
     this.deadlineAtMs = deadline;
+    this.output = output;
   }
 
   get peer(): string {
@@ -157,15 +185,19 @@ class GrpcCallContext implements CallContext {
 class ServerStream implements MessageStream {
   readonly #call: StreamCall;
   readonly #method: MethodDescriptor;
-  readonly #options: GrpcTransportOptions;
+  readonly #options: GrpcServerOptions;
   readonly #closeListeners: (() => void)[] = [];
   readonly #endListeners: ((error: Error | undefined) => void)[] = [];
   /** Monotonic time of the last message in either direction. */
   #activeAtMs: number;
+  /** Of messages that grpc-js has not handed to the connection: its own limit counts messages, not bytes. */
+  #unsentBytes = 0;
+  #isFull = false;
+  #onDrain: () => void = () => undefined;
   #remoteEnded = false;
   #locallyEnded = false;
 
-  constructor(call: StreamCall, method: MethodDescriptor, options: GrpcTransportOptions) {
+  constructor(call: StreamCall, method: MethodDescriptor, options: GrpcServerOptions) {
     this.#call = call;
     this.#method = method;
     this.#options = options;
@@ -190,7 +222,18 @@ class ServerStream implements MessageStream {
     const bytes = encodeResponse(this.#method, message, messageBytesMax(this.#options));
     if (this.#locallyEnded || this.#call.cancelled) return true;
     this.#activeAtMs = this.#options.clock.monotonicMs();
-    return this.#call.write(bytes);
+    const { length } = bytes;
+    this.#unsentBytes += length;
+    this.#call.write(bytes, () => this.#sent(length));
+    this.#isFull = this.#unsentBytes > STREAM_UNSENT_BYTES_MAX;
+    return !this.#isFull;
+  }
+
+  #sent(bytes: number): void {
+    this.#unsentBytes -= bytes;
+    if (!this.#isFull || this.#unsentBytes > STREAM_UNSENT_BYTES_MAX) return;
+    this.#isFull = false;
+    this.#onDrain();
   }
 
   onMessage(listener: (message: object) => void): void {
@@ -210,7 +253,7 @@ class ServerStream implements MessageStream {
   }
 
   onDrain(listener: () => void): void {
-    this.#call.on("drain", listener);
+    this.#onDrain = listener;
   }
 
   onEnd(listener: (error: Error | undefined) => void): void {
@@ -221,6 +264,7 @@ class ServerStream implements MessageStream {
     if (this.#locallyEnded) return;
     this.#locallyEnded = true;
     if (error === undefined) this.#call.end();
+    else if (this.#isFull && error instanceof ConcordError && error.code === "OVERLOADED") resetUnread(this.#call);
     else this.#call.emit("error", toServiceError(error));
     this.#remoteEnd(error);
   }

@@ -45,5 +45,5 @@ export {
   type SessionClientLimits,
   type SessionClientOptions,
 } from "./session-client.ts";
-export type { RequestStream, StreamContext, StreamHandler } from "./stream-server.ts";
+export type { Page, RequestStream, StreamContext, StreamHandler } from "./stream-server.ts";
 export { decodeStatus, encodeStatus, fromStatus, publicError, toStatus } from "./status.ts";

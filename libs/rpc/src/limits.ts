@@ -20,6 +20,15 @@ export const SERVICE_IN_FLIGHT_MAX = 4096;
 export const STREAMS_MAX = 1024;
 /** Messages of one such stream that are kept until its handler listens; one more ends it with LIMIT_EXCEEDED. */
 export const STREAM_EARLY_MESSAGES_MAX = 16;
+/** Bytes of pages and large answers of a process that their clients have not taken yet. */
+export const OUTPUT_BYTES_MAX = 128 * 1024 * 1024;
+/** A client that took nothing for so long is broken off when others wait for the memory. */
+export const OUTPUT_STALLED_MS = 5_000;
+/** A stream with more bytes that have not left the process takes no message until they have. */
+export const STREAM_UNSENT_BYTES_MAX = 64 * 1024;
+/** Unary answers above it are counted until they have left the process. */
+export const ANSWER_COUNTED_BYTES = 16 * 1024;
+
 /** Time budget of a call whose client gave none. */
 export const DEFAULT_TIMEOUT_MS = 10_000;
 /** Longest budget a server accepts; a longer one is cut to it. */

@@ -3,6 +3,19 @@ import type { MetricDefinition } from "@concord/runtime";
 /** Every metric of this lib, for the registry of the process. */
 export const RPC_METRICS = [
   {
+    name: "rpc_server_output_bytes",
+    kind: "gauge",
+    help: "Bytes of pages and large answers that their clients have not taken yet.",
+    labels: [],
+  },
+  { name: "rpc_server_output_waiting", kind: "gauge", help: "Pages and large answers that wait for memory.", labels: [] },
+  {
+    name: "rpc_server_output_evicted_total",
+    kind: "counter",
+    help: "Streams and answers that were broken off because their clients did not read while others waited for the memory.",
+    labels: [],
+  },
+  {
     name: "rpc_server_duration_seconds",
     kind: "histogram",
     help: "Time to answer a call, by method and outcome.",

@@ -3,7 +3,7 @@
  * stream ends when the handler settles.
  */
 import type { Method } from "@concord/protos";
-import { ConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
+import { ConcordError, type CallContext, type MessageStream, type Metadata, type OutputBudget, type OutputShare } from "@concord/runtime";
 import type { Role } from "./auth.ts";
 import { STREAM_EARLY_MESSAGES_MAX } from "./limits.ts";
 import { publicError } from "./status.ts";
@@ -16,12 +16,23 @@ export interface StreamContext {
   readonly signal: AbortSignal;
 }
 
+/** A large message with the memory it takes. */
+export interface Page<Message extends object> {
+  readonly message: Message;
+  readonly bytes: number;
+}
+
 /** The server's end of a stream. */
 export interface RequestStream<Request extends object, Response extends object> {
   /** Called for each message in order, from the handler's first turn on. What it throws ends the stream. */
   onMessage(listener: (message: Request) => void): void;
   /** Resolves when the client's transport takes more, or the signal is aborted. */
   send(message: Response): Promise<void>;
+  /**
+   * As `send`, for a message of many bytes: `make` is called when the process has `bytesMax` to spare for it. What it answers undefined for is not
+   * sent. A client that does not read is broken off (OVERLOADED) when others wait for its memory.
+   */
+  sendPage(bytesMax: number, make: () => Promise<Page<Response> | undefined>): Promise<void>;
 }
 
 /** Runs until it settles: then the stream is over, in good order or with what it threw. It must settle soon after its signal. */
@@ -53,6 +64,7 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
   readonly peer: string;
   readonly #stream: MessageStream;
   readonly #options: StreamOptions;
+  readonly #output: OutputBudget | undefined;
   readonly #controller = new AbortController();
   #listener: ((message: object) => void) | undefined;
   /** Messages that came before there was a listener; at most STREAM_EARLY_MESSAGES_MAX. */
@@ -65,6 +77,7 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
   constructor(stream: MessageStream, context: CallContext, options: StreamOptions) {
     this.#stream = stream;
     this.#options = options;
+    this.#output = context.output;
     this.role = options.role;
     this.metadata = context.metadata;
     this.peer = context.peer;
@@ -95,6 +108,23 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
   send(message: object): Promise<void> {
     if (this.#isGone || this.#stream.send(message) || this.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => this.#blocked.push(resolve));
+  }
+
+  async sendPage(bytesMax: number, make: () => Promise<Page<object> | undefined>): Promise<void> {
+    const share = await this.#output?.take(bytesMax, this.signal);
+    try {
+      // The page is not kept while its bytes wait for the client.
+      if (!this.signal.aborted) await make().then((page) => (page === undefined ? undefined : this.#handOver(page, share)));
+    } finally {
+      share?.release();
+    }
+  }
+
+  #handOver({ message, bytes }: Page<object>, share: OutputShare | undefined): Promise<void> {
+    share?.resize(bytes);
+    const sent = this.send(message);
+    share?.unread((reason) => this.#refuse(reason));
+    return sent;
   }
 
   #receive(message: object): void {

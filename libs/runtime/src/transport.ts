@@ -1,3 +1,5 @@
+import type { OutputBudget } from "./output-budget.ts";
+
 /**
  * The network as an argument. `rpc` implements it over gRPC, `simulation` over a simulated network with the same encoded bytes.
  * Messages are the plain objects of the contracts (int64 as bigint, enums as strings, oneofs named).
@@ -35,7 +37,10 @@ export interface MessageStream {
   onDrain(listener: () => void): void;
   /** `error` is undefined when the other side ended it in good order. */
   onEnd(listener: (error: Error | undefined) => void): void;
-  /** Ends this side; with an error the other side sees that error (server) or a cancel (client). */
+  /**
+   * Ends this side; with an error the other side sees that error (server) or a cancel (client). A server that ends with OVERLOADED drops what
+   * its client has not taken.
+   */
   end(error?: Error): void;
 }
 
@@ -54,6 +59,8 @@ export interface CallContext {
   readonly peer: string;
   /** Aborted when the caller went away or the deadline passed. */
   readonly signal: AbortSignal;
+  /** The process's memory for large messages on their way out; undefined where the transport keeps no messages. */
+  readonly output?: OutputBudget;
 }
 
 export type ServedMethod =

@@ -2,7 +2,7 @@ import type { LogTopic } from "@concord/ports";
 import type { ConsumeRequest, ConsumeResponseInit, ConsumeStart, OutputService } from "@concord/protos-dedup";
 import type { RequestStream, StreamContext, StreamHandlers } from "@concord/rpc";
 import { assert, ConcordError } from "@concord/runtime";
-import { CONSUME_CREDITS_MAX, READ_MESSAGES_MAX } from "../limits.ts";
+import { CONSUME_CREDITS_MAX, READ_ANSWER_BYTES_MAX, READ_MESSAGES_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 import { readAnswer } from "./read-answer.ts";
 import { checkLimit, malformed, topicFromWire } from "./wire.ts";
@@ -28,15 +28,16 @@ export function consumeHandler({ log, partitions }: Context): StreamHandlers<Out
     // Refuses a wrong partition or offset at once, not when the first credit is used.
     await log().read(topic, partition, next, { messages: 1, bytes: 1 });
     while (await consumer.hasCredits()) {
-      partitions().worker(partition);
-      const page = await readAnswer(log(), topic, partition, next, Math.min(consumer.credits, READ_MESSAGES_MAX));
-      next = page.nextOffset;
-      if (page.messages.length === 0) {
-        await log().whenBeyond(topic, partition, next, context.signal);
-        continue;
-      }
-      consumer.use(page.messages.length);
-      await stream.send(page);
+      let isAtEnd = false;
+      await stream.sendPage(READ_ANSWER_BYTES_MAX, async () => {
+        partitions().worker(partition);
+        const page = await readAnswer(log(), topic, partition, next, Math.min(consumer.credits, READ_MESSAGES_MAX));
+        next = page.message.nextOffset;
+        isAtEnd = page.message.messages.length === 0;
+        consumer.use(page.message.messages.length);
+        return isAtEnd ? undefined : page;
+      });
+      if (isAtEnd) await log().whenBeyond(topic, partition, next, context.signal);
     }
   };
 }

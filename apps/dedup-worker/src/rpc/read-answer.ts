@@ -1,5 +1,6 @@
 import type { LogTopic, MessageLog } from "@concord/ports";
 import type { LogMessage, ReadResponse } from "@concord/protos-dedup";
+import type { Page } from "@concord/rpc";
 import { READ_ANSWER_BYTES_MAX, READ_PAGE_BYTES } from "../limits.ts";
 import { messageToWire, wireBytes } from "./wire.ts";
 
@@ -10,15 +11,17 @@ export async function readAnswer(
   partition: number,
   from: bigint,
   messagesMax: number,
-): Promise<ReadResponse> {
+): Promise<Page<ReadResponse>> {
   const page = await log.read(topic, partition, from, { messages: messagesMax, bytes: READ_PAGE_BYTES });
   const messages: LogMessage[] = [];
   let bytes = 0;
   for (const message of page.messages) {
     const wire = messageToWire(message);
-    bytes += wireBytes(wire);
-    if (bytes > READ_ANSWER_BYTES_MAX && messages.length > 0) return { messages, nextOffset: message.offset };
+    const wireLength = wireBytes(wire);
+    if (bytes + wireLength > READ_ANSWER_BYTES_MAX && messages.length > 0)
+      return { message: { messages, nextOffset: message.offset }, bytes };
+    bytes += wireLength;
     messages.push(wire);
   }
-  return { messages, nextOffset: page.next };
+  return { message: { messages, nextOffset: page.next }, bytes };
 }

@@ -16,12 +16,12 @@ export function readHandler({ log, partitions, environment }: Context): Handler<
     const messagesMax = request.maxMessages === 0 ? READ_MESSAGES_DEFAULT : request.maxMessages;
     const topic = topicFromWire(request.topic);
     partitions().worker(partition);
-    const first = await readAnswer(log(), topic, partition, fromOffset, messagesMax);
+    const { message: first } = await readAnswer(log(), topic, partition, fromOffset, messagesMax);
     if (first.messages.length > 0 || waitMs === 0) return first;
     await newMessages(log(), topic, partition, first.nextOffset, waitMs, context, environment.clock);
     // It may have moved while this waited.
     partitions().worker(partition);
-    return readAnswer(log(), topic, partition, first.nextOffset, messagesMax);
+    return (await readAnswer(log(), topic, partition, first.nextOffset, messagesMax)).message;
   };
 }
 
