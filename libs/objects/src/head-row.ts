@@ -1,13 +1,26 @@
+import { corrupt } from "@concord/codec";
 import type { MetadataRow, MetadataWrite } from "@concord/ports";
 import { ConcordError, unreachable } from "@concord/runtime";
-import { decodeRowAs } from "./row-codec.ts";
+import { decodeRow } from "./row-codec.ts";
 import { usageKey } from "./row-keys.ts";
-import type { GcEntry, StoredObject } from "./rows.ts";
+import type { DeleteMarker, GcEntry, StoredObject } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
 
-/** The current object of a key. */
-export function objectOf(row: MetadataRow | undefined): Versioned<StoredObject> | undefined {
-  return row === undefined ? undefined : { version: row.version, row: decodeRowAs("object", row.value) };
+/** What a version of a key is. */
+export type VersionRow = StoredObject | DeleteMarker;
+
+/** The row of a head or of an earlier version. CORRUPT_DATA when it is neither object nor delete marker. */
+export function versionOf(found: Pick<MetadataRow, "version" | "value">): Versioned<VersionRow> {
+  const row = decodeRow(found.value);
+  if (row.kind !== "object" && row.kind !== "marker") throw corrupt(`a ${row.kind} row where an object's belongs`);
+  return { version: found.version, row };
+}
+
+/** The current object of a key; none where its current version is a delete marker. */
+export function objectOf(found: MetadataRow | undefined): Versioned<StoredObject> | undefined {
+  if (found === undefined) return undefined;
+  const { version, row } = versionOf(found);
+  return row.kind === "object" ? { version, row } : undefined;
 }
 
 /** Of a view whose first row is the head. */
@@ -20,8 +33,8 @@ export function objectUnknown(key: string): ConcordError {
 }
 
 /** The garbage of a replaced or deleted object (I4); undefined: none. */
-export function leftBy(object: StoredObject | undefined): GcEntry["what"] | undefined {
-  if (object === undefined) return undefined;
+export function leftBy(object: VersionRow | undefined): GcEntry["what"] | undefined {
+  if (object === undefined || object.kind === "marker") return undefined;
   const { content } = object;
   switch (content.kind) {
     case "inline":

@@ -82,6 +82,34 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     { kind: "garbage", bucket: "b", key: "k", dueMs: 12, what: { kind: "upload", uploadId: 7n } },
     "01040162016b000000000000000c020000000000000007",
   ],
+  [
+    "done upload with a version",
+    {
+      kind: "upload",
+      state: { kind: "done", guid: 8n, etag: "e-1", doneMs: 11, parts: [], version: { commit: 258n, guid: 3n, isNull: false } },
+      initiatedMs: 9,
+      attributes: { headers: {}, metadata: {}, tags: {} },
+      checksum: undefined,
+    },
+    "010200000000000000090000000004000000000000000803652d31000000000000000b000000000000000102000000000000000300",
+  ],
+  [
+    "version",
+    {
+      kind: "object",
+      content: { kind: "blob", oid, lengthBytes: 3 },
+      ...stored,
+      checksum: undefined,
+      version: { commit: 258n, guid: 3n, isNull: true },
+    },
+    "0109000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740000020000002a000000000000000f00000000000000030000000000000102000000000000000301",
+  ],
+  [
+    "delete marker",
+    { kind: "marker", version: { commit: 258n, guid: 3n, isNull: false }, modifiedMs: 5 },
+    "010a00000000000000050000000000000102000000000000000300",
+  ],
+  ["header of a versioned bucket", { kind: "header", state: "open", shards: 4, versioning: "suspended" }, "010b000000000401"],
   ["header", { kind: "header", state: "closed", shards: 4 }, "01050100000004"],
   [
     "bucket",
@@ -170,6 +198,7 @@ test("row codec: references: blobs and uploads that a row names", () => {
     ["part", { oids: [oid], uploadId: undefined }],
     ["garbage blobs", { oids: [oid], uploadId: undefined }],
     ["garbage upload", { oids: [], uploadId: 7n }],
+    ["version", { oids: [oid], uploadId: undefined }],
   ]);
 });
 

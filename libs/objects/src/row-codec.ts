@@ -5,10 +5,12 @@ import type {
   BucketRow,
   ChecksumAlgorithm,
   Content,
+  DeleteMarker,
   EpochRow,
   GcEntry,
   NamedPart,
   ObjectAttributes,
+  ObjectVersion,
   PartRow,
   ScrubCounts,
   ScrubPlace,
@@ -25,11 +27,13 @@ const VERSION = 1;
 /** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
-export type Row = StoredObject | UploadRow | PartRow | GcEntry | ShardHeader | BucketRow | EpochRow | ScrubRow;
+export type Row = StoredObject | DeleteMarker | UploadRow | PartRow | GcEntry | ShardHeader | BucketRow | EpochRow | ScrubRow;
 
-const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7, scrub: 8 } as const;
+const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7, scrub: 8, marker: 10 } as const;
+/** Rows that have what versioned buckets need besides: others are written as they always were. */
+const VERSIONED_TAGS = { object: 9, header: 11 } as const;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
-const STATE_TAGS = { open: 1, completing: 2, done: 3 } as const;
+const STATE_TAGS = { open: 1, completing: 2, done: 3, doneVersion: 4 } as const;
 const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
 // Append only: the position is what is stored.
 const ALGORITHMS: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
@@ -46,14 +50,20 @@ const SCRUB_COUNTS = [
   "unreadableRows",
 ] as const satisfies readonly (keyof ScrubCounts)[];
 const HEADER_STATES = ["open", "closed"] as const;
+const VERSIONINGS = ["enabled", "suspended"] as const;
 const BUCKET_STATES = ["making", "open", "removing", "removed"] as const;
 
 export function encodeRow(row: Row): Uint8Array {
   const writer = new ByteWriter(row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0);
-  writer.u8(VERSION).u8(KIND_TAGS[row.kind]);
+  writer.u8(VERSION).u8(tagOf(row));
   switch (row.kind) {
     case "object":
       writeObject(writer, row);
+      if (row.version !== undefined) writeVersion(writer, row.version);
+      break;
+    case "marker":
+      writeNumber(writer, row.modifiedMs);
+      writeVersion(writer, row.version);
       break;
     case "upload":
       writeUpload(writer, row);
@@ -70,6 +80,7 @@ export function encodeRow(row: Row): Uint8Array {
       break;
     case "header":
       writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
+      if (row.versioning !== undefined) writer.u8(VERSIONINGS.indexOf(row.versioning));
       break;
     case "bucket":
       writeBucket(writer, row);
@@ -118,6 +129,7 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
       return { oids: [row.oid], uploadId: undefined };
     case "garbage":
       return row.what.kind === "blobs" ? { oids: row.what.oids, uploadId: undefined } : { oids: [], uploadId: row.what.uploadId };
+    case "marker":
     case "upload":
     case "header":
     case "bucket":
@@ -133,6 +145,10 @@ function readRow(reader: ByteReader, tag: number): Row {
   switch (tag) {
     case KIND_TAGS.object:
       return readObject(reader);
+    case VERSIONED_TAGS.object:
+      return { ...readObject(reader), version: readVersion(reader) };
+    case KIND_TAGS.marker:
+      return { kind: "marker", modifiedMs: readNumber(reader), version: readVersion(reader) };
     case KIND_TAGS.upload:
       return readUpload(reader);
     case KIND_TAGS.part:
@@ -148,6 +164,8 @@ function readRow(reader: ByteReader, tag: number): Row {
       return readGarbage(reader);
     case KIND_TAGS.header:
       return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32() };
+    case VERSIONED_TAGS.header:
+      return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32(), versioning: readOneOf(reader, VERSIONINGS) };
     case KIND_TAGS.bucket:
       return readBucket(reader);
     case KIND_TAGS.epoch:
@@ -164,6 +182,12 @@ function readRow(reader: ByteReader, tag: number): Row {
     default:
       throw corrupt(`a row of unknown kind ${tag}`);
   }
+}
+
+function tagOf(row: Row): number {
+  if (row.kind === "object" && row.version !== undefined) return VERSIONED_TAGS.object;
+  if (row.kind === "header" && row.versioning !== undefined) return VERSIONED_TAGS.header;
+  return KIND_TAGS[row.kind];
 }
 
 function writeObject(writer: ByteWriter, row: StoredObject): void {
@@ -229,7 +253,7 @@ function writeUpload(writer: ByteWriter, row: UploadRow): void {
     to.u8(ALGORITHMS.indexOf(algorithm)).u8(CHECKSUM_TYPES.indexOf(type));
   });
   const { state } = row;
-  writer.u8(STATE_TAGS[state.kind]);
+  writer.u8(state.kind === "done" && state.version !== undefined ? STATE_TAGS.doneVersion : STATE_TAGS[state.kind]);
   switch (state.kind) {
     case "open":
       return;
@@ -242,6 +266,7 @@ function writeUpload(writer: ByteWriter, row: UploadRow): void {
       writer.u64(state.guid).text(state.etag);
       writeNumber(writer, state.doneMs);
       writeNamedParts(writer, state.parts);
+      if (state.version !== undefined) writeVersion(writer, state.version);
       return;
     default:
       unreachable(state);
@@ -263,10 +288,16 @@ function readUploadState(reader: ByteReader): UploadState {
     case STATE_TAGS.completing:
       return { kind: "completing", guid: reader.u64(), sinceMs: readNumber(reader), parts: readNamedParts(reader) };
     case STATE_TAGS.done:
-      return { kind: "done", guid: reader.u64(), etag: reader.text(), doneMs: readNumber(reader), parts: readNamedParts(reader) };
+      return readDone(reader);
+    case STATE_TAGS.doneVersion:
+      return { ...readDone(reader), version: readVersion(reader) };
     default:
       throw corrupt(`an upload in unknown state ${tag}`);
   }
+}
+
+function readDone(reader: ByteReader): Extract<UploadState, { readonly kind: "done" }> {
+  return { kind: "done", guid: reader.u64(), etag: reader.text(), doneMs: readNumber(reader), parts: readNamedParts(reader) };
 }
 
 function writeGarbage(writer: ByteWriter, row: GcEntry): void {
@@ -356,6 +387,17 @@ function writeAttributes(writer: ByteWriter, attributes: ObjectAttributes): void
 
 function readAttributes(reader: ByteReader): ObjectAttributes {
   return { headers: readTexts(reader), metadata: readTexts(reader), tags: readTexts(reader) };
+}
+
+function writeVersion(writer: ByteWriter, { commit, guid, isNull }: ObjectVersion): void {
+  writer
+    .u64(commit)
+    .u64(guid)
+    .u8(isNull ? 1 : 0);
+}
+
+function readVersion(reader: ByteReader): ObjectVersion {
+  return { commit: reader.u64(), guid: reader.u64(), isNull: reader.u8() === 1 };
 }
 
 function writeChecksum(writer: ByteWriter, checksum: StoredChecksum): void {

@@ -28,6 +28,7 @@ import {
   uploadSpan,
   uploadsOfKeySpan,
   usageKey,
+  versionKey,
   type KeySpan,
 } from "./row-keys.ts";
 
@@ -43,6 +44,8 @@ test("row keys: golden bytes of version 1", () => {
     header: [headerKey(), "01"],
     usage: [usageKey(), "02"],
     head: [headKey("aä"), "1061c3a4"],
+    version: [versionKey("a", { commit: 258n, guid: 3n, isNull: false }), "11610001fffffffffffffefdfffffffffffffffc"],
+    "null version": [versionKey("a", { commit: 258n, guid: 3n, isNull: true }), "12610001"],
     upload: [uploadKey("a", 258n), "206100010000000000000102"],
     "upload that is done": [doneUploadKey("a", 258n), "226100010000000000000102"],
     part: [partKey("a\u0000", 1n, 10_000), "216100ff00010000000000000001" + "00002710"],

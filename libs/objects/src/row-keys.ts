@@ -1,16 +1,21 @@
 import { ByteReader, ByteWriter, readOrderedBytes, writeOrderedText } from "@concord/codec";
 import { assert } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
+import type { ObjectVersion } from "./rows.ts";
 
 /**
  * Where rows are, version 1. Head, upload, part and GC entries of one key share a partition (OGD15); keys sort bytewise as listings
- * do: head rows by the key's UTF-8, uploads by (key, id), parts by (key, id, number), garbage by due time.
+ * do: head rows by the key's UTF-8, earlier versions by (key, newest first), uploads by (key, id), parts by (key, id, number), garbage by due time.
  */
 export const SYSTEM_PARTITION = "";
 
 const HEADER = 0x01;
 const USAGE = 0x02;
 const HEAD = 0x10;
+/** Versions that are not current, but for null versions: newest first. */
+const VERSION = 0x11;
+/** The null version of a key that is not current: at most one, so a write that replaces it needs no search. */
+const NULL_VERSION = 0x12;
 const UPLOAD = 0x20;
 const PART = 0x21;
 /** Uploads that are done: not among those that listings read. */
@@ -22,6 +27,7 @@ const INSTANCE = 0x51;
 /** 0x52 is the leases of worker ids, which the gateway keeps in the same partition. */
 const SCRUB = 0x60;
 
+const U64_MAX = 2n ** 64n - 1n;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
@@ -57,6 +63,25 @@ export function headKeyOfBytes(bytes: Uint8Array): Uint8Array {
 
 export function keyOfHead(rowKey: Uint8Array): string {
   return decoder.decode(rowKey.subarray(1));
+}
+
+/** Where a version that is not current has its row. */
+export function versionKey(key: string, { commit, guid, isNull }: ObjectVersion): Uint8Array {
+  if (isNull) return keyed(NULL_VERSION, key).finish();
+  return keyed(VERSION, key)
+    .u64(U64_MAX - commit)
+    .u64(U64_MAX - guid)
+    .finish();
+}
+
+export const nullVersionKey = (key: string): Uint8Array => keyed(NULL_VERSION, key).finish();
+
+/** Versions of one key that are not current, newest first, without a null version. */
+export const versionsOfKeySpan = (key: string): KeySpan => spanOf(keyed(VERSION, key).finish());
+
+/** Of a head or of a version that is not current. */
+export function keyOfObject(rowKey: Uint8Array): string {
+  return rowKey[0] === HEAD ? keyOfHead(rowKey) : decoder.decode(readOrderedBytes(new ByteReader(rowKey.subarray(1))));
 }
 
 export const headSpan = (): KeySpan => spanOf(Uint8Array.of(HEAD));

@@ -31,7 +31,27 @@ export type Content =
       readonly parts: readonly { readonly number: number; readonly lengthBytes: number }[];
     };
 
-/** The head row of a key: its current object. */
+/**
+ * Whether a bucket keeps what writes replace; absent: it never did. Suspended: writes replace the null version, others stay.
+ */
+export type Versioning = "enabled" | "suspended";
+
+/** Which version of its key a row is: ordered by the number of the commit that made it, then by its GUID, never by a clock alone (OGD5). */
+export interface ObjectVersion {
+  readonly commit: bigint;
+  readonly guid: bigint;
+  /** Written while the bucket was not versioned, or suspended: a key has at most one such version, which clients call "null". */
+  readonly isNull: boolean;
+}
+
+/** A version that says that there is no object: what a delete leaves in a versioned bucket. */
+export interface DeleteMarker {
+  readonly kind: "marker";
+  readonly version: ObjectVersion;
+  readonly modifiedMs: number;
+}
+
+/** In the head row of a key: its current object; in a version's row: an earlier one. */
 export interface StoredObject {
   readonly kind: "object";
   readonly content: Content;
@@ -41,6 +61,8 @@ export interface StoredObject {
   readonly modifiedMs: number;
   readonly attributes: ObjectAttributes;
   readonly checksum: StoredChecksum | undefined;
+  /** Absent: the null version, written before its bucket was versioned; ordered by the version of its row. */
+  readonly version?: ObjectVersion;
 }
 
 /** One entry of a completed part list, as the client named it. */
@@ -54,7 +76,14 @@ export type UploadState =
   /** A request completes it; parts are refused and abort loses (OGD11). A stale one may be taken over by another complete. */
   | { readonly kind: "completing"; readonly guid: bigint; readonly sinceMs: number; readonly parts: readonly NamedPart[] }
   /** Kept while the object points at it, and at least COMPLETE_REMEMBERED_MS for a repeated complete. */
-  | { readonly kind: "done"; readonly guid: bigint; readonly etag: string; readonly doneMs: number; readonly parts: readonly NamedPart[] };
+  | {
+      readonly kind: "done";
+      readonly guid: bigint;
+      readonly etag: string;
+      readonly doneMs: number;
+      readonly parts: readonly NamedPart[];
+      readonly version?: ObjectVersion;
+    };
 
 export interface UploadRow {
   readonly kind: "upload";
@@ -96,6 +125,8 @@ export interface ShardHeader {
   readonly state: "open" | "closed";
   /** As in the bucket's row: a request that used another number reads again. */
   readonly shards: number;
+  /** As in the bucket's row, so that a commit which saw it otherwise fails. */
+  readonly versioning?: Versioning;
 }
 
 export interface BucketRow {

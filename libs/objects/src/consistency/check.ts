@@ -3,7 +3,8 @@ import { parseOid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
+import { partitionOf } from "../recovery/decide-blobs.ts";
+import { isNamed } from "../recovery/older-versions.ts";
 import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
 import type { Row } from "../row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
@@ -128,8 +129,7 @@ async function confirmLeak(context: ObjectStoreContext, oid: Oid): Promise<Leake
 
 async function mayBeNamed(context: ObjectStoreContext, oid: Oid, description: BlobDescription): Promise<boolean> {
   try {
-    const [row] = await context.metadata.read(await partitionOf(context, description), [rowKeyOf(description)]);
-    return names(row, oid);
+    return await isNamed(context, await partitionOf(context, description), description, oid);
   } catch (thrown) {
     if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
     return true;

@@ -2,9 +2,12 @@
 import { parseOid, type BlobDescription, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
-import { GarbageIndex, names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
+import { GarbageIndex, partitionOf } from "../recovery/decide-blobs.ts";
+import { namedByOlder, names, rowKeyOf } from "../recovery/older-versions.ts";
 import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
+import { headerKey } from "../row-keys.ts";
 import type { EpochRow } from "../rows.ts";
+import { headerOf } from "../shard-view.ts";
 import type { LeakedBlob } from "./check.ts";
 import { SCRUB_INSPECTIONS } from "./limits.ts";
 import { inspectOrDamaged, isReadFailure } from "./row-findings.ts";
@@ -34,7 +37,9 @@ export async function leakedOf(
   const unnamed: { readonly leak: DescribedLeak; readonly partition: string }[] = [];
   for (const [partition, leaks] of await byPartition(context, await inspectAll(context, resolved, onUnreadable))) {
     const rows = await readableRows(context, partition, leaks);
-    for (const [at, leak] of leaks.entries()) if (rows[at]?.(leak.oid) !== true) unnamed.push({ leak, partition });
+    const byHead = leaks.filter(({ oid }, at) => rows[at]?.(oid) !== true);
+    const older = await namedByOlderOf(context, partition, byHead);
+    for (const leak of byHead) if (!older.has(leak.oid)) unnamed.push({ leak, partition });
   }
   if (unnamed.length === 0) return [];
   // Read after the rows: what dropped the reference wrote the GC entry in the same commit (I4).
@@ -106,6 +111,23 @@ async function readableRows(
     for (const leak of leaks) each.push(...(await readableRows(context, partition, [leak])));
     return each;
   }
+}
+
+/** Those that earlier versions of their keys may name: one that cannot be read may. */
+async function namedByOlderOf(context: ObjectStoreContext, partition: string, leaks: readonly DescribedLeak[]): Promise<ReadonlySet<Oid>> {
+  const [headerRow] = await context.metadata.read(partition, [headerKey()]);
+  const named = new Set<Oid>();
+  if (headerOf(headerRow)?.row.versioning === undefined) return named;
+  const ofObjects = leaks.filter(({ description }) => description.part === undefined);
+  for (const [key, together] of Map.groupBy(ofObjects, ({ description }) => description.key)) {
+    const wanted = new Set(together.map(({ oid }) => oid));
+    const found = await namedByOlder(context, partition, key, wanted).catch((thrown: unknown) => {
+      if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+      return wanted;
+    });
+    for (const oid of found) named.add(oid);
+  }
+  return named;
 }
 
 function orTrue(ask: () => boolean): boolean {

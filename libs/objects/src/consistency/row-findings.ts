@@ -1,9 +1,9 @@
 // Rows against blobs: what rows name and what is not there whole.
-import type { BlobState, MetadataRow, Oid } from "@concord/ports";
+import { sameVersion, type BlobState, type MetadataRow, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
-import { afterKey, garbageSpan, headKey, keyOfHead, partKey, partSpan } from "../row-keys.ts";
+import { afterKey, garbageSpan, keyOfObject, partKey, partSpan } from "../row-keys.ts";
 import type { StoredObject } from "../rows.ts";
 
 export interface DanglingReference {
@@ -118,20 +118,20 @@ const isGarbageOfUpload = (prefixes: readonly Uint8Array[], rowKey: Uint8Array):
 async function missingParts(
   context: ObjectStoreContext,
   partition: string,
-  head: MetadataRow,
+  object: MetadataRow,
   { content }: StoredObject,
 ): Promise<readonly DanglingReference[]> {
   if (content.kind !== "parts") return [];
-  const key = keyOfHead(head.key);
+  const key = keyOfObject(object.key);
   const missing: DanglingReference[] = [];
   for (let at = 0; at < content.parts.length; at += PAGE) {
     const wanted = content.parts.slice(at, at + PAGE).map(({ number }) => partKey(key, content.uploadId, number));
     const found = await context.metadata.read(partition, wanted);
     if (!found.includes(undefined)) continue;
-    const [now] = await context.metadata.read(partition, [headKey(key)]);
-    const stillThere = now !== undefined && now.version.commit === head.version.commit && now.version.guid === head.version.guid;
+    const [now] = await context.metadata.read(partition, [object.key]);
+    const stillThere = now !== undefined && sameVersion(now.version, object.version);
     if (!stillThere) return [];
-    for (const row of found) if (row === undefined) missing.push({ partition, rowKey: head.key, oid: undefined, reason: "no part row" });
+    for (const row of found) if (row === undefined) missing.push({ partition, rowKey: object.key, oid: undefined, reason: "no part row" });
   }
   return missing;
 }

@@ -1,13 +1,14 @@
 // Collects one GC entry that is due: data first, the entry last, so an interrupted collection is repeated (OGD10).
-import type { MetadataWrite, Oid, BlobState } from "@concord/ports";
+import type { MetadataRow, MetadataWrite, Oid, BlobState } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { objectOf } from "../head-row.ts";
-import { names, partitionOf, rowKeyOf } from "../recovery/decide-blobs.ts";
+import { partitionOf } from "../recovery/decide-blobs.ts";
+import { isNamed } from "../recovery/older-versions.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import { afterKey, garbageKey, headKey, partSpan, uploadKey, doneUploadKey } from "../row-keys.ts";
-import type { GcEntry } from "../rows.ts";
+import { afterKey, garbageKey, headKey, nullVersionKey, partSpan, uploadKey, doneUploadKey, versionKey } from "../row-keys.ts";
+import type { GcEntry, UploadRow } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
 export interface CollectedRow {
@@ -39,7 +40,7 @@ async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids:
   const removed = { blobs: 0, bytes: 0 };
   await eachOf(oids, REMOVALS_CONCURRENT, async (oid) => {
     const state = await context.data.inspect(oid);
-    if (await isNamed(context, oid, state, garbage)) {
+    if (await isNamedAnywhere(context, oid, state, garbage)) {
       referenced.push(oid);
       return;
     }
@@ -62,15 +63,14 @@ export async function eachOf<Item>(items: readonly Item[], atOnce: number, act: 
   await Promise.all(Array.from({ length: Math.min(items.length, atOnce) }, worker));
 }
 
-/** By a serial read (I13) of the row that the blob was written for, and of the head of the GC entry's key. */
-async function isNamed(context: ObjectStoreContext, oid: Oid, state: BlobState, { bucket, key }: GcEntry): Promise<boolean> {
+/** By a serial read (I13) of the rows that may name the blob by its description, and by the GC entry's key. */
+async function isNamedAnywhere(context: ObjectStoreContext, oid: Oid, state: BlobState, { bucket, key }: GcEntry): Promise<boolean> {
   if (state.kind === "absent") return false;
   const descriptions = state.description === undefined ? [] : [state.description];
   if (bucket !== "") descriptions.push({ bucket, key, part: undefined, guid: 0n });
   for (const description of descriptions) {
     const partition = await partitionOf(context, description);
-    const [row] = await context.metadata.read(partition, [rowKeyOf(description)]);
-    if (names(row, oid)) return true;
+    if (await isNamed(context, partition, description, oid)) return true;
   }
   return false;
 }
@@ -84,13 +84,16 @@ async function collectUpload(
   asOfMs: number,
 ): Promise<CollectedRow> {
   const { key } = garbage;
-  const keys = [headKey(key), uploadKey(key, uploadId), doneUploadKey(key, uploadId)];
-  const [headRow, openRow, doneRow] = await context.metadata.read(partition, keys);
+  const keys = [headKey(key), nullVersionKey(key), uploadKey(key, uploadId), doneUploadKey(key, uploadId)];
+  const [headRow, nullRow, openRow, doneRow] = await context.metadata.read(partition, keys);
   const uploadRow = openRow ?? doneRow;
-  const content = objectOf(headRow)?.row.content;
   const upload = uploadRow === undefined ? undefined : { version: uploadRow.version, row: decodeRowAs("upload", uploadRow.value) };
-  const isCurrent = content?.kind === "parts" && content.uploadId === uploadId;
-  if (isCurrent || (upload !== undefined && upload.row.state.kind !== "done")) {
+  const versionRow = upload === undefined ? undefined : await versionOfUpload(context, partition, key, upload.row);
+  const isNamedBy = (row: MetadataRow | undefined): boolean => {
+    const content = objectOf(row)?.row.content;
+    return content?.kind === "parts" && content.uploadId === uploadId;
+  };
+  if ([headRow, nullRow, versionRow].some(isNamedBy) || (upload !== undefined && upload.row.state.kind !== "done")) {
     const parts = await partsOf(context, partition, key, uploadId);
     return { blobs: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
   }
@@ -100,6 +103,18 @@ async function collectUpload(
   const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
   if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: uploadRow!.key }] };
   return { ...removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
+}
+
+/** The row of the version that the upload made, where it is not current. */
+async function versionOfUpload(
+  context: ObjectStoreContext,
+  partition: string,
+  key: string,
+  { state }: UploadRow,
+): Promise<MetadataRow | undefined> {
+  if (state.kind !== "done" || state.version === undefined) return undefined;
+  const [row] = await context.metadata.read(partition, [versionKey(key, state.version)]);
+  return row;
 }
 
 /** Data of a page of parts, then their rows. */

@@ -3,11 +3,10 @@ import { parseOid, sameVersion, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { countUsage, leftBy, objectOf } from "../head-row.ts";
+import { countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
 import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
 import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_BLOBS } from "../recovery/limits.ts";
-import { decodeRowAs } from "../row-codec.ts";
 import { headerKey, headKey } from "../row-keys.ts";
 import { headerOf } from "../shard-view.ts";
 import type { GatewayJournal } from "./open-upload-journal.ts";
@@ -87,7 +86,7 @@ async function isThere(context: ObjectStoreContext, oid: Oid): Promise<boolean> 
  */
 async function restore(context: ObjectStoreContext, { oid, description, form }: BegunUpload): Promise<UploadFate> {
   if (form.kind !== "basic" || description.part !== undefined) return "referenced";
-  const old = form.old === undefined ? undefined : decodeRowAs("object", form.old.value);
+  const old = form.old === undefined ? undefined : versionOf(form.old).row;
   if (leftBy(old) !== undefined) return "referenced";
   const partition = await partitionOf(context, description);
   const key = headKey(description.key);
@@ -95,7 +94,9 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
     const [headerRow, headRow] = await context.metadata.read(partition, [headerKey(), key]);
     const [header, head] = [headerOf(headerRow), objectOf(headRow)];
     // Another version by now: its writer saw this upload as done.
-    if (header === undefined || head === undefined || head.version.guid !== description.guid) return "referenced";
+    // In a versioned bucket the old row went to another place.
+    if (header === undefined || header.row.versioning !== undefined || old?.kind === "marker") return "referenced";
+    if (head === undefined || head.version.guid !== description.guid) return "referenced";
     if (head.row.content.kind !== "blob" || head.row.content.oid !== oid) return "referenced";
     const guid = await context.guids.next();
     const { bucket, key: name } = description;
@@ -124,6 +125,8 @@ async function redoDelete(context: ObjectStoreContext, { bucket, key, guid, vers
     const [headerRow, headRow] = await context.metadata.read(partition, [headerKey(), headKey(key)]);
     const [header, head] = [headerOf(headerRow), objectOf(headRow)];
     if (header === undefined || head === undefined || !sameVersion(head.version, version)) return "passed";
+    // Not answered, and the bucket keeps its versions by now: the object stays.
+    if (header.row.versioning !== undefined) return "passed";
     const left = leftBy(head.row);
     const outcome = await context.metadata.commit({
       partition,

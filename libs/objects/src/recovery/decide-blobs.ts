@@ -4,9 +4,10 @@ import { ConcordError, toConcordError, toHex } from "@concord/runtime";
 import { putGarbage, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRow, decodeRowAs, referencesOf } from "../row-codec.ts";
-import { afterKey, bucketKey, bucketPartition, garbageSpan, headerKey, headKey, partKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
+import { afterKey, bucketKey, bucketPartition, garbageSpan, headerKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { ShardHeader } from "../rows.ts";
 import { headerOf, type Versioned } from "../shard-view.ts";
+import { namedByOlder, names, rowKeyOf } from "./older-versions.ts";
 import { DECIDE_ATTEMPTS_MAX, GARBAGE_SCAN_PAGE, GARBAGE_SCAN_ROWS_MAX } from "./limits.ts";
 
 /** A blob that is there, of an epoch that is closed in its row and at the data store. */
@@ -59,22 +60,12 @@ async function decideEach(context: ObjectStoreContext, blobs: readonly OpenBlob[
   return fates;
 }
 
-/** The row that names the blob, if any does. */
-export function rowKeyOf({ key, part }: BlobDescription): Uint8Array {
-  return part === undefined ? headKey(key) : partKey(key, part.uploadId, part.number);
-}
-
 /** Where a blob's rows are; the system partition when nothing can name it: no description, or a bucket that is gone with all its rows. */
 export async function partitionOf(context: ObjectStoreContext, description: BlobDescription | undefined): Promise<string> {
   if (description === undefined) return SYSTEM_PARTITION;
   const [found] = await context.metadata.read(SYSTEM_PARTITION, [bucketKey(description.bucket)]);
   if (found === undefined) return SYSTEM_PARTITION;
   return bucketPartition(description.bucket, shardOf(description.key, decodeRowAs("bucket", found.value).shards));
-}
-
-/** Does the row name the blob? CORRUPT_DATA for a row that cannot be read: nothing is decided by it. */
-export function names(row: MetadataRow | undefined, oid: Oid): boolean {
-  return row !== undefined && referencesOf(decodeRow(row.value)).oids.includes(oid);
 }
 
 async function decideTogether(
@@ -102,9 +93,12 @@ async function decideOnce(
   const conditions = new Map<string, MetadataCondition>();
   const keys = partition === SYSTEM_PARTITION ? [] : blobs.map(({ description }) => rowKeyOf(description!));
   const [headerRow, ...rows] = await context.metadata.read(partition, [headerKey(), ...keys]);
+  const header = headerOf(headerRow);
+  const unnamed = blobs.filter(({ oid }, at) => !names(rows[at], oid));
+  const older = header?.row.versioning === undefined ? NONE : await namedByOlderOf(context, partition, unnamed);
   for (const [at, blob] of blobs.entries()) {
     const [key, row] = [keys[at], rows[at]];
-    if (names(row, blob.oid)) fates.set(blob.oid, "referenced");
+    if (names(row, blob.oid) || older.has(blob.oid)) fates.set(blob.oid, "referenced");
     else if (await garbage.has(partition, blob.oid)) fates.set(blob.oid, "collected");
     else {
       orphans.push(blob);
@@ -113,11 +107,25 @@ async function decideOnce(
   }
   if (orphans.length === 0) return fates;
   context.failpoint("recovery:before-garbage");
-  const outcome = await context.metadata.commit(await fenceOf(context, partition, headerOf(headerRow), orphans, [...conditions.values()]));
+  const outcome = await context.metadata.commit(await fenceOf(context, partition, header, orphans, [...conditions.values()]));
   context.failpoint("recovery:after-garbage");
   if (outcome.kind !== "committed") return undefined;
   for (const { oid } of orphans) fates.set(oid, "collected");
   return fates;
+}
+
+const NONE: ReadonlySet<Oid> = new Set();
+
+/** Read after the heads: a version that became an earlier one since changed its head, so that the commit fails. */
+async function namedByOlderOf(context: ObjectStoreContext, partition: string, blobs: readonly OpenBlob[]): Promise<ReadonlySet<Oid>> {
+  const byKey = Map.groupBy(
+    blobs.filter(({ description }) => description !== undefined && description.part === undefined),
+    ({ description }) => description!.key,
+  );
+  const named = new Set<Oid>();
+  for (const [key, together] of byKey)
+    for (const oid of await namedByOlder(context, partition, key, new Set(together.map((blob) => blob.oid)))) named.add(oid);
+  return named;
 }
 
 /**

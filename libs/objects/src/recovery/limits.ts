@@ -21,3 +21,6 @@ export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 100, maxMs: 10_000 };
 export const RECOVERED_EPOCHS_KEPT = 16;
 /** Rows of recovered epochs removed in one run. */
 export const FORGET_EPOCHS_MAX = 100;
+
+/** Rows of earlier versions of a key read at once. */
+export const VERSION_SCAN_PAGE = 200;
