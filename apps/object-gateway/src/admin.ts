@@ -3,17 +3,17 @@ import { checkConsistency, listEpochs, scanBuckets } from "@concord/objects";
 import { toHex } from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import type { GatewayStore } from "./gateway-store.ts";
-import type { UploadBudget } from "./http/budget.ts";
+import type { TransferBudget } from "./http/budget.ts";
 import type { Consistency, ObjectAdmin, Usage } from "./rpc/object-admin.ts";
 
 export interface AdminOptions {
   readonly config: ObjectGatewayConfig;
   readonly gateway: GatewayStore;
-  readonly budget: UploadBudget;
+  readonly uploads: TransferBudget;
   readonly httpAddress: () => string;
 }
 
-export function objectAdmin({ config, gateway, budget, httpAddress }: AdminOptions): ObjectAdmin {
+export function objectAdmin({ config, gateway, uploads, httpAddress }: AdminOptions): ObjectAdmin {
   const { context, journal, resolver, recovery, collector } = gateway;
   return {
     status: () => ({
@@ -23,7 +23,7 @@ export function objectAdmin({ config, gateway, budget, httpAddress }: AdminOptio
       recovered: recovery.totals.runs > 0,
       recovery: recovery.totals,
       inDoubt: resolver.size,
-      uploadsInFlight: budget.uploadsInFlight,
+      uploadsInFlight: uploads.inFlight,
       httpAddress: httpAddress(),
     }),
     collectGarbage: (aheadMs) => collector.runAhead(aheadMs),

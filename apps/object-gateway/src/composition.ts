@@ -1,13 +1,14 @@
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
-import { SpaceGuard, type ConcordError, type Disk, type Environment, type HttpServer } from "@concord/runtime";
+import { SpaceGuard, type ConcordError, type Disk, type Environment, type HttpServer, type Metrics } from "@concord/runtime";
 import { createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayStore, type GatewayTuning } from "./gateway-store.ts";
-import { UploadBudget } from "./http/budget.ts";
+import { TransferBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
+import { DOWNLOAD_SHARE_BYTES, UPLOAD_SHARE_BYTES } from "./limits.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
 import { openObjectData } from "./object-data.ts";
 import type { Peers } from "./peers.ts";
@@ -87,8 +88,8 @@ async function openGateway(
     ...(peers === undefined ? {} : { peers }),
   };
   const gateway = await openGatewayStore(storeOptions).catch((thrown: unknown) => data.close().then(() => closeMetadata(thrown)));
-  const { region, partBytesMax, uploadsInFlightMax: uploadsMax, uploadBufferBytes: bytesMax } = config;
-  const budget = new UploadBudget({ uploadsMax, bytesMax, metrics });
+  const { region, partBytesMax } = config;
+  const { uploads, downloads } = budgetsOf(config, metrics);
   const disks = options.dataDisk === undefined ? [disk] : [disk, options.dataDisk];
   const space = new SpaceGuard({ clock, log, metrics, disks, lowBytes: config.lowSpaceBytes });
   return {
@@ -96,18 +97,33 @@ async function openGateway(
       store: gateway.store,
       log,
       metrics,
-      budget,
+      uploads,
+      downloads,
       space,
       region,
       partBytesMax,
       scheme: config.tlsCertificateFile === undefined ? "http" : "https",
     },
-    admin: objectAdmin({ config, gateway, budget, httpAddress }),
+    admin: objectAdmin({ config, gateway, uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),
     close: () =>
       gateway
         .stop()
         .then(() => data.close())
         .then(() => opened.close()),
+  };
+}
+
+function budgetsOf(
+  config: ObjectGatewayConfig,
+  metrics: Metrics,
+): { readonly uploads: TransferBudget; readonly downloads: TransferBudget } {
+  const isShared = new Set(config.accessKeys.map(({ tenant }) => tenant)).size > 1;
+  const uploads = { kind: "uploads", countMax: config.uploadsInFlightMax, bytesMax: config.uploadBufferBytes } as const;
+  // Connections bound the count of downloads.
+  const downloads = { kind: "downloads", countMax: Number.MAX_SAFE_INTEGER, bytesMax: config.downloadBufferBytes } as const;
+  return {
+    uploads: new TransferBudget({ ...uploads, shareBytes: UPLOAD_SHARE_BYTES, isShared, metrics }),
+    downloads: new TransferBudget({ ...downloads, shareBytes: DOWNLOAD_SHARE_BYTES, isShared, metrics }),
   };
 }

@@ -4,6 +4,7 @@ import {
   OBJECT_BYTES_MAX,
   PACK_BYTES_MAX,
   PART_BYTES_MAX,
+  DOWNLOAD_BUFFER_BYTES_DEFAULT,
   UPLOADS_IN_FLIGHT_DEFAULT,
   UPLOAD_BUFFER_BYTES_DEFAULT,
 } from "./limits.ts";
@@ -95,7 +96,11 @@ export const objectGatewaySchema = z
     checkpointIntervalMs: count("pause between checkpoints of the journal", 600_000),
     objectBytesMax: count("largest object", OBJECT_BYTES_MAX, OBJECT_BYTES_MAX),
     partBytesMax: count("largest single upload and largest part", PART_BYTES_MAX, PART_BYTES_MAX),
-    uploadsInFlightMax: count("uploads at the same time; more are refused with SlowDown", UPLOADS_IN_FLIGHT_DEFAULT, 100_000),
+    uploadsInFlightMax: count(
+      "uploads at the same time; more are refused with SlowDown. Of several tenants none can use them up",
+      UPLOADS_IN_FLIGHT_DEFAULT,
+      100_000,
+    ),
     packBytesMax: z
       .number()
       .int()
@@ -104,6 +109,10 @@ export const objectGatewaySchema = z
       .default(PACK_BYTES_MAX)
       .describe("objects' data up to this length is packed into segment files; 0: each blob is a file of its own"),
     uploadBufferBytes: count("memory for bodies of uploads on their way", UPLOAD_BUFFER_BYTES_DEFAULT),
+    downloadBufferBytes: count(
+      "memory for bodies of downloads on their way, up to 2 MiB each; more downloads are refused with SlowDown",
+      DOWNLOAD_BUFFER_BYTES_DEFAULT,
+    ),
   })
   .superRefine(checkServer)
   .superRefine((config, context) => {

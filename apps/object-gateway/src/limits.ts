@@ -10,6 +10,9 @@ export const UPLOADS_IN_FLIGHT_DEFAULT = 256;
 export const UPLOAD_BUFFER_BYTES_DEFAULT = 256 * 1024 * 1024;
 /** The most memory of one upload: chunks in flight and the writer's buffer. A smaller body counts with its own length. */
 export const UPLOAD_SHARE_BYTES = 2 * 1024 * 1024;
+export const DOWNLOAD_BUFFER_BYTES_DEFAULT = 1024 * 1024 * 1024;
+/** The most memory of one download: the chunk that the connection has not taken, and the one that is read ahead. */
+export const DOWNLOAD_SHARE_BYTES = 2 * 1024 * 1024;
 export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
 /** Names in one consistency report. */
 export const CONSISTENCY_NAMES_MAX = 100;

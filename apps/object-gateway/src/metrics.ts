@@ -28,4 +28,5 @@ export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
   { name: "s3_received_bytes_total", kind: "counter", help: "Bytes of decoded bodies of uploads.", labels: [] },
   { name: "s3_sent_bytes_total", kind: "counter", help: "Bytes of objects sent.", labels: [] },
   { name: "s3_uploads_in_flight", kind: "gauge", help: "Uploads running now.", labels: [] },
+  { name: "s3_downloads_in_flight", kind: "gauge", help: "Downloads running now.", labels: [] },
 ];

@@ -9,7 +9,7 @@ export interface HttpLimits {
   readonly headersTimeoutMs: number;
   /** A connection without a request is closed after this. */
   readonly keepAliveMs: number;
-  /** Connections; one more is closed at once. */
+  /** Connections; one more is closed at once. No address (of IPv6: no /64 network) can use them up; all connections of a proxy have one. */
   readonly connectionsMax: number;
   /** Requests of one connection that run at once; one more breaks it off. */
   readonly pipelinedMax: number;

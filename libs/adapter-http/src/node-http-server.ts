@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { Socket } from "node:net";
 import {
   ConcordError,
+  FairShares,
   silentMetrics,
   toConcordError,
   type Clock,
@@ -14,6 +15,7 @@ import {
   type Log,
   type Metrics,
 } from "@concord/runtime";
+import { ownerOf } from "./address-owner.ts";
 import { discardRest } from "./discard.ts";
 import { CONNECTIONS_CHECK_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
@@ -54,7 +56,8 @@ class Host implements HttpListener {
   /** Answers in flight, by connection. */
   readonly #inFlight = new WeakMap<Socket, Set<ServerResponse>>();
   readonly #aborts = new Set<AbortController>();
-  #connections = 0;
+  /** Connections by the address they come from (I7). */
+  readonly #connections: FairShares;
   #address = "";
   #drained: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
@@ -62,6 +65,7 @@ class Host implements HttpListener {
   constructor({ clock, log, metrics = silentMetrics, limits, tls }: NodeHttpServerOptions, handler: HttpHandler) {
     [this.#clock, this.#log, this.#metrics, this.#handler] = [clock, log, metrics, handler];
     this.#limits = { ...HTTP_LIMITS, ...limits };
+    this.#connections = new FairShares(this.#limits.connectionsMax);
     const settings = serverSettings(this.#limits);
     this.#server = tls === undefined ? createServer(settings) : createTlsServer({ ...settings, ...tlsSettings(tls) });
     // node drops headers above its own limit in silence; ours refuses the request (I1).
@@ -162,6 +166,8 @@ class Host implements HttpListener {
       await sendResponse(response, { outgoing, pace, beforeEnd });
       if (!isWhole) this.#breakOff(incoming.socket, "client_gone");
     } catch (thrown) {
+      // Headers that cannot be written: the stream was not begun.
+      await release(response).catch(() => undefined);
       this.#log.warn("an answer failed; its connection is broken off", { error: toConcordError(thrown).message });
       this.#breakOff(incoming.socket, "answer_failed");
     }
@@ -213,11 +219,12 @@ class Host implements HttpListener {
   }
 
   #connected(socket: Socket): void {
-    this.#connections += 1;
-    this.#metrics.gauge("http_server_connections", this.#connections);
+    const owner = ownerOf(socket.remoteAddress);
+    if (!this.#connections.take(owner, 1)) return this.#breakOff(socket, "limit");
+    this.#metrics.gauge("http_server_connections", this.#connections.used);
     socket.once("close", () => {
-      this.#connections -= 1;
-      this.#metrics.gauge("http_server_connections", this.#connections);
+      this.#connections.giveBack(owner, 1);
+      this.#metrics.gauge("http_server_connections", this.#connections.used);
     });
   }
 

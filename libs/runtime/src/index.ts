@@ -16,6 +16,7 @@ export {
   type ErrorOptions,
   type GrpcStatusName,
 } from "./errors.ts";
+export { FairShares } from "./fair-shares.ts";
 export {
   fromHex,
   hexByteAt,

@@ -11,10 +11,10 @@ export function withUpload<Result>(
   options: { readonly algorithm?: ChecksumAlgorithm | undefined },
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
-  const { partBytesMax, budget, metrics, space } = context;
+  const { partBytesMax, uploads, metrics, space } = context;
   const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
-  return budget.during(body.lengthBytes, async () => {
+  return uploads.during(call.tenant, body.lengthBytes, async () => {
     await space.admit();
     return await action({ ...body, chunks: whileAdmitted(counted, space) });
   });
@@ -29,8 +29,10 @@ async function* whileAdmitted(chunks: AsyncIterable<Uint8Array>, space: SpaceGua
 }
 
 /** The whole body of a request that is a document, checked; empty when there is none. It counts as an upload while it is read. */
-export function readDocument(call: S3Call, { budget }: Context, options: BodyOptions = {}): Promise<Uint8Array> {
-  return budget.during(XML_BODY_BYTES_MAX, () => readBody(call.request, call.verified, { maxBytes: XML_BODY_BYTES_MAX, ...options }));
+export function readDocument(call: S3Call, { uploads }: Context, options: BodyOptions = {}): Promise<Uint8Array> {
+  return uploads.during(call.tenant, XML_BODY_BYTES_MAX, () =>
+    readBody(call.request, call.verified, { maxBytes: XML_BODY_BYTES_MAX, ...options }),
+  );
 }
 
 /** Counts once, however it ends. */

@@ -6,18 +6,20 @@ import { silentLog, silentMetrics, SpaceGuard } from "@concord/runtime";
 import { fieldsOf, S3Error } from "@concord/s3";
 import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
-import { UploadBudget } from "./budget.ts";
-import type { S3Call } from "./call.ts";
+import { TransferBudget } from "./budget.ts";
+import type { Context, S3Call } from "./call.ts";
+import { getObject } from "./get-object.ts";
 import { copyObject } from "./write-object.ts";
 import { uploadPartCopy } from "./multipart.ts";
 
-const budget = (uploadsMax: number, bytesMax: number): UploadBudget => new UploadBudget({ uploadsMax, bytesMax, metrics: silentMetrics });
+const budget = (countMax: number, bytesMax: number, isShared = false): TransferBudget =>
+  new TransferBudget({ kind: "uploads", countMax, bytesMax, shareBytes: UPLOAD_SHARE_BYTES, isShared, metrics: silentMetrics });
 const isSlowDown = (thrown: unknown): boolean => thrown instanceof S3Error && thrown.code === "SlowDown";
 
 /** Runs until it is released. */
-function held(uploads: UploadBudget, bytes: number): { done: Promise<void>; release: () => void } {
+function held(uploads: TransferBudget, bytes: number, tenant = "ann"): { done: Promise<void>; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
-  return { done: uploads.during(bytes, () => promise), release: resolve };
+  return { done: uploads.during(tenant, bytes, () => promise), release: resolve };
 }
 
 test("budget: uploads below and at the limit run, one above is refused with SlowDown, and runs when another has ended", async () => {
@@ -26,8 +28,8 @@ test("budget: uploads below and at the limit run, one above is refused with Slow
   await assert.rejects(held(uploads, 1).done, isSlowDown);
   one.release();
   await one.done;
-  assert.equal(uploads.uploadsInFlight, 1);
-  assert.equal(await uploads.during(1, () => Promise.resolve("in")), "in");
+  assert.equal(uploads.inFlight, 1);
+  assert.equal(await uploads.during("ann", 1, () => Promise.resolve("in")), "in");
   two.release();
   await two.done;
 });
@@ -40,12 +42,53 @@ test("budget: a long body counts as the share of one upload, a short one as what
   short.release();
   await short.done;
   await assert.rejects(
-    uploads.during(UPLOAD_SHARE_BYTES, () => Promise.reject(new Error("broken off"))),
+    uploads.during("ann", UPLOAD_SHARE_BYTES, () => Promise.reject(new Error("broken off"))),
     /broken off/,
   );
-  assert.equal(await uploads.during(UPLOAD_SHARE_BYTES, () => Promise.resolve(1)), 1);
+  assert.equal(await uploads.during("ann", UPLOAD_SHARE_BYTES, () => Promise.resolve(1)), 1);
   long.release();
   await long.done;
+});
+
+test("budget: one tenant with 256 slow uploads: the others' still run, and its own when some have ended", async () => {
+  const uploads = budget(256, 1e9, true);
+  const slow: ReturnType<typeof held>[] = [];
+  const refused: ReturnType<typeof held>[] = [];
+  for (let at = 0; at < 256; at += 1) {
+    const before = uploads.inFlight;
+    const one = held(uploads, UPLOAD_SHARE_BYTES, "hog");
+    (uploads.inFlight === before ? refused : slow).push(one);
+  }
+  await Promise.all(refused.map((one) => assert.rejects(one.done, isSlowDown)));
+  assert.equal(slow.length, 204);
+  const others = Array.from({ length: 40 }, () => held(uploads, UPLOAD_SHARE_BYTES, "ann"));
+  await assert.rejects(held(uploads, 1, "hog").done, isSlowDown);
+  for (const { release } of [...others, ...slow]) release();
+  await Promise.all([...others, ...slow].map(({ done }) => done));
+  assert.equal(uploads.inFlight, 0);
+});
+
+test("budget: downloads that their clients do not read: one above the limit is SlowDown before its first byte, and runs when one was left", async () => {
+  const downloads = budget(10, UPLOAD_SHARE_BYTES);
+  const object = {
+    etag: "e",
+    modifiedMs: 0,
+    sizeBytes: 1e9,
+    attributes: { headers: {}, metadata: {}, tags: {} },
+    content: { kind: "blob" },
+  };
+  async function* bytes(): AsyncGenerator<Uint8Array, void, void> {
+    for (;;) yield new Uint8Array(1);
+  }
+  const store = { getObject: () => Promise.resolve({ object, offset: 0, lengthBytes: 1e9, bytes: bytes() }) } as unknown as ObjectStore;
+  const call = { bucket: "photos", key: "a", query: fieldsOf([]), headers: fieldsOf([]), tenant: "ann" } as unknown as S3Call;
+  const context = { store, log: silentLog, metrics: silentMetrics, downloads } as unknown as Context;
+  const { body } = await getObject(call, context);
+  assert.ok(body !== undefined && !(body instanceof Uint8Array));
+  await assert.rejects(async () => void (await getObject(call, context)), isSlowDown);
+  await body[Symbol.asyncIterator]().return?.();
+  assert.equal(downloads.inFlight, 0);
+  await getObject(call, context);
 });
 
 for (const [name, operation, query] of [
@@ -82,7 +125,8 @@ for (const [name, operation, query] of [
       store,
       log: silentLog,
       metrics: silentMetrics,
-      budget: uploads,
+      uploads,
+      downloads: uploads,
       space: new SpaceGuard({ clock: nodeClock, log: silentLog, metrics: silentMetrics, disks: [], lowBytes: 0 }),
       region: "r",
       partBytesMax: 1,

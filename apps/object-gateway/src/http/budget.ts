@@ -1,42 +1,69 @@
-// How many uploads may run at once and how much memory their bodies may take; requests over the limit get SlowDown immediately.
-import { assert, type Metrics } from "@concord/runtime";
+// How many uploads may run at once, and how much memory bodies on their way may take; requests over the limit get SlowDown immediately.
+import { assert, FairShares, type Metrics } from "@concord/runtime";
 import { S3Error } from "@concord/s3";
-import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 
-export interface UploadBudgetOptions {
-  readonly uploadsMax: number;
+export interface TransferBudgetOptions {
+  readonly kind: "uploads" | "downloads";
+  /** Transfers at once. */
+  readonly countMax: number;
   readonly bytesMax: number;
+  /** The most memory of one transfer: a body moves in chunks. A smaller one counts with its own length. */
+  readonly shareBytes: number;
+  /** False: the only tenant may have all. Of several none can use everything up. */
+  readonly isShared: boolean;
   readonly metrics: Metrics;
 }
 
-export class UploadBudget {
-  readonly #options: UploadBudgetOptions;
-  #uploads = 0;
-  #bytes = 0;
+export class TransferBudget {
+  readonly #options: TransferBudgetOptions;
+  readonly #count: FairShares;
+  readonly #bytes: FairShares;
 
-  constructor(options: UploadBudgetOptions) {
+  constructor(options: TransferBudgetOptions) {
     this.#options = options;
+    this.#count = new FairShares(options.countMax, options.isShared);
+    this.#bytes = new FairShares(options.bytesMax, options.isShared);
   }
 
-  get uploadsInFlight(): number {
-    return this.#uploads;
+  get inFlight(): number {
+    return this.#count.used;
   }
 
-  /** SlowDown when there is no room. The body is read in chunks, so a long one takes no more than the share of one upload. */
-  async during<Result>(lengthBytes: number, action: () => Promise<Result>): Promise<Result> {
-    const bytes = Math.min(lengthBytes, UPLOAD_SHARE_BYTES);
-    const { uploadsMax, bytesMax, metrics } = this.#options;
-    if (this.#uploads >= uploadsMax || this.#bytes + bytes > bytesMax) throw new S3Error("SlowDown", undefined, { retryAfterSeconds: 1 });
-    this.#uploads += 1;
-    this.#bytes += bytes;
-    metrics.gauge("s3_uploads_in_flight", this.#uploads);
+  /** What ends the transfer, called once. SlowDown when there is no room. */
+  begin(tenant: string, lengthBytes: number): () => void {
+    const bytes = Math.min(lengthBytes, this.#options.shareBytes);
+    if (!this.#count.take(tenant, 1)) throw this.#refusal();
+    if (!this.#bytes.take(tenant, bytes)) {
+      this.#count.giveBack(tenant, 1);
+      throw this.#refusal();
+    }
+    this.#report();
+    let isOver = false;
+    return () => {
+      assert(!isOver, "a transfer ends once");
+      isOver = true;
+      this.#count.giveBack(tenant, 1);
+      this.#bytes.giveBack(tenant, bytes);
+      this.#report();
+    };
+  }
+
+  async during<Result>(tenant: string, lengthBytes: number, action: () => Promise<Result>): Promise<Result> {
+    const end = this.begin(tenant, lengthBytes);
     try {
       return await action();
     } finally {
-      this.#uploads -= 1;
-      this.#bytes -= bytes;
-      assert(this.#uploads >= 0 && this.#bytes >= 0, "an upload is given back once");
-      metrics.gauge("s3_uploads_in_flight", this.#uploads);
+      end();
     }
+  }
+
+  #refusal(): S3Error {
+    const { kind } = this.#options;
+    const text = `Too many ${kind} of this tenant or of all run at the same time. Repeat the request when some have ended.`;
+    return new S3Error("SlowDown", text, { retryAfterSeconds: 1 });
+  }
+
+  #report(): void {
+    this.#options.metrics.gauge(`s3_${this.#options.kind}_in_flight`, this.#count.used);
   }
 }

@@ -1,14 +1,15 @@
 import type { ObjectStore } from "@concord/objects";
 import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
 import type { Fields, Verified } from "@concord/s3";
-import type { UploadBudget } from "./budget.ts";
+import type { TransferBudget } from "./budget.ts";
 
 /** The context of every operation. */
 export interface Context {
   readonly store: ObjectStore;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly budget: UploadBudget;
+  readonly uploads: TransferBudget;
+  readonly downloads: TransferBudget;
   /** New data is admitted by it; reads, deletes and background work never ask. */
   readonly space: SpaceGuard;
   readonly region: string;

@@ -19,9 +19,9 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
  * Runs a copy when there is room for another upload: it holds bytes as one does. It answers every condition of its source that does not hold
  * with 412, also the ones a GET answers with 304.
  */
-export async function copying<Result>({ budget, space }: Context, action: () => Promise<Result>): Promise<Result> {
+export async function copying<Result>({ tenant }: S3Call, { uploads, space }: Context, action: () => Promise<Result>): Promise<Result> {
   try {
-    return await budget.during(UPLOAD_SHARE_BYTES, async () => {
+    return await uploads.during(tenant, UPLOAD_SHARE_BYTES, async () => {
       await space.admit();
       return await action();
     });

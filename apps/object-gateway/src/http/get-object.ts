@@ -1,13 +1,14 @@
 import type { ByteRange, FoundObject, ObjectStore } from "@concord/objects";
-import { ConcordError, toConcordError, type Log } from "@concord/runtime";
+import { ConcordError, toConcordError } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
-import type { Operation, S3Call } from "./call.ts";
+import type { Context, Operation, S3Call } from "./call.ts";
 import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 import { counting } from "./bodies.ts";
 
 /** The whole object, a range of it, or one part. */
-export const getObject: Operation = async (call, { store, metrics, log }) => {
+export const getObject: Operation = async (call, context) => {
+  const { store, metrics } = context;
   const { bucket, key, headers } = call;
   const part = readPart(call);
   const asked = readRange(headers);
@@ -26,22 +27,25 @@ export const getObject: Operation = async (call, { store, metrics, log }) => {
       ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(found.object)),
     ],
-    body: await begun(counting(reporting(found.bytes, call, log), (bytes) => metrics.count("s3_sent_bytes_total", bytes))),
+    body: await begun(counting(download(found, call, context), (bytes) => metrics.count("s3_sent_bytes_total", bytes))),
   };
 };
 
-/** Data that is damaged reaches the log, also behind the status line. */
-async function* reporting(
-  bytes: AsyncIterable<Uint8Array>,
-  { requestId, bucket, key }: S3Call,
-  log: Log,
+/** Within the budget of downloads: SlowDown before the first byte. Data that is damaged reaches the log, also behind the status line. */
+async function* download(
+  { bytes, lengthBytes }: FoundObject,
+  { requestId, bucket, key, tenant }: S3Call,
+  { downloads, log }: Context,
 ): AsyncGenerator<Uint8Array, void, void> {
+  const end = downloads.begin(tenant, lengthBytes);
   try {
     yield* bytes;
   } catch (thrown) {
     const { code, message } = toConcordError(thrown);
     if (code === "CORRUPT_DATA") log.error("an object cannot be read", { requestId, bucket, key, reason: message });
     throw thrown;
+  } finally {
+    end();
   }
 }
 

@@ -58,7 +58,7 @@ export const uploadPartCopy: Operation = async (call, context) => {
   const source = await copySourceOf(call, context);
   const algorithm = await uploadAlgorithm(context.store, part);
   const copy = { ...part, source, digest: () => copyDigest(algorithm) };
-  return xml(copyPartXml(await copying(context, () => context.store.copyPart(copy))));
+  return xml(copyPartXml(await copying(call, context, () => context.store.copyPart(copy))));
 };
 
 /** The parts that arrived: an interrupted client sends the rest (OG1). */

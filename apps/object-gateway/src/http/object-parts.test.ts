@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ObjectStore, StoredObject } from "@concord/objects";
 import { ConcordError, silentMetrics, type HttpResponse } from "@concord/runtime";
 import { fieldsOf, formatHttpDate } from "@concord/s3";
+import { TransferBudget } from "./budget.ts";
 import type { Context, S3Call } from "./call.ts";
 import { getObject } from "./get-object.ts";
 import { headObject } from "./head-object.ts";
@@ -48,8 +49,16 @@ async function ask(operation: typeof getObject, ifRange: string, then: StoredObj
     ["range", "bytes=4-"],
     ["if-range", ifRange],
   ]);
-  const call = { bucket: "photos", key: "k", query: fieldsOf([]), headers } as unknown as S3Call;
-  return await operation(call, { store, metrics: silentMetrics } as unknown as Context);
+  const call = { bucket: "photos", key: "k", query: fieldsOf([]), headers, tenant: "ann" } as unknown as S3Call;
+  const downloads = new TransferBudget({
+    kind: "downloads",
+    countMax: 1,
+    bytesMax: 10,
+    shareBytes: 10,
+    isShared: false,
+    metrics: silentMetrics,
+  });
+  return await operation(call, { store, metrics: silentMetrics, downloads } as unknown as Context);
 }
 
 const lengthOf = ({ status, headers }: HttpResponse): string => `${status} ${new Map(headers).get("content-length")}`;

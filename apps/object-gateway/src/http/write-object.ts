@@ -42,7 +42,7 @@ export const copyObject: Operation = async (call, context) => {
   const asked = readUploadChecksum(headers)?.algorithm;
   const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
   const copy = { source, bucket, key, attributes, tags, precondition, digest };
-  return xml(copyObjectXml(await copying(context, () => context.store.copyObject(copy))));
+  return xml(copyObjectXml(await copying(call, context, () => context.store.copyObject(copy))));
 };
 
 /** Success also when there was none, unless the condition asks for one. */

@@ -37,7 +37,8 @@ export interface Fixture extends AsyncDisposable {
   readonly listener: HttpListener;
   /** Counted by reason. */
   readonly brokenOff: ReadonlyMap<string, number>;
-  client(): Client;
+  /** `from`: another address of this machine, 127.0.0.2 for example. */
+  client(from?: string): Client;
   /** One request on a connection of its own; everything that came back until the connection ended. */
   exchange(text: string | Uint8Array): Promise<string>;
 }
@@ -57,8 +58,8 @@ export async function serving(
   const server = nodeHttpServer({ clock, log: silentLog, metrics, limits, ...(tls === undefined ? {} : { tls }) });
   const listener = await server.serve("127.0.0.1:0", handler);
   const clients: Client[] = [];
-  const client = (): Client => {
-    const made = new Client(Number(listener.address.split(":")[1]));
+  const client = (from?: string): Client => {
+    const made = new Client(Number(listener.address.split(":")[1]), from);
     clients.push(made);
     return made;
   };
@@ -88,8 +89,8 @@ export class Client {
   ended = false;
   #wake: () => void = () => undefined;
 
-  constructor(port: number) {
-    this.socket = connect(port, "127.0.0.1");
+  constructor(port: number, from = "127.0.0.1") {
+    this.socket = connect({ port, host: "127.0.0.1", localAddress: from });
     this.socket.on("data", (bytes) => {
       this.received += bytes.toString("latin1");
       this.#wake();
