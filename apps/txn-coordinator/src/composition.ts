@@ -81,7 +81,8 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     schema,
     stalls: new StallWatch(environment),
     drainGraceMs: config.drainGraceMs,
-    services: [...services, ...(heartbeats?.services ?? [])],
+    services,
+    heartbeats: heartbeats?.services ?? [],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     stopIds: () => ids.stop(),
     close: () => {

@@ -51,3 +51,6 @@ export const RELEASE_TIMEOUT_MS = 2_000;
 export const STALL_MS = DETECTION_LIMITS.beatMs;
 export const STALL_LOOK_EVERY_MS = 25;
 export const STALL_LOG_EVERY_MS = 10_000;
+
+/** Share of `drainGraceMs` for the connections, once the groups have stopped. */
+export const CLOSE_SHARE = 0.05;

@@ -1,6 +1,7 @@
 import type { SchemaCache } from "@concord/schema";
-import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
+import { startSharedHost, type HostOptions, type Part, type Service, type ServiceHost, type SharedHost } from "@concord/rpc";
 import { assert, ConcordError, type Log } from "@concord/runtime";
+import { CLOSE_SHARE } from "./limits.ts";
 import type { Groups } from "./groups/groups.ts";
 import type { StallWatch } from "./stall-watch.ts";
 
@@ -11,6 +12,8 @@ export interface TxnCoordinatorServiceOptions {
   readonly stalls: StallWatch;
   readonly drainGraceMs: number;
   readonly services: readonly Service[];
+  /** What heartbeats need on a host of its own; it serves as long as the host does. */
+  readonly heartbeats: readonly Service[];
   /** Of a host of its own. */
   readonly host: Omit<HostOptions, "services">;
   /** Ends the waits for a worker id. */
@@ -25,6 +28,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
   readonly #options: TxnCoordinatorServiceOptions;
   readonly #stopping = new AbortController();
   #state: State = { kind: "new" };
+  #alone: Promise<SharedHost> | undefined;
   #stopped: Promise<void> | undefined;
 
   constructor(options: TxnCoordinatorServiceOptions) {
@@ -37,8 +41,18 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
   }
 
   /** On a host of its own. Resolves when every own group serves; until then calls get STARTING. Rejects when the process must not start. */
-  start(): Promise<{ readonly address: string }> {
-    return startAlone(this, this.#options.host);
+  async start(): Promise<{ readonly address: string }> {
+    const { host: options, heartbeats } = this.#options;
+    const services = await this.open();
+    this.#alone = startSharedHost({ ...options, services: [...services, ...heartbeats] });
+    let host: SharedHost;
+    try {
+      host = await this.#alone;
+    } catch (thrown) {
+      await this.stop();
+      throw thrown;
+    }
+    return this.serve(host.hostOf(services));
   }
 
   async open(): Promise<readonly Service[]> {
@@ -89,6 +103,9 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     if ("host" in state) await Promise.all([state.host.drain(leftMs), groups.stop(leftMs)]);
     this.#options.stalls.stop();
     this.#options.stopIds();
+    // The others hear this member until its commits are finished: a lost one could not finish them.
+    const host = await this.#alone?.catch(() => undefined);
+    await host?.close(drainGraceMs * CLOSE_SHARE);
     this.#options.close();
   }
 }
