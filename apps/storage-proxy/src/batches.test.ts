@@ -55,7 +55,7 @@ async function bodyOf(node: number, owner: string): Promise<string | undefined> 
 const last = (): number => ring.nodes.length - 1;
 
 const pending = async (node: number): Promise<bigint> =>
-  (await ring.call<{ total: bigint }>(ring.nodes[node]!, "BatchService/ListPendingBatches", {})).total;
+  (await ring.call<{ total: bigint }>(ring.nodes[node]!, "BatchService/ListPendingBatches", {}, COORDINATOR)).total;
 
 for (const size of [1, 3] as const) {
   test(`[LB1, LB3, LB14] ExecuteBatch: ring of ${size}: one timestamp, holders named, rows at every node, log empty at the end`, async () => {
@@ -116,7 +116,7 @@ for (const [name, options] of BACKENDS) {
     await started(options);
     const replayed = await ring.call(ring.nodes[0]!, "BatchService/ReplayBatches", {}, COORDINATOR);
     assert.deepEqual({ ...replayed }, { completed: 0n, kept: 0n, deadLettered: 0n });
-    const { letters } = await ring.call<{ letters: readonly object[] }>(ring.nodes[0]!, "BatchService/ListDeadLetters", {});
+    const { letters } = await ring.call<{ letters: readonly object[] }>(ring.nodes[0]!, "BatchService/ListDeadLetters", {}, COORDINATOR);
     assert.deepEqual(letters, []);
   });
 }
@@ -268,6 +268,12 @@ test("[LBD10] a coordinator of the release before: entry at two nodes, rows at a
   for (const node of [0, 1, 2]) assert.equal(await pending(node), 0n);
 });
 
+test("[LBD6, LBD12] pending batches and dead letters, which show users' rows: not for clients", async () => {
+  await started({ size: 1 });
+  for (const method of ["ListPendingBatches", "ListDeadLetters"])
+    await assert.rejects(ring.call(ring.nodes[0]!, `BatchService/${method}`, {}), { code: "PERMISSION_DENIED", applied: "no" });
+});
+
 test("[LBD12] ListPendingBatches: an entry of a peer: shown with its coordinator, age and size; ReplayBatches completes it", async () => {
   await started({ size: 3 });
   const nowMs = ring.clock.nowMs();
@@ -276,6 +282,7 @@ test("[LBD12] ListPendingBatches: an entry of a peer: shown with its coordinator
     ring.nodes[0]!,
     "BatchService/ListPendingBatches",
     {},
+    COORDINATOR,
   );
   const [shown] = batches;
   assert.deepEqual(

@@ -103,7 +103,7 @@ function ownConfig(node: NodePlan, { all, tokens, folder, sharedFolder, logFolde
   switch (node.service) {
     case "storage-proxy": {
       const store = { dataFolder: join(folder, "store"), ring: members("storage-proxy"), schemaAuthority: "coordinator" };
-      return { datacenter, ...store, coordinatorToken: tokens.coordinator, peerToken: tokens.peer };
+      return { datacenter, ...store, coordinatorToken: tokens.coordinator, peerToken: tokens.peer, operatorToken: tokens.operator };
     }
     case "txn-coordinator": {
       const nodes = { coordinators: members("txn-coordinator"), storageProxies: members("storage-proxy") };

@@ -67,7 +67,7 @@ export async function batchScenario(
     ]);
     const survivors = storageProxies.filter((address) => address !== victim.address);
     // Cassandra lists no batches: there those count whose calls were never answered.
-    const pending = storage === "ring" && died ? await pendingOf(grpc, survivors, VICTIM) : 0;
+    const pending = storage === "ring" && died ? await pendingOf(grpc, survivors, VICTIM, constellation.tokens.operator) : 0;
     await sleep(RUN_AFTER_KILL_MS);
     run.stop = true;
     await Promise.all(workers);
@@ -110,11 +110,11 @@ async function write(run: Run, db: ConcordClient): Promise<void> {
 }
 
 /** Batches the dead node had logged and not finished, as the survivors' batchlogs have them. */
-async function pendingOf(grpc: PlainGrpc, addresses: readonly string[], coordinator: string): Promise<number> {
+async function pendingOf(grpc: PlainGrpc, addresses: readonly string[], coordinator: string, token: string): Promise<number> {
   const ids = new Set<string>();
   for (const address of addresses) {
     const service = grpc(address, BatchService);
-    const { batches } = await service.call("ListPendingBatches", { pageSize: 1000 });
+    const { batches } = await service.call("ListPendingBatches", { pageSize: 1000 }, token);
     for (const batch of batches) if (batch.coordinator === coordinator) ids.add(Buffer.from(batch.batchId).toString("hex"));
     service.close();
   }

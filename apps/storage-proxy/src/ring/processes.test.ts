@@ -178,5 +178,7 @@ async function writeBatches(victim: number, owner: string, signal: AbortSignal):
 }
 
 async function pendingAt(node: number): Promise<bigint> {
-  return (await callUnary(channels[node]!, BatchService.methods.ListPendingBatches, {}, { timeoutMs: TIMEOUT_MS })).total;
+  return (
+    await callUnary(channels[node]!, BatchService.methods.ListPendingBatches, {}, { timeoutMs: TIMEOUT_MS, metadata: bearer(PEER_TOKEN) })
+  ).total;
 }

@@ -78,9 +78,9 @@ function batchService(options: ServicesOptions): Service {
   const { serving } = options;
   return define(options, BatchService, {
     ExecuteBatch: { roles: CALLERS, handler: executeBatchHandler(serving) },
-    ListPendingBatches: { roles: ANY_ROLE, handler: listPendingBatchesHandler(serving) },
+    ListPendingBatches: { roles: OPERATORS, handler: listPendingBatchesHandler(serving) },
     ReplayBatches: { roles: OPERATORS, handler: replayBatchesHandler(serving) },
-    ListDeadLetters: { roles: ANY_ROLE, handler: listDeadLettersHandler(serving) },
+    ListDeadLetters: { roles: OPERATORS, handler: listDeadLettersHandler(serving) },
     RedriveDeadLetter: { roles: OPERATORS, handler: redriveDeadLetterHandler(serving) },
   });
 }
