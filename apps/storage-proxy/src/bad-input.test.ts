@@ -143,7 +143,14 @@ const READS: readonly BadCall[] = [
     { keys: [{ table: "plain2", partition: [{ uuidValue: Uint8Array.of(1, 2, 3) }], clustering: [] }] },
     "MALFORMED_REQUEST",
   ),
-  bad("RowsService/Read", "mode ATOMIC", { keys: [KEY], mode: "READ_MODE_ATOMIC" }, "UNIMPLEMENTED"),
+  bad("RowsService/Read", "mode ATOMIC of a plain table", { keys: [KEY], mode: "READ_MODE_ATOMIC" }, "MALFORMED_REQUEST"),
+  bad("RowsService/ReadRange", "mode ATOMIC of a plain table", { range: RANGE, mode: "READ_MODE_ATOMIC" }, "MALFORMED_REQUEST"),
+  bad(
+    "RowsService/ReadRange",
+    "mode ATOMIC from page to page",
+    { range: RANGE, mode: "READ_MODE_ATOMIC", pageToken: Uint8Array.of(1) },
+    "MALFORMED_REQUEST",
+  ),
   bad("RowsService/Read", "a schema version that no node has", { keys: [KEY], schemaVersion: 99n }, "SCHEMA_BEHIND"),
   bad(
     "RowsService/Read",

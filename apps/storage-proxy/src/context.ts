@@ -1,6 +1,6 @@
-import type { Batches, GroupLog, LocalRows, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
+import type { AtomicRows, Batches, GroupLog, LocalRows, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
 import { ConcordError, type Clock, type Environment, type Random } from "@concord/runtime";
-import { PageTokens, SchemaCache } from "@concord/schema";
+import { PageTokens, RowGroups, SchemaCache } from "@concord/schema";
 import type { StorageProxyConfig } from "./config.ts";
 import type { WriteClock } from "./rows/write-clock.ts";
 
@@ -13,6 +13,8 @@ export interface Context {
   readonly groupLog: GroupLog;
   readonly batches: Batches;
   readonly localRows: LocalRows | undefined;
+  readonly atomicRows: AtomicRows | undefined;
+  readonly rowGroups: RowGroups;
   readonly objectMetadata: ObjectMetadata | undefined;
   readonly schema: SchemaCache;
   readonly writeClock: WriteClock;
@@ -32,10 +34,12 @@ export interface ContextOptions {
 /** Of a backend that has started. */
 export function createContext({ config, environment, backend, writeClock }: ContextOptions): Context {
   const { clock, random, log, checksum } = environment;
-  const { rows, groupLog, batches, localRows, objectMetadata } = backend;
+  const { rows, groupLog, batches, localRows, atomicRows, objectMetadata } = backend;
   const schema = new SchemaCache({ rows, timeoutMs: config.readTimeoutMs, log });
+  const rowGroups = new RowGroups(rows, config.readTimeoutMs);
   const pageTokens = new PageTokens(checksum);
-  return { config, clock, random, rows, groupLog, batches, localRows, objectMetadata, schema, writeClock, pageTokens };
+  const stores = { rows, groupLog, batches, localRows, atomicRows, objectMetadata };
+  return { config, clock, random, ...stores, rowGroups, schema, writeClock, pageTokens };
 }
 
 /** Rows of objects, where the backend changes them under conditions (OGD15); UNIMPLEMENTED where it does not. */

@@ -1,10 +1,11 @@
 import type { LogPosition } from "@concord/ports";
-import type { ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
-import type { Seq } from "@concord/runtime";
+import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
+import { seqOf, type Seq } from "@concord/runtime";
+import type { ReadRowRangeRequest } from "@concord/protos-storage";
 import type { PeerSession } from "./peer-session.ts";
 
 /** A peer's rows. Bytes go through as they are stored. */
-export class RemoteRowReplica implements RowReplica {
+export class RemoteRowReplica implements RowReplica, GroupReplica {
   readonly name: string;
   readonly #peer: PeerSession;
 
@@ -31,7 +32,22 @@ export class RemoteRowReplica implements RowReplica {
     return { rows: images, more };
   }
 
+  async readGroup({ group, seq, rows }: GroupRead, timeoutMs: number): Promise<GroupRows> {
+    const request = rows.kind === "keys" ? { keys: rows.keys } : { range: rangeToWire(rows.range) };
+    const { images, more, appliedSeq } = await this.#peer.call("readGroup", { group, seq, ...request }, timeoutMs);
+    return { rows: images, more, appliedSeq: seqOf(appliedSeq) };
+  }
+
   async catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
     await this.#peer.call("logCatchUp", { group, seq }, timeoutMs);
   }
+}
+
+function rangeToWire({
+  from,
+  to,
+  reverse,
+  limit,
+}: ReplicaRange): Pick<ReadRowRangeRequest, "fromKey" | "toKey" | "reverse" | "limit" | "after"> {
+  return { fromKey: from, toKey: to, reverse, limit, after: [] };
 }

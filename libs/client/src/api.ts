@@ -68,6 +68,16 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+export interface RowReadOptions extends CallOptions {
+  /**
+   * "fast", the default: committed rows at quorum; a commit of several rows may be seen half applied.
+   * "atomic": all rows are of one state between two commits of their transaction group, and every commit that was acknowledged before the
+   * call is in it (TXD5). Of transactional tables and one group (GROUP_MISMATCH, MALFORMED_REQUEST), at most 200 keys or the 1000 rows of one
+   * page (LIMIT_EXCEEDED). UNIMPLEMENTED on Cassandra: read in a transaction.
+   */
+  readonly mode?: "fast" | "atomic";
+}
+
 /** A range of rows of one partition; bounds are prefixes of the clustering key, by column name. */
 export interface Range {
   /** The whole partition key. */
@@ -287,10 +297,12 @@ export interface ConcordClient {
   executeCql(cql: string, binds?: readonly (Value | TypedValue)[], options?: CallOptions): Promise<CommitToken>;
 
   /** Quorum read, read committed; undefined = no such row. */
-  read<R extends object = Row>(table: string, key: Fields, options?: CallOptions): Promise<R | undefined>;
-  readMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: CallOptions): Promise<(R | undefined)[]>;
-  /** Rows of one partition in clustering order, page by page as you iterate. */
-  readRange<R extends object = Row>(table: string, range: Range, options?: CallOptions): AsyncIterable<R>;
+  read<R extends object = Row>(table: string, key: Fields, options?: RowReadOptions): Promise<R | undefined>;
+  readMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: RowReadOptions): Promise<(R | undefined)[]>;
+  /** Rows of several tables in one call, in the order of `rows`. */
+  readRows(rows: readonly Entity[], options?: RowReadOptions): Promise<(Row | undefined)[]>;
+  /** Rows of one partition in clustering order, page by page as you iterate; with mode "atomic" all in one page. */
+  readRange<R extends object = Row>(table: string, range: Range, options?: RowReadOptions): AsyncIterable<R>;
   /** One page of a SELECT on any table, or a write of a plain table. */
   query<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): Promise<Page<R>>;
   /** All rows of a SELECT, page by page as you iterate. */

@@ -17,6 +17,7 @@ import type {
   QueryOptions,
   Range,
   Row,
+  RowReadOptions,
   Topology,
   Transaction,
   TransactionOptions,
@@ -27,7 +28,7 @@ import type {
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
 import { PAGE_ROWS } from "./limits.ts";
-import { pagedRows } from "./paging.ts";
+import { pageAtOnce, pagedRows, type RowsPage } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
 import type { Storage } from "./storage.ts";
@@ -110,39 +111,50 @@ export class RoutingClient implements ConcordClient {
     return this.#execute({ statement: this.#statement(cql, binds) }, route, options);
   }
 
-  async read<R extends object = Row>(table: string, key: Fields, options: CallOptions = {}): Promise<R | undefined> {
+  async read<R extends object = Row>(table: string, key: Fields, options: RowReadOptions = {}): Promise<R | undefined> {
     const [row] = await this.readMany<R>(table, [key], options);
     return row;
   }
 
-  async readMany<R extends object = Row>(
-    tableName: string,
-    keys: readonly Fields[],
-    options: CallOptions = {},
-  ): Promise<(R | undefined)[]> {
+  async readMany<R extends object = Row>(table: string, keys: readonly Fields[], options: RowReadOptions = {}): Promise<(R | undefined)[]> {
+    const rows = await this.readRows(
+      keys.map((key) => ({ table, key })),
+      options,
+    );
+    return rows as (R | undefined)[];
+  }
+
+  async readRows(rows: readonly Entity[], options: RowReadOptions = {}): Promise<(Row | undefined)[]> {
     const { directory, storage } = this.#context;
-    const table = await directory.table(tableName);
+    const tables = new Map<string, Table>();
+    for (const { table } of rows) if (!tables.has(table)) tables.set(table, await directory.table(table));
     const request: ReadRequestInit = {
-      keys: keys.map((key) => exactKeyMessage(table, key)),
-      mode: "READ_MODE_FAST",
+      keys: rows.map(({ table, key }) => exactKeyMessage(tables.get(table)!, key)),
+      mode: modeOf(options),
       schemaVersion: directory.schemaVersion,
     };
     const response = await storage.read("read", request, options.timeoutMs);
-    return response.results.map(({ row }) => (row === null ? undefined : (rowFromMessage(table, row) as R)));
+    return response.results.map(({ row }, at) => (row === null ? undefined : rowFromMessage(tables.get(rows[at]!.table)!, row)));
   }
 
-  async *readRange<R extends object = Row>(tableName: string, range: Range, options: CallOptions = {}): AsyncGenerator<R, void, undefined> {
+  async *readRange<R extends object = Row>(
+    tableName: string,
+    range: Range,
+    options: RowReadOptions = {},
+  ): AsyncGenerator<R, void, undefined> {
     const { directory, storage } = this.#context;
     const table = await directory.table(tableName);
     const base: ReadRangeRequestInit = {
       range: rangeMessage(table, range),
-      mode: "READ_MODE_FAST",
+      mode: modeOf(options),
       schemaVersion: directory.schemaVersion,
     };
-    yield* pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, async (pageSize, pageToken) => {
+    const fetch = async (pageSize: number, pageToken: Uint8Array): Promise<RowsPage<R>> => {
       const page = await storage.read("readRange", { ...base, pageSize, pageToken }, options.timeoutMs);
       return { rows: page.rows.map((row) => rowFromMessage(table, row) as R), next: page.nextPageToken };
-    });
+    };
+    if (options.mode === "atomic") yield* await pageAtOnce(range.limit, fetch);
+    else yield* pagedRows<R>(range.limit, range.pageSize ?? PAGE_ROWS, undefined, fetch);
   }
 
   async query<R extends object = Row>(
@@ -252,6 +264,10 @@ export class RoutingClient implements ConcordClient {
   async #tablesOf(writes: readonly Write[]): Promise<Table[]> {
     return Promise.all(writes.map((write) => this.#context.directory.table(tableNameOf(write))));
   }
+}
+
+function modeOf({ mode }: RowReadOptions): "READ_MODE_FAST" | "READ_MODE_ATOMIC" {
+  return mode === "atomic" ? "READ_MODE_ATOMIC" : "READ_MODE_FAST";
 }
 
 function isSelect(cql: string): boolean {

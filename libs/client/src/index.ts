@@ -22,6 +22,7 @@ export type {
   Range,
   ReadOptions,
   Row,
+  RowReadOptions,
   StoredMessage,
   TlsOptions,
   Topology,

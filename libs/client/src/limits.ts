@@ -36,6 +36,8 @@ export const FOLLOW_WAIT_MS = 10_000;
 export const FOLLOW_GRACE_MS = 5_000;
 /** Rows per page of reads that page by themselves. */
 export const PAGE_ROWS = 100;
+/** Rows of the largest page. */
+export const PAGE_ROWS_MAX = 1000;
 /** A question for an outcome waits this long for one coordinator, then asks again: it may be down for good. */
 export const RESOLVE_TURN_MS = 2_000;
 

@@ -1,3 +1,6 @@
+import { clientError } from "./client-error.ts";
+import { PAGE_ROWS_MAX } from "./limits.ts";
+
 export interface RowsPage<R> {
   readonly rows: readonly R[];
   /** Empty = the end. */
@@ -20,4 +23,18 @@ export async function* pagedRows<R>(
     if (page.next.length === 0) return;
     token = page.next;
   }
+}
+
+/** All rows that are wanted in one page, which is of one state. LIMIT_EXCEEDED: there are more. */
+export async function pageAtOnce<R>(
+  limit: number | undefined,
+  fetch: (pageSize: number, pageToken: Uint8Array) => Promise<RowsPage<R>>,
+): Promise<readonly R[]> {
+  const wanted = limit ?? Infinity;
+  const { rows, next } = await fetch(Math.min(wanted, PAGE_ROWS_MAX), new Uint8Array());
+  if (next.length === 0 || rows.length >= wanted) return rows;
+  throw clientError(
+    "LIMIT_EXCEEDED",
+    `the range does not fit one atomic page of ${PAGE_ROWS_MAX} rows: give a limit, or read in a transaction`,
+  );
 }

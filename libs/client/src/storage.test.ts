@@ -126,6 +126,26 @@ test("paging: 250 rows in pages of 100: three messages, every row once, none bef
   assert.equal(cluster.seen("query").length, 2);
 });
 
+test("[TXD5] reads with mode atomic: rows of several tables in one message, a range in one page; more than a page: LIMIT_EXCEEDED", async () => {
+  const { cluster, db } = await connected();
+  for (let at = 0; at < 3; at += 1) await cluster.clock.until(db.insert("notes", { ...NOTE, at }));
+  cluster.calls.length = 0;
+  const mode = "atomic" as const;
+  const keys = [2, 9].map((at) => ({ table: "notes", key: { place: "wall", at } }));
+  const [found, absent] = await cluster.clock.until(db.readRows(keys, { mode }));
+  assert.deepEqual([found?.["at"], absent], [2, undefined]);
+  const read = async (limit?: number): Promise<number> => {
+    const range = { partition: { place: "wall" }, pageSize: 1, ...(limit === undefined ? {} : { limit }) };
+    return (await cluster.clock.until(collect(db.readRange("notes", range, { mode })))).length;
+  };
+  assert.deepEqual([await read(), await read(2)], [3, 2]);
+  const modes = cluster.calls.map(({ request }) => (request as { mode: string }).mode);
+  assert.deepEqual(modes, ["READ_MODE_ATOMIC", "READ_MODE_ATOMIC", "READ_MODE_ATOMIC"]);
+  for (let at = 3; at <= 1000; at += 1) await cluster.clock.until(db.insert("notes", { ...NOTE, at }));
+  assert.equal((await failure(read())).code, "LIMIT_EXCEEDED");
+  assert.equal(await read(1000), 1000);
+});
+
 test("range: bounds by column name: prefixes of the clustering key, inclusive or not; anything else is refused", async () => {
   const { cluster, db } = await connected();
   await cluster.clock.until(

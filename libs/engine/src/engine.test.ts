@@ -441,3 +441,24 @@ test("derived: read while it is synced, then cached: the cache keeps the value, 
     assert.equal((engine.peek(bytes("k")) as Uint8Array).buffer.byteLength, 2);
   }
 });
+
+test("[TXD5] rangeAtOnce: steps before the call: seen once synced; one that runs meanwhile: changed inside the range only (I8)", async () => {
+  const { engine, store } = setUp();
+  void engine.submit(append("k1", "a"));
+  await turn();
+  const seen = engine.rangeAtOnce({ from: bytes("k"), to: bytes("l"), limit: 9 });
+  const outside = engine.rangeAtOnce({ from: bytes("x"), to: bytes("y"), limit: 9 });
+  const overtaken = engine.rangeAtOnce({ from: bytes("k"), to: bytes("m"), limit: 9 });
+  void engine.submit(append("l1", "b"));
+  await store.batches[0]!.end();
+  await turn();
+  await store.batches[1]!.end();
+  const entries = await seen;
+  assert(entries !== "changed");
+  assert.deepEqual(
+    entries.map(({ value }) => textOf(value)),
+    ["a"],
+  );
+  assert.deepEqual(await outside, []);
+  assert.equal(await overtaken, "changed");
+});

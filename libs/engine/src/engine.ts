@@ -45,6 +45,12 @@ interface Batch {
   readonly derived: ReadonlyMap<string, KeyValueOperation>;
 }
 
+interface WatchedRange {
+  readonly from: string;
+  readonly to: string;
+  isChanged: boolean;
+}
+
 type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: ConcordError };
 
 const LIMITS: EngineLimits = {
@@ -77,6 +83,8 @@ export class Engine implements StepRunner, Checkpoints {
   #collecting = false;
   #health: Health = { kind: "healthy" };
   #idleListeners: (() => void)[] = [];
+  /** Ranges that are being read and must not change meanwhile. */
+  readonly #watched = new Set<WatchedRange>();
 
   constructor(options: EngineOptions) {
     this.#store = options.store;
@@ -137,6 +145,18 @@ export class Engine implements StepRunner, Checkpoints {
       await this.submit({ load: [], run: () => ({ persist: [], reply: undefined }) });
     }
     return this.#store.range(range);
+  }
+
+  /** As `range`, but "changed" when a step that ran since the call wrote inside the range: entries are what all steps before the call left. */
+  async rangeAtOnce(range: KeyRange): Promise<KeyValueEntry[] | "changed"> {
+    const watched: WatchedRange = { from: keyText(range.from), to: keyText(range.to), isChanged: false };
+    this.#watched.add(watched);
+    try {
+      const entries = await this.range(range);
+      return watched.isChanged ? "changed" : entries;
+    } finally {
+      this.#watched.delete(watched);
+    }
   }
 
   /** A step's writes are with the store in the turn in which it ran: what the store says of writes is true of steps (I7). */
@@ -251,6 +271,7 @@ export class Engine implements StepRunner, Checkpoints {
   /** Within a batch the last write of a key stands for all of its kind; what is persisted also ends what was derived before. */
   #persist(operation: KeyValueOperation, persist: Map<string, KeyValueOperation>, derived: Map<string, KeyValueOperation>): number {
     const key = keyText(operation.key);
+    this.#noteWrite(key);
     this.#view.write(key, valueOf(operation));
     if (persist.has(key)) this.#view.release(key);
     derived.delete(key);
@@ -261,9 +282,14 @@ export class Engine implements StepRunner, Checkpoints {
   /** It leaves what was persisted, which a crash must not take back. */
   #derive(operation: KeyValueOperation, derived: Map<string, KeyValueOperation>): number {
     const key = keyText(operation.key);
+    this.#noteWrite(key);
     this.#view.derive(key, valueOf(operation));
     derived.set(key, operation);
     return bytesOf(operation);
+  }
+
+  #noteWrite(key: string): void {
+    for (const range of this.#watched) if (key >= range.from && key < range.to) range.isChanged = true;
   }
 
   #sync(batch: Batch): void {

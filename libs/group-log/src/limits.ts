@@ -36,6 +36,8 @@ export const CATCH_UP_TIMEOUT_MS = 10_000;
 
 /** How long a raise that has its majority waits for the others: a promise to another owner is met here, not when one more replica is gone. */
 export const RAISE_ALL_MS = 20;
+/** A reader that asks for the newest entry, and got two answers that differ, waits so long for the third. */
+export const NEWEST_THIRD_MS = 20;
 /** Raises of one takeover, each above the highest promise that the one before met. */
 export const RAISES_MAX = 4;
 /** Tries of each step of a takeover, and the pauses between them. */

@@ -510,3 +510,26 @@ test("[TXR3] tails: a replica whose entry was overruled: what it holds after tha
 test("[TXD4] tails: the largest ceiling", () => {
   assert.equal(mergeTails([state(2n, []), state(5n, [])]).timestampCeilingUs, 50n);
 });
+
+test("[TXD5] newestSeq: what a majority logged, whichever replicas answer; what one replica alone holds: only while the third is silent", async () => {
+  const ring = await Ring.open();
+  const log = await raised(ring, 1n);
+  const newest = (): Promise<unknown> => ring.run(log.newestSeq(GROUP, TIMEOUT_MS).catch((error: ConcordError) => error.code));
+  assert.equal(await newest(), 0n);
+  ring.stuck.add(2);
+  assert.deepEqual(await append(ring, log, request(1, 1n)), { kind: "logged" });
+  assert.equal(await newest(), 1n);
+  ring.stuck.clear();
+  ring.down.add(0);
+  assert.equal(await newest(), 1n, "one of the two that logged it is gone");
+  ring.down.add(1);
+  assert.equal(await newest(), "REPLICAS_UNAVAILABLE");
+  ring.down.clear();
+  // The second entry reaches one replica and is never decided.
+  ring.down.add(1).add(2);
+  assert.deepEqual(await append(ring, log, request(2, 1n)), { kind: "unknown" });
+  ring.down.clear();
+  assert.equal(await newest(), 1n, "three answers: no majority holds it");
+  ring.stuck.add(2);
+  assert.equal(await newest(), 2n, "two answers: the third may hold it");
+});

@@ -4,7 +4,7 @@ import { checkAdvance, checkAppendRequest, checkOwned, encodedName } from "./che
 import { collect } from "./collect.ts";
 import { AppliedByAll } from "./applied-by-all.ts";
 import { Followers } from "./followers.ts";
-import { RAISE_ALL_MS } from "./limits.ts";
+import { NEWEST_THIRD_MS, RAISE_ALL_MS } from "./limits.ts";
 import { mergeTails } from "./merge-tails.ts";
 import { Acceptance, ReplicaLink, type Attempt, type Offer } from "./replica-link.ts";
 import type { LogRaiseReply, LogReplica, ReplicaLogState } from "./replica.ts";
@@ -60,6 +60,30 @@ export class RingGroupLog implements GroupLog {
       throw new ConcordError("REPLICAS_UNAVAILABLE", `${states.length} of ${this.#links.length} replicas answered`);
     const { promisedEpoch, owner } = states.reduce(newerPromise);
     return { promisedEpoch, owner };
+  }
+
+  /**
+   * No entry that was decided before the call is behind it; the entry itself may be undecided, then it is decided or replaced soon. Of two
+   * answers that differ the larger counts: the third, waited for NEWEST_THIRD_MS at most, tells an entry that only one replica holds. Needs no
+   * look at epochs (TXD1): a majority holds whatever was answered as logged. REPLICAS_UNAVAILABLE when no majority answered.
+   */
+  async newestSeq(group: string, timeoutMs: number): Promise<Seq> {
+    encodedName(group);
+    const flows = this.#links.map((link) => link.attempt((replica) => replica.logState(group, timeoutMs)));
+    const waitMs = Math.min(NEWEST_THIRD_MS, timeoutMs);
+    const first = await collect(this.#clock, waitMs, flows, (attempts, pending) => {
+      const seqs = lastSeqsOf(attempts);
+      return pending === 0 || (seqs.length >= this.#majority && seqs[0] === seqs.at(-1)) ? seqs : undefined;
+    });
+    const enough = (attempts: readonly Attempt<ReplicaLogState>[], pending: number): readonly Seq[] | undefined => {
+      const seqs = lastSeqsOf(attempts);
+      return pending === 0 || seqs.length >= this.#majority ? seqs : undefined;
+    };
+    const seqs = first.length >= this.#majority ? first : await collect(this.#clock, Math.max(1, timeoutMs - waitMs), flows, enough);
+    if (seqs.length < this.#majority)
+      throw new ConcordError("REPLICAS_UNAVAILABLE", `${seqs.length} of ${this.#links.length} replicas answered`);
+    // An entry that a majority may hold: those that did not answer are taken to hold it.
+    return seqs[this.#majority - 1 - (this.#links.length - seqs.length)]!;
   }
 
   /**
@@ -209,6 +233,12 @@ type RaiseDecision =
 
 function answersOf<Answer>(attempts: readonly Attempt<Answer>[]): Answer[] {
   return attempts.flatMap((attempt) => (attempt.kind === "answer" && attempt.counts() ? [attempt.answer] : []));
+}
+
+/** Of the replicas that answered, largest first. */
+function lastSeqsOf(attempts: readonly Attempt<ReplicaLogState>[]): readonly Seq[] {
+  const seqs = answersOf(attempts).map(({ lastSeq }) => lastSeq);
+  return seqs.sort((left, right) => (left > right ? -1 : left < right ? 1 : 0));
 }
 
 /** Undefined: none refused. */

@@ -63,6 +63,7 @@ export {
   type RowVersion,
 } from "./object-metadata.ts";
 export type {
+  AtomicRows,
   Condition,
   ConditionalOutcome,
   LocalRows,

@@ -100,3 +100,16 @@ export interface RowStore {
    */
   applyIf(conditions: readonly Condition[], mutations: readonly Mutation[], options: RowOptions): Promise<ConditionalOutcome>;
 }
+
+/**
+ * Rows of transactional tables, read outside a transaction so that each answer is one state between commits of their group (TXD5): it holds
+ * every commit that was acknowledged before the call, all of each commit or nothing of it, and no later read of any kind sees less.
+ * Errors as RowStore.read; REPLICAS_UNAVAILABLE also when the newest entry of the log stayed undecided for so long, and GROUP_MISMATCH when a
+ * row follows from another group's log.
+ */
+export interface AtomicRows {
+  /** LIMIT_EXCEEDED: more than ATOMIC_READ_KEYS_MAX keys, or rows of more bytes than one message holds. */
+  read(group: string, keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]>;
+  /** One page, which may be shorter than its limit and still name a `next`: what follows there is of another state. */
+  readRange(group: string, range: RowRange, options: ReadOptions): Promise<RowPage>;
+}

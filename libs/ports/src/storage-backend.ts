@@ -1,7 +1,7 @@
 import type { Batches } from "./batches.ts";
 import type { GroupLog } from "./group-log.ts";
 import type { ObjectMetadata } from "./object-metadata.ts";
-import type { LocalRows, RowStore } from "./row-store.ts";
+import type { AtomicRows, LocalRows, RowStore } from "./row-store.ts";
 
 /**
  * Rows that say what became of transactions (TXD7). Partition: text: group, bigint: bucket; a bucket is the number of OUTCOME_BUCKET_MS
@@ -15,7 +15,7 @@ export const OUTCOME_BUCKET_MS = 60_000;
  * resources and answers nothing yet; it lives once: start, serve, stop. The gRPC services that nodes of one backend call on each other
  * are no part of the port: whatever opens a backend gives them to the program beside it.
  *
- * Every method of `rows`, `groupLog`, `batches` and `objectMetadata`, and `purge`, is refused with STARTING before `start` has resolved and with DRAINING
+ * Every method of `rows`, `atomicRows`, `groupLog`, `batches` and `objectMetadata`, and `purge`, is refused with STARTING before `start` has resolved and with DRAINING
  * once `stop` was called (applied: no); reading the properties themselves may throw the same.
  */
 export interface StorageBackend {
@@ -24,6 +24,8 @@ export interface StorageBackend {
   readonly batches: Batches;
   /** Rows of objects, changed under conditions in one partition; undefined: the engine has no such step (LBC2), transactions keep them. */
   readonly objectMetadata?: ObjectMetadata;
+  /** Undefined: rows do not follow from the group log there, so that no replica knows which commits it has; transactions read one state. */
+  readonly atomicRows?: AtomicRows;
   /** Undefined: no replica is in this process. */
   readonly localRows?: LocalRows;
   /** Calls can be expected to succeed: part of the program's readiness. False before `start` has resolved and once `stop` was called. */

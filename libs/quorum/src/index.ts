@@ -1,3 +1,4 @@
+export { AtomicRowStore, type AtomicRowStoreOptions } from "./atomic-row-store.ts";
 export { chunksOf } from "./chunks.ts";
 export { gather, type Answer, type Gathered, type GatherOptions } from "./gather.ts";
 export { mutationsOf } from "./image-mutations.ts";
@@ -7,7 +8,7 @@ export { LocalRowReplica, type LocalRowReplicaOptions } from "./local-replica.ts
 export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./merge-answers.ts";
 export { QUORUM_METRICS } from "./metrics.ts";
 export { QuorumRowStore, type QuorumRowStoreOptions } from "./quorum-row-store.ts";
-export type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
+export type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
 export { applyRowsStep, type ApplyRowsReply } from "./row-steps.ts";
 export {
   imageOfStored,

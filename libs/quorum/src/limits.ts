@@ -20,3 +20,11 @@ export const LAST_WORD_MS = 50;
 /** Tombstones that one step collects, and the pause between two steps: other writes go on in between. */
 export const TOMBSTONES_PER_STEP_MAX = 256;
 export const TOMBSTONES_PAUSE_MS = 5;
+/** Keys of one atomic read: one step of a replica loads them all. */
+export const ATOMIC_READ_KEYS_MAX = READ_CHUNK_KEYS_MAX;
+/** Stored bytes that an atomic read answers; the rest of a message between nodes is for what frames them. */
+export const ATOMIC_READ_BYTES_MAX = 3 * 1024 * 1024;
+/** A replica that did not answer an atomic read for so long is not waited for alone. */
+export const ATOMIC_HEDGE_MS = 100;
+/** How often a replica reads a page whose rows changed meanwhile. */
+export const ATOMIC_RANGE_TRIES_MAX = 16;

@@ -1,8 +1,8 @@
-import type { KeyValue, LogPosition, StepRunner } from "@concord/ports";
+import type { KeyRange, KeyValue, KeyValueEntry, LogPosition, StepRunner } from "@concord/ports";
 import { imageRowKey } from "@concord/rows";
-import { ConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
-import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
-import type { ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
+import { assert, ConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
+import { ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
+import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
 import { applyRowsStep } from "./row-steps.ts";
 import { openRow, quarantine, storedRowKey } from "./stored-row.ts";
 
@@ -15,7 +15,11 @@ export interface LocalRowReplicaOptions {
   readonly reader: {
     getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]>;
     range: KeyValue["range"];
+    /** As `range`; "changed": a step that ran since the call wrote inside the range. */
+    rangeAtOnce(range: KeyRange): Promise<KeyValueEntry[] | "changed">;
   };
+  /** False: rows of groups may be at other replicas only, written before rows followed from the log. */
+  readonly hasAllRows: boolean;
   /** Resolves when this node has applied a group's log up to `seq`. */
   readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
   /** How far it has now, though perhaps not on disk yet. */
@@ -27,7 +31,7 @@ export interface LocalRowReplicaOptions {
 }
 
 /** This node's rows. Also what its peers reach through ReplicaService. */
-export class LocalRowReplica implements RowReplica {
+export class LocalRowReplica implements RowReplica, GroupReplica {
   readonly name: string;
   readonly reachable = true;
   readonly #options: LocalRowReplicaOptions;
@@ -61,9 +65,66 @@ export class LocalRowReplica implements RowReplica {
 
   async readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
     await this.#reached(after, timeoutMs);
-    const limit = Math.max(1, Math.min(range.limit, RANGE_IMAGES_MAX));
-    const bounds = { from: storedRowKey(range.from), to: storedRowKey(range.to), reverse: range.reverse, limit: limit + 1 };
-    const entries = await this.#options.reader.range({ ...bounds, bytesMax: RANGE_BYTES_TARGET });
+    const bounds = boundsOf(range);
+    return this.#pageOf(await this.#options.reader.range(bounds), bounds.limit - 1);
+  }
+
+  /**
+   * UNIMPLEMENTED: rows of groups may be at other replicas only. GROUP_MISMATCH: a row follows from another group's log. LIMIT_EXCEEDED: too
+   * many bytes. REPLICAS_UNAVAILABLE: the log was not applied so far in time, or the page changed each time while it was read.
+   */
+  async readGroup(read: GroupRead, timeoutMs: number): Promise<GroupRows> {
+    const { hasAllRows } = this.#options;
+    if (!hasAllRows)
+      throw new ConcordError("UNIMPLEMENTED", `${this.name} holds rows of before rows followed from the log: use a transaction`);
+    await this.#reached([read], timeoutMs);
+    const found =
+      read.rows.kind === "keys" ? await this.#keysAtOnce(read.group, read.rows.keys) : await this.#pageAtOnce(read.group, read.rows.range);
+    assert(found.appliedSeq >= read.seq, "the log was applied up to what the reader asked for (TXD5)");
+    for (const row of found.rows) this.#checkPlace(row, read.group, found.appliedSeq);
+    return found;
+  }
+
+  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
+    return this.#options.catchUp(group, seq, timeoutMs);
+  }
+
+  /** One step loads all keys and looks how far the log is applied: no entry is applied in between (I10). */
+  async #keysAtOnce(group: string, keys: readonly Uint8Array[]): Promise<GroupRows> {
+    const { runner, appliedSeq } = this.#options;
+    const load = keys.map(storedRowKey);
+    const read = {
+      load,
+      run: (stored: readonly (Uint8Array | undefined)[]) => ({ persist: [], reply: { stored, at: appliedSeq(group) } }),
+    };
+    const { stored, at } = await runner.submit(read);
+    const rows: Uint8Array[] = [];
+    let bytes = 0;
+    for (let i = 0; i < stored.length; i += 1) {
+      const value = stored[i];
+      bytes += value?.length ?? 0;
+      if (bytes > ATOMIC_READ_BYTES_MAX) throw tooManyBytes();
+      rows.push(value === undefined ? NEVER_WRITTEN : await this.#checked(load[i]!, value));
+    }
+    return { rows, more: false, appliedSeq: at };
+  }
+
+  /** A page in which nothing changed since the look at the log (I10). */
+  async #pageAtOnce(group: string, range: ReplicaRange): Promise<GroupRows> {
+    const { reader, appliedSeq } = this.#options;
+    const bounds = boundsOf(range);
+    for (let tries = 0; tries < ATOMIC_RANGE_TRIES_MAX; tries += 1) {
+      const at = appliedSeq(group);
+      const entries = await reader.rangeAtOnce(bounds);
+      if (entries !== "changed") return { ...(await this.#pageOf(entries, bounds.limit - 1)), appliedSeq: at };
+    }
+    throw new ConcordError(
+      "REPLICAS_UNAVAILABLE",
+      "rows of the range change faster than they are read; use a transaction, or a smaller range",
+    );
+  }
+
+  async #pageOf(entries: readonly KeyValueEntry[], limit: number): Promise<ReplicaPage> {
     const rows: Uint8Array[] = [];
     let bytes = 0;
     for (const { key, value } of entries) {
@@ -75,8 +136,15 @@ export class LocalRowReplica implements RowReplica {
     return { rows, more: bytes > RANGE_BYTES_TARGET };
   }
 
-  catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
-    return this.#options.catchUp(group, seq, timeoutMs);
+  #checkPlace(row: Uint8Array, group: string, appliedSeq: Seq): void {
+    if (row.length === 0) return;
+    const { place } = openRow(row, this.#options.checksum);
+    if (place === undefined) return;
+    if (place.group !== group)
+      throw new ConcordError("GROUP_MISMATCH", `a row follows from the log of group ${place.group}, not of ${group}`, {
+        metadata: { group },
+      });
+    assert(place.seq <= appliedSeq, "no row is of an entry behind the answer (I10)");
   }
 
   /** Rows that are applied and not on disk yet are waited for by the reads themselves: the reader answers only what is on disk. */
@@ -102,4 +170,15 @@ export class LocalRowReplica implements RowReplica {
     this.#options.log.error("a stored row failed its check and was quarantined", { keyBytes: storedKey.length });
     throw thrown;
   }
+}
+
+/** One entry more than wanted: is there more? */
+function boundsOf(range: ReplicaRange): KeyRange & { readonly limit: number } {
+  const limit = Math.max(1, Math.min(range.limit, RANGE_IMAGES_MAX)) + 1;
+  return { from: storedRowKey(range.from), to: storedRowKey(range.to), reverse: range.reverse, limit, bytesMax: RANGE_BYTES_TARGET };
+}
+
+function tooManyBytes(): ConcordError {
+  const metadata = { limit: "ATOMIC_READ_BYTES_MAX", value: String(ATOMIC_READ_BYTES_MAX) };
+  return new ConcordError("LIMIT_EXCEEDED", `an atomic read answers at most ${ATOMIC_READ_BYTES_MAX} bytes; read fewer rows`, { metadata });
 }

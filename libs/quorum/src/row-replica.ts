@@ -36,3 +36,22 @@ export interface RowReplica {
   /** Resolves when the replica has applied a group's log up to `seq`; it fetches what it lacks (TX30). */
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }
+
+/** Rows of one group, by key or one page of a range. */
+export interface GroupRead {
+  readonly group: string;
+  /** The answer holds every entry of the group's log up to here. */
+  readonly seq: Seq;
+  readonly rows: { readonly kind: "keys"; readonly keys: readonly Uint8Array[] } | { readonly kind: "range"; readonly range: ReplicaRange };
+}
+
+/** In the order of the keys, empty bytes = never written; or a page. */
+export interface GroupRows extends ReplicaPage {
+  /** The rows are exactly what the log up to here says. */
+  readonly appliedSeq: Seq;
+}
+
+/** A link to one replica for reads of one state of a group (TXD5). */
+export interface GroupReplica extends Pick<RowReplica, "name" | "reachable" | "catchUp"> {
+  readGroup(read: GroupRead, timeoutMs: number): Promise<GroupRows>;
+}

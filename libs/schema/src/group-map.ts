@@ -24,7 +24,7 @@ export interface GroupMap {
   readonly groups: readonly TransactionGroup[];
 }
 
-export function groupOf(map: GroupMap, token: bigint): TransactionGroup {
+export function groupOf(map: Pick<GroupMap, "groups">, token: bigint): TransactionGroup {
   assert(token >= 0n && token <= TOKEN_MAX, `token out of range: ${token}`);
   let low = 0;
   let high = map.groups.length - 1;
@@ -37,7 +37,7 @@ export function groupOf(map: GroupMap, token: bigint): TransactionGroup {
 }
 
 /** Id of the group a row belongs to: "system" for our own tables, else by the entity's token. */
-export function groupIdOf(map: GroupMap, key: RowKey): string {
+export function groupIdOf(map: Pick<GroupMap, "groups">, key: RowKey): string {
   return isSystemTable(key.table) ? SYSTEM_GROUP : groupOf(map, tokenOfKey(key)).id;
 }
 

@@ -35,6 +35,7 @@ export {
   TABLES_RANGE,
   type SchemaCacheOptions,
 } from "./schema-cache.ts";
+export { GROUPS_RANGE, GROUPS_VERSION_KEY, readGroupMap, RowGroups, type StoredGroupMap } from "./stored-group-map.ts";
 export { tokenOfKey } from "./token.ts";
 export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
 export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";

@@ -1,6 +1,6 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import type { FailureObserver } from "@concord/failure-detection";
-import type { Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
+import type { AtomicRows, Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
@@ -48,6 +48,10 @@ export class RingBackend implements StorageBackend {
 
   get rows(): RowStore {
     return this.node().rows;
+  }
+
+  get atomicRows(): AtomicRows {
+    return this.node().atomicRows;
   }
 
   get groupLog(): GroupLog {

@@ -1,14 +1,16 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
 import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
-import type { LocalRows, LogPosition, Store } from "@concord/ports";
+import type { AtomicRows, LocalRows, LogPosition, Store } from "@concord/ports";
 import {
+  AtomicRowStore,
   checkEntryRows,
   LocalGroupRows,
   LocalRowReplica,
   QuorumRowStore,
   rowsOfEntry,
   TombstoneCollector,
+  type GroupReplica,
   type RowReplica,
 } from "@concord/quorum";
 import { AntiEntropy, ComparedRows, HintDelivery, HintStore, RowHealer, type ComparedPeer } from "@concord/repair";
@@ -24,6 +26,9 @@ export interface RingNode extends RingBatches {
   readonly engine: Engine;
   readonly localLog: LogReplica;
   readonly rows: QuorumRowStore;
+  /** This node's replica, for reads of one state of a group: they wait for no batch. */
+  readonly groupRows: GroupReplica;
+  readonly atomicRows: AtomicRows;
   readonly hints: HintStore;
   readonly hintDelivery: HintDelivery;
   readonly comparedRows: ComparedRows;
@@ -39,7 +44,7 @@ export interface RingNode extends RingBatches {
 /** A peer and the links to what it keeps. */
 export interface Peer {
   readonly session: PeerSession;
-  readonly rows: RowReplica;
+  readonly rows: RowReplica & GroupReplica;
   readonly compared: ComparedPeer;
   readonly log: LogReplica;
 }
@@ -83,21 +88,18 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
     metrics,
   });
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
-  const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, appliedSeq, checksum, log, onDamaged });
-  const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows: options.hasAllRows, checksum });
+  const { hasAllRows } = options;
+  const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, appliedSeq, hasAllRows, checksum, log, onDamaged });
+  const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows, checksum });
   const onFollowers = (group: string, followers: number): void => metrics.gauge("group_log_followers", followers, { group });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log, onFollowers });
   const sessions = peers.map((peer) => peer.session);
   const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics });
   const batches = await openBatches({ config, environment, store, engine, hints, localRows: stored, peers: sessions, drawTimestampUs });
-  const onMissed = (replica: string, mutations: readonly Uint8Array[]): void => {
-    // This node's own row is damaged, or its store failed: the one is healed from the peers, the other ends the process.
-    if (replica === name) return;
-    hints
-      .add(replica, clock.nowMs(), mutations)
-      .catch((thrown: unknown) => log.warn("a hint is lost", { peer: replica, reason: toConcordError(thrown).message }));
-  };
+  const onMissed = hintsFor(name, hints, environment);
   const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peerRows], clock, checksum, metrics, onMissed });
+  const newestSeq: RingGroupLog["newestSeq"] = (group, ms) => groupLog.newestSeq(group, ms);
+  const atomicRows = new AtomicRowStore({ replicas: [stored, ...peerRows], newestSeq, clock });
   const hintDelivery = new HintDelivery({ hints, peers: peerRows, clock, timeoutMs, gcGraceMs: GC_GRACE_MS, log, metrics });
   const comparedRows = new ComparedRows({ reader: engine, checksum, onDamaged });
   const antiEntropy = new AntiEntropy({
@@ -115,7 +117,34 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
     metrics,
   });
   const repair = { hints, hintDelivery, comparedRows, antiEntropy, healer, tombstones };
-  return { clock, writeTimeoutMs: timeoutMs, engine, localLog, rows, groupLog, localGroupRows, replicaLog, ...repair, ...batches };
+  return {
+    clock,
+    writeTimeoutMs: timeoutMs,
+    engine,
+    localLog,
+    rows,
+    groupRows: stored,
+    atomicRows,
+    groupLog,
+    localGroupRows,
+    replicaLog,
+    ...repair,
+    ...batches,
+  };
+}
+
+function hintsFor(
+  self: string,
+  hints: HintStore,
+  { clock, log }: Environment,
+): (replica: string, mutations: readonly Uint8Array[]) => void {
+  return (replica, mutations) => {
+    // This node's own row is damaged, or its store failed: the one is healed from the peers, the other ends the process.
+    if (replica === self) return;
+    hints
+      .add(replica, clock.nowMs(), mutations)
+      .catch((thrown: unknown) => log.warn("a hint is lost", { peer: replica, reason: toConcordError(thrown).message }));
+  };
 }
 
 /** This node's replica of the group logs; what it applies with each deletion is collected later. */

@@ -20,12 +20,6 @@ export function checkedPageSize(pageSize: number): number {
   return pageSize === 0 ? PAGE_ROWS_DEFAULT : pageSize;
 }
 
-/** READ_MODE_ATOMIC is declared, not offered yet (TXD5). */
-export function checkReadMode(mode: string): void {
-  if (mode === "READ_MODE_ATOMIC")
-    throw new ConcordError("UNIMPLEMENTED", "read mode ATOMIC is not offered yet; use FAST or a transaction");
-}
-
 export function isCoordinator(context: HandlerContext): boolean {
   return context.role === "coordinator";
 }

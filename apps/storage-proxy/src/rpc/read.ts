@@ -1,5 +1,5 @@
 import type { ReadRequest, RowsService } from "@concord/protos-storage";
-import type { RowKey } from "@concord/ports";
+import type { ReadOptions, RowImage } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import type { HandlerContext, Handler } from "@concord/rpc";
 import { tableOf, validateKey } from "@concord/schema";
@@ -7,19 +7,19 @@ import { READ_KEYS_MAX } from "../limits.ts";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
-import { checkCount, checkImagesRole, checkKeyShape, checkReadMode, isCoordinator } from "./checks.ts";
+import { checkCount, checkImagesRole, checkKeyShape, isCoordinator } from "./checks.ts";
+import { readAtOnce } from "../rows/atomic-reads.ts";
 import { imageToWire, keyFromWire, rowToWire } from "@concord/rows-wire";
 
-/** Rows by full primary key at quorum. */
+/** Rows by full primary key: at quorum, or as one state of their group (TXD5). */
 export function readHandler(serving: Serving): Handler<RowsService, "Read"> {
   return async (request, context) => {
-    const { rows, config, clock } = serving();
+    const { config, clock } = serving();
     checkCount(request.keys.length, READ_KEYS_MAX, "READ_KEYS_MAX", "keys");
-    checkReadMode(request.mode);
     checkImagesRole(request.images, context);
-    const keys = await checkedKeys(serving, request, context);
-    const after = positionsFromWire(request.after);
-    const images = await rows.read(keys, { timeoutMs: budgetMs(context, clock, config.readTimeoutMs), after });
+    const images = await imagesOf(serving, request, context, (): ReadOptions => {
+      return { timeoutMs: budgetMs(context, clock, config.readTimeoutMs), after: positionsFromWire(request.after) };
+    });
     return {
       results: images.map((image) => {
         if (request.images) return image === undefined ? {} : { image: imageToWire(image) };
@@ -30,10 +30,17 @@ export function readHandler(serving: Serving): Handler<RowsService, "Read"> {
   };
 }
 
-/** Coordinators read any table; what others ask for is checked against the schema. */
-async function checkedKeys(serving: Serving, request: ReadRequest, context: HandlerContext): Promise<readonly RowKey[]> {
+/** Coordinators read any table at quorum; what others ask for is checked against the schema. `options` are made once the schema is known. */
+async function imagesOf(
+  serving: Serving,
+  request: ReadRequest,
+  context: HandlerContext,
+  options: () => ReadOptions,
+): Promise<(RowImage | undefined)[]> {
   const keys = request.keys.map(keyFromWire);
-  if (isCoordinator(context)) return keys.map(checkKeyShape);
+  const isAtomic = request.mode === "READ_MODE_ATOMIC";
+  if (isCoordinator(context) && !isAtomic) return serving().rows.read(keys.map(checkKeyShape), options());
   const catalogue = await serving().schema.having([...new Set(keys.map((key) => key.table))], request.schemaVersion);
-  return keys.map((key) => validateKey(tableOf(catalogue, key.table), key));
+  const checked = keys.map((key) => validateKey(tableOf(catalogue, key.table), key));
+  return isAtomic ? readAtOnce(serving(), catalogue, checked, options()) : serving().rows.read(checked, options());
 }

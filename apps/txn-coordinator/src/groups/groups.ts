@@ -1,7 +1,7 @@
 import type { Membership } from "@concord/failure-detection";
 import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
-import { evenGroupMap, groupIdOf, isSystemTable, masterOf, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
+import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { IdleMarks, LargeCommits, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import {
   HAND_OVER_MS,
@@ -13,7 +13,7 @@ import {
   VERIFY_TIMEOUT_MS,
 } from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
-import { groupMapWrites, readGroupMap } from "./group-map-rows.ts";
+import { groupMapWrites } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
 import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
@@ -435,9 +435,10 @@ export class Groups {
     return this.#repeated(signal, () => this.#readMap());
   }
 
-  #readMap(): Promise<GroupMap | undefined> {
-    const { rows, settings } = this.#options;
-    return readGroupMap(rows, this.#options.coordinators[0]!.name, settings.storageTimeoutMs);
+  async #readMap(): Promise<GroupMap | undefined> {
+    const { rows, settings, coordinators } = this.#options;
+    const stored = await readGroupMap(rows, settings.storageTimeoutMs);
+    return stored === undefined ? undefined : { ...stored, systemMaster: coordinators[0]!.name };
   }
 
   async #repeated<Answer>(signal: AbortSignal, action: () => Promise<Answer | undefined>): Promise<Answer> {

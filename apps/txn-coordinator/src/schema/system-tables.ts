@@ -1,6 +1,6 @@
 import type { RowKey } from "@concord/ports";
 import type { TableWrite } from "@concord/transactions";
-import { SCHEMA_VERSION_KEY, TABLES_RANGE, type ColumnDefinition, type TableDefinition } from "@concord/schema";
+import { GROUPS_RANGE, SCHEMA_VERSION_KEY, TABLES_RANGE, type ColumnDefinition, type TableDefinition } from "@concord/schema";
 import type { CellValue } from "@concord/values";
 
 /** Rows of the system group: the schema and the group map (TX3). They are changed by its transactions only. */
@@ -15,7 +15,7 @@ const VERSIONS = systemTable(
   ],
 );
 const GROUPS = systemTable(
-  "concord_groups",
+  GROUPS_RANGE.table,
   ["kind"],
   ["group_id"],
   [
@@ -25,9 +25,6 @@ const GROUPS = systemTable(
 );
 
 const text = (value: string): CellValue => ({ kind: "text", value });
-
-export const GROUPS_RANGE = { table: GROUPS.name, partition: [text("groups")], reverse: false } as const;
-export const GROUPS_VERSION_KEY: RowKey = { table: VERSIONS.name, partition: [text("groups")], clustering: [] };
 
 export function tableRow(name: string, definition: string): TableWrite {
   return insertion(

@@ -96,7 +96,12 @@ export class TestReplica implements RowReplica {
     this.#local = new LocalRowReplica({
       name,
       runner: new PlainRunner(this.store),
-      reader: this.store,
+      reader: {
+        getMany: (keys) => this.store.getMany(keys),
+        range: (range) => this.store.range(range),
+        rangeAtOnce: (range) => this.store.range(range),
+      },
+      hasAllRows: true,
       catchUp: (group, seq) => this.onCatchUp(group, seq),
       appliedSeq: () => SEQ_NONE,
       checksum,

@@ -1,6 +1,6 @@
 // Three nodes whose links and crashes a test controls: quorum writes, hints, comparison and healing as a node composes them.
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { Mutation, Row, RowKey } from "@concord/ports";
+import type { KeyRange, Mutation, Row, RowKey } from "@concord/ports";
 import { LocalRowReplica, QuorumRowStore, ROWS_NAMESPACE, storedRowKey, type RowReplica } from "@concord/quorum";
 import { encodeRowKey, liveRow } from "@concord/rows";
 import { assert, ConcordError, SEQ_NONE, silentLog, silentMetrics, toHex } from "@concord/runtime";
@@ -82,7 +82,12 @@ export class TestRing {
     const [catchUp, appliedSeq] = [(): Promise<void> => Promise.resolve(), () => SEQ_NONE];
     const healer = new RowHealer({ peers, runner, catchUp, applied: () => [], checksum, clock, timeoutMs: TIMEOUT_MS, ...observed });
     const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
-    const local = new LocalRowReplica({ name, runner, reader: store, catchUp, appliedSeq, checksum, log: silentLog, onDamaged });
+    const reader = {
+      getMany: (keys: readonly Uint8Array[]) => store.getMany(keys),
+      range: (range: KeyRange) => store.range(range),
+      rangeAtOnce: (range: KeyRange) => store.range(range),
+    };
+    const local = new LocalRowReplica({ name, runner, reader, hasAllRows: true, catchUp, appliedSeq, checksum, log: silentLog, onDamaged });
     const hints = await HintStore.open(store, { runner, reader: store, checksum, ...observed, bytesMax: hintBytesMax });
     const onMissed = (peer: string, mutations: readonly Uint8Array[]): void =>
       void hints.add(peer, clock.nowMs(), mutations).catch(() => undefined);

@@ -230,6 +230,31 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "atomic-read-behind-the-log",
+    about: "An atomic read does not ask which entry is the newest: a replica that is behind answers (TXD5).",
+    scenario: "album",
+    edits: [
+      {
+        file: "libs/quorum/src/atomic-row-store.ts",
+        search: "let seq = await this.#options.newestSeq(group, options.timeoutMs);",
+        replace: "let seq = 0n as Seq;",
+      },
+    ],
+  },
+  {
+    name: "atomic-read-of-two-states",
+    about: "A replica reads the rows of an atomic read one by one: entries are applied in between (TXD5).",
+    scenario: "album",
+    edits: [
+      {
+        file: "libs/quorum/src/local-replica.ts",
+        search: "const { stored, at } = await runner.submit(read);",
+        replace:
+          "const stored = []; for (const key of load) stored.push((await this.#options.reader.getMany([key]))[0]); const { at } = await runner.submit(read);",
+      },
+    ],
+  },
+  {
     name: "decided-before-two-holders",
     about: "A batch is acknowledged and decided when one node has it on disk (LB3, LBD15).",
     scenario: "batch",

@@ -7,6 +7,8 @@ import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
 
 const ALBUMS = 3;
+/** An album's photos in one atomic read, beside the album itself: at most 200 keys. */
+const PHOTOS_AT_ONCE_MAX = 199;
 const TABLES = [
   "CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int)",
   "CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
@@ -35,6 +37,8 @@ interface Run {
   /** Per album: acknowledged photos, and those that may be there or not. */
   readonly added: Set<string>[];
   readonly indeterminate: Set<string>[];
+  /** Per album: photos whose adding was begun. */
+  readonly begun: number[];
   readonly reads: AlbumRead[];
   readonly outcomes: { ok: number; fail: number; info: number };
   /** Drawn for the next change of a photo: an index row that went never comes again. */
@@ -50,6 +54,7 @@ export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
     cluster,
     added: sets(),
     indeterminate: sets(),
+    begun: Array.from({ length: ALBUMS }, () => 0),
     reads: [],
     outcomes: { ok: 0, fail: 0, info: 0 },
     modified: 0,
@@ -57,7 +62,8 @@ export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
   };
   const { admin, clients } = await startAll(cluster, TABLES);
   await world.complete(createAlbums(admin.db), 60_000);
-  const work = [watchIndex(run, admin.db, admin.env), ...clients.map(({ db, env }, at) => useAlbums(run, db, env, at))];
+  const watches = [watchIndex(run, admin.db, admin.env), watchAtOnce(run, admin.db, admin.env)];
+  const work = [...watches, ...clients.map(({ db, env }, at) => useAlbums(run, db, env, at))];
   await runFaults(cluster, COORDINATOR_POINTS);
   run.isOver = true;
   await finish(cluster, work);
@@ -93,6 +99,7 @@ async function addPhoto(run: Run, db: ConcordClient, env: Environment, at: numbe
   const photo = { album: BigInt(at), id: dashed(newTimeId(env.clock, env.random)), public: env.random.below(2) === 0 };
   // Indeterminate outcomes are kept from the start: a read may see the photo before we hear of it.
   run.indeterminate[at]!.add(photo.id);
+  run.begun[at]! += 1;
   const outcome = await attempt(run, "add", () =>
     db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, run, photo), { deadlineMs: run.cluster.swarm.timeoutMs }),
   );
@@ -129,6 +136,47 @@ async function watchIndex(run: Run, db: ConcordClient, env: Environment): Promis
       for (const row of found) present.add(row);
     });
     await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
+  }
+}
+
+/** Outside of transactions, in read mode ATOMIC: one committed state, no older than what was acknowledged before (TXD5). */
+async function watchAtOnce(run: Run, db: ConcordClient, env: Environment): Promise<void> {
+  const { swarm } = run.cluster;
+  for (let n = 0; !run.isOver; n += 1) {
+    const at = env.random.below(ALBUMS);
+    await attempt(run, "look", () => (n % 4 === 3 ? lookAtRange(run, db, at) : lookAtPhotos(run, db, at, `look ${n}`)));
+    await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
+  }
+}
+
+/** The album and every photo that may be there; photos that are added meanwhile may count already, so such a look says nothing of the counter. */
+async function lookAtPhotos(run: Run, db: ConcordClient, at: number, name: string): Promise<void> {
+  const acknowledged = new Set(run.added[at]!);
+  const ids = [...acknowledged, ...run.indeterminate[at]!];
+  if (ids.length > PHOTOS_AT_ONCE_MAX) return;
+  const begun = run.begun[at]!;
+  const keys = [entityOf(at), ...ids.map((id) => ({ table: "photos", key: { album: BigInt(at), id } }))];
+  const [album, ...rows] = await db.readRows(keys, { mode: "atomic", timeoutMs: run.cluster.swarm.timeoutMs });
+  const photos = rows.flatMap((row) => (row === undefined ? [] : [factOf(row as unknown as Photo)]));
+  checkAcknowledged(run, at, acknowledged, photos);
+  const counter = BigInt((album as unknown as Album).public_photos);
+  if (run.begun[at] === begun) run.reads.push({ name, album: String(at), counter, photos, indexed: photos });
+}
+
+async function lookAtRange(run: Run, db: ConcordClient, at: number): Promise<void> {
+  const acknowledged = new Set(run.added[at]!);
+  const photos: PhotoFact[] = [];
+  const options = { mode: "atomic", timeoutMs: run.cluster.swarm.timeoutMs } as const;
+  for await (const row of db.readRange<Photo>("photos", { partition: { album: BigInt(at) } }, options)) photos.push(factOf(row));
+  checkAcknowledged(run, at, acknowledged, photos);
+}
+
+/** Of those that were acknowledged before the look none is missing, unless its removal began. */
+function checkAcknowledged(run: Run, at: number, acknowledged: ReadonlySet<string>, photos: readonly PhotoFact[]): void {
+  const seen = new Set(photos.map(({ id }) => id));
+  for (const id of acknowledged) {
+    if (!seen.has(id) && run.added[at]!.has(id))
+      run.cluster.world.violation("album acknowledged photo not seen", `album ${at}, photo ${id}`);
   }
 }
 

@@ -1,5 +1,7 @@
-import type { ReplicaService } from "@concord/protos-storage";
+import type { ReadGroupRequest, ReplicaService } from "@concord/protos-storage";
+import type { GroupRead } from "@concord/quorum";
 import type { Handler } from "@concord/rpc";
+import { seqOf } from "@concord/runtime";
 import { REPLICA_ITEMS_MAX } from "../limits.ts";
 import { budgetMs } from "../../rpc/budget.ts";
 import { positionsFromWire } from "../../rpc/numbers.ts";
@@ -33,4 +35,23 @@ export function readRowRangeHandler(node: () => RingNode): Handler<ReplicaServic
     const { rows, more } = await localRows.readRowRange(range, timeoutMs, positionsFromWire(request.after));
     return { images: rows, more };
   };
+}
+
+export function readGroupHandler(node: () => RingNode): Handler<ReplicaService, "ReadGroup"> {
+  return async (request, context) => {
+    const { clock, writeTimeoutMs, groupRows } = node();
+    const read: GroupRead = { group: request.group, seq: seqOf(request.seq), rows: groupRowsFromWire(request) };
+    const { rows, more, appliedSeq } = await groupRows.readGroup(read, budgetMs(context, clock, writeTimeoutMs));
+    return { images: rows, more, appliedSeq };
+  };
+}
+
+function groupRowsFromWire({ keys, range }: ReadGroupRequest): GroupRead["rows"] {
+  if (range === null) {
+    checkCount(keys.length, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "keys");
+    return { kind: "keys", keys };
+  }
+  checkCount(range.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "images");
+  const { fromKey, toKey, reverse, limit } = range;
+  return { kind: "range", range: { from: fromKey, to: toKey, reverse, limit } };
 }

@@ -10,7 +10,7 @@ import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
 import { logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler, replicateHandler } from "./replica-log.ts";
 import { repairRowsHandler, repairSumsHandler } from "./replica-repair.ts";
-import { applyRowsHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
+import { applyRowsHandler, readGroupHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
 export interface ReplicaServiceOptions extends DefineOptions {
   readonly name: string;
@@ -36,6 +36,7 @@ export function replicaService(options: ReplicaServiceOptions): Service {
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
     ReadRows: ofOurVersion(readRowsHandler(node)),
     ReadRowRange: ofOurVersion(readRowRangeHandler(node)),
+    ReadGroup: ofOurVersion(readGroupHandler(node)),
     LogRaise: ofOurVersion(logRaiseHandler(node)),
     Replicate: ofOurVersion(replicateHandler(node)),
     LogState: ofOurVersion(logStateHandler(node)),
