@@ -55,7 +55,7 @@ test("[TXD13] watch: over gRPC: the topology at once; when the coordinator stops
 test("[TXD13] watch: a client that goes on sending: its messages are taken, and none is kept", async () => {
   let taken = 0;
   const stream = { onMessage: () => void (taken += 1), send: () => Promise.resolve(), sendPage: () => Promise.resolve() };
-  const context = { role: "client", metadata: {}, peer: "", signal: AbortSignal.abort() } as const;
+  const context = { caller: { role: "client" }, metadata: {}, peer: "", signal: AbortSignal.abort() } as const;
   await watchTopologyHandler({} as Context)(stream, context);
   assert.equal(taken, 1, "a stream without a listener keeps what comes for one");
 });

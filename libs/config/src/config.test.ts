@@ -271,3 +271,20 @@ test("config: an address that every network reaches: refused while any caller is
     assert.deepEqual(problemsOf("--listen-address", address), []);
   }
 });
+
+test("config: callers with tokens of their own: their roles and names; what could be confused is refused", () => {
+  const server = z.strictObject(serverShape).superRefine(checkServer);
+  const read = (callers: readonly object[], ...argv: string[]) =>
+    loadConfig({ name: "app", schema: server, argv: ["--callers", JSON.stringify(callers), ...argv], env: {}, readFile: String });
+  const ann = { name: "ann", role: "operator", token: "token-of-ann" };
+  const good = read([ann], "--operator-token", "for-all-operators");
+  assert.ok(good.kind === "config");
+  assert.deepEqual(tokensOf(good.config), [{ role: "operator", token: "for-all-operators" }, ann]);
+  const problems = (loaded: Loaded<unknown>): string => (loaded.kind === "invalid" ? loaded.problems.join() : "");
+  assert.match(problems(read([ann, { ...ann, token: "another-token" }])), /same name/);
+  assert.match(problems(read([ann, { ...ann, name: "bob" }])), /also another's/);
+  assert.match(problems(read([ann], "--operator-token", ann.token)), /also another's or a role's/);
+  assert.match(problems(read([{ ...ann, role: "client" }])), /set clientToken too/);
+  assert.equal(problems(read([{ ...ann, role: "client" }], "--client-token", "for-clients")), "");
+  assert.match(problems(read([{ ...ann, token: "short" }])), /at least 8/);
+});

@@ -5,6 +5,14 @@ import { secret } from "./shape.ts";
 const token = (text: string): z.ZodOptional<z.ZodString> => secret(z.string().min(1)).optional().describe(text);
 const pemFile = (text: string): z.ZodOptional<z.ZodString> => z.string().optional().describe(`PEM file: ${text}`);
 
+const CALLERS_MAX = 1_000;
+
+const caller = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9_.@-]{1,64}$/, "expected 1 to 64 letters, digits, -, _, . or @"),
+  role: z.enum(["client", "coordinator", "peer", "operator"]),
+  token: secret(z.string().min(8, "a token has at least 8 characters").max(256)),
+});
+
 /** For the schema of a server; `checkServer` checks what must be given together. */
 export const serverShape = {
   listenAddress: z
@@ -41,6 +49,13 @@ export const serverShape = {
   coordinatorToken: token("bearer token of transaction coordinators"),
   peerToken: token("bearer token of peers"),
   operatorToken: token("bearer token of operators"),
+  callers: z
+    .array(caller)
+    .max(CALLERS_MAX)
+    .default([])
+    .describe(
+      "callers with tokens of their own: name, role (client, coordinator, peer, operator) and token; audit lines of the log name them. Servers call each other with the tokens above",
+    ),
   openToAll: z
     .boolean()
     .default(false)
@@ -80,6 +95,13 @@ export function checkServer(config: ServerConfig, context: Pick<z.RefinementCtx,
   needs("tlsKeyFile", "tlsCertificateFile");
   needs("tlsClientCaFile", "tlsCertificateFile");
   needs("tlsServerName", "tlsServerCaFile");
+  const names = config.callers.map(({ name }) => name);
+  if (new Set(names).size !== names.length) refuse("callers", "two have the same name");
+  const tokens = tokensOf(config).map((one) => one.token);
+  if (config.callers.some(({ token: own }) => tokens.indexOf(own) !== tokens.lastIndexOf(own)))
+    refuse("callers", "the token of one is also another's or a role's");
+  if (config.callers.some(({ role }) => role === "client") && config.clientToken === undefined)
+    refuse("callers", "one is a client: set clientToken too, with which servers call each other");
   const asksClients = config.clientToken !== undefined || config.tlsClientCaFile !== undefined;
   if (isWildcard(config.listenAddress) && !asksClients && !config.openToAll) {
     refuse("listenAddress", "every network reaches it and any caller is a client: set clientToken or tlsClientCaFile, or say openToAll");
@@ -95,15 +117,17 @@ function isWildcard(address: string): boolean {
 export interface RoleTokenConfig {
   readonly role: "client" | "coordinator" | "peer" | "operator";
   readonly token: string;
+  readonly name?: string;
 }
 
 /** The tokens that are configured, as the rpc lib's authenticator takes them. */
 export function tokensOf(config: ServerConfig): readonly RoleTokenConfig[] {
   const roles = ["client", "coordinator", "peer", "operator"] as const;
-  return roles.flatMap((role) => {
+  const ofRoles = roles.flatMap((role) => {
     const configured = config[`${role}Token`];
     return configured === undefined ? [] : [{ role, token: configured }];
   });
+  return [...ofRoles, ...config.callers];
 }
 
 export interface TlsConfig {

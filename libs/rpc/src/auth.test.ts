@@ -7,8 +7,8 @@ const refused = { name: "ConcordError", code: "UNAUTHENTICATED" };
 
 test("auth: no token for clients: anonymous callers are clients, known tokens their role, unknown ones no role", () => {
   const authenticator = tokenAuthenticator([{ role: "peer", token: "p" }]);
-  assert.equal(authenticator.authenticate({}), "client");
-  assert.equal(authenticator.authenticate(bearer("p")), "peer");
+  assert.equal(authenticator.authenticate({}).role, "client");
+  assert.equal(authenticator.authenticate(bearer("p")).role, "peer");
   assert.throws(() => authenticator.authenticate(bearer("q")), refused);
   assert.throws(() => authenticator.authenticate({ authorization: "Basic p" }), refused);
   assert.throws(() => authenticator.authenticate({ authorization: "" }), refused);
@@ -20,8 +20,8 @@ test("auth: a token for clients: anonymous callers are refused; several tokens o
     { role: "client", token: "new" },
   ]);
   assert.throws(() => authenticator.authenticate({}), refused);
-  assert.equal(authenticator.authenticate(bearer("old")), "client");
-  assert.equal(authenticator.authenticate(bearer("new")), "client");
+  assert.equal(authenticator.authenticate(bearer("old")).role, "client");
+  assert.equal(authenticator.authenticate(bearer("new")).role, "client");
 });
 
 test("auth: an empty token in the configuration: refused at start", () => {

@@ -4,13 +4,18 @@ import { assert, ConcordError, type Metadata } from "@concord/runtime";
 /** Who calls. Each method names the roles that may call it; a role implies no other one. */
 export type Role = "client" | "coordinator" | "peer" | "operator";
 
-export interface Authenticator {
-  /** The caller's role from its metadata; throws UNAUTHENTICATED when the credentials are none we know. */
-  authenticate(metadata: Metadata): Role;
+export interface Caller {
+  readonly role: Role;
+  /** Of the token it presented; undefined: one of its role without a name, or none. */
+  readonly name?: string;
 }
 
-export interface RoleToken {
-  readonly role: Role;
+export interface Authenticator {
+  /** The caller from its metadata; throws UNAUTHENTICATED when the credentials are none we know. */
+  authenticate(metadata: Metadata): Caller;
+}
+
+export interface RoleToken extends Caller {
   readonly token: string;
 }
 
@@ -22,8 +27,8 @@ const SCHEME = "Bearer ";
  */
 export function tokenAuthenticator(tokens: readonly RoleToken[]): Authenticator {
   for (const { role, token } of tokens) assert(token.length > 0, `the token of role ${role} is empty`);
-  const known = tokens.map(({ role, token }) => ({ role, hash: sha256(token) }));
-  const anonymous: Role | undefined = tokens.some(({ role }) => role === "client") ? undefined : "client";
+  const known = tokens.map(({ token, ...caller }) => ({ caller, hash: sha256(token) }));
+  const anonymous: Caller | undefined = tokens.some(({ role }) => role === "client") ? undefined : { role: "client" };
   return {
     authenticate(metadata) {
       const header = metadata["authorization"];
@@ -31,9 +36,9 @@ export function tokenAuthenticator(tokens: readonly RoleToken[]): Authenticator 
         if (anonymous === undefined) throw new ConcordError("UNAUTHENTICATED", "send the metadata authorization: Bearer <token>");
         return anonymous;
       }
-      const role = header.startsWith(SCHEME) ? roleOf(known, header.slice(SCHEME.length)) : undefined;
-      if (role === undefined) throw new ConcordError("UNAUTHENTICATED", "the bearer token is unknown");
-      return role;
+      const caller = header.startsWith(SCHEME) ? callerOf(known, header.slice(SCHEME.length)) : undefined;
+      if (caller === undefined) throw new ConcordError("UNAUTHENTICATED", "the bearer token is unknown");
+      return caller;
     },
   };
 }
@@ -44,10 +49,10 @@ export function bearer(token: string | undefined): Metadata {
 }
 
 /** Compares with every token, each in constant time: the time tells nothing about which one was close. */
-function roleOf(known: readonly { readonly role: Role; readonly hash: Uint8Array }[], token: string): Role | undefined {
+function callerOf(known: readonly { readonly caller: Caller; readonly hash: Uint8Array }[], token: string): Caller | undefined {
   const hash = sha256(token);
-  let found: Role | undefined;
-  for (const one of known) if (timingSafeEqual(one.hash, hash)) found ??= one.role;
+  let found: Caller | undefined;
+  for (const one of known) if (timingSafeEqual(one.hash, hash)) found ??= one.caller;
   return found;
 }
 

@@ -7,6 +7,7 @@ import {
   assert,
   ConcordError,
   ERRORS,
+  toConcordError,
   type Applied,
   type CallContext,
   type Clock,
@@ -15,7 +16,8 @@ import {
   type Metrics,
   type ServedMethod,
 } from "@concord/runtime";
-import type { Authenticator, Role } from "./auth.ts";
+import { Audit } from "./audit.ts";
+import type { Authenticator, Caller, Role } from "./auth.ts";
 import type { AnswerOf, RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
 import { operationName, SessionFrames } from "./frames.ts";
 import {
@@ -39,7 +41,7 @@ export interface SessionContext {
 }
 
 export interface HandlerContext extends CallContext {
-  readonly role: Role;
+  readonly caller: Caller;
   /** Undefined: the call came as a unary one. */
   readonly session: SessionContext | undefined;
 }
@@ -171,6 +173,7 @@ class ServedService implements Service, ServiceCore {
   readonly #labels: Readonly<Record<string, string>>;
   readonly #sessions = new Set<ServerSession>();
   readonly #streams = new Set<RunningStream>();
+  readonly #audit: Audit;
   readonly #stateListeners = new Set<(state: ServiceState) => void>();
   #drainWaiters: (() => void)[] = [];
   #state: ServiceState = "starting";
@@ -182,6 +185,7 @@ class ServedService implements Service, ServiceCore {
     this.name = name;
     this.contract = contract;
     this.environment = environment;
+    this.#audit = new Audit(environment.clock, environment.log);
     this.limits = { ...LIMITS_DEFAULT, ...definition.limits };
     this.#labels = Object.freeze({ service: name });
     this.operations = operationsOf(definition);
@@ -228,6 +232,7 @@ class ServedService implements Service, ServiceCore {
     const refusal = this.#refusal(operation, request, context, nowMs);
     if (refusal !== undefined) {
       this.#observe(operation, refusal.code, nowMs);
+      if (refusal.code === "PERMISSION_DENIED") this.#auditRefused(operation, context.caller, context.peer, refusal);
       context.finish(refusal, undefined);
       return;
     }
@@ -252,7 +257,9 @@ class ServedService implements Service, ServiceCore {
     response: object | undefined,
   ): void {
     this.#count(-1);
-    this.#observe(operation, error?.code ?? "OK", startedAtMs);
+    const code = error?.code ?? "OK";
+    this.#observe(operation, code, startedAtMs);
+    this.#audit.answered(context.caller, { method: operation.method.path, peer: context.peer, code });
     context.finish(error, response);
     this.#settleDrained();
   }
@@ -264,7 +271,7 @@ class ServedService implements Service, ServiceCore {
 
   /** Why a call is not begun: then nothing of it was applied (I2). */
   #refusal(operation: Operation, request: object, context: HandlerContext, nowMs: number): ConcordError | undefined {
-    const refusal = this.#callerRefusal(operation, context.role);
+    const refusal = this.#callerRefusal(operation, context.caller);
     if (refusal !== undefined) return refusal;
     if (operation.handler === undefined) return new ConcordError("UNIMPLEMENTED", `${operation.method.path} is not implemented`);
     const notServing = this.#stateRefusal();
@@ -281,10 +288,24 @@ class ServedService implements Service, ServiceCore {
     return undefined;
   }
 
-  #callerRefusal({ roles, method }: Operation, role: Role): ConcordError | undefined {
+  #callerRefusal({ roles, method }: Operation, { role }: Caller): ConcordError | undefined {
     if (roles.has(role)) return undefined;
     const metadata = { role, allowed: [...roles].join(",") };
     return new ConcordError("PERMISSION_DENIED", `role ${role} may not call ${method.path}`, { metadata });
+  }
+
+  #auditRefused({ method }: Pick<Operation, "method">, caller: Caller | undefined, peer: string, thrown: unknown): void {
+    this.#audit.refused(caller, { method: method.path, peer, code: toConcordError(thrown).code });
+  }
+
+  /** UNAUTHENTICATED. */
+  #callerOf(operation: Pick<Operation, "method">, context: CallContext): Caller {
+    try {
+      return this.environment.authenticator.authenticate(context.metadata);
+    } catch (thrown) {
+      this.#auditRefused(operation, undefined, context.peer, thrown);
+      throw thrown;
+    }
   }
 
   #stateRefusal(): ConcordError | undefined {
@@ -312,24 +333,24 @@ class ServedService implements Service, ServiceCore {
   #serveUnary(operation: Operation): ServedMethod {
     const handle = (request: object, context: CallContext): Promise<object> =>
       new Promise((resolve, reject) => {
-        const role = this.environment.authenticator.authenticate(context.metadata);
-        this.run(operation, request, new UnaryContext(context, role, resolve, reject), this.environment.clock.monotonicMs());
+        const caller = this.#callerOf(operation, context);
+        this.run(operation, request, new UnaryContext(context, caller, resolve, reject), this.environment.clock.monotonicMs());
       });
     return { kind: "unary", method: operation.method, handle };
   }
 
   #serveSessions(contract: ServiceContract): ServedMethod {
     const handle = (stream: MessageStream, context: CallContext): void => {
-      let role: Role;
+      let caller: Caller;
       try {
-        role = this.environment.authenticator.authenticate(context.metadata);
+        caller = this.#callerOf({ method: contract.methods["Session"]! }, context);
         if (this.#state === "draining") throw this.#draining("no");
       } catch (thrown) {
         stream.end(publicError(thrown));
         return;
       }
       this.#lastSessionId += 1;
-      const session = serveSession(this, stream, context, { id: this.#lastSessionId, role }, () => {
+      const session = serveSession(this, stream, context, { id: this.#lastSessionId, caller }, () => {
         this.#sessions.delete(session);
         this.#countSessions();
         this.#settleDrained();
@@ -352,16 +373,18 @@ class ServedService implements Service, ServiceCore {
     assert(operation.roles.size > 0, `${method.path} names no role that may call it`);
     const handle = (stream: MessageStream, context: CallContext): void => {
       const startedAtMs = this.environment.clock.monotonicMs();
-      const role = this.#admitted(operation, stream, context);
-      if (role === undefined) return;
+      const caller = this.#admitted(operation, stream, context);
+      if (caller === undefined) return;
       const onEnded = (error: ConcordError | undefined, thrown: unknown): void => {
         this.#streams.delete(running);
         this.#countStreams();
-        this.#observe(operation, error?.code ?? "OK", startedAtMs);
+        const code = error?.code ?? "OK";
+        this.#observe(operation, code, startedAtMs);
+        this.#audit.answered(caller, { method: method.path, peer: context.peer, code });
         if (thrown !== undefined) this.#failure(operation, thrown);
         this.#settleDrained();
       };
-      const running = serveStream(stream, context, { method, handler, role, onEnded });
+      const running = serveStream(stream, context, { method, handler, caller, onEnded });
       this.#streams.add(running);
       this.#countStreams();
     };
@@ -369,12 +392,14 @@ class ServedService implements Service, ServiceCore {
   }
 
   /** Undefined: the stream was refused and is over. */
-  #admitted(operation: Operation, stream: MessageStream, context: CallContext): Role | undefined {
+  #admitted(operation: Operation, stream: MessageStream, context: CallContext): Caller | undefined {
     try {
-      const role = this.environment.authenticator.authenticate(context.metadata);
-      const refusal = this.#callerRefusal(operation, role) ?? this.#stateRefusal();
+      const caller = this.#callerOf(operation, context);
+      const denial = this.#callerRefusal(operation, caller);
+      if (denial !== undefined) this.#auditRefused(operation, caller, context.peer, denial);
+      const refusal = denial ?? this.#stateRefusal();
       if (refusal !== undefined) throw refusal;
-      if (this.#streams.size < this.limits.streamsMax) return role;
+      if (this.#streams.size < this.limits.streamsMax) return caller;
       const metadata = { limit: "streamsMax", value: String(this.limits.streamsMax) };
       throw new ConcordError("OVERLOADED", `${this.name} has ${this.#streams.size} streams open`, { metadata });
     } catch (thrown) {
@@ -408,20 +433,20 @@ class UnaryContext implements RunContext {
   readonly deadlineAtMs: number;
   readonly metadata: CallContext["metadata"];
   readonly peer: string;
-  readonly role: Role;
+  readonly caller: Caller;
   readonly session: undefined;
   readonly #base: CallContext;
   readonly #resolve: (response: object) => void;
   readonly #reject: (error: ConcordError) => void;
 
-  constructor(base: CallContext, role: Role, resolve: (response: object) => void, reject: (error: ConcordError) => void) {
+  constructor(base: CallContext, caller: Caller, resolve: (response: object) => void, reject: (error: ConcordError) => void) {
     this.#base = base;
     this.#resolve = resolve;
     this.#reject = reject;
     this.deadlineAtMs = base.deadlineAtMs;
     this.metadata = base.metadata;
     this.peer = base.peer;
-    this.role = role;
+    this.caller = caller;
   }
 
   get signal(): AbortSignal {

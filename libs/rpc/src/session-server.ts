@@ -3,7 +3,7 @@
  * in as few frames as the limits allow; each reply gives its credit back.
  */
 import { ConcordError, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
-import type { Role } from "./auth.ts";
+import type { Caller } from "./auth.ts";
 import { Deadlines } from "./deadlines.ts";
 import { sendInFrames, type CallId, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
 import { TIMEOUT_MS_MAX } from "./limits.ts";
@@ -13,7 +13,7 @@ import { toStatus } from "./status.ts";
 /** Who opened the stream, and the id of the session. */
 export interface SessionCaller {
   readonly id: number;
-  readonly role: Role;
+  readonly caller: Caller;
 }
 
 export interface ServerSession {
@@ -42,7 +42,7 @@ class Session implements ServerSession, SessionContext {
   readonly id: number;
   readonly peer: string;
   readonly metadata: Metadata;
-  readonly role: Role;
+  readonly caller: Caller;
   readonly #core: ServiceCore;
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
@@ -66,7 +66,7 @@ class Session implements ServerSession, SessionContext {
     this.id = caller.id;
     this.peer = context.peer;
     this.metadata = context.metadata;
-    this.role = caller.role;
+    this.caller = caller.caller;
     this.#core = core;
     this.#stream = stream;
     this.#onClosed = onClosed;
@@ -275,8 +275,8 @@ class RunningCall implements RunContext {
     return this.session.peer;
   }
 
-  get role(): Role {
-    return this.session.role;
+  get caller(): Caller {
+    return this.session.caller;
   }
 
   get signal(): AbortSignal {

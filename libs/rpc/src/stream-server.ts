@@ -4,12 +4,12 @@
  */
 import type { Method } from "@concord/protos";
 import { ConcordError, type CallContext, type MessageStream, type Metadata, type OutputBudget, type OutputShare } from "@concord/runtime";
-import type { Role } from "./auth.ts";
+import type { Caller } from "./auth.ts";
 import { STREAM_EARLY_MESSAGES_MAX } from "./limits.ts";
 import { publicError } from "./status.ts";
 
 export interface StreamContext {
-  readonly role: Role;
+  readonly caller: Caller;
   readonly metadata: Metadata;
   readonly peer: string;
   /** Aborted when no more messages are wanted: the client has ended its side or is gone, a message was refused, or the server drains. */
@@ -44,7 +44,7 @@ export type StreamHandler<Request extends object, Response extends object> = (
 export interface StreamOptions {
   readonly method: Method;
   readonly handler: StreamHandler<object, object>;
-  readonly role: Role;
+  readonly caller: Caller;
   /** Hears once how the stream ended; undefined = in good order. */
   readonly onEnded: (error: ConcordError | undefined, thrown: unknown) => void;
 }
@@ -59,7 +59,7 @@ export function serveStream(stream: MessageStream, context: CallContext, options
 }
 
 class ServedStream implements RunningStream, RequestStream<object, object>, StreamContext {
-  readonly role: Role;
+  readonly caller: Caller;
   readonly metadata: Metadata;
   readonly peer: string;
   readonly #stream: MessageStream;
@@ -78,7 +78,7 @@ class ServedStream implements RunningStream, RequestStream<object, object>, Stre
     this.#stream = stream;
     this.#options = options;
     this.#output = context.output;
-    this.role = options.role;
+    this.caller = options.caller;
     this.metadata = context.metadata;
     this.peer = context.peer;
     stream.onMessage((message) => this.#receive(message));

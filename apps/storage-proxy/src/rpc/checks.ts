@@ -21,7 +21,7 @@ export function checkedPageSize(pageSize: number): number {
 }
 
 export function isCoordinator(context: HandlerContext): boolean {
-  return context.role === "coordinator";
+  return context.caller.role === "coordinator";
 }
 
 export function checkImagesRole(images: boolean, context: HandlerContext): void {

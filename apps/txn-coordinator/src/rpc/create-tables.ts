@@ -14,7 +14,7 @@ export function createTablesHandler(coordinator: Context): Handler<SchemaService
     if (master.name === config.nodeName) {
       return { schemaVersion: await createTables(request.statements, groups.groupById(SYSTEM_GROUP), coordinator, context.deadlineAtMs) };
     }
-    if (context.role === "coordinator") throw new ConcordError("NOT_MASTER", "this coordinator does not serve the system group");
+    if (context.caller.role === "coordinator") throw new ConcordError("NOT_MASTER", "this coordinator does not serve the system group");
     const timeoutMs = Math.min(FORWARD_TIMEOUT_MS_MAX, context.deadlineAtMs - environment.clock.monotonicMs());
     const method = SchemaService.methods.CreateTables;
     const options = { timeoutMs, metadata: bearer(config.coordinatorToken) };

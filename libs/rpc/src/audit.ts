@@ -1,0 +1,48 @@
+import type { Clock, Log } from "@concord/runtime";
+import type { Caller } from "./auth.ts";
+
+/** Lines about refused calls of one service in a window; what is more is counted in the next line. */
+export const AUDIT_REFUSED_LINES_MAX = 10;
+const WINDOW_MS = 1_000;
+
+export interface AuditedCall {
+  /** "/concord.storage.v1.BatchService/ReplayBatches" */
+  readonly method: string;
+  readonly peer: string;
+  /** "OK", or the error's. */
+  readonly code: string;
+}
+
+/** One line of the log for each call of an operator, and for calls that a caller may not make. */
+export class Audit {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #endsAtMs = Number.NEGATIVE_INFINITY;
+  #lines = 0;
+  #leftOut = 0;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Of a call that was answered. */
+  answered({ role, name }: Caller, call: AuditedCall): void {
+    if (role === "operator") this.#log.info("audit", { ...call, role, caller: name ?? role });
+  }
+
+  /** Undefined: the caller is not known. */
+  refused(caller: Caller | undefined, call: AuditedCall): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs >= this.#endsAtMs) [this.#endsAtMs, this.#lines] = [nowMs + WINDOW_MS, 0];
+    if (this.#lines >= AUDIT_REFUSED_LINES_MAX) {
+      this.#leftOut += 1;
+      return;
+    }
+    this.#lines += 1;
+    const { role, name } = caller ?? {};
+    const fields = { ...call, ...(role === undefined ? {} : { role, caller: name ?? role }), leftOut: this.#leftOut };
+    this.#leftOut = 0;
+    this.#log.warn("audit: refused", fields);
+  }
+}
