@@ -7,10 +7,11 @@ import type { KeyValueOperation, StoreStep } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { Engine, type EngineLimits } from "./index.ts";
 
+let nowMs = 0;
 const clock: Clock = {
   nowMs: () => 0,
   nowUs: () => 0n,
-  monotonicMs: () => 0,
+  monotonicMs: () => nowMs,
   setTimer: () => ({ cancel: () => undefined }),
   defer: (action) => action(),
 };
@@ -461,4 +462,19 @@ test("[TXD5] rangeAtOnce: steps before the call: seen once synced; one that runs
   );
   assert.deepEqual(await outside, []);
   assert.equal(await overtaken, "changed");
+});
+
+test("submit: at its deadline when its turn comes: not run, applied no; before it, or without one: run (I9)", async () => {
+  const { engine, store } = setUp();
+  void engine.submit(append("k", "a"));
+  await turn();
+  const late = watch(engine.submit({ ...append("k", "b"), deadlineAtMs: nowMs + 10 }));
+  const inTime = watch(engine.submit({ ...append("k", "c"), deadlineAtMs: nowMs + 11 }));
+  const patient = watch(engine.submit(append("k", "d")));
+  nowMs += 10;
+  await store.batches[0]!.end();
+  await turn();
+  await store.batches[1]!.end();
+  await turn();
+  assert.deepEqual([late.state, inTime.state, patient.state], ["DEADLINE_EXCEEDED/no", "ac", "acd"]);
 });

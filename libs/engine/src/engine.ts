@@ -252,8 +252,13 @@ export class Engine implements StepRunner, Checkpoints {
     const [persist, derived] = [new Map<string, KeyValueOperation>(), new Map<string, KeyValueOperation>()];
     const outcomes: Outcome[] = [];
     let bytes = 0;
+    const nowMs = this.#clock.monotonicMs();
     while (outcomes.length < this.#ready.length && outcomes.length < this.#limits.batchStepsMax && bytes < this.#limits.batchBytesTarget) {
       const { step, keys } = this.#ready[outcomes.length]!;
+      if (step.deadlineAtMs !== undefined && step.deadlineAtMs <= nowMs) {
+        outcomes.push(this.#late());
+        continue;
+      }
       try {
         const effects = step.run(keys.map((key) => this.#view.read(key)));
         for (const operation of effects.persist) bytes += this.#persist(operation, persist, derived);
@@ -266,6 +271,15 @@ export class Engine implements StepRunner, Checkpoints {
     const waiting = this.#ready.slice(0, outcomes.length);
     this.#ready = this.#ready.slice(outcomes.length);
     return { waiting, outcomes, persist, derived };
+  }
+
+  /** What asked for the step waits no longer: it costs no write (I9). */
+  #late(): Outcome {
+    this.#metrics.count("engine_steps_dropped_total", 1);
+    return {
+      kind: "error",
+      error: new ConcordError("DEADLINE_EXCEEDED", "the deadline passed before the step's turn came", { applied: "no" }),
+    };
   }
 
   /** Within a batch the last write of a key stands for all of its kind; what is persisted also ends what was derived before. */

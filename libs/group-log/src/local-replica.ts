@@ -16,24 +16,27 @@ export interface LocalReplicaOptions {
 
 /** This node's own replica as a link: its steps through the node's step runner. */
 export function localLogReplica(options: LocalReplicaOptions): LogReplica {
-  const { name, log, runner } = options;
+  const { name, log, runner, clock } = options;
   const catchUp = new CatchUp(options);
-  const submit = async <Reply>(make: () => StoreStep<Reply>): Promise<Reply> => runner.submit(make());
+  /** A step that comes too late is as a message that got lost: the caller takes its outcome for unknown. */
+  const submit = async <Reply>(timeoutMs: number, make: () => StoreStep<Reply>): Promise<Reply> => {
+    return runner.submit({ ...make(), deadlineAtMs: clock.monotonicMs() + timeoutMs });
+  };
   return {
     name,
     reachable: true,
-    logRaise: (request) => submit(() => log.raise(request)),
-    logAppend: async (request) => {
-      const reply = await submit(() => log.append(request));
+    logRaise: (request, timeoutMs) => submit(timeoutMs, () => log.raise(request)),
+    logAppend: async (request, timeoutMs) => {
+      const reply = await submit(timeoutMs, () => log.append(request));
       // The owner helps where it can; what it knows to be decided and cannot bring the peers may have.
       const { seq } = request.decided;
       if (reply.result === "gap" && reply.state.lastSeq < seq) catchUp.follow(request.group, seq);
       return reply;
     },
-    logState: (group) => submit(() => log.state(group)),
-    logRead: (request) => submit(() => log.read(request)),
-    logAdvance: async (request) => {
-      const state = await submit(() => log.advance(request));
+    logState: (group, timeoutMs) => submit(timeoutMs, () => log.state(group)),
+    logRead: (request, timeoutMs) => submit(timeoutMs, () => log.read(request)),
+    logAdvance: async (request, timeoutMs) => {
+      const state = await submit(timeoutMs, () => log.advance(request));
       if (state.appliedSeq < request.decided.seq) catchUp.follow(request.group, request.decided.seq);
       return state;
     },

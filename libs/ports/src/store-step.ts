@@ -8,6 +8,11 @@ import type { KeyValueOperation } from "./key-value.ts";
 export interface StoreStep<Reply> {
   /** Keys whose current values `run` needs, writes of earlier steps included. */
   readonly load: readonly Uint8Array[];
+  /**
+   * Monotonic. A runner may refuse the step when its turn comes later (DEADLINE_EXCEEDED, applied: no): only of a step whose submitter, or a peer
+   * that asked for it, takes no answer for the message that got lost. Absent: it runs however late.
+   */
+  readonly deadlineAtMs?: number;
   /** Called once, synchronously, with the values in the order of `load`. May throw a ConcordError: then nothing is persisted. */
   run(loaded: readonly (Uint8Array | undefined)[]): StoreEffects<Reply>;
 }

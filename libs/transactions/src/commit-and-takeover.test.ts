@@ -246,6 +246,45 @@ test("[TXD1] append: refused for ever by the log: the master ends instead of rep
   assert.match(error.message, /SEQUENCE_GAP/);
 });
 
+test("[TX6] commit: its caller went while it waited for the log: never sent, aborted for good, its locks free (I9)", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  fixture.log.hold();
+  const first = client.execute([insert(albumKey(1))]);
+  await settle();
+  const id = fixture.id();
+  const serving = client.group.serving("unknown");
+  const late = fails("OUTCOME_UNKNOWN", serving.execute(id, [insert(albumKey(2))], client.deadline(100)));
+  const wanted = client.execute([insert(albumKey(3))]);
+  await fixture.clock.advance(200);
+  await late;
+  fixture.log.release();
+  await Promise.all([first, wanted]);
+  await settle();
+  assert.equal(fixture.rows.row(albumKey(2)), undefined);
+  assert.equal(fixture.log.appends.length, 2);
+  assert.deepEqual(await client.group.serving().resolveOutcome(id, client.deadline()), { kind: "aborted" });
+  await client.execute([insert(albumKey(2), { public_photos: int(1) })]);
+});
+
+test("[TX6] commit: its outcome is asked for while it waits for the log: still wanted, committed", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  fixture.log.hold();
+  const first = client.execute([insert(albumKey(1))]);
+  await settle();
+  const id = fixture.id();
+  const serving = client.group.serving("unknown");
+  const late = fails("OUTCOME_UNKNOWN", serving.execute(id, [insert(albumKey(2))], client.deadline(100)));
+  await fixture.clock.advance(50);
+  const resolved = serving.resolveOutcome(id, client.deadline());
+  await fixture.clock.advance(200);
+  await late;
+  fixture.log.release();
+  await first;
+  assert.equal((await resolved).kind, "committed");
+});
+
 test("[TXD1] append: unknown until the caller's deadline: OUTCOME_UNKNOWN, later the truth", async () => {
   const fixture = new TestFixture({ limits: { trimIdleMs: 60_000 } });
   const client = await fixture.open();

@@ -22,8 +22,10 @@ export interface CommitItem {
   readonly rows: Uint8Array;
   /** Monotonic; the flush does not wait longer for companions. */
   readonly dueAtMs: number;
+  /** False: every call that waited for its decision has been answered. Before its append it is then dropped. */
+  isWanted(nowMs: number): boolean;
   logged(token: CommitToken): void;
-  /** What the master ended with when its append was never sent, else OUTCOME_UNKNOWN. */
+  /** DEADLINE_EXCEEDED when it was dropped, what the master ended with when its append was never sent, else OUTCOME_UNKNOWN. */
   lost(error: ConcordError): void;
 }
 

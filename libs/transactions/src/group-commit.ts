@@ -175,11 +175,28 @@ export class GroupCommit {
   #sendNext(): void {
     if (this.#stopped.signal.aborted) return;
     assert(this.#state.kind === "deferred" || this.#state.kind === "waiting", "TXD10: one append in flight");
-    assert(this.#queue.length > 0, "a flush has a commit");
+    this.#dropUnwanted();
+    if (this.#queue.length === 0) {
+      this.#state = { kind: "idle" };
+      this.#settleDrained();
+      return;
+    }
     this.#state = { kind: "appending" };
     const flush = this.#collect();
     this.#finishing.sent();
     void this.#append(flush);
+  }
+
+  /** Commits that waited for longer than their callers: none of it was sent, so nothing of it happened (I9). */
+  #dropUnwanted(): void {
+    const { clock, metrics, settings } = this.#context;
+    const nowMs = clock.monotonicMs();
+    const unwanted = this.#queue.filter((item) => !item.isWanted(nowMs));
+    if (unwanted.length === 0) return;
+    const wanted = this.#queue.filter((item) => !unwanted.includes(item));
+    this.#queue.splice(0, Infinity, ...wanted);
+    metrics.count("txn_work_dropped_total", unwanted.length, { group: settings.group, kind: "commit" });
+    for (const item of unwanted) item.lost(lateCommit());
   }
 
   #collect(): Flush {
@@ -211,6 +228,11 @@ export class GroupCommit {
   /** Sends the identical append until it is logged or fenced (TXR2, TXD1). Nothing else is appended meanwhile. */
   async #append(flush: Flush): Promise<void> {
     const { groupLog, settings, clock, metrics } = this.#context;
+    const nowMs = clock.monotonicMs();
+    assert(
+      flush.items.every((item) => item.isWanted(nowMs)),
+      "I9: a commit that no call waits for is not begun",
+    );
     const { signal } = this.#stopped;
     const retry = backoff(clock, REPEAT_BACKOFF, signal);
     while (!signal.aborted) {
@@ -308,6 +330,10 @@ function rowsOf(group: string, items: readonly CommitItem[], seq: Seq): Uint8Arr
   const transactions = items.map(({ flushed }) => flushed);
   const outcomes = encodeRowsPart(outcomeMutations(group, transactions, seq).map(imageOf));
   return joinRows([...items.map(({ rows }) => rows), outcomes]);
+}
+
+export function lateCommit(): ConcordError {
+  return new ConcordError("DEADLINE_EXCEEDED", "the commit's deadline passed before it was sent to the log", { applied: "no" });
 }
 
 export function epochFenced(): ConcordError {

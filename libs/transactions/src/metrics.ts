@@ -15,5 +15,11 @@ export const TRANSACTION_METRICS: readonly MetricDefinition[] = [
   },
   { name: "txn_aborts_total", kind: "counter", help: "Aborted transactions by reason", labels: ["group", "code"] },
   { name: "txn_append_repeats_total", kind: "counter", help: "Log appends with unknown outcome that were sent again", labels: ["group"] },
+  {
+    name: "txn_work_dropped_total",
+    kind: "counter",
+    help: "Operations and commits whose deadline passed in a queue, dropped before they cost anything",
+    labels: ["group", "kind"],
+  },
   { name: "txn_apply_repeats_total", kind: "counter", help: "Applies that failed and were sent again", labels: ["group"] },
 ];

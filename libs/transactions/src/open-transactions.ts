@@ -122,6 +122,11 @@ export class OpenTransactions {
   }
 }
 
+/** Does a call still wait for the decision of this commit? */
+export function isAwaited(transaction: Transaction, nowMs: number): boolean {
+  return waitersOf(transaction).some(({ answerByMs }) => answerByMs > nowMs);
+}
+
 function waitersOf(transaction: Transaction): readonly DecisionWaiter[] {
   return transaction.state.kind === "committing" ? transaction.state.waiters : [];
 }

@@ -73,6 +73,7 @@ export class Outcomes {
         encoded: encodeFlushed(flushed, commit.appliesRows ? "replicas apply" : "owner applies"),
         rows: NO_ROWS,
         dueAtMs: context.clock.monotonicMs(),
+        isWanted: () => true,
         logged: ({ seq }) => {
           const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };
           recent.set(id, { kind: "decided", outcome });

@@ -8,11 +8,11 @@ import { abortedError, endedError, expiredError, stateError, unknownTransaction 
 import { EpochCheck } from "./epoch-check.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitItem, CommitToken } from "./flush.ts";
-import { GroupCommit, outcomeUnknown } from "./group-commit.ts";
+import { GroupCommit, lateCommit, outcomeUnknown } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import { GroupLocks } from "./group-locks.ts";
 import { ANSWER_MARGIN_MS, FINISH_POLL_MS } from "./limits.ts";
-import { OpenTransactions } from "./open-transactions.ts";
+import { isAwaited, OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
 import { addChangedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
@@ -309,8 +309,16 @@ export class ServingMaster {
   }
 
   #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
-    transaction.heard(this.#context.clock.monotonicMs(), call.sessionId);
-    return transaction.order.run(call.number, operation);
+    const { clock, metrics, settings } = this.#context;
+    transaction.heard(clock.monotonicMs(), call.sessionId);
+    return transaction.order.run(call.number, () => {
+      if (call.deadlineAtMs > clock.monotonicMs()) return operation();
+      // What follows may count on it: the transaction ends (I9).
+      metrics.count("txn_work_dropped_total", 1, { group: settings.group, kind: "operation" });
+      return this.#guarded<Answer>(transaction, () => {
+        throw new ConcordError("DEADLINE_EXCEEDED", "the deadline passed before the operation's turn came", { applied: "no" });
+      });
+    });
   }
 
   #guarded<Answer>(transaction: Transaction, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
@@ -400,9 +408,7 @@ export class ServingMaster {
     this.#commit.requireRoom();
     const { clock, settings } = this.#context;
     // Its caller no longer waits: what is not on its way yet is not worth the work.
-    if (deadlineAtMs <= clock.monotonicMs()) {
-      throw new ConcordError("DEADLINE_EXCEEDED", "the commit's deadline passed before it was queued", { applied: "no" });
-    }
+    if (deadlineAtMs <= clock.monotonicMs()) throw lateCommit();
     // TX7: drawn with all locks held.
     const timestampUs = this.#timestamps.draw(clock.nowUs(), transaction.newestReadUs);
     const { flushed, changed } = this.#flushedOf(transaction, digest, timestampUs);
@@ -413,8 +419,9 @@ export class ServingMaster {
     }
     const delayMs = Math.min(maxDelayMs, settings.limits.commitDelayMsMax);
     this.#committing(transaction, digest);
+    const decision = this.#decisionOf(transaction, deadlineAtMs);
     this.#commit.enqueue(this.#item(transaction, { flushed, changed, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs }));
-    return this.#decisionOf(transaction, deadlineAtMs);
+    return decision;
   }
 
   /** Every row was read under its lock, so its whole image is known (TX21, TXD14). */
@@ -430,13 +437,17 @@ export class ServingMaster {
     return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, changed };
   }
 
-  #item(transaction: Transaction, { flushed, changed, encoded, rows, dueAtMs }: Omit<CommitItem, "logged" | "lost">): CommitItem {
+  #item(
+    transaction: Transaction,
+    { flushed, changed, encoded, rows, dueAtMs }: Omit<CommitItem, "isWanted" | "logged" | "lost">,
+  ): CommitItem {
     return {
       flushed,
       changed,
       encoded,
       rows,
       dueAtMs,
+      isWanted: (nowMs) => isAwaited(transaction, nowMs),
       logged: (token) => {
         this.#recent.set(flushed.id, {
           kind: "decided",

@@ -357,6 +357,31 @@ test("operations: number too far ahead, or an answer no longer kept: refused, no
   await session.commit([]);
 });
 
+test("[TX10] operations: a deadline passed while another one ran: not begun, and the transaction ends, for the next may count on it", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  const holder = client.begin();
+  await holder.start(albumKey(1));
+  const session = client.begin();
+  await session.start(albumKey(2));
+  const serving = client.group.serving();
+  const slow = serving.operate(session.call(), (operations) => operations.lock([albumKey(1)], "exclusive", "read"));
+  let begun = 0;
+  const late = serving.operate(session.call(undefined, 100), (operations) => {
+    begun += 1;
+    return operations.write([insert(albumKey(2))]);
+  });
+  const answer = fails("DEADLINE_EXCEEDED", late);
+  await fixture.clock.advance(200);
+  await holder.commit();
+  await slow;
+  await answer;
+  assert.equal(begun, 0);
+  await fails("DEADLINE_EXCEEDED", session.commit());
+  const next = client.begin();
+  await next.start(albumKey(2));
+});
+
 test("operations: pipelined without waiting: run in the order of their numbers", async () => {
   const fixture = new TestFixture();
   const client = await withAlbum(fixture);
