@@ -1,5 +1,5 @@
 // Admin RPC data.
-import { checkConsistency, listEpochs, scanBuckets } from "@concord/objects";
+import { checkConsistency, isKnown, listEpochs, scanBuckets } from "@concord/objects";
 import { toHex } from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import type { GatewayStore } from "./gateway-store.ts";
@@ -38,7 +38,7 @@ async function usageOf({ context, store }: GatewayStore, bucket: string | undefi
   if (bucket !== undefined) return [{ bucket, ...(await store.bucketUsage(bucket)) }];
   const usage: Usage[] = [];
   for await (const { row } of scanBuckets(context)) {
-    if (row.state === "open" || row.state === "removing") usage.push({ bucket: row.name, ...(await store.bucketUsage(row.name)) });
+    if (isKnown(row)) usage.push({ bucket: row.name, ...(await store.bucketUsage(row.name)) });
   }
   return usage;
 }

@@ -139,7 +139,6 @@ const KEYS: readonly Case[] = [
     "logging",
     "publicAccessBlock",
     "ownershipControls",
-    "versions",
     "accelerate",
     "requestPayment",
     "analytics",
@@ -148,7 +147,7 @@ const KEYS: readonly Case[] = [
     "policyStatus",
     "whatever-comes",
   ].map((name) => bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] }))),
-  ...["acl", "policy", "versioning", "cors", "lifecycle", "encryption", "website"].map((name) =>
+  ...["acl", "policy", "cors", "lifecycle", "encryption", "website"].map((name) =>
     bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
   ...["acl", "retention", "legal-hold", "torrent"].map((name) =>
@@ -161,9 +160,48 @@ const KEYS: readonly Case[] = [
     bad(`POST object?${name}`, "501 NotImplemented", () => call("POST", "/kept/k", { query: [[name, ""]], body: "<x/>" })),
   ),
   ...["GET", "HEAD", "DELETE"].map((method) =>
-    bad(`${method} of a version`, method === "HEAD" ? "501" : "501 NotImplemented", () =>
+    bad(`${method} of a version id that is none`, method === "HEAD" ? "400" : "400 InvalidArgument", () =>
       call(method, "/kept/k", { query: [["versionId", "abc"]] }),
     ),
+  ),
+  ...["GET", "HEAD"].map((method) =>
+    bad(`${method} of a version that is not there`, method === "HEAD" ? "404" : "404 NoSuchVersion", () =>
+      call(method, "/kept/k", { query: [["versionId", "0".repeat(32)]] }),
+    ),
+  ),
+  ...[
+    ["<x/>", "400 MalformedXML"],
+    ["<VersioningConfiguration><Status>Off</Status></VersioningConfiguration>", "400 IllegalVersioningConfigurationException"],
+    ["<VersioningConfiguration><Status>Enabled</Status><MfaDelete>Enabled</MfaDelete></VersioningConfiguration>", "501 NotImplemented"],
+  ].map(([body, refusal]) =>
+    bad(`versioning: ${body}`, refusal!, () => call("PUT", "/kept", { query: [["versioning", ""]], body: body! })),
+  ),
+  bad("tags of a version that is not there", "404 NoSuchVersion", () =>
+    call("PUT", "/kept/k", {
+      query: [
+        ["tagging", ""],
+        ["versionId", "0".repeat(32)],
+      ],
+      body: tagSet(),
+    }),
+  ),
+  bad("a copy of a version that is not there", "404 NoSuchVersion", () =>
+    call("PUT", "/kept/copy", { headers: { "x-amz-copy-source": `kept/k?versionId=${"0".repeat(32)}` } }),
+  ),
+  bad("a version marker without a key marker", "400 InvalidArgument", () =>
+    call("GET", "/kept", {
+      query: [
+        ["versions", ""],
+        ["version-id-marker", "null"],
+      ],
+    }),
+  ),
+  bad("versioning of another's bucket", "403 AccessDenied", () =>
+    call("PUT", "/kept", {
+      key: BOB,
+      query: [["versioning", ""]],
+      body: "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
+    }),
   ),
   bad("a form", "501 NotImplemented", () =>
     call("POST", "/kept", { body: "--x--", headers: { "content-type": "multipart/form-data; boundary=x" } }),
@@ -242,7 +280,6 @@ const XML: readonly Case[] = [
   ),
   bad("no key", "400 MalformedXML", () => remove("<Delete></Delete>")),
   bad("1001 keys", "400 MalformedXML", () => remove(`<Delete>${"<Object><Key>k</Key></Object>".repeat(1001)}</Delete>`)),
-  bad("a version", "501 NotImplemented", () => remove("<Delete><Object><Key>k</Key><VersionId>abc</VersionId></Object></Delete>")),
   bad("a size that is none", "400 InvalidArgument", () => remove("<Delete><Object><Key>k</Key><Size>4.0</Size></Object></Delete>")),
   bad("no digest with many keys", "400 InvalidRequest", () =>
     call("POST", "/kept", { query: [["delete", ""]], body: "<Delete><Object><Key>k</Key></Object></Delete>" }),

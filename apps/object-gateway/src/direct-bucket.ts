@@ -33,7 +33,7 @@ export function bucketFolder(store: () => ObjectStore, region: string, bucket: s
       await put(name, bytes);
     },
     list: () => ifThere([], () => listNames(store(), bucket, prefix)),
-    remove: (name) => ifThere(undefined, () => store().deleteObject({ bucket, key: prefix + name })),
+    remove: async (name) => void (await ifThere(undefined, () => store().deleteObject({ bucket, key: prefix + name }))),
   };
 }
 

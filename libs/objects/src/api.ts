@@ -1,5 +1,5 @@
 // The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
-import type { ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject } from "./rows.ts";
+import type { ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject, Versioning } from "./rows.ts";
 
 /** An incoming body. The kit behind it checks signature, length and digests while the bytes pass. */
 export interface UploadBody {
@@ -32,6 +32,20 @@ export interface Stored {
   readonly etag: string;
   readonly checksum: StoredChecksum | undefined;
   readonly modifiedMs: number;
+  /** In a bucket that has versions. */
+  readonly versionId?: string;
+}
+
+export interface Copied extends Stored {
+  /** Of the source, in a bucket that has versions. */
+  readonly sourceVersionId?: string;
+}
+
+export interface Deleted {
+  /** A delete marker was put, or the version that was removed was one. */
+  readonly isMarker: boolean;
+  /** Of that marker, or the one that was asked for. */
+  readonly versionId: string | undefined;
 }
 
 /** Offsets of the first and the last byte; `last` undefined: to the end; `first` undefined: the last `last` bytes. */
@@ -73,6 +87,27 @@ export interface Listing {
   readonly next: string | undefined;
 }
 
+export interface ListVersionsRequest extends Omit<ListRequest, "after"> {
+  /** Entries after this version; without a version id after all of the key, or after the common prefix. */
+  readonly after: { readonly key: string; readonly versionId: string | undefined } | undefined;
+}
+
+/** An object or a delete marker. */
+export interface ListedVersion {
+  readonly key: string;
+  readonly versionId: string;
+  readonly isLatest: boolean;
+  readonly modifiedMs: number;
+  /** Undefined: a delete marker. */
+  readonly object: Pick<ListedObject, "sizeBytes" | "etag" | "checksum"> | undefined;
+}
+
+export interface VersionListing {
+  readonly versions: readonly ListedVersion[];
+  readonly commonPrefixes: readonly string[];
+  readonly next: { readonly key: string; readonly versionId: string | undefined } | undefined;
+}
+
 export interface BucketInfo {
   readonly name: string;
   readonly tenant: string;
@@ -105,6 +140,7 @@ export interface CopySource {
   readonly key: string;
   readonly range: ByteRange | undefined;
   readonly precondition: Precondition;
+  readonly versionId?: string | undefined;
 }
 
 /** Names: bucket and key are checked by `names.ts`; a bucket of another tenant is the caller's to refuse (headBucket tells the tenant). */
@@ -117,7 +153,11 @@ export interface ObjectStore {
   deleteBucket(bucket: string): Promise<void>;
   bucketTags(bucket: string): Promise<Readonly<Record<string, string>>>;
   setBucketTags(bucket: string, tags: Readonly<Record<string, string>>): Promise<void>;
-  /** Objects and their bytes; open uploads do not count. */
+  /** Absent: it never kept versions. */
+  bucketVersioning(bucket: string): Promise<Versioning | undefined>;
+  /** In effect for every write that begins after it resolved. WRITE_CONFLICT: another request changes the bucket. */
+  setBucketVersioning(bucket: string, versioning: Versioning): Promise<void>;
+  /** Objects and their bytes, earlier versions too; open uploads and delete markers do not count. */
   bucketUsage(bucket: string): Promise<{ readonly objects: bigint; readonly bytes: bigint }>;
   // put-object.ts, get-object.ts, delete-object.ts, list-objects.ts, tags.ts, copy-object.ts
   putObject(request: {
@@ -133,13 +173,18 @@ export interface ObjectStore {
     range: ByteRange | undefined;
     precondition: Precondition;
     part: number | undefined;
+    versionId?: string | undefined;
   }): Promise<FoundObject>;
-  headObject(request: { bucket: string; key: string; precondition: Precondition }): Promise<StoredObject>;
+  /** `version` of the object is there in every bucket that has versions. */
+  headObject(request: { bucket: string; key: string; precondition: Precondition; versionId?: string | undefined }): Promise<StoredObject>;
   /** Success also when there was none (S3: 204), unless the condition asks for one. */
-  deleteObject(request: { bucket: string; key: string; condition?: DeleteCondition }): Promise<void>;
+  deleteObject(request: { bucket: string; key: string; condition?: DeleteCondition; versionId?: string | undefined }): Promise<Deleted>;
+  /** Current objects. */
   listObjects(request: ListRequest): Promise<Listing>;
-  objectTags(bucket: string, key: string): Promise<Readonly<Record<string, string>>>;
-  setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>): Promise<void>;
+  /** Objects and delete markers: by key, then newest first. */
+  listVersions(request: ListVersionsRequest): Promise<VersionListing>;
+  objectTags(bucket: string, key: string, versionId?: string): Promise<Readonly<Record<string, string>>>;
+  setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>, versionId?: string): Promise<void>;
   copyObject(request: {
     source: CopySource;
     bucket: string;
@@ -148,7 +193,7 @@ export interface ObjectStore {
     tags: Readonly<Record<string, string>> | undefined;
     precondition: Precondition;
     digest: CopyDigest;
-  }): Promise<Stored>;
+  }): Promise<Copied>;
   // multipart/
   createUpload(request: { bucket: string; key: string } & NewUpload): Promise<bigint>;
   putPart(request: { bucket: string; key: string; uploadId: bigint; number: number; body: UploadBody }): Promise<Stored>;
@@ -159,7 +204,7 @@ export interface ObjectStore {
     number: number;
     source: CopySource;
     digest: CopyDigest;
-  }): Promise<Stored>;
+  }): Promise<Copied>;
   listParts(request: { bucket: string; key: string; uploadId: bigint; after: number; limit: number }): Promise<{
     readonly parts: readonly ListedPart[];
     readonly next: number | undefined;

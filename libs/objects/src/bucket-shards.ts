@@ -17,8 +17,8 @@ type Headers = readonly (Versioned<ShardHeader> | undefined)[];
 
 const EMPTY_PAGE_ROWS = 100;
 
-/** All headers open. False: overtaken. */
-export async function createShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<boolean> {
+/** All headers open, and as the bucket's row says. False: overtaken. */
+export async function openShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<boolean> {
   return (await writeHeaders(context, mine, "open")) !== undefined;
 }
 
@@ -75,7 +75,8 @@ async function changeHeaders(
   state: ShardHeader["state"],
 ): Promise<Headers | undefined> {
   const guid = await context.guids.next();
-  const row: ShardHeader = { kind: "header", state, shards: bucket.shards };
+  const { shards, versioning } = bucket;
+  const row: ShardHeader = { kind: "header", state, shards, ...(versioning === undefined ? {} : { versioning }) };
   const written = await Promise.all(
     partitionsOf(bucket).map(async (partition, shard) => await changeHeader(context, partition, headers[shard], guid, row)),
   );
@@ -107,7 +108,7 @@ async function readHeader(context: ObjectStoreContext, partition: string): Promi
   return headerOf(found);
 }
 
-/** No objects and no uploads that a client may continue; garbage and remembered completions outlive the bucket. */
+/** No objects, no versions (a key that has some has a head, I16) and no uploads that a client may continue; garbage and remembered completions outlive the bucket. */
 async function isEmpty(context: ObjectStoreContext, bucket: BucketRow): Promise<boolean> {
   for (const partition of partitionsOf(bucket)) {
     const { from, to } = headSpan();

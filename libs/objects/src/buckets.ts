@@ -1,12 +1,12 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { BucketInfo } from "./api.ts";
-import { createShards, dropShards, removeShards } from "./bucket-shards.ts";
+import { openShards, dropShards, removeShards } from "./bucket-shards.ts";
 import { commitBucket, findBucket, scanBuckets } from "./bucket-row.ts";
 import { commitRepeatable } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { checkBucketName, checkTags } from "./names.ts";
 import { bucketKey, SYSTEM_PARTITION } from "./row-keys.ts";
-import type { BucketRow } from "./rows.ts";
+import type { BucketRow, Versioning } from "./rows.ts";
 import { readBucket, type Versioned } from "./shard-view.ts";
 
 /**
@@ -22,6 +22,7 @@ export async function createBucket(
     const found = await findBucket(context, request.bucket);
     switch (found?.row.state) {
       case "open":
+      case "changing":
         if (found.row.tenant === request.tenant) return;
         throw new ConcordError("BUCKET_EXISTS", "the name belongs to another source", { metadata: { bucket: request.bucket } });
       case "removing":
@@ -47,7 +48,7 @@ export async function headBucket(context: ObjectStoreContext, bucket: string): P
 export async function listBuckets(context: ObjectStoreContext, tenant: string): Promise<readonly BucketInfo[]> {
   const buckets: BucketInfo[] = [];
   for await (const { row } of scanBuckets(context)) {
-    if (row.tenant === tenant && (row.state === "open" || row.state === "removing")) buckets.push(infoOf(row));
+    if (row.tenant === tenant && isKnown(row)) buckets.push(infoOf(row));
   }
   return buckets;
 }
@@ -86,7 +87,34 @@ export async function setBucketTags(context: ObjectStoreContext, bucket: string,
   throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
 }
 
-/** At start: buckets whose making or removal broke off are finished, or undone. */
+/** Absent: it never kept versions. A change that broke off is finished first: until then shards differ. */
+export async function bucketVersioning(context: ObjectStoreContext, bucket: string): Promise<Versioning | undefined> {
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await readBucket(context, bucket);
+    if (found.row.state !== "changing") return found.row.versioning;
+    await changeBucket(context, found, found.row);
+  }
+  throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
+}
+
+/**
+ * Every header is written anew, so a put that saw the bucket otherwise conflicts and looks again: none that saw "off" removes the only
+ * version after this resolved. A bucket that has versions keeps them: it is suspended, never off again.
+ */
+export async function setBucketVersioning(context: ObjectStoreContext, bucket: string, versioning: Versioning): Promise<void> {
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await readBucket(context, bucket);
+    if (found.row.state === "removing") break;
+    if (found.row.state === "open" && found.row.versioning === versioning) return;
+    if (await changeBucket(context, found, { ...found.row, versioning })) return;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
+}
+
+/** Buckets that users know. */
+export const isKnown = ({ state }: BucketRow): boolean => state === "open" || state === "changing" || state === "removing";
+
+/** At start: buckets whose making, change or removal broke off are finished, or undone. */
 export async function resolveBuckets(context: ObjectStoreContext): Promise<number> {
   let resolved = 0;
   for await (const found of scanBuckets(context)) {
@@ -97,15 +125,16 @@ export async function resolveBuckets(context: ObjectStoreContext): Promise<numbe
   return resolved;
 }
 
-/** Nothing can be written to such a bucket until its making or removal is finished or undone. */
+/** Such a bucket waits for its making, change or removal to be finished or undone. */
 export function isUnresolved({ state }: BucketRow): boolean {
-  return state === "making" || state === "removing";
+  return state === "making" || state === "changing" || state === "removing";
 }
 
-/** Continues a making or a removal; the request that began it finds itself overtaken (I8). */
+/** Continues a making, a change or a removal; the request that began it finds itself overtaken (I8). */
 export async function resolveBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
   const { name: bucket, tenant, region, state } = found.row;
   if (state === "making") await makeBucket(context, { bucket, tenant, region }, found);
+  if (state === "changing") await changeBucket(context, found, found.row);
   if (state === "removing") await removeBucket(context, found);
 }
 
@@ -135,9 +164,19 @@ async function makeBucket(
   const mine = await commitBucket(context, found, row);
   context.failpoint("bucket:after-making");
   if (mine === undefined) return false;
-  if (!(await createShards(context, mine))) return false;
+  if (!(await openShards(context, mine))) return false;
   context.failpoint("bucket:after-headers");
   return (await commitBucket(context, mine, { ...row, state: "open" })) !== undefined;
+}
+
+/** `row` in place of the one that was found, and every header as it says. False: another request was faster. */
+async function changeBucket(context: ObjectStoreContext, found: Versioned<BucketRow>, row: BucketRow): Promise<boolean> {
+  const mine = await commitBucket(context, found, { ...row, state: "changing" });
+  context.failpoint("bucket:after-changing");
+  if (mine === undefined) return false;
+  if (!(await openShards(context, mine))) return false;
+  context.failpoint("bucket:after-changed-headers");
+  return (await commitBucket(context, mine, { ...mine.row, state: "open" })) !== undefined;
 }
 
 /** `overtaken`: another request continues it, or it is over. */

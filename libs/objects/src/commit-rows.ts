@@ -22,6 +22,8 @@ export interface CommitAttempt {
   readonly guid: bigint;
   /** The row that tells whether it happened: the commit puts it with `guid`. */
   readonly deciding: { readonly key: Uint8Array; readonly observed: RowVersion | undefined };
+  /** Where a later commit on the deciding row moves it: a version that is not current any more. */
+  readonly movedTo?: Uint8Array;
   /** Besides the header and the deciding row. */
   readonly conditions: readonly MetadataCondition[];
   readonly writes: readonly MetadataWrite[];
@@ -96,9 +98,15 @@ export async function decideCommit(
   attempt: CommitAttempt,
   garbage: MetadataWrite,
 ): Promise<CommitResult | undefined> {
-  const rows = await context.metadata.read(attempt.view.partition, [headerKey(), attempt.deciding.key]);
-  const [headerRow, deciding] = rows;
-  if (deciding !== undefined && isOf(deciding, attempt)) return await decided(attempt, "referenced", { kind: "committed" });
+  const {
+    view,
+    deciding: { key },
+    movedTo,
+  } = attempt;
+  const rows = await context.metadata.read(view.partition, [headerKey(), key, ...(movedTo === undefined ? [] : [movedTo])]);
+  const [headerRow, deciding, moved] = rows;
+  if ([deciding, moved].some((row) => row !== undefined && isOf(row, attempt)))
+    return await decided(attempt, "referenced", { kind: "committed" });
   const resolved = await fence(context, attempt, headerOf(headerRow), deciding, garbage);
   if (resolved === undefined) return undefined;
   const untouched = attempt.deciding.observed !== undefined && sameVersion(deciding?.version, attempt.deciding.observed);
@@ -262,7 +270,9 @@ function queueForResolution(
 /** By reference, not by version (OGD1): another commit may have raised its number or changed its tags since. */
 function isOf(row: MetadataRow, attempt: CommitAttempt): boolean {
   if (row.version.guid === attempt.guid) return true;
-  const { oids } = referencesOf(decodeRow(row.value));
+  const decoded = decodeRow(row.value);
+  if ((decoded.kind === "object" || decoded.kind === "marker") && decoded.version?.guid === attempt.guid) return true;
+  const { oids } = referencesOf(decoded);
   return attempt.names.some((name) => oids.includes(name.oid));
 }
 

@@ -1,28 +1,35 @@
 import { ConcordError } from "@concord/runtime";
-import type { CopyDigest, CopySource, FoundObject, ObjectStore, Stored, UploadBody } from "./api.ts";
+import type { Copied, CopyDigest, CopySource, FoundObject, ObjectStore, UploadBody } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { getObject } from "./get-object.ts";
 import { checkCopyCondition } from "./preconditions.ts";
 import { putObject } from "./put-object.ts";
+import { versionIdOf } from "./versions.ts";
 
 /** A copy has blobs of its own: no two objects share one (OGD12). */
-export async function copyObject(context: ObjectStoreContext, request: Parameters<ObjectStore["copyObject"]>[0]): Promise<Stored> {
+export async function copyObject(context: ObjectStoreContext, request: Parameters<ObjectStore["copyObject"]>[0]): Promise<Copied> {
   const found = await openCopySource(context, request.source);
   const { attributes } = found.object;
   const copied = request.attributes ?? attributes;
-  return await putObject(context, {
+  const stored = await putObject(context, {
     bucket: request.bucket,
     key: request.key,
     body: copyBody(found, request.digest),
     attributes: { ...copied, tags: request.tags ?? attributes.tags },
     precondition: request.precondition,
   });
+  return { ...stored, ...sourceVersion(found) };
+}
+
+/** Which version of the source was copied. */
+export function sourceVersion({ object: { version } }: FoundObject): Pick<Copied, "sourceVersionId"> {
+  return version === undefined ? {} : { sourceVersionId: versionIdOf(version) };
 }
 
 /** The source as it is now, if its conditions hold. */
 export async function openCopySource(context: ObjectStoreContext, source: CopySource): Promise<FoundObject> {
-  const { bucket, key, range, precondition } = source;
-  const found = await getObject(context, { bucket, key, range, precondition: {}, part: undefined });
+  const { bucket, key, range, precondition, versionId } = source;
+  const found = await getObject(context, { bucket, key, range, precondition: {}, part: undefined, versionId });
   checkCopyCondition(precondition, found.object);
   const { sizeBytes } = found.object;
   if (range?.last !== undefined && range.last >= sizeBytes) {

@@ -1,35 +1,113 @@
 import type { MetadataCommit } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import type { DeleteCondition } from "./api.ts";
-import { commitRepeatable, putGarbage } from "./commit-rows.ts";
+import type { DeleteCondition, Deleted } from "./api.ts";
+import { commitOrResolve, commitRepeatable, putGarbage, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
-import { headKey } from "./row-keys.ts";
-import type { StoredObject } from "./rows.ts";
+import { headKey, versionKey } from "./row-keys.ts";
+import type { DeleteMarker, ObjectVersion, StoredObject } from "./rows.ts";
 import { headerCondition, viewShard, type ShardView, type Versioned } from "./shard-view.ts";
+import { findVersion, nameOf, NULL_VERSION_ID, promote, rowKeysOfVersion, succeed, versionIdOf } from "./versions.ts";
+import type { FoundVersion } from "./versions.ts";
 
 type Deletion = "deleted" | "changed";
 
+export interface DeleteRequest {
+  readonly bucket: string;
+  readonly key: string;
+  readonly condition?: DeleteCondition;
+  /** Exactly this version; without it a versioned bucket keeps all and gets a delete marker. */
+  readonly versionId?: string | undefined;
+}
+
 /**
- * Removes the object, if there is one. One batch: the head row goes, exactly its blobs are garbage (I4), the usage falls.
- * BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN. The commit names the version on which the condition was checked: PRECONDITION_FAILED, and
- * OBJECT_UNKNOWN for If-Match of nothing.
+ * Removes the object, if there is one: the head row goes, exactly its blobs are garbage (I4), the usage falls. In a bucket with versions it
+ * puts a delete marker; with a version's id that version goes, and the newest of the others is current. One batch each. BUCKET_UNKNOWN,
+ * WRITE_CONFLICT; OUTCOME_UNKNOWN. The commit names the version on which the condition was checked: PRECONDITION_FAILED, and OBJECT_UNKNOWN for
+ * If-Match of nothing. MALFORMED_REQUEST: no version id.
  */
-export async function deleteObject(
-  context: ObjectStoreContext,
-  { bucket, key, condition = {} }: { readonly bucket: string; readonly key: string; readonly condition?: DeleteCondition },
-): Promise<void> {
+export async function deleteObject(context: ObjectStoreContext, request: DeleteRequest): Promise<Deleted> {
+  const { bucket, key, condition = {}, versionId } = request;
   checkKey(key);
+  const rowKeys = rowKeysOfVersion(key, versionId);
+  let first: ObjectVersion | undefined;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
-    const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
-    const found = headOf(view);
-    checkDeleteCondition(condition, found?.row);
-    if (found === undefined) return;
-    if ((await commitDelete(context, view, found)) === "deleted") return;
+    const view = await viewShard(context, "write", bucket, key, rowKeys);
+    if (view.header.row.versioning === undefined) {
+      if (versionId !== undefined && versionId !== NULL_VERSION_ID) return { isMarker: false, versionId };
+      const found = headOf(view);
+      checkDeleteCondition(condition, found?.row);
+      if (found === undefined || (await commitDelete(context, view, found)) === "deleted") return { isMarker: false, versionId };
+    } else if (versionId === undefined) {
+      checkDeleteCondition(condition, headOf(view)?.row);
+      const marker = await putMarker(context, view);
+      if (marker !== undefined) return { isMarker: true, versionId: versionIdOf(marker.version) };
+    } else {
+      const found = findVersion(view, versionId);
+      checkDeleteCondition(condition, found?.row.kind === "object" ? found.row : undefined);
+      if (found === undefined) return { isMarker: false, versionId };
+      first ??= nameOf(found);
+      const deletion = await removeVersion(context, view, found, first);
+      if (deletion === "deleted") return { isMarker: found.row.kind === "marker", versionId };
+    }
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
+
+/** Undefined: others wrote the key, and nothing was done. */
+async function putMarker(context: ObjectStoreContext, view: ShardView): Promise<DeleteMarker | undefined> {
+  const guid = await context.guids.next();
+  const next = await succeed(context, view, guid);
+  if (next.version === undefined) return undefined;
+  const marker: DeleteMarker = { kind: "marker", version: next.version, modifiedMs: context.clock.nowMs() };
+  const key = headKey(view.key);
+  context.failpoint("object:before-delete");
+  const result = await commitOrResolve(context, {
+    view,
+    guid,
+    deciding: { key, observed: view.rows[0]?.version },
+    movedTo: versionKey(view.key, next.version),
+    conditions: next.conditions,
+    writes: [putRow(key, next.rowVersion, marker), ...next.writes, ...countUsage(next.replaced, undefined)],
+    names: [],
+  });
+  context.failpoint("object:after-delete");
+  switch (result.kind) {
+    case "committed":
+      return marker;
+    case "conflict":
+      return undefined;
+    case "fenced":
+      if (result.applied === "no") return undefined;
+      throw new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the object was deleted; its delete marker is not there now");
+    case "unresolved":
+      throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was deleted", { cause: result.cause });
+  }
+}
+
+/** The version's row goes, or the head gets the next one. At most once: the commit names a present row that it removes or replaces. */
+async function removeVersion(context: ObjectStoreContext, view: ShardView, found: FoundVersion, first: ObjectVersion): Promise<Deletion> {
+  const { bucket, key } = view;
+  // Another null version by now: whether the first one went is not known, and a second removal could be too much.
+  if (nameOf(found).guid !== first.guid) throw new ConcordError("WRITE_CONFLICT", "another null version was written meanwhile; try again");
+  const guid = await context.guids.next();
+  const left = leftBy(found.row);
+  const garbage = left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })];
+  const rest = found.isCurrent
+    ? await promote(context, view, found, guid)
+    : { conditions: [], writes: [{ kind: "delete", key: found.rowKey } as const] };
+  context.failpoint("object:before-delete");
+  const outcome = await commitRepeatable(context, {
+    partition: view.partition,
+    conditions: [headerCondition(view), { key: found.rowKey, version: found.version }, ...rest.conditions],
+    writes: [...rest.writes, ...garbage, ...countUsage(found.row.kind === "object" ? found.row : undefined, undefined)],
+  });
+  context.failpoint("object:after-delete");
+  if (outcome.kind === "unknown")
+    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the version was deleted", { cause: outcome.cause });
+  return outcome.kind === "committed" ? "deleted" : "changed";
 }
 
 async function commitDelete(context: ObjectStoreContext, view: ShardView, found: Versioned<StoredObject>): Promise<Deletion> {

@@ -1,12 +1,12 @@
 import { ConcordError, unreachable } from "@concord/runtime";
 import type { ByteRange, FoundObject, Precondition } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { headOf, objectUnknown } from "./head-row.ts";
 import { checkReadCondition } from "./preconditions.ts";
 import { decodeRowAs } from "./row-codec.ts";
-import { headKey, partKey } from "./row-keys.ts";
+import { partKey } from "./row-keys.ts";
 import type { Content, PartRow, StoredObject } from "./rows.ts";
 import { viewShard, type ShardView } from "./shard-view.ts";
+import { nameOf, objectOfVersion, rowKeysOfVersion } from "./versions.ts";
 
 interface Span {
   readonly offset: number;
@@ -20,12 +20,12 @@ interface PartSpan extends Span {
 
 type PartsContent = Extract<Content, { readonly kind: "parts" }>;
 
-/** BUCKET_UNKNOWN, OBJECT_UNKNOWN, NOT_MODIFIED, PRECONDITION_FAILED. */
+/** BUCKET_UNKNOWN, OBJECT_UNKNOWN (`objectOfVersion`), NOT_MODIFIED, PRECONDITION_FAILED. */
 export async function headObject(
   context: ObjectStoreContext,
-  request: { readonly bucket: string; readonly key: string; readonly precondition: Precondition },
+  request: { readonly bucket: string; readonly key: string; readonly precondition: Precondition; readonly versionId?: string | undefined },
 ): Promise<StoredObject> {
-  const { object } = await find(context, request.bucket, request.key);
+  const { object } = await find(context, request);
   checkReadCondition(request.precondition, object);
   return object;
 }
@@ -42,10 +42,11 @@ export async function getObject(
     readonly range: ByteRange | undefined;
     readonly precondition: Precondition;
     readonly part: number | undefined;
+    readonly versionId?: string | undefined;
   },
 ): Promise<FoundObject> {
   const endsAtMs = context.clock.monotonicMs() + context.limits.longestRequestMs;
-  const { view, object } = await find(context, request.bucket, request.key);
+  const { view, object } = await find(context, request);
   checkReadCondition(request.precondition, object);
   if (request.range !== undefined && request.part !== undefined) {
     throw new ConcordError("MALFORMED_REQUEST", "either a range or a part number");
@@ -54,11 +55,15 @@ export async function getObject(
   return { object, ...span, bytes: until(context, endsAtMs, span.lengthBytes, contentBytes(context, view, object.content, span)) };
 }
 
-async function find(context: ObjectStoreContext, bucket: string, key: string): Promise<{ view: ShardView; object: StoredObject }> {
-  const view = await viewShard(context, "read", bucket, key, [headKey(key)]);
-  const found = headOf(view);
-  if (found === undefined) throw objectUnknown(key);
-  return { view, object: found.row };
+/** In a bucket that has versions, an object from before has its version too. */
+async function find(
+  context: ObjectStoreContext,
+  { bucket, key, versionId }: { readonly bucket: string; readonly key: string; readonly versionId?: string | undefined },
+): Promise<{ view: ShardView; object: StoredObject }> {
+  const view = await viewShard(context, "read", bucket, key, rowKeysOfVersion(key, versionId));
+  const found = objectOfVersion(view, versionId);
+  const isVersioned = view.header.row.versioning !== undefined;
+  return { view, object: isVersioned ? { ...found.row, version: nameOf(found) } : found.row };
 }
 
 /** As RFC 9110, 14.1.2 has it: a last byte behind the end is the end, a suffix longer than the object is all of it. */

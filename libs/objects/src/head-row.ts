@@ -1,6 +1,6 @@
 import { corrupt } from "@concord/codec";
 import type { MetadataRow, MetadataWrite } from "@concord/ports";
-import { ConcordError, unreachable } from "@concord/runtime";
+import { unreachable } from "@concord/runtime";
 import { decodeRow } from "./row-codec.ts";
 import { usageKey } from "./row-keys.ts";
 import type { DeleteMarker, GcEntry, StoredObject } from "./rows.ts";
@@ -26,10 +26,6 @@ export function objectOf(found: MetadataRow | undefined): Versioned<StoredObject
 /** Of a view whose first row is the head. */
 export function headOf(view: ShardView): Versioned<StoredObject> | undefined {
   return objectOf(view.rows[0]);
-}
-
-export function objectUnknown(key: string): ConcordError {
-  return new ConcordError("OBJECT_UNKNOWN", "there is no such object", { metadata: { key } });
 }
 
 /** The garbage of a replaced or deleted object (I4); undefined: none. */

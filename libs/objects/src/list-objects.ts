@@ -2,7 +2,7 @@ import { compareBytes } from "@concord/codec";
 import { assert, ConcordError } from "@concord/runtime";
 import type { ListedObject, Listing, ListRequest } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { decodeRowAs } from "./row-codec.ts";
+import { decodeRowAs, isMarkerRow } from "./row-codec.ts";
 import { afterKey, afterPrefix, bucketPartition, headKey, headSpan, keyOfHead, spanOf, type KeySpan } from "./row-keys.ts";
 import { mergeShards, type MergedRows } from "./shard-cursor.ts";
 import { readBucket } from "./shard-view.ts";
@@ -21,6 +21,10 @@ export async function listObjects(context: ObjectStoreContext, request: ListRequ
   const commonPrefixes: string[] = [];
   let last: string | undefined;
   for (let row = await peekWithin(rows, limit); row !== undefined; row = await rows.peek()) {
+    if (isMarkerRow(row.value)) {
+      rows.take();
+      continue;
+    }
     if (objects.length + commonPrefixes.length === limit) return { objects, commonPrefixes, next: last };
     const key = keyOfHead(row.key);
     const common = commonPrefixOf(key, prefix, delimiter);
@@ -45,7 +49,7 @@ export function commonPrefixOf(key: string, prefix: string, delimiter: string | 
 }
 
 /** The first row that may count: with the prefix, and behind `after` and everything that rolls up to it or to something before it. */
-function startOf({ prefix, delimiter, after }: ListRequest): KeySpan {
+export function startOf({ prefix, delimiter, after }: Pick<ListRequest, "prefix" | "delimiter" | "after">): KeySpan {
   const span = prefix === "" ? headSpan() : spanOf(headKey(prefix));
   if (after === undefined) return span;
   const common = after.startsWith(prefix) ? commonPrefixOf(after, prefix, delimiter) : undefined;
@@ -63,7 +67,7 @@ function listed(key: string, value: Uint8Array): ListedObject {
   return { key, sizeBytes, etag, modifiedMs, checksum };
 }
 
-function checkListing(context: ObjectStoreContext, { prefix, after, delimiter, limit }: ListRequest): void {
+export function checkListing(context: ObjectStoreContext, { prefix, after, delimiter, limit }: Omit<ListRequest, "bucket">): void {
   const texts = [prefix, after ?? "", delimiter ?? ""];
   if (!texts.every((text) => text.isWellFormed())) throw new ConcordError("MALFORMED_REQUEST", "a listing's texts are UTF-8");
   const fits = Number.isSafeInteger(limit) && limit >= 0 && limit <= context.limits.listLimitMax;

@@ -1,13 +1,23 @@
 import { assert } from "@concord/runtime";
 import type { ObjectStore } from "./api.ts";
 import { BucketCache } from "./bucket-cache.ts";
-import { bucketTags, createBucket, deleteBucket, headBucket, listBuckets, setBucketTags } from "./buckets.ts";
+import {
+  bucketTags,
+  bucketVersioning,
+  createBucket,
+  deleteBucket,
+  headBucket,
+  listBuckets,
+  setBucketTags,
+  setBucketVersioning,
+} from "./buckets.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { copyObject } from "./copy-object.ts";
 import { deleteObject } from "./delete-object.ts";
 import { getObject, headObject } from "./get-object.ts";
 import { OBJECT_LIMITS, SHARDS_MAX, type ObjectLimits } from "./limits.ts";
 import { listObjects } from "./list-objects.ts";
+import { listVersions } from "./list-versions.ts";
 import { abortUpload } from "./multipart/abort-upload.ts";
 import { completeUpload } from "./multipart/complete-upload.ts";
 import { createUpload } from "./multipart/create-upload.ts";
@@ -36,14 +46,17 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     deleteBucket: (bucket) => deleteBucket(context, bucket),
     bucketTags: (bucket) => bucketTags(context, bucket),
     setBucketTags: (bucket, tags) => setBucketTags(context, bucket, tags),
+    bucketVersioning: (bucket) => bucketVersioning(context, bucket),
+    setBucketVersioning: (bucket, versioning) => setBucketVersioning(context, bucket, versioning),
     bucketUsage: (bucket) => bucketUsage(context, bucket),
     putObject: (request) => putObject(context, request),
     getObject: (request) => getObject(context, request),
     headObject: (request) => headObject(context, request),
     deleteObject: (request) => deleteObject(context, request),
     listObjects: (request) => listObjects(context, request),
-    objectTags: (bucket, key) => objectTags(context, bucket, key),
-    setObjectTags: (bucket, key, tags) => setObjectTags(context, bucket, key, tags),
+    listVersions: (request) => listVersions(context, request),
+    objectTags: (bucket, key, versionId) => objectTags(context, bucket, key, versionId),
+    setObjectTags: (bucket, key, tags, versionId) => setObjectTags(context, bucket, key, tags, versionId),
     copyObject: (request) => copyObject(context, request),
     createUpload: (request) => createUpload(context, request),
     putPart: (request) => putPart(context, request),

@@ -1,14 +1,15 @@
 import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
-import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow, type CommitResult } from "./commit-rows.ts";
+import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { countUsage, headOf, leftBy } from "./head-row.ts";
+import { countUsage, headOf } from "./head-row.ts";
 import { checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
-import { headKey } from "./row-keys.ts";
+import { headKey, nullVersionKey, versionKey } from "./row-keys.ts";
 import type { ObjectAttributes, StoredObject } from "./rows.ts";
 import { viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
+import { succeed, versionIdOf, type Succession } from "./versions.ts";
 
 export interface PutRequest {
   readonly bucket: string;
@@ -50,11 +51,10 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
 async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload: Upload): Promise<Stored> {
   let view = seen;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
-    const object = newObject(context, upload);
-    const result = await commitHead(context, view, upload, object);
+    const { object, result } = await commitHead(context, view, upload);
     switch (result.kind) {
       case "committed":
-        return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
+        return storedAs(object);
       case "conflict":
         view = await lookAgain(context, result.view, upload);
         break;
@@ -71,25 +71,34 @@ async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
 }
 
-/** One batch: the head row, the garbage of what it replaces (I4), the usage; conditional on exactly what was seen. */
-async function commitHead(context: ObjectStoreContext, view: ShardView, upload: Upload, object: StoredObject): Promise<CommitResult> {
+/** As the client gets it. */
+export function storedAs({ etag, checksum, modifiedMs, version }: StoredObject): Stored {
+  return { etag, checksum, modifiedMs, ...(version === undefined ? {} : { versionId: versionIdOf(version) }) };
+}
+
+/**
+ * One batch: the head row, the versions before (kept, or garbage (I4)), the usage; conditional on exactly what was seen.
+ */
+async function commitHead(
+  context: ObjectStoreContext,
+  view: ShardView,
+  upload: Upload,
+): Promise<{ readonly object: StoredObject; readonly result: CommitResult }> {
   const { guid, body } = upload;
-  const old = headOf(view);
-  const left = leftBy(old?.row);
   const key = headKey(view.key);
   try {
-    return await commitOrResolve(context, {
+    const next = await succeed(context, view, guid);
+    const object = newObject(context, upload, next);
+    const result = await commitOrResolve(context, {
       view,
       guid,
-      deciding: { key, observed: old?.version },
-      conditions: [],
-      writes: [
-        putRow(key, nextVersion(old?.version, context.clock, guid), object),
-        ...(left === undefined ? [] : [putGarbage(context, guid, { bucket: view.bucket, key: view.key, what: left })]),
-        ...countUsage(old?.row, object),
-      ],
+      deciding: { key, observed: view.rows[0]?.version },
+      movedTo: next.version === undefined ? nullVersionKey(view.key) : versionKey(view.key, next.version),
+      conditions: next.conditions,
+      writes: [putRow(key, next.rowVersion, object), ...next.writes, ...countUsage(next.replaced, object)],
       names: body.names,
     });
+    return { object, result };
   } catch (error) {
     // The store rejects only what it did not do.
     await abandonBlobs(context, { view, guid, names: body.names });
@@ -119,7 +128,8 @@ function fencedError(applied: "no" | "unknown"): ConcordError {
   return new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the object was stored; it is not there now");
 }
 
-function newObject(context: ObjectStoreContext, { body, attributes }: Upload): StoredObject {
+function newObject(context: ObjectStoreContext, { body, attributes }: Upload, { version }: Succession): StoredObject {
   const { content, sizeBytes, md5Hex, checksum } = body;
-  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum };
+  const named = version === undefined ? {} : { version };
+  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum, ...named };
 }

@@ -31,7 +31,7 @@ export type Row = StoredObject | DeleteMarker | UploadRow | PartRow | GcEntry | 
 
 const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7, scrub: 8, marker: 10 } as const;
 /** Rows that have what versioned buckets need besides: others are written as they always were. */
-const VERSIONED_TAGS = { object: 9, header: 11 } as const;
+const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3, doneVersion: 4 } as const;
 const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
@@ -51,7 +51,7 @@ const SCRUB_COUNTS = [
 ] as const satisfies readonly (keyof ScrubCounts)[];
 const HEADER_STATES = ["open", "closed"] as const;
 const VERSIONINGS = ["enabled", "suspended"] as const;
-const BUCKET_STATES = ["making", "open", "removing", "removed"] as const;
+const BUCKET_STATES = ["making", "open", "removing", "removed", "changing"] as const;
 
 export function encodeRow(row: Row): Uint8Array {
   const writer = new ByteWriter(row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0);
@@ -84,6 +84,7 @@ export function encodeRow(row: Row): Uint8Array {
       break;
     case "bucket":
       writeBucket(writer, row);
+      if (row.versioning !== undefined) writer.u8(VERSIONINGS.indexOf(row.versioning));
       break;
     case "epoch":
       writer.u32(row.epoch).text(row.instance);
@@ -110,6 +111,11 @@ export function decodeRow(bytes: Uint8Array): Row {
   const row = readRow(reader, reader.u8());
   reader.end();
   return row;
+}
+
+/** Whether the row is a delete marker, without decoding it. */
+export function isMarkerRow(bytes: Uint8Array): boolean {
+  return bytes[0] === VERSION && bytes[1] === KIND_TAGS.marker;
 }
 
 /** The row, which must be of this kind: CORRUPT_DATA otherwise. */
@@ -168,6 +174,8 @@ function readRow(reader: ByteReader, tag: number): Row {
       return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32(), versioning: readOneOf(reader, VERSIONINGS) };
     case KIND_TAGS.bucket:
       return readBucket(reader);
+    case VERSIONED_TAGS.bucket:
+      return { ...readBucket(reader), versioning: readOneOf(reader, VERSIONINGS) };
     case KIND_TAGS.epoch:
       return {
         kind: "epoch",
@@ -187,6 +195,7 @@ function readRow(reader: ByteReader, tag: number): Row {
 function tagOf(row: Row): number {
   if (row.kind === "object" && row.version !== undefined) return VERSIONED_TAGS.object;
   if (row.kind === "header" && row.versioning !== undefined) return VERSIONED_TAGS.header;
+  if (row.kind === "bucket" && row.versioning !== undefined) return VERSIONED_TAGS.bucket;
   return KIND_TAGS[row.kind];
 }
 

@@ -137,9 +137,11 @@ export interface BucketRow {
   readonly createdMs: number;
   /** Partitions of the bucket: `bucketPartition(name, 0 .. shards-1)`. */
   readonly shards: number;
-  /** A removed bucket is unknown to users; its row tells garbage collection where rows may be left, and goes when none are. */
-  readonly state: "making" | "open" | "removing" | "removed";
+  /** Users see a changing bucket as an open one. A removed bucket is unknown to users; its row tells garbage collection where rows may be left, and goes when none are. */
+  readonly state: "making" | "open" | "removing" | "removed" | "changing";
   readonly tags: Readonly<Record<string, string>>;
+  /** As every header says, but while the bucket is changing. */
+  readonly versioning?: Versioning;
 }
 
 /** One gateway epoch (OGD3, OGD6). */

@@ -2,32 +2,37 @@ import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { headObject } from "./get-object.ts";
-import { headOf, objectUnknown } from "./head-row.ts";
 import { checkTags } from "./names.ts";
-import { headKey } from "./row-keys.ts";
 import type { StoredObject } from "./rows.ts";
 import { headerCondition, viewShard } from "./shard-view.ts";
+import { objectOfVersion, rowKeysOfVersion } from "./versions.ts";
 
 type Tags = Readonly<Record<string, string>>;
 
-export async function objectTags(context: ObjectStoreContext, bucket: string, key: string): Promise<Tags> {
-  const object = await headObject(context, { bucket, key, precondition: {} });
+/** Of the object, or of one version of it. */
+export async function objectTags(context: ObjectStoreContext, bucket: string, key: string, versionId?: string): Promise<Tags> {
+  const object = await headObject(context, { bucket, key, precondition: {}, versionId });
   return object.attributes.tags;
 }
 
 /** The row gets a new version and keeps its content, time and ETag: recovery goes by what it names, not by its version (OGD1). */
-export async function setObjectTags(context: ObjectStoreContext, bucket: string, key: string, tags: Tags): Promise<void> {
+export async function setObjectTags(
+  context: ObjectStoreContext,
+  bucket: string,
+  key: string,
+  tags: Tags,
+  versionId?: string,
+): Promise<void> {
   checkTags("object", tags);
   const guid = await context.guids.next();
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
-    const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
-    const found = headOf(view);
-    if (found === undefined) throw objectUnknown(key);
+    const view = await viewShard(context, "write", bucket, key, rowKeysOfVersion(key, versionId));
+    const found = objectOfVersion(view, versionId);
     const row: StoredObject = { ...found.row, attributes: { ...found.row.attributes, tags } };
     const outcome = await commitRepeatable(context, {
       partition: view.partition,
-      conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
-      writes: [putRow(headKey(key), nextVersion(found.version, context.clock, guid), row)],
+      conditions: [headerCondition(view), { key: found.rowKey, version: found.version }],
+      writes: [putRow(found.rowKey, nextVersion(found.version, context.clock, guid), row)],
     });
     if (outcome.kind === "committed") return;
     if (outcome.kind === "unknown") {

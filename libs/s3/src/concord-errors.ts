@@ -46,6 +46,9 @@ const SAID_BY_S3: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 const S3_CODES_BY_FIELD: Readonly<Record<string, S3ErrorCode>> = {
   "MALFORMED_REQUEST bucket": "InvalidBucketName",
   "MALFORMED_REQUEST tag": "InvalidTag",
+  "MALFORMED_REQUEST version": "InvalidArgument",
+  "OBJECT_UNKNOWN version": "NoSuchVersion",
+  "OBJECT_UNKNOWN marker": "MethodNotAllowed",
   "LIMIT_EXCEEDED key": "KeyTooLongError",
   "LIMIT_EXCEEDED metadata": "MetadataTooLarge",
   "LIMIT_EXCEEDED tags": "BadRequest",

@@ -91,14 +91,15 @@ export interface CopySourceName {
   /** Of x-amz-copy-source-range, part copies only. */
   readonly range: ByteRange | undefined;
   readonly precondition: Precondition;
+  /** Undefined: the current one. */
+  readonly versionId: string | undefined;
 }
 
-/** Undefined when the request is no copy. "[/]bucket/key", percent-encoded. */
+/** Undefined when the request is no copy. "[/]bucket/key", percent-encoded, and "?versionId=". */
 export function readCopySource(headers: Fields): CopySourceName | undefined {
   const text = headers.one("x-amz-copy-source");
   if (text === undefined) return undefined;
   const [path, version, ...rest] = text.split("?versionId=");
-  if (version !== undefined && version !== "null") throw new S3Error("NotImplemented", "Versions of a copy source are not implemented.");
   const decoded = decodeSource(path!);
   const [, bucket, key] = /^\/?([^/]+)\/(.+)$/s.exec(decoded) ?? [];
   if (bucket === undefined || key === undefined || rest.length > 0 || utf8Bytes(key) > KEY_BYTES_MAX) {
@@ -109,7 +110,7 @@ export function readCopySource(headers: Fields): CopySourceName | undefined {
   if (rangeText !== undefined && (range?.first === undefined || range.last === undefined)) {
     throw new S3Error("InvalidArgument", "The x-amz-copy-source-range value must be of the form bytes=first-last.");
   }
-  return { bucket, key, range, precondition: readPrecondition(headers, "source") };
+  return { bucket, key, range, precondition: readPrecondition(headers, "source"), versionId: version };
 }
 
 function decodeSource(path: string): string {

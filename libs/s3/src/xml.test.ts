@@ -14,14 +14,17 @@ import {
   listObjectsXml,
   listPartsXml,
   listUploadsXml,
+  listVersionsXml,
   locationXml,
   objectAttributesXml,
   readCompleteMultipartUpload,
   readCreateBucketConfiguration,
   readDelete,
+  readVersioning,
   readTagging,
   S3Error,
   taggingXml,
+  versioningXml,
 } from "./index.ts";
 import { parseXml, type XmlElement } from "./xml/reader.ts";
 
@@ -204,6 +207,7 @@ const tagging = (...tags: [string, string][]): string =>
 const READERS = {
   complete: readCompleteMultipartUpload,
   delete: readDelete,
+  versioning: readVersioning,
   location: readCreateBucketConfiguration,
   tagging: (body: Uint8Array) => readTagging(body, 10),
 };
@@ -236,7 +240,7 @@ const BODIES: readonly (readonly [reader: keyof typeof READERS, what: string, bo
   ["delete", "1001 keys", remove(keys(1001)), "MalformedXML"],
   ["delete", "Quiet that is neither", remove(`<Quiet>maybe</Quiet>${keys(1)}`), "MalformedXML"],
   ["delete", "Quiet twice", remove(`<Quiet>true</Quiet><Quiet>false</Quiet>${keys(1)}`), "MalformedXML"],
-  ["delete", "a version", remove("<Object><Key>a</Key><VersionId>v</VersionId></Object>"), "NotImplemented"],
+  ["delete", "a version", remove("<Object><Key>a</Key><VersionId>v</VersionId></Object>"), "accepted"],
   ["delete", "the null version", remove("<Object><Key>a</Key><VersionId>null</VersionId></Object>"), "accepted"],
   ["delete", "an ETag", remove("<Object><Key>a</Key><ETag>e</ETag></Object>"), "accepted"],
   ["delete", "an ETag twice", remove("<Object><Key>a</Key><ETag>e</ETag><ETag>e</ETag></Object>"), "MalformedXML"],
@@ -255,6 +259,21 @@ const BODIES: readonly (readonly [reader: keyof typeof READERS, what: string, bo
     "location",
     "a directory bucket",
     "<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket></CreateBucketConfiguration>",
+    "NotImplemented",
+  ],
+  ["versioning", "no body", "", "MissingRequestBodyError"],
+  ["versioning", "on", "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>", "accepted"],
+  ["versioning", "no status", "<VersioningConfiguration/>", "IllegalVersioningConfigurationException"],
+  [
+    "versioning",
+    "off",
+    "<VersioningConfiguration><Status>Off</Status></VersioningConfiguration>",
+    "IllegalVersioningConfigurationException",
+  ],
+  [
+    "versioning",
+    "a second factor",
+    "<VersioningConfiguration><Status>Enabled</Status><MfaDelete>Enabled</MfaDelete></VersioningConfiguration>",
     "NotImplemented",
   ],
   ["tagging", "no body", "", "MissingRequestBodyError"],
@@ -291,11 +310,13 @@ test("bodies: what they say: read", () => {
   ]);
   assert.deepEqual(readDelete(bytes(remove("<Quiet>true</Quiet><Object><Key> a&amp;b\n</Key></Object>"))), {
     quiet: true,
-    objects: [{ key: " a&b\n", condition: {} }],
+    objects: [{ key: " a&b\n", condition: {}, versionId: undefined }],
   });
   const conditions = '<ETag>"e"</ETag><Size>4</Size><LastModifiedTime>Wed, 21 Oct 2015 07:28:00 GMT</LastModifiedTime>';
   const condition = { ifMatch: ["e"], sizeBytes: 4, modifiedMs: Date.UTC(2015, 9, 21, 7, 28) };
-  assert.deepEqual(readDelete(bytes(remove(`<Object><Key>a</Key>${conditions}</Object>`))).objects, [{ key: "a", condition }]);
+  assert.deepEqual(readDelete(bytes(remove(`<Object><Key>a</Key>${conditions}</Object>`))).objects, [
+    { key: "a", condition, versionId: undefined },
+  ]);
   const iso = "<LastModifiedTime>2015-10-21T07:28:00.000Z</LastModifiedTime>";
   assert.equal(readDelete(bytes(remove(`<Object><Key>a</Key>${iso}</Object>`))).objects[0]!.condition.modifiedMs, condition.modifiedMs);
   assert.equal(readDelete(bytes(remove(keys(1)))).quiet, false);
@@ -403,11 +424,48 @@ const ANSWERS: readonly (readonly [what: string, xml: string, expected: string])
     `<ListMultipartUploadsResult ${NS}><Bucket>b</Bucket><KeyMarker></KeyMarker><UploadIdMarker></UploadIdMarker><NextKeyMarker>k</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker><Prefix></Prefix><MaxUploads>1</MaxUploads><IsTruncated>true</IsTruncated><Upload><Key>k</Key><UploadId>u</UploadId><Initiator><ID>t</ID><DisplayName>t</DisplayName></Initiator><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><StorageClass>STANDARD</StorageClass><Initiated>1970-01-01T00:00:00.000Z</Initiated></Upload><CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes></ListMultipartUploadsResult>`,
   ],
   [
-    "deletions",
-    deleteResultXml({ quiet: false, deleted: ["a"], failed: [{ key: "b", error: new S3Error("SlowDown") }] }),
-    `<DeleteResult ${NS}><Deleted><Key>a</Key></Deleted><Error><Key>b</Key><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error></DeleteResult>`,
+    "versions",
+    listVersionsXml({
+      bucket: "b",
+      prefix: "p",
+      delimiter: "/",
+      keyMarker: "k",
+      versionIdMarker: "3",
+      maxKeys: 2,
+      encoding: undefined,
+      owner: OWNER,
+      versions: [
+        { key: "k", versionId: "2", isLatest: true, modifiedMs: 0, object: undefined },
+        { key: "k", versionId: "null", isLatest: false, modifiedMs: 0, object: { sizeBytes: 5, etag: "e", checksum: undefined } },
+      ],
+      commonPrefixes: ["p/"],
+      next: { key: "k", versionId: "1" },
+    }),
+    `<ListVersionsResult ${NS}><Name>b</Name><Prefix>p</Prefix><KeyMarker>k</KeyMarker><VersionIdMarker>3</VersionIdMarker><NextKeyMarker>k</NextKeyMarker><NextVersionIdMarker>1</NextVersionIdMarker><MaxKeys>2</MaxKeys><Delimiter>/</Delimiter><IsTruncated>true</IsTruncated><DeleteMarker><Key>k</Key><VersionId>2</VersionId><IsLatest>true</IsLatest><LastModified>1970-01-01T00:00:00.000Z</LastModified><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner></DeleteMarker><Version><Key>k</Key><VersionId>null</VersionId><IsLatest>false</IsLatest><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><Size>5</Size><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><StorageClass>STANDARD</StorageClass></Version><CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes></ListVersionsResult>`,
   ],
-  ["quiet deletions", deleteResultXml({ quiet: true, deleted: ["a"], failed: [] }), `<DeleteResult ${NS}></DeleteResult>`],
+  ["versioning of none", versioningXml(undefined), `<VersioningConfiguration ${NS}></VersioningConfiguration>`],
+  ["versioning", versioningXml("suspended"), `<VersioningConfiguration ${NS}><Status>Suspended</Status></VersioningConfiguration>`],
+  [
+    "deletions",
+    deleteResultXml({
+      quiet: false,
+      deleted: [
+        { key: "a", versionId: undefined, markerId: undefined },
+        { key: "m", versionId: undefined, markerId: "2" },
+        { key: "v", versionId: "1", markerId: undefined },
+      ],
+      failed: [
+        { key: "b", versionId: undefined, error: new S3Error("SlowDown") },
+        { key: "b", versionId: "1", error: new S3Error("SlowDown") },
+      ],
+    }),
+    `<DeleteResult ${NS}><Deleted><Key>a</Key></Deleted><Deleted><Key>m</Key><DeleteMarker>true</DeleteMarker><DeleteMarkerVersionId>2</DeleteMarkerVersionId></Deleted><Deleted><Key>v</Key><VersionId>1</VersionId></Deleted><Error><Key>b</Key><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error><Error><Key>b</Key><VersionId>1</VersionId><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error></DeleteResult>`,
+  ],
+  [
+    "quiet deletions",
+    deleteResultXml({ quiet: true, deleted: [{ key: "a", versionId: undefined, markerId: undefined }], failed: [] }),
+    `<DeleteResult ${NS}></DeleteResult>`,
+  ],
   ["tags", taggingXml({ a: "1&2" }), `<Tagging ${NS}><TagSet><Tag><Key>a</Key><Value>1&amp;2</Value></Tag></TagSet></Tagging>`],
   [
     "object attributes",

@@ -1,5 +1,13 @@
 // S3 operations of a bucket: make, look, remove, its fixed properties.
-import { listBucketsXml, locationXml, readCreateBucketConfiguration, readNumber, S3Error } from "@concord/s3";
+import {
+  listBucketsXml,
+  locationXml,
+  readCreateBucketConfiguration,
+  readNumber,
+  readVersioning,
+  S3Error,
+  versioningXml,
+} from "@concord/s3";
 import { BUCKETS_PAGE_MAX } from "../limits.ts";
 import type { Operation } from "./call.ts";
 import { readDocument } from "./bodies.ts";
@@ -28,10 +36,13 @@ export const deleteBucket: Operation = async ({ bucket }, { store }) => {
 
 export const getBucketLocation: Operation = async (_call, { region }) => xml(locationXml(region));
 
-const NEVER_ENABLED = '<?xml version="1.0" encoding="UTF-8"?>\n<VersioningConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>';
+export const getBucketVersioning: Operation = async ({ bucket }, { store }) => xml(versioningXml(await store.bucketVersioning(bucket)));
 
-/** An empty answer: buckets have no versions (yet). */
-export const getBucketVersioning: Operation = async () => xml(NEVER_ENABLED);
+/** A put that begins after the answer keeps what it replaces, or no longer does. */
+export const putBucketVersioning: Operation = async (call, context) => {
+  await context.store.setBucketVersioning(call.bucket, readVersioning(await readDocument(call, context)));
+  return empty(200);
+};
 
 /** The caller's own buckets, by name. */
 export const listBuckets: Operation = async ({ query, tenant }, { store, region }) => {

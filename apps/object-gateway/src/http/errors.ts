@@ -31,8 +31,11 @@ function errorOf(thrown: unknown, headers: Fields | undefined): S3Error {
 const isConditional = (headers: Fields | undefined): boolean => headers?.has("if-match") === true || headers?.has("if-none-match") === true;
 
 function headersOf(error: S3Error, thrown: unknown): readonly Header[] {
-  const { etag, modifiedMs, sizeBytes } = thrown instanceof ConcordError ? thrown.metadata : {};
+  const { etag, modifiedMs, sizeBytes, marker } = thrown instanceof ConcordError ? thrown.metadata : {};
+  const isMarkerItself = error.code === "MethodNotAllowed" && marker !== undefined && modifiedMs !== undefined;
   return [
+    ...(marker === undefined ? [] : [["x-amz-delete-marker", "true"] as const, ["x-amz-version-id", marker] as const]),
+    ...(isMarkerItself ? [["allow", "DELETE"] as const, ["last-modified", formatHttpDate(Number(modifiedMs))] as const] : []),
     ...(error.retryAfterSeconds === undefined ? [] : [["retry-after", String(error.retryAfterSeconds)] as const]),
     ...(error.code === "NotModified" && etag !== undefined ? [["etag", quoted(etag)] as const] : []),
     ...(error.code === "NotModified" && modifiedMs !== undefined ? [["last-modified", formatHttpDate(Number(modifiedMs))] as const] : []),

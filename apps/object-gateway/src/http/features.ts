@@ -17,20 +17,18 @@ const refusal = (what: string): S3Error => new S3Error("NotImplemented", `${what
 
 /** `headers` are the effective ones, with those of a presigned query. */
 export function checkFeatures(route: Route, query: Fields, headers: Fields, presigned: boolean): void {
-  for (const [name, value] of query.entries) checkParameter(route, name, value, presigned);
+  for (const [name] of query.entries) checkParameter(route, name, presigned);
   for (const [name] of headers.entries) checkHeader(route, name);
   // Accepted only with the values that ask for the default.
   refuseUnsupported(headers);
 }
 
-function checkParameter(route: Route, name: string, value: string, presigned: boolean): void {
+function checkParameter(route: Route, name: string, presigned: boolean): void {
   // A presigned URL may carry headers as parameters; those are checked as headers.
   if (/^x-amz-/i.test(name) && presigned) return;
   // S3 leaves parameters that begin like this to its users, for its access log; SDKs name the operation in x-id.
   if (name.startsWith("x-") && !name.startsWith("x-amz-")) return;
   if (!route.picks.includes(name) && !route.query.includes(name)) throw refusal(`The parameter ${name} with ${route.operation}`);
-  // A bucket that was never versioned has only the version "null".
-  if (name === "versionId" && value !== "null") throw refusal("A version id");
 }
 
 function checkHeader(route: Route, name: string): void {

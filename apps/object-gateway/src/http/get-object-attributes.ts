@@ -2,7 +2,7 @@ import type { StoredObject } from "@concord/objects";
 import { formatHttpDate, objectAttributesXml, readNumber, readPrecondition, S3Error } from "@concord/s3";
 import type { Operation, S3Call } from "./call.ts";
 import { INT_MAX, pageSizeOf } from "./parameters.ts";
-import { xml } from "./responses.ts";
+import { objectVersionHeader, xml } from "./responses.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"]);
 
@@ -10,7 +10,7 @@ const KNOWN: ReadonlySet<string> = new Set(["ETag", "Checksum", "ObjectParts", "
 export const getObjectAttributes: Operation = async (call, { store }) => {
   const { bucket, key, headers } = call;
   const asked = attributesOf(call);
-  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers) });
+  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers), versionId: call.query.one("versionId") });
   const only = <Value>(name: string, value: Value): Value | undefined => (asked.has(name) ? value : undefined);
   const answer = {
     etag: only("ETag", object.etag),
@@ -19,7 +19,7 @@ export const getObjectAttributes: Operation = async (call, { store }) => {
     storageClass: only("StorageClass", "STANDARD" as const),
     sizeBytes: only("ObjectSize", object.sizeBytes),
   };
-  return xml(objectAttributesXml(answer), [["last-modified", formatHttpDate(object.modifiedMs)]]);
+  return xml(objectAttributesXml(answer), [["last-modified", formatHttpDate(object.modifiedMs)], ...objectVersionHeader(object)]);
 };
 
 function attributesOf({ headers }: S3Call): ReadonlySet<string> {

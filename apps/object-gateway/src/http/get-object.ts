@@ -14,7 +14,7 @@ export const getObject: Operation = async (call, context) => {
   const asked = readRange(headers);
   if (part !== undefined && asked !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
-  const request = { bucket, key, part, precondition: readPrecondition(headers) };
+  const request = { bucket, key, part, precondition: readPrecondition(headers), versionId: call.query.one("versionId") };
   const { found, range } = await (asked !== undefined && headers.has("if-range")
     ? ifUnchanged(headers, store, request, asked)
     : store.getObject({ ...request, range: asked }).then((all) => ({ found: all, range: asked })));

@@ -10,7 +10,7 @@ export const headObject: Operation = async (call, { store }) => {
   const range = readRange(headers);
   if (part !== undefined && range !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
-  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers) });
+  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers), versionId: call.query.one("versionId") });
   const isRange = range !== undefined && rangeHolds(headers, object);
   const span = part === undefined ? (isRange ? rangeSpan(range, object.sizeBytes) : undefined) : partSpan(object, part);
   return {

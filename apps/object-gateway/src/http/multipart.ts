@@ -24,7 +24,7 @@ import { readDocument, withUpload } from "./bodies.ts";
 import { listPage } from "./list-page.ts";
 import { encodingOf, INT_MAX, pageSizeOf, partNumberOf, uploadIdFrom, uploadIdOf } from "./parameters.ts";
 import { checkPartAlgorithm, uploadAlgorithm } from "./part-checksums.ts";
-import { checksumHeaders, empty, quoted, xml, type Header } from "./responses.ts";
+import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
 
 /** Nothing is visible under the key before complete (OG14). */
 export const createMultipartUpload: Operation = async ({ bucket, key, headers }, { store }) => {
@@ -58,7 +58,8 @@ export const uploadPartCopy: Operation = async (call, context) => {
   const source = await copySourceOf(call, context);
   const algorithm = await uploadAlgorithm(context.store, part);
   const copy = { ...part, source, digest: () => copyDigest(algorithm) };
-  return xml(copyPartXml(await copying(call, context, () => context.store.copyPart(copy))));
+  const copied = await copying(call, context, () => context.store.copyPart(copy));
+  return xml(copyPartXml(copied), copySourceVersionHeader(copied.sourceVersionId));
 };
 
 /** The parts that arrived: an interrupted client sends the rest (OG1). */
@@ -116,7 +117,8 @@ export const completeMultipartUpload: Operation = async (call, context) => {
   const document = await readDocument(call, context, { headerOf: "object" });
   const parts = readCompleteMultipartUpload(document).map((part) => ({ ...part, checksum: part.checksum?.value }));
   const stored = await context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
-  return xml(completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored }));
+  const answer = completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored });
+  return xml(answer, versionHeader(stored.versionId));
 };
 
 /** Where the object is, in the words of the request. */

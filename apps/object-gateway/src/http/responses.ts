@@ -1,5 +1,5 @@
 // Answers: what they all have, and what a stored object is described with.
-import type { StoredChecksum, StoredObject } from "@concord/objects";
+import { versionIdOf, type StoredChecksum, type StoredObject } from "@concord/objects";
 import type { HttpResponse } from "@concord/runtime";
 import { formatHttpDate } from "@concord/s3";
 
@@ -25,6 +25,17 @@ export function checksumHeaders(checksum: StoredChecksum | undefined): readonly 
   ];
 }
 
+/** Of a bucket that has versions. */
+export const versionHeader = (versionId: string | undefined): readonly Header[] =>
+  versionId === undefined ? [] : [["x-amz-version-id", versionId]];
+
+export const objectVersionHeader = ({ version }: StoredObject): readonly Header[] =>
+  versionHeader(version === undefined ? undefined : versionIdOf(version));
+
+/** Of the answer to a copy. */
+export const copySourceVersionHeader = (versionId: string | undefined): readonly Header[] =>
+  versionId === undefined ? [] : [["x-amz-copy-source-version-id", versionId]];
+
 /** Headers of GET and HEAD for an object, whatever the range. */
 export function objectHeaders(object: StoredObject, overrides: Readonly<Record<string, string>>): readonly Header[] {
   const { headers, metadata, tags } = object.attributes;
@@ -33,6 +44,7 @@ export function objectHeaders(object: StoredObject, overrides: Readonly<Record<s
     ["etag", quoted(object.etag)],
     ["last-modified", formatHttpDate(object.modifiedMs)],
     ["accept-ranges", "bytes"],
+    ...objectVersionHeader(object),
     ...Object.entries({ "content-type": "binary/octet-stream", ...headers, ...overrides }),
     ...Object.entries(metadata).map(([name, value]): Header => [`x-amz-meta-${name}`, value]),
     ...(tagCount === 0 ? [] : [["x-amz-tagging-count", String(tagCount)] as const]),

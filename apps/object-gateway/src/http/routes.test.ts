@@ -52,8 +52,8 @@ test("features: what an operation does not name is refused on it, what it names 
   );
   assert.equal(refused("PutObject", "", [["x-amz-acl", "public-read"]]), true);
   assert.equal(refused("UploadPart", "partNumber=1&uploadId=u", [["x-amz-meta-a", "1"]]), true);
-  assert.equal(refused("GetObject", "versionId=null"), false);
-  assert.equal(refused("GetObject", "versionId=1"), true);
+  assert.equal(refused("GetObject", "versionId=1"), false);
+  assert.equal(refused("PutObject", "versionId=1"), true);
   assert.equal(refused("ListObjects", "metadata"), true);
   assert.equal(refused("ListObjects", "x-mine=1"), false, "S3 leaves these to its users");
   assert.equal(refused("DeleteObject", "", [["if-match", '"x"']]), false);

@@ -12,7 +12,15 @@ import {
 } from "./multipart.ts";
 import type { Operation } from "./call.ts";
 import { copyObject, deleteObject, deleteObjects, putObject } from "./write-object.ts";
-import { createBucket, deleteBucket, getBucketLocation, getBucketVersioning, headBucket, listBuckets } from "./bucket.ts";
+import {
+  createBucket,
+  deleteBucket,
+  getBucketLocation,
+  getBucketVersioning,
+  headBucket,
+  listBuckets,
+  putBucketVersioning,
+} from "./bucket.ts";
 import {
   deleteBucketTagging,
   deleteObjectTagging,
@@ -25,6 +33,7 @@ import { getObject } from "./get-object.ts";
 import { getObjectAttributes } from "./get-object-attributes.ts";
 import { headObject } from "./head-object.ts";
 import { listObjects } from "./list-objects.ts";
+import { listObjectVersions } from "./list-object-versions.ts";
 import { listObjectsV2 } from "./list-objects-v2.ts";
 
 export type Level = "service" | "bucket" | "object";
@@ -86,6 +95,7 @@ export const ROUTES: readonly Route[] = [
   route("DeleteBucket", "DELETE", "bucket", deleteBucket),
   route("GetBucketLocation", "GET", "bucket", getBucketLocation, { picks: ["location"] }),
   route("GetBucketVersioning", "GET", "bucket", getBucketVersioning, { picks: ["versioning"] }),
+  route("PutBucketVersioning", "PUT", "bucket", putBucketVersioning, { picks: ["versioning"], headers: CHECKED, body: true }),
   route("GetBucketTagging", "GET", "bucket", getBucketTagging, { picks: ["tagging"] }),
   route("PutBucketTagging", "PUT", "bucket", putBucketTagging, { picks: ["tagging"], headers: CHECKED, body: true }),
   route("DeleteBucketTagging", "DELETE", "bucket", deleteBucketTagging, { picks: ["tagging"] }),
@@ -93,6 +103,11 @@ export const ROUTES: readonly Route[] = [
   route("ListObjectsV2", "GET", "bucket", listObjectsV2, {
     picks: ["list-type"],
     query: [...LIST, "continuation-token", "start-after", "fetch-owner"],
+    headers: ["x-amz-optional-object-attributes"],
+  }),
+  route("ListObjectVersions", "GET", "bucket", listObjectVersions, {
+    picks: ["versions"],
+    query: [...LIST, "key-marker", "version-id-marker"],
     headers: ["x-amz-optional-object-attributes"],
   }),
   route("ListMultipartUploads", "GET", "bucket", listMultipartUploads, {

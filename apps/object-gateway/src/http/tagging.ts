@@ -2,7 +2,7 @@
 import { readTagging, S3Error, taggingXml, TAGS_PER_BUCKET_MAX, TAGS_PER_OBJECT_MAX } from "@concord/s3";
 import type { Operation } from "./call.ts";
 import { readDocument } from "./bodies.ts";
-import { empty, xml } from "./responses.ts";
+import { empty, versionHeader, xml } from "./responses.ts";
 
 /** NoSuchTagSet when there are none. */
 export const getBucketTagging: Operation = async ({ bucket }, { store }) => {
@@ -25,17 +25,22 @@ export const deleteBucketTagging: Operation = async ({ bucket }, { store }) => {
 };
 
 /** An empty set when there are none. */
-export const getObjectTagging: Operation = async ({ bucket, key }, { store }) => xml(taggingXml(await store.objectTags(bucket, key)));
+export const getObjectTagging: Operation = async ({ bucket, key, query }, { store }) => {
+  const versionId = query.one("versionId");
+  return xml(taggingXml(await store.objectTags(bucket, key, versionId)), versionHeader(versionId));
+};
 
 /** Replaces all tags of the object. */
 export const putObjectTagging: Operation = async (call, context) => {
   const tags = readTagging(await readDocument(call, context), TAGS_PER_OBJECT_MAX);
-  await context.store.setObjectTags(call.bucket, call.key, tags);
-  return empty(200);
+  const versionId = call.query.one("versionId");
+  await context.store.setObjectTags(call.bucket, call.key, tags, versionId);
+  return empty(200, versionHeader(versionId));
 };
 
 /** Success also when the object had none. */
-export const deleteObjectTagging: Operation = async ({ bucket, key }, { store }) => {
-  await store.setObjectTags(bucket, key, {});
-  return empty(204);
+export const deleteObjectTagging: Operation = async ({ bucket, key, query }, { store }) => {
+  const versionId = query.one("versionId");
+  await store.setObjectTags(bucket, key, {}, versionId);
+  return empty(204, versionHeader(versionId));
 };

@@ -11,13 +11,14 @@ import {
   readUploadChecksum,
   S3Error,
   toS3Error,
+  type DeletedXml,
 } from "@concord/s3";
 import { DELETES_AT_ONCE } from "../limits.ts";
 import { attributesOf } from "./attributes.ts";
 import type { Operation } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
-import { checksumHeaders, empty, quoted, xml } from "./responses.ts";
+import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml } from "./responses.ts";
 
 /** Data first, then the row (OG2); 200 only when both are durable. */
 export const putObject: Operation = async (call, context) => {
@@ -25,7 +26,7 @@ export const putObject: Operation = async (call, context) => {
   const attributes = attributesOf(headers);
   const precondition = readPrecondition(headers);
   const stored = await withUpload(call, context, {}, (body) => context.store.putObject({ bucket, key, body, attributes, precondition }));
-  return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum)]);
+  return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum), ...versionHeader(stored.versionId)]);
 };
 
 const ONTO_ITSELF = "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata.";
@@ -37,33 +38,36 @@ export const copyObject: Operation = async (call, context) => {
   const given = attributesOf(headers);
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
   const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : undefined;
-  if (source.bucket === bucket && source.key === key && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
+  const isOntoItself = source.bucket === bucket && source.key === key && source.versionId === undefined;
+  if (isOntoItself && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
   const precondition = readPrecondition(headers);
   const asked = readUploadChecksum(headers)?.algorithm;
   const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
   const copy = { source, bucket, key, attributes, tags, precondition, digest };
-  return xml(copyObjectXml(await copying(call, context, () => context.store.copyObject(copy))));
+  const copied = await copying(call, context, () => context.store.copyObject(copy));
+  return xml(copyObjectXml(copied), [...versionHeader(copied.versionId), ...copySourceVersionHeader(copied.sourceVersionId)]);
 };
 
-/** Success also when there was none, unless the condition asks for one. */
-export const deleteObject: Operation = async ({ bucket, key, headers }, { store }) => {
-  await store.deleteObject({ bucket, key, condition: readDeleteCondition(headers) });
-  return empty(204);
+/** Success also when there was none, unless the condition asks for one. Without a version a versioned bucket gets a delete marker. */
+export const deleteObject: Operation = async ({ bucket, key, headers, query }, { store }) => {
+  const versionId = query.one("versionId");
+  const deleted = await store.deleteObject({ bucket, key, condition: readDeleteCondition(headers), versionId });
+  return empty(204, [...versionHeader(deleted.versionId), ...(deleted.isMarker ? [["x-amz-delete-marker", "true"] as const] : [])]);
 };
 
 /** Deletes up to a thousand keys, each on its own; the answer lists those that failed. */
 export const deleteObjects: Operation = async (call, context) => {
   const { bucket } = call;
   const { objects, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
-  const deleted: string[] = [];
-  const failed: { key: string; error: S3Error }[] = [];
-  const deleteOne = ({ key, condition }: (typeof objects)[number]): Promise<unknown> =>
-    context.store.deleteObject({ bucket, key, condition }).then(
-      () => deleted.push(key),
+  const deleted: DeletedXml[] = [];
+  const failed: { key: string; versionId: string | undefined; error: S3Error }[] = [];
+  const deleteOne = ({ key, condition, versionId }: (typeof objects)[number]): Promise<unknown> =>
+    context.store.deleteObject({ bucket, key, condition, versionId }).then(
+      (done) => deleted.push({ key, versionId, markerId: done.isMarker ? done.versionId : undefined }),
       (thrown: unknown) => {
         const error = toS3Error(thrown);
         if (error.status === 500) context.log.error("a delete of many failed", { requestId: call.requestId, reason: String(thrown) });
-        return failed.push({ key, error });
+        return failed.push({ key, versionId, error });
       },
     );
   for (let at = 0; at < objects.length; at += DELETES_AT_ONCE) await Promise.all(objects.slice(at, at + DELETES_AT_ONCE).map(deleteOne));

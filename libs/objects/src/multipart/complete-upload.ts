@@ -3,11 +3,12 @@ import { ConcordError, sleep } from "@concord/runtime";
 import type { ObjectStore, Stored } from "../api.ts";
 import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { countUsage, leftBy, objectOf } from "../head-row.ts";
+import { countUsage, objectOf } from "../head-row.ts";
 import { checkWriteCondition } from "../preconditions.ts";
 import { doneUploadKey, headKey, partKey, uploadKey } from "../row-keys.ts";
+import { storedAs } from "../put-object.ts";
 import type { StoredObject, UploadRow, UploadState } from "../rows.ts";
-import type { Versioned } from "../shard-view.ts";
+import { succeed, versionIdOf, type Succession } from "../versions.ts";
 import { UNNAMED_PER_COMMIT_MAX } from "./limits.ts";
 import { checkPartList, readParts, selectParts, type ArrivedPart, type NamedParts, type SelectedParts } from "./select-parts.ts";
 import { beingCompleted, changeState, isStale, uploadUnknown, viewUpload, type UploadName, type UploadView } from "./upload-view.ts";
@@ -128,13 +129,13 @@ async function commitObject(
     const seen =
       attempt === 1 ? await withHead(context, first, request) : await viewUpload(context, "write", request, [headKey(request.key)]);
     if (!isAcquiredBy(seen.upload.row, guid)) return undefined;
-    const old = objectOf(seen.rows[0]);
-    checkWriteCondition(request.precondition, old?.row);
-    const object = objectFrom(context, seen.upload.row, request, selected);
+    checkWriteCondition(request.precondition, objectOf(seen.rows[0])?.row);
+    const next = await succeed(context, { ...seen.view, rows: seen.rows }, guid);
+    const object = objectFrom(context, seen.upload.row, request, selected, next);
     context.failpoint("multipart:before-complete-commit");
-    const result = await tryCommit(context, seen, acquired, { old, object, selected });
+    const result = await tryCommit(context, seen, acquired, { next, object, selected });
     context.failpoint("multipart:after-complete-commit");
-    if (result.kind === "committed") return { etag: object.etag, checksum: object.checksum, modifiedMs: object.modifiedMs };
+    if (result.kind === "committed") return storedAs(object);
     if (result.kind === "unresolved") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was completed; repeat it", {
         cause: result.cause,
@@ -153,34 +154,41 @@ async function withHead(context: ObjectStoreContext, seen: UploadView, name: Upl
 
 async function tryCommit(
   context: ObjectStoreContext,
-  { view, upload }: UploadView,
+  { view, upload, rows }: UploadView,
   { request, guid, state }: Acquired,
-  { old, object, selected }: { old: Versioned<StoredObject> | undefined; object: StoredObject; selected: SelectedParts },
+  { next, object, selected }: { next: Succession; object: StoredObject; selected: SelectedParts },
 ): Promise<CommitResult> {
-  const { bucket, key, uploadId } = request;
-  const left = leftBy(old?.row);
-  const done: UploadState = { kind: "done", guid, etag: object.etag, doneMs: object.modifiedMs, parts: state.parts };
+  const { key, uploadId } = request;
+  const version = object.version === undefined ? {} : { version: object.version };
+  const done: UploadState = { kind: "done", guid, etag: object.etag, doneMs: object.modifiedMs, parts: state.parts, ...version };
   return await commitOrResolve(context, {
     view,
     guid,
     deciding: { key: doneUploadKey(key, uploadId), observed: undefined },
     conditions: [
       { key: uploadKey(key, uploadId), version: upload.version },
-      { key: headKey(key), version: old?.version },
+      { key: headKey(key), version: rows[0]?.version },
+      ...next.conditions,
     ],
     writes: [
-      putRow(headKey(key), nextVersion(old?.version, context.clock, guid), object),
+      putRow(headKey(key), next.rowVersion, object),
       { kind: "delete", key: uploadKey(key, uploadId) },
       putRow(doneUploadKey(key, uploadId), nextVersion(upload.version, context.clock, guid), { ...upload.row, state: done }),
-      ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
+      ...next.writes,
       ...(await dropParts(context, request, selected.unnamed)),
-      ...countUsage(old?.row, object),
+      ...countUsage(next.replaced, object),
     ],
     names: [],
   });
 }
 
-function objectFrom(context: ObjectStoreContext, upload: UploadRow, { uploadId }: UploadName, selected: SelectedParts): StoredObject {
+function objectFrom(
+  context: ObjectStoreContext,
+  upload: UploadRow,
+  { uploadId }: UploadName,
+  selected: SelectedParts,
+  { version }: Succession,
+): StoredObject {
   const parts = selected.named.map(({ number, row }) => ({ number, lengthBytes: row.lengthBytes }));
   return {
     kind: "object",
@@ -190,6 +198,7 @@ function objectFrom(context: ObjectStoreContext, upload: UploadRow, { uploadId }
     modifiedMs: context.clock.nowMs(),
     attributes: upload.attributes,
     checksum: selected.checksum,
+    ...(version === undefined ? {} : { version }),
   };
 }
 
@@ -204,7 +213,8 @@ function repeated(
   if (!same || context.clock.nowMs() - state.doneMs > context.limits.completeRememberedMs) throw uploadUnknown(request.uploadId);
   const head = objectOf(rows[0])?.row;
   const isCurrent = head?.content.kind === "parts" && head.content.uploadId === request.uploadId;
-  return { etag: state.etag, checksum: isCurrent ? head.checksum : undefined, modifiedMs: state.doneMs };
+  const versionId = state.version === undefined ? {} : { versionId: versionIdOf(state.version) };
+  return { etag: state.etag, checksum: isCurrent ? head.checksum : undefined, modifiedMs: state.doneMs, ...versionId };
 }
 
 function sameParts(left: NamedParts, right: NamedParts): boolean {

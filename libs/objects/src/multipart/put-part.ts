@@ -1,8 +1,8 @@
 import { assert, ConcordError } from "@concord/runtime";
-import type { CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
+import type { Copied, CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { copyBody, openCopySource } from "../copy-object.ts";
+import { copyBody, openCopySource, sourceVersion } from "../copy-object.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { partKey } from "../row-keys.ts";
 import type { PartRow } from "../rows.ts";
@@ -39,12 +39,13 @@ export async function putPart(
 export async function copyPart(
   context: ObjectStoreContext,
   request: UploadName & { readonly number: number; readonly source: CopySource; readonly digest: CopyDigest },
-): Promise<Stored> {
+): Promise<Copied> {
   const { source, digest, ...name } = request;
   checkNumber(request.number);
   // An upload that cannot take the part is refused before bytes are read.
   await openUpload(context, name, []);
-  return await putPart(context, { ...name, body: copyBody(await openCopySource(context, source), digest) });
+  const found = await openCopySource(context, source);
+  return { ...(await putPart(context, { ...name, body: copyBody(found, digest) })), ...sourceVersion(found) };
 }
 
 async function commitPart(context: ObjectStoreContext, first: UploadView, part: ArrivedPart): Promise<Stored> {

@@ -4,7 +4,7 @@ import { openJournal } from "@concord/journal";
 import { diskOver, MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import type { ObjectData, ObjectMetadata, BlobWriter } from "@concord/ports";
 import { silentLog, silentMetrics, type Clock, type Log, type Timer } from "@concord/runtime";
-import type { NewUpload, ObjectStore, Stored } from "../api.ts";
+import type { Deleted, NewUpload, ObjectStore, Stored } from "../api.ts";
 import { checkConsistency } from "../consistency/check.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { GarbageCollector } from "../garbage/garbage-collector.ts";
@@ -249,7 +249,7 @@ export async function get(gateway: Gateway, key: string): Promise<string | undef
   }
 }
 
-export const remove = (gateway: Gateway, key: string): Promise<void> => gateway.store.deleteObject({ bucket: "photos", key });
+export const remove = (gateway: Gateway, key: string): Promise<Deleted> => gateway.store.deleteObject({ bucket: "photos", key });
 
 export const begin = (gateway: Gateway, key: string, checksum?: NewUpload["checksum"]): Promise<bigint> =>
   gateway.store.createUpload({ bucket: "photos", key, attributes: NO_ATTRIBUTES, checksum });

@@ -128,6 +128,65 @@ export function listObjectsV2Xml(
   );
 }
 
+export interface ListedVersionXml {
+  readonly key: string;
+  readonly versionId: string;
+  readonly isLatest: boolean;
+  readonly modifiedMs: number;
+  /** Undefined: a delete marker. */
+  readonly object: Pick<ListedObjectXml, "sizeBytes" | "etag" | "checksum"> | undefined;
+}
+
+export function listVersionsXml(
+  answer: Pick<ListingXml, "bucket" | "prefix" | "delimiter" | "maxKeys" | "encoding" | "commonPrefixes"> & {
+    readonly keyMarker: string;
+    readonly versionIdMarker: string;
+    readonly versions: readonly ListedVersionXml[];
+    readonly owner: Owner;
+    readonly next: { readonly key: string; readonly versionId: string | undefined } | undefined;
+  },
+): string {
+  const { encoding, next } = answer;
+  return xmlDocument(
+    "ListVersionsResult",
+    leaf("Name", answer.bucket),
+    keyLeaf("Prefix", answer.prefix, encoding),
+    keyLeaf("KeyMarker", answer.keyMarker, encoding),
+    leaf("VersionIdMarker", answer.versionIdMarker),
+    keyLeaf("NextKeyMarker", next?.key, encoding),
+    leaf("NextVersionIdMarker", next?.versionId),
+    leaf("MaxKeys", answer.maxKeys),
+    keyLeaf("Delimiter", answer.delimiter, encoding),
+    leaf("IsTruncated", next !== undefined),
+    leaf("EncodingType", encoding),
+    ...answer.versions.map((version) => versionXml(version, answer.owner, encoding)),
+    ...prefixes(answer.commonPrefixes, encoding),
+  );
+}
+
+function versionXml({ key, versionId, isLatest, modifiedMs, object }: ListedVersionXml, by: Owner, encoding: KeyEncoding): Xml {
+  const named = [keyLeaf("Key", key, encoding), leaf("VersionId", versionId), leaf("IsLatest", isLatest)];
+  const modified = leaf("LastModified", formatIsoDate(modifiedMs));
+  if (object === undefined) return group("DeleteMarker", ...named, modified, owner("Owner", by));
+  return group(
+    "Version",
+    ...named,
+    modified,
+    leaf("ETag", quoted(object.etag)),
+    leaf("ChecksumAlgorithm", object.checksum?.algorithm),
+    leaf("ChecksumType", object.checksum?.type),
+    leaf("Size", object.sizeBytes),
+    owner("Owner", by),
+    leaf("StorageClass", "STANDARD"),
+  );
+}
+
+/** Without a status for a bucket that never had versions. */
+export function versioningXml(versioning: "enabled" | "suspended" | undefined): string {
+  const status = versioning === undefined ? undefined : versioning === "enabled" ? "Enabled" : "Suspended";
+  return xmlDocument("VersioningConfiguration", leaf("Status", status));
+}
+
 export interface UploadNameXml {
   readonly bucket: string;
   readonly key: string;
@@ -262,14 +321,27 @@ export function listUploadsXml(answer: {
   );
 }
 
+export interface DeletedXml {
+  readonly key: string;
+  /** As it was asked for. */
+  readonly versionId: string | undefined;
+  /** Of the delete marker that was put, or that was the version deleted. */
+  readonly markerId: string | undefined;
+}
+
+function deletedXml({ key, versionId, markerId }: DeletedXml): Xml {
+  const marker = markerId === undefined ? "" : leaf("DeleteMarker", true) + leaf("DeleteMarkerVersionId", markerId);
+  return group("Deleted", leaf("Key", key), leaf("VersionId", versionId), marker);
+}
+
 export function deleteResultXml(answer: {
   readonly quiet: boolean;
-  readonly deleted: readonly string[];
-  readonly failed: readonly { readonly key: string; readonly error: S3Error }[];
+  readonly deleted: readonly DeletedXml[];
+  readonly failed: readonly { readonly key: string; readonly versionId: string | undefined; readonly error: S3Error }[];
 }): string {
-  const deleted = answer.quiet ? [] : answer.deleted.map((key) => group("Deleted", leaf("Key", key)));
-  const failed = answer.failed.map(({ key, error }) =>
-    group("Error", leaf("Key", key), leaf("Code", error.code), leaf("Message", error.message)),
+  const deleted = answer.quiet ? [] : answer.deleted.map(deletedXml);
+  const failed = answer.failed.map(({ key, versionId, error }) =>
+    group("Error", leaf("Key", key), leaf("VersionId", versionId), leaf("Code", error.code), leaf("Message", error.message)),
   );
   return xmlDocument("DeleteResult", ...deleted, ...failed);
 }

@@ -55,9 +55,11 @@ export interface DeleteRequest {
 export interface DeleteRequestObject {
   readonly key: string;
   readonly condition: DeleteCondition;
+  /** Undefined: the current one. */
+  readonly versionId: string | undefined;
 }
 
-/** Between 1 and DELETE_KEYS_MAX keys. Versions other than "null" are NotImplemented. */
+/** Between 1 and DELETE_KEYS_MAX keys. */
 export function readDelete(bytes: Uint8Array): DeleteRequest {
   let quiet = false;
   const objects: DeleteRequestObject[] = [];
@@ -78,10 +80,10 @@ function readDeleteObject(element: XmlElement): DeleteRequestObject {
   const key = fields.get("Key");
   if (key === undefined || key === "") throw malformed("an object has no key");
   const version = fields.get("VersionId") ?? "";
-  if (version !== "" && version !== "null") throw new S3Error("NotImplemented", "Deleting versions is not implemented.");
   const etag = fields.get("ETag");
   const condition = deleteCondition(fields.get("LastModifiedTime"), fields.get("Size"));
-  return { key, condition: { ...condition, ...(etag === undefined ? {} : { ifMatch: [unquoted(etag)] }) } };
+  const whole = { ...condition, ...(etag === undefined ? {} : { ifMatch: [unquoted(etag)] }) };
+  return { key, condition: whole, versionId: version === "" ? undefined : version };
 }
 
 function readBoolean(element: XmlElement): boolean {
@@ -99,6 +101,16 @@ export function readCreateBucketConfiguration(bytes: Uint8Array): string | undef
   }
   const region = leaves(element, ["LocationConstraint"]).get("LocationConstraint");
   return region === "" ? undefined : region;
+}
+
+/** IllegalVersioningConfigurationException without a known status; a second factor for deletes is NotImplemented. */
+export function readVersioning(bytes: Uint8Array): "enabled" | "suspended" {
+  const fields = leaves(root(bytes, "VersioningConfiguration"), ["Status", "MfaDelete", "MFADelete"]);
+  const factor = fields.get("MfaDelete") ?? fields.get("MFADelete") ?? "Disabled";
+  if (factor !== "Disabled") throw new S3Error("NotImplemented", "MFA delete is not implemented.");
+  const status = fields.get("Status");
+  if (status !== "Enabled" && status !== "Suspended") throw new S3Error("IllegalVersioningConfigurationException");
+  return status === "Enabled" ? "enabled" : "suspended";
 }
 
 /** InvalidTag, BadRequest as for headers. */

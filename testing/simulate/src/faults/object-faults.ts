@@ -2,6 +2,7 @@ import type { SeededFault } from "./faults.ts";
 
 const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
 const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
+const VERSIONS = "libs/objects/src/versions.ts";
 const EPOCH_FOLDERS = "libs/adapter-filesystem/src/epoch-folders.ts";
 const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
 
@@ -71,9 +72,9 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     scenario: "object",
     edits: [
       {
-        file: "libs/objects/src/put-object.ts",
-        search: "        ...(left === undefined ? [] : [putGarbage(context, guid, { bucket: view.bucket, key: view.key, what: left })]),\n",
-        replace: "",
+        file: VERSIONS,
+        search: "    writes: left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })],",
+        replace: "    writes: [],",
       },
     ],
   },

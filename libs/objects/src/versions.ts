@@ -1,0 +1,179 @@
+// How the versions of a key change (docs/design/objects.md, Rows of versions): the head is the newest (I16).
+import type { MetadataCondition, MetadataRow, MetadataWrite, RowVersion } from "@concord/ports";
+import { assert, ConcordError, unreachable } from "@concord/runtime";
+import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import { leftBy, versionOf, type VersionRow } from "./head-row.ts";
+import { headKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
+import type { ObjectVersion, StoredObject } from "./rows.ts";
+import type { ShardView, Versioned } from "./shard-view.ts";
+
+/** What clients call the null version. */
+export const NULL_VERSION_ID = "null";
+const NULL_VERSION: ObjectVersion = { commit: 0n, guid: 0n, isNull: true };
+const U64_DIGITS = 16;
+
+/** Opaque to clients. */
+export function versionIdOf(version: ObjectVersion): string {
+  return version.isNull ? NULL_VERSION_ID : orderText(version);
+}
+
+/** Where a version stands among its key's, also a null version: what a page of versions continues after. */
+export function orderText({ commit, guid }: Pick<ObjectVersion, "commit" | "guid">): string {
+  return [commit, guid].map((number) => number.toString(16).padStart(U64_DIGITS, "0")).join("");
+}
+
+/** MALFORMED_REQUEST for everything that `versionIdOf` does not write. */
+export function parseVersionId(text: string): ObjectVersion {
+  if (text === NULL_VERSION_ID) return NULL_VERSION;
+  if (!/^[0-9a-f]{32}$/.test(text))
+    throw new ConcordError("MALFORMED_REQUEST", "Invalid version id specified", { metadata: { field: "version" } });
+  const [commit, guid] = [text.slice(0, U64_DIGITS), text.slice(U64_DIGITS)].map((digits) => BigInt(`0x${digits}`));
+  return { commit: commit!, guid: guid!, isNull: false };
+}
+
+/** The version that a row is: one from before its bucket was versioned is ordered by its row. */
+export function nameOf({ version, row }: Versioned<VersionRow>): ObjectVersion {
+  return row.version ?? { ...version, isNull: true };
+}
+
+/** The same version, as a client names it. */
+export function isVersion(found: ObjectVersion, wanted: ObjectVersion): boolean {
+  if (found.isNull || wanted.isNull) return found.isNull && wanted.isNull;
+  return found.commit === wanted.commit && found.guid === wanted.guid;
+}
+
+export function isNewer(one: ObjectVersion, other: ObjectVersion): boolean {
+  return one.commit === other.commit ? one.guid > other.guid : one.commit > other.commit;
+}
+
+/** A new current version, and what the commit that makes it does with the versions before. */
+export interface Succession {
+  /** Of the new head row. */
+  readonly rowVersion: RowVersion;
+  /** Undefined: the bucket keeps no versions. */
+  readonly version: ObjectVersion | undefined;
+  /** Gone with the commit, so their usage is taken off. */
+  readonly replaced: StoredObject | undefined;
+  /** Besides the header and the head as they were seen. */
+  readonly conditions: readonly MetadataCondition[];
+  readonly writes: readonly MetadataWrite[];
+}
+
+/** Of a view whose first row is the head. By what its header says of the bucket, so a commit on that header keeps what must be kept. */
+export async function succeed(context: ObjectStoreContext, view: ShardView, guid: bigint): Promise<Succession> {
+  const head = view.rows[0] === undefined ? undefined : versionOf(view.rows[0]);
+  const rowVersion = nextVersion(head?.version, context.clock, guid);
+  switch (view.header.row.versioning) {
+    case undefined:
+      assert(head?.row.version === undefined, "only a versioned bucket has versions");
+      return { rowVersion, version: undefined, conditions: [], ...replacing(context, view, guid, head?.row) };
+    case "enabled": {
+      const writes = head === undefined ? [] : [moveAside(view.key, head, rowVersion)];
+      return { rowVersion, version: { ...rowVersion, isNull: false }, replaced: undefined, conditions: [], writes };
+    }
+    case "suspended":
+      return { rowVersion, version: { ...rowVersion, isNull: true }, ...(await replaceNull(context, view, guid, { head, rowVersion })) };
+    default:
+      return unreachable(view.header.row.versioning);
+  }
+}
+
+/** The null version goes, wherever it is; another head becomes an earlier version. */
+async function replaceNull(
+  context: ObjectStoreContext,
+  view: ShardView,
+  guid: bigint,
+  { head, rowVersion }: { readonly head: Versioned<VersionRow> | undefined; readonly rowVersion: RowVersion },
+): Promise<Pick<Succession, "replaced" | "conditions" | "writes">> {
+  // A key has one null version: none is behind a head that is it.
+  if (head !== undefined && nameOf(head).isNull) return { conditions: [], ...replacing(context, view, guid, head.row) };
+  const key = nullVersionKey(view.key);
+  const [found] = await context.metadata.read(view.partition, [key]);
+  const { replaced, writes } = replacing(context, view, guid, found === undefined ? undefined : versionOf(found).row);
+  return {
+    replaced,
+    conditions: [{ key, version: found?.version }],
+    writes: [
+      ...(head === undefined ? [] : [moveAside(view.key, head, rowVersion)]),
+      ...(found === undefined ? [] : [{ kind: "delete", key } as const]),
+      ...writes,
+    ],
+  };
+}
+
+function replacing(
+  context: ObjectStoreContext,
+  { bucket, key }: ShardView,
+  guid: bigint,
+  old: VersionRow | undefined,
+): Pick<Succession, "replaced" | "writes"> {
+  const left = leftBy(old);
+  return {
+    replaced: old?.kind === "object" ? old : undefined,
+    writes: left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })],
+  };
+}
+
+function moveAside(key: string, head: Versioned<VersionRow>, rowVersion: RowVersion): MetadataWrite {
+  const version = nameOf(head);
+  return putRow(versionKey(key, version), rowVersion, { ...head.row, version });
+}
+
+/** What becomes of the head when the version in it is removed: the newest of the others takes its place, all in one commit. */
+export async function promote(
+  context: ObjectStoreContext,
+  view: ShardView,
+  head: Versioned<VersionRow>,
+  guid: bigint,
+): Promise<Pick<Succession, "conditions" | "writes">> {
+  const key = headKey(view.key);
+  const next = await newestOlder(context, view);
+  if (next === undefined) return { conditions: [], writes: [{ kind: "delete", key }] };
+  return {
+    conditions: [{ key: next.key, version: next.version }],
+    writes: [putRow(key, nextVersion(head.version, context.clock, guid), versionOf(next).row), { kind: "delete", key: next.key }],
+  };
+}
+
+/** None can become newer than it without a commit on the head. */
+async function newestOlder(context: ObjectStoreContext, { partition, key }: ShardView): Promise<MetadataRow | undefined> {
+  const [newest] = await context.metadata.range(partition, { ...versionsOfKeySpan(key), limit: 1 });
+  const [nullRow] = await context.metadata.read(partition, [nullVersionKey(key)]);
+  if (newest === undefined || nullRow === undefined) return newest ?? nullRow;
+  return isNewer(nameOf(versionOf(nullRow)), nameOf(versionOf(newest))) ? nullRow : newest;
+}
+
+/** A version of a key and where its row is. */
+export interface FoundVersion extends Versioned<VersionRow> {
+  readonly rowKey: Uint8Array;
+  readonly isCurrent: boolean;
+}
+
+/** The rows that may be the version: the first is the head. */
+export function rowKeysOfVersion(key: string, versionId: string | undefined): readonly Uint8Array[] {
+  return versionId === undefined ? [headKey(key)] : [headKey(key), versionKey(key, parseVersionId(versionId))];
+}
+
+/** Of a view of `rowKeysOfVersion`: the version, or the current one; undefined: there is none. */
+export function findVersion(view: ShardView, versionId: string | undefined): FoundVersion | undefined {
+  const [headRow, olderRow] = view.rows;
+  const head = headRow === undefined ? undefined : { ...versionOf(headRow), rowKey: headKey(view.key), isCurrent: true };
+  if (versionId === undefined || head === undefined) return head;
+  if (isVersion(nameOf(head), parseVersionId(versionId))) return head;
+  return olderRow === undefined ? undefined : { ...versionOf(olderRow), rowKey: olderRow.key, isCurrent: false };
+}
+
+/** OBJECT_UNKNOWN: there is no such version (field "version"), or it is a delete marker (field "marker"; current: no field). */
+export function objectOfVersion(view: ShardView, versionId: string | undefined): FoundVersion & { readonly row: StoredObject } {
+  const found = findVersion(view, versionId);
+  if (found === undefined) {
+    const field = versionId === undefined ? undefined : { field: "version", versionId };
+    throw new ConcordError("OBJECT_UNKNOWN", "there is no such object", { metadata: { key: view.key, ...field } });
+  }
+  const { row } = found;
+  if (row.kind === "object") return { ...found, row };
+  const marker = { marker: versionIdOf(row.version), modifiedMs: String(row.modifiedMs) };
+  const field = versionId === undefined ? undefined : { field: "marker" };
+  throw new ConcordError("OBJECT_UNKNOWN", "there is a delete marker", { metadata: { key: view.key, ...marker, ...field } });
+}
