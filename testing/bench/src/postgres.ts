@@ -86,10 +86,14 @@ class PrivatePostgres implements Postgres {
     writeFileSync(name, script);
     await this.#pgbench(name, options.inFlight, options.warmUpSeconds, undefined);
     const [server, client] = [this.#cpuSeconds(), childCpuSeconds(process.pid)];
-    const log = `log-${options.inFlight}`;
+    // pgbench names its logs after its process: one of an earlier run would be counted again.
+    const log = "log";
+    for (const file of this.#logs(log)) rmSync(join(this.#folder, file));
     const memory = sleep(options.seconds * 500).then(() => memoryMiB(processTree(this.#server.pid!)));
-    await this.#pgbench(name, options.inFlight, options.seconds, log);
+    const output = await this.#pgbench(name, options.inFlight, options.seconds, log);
     const latencies = this.#latencies(log);
+    const processed = Number(/^number of transactions actually processed: (\d+)/m.exec(output)?.[1]);
+    if (latencies.count !== processed) throw new Error(`pgbench did ${processed} transactions, its logs have ${latencies.count}`);
     return {
       perSecond: latencies.count / options.seconds,
       p50Ms: latencies.percentileMs(0.5),
@@ -107,10 +111,10 @@ class PrivatePostgres implements Postgres {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  async #pgbench(script: string, clients: number, seconds: number, log: string | undefined): Promise<void> {
+  async #pgbench(script: string, clients: number, seconds: number, log: string | undefined): Promise<string> {
     const logging = log === undefined ? [] : ["--log", `--log-prefix=${join(this.#folder, log)}`];
     const load = ["-c", String(clients), "-j", String(Math.min(2, clients)), "-T", String(seconds)];
-    await run(
+    const { stdout } = await run(
       join(this.#bin, "pgbench"),
       ["-h", this.#folder, "-U", "bench", "-n", "-M", "prepared", "-f", script, ...load, ...logging, "postgres"],
       {
@@ -118,18 +122,23 @@ class PrivatePostgres implements Postgres {
         cwd: this.#folder,
       },
     );
+    return stdout;
   }
 
   /** Third column of pgbench's logs: microseconds of each transaction. */
   #latencies(prefix: string): Latencies {
     const latencies = new Latencies();
-    for (const file of readdirSync(this.#folder).filter((name) => name.startsWith(`${prefix}.`))) {
+    for (const file of this.#logs(prefix)) {
       for (const line of readFileSync(join(this.#folder, file), "utf8").split("\n")) {
         const us = line.split(" ")[2];
         if (us !== undefined) latencies.add(Number(us) / 1000);
       }
     }
     return latencies;
+  }
+
+  #logs(prefix: string): readonly string[] {
+    return readdirSync(this.#folder).filter((name) => name.startsWith(`${prefix}.`));
   }
 
   /** Backends that have ended are in the server's own account. */
