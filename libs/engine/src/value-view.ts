@@ -1,4 +1,4 @@
-import { assert } from "@concord/runtime";
+import { assert, RotatingMap } from "@concord/runtime";
 
 /** What the engine knows about a key: its newest value, that of steps which have run but are not synced yet included. */
 type Known = { kind: "loading" } | { kind: "known"; value: Uint8Array | undefined };
@@ -25,9 +25,9 @@ export interface CacheLimits {
 export class ValueView {
   readonly #limits: CacheLimits;
   /** Entries that a step needs or has written. */
-  readonly #active = new Map<string, Entry>();
+  readonly #active = new RotatingMap<string, Entry>();
   /** Entries that no step needs, least recently used first; all are on disk. */
-  readonly #cached = new Map<string, Entry>();
+  readonly #cached = new RotatingMap<string, Entry>();
   #cachedBytes = 0;
 
   constructor(limits: CacheLimits) {

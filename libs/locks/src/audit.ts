@@ -1,12 +1,12 @@
-import { assert } from "@concord/runtime";
+import { assert, type RotatingMap } from "@concord/runtime";
 import { waitersOf } from "./lock-queue.ts";
 import { compatible } from "./modes.ts";
 import type { Lock, TransactionState } from "./state.ts";
 import { findCycle } from "./wait-for.ts";
 
 export function auditTable(
-  locks: ReadonlyMap<string, Lock>,
-  transactions: ReadonlyMap<string, TransactionState>,
+  locks: RotatingMap<string, Lock>,
+  transactions: RotatingMap<string, TransactionState>,
   counted: { readonly held: number; readonly waiting: number; readonly ranges: number },
 ): void {
   let held = 0;
@@ -32,7 +32,7 @@ export function auditTable(
   }
 }
 
-function auditHolders(lock: Lock, transactions: ReadonlyMap<string, TransactionState>): void {
+function auditHolders(lock: Lock, transactions: RotatingMap<string, TransactionState>): void {
   assert(lock.holders.size > 0, `I2: lock ${lock.key} is kept with no holder`);
   assert(lock.mode !== "exclusive" || lock.holders.size === 1, `I1: exclusive lock ${lock.key} has ${lock.holders.size} holders`);
   for (const holder of lock.holders) {
@@ -41,7 +41,7 @@ function auditHolders(lock: Lock, transactions: ReadonlyMap<string, TransactionS
   }
 }
 
-function auditQueue(lock: Lock, transactions: ReadonlyMap<string, TransactionState>): void {
+function auditQueue(lock: Lock, transactions: RotatingMap<string, TransactionState>): void {
   const { first } = lock;
   if (first !== undefined) {
     const blocked = first.upgrade ? lock.holders.size > 1 : !compatible(lock.mode, first.mode);

@@ -1,4 +1,4 @@
-import { assert, ConcordError } from "@concord/runtime";
+import { assert, ConcordError, RotatingMap } from "@concord/runtime";
 import { auditTable } from "./audit.ts";
 import { DeadlineHeap } from "./deadline-heap.ts";
 import { LOCK_LIMITS, type LockLimits } from "./limits.ts";
@@ -46,8 +46,8 @@ const EXPIRED: LockDecision = { outcome: "expired", victims: [], granted: [] };
  */
 export class LockTable {
   readonly #limits: LockLimits;
-  readonly #locks = new Map<string, Lock>();
-  readonly #transactions = new Map<string, TransactionState>();
+  readonly #locks = new RotatingMap<string, Lock>();
+  readonly #transactions = new RotatingMap<string, TransactionState>();
   readonly #deadlines = new DeadlineHeap();
   #held = 0;
   #ranges = 0;

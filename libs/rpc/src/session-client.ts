@@ -8,6 +8,7 @@ import {
   assert,
   backoffMs,
   ConcordError,
+  RotatingMap,
   toConcordError,
   type Channel,
   type Clock,
@@ -62,7 +63,7 @@ interface Call extends OutgoingCall {
 /** A stream, from its opening to its end; what belongs to it is gone with it. */
 interface Connection {
   readonly stream: MessageStream;
-  readonly sent: Map<CallId, Call>;
+  readonly sent: RotatingMap<CallId, Call>;
   credits: number;
   blocked: boolean;
 }
@@ -213,7 +214,7 @@ export class SessionClient<S extends ServiceContract<object>> {
   #open(): void {
     const { channel, metadata } = this.#options;
     const stream = channel.stream(this.#method, metadata === undefined ? {} : { metadata });
-    const connection: Connection = { stream, sent: new Map(), credits: 0, blocked: false };
+    const connection: Connection = { stream, sent: new RotatingMap(), credits: 0, blocked: false };
     this.#state = { kind: "connected", connection };
     stream.onMessage((message) => this.#receive(connection, message as IncomingReplies));
     stream.onDrain(() => {

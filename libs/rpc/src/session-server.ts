@@ -2,7 +2,7 @@
  * The server's end of a session stream. Calls of a frame are begun in their order and run concurrently; replies of one turn leave
  * in as few frames as the limits allow; each reply gives its credit back.
  */
-import { ConcordError, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
+import { ConcordError, RotatingMap, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Caller } from "./auth.ts";
 import { Deadlines } from "./deadlines.ts";
 import { sendInFrames, type CallId, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
@@ -47,7 +47,7 @@ class Session implements ServerSession, SessionContext {
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
   /** Calls not yet answered; one that outlived its deadline runs on without its id. */
-  readonly #unanswered = new Map<CallId, RunningCall>();
+  readonly #unanswered = new RotatingMap<CallId, RunningCall>();
   readonly #deadlines: Deadlines;
   readonly #endListeners: (() => void)[] = [];
   readonly #frameLabels: { readonly in: Readonly<Record<string, string>>; readonly out: Readonly<Record<string, string>> };

@@ -48,6 +48,7 @@ export {
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
 export { OutputBudget, type OutputBudgetOptions, type OutputShare } from "./output-budget.ts";
 export type { Random } from "./random.ts";
+export { RotatingMap } from "./rotating-map.ts";
 export { Rounds } from "./rounds.ts";
 export { SPACE_MEASURED_MS, SPACE_METRICS, SpaceGuard, type SpaceGuardOptions } from "./space-guard.ts";
 export type {

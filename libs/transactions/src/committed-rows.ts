@@ -1,6 +1,6 @@
 import type { LocalRows, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
 import { emptyImage, mergeImages } from "@concord/rows";
-import { assert, type Seq } from "@concord/runtime";
+import { assert, RotatingMap, type Seq } from "@concord/runtime";
 import { compareClustering, inRange, keyText, partitionText } from "@concord/schema";
 import { readMergedRange, type MergedPage } from "./merged-range.ts";
 import type { ChangedRow } from "./pending-rows.ts";
@@ -11,6 +11,8 @@ interface CommittedRow {
   image: RowImage;
   /** Of the last flush that wrote it here; storage has it once that is applied. */
   seq: Seq;
+  /** Has a transaction asked for it, and found it? */
+  isRead: boolean;
 }
 
 /** Rows of a flush that is not applied at quorum. */
@@ -38,11 +40,12 @@ export interface CommittedRowsOptions {
 /**
  * The committed rows of a group as its master knows them: storage, with the images of every logged flush over it until that flush is
  * applied at quorum (I3; the departure of TX6). Whole rows stay cached afterwards: only this master's flushes change them while its epoch
- * holds, and every commit checks the epoch.
+ * holds, and every commit checks the epoch. Where the replica of this process answers, those do that were read: what transactions only add,
+ * and index rows, would fill the cache, and cost the garbage collector more than everything else that is kept.
  */
 export class CommittedRows {
   readonly #options: CommittedRowsOptions;
-  readonly #rows = new Map<string, CommittedRow>();
+  readonly #rows = new RotatingMap<string, CommittedRow>();
   /** In log order. */
   readonly #unapplied: UnappliedFlush[] = [];
   #unappliedRows = 0;
@@ -61,7 +64,9 @@ export class CommittedRows {
   /** Others may write what does not follow from the log: then memory knows a row only until it is applied. */
   #known(key: RowKey, text: string): RowImage | undefined {
     const row = this.#rows.get(text);
-    return row !== undefined && (row.seq > this.#appliedSeq || this.#options.followsLog(key.table)) ? row.image : undefined;
+    if (row === undefined || (row.seq <= this.#appliedSeq && !this.#options.followsLog(key.table))) return undefined;
+    row.isRead = true;
+    return row.image;
   }
 
   /**
@@ -74,7 +79,12 @@ export class CommittedRows {
     const { local, group, followsLog } = this.#options;
     // What memory does not have was written by entries up to the applied one, or never (I8).
     if (local === undefined || local.appliedSeq(group) < this.#appliedSeq) return "ask";
-    return followsLog(key.table) ? (local.peek(key) ?? emptyImage(key)) : "ask";
+    if (!followsLog(key.table)) return "ask";
+    const image = local.peek(key);
+    if (image === undefined) return emptyImage(key);
+    // Nothing that was logged and not applied writes the row, and what is logged from now on comes through `logged`.
+    if (image !== "ask") this.#keep(text, image);
+    return image;
   }
 
   /**
@@ -89,10 +99,14 @@ export class CommittedRows {
     const now = this.#known(key, text);
     if (now !== undefined) return now;
     if (locked() && this.#options.followsLog(key.table)) {
-      this.#rows.set(text, { image: stored, seq: this.#appliedSeq });
-      this.#evict();
+      this.#keep(text, stored);
     }
     return stored;
+  }
+
+  #keep(text: string, image: RowImage): void {
+    this.#rows.set(text, { image, seq: this.#appliedSeq, isRead: true });
+    this.#evict();
   }
 
   /**
@@ -136,15 +150,28 @@ export class CommittedRows {
   applied(seq: Seq): void {
     assert(seq >= this.#appliedSeq, "I4: applied only grows");
     this.#appliedSeq = seq;
-    while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) this.#unappliedRows -= this.#unapplied.shift()!.rows;
+    while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) {
+      const { items, rows } = this.#unapplied.shift()!;
+      this.#unappliedRows -= rows;
+      if (this.#options.local !== undefined) this.#dropUnread(items);
+    }
     assert(this.#unappliedRows >= 0, "I3: a row is unapplied once per flush");
     this.#evict();
+  }
+
+  #dropUnread(items: UnappliedFlush["items"]): void {
+    for (const { changed } of items) {
+      for (const { text } of changed) {
+        const row = this.#rows.get(text);
+        if (row?.isRead === false && row.seq <= this.#appliedSeq) this.#rows.delete(text);
+      }
+    }
   }
 
   #put(text: string, image: RowImage, seq: Seq): void {
     const row = this.#rows.get(text);
     if (row === undefined) {
-      this.#rows.set(text, { image, seq });
+      this.#rows.set(text, { image, seq, isRead: false });
       return;
     }
     row.image = image;

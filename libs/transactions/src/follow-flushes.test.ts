@@ -121,6 +121,34 @@ test("[TXD14] local rows: the replica in this process has applied what is applie
   assert.ok(fixture.localReads.length > 0);
 });
 
+test("[TXD14] local rows: a row that was read stays in memory, one that was only written leaves it once it is applied", async () => {
+  const fixture = new TestFixture({ appliesRows: true, localRows: true });
+  const client = await fixture.open();
+  await client.execute([insert(albumKey(1), { public_photos: int(1) })]);
+  await fixture.clock.advance(6_000);
+  const readsOf = async (): Promise<number> => {
+    fixture.localReads.length = 0;
+    const session = client.begin();
+    assert.deepEqual(plain(await session.start(albumKey(1))), { public_photos: 1 });
+    session.rollback();
+    return fixture.localReads.length;
+  };
+  assert.deepEqual([await readsOf(), await readsOf()], [1, 0]);
+});
+
+test("[TXD14] local rows: a row that is read before its flush is applied stays in memory", async () => {
+  const fixture = new TestFixture({ appliesRows: true, localRows: true });
+  const client = await fixture.open();
+  await client.execute([insert(albumKey(1), { public_photos: int(1) })]);
+  const session = client.begin();
+  assert.deepEqual(plain(await session.start(albumKey(1))), { public_photos: 1 });
+  session.rollback();
+  await fixture.clock.advance(6_000);
+  fixture.localReads.length = 0;
+  assert.deepEqual(plain(await client.begin().start(albumKey(1))), { public_photos: 1 });
+  assert.deepEqual(fixture.localReads, []);
+});
+
 test("[TXD14] local rows: a flush is logged and not applied: the row comes from memory", async () => {
   const fixture = new TestFixture({ appliesRows: true, localRows: true, limits: { cachedRowsMax: 0 } });
   const client = await fixture.open();

@@ -1,4 +1,4 @@
-import { assert, ConcordError, type TimeId, type Timer } from "@concord/runtime";
+import { assert, ConcordError, RotatingMap, type TimeId, type Timer } from "@concord/runtime";
 import type { CommitToken } from "./flush.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
@@ -12,7 +12,7 @@ export class OpenTransactions {
   readonly #context: GroupContext;
   readonly #locks: GroupLocks;
   readonly #recent: RecentOutcomes;
-  readonly #open = new Map<TimeId, Transaction>();
+  readonly #open = new RotatingMap<TimeId, Transaction>();
   readonly #onTick: () => void;
   #timer: Timer | undefined;
 
