@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
-import { nodeClock } from "@concord/adapter-node-runtime";
+import { nodeClock, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess } from "@concord/config";
 import { runMain, type Running } from "@concord/rpc";
 import { createLog } from "@concord/telemetry";
@@ -8,6 +8,8 @@ import { endWithSchemaCommand, schemaCommandOf } from "@concord/storage-proxy";
 import { fsckCommand } from "./fsck/fsck.ts";
 import { concordSchema, openProgram } from "./index.ts";
 import { partConfigs } from "./part-configs.ts";
+
+tuneHeap();
 
 const [first, ...rest] = process.argv.slice(2);
 if (first === "fsck") process.exit(await fsckCommand(rest, console.log));

@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, tlsOf } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeStorageProxy, endWithSchemaCommand, schemaCommandOf, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
+
+tuneHeap();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

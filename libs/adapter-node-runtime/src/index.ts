@@ -1,5 +1,6 @@
 export { nodeClock } from "./clock.ts";
 export { nodeDisk } from "./disk.ts";
+export { tuneHeap } from "./heap.ts";
 export { nodeChecksum, nodeEnvironment, type NodeEnvironmentOptions } from "./environment.ts";
 export { FAILPOINT_VARIABLE, failpoint, nodeFailpoint, parseFailpoint, type FailpointPlan } from "./failpoint.ts";
 export { nodeRandom } from "./random.ts";
