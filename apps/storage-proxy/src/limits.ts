@@ -1,6 +1,6 @@
 /** Keys of one Read. */
 export const READ_KEYS_MAX = 1000;
-/** Keys of one read of rows of objects, rows of a page of them, bytes after which a page ends, rows of a commit, bytes of a partition's name and of a key. */
+/** Keys of one read of rows of objects, rows of a page of them, bytes after which an answer ends, rows of a commit, bytes of a partition's name and of a key. */
 export const OBJECT_READ_KEYS_MAX = 32;
 export const OBJECT_PAGE_ROWS_MAX = 256;
 export const OBJECT_PAGE_BYTES = 2 * 1024 * 1024;

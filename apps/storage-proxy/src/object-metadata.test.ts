@@ -5,7 +5,7 @@ import { ProxyChannels, StorageProxyMetadata } from "@concord/adapter-storage-pr
 import { objectMetadataContract } from "@concord/port-contracts";
 import type { MetadataCommit, MetadataOutcome, MetadataRange, MetadataRow, ObjectMetadata } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { OBJECT_COMMIT_ROWS_MAX, OBJECT_KEY_BYTES_MAX, OBJECT_PAGE_ROWS_MAX, OBJECT_READ_KEYS_MAX } from "./limits.ts";
+import { OBJECT_COMMIT_ROWS_MAX, OBJECT_KEY_BYTES_MAX, OBJECT_PAGE_BYTES, OBJECT_PAGE_ROWS_MAX, OBJECT_READ_KEYS_MAX } from "./limits.ts";
 import { COORDINATOR, MemoryRing } from "./test/memory-ring.ts";
 
 /** A gateway's end, on the ring's clock. */
@@ -77,6 +77,28 @@ test("range: rows larger than an answer: all of them, in both directions", async
     (await metadata.range("b", { ...range, reverse })).map(({ key }) => Uint8Array.from(key));
   assert.deepEqual(await found(false), keys);
   assert.deepEqual(await found(true), keys.toReversed());
+});
+
+test("read: rows by key larger than an answer, absent ones among them: all of them, in the order of the keys", async () => {
+  const ring = await started();
+  const metadata = new Remote(ring);
+  const rows = Array.from({ length: OBJECT_READ_KEYS_MAX }, (_, at) => row(at, 200_000));
+  for (const one of rows.slice(1)) await metadata.commit({ partition: "b", conditions: [], writes: [{ kind: "put", row: one }] });
+  const found = await metadata.read(
+    "b",
+    rows.map(({ key }) => key),
+  );
+  assert.deepEqual(
+    found.map((one) => one && Uint8Array.from(one.key)),
+    [undefined, ...rows.slice(1).map(({ key }) => key)],
+  );
+  const answer = await ring.call<{ rows: object[] }>(
+    ring.nodes[0]!,
+    "ObjectMetadataService/ReadObjectRows",
+    { partition: "b", keys: rows.map(({ key }) => key) },
+    COORDINATOR,
+  );
+  assert.equal(answer.rows.length, 1 + Math.floor(OBJECT_PAGE_BYTES / 200_002), "a part of the keys, from the first one on");
 });
 
 test("the ring has no rows of objects: UNIMPLEMENTED says to keep them in transactions", async () => {

@@ -24,11 +24,11 @@ export class StorageProxyMetadata implements ObjectMetadata {
 
   async read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]> {
     const rows: (MetadataRow | undefined)[] = [];
-    for (let from = 0; from < keys.length; from += METADATA_READ_KEYS) {
-      const part = keys.slice(from, from + METADATA_READ_KEYS);
+    while (rows.length < keys.length) {
+      const part = keys.slice(rows.length, rows.length + METADATA_READ_KEYS);
       const response = await this.#reading(() => this.#calls.call("readObjectRows", { partition, keys: part }, METADATA_TIMEOUT_MS));
-      if (response.rows.length !== part.length)
-        throw malformedAnswer("readObjectRows", `${response.rows.length} rows for ${part.length} keys`);
+      const count = response.rows.length;
+      if (count === 0 || count > part.length) throw malformedAnswer("readObjectRows", `${count} rows for ${part.length} keys`);
       rows.push(...objectRowsFromWire(response.rows));
     }
     return rows;

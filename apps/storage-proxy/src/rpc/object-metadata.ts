@@ -30,7 +30,8 @@ export function objectMetadataHandlers(serving: Serving): { readonly [Name in Me
       const metadata = metadataOf(serving, partition);
       checkCount(keys.length, OBJECT_READ_KEYS_MAX, "OBJECT_READ_KEYS_MAX", "keys");
       keys.forEach(checkKey);
-      return { rows: objectRowsToWire(await metadata.read(partition, keys)) };
+      const rows = await metadata.read(partition, keys);
+      return { rows: objectRowsToWire(rows.slice(0, rowsThatFit(rows))) };
     },
     ReadObjectRange: async ({ partition, from, to, limit, reverse }) => {
       const metadata = metadataOf(serving, partition);
@@ -70,9 +71,12 @@ function checkKey(key: Uint8Array): void {
   if (key.length > OBJECT_KEY_BYTES_MAX) throw limitExceeded("OBJECT_KEY_BYTES_MAX", OBJECT_KEY_BYTES_MAX, `a key of ${key.length} bytes`);
 }
 
-/** At least one, so that every page is a step. */
-function rowsThatFit(rows: readonly MetadataRow[]): number {
+/** At least one, so that every answer is a step. */
+function rowsThatFit(rows: readonly (MetadataRow | undefined)[]): number {
   let bytes = 0;
-  const end = rows.findIndex(({ key, value }, at) => (bytes += key.length + value.length) > OBJECT_PAGE_BYTES && at > 0);
+  const end = rows.findIndex((row, at) => {
+    if (row !== undefined) bytes += row.key.length + row.value.length;
+    return bytes > OBJECT_PAGE_BYTES && at > 0;
+  });
   return end < 0 ? rows.length : end;
 }
