@@ -1,6 +1,6 @@
 import { nodeHttpServer } from "@concord/adapter-http";
 import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
-import { tlsOf, type Build } from "@concord/config";
+import { watchTls, type Build } from "@concord/config";
 import { grpcTransport } from "@concord/rpc";
 import type { ConcordError, Log } from "@concord/runtime";
 import { createMetrics, startAdmin, type Admin } from "@concord/telemetry";
@@ -39,8 +39,7 @@ export interface Program {
 export function openProgram(config: ConcordConfig, options: ProgramOptions): Program {
   const { log, build, env, readFile, processMetrics } = options;
   const metrics = createMetrics({ definitions: CONCORD_METRICS, process: processMetrics, build });
-  const tls = tlsOf(config, readFile);
-  const pair = tls?.server;
+  const tls = watchTls(config, { readFile, clock: nodeClock, log });
   const failed = Promise.withResolvers<never>();
   const service = composeConcord(config, {
     environment: nodeEnvironment({
@@ -49,7 +48,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         log,
         metrics,
         outputBytesMax: config.outputBufferBytes,
-        ...(tls === undefined ? {} : { tls }),
+        ...tls.grpc,
       }),
       log,
       metrics,
@@ -60,14 +59,16 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       clock: nodeClock,
       log,
       metrics,
-      ...(pair === undefined
-        ? {}
-        : { tls: { cert: pair.certificate, key: pair.key, ...(pair.clientCa === undefined ? {} : { clientCa: pair.clientCa }) } }),
+      ...tls.http,
     }),
     onFailed: (cause: ConcordError) => failed.reject(cause),
   });
   let admin: Admin | undefined;
-  const stop = (): Promise<void> => service.stop().then(() => admin?.close());
+  const stop = async (): Promise<void> => {
+    tls.close();
+    await service.stop();
+    await admin?.close();
+  };
   return {
     failed: failed.promise,
     start: async (isLeaving = () => false) => {

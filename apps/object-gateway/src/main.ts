@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { nodeHttpServer } from "@concord/adapter-http";
 import { nodeClock, nodeDisk, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
-import { buildOf, configOfProcess, tlsOf } from "@concord/config";
+import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeObjectGateway, OBJECT_GATEWAY_METRICS, objectGatewaySchema } from "./index.ts";
@@ -13,10 +13,9 @@ const build = buildOf(import.meta.dirname, process.version, readFile);
 const config = configOfProcess("object-gateway", objectGatewaySchema, process, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: true, build });
-const tls = tlsOf(config, readFile);
-const pair = tls?.server;
+const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
 const service = composeObjectGateway(config, {
   environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
   disk: nodeDisk(config.dataFolder),
@@ -25,9 +24,7 @@ const service = composeObjectGateway(config, {
     clock: nodeClock,
     log,
     metrics,
-    ...(pair === undefined
-      ? {}
-      : { tls: { cert: pair.certificate, key: pair.key, ...(pair.clientCa === undefined ? {} : { clientCa: pair.clientCa }) } }),
+    ...tls.http,
   }),
 });
 

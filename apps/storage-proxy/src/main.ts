@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
-import { buildOf, configOfProcess, tlsOf } from "@concord/config";
+import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeStorageProxy, endWithSchemaCommand, schemaCommandOf, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
@@ -14,9 +14,9 @@ const config = configOfProcess("storage-proxy", storageProxySchema, configured, 
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 if (command !== undefined) await endWithSchemaCommand(command, { config, clock: nodeClock, log, process });
 const metrics = createMetrics({ definitions: STORAGE_PROXY_METRICS, process: true, build });
-const tls = tlsOf(config, readFile);
+const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
 const service = composeStorageProxy(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {

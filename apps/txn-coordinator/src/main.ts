@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
-import { buildOf, configOfProcess, tlsOf } from "@concord/config";
+import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
@@ -12,9 +12,9 @@ const build = buildOf(import.meta.dirname, process.version, readFile);
 const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, process, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true, build });
-const tls = tlsOf(config, readFile);
+const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...(tls === undefined ? {} : { tls }) });
+const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
 const service = composeTxnCoordinator(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {

@@ -24,7 +24,7 @@ import { release, sendResponse } from "./response.ts";
 
 /** PEM. */
 export interface HttpTls {
-  readonly cert: string | Uint8Array;
+  readonly certificate: string | Uint8Array;
   readonly key: string | Uint8Array;
   /** With it a client without a certificate of this authority is not let in. */
   readonly clientCa?: string | Uint8Array;
@@ -37,6 +37,8 @@ export interface NodeHttpServerOptions {
   readonly limits?: Partial<HttpLimits>;
   /** Undefined: plain HTTP. */
   readonly tls?: HttpTls;
+  /** Other texts for `tls`, while it runs: for connections made from then on. */
+  readonly tlsChanges?: (listener: (tls: HttpTls) => void) => void;
 }
 
 export function nodeHttpServer(options: NodeHttpServerOptions): HttpServer {
@@ -62,12 +64,17 @@ class Host implements HttpListener {
   #drained: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
 
-  constructor({ clock, log, metrics = silentMetrics, limits, tls }: NodeHttpServerOptions, handler: HttpHandler) {
+  constructor({ clock, log, metrics = silentMetrics, limits, tls, tlsChanges }: NodeHttpServerOptions, handler: HttpHandler) {
     [this.#clock, this.#log, this.#metrics, this.#handler] = [clock, log, metrics, handler];
     this.#limits = { ...HTTP_LIMITS, ...limits };
     this.#connections = new FairShares(this.#limits.connectionsMax);
     const settings = serverSettings(this.#limits);
-    this.#server = tls === undefined ? createServer(settings) : createTlsServer({ ...settings, ...tlsSettings(tls) });
+    if (tls === undefined) this.#server = createServer(settings);
+    else {
+      const server = createTlsServer({ ...settings, ...tlsSettings(tls) });
+      tlsChanges?.((changed) => server.setSecureContext(tlsSettings(changed)));
+      this.#server = server;
+    }
     // node drops headers above its own limit in silence; ours refuses the request (I1).
     this.#server.maxHeadersCount = 0;
     this.#server.maxConnections = this.#limits.connectionsMax;
@@ -242,8 +249,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 }
 
-function tlsSettings({ cert, key, clientCa }: HttpTls): Parameters<typeof createTlsServer>[0] & object {
-  const pair = { cert: Buffer.from(cert), key: Buffer.from(key), minVersion: "TLSv1.2" as const };
+function tlsSettings({ certificate, key, clientCa }: HttpTls): Parameters<typeof createTlsServer>[0] & object {
+  const pair = { cert: Buffer.from(certificate), key: Buffer.from(key), minVersion: "TLSv1.2" as const };
   return clientCa === undefined ? pair : { ...pair, ca: Buffer.from(clientCa), requestCert: true, rejectUnauthorized: true };
 }
 

@@ -396,7 +396,7 @@ test("tls: a request over it: answered", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const tls = selfSigned(folder);
-  await using fixture = await serving(hello, {}, tls);
+  await using fixture = await serving(hello, {}, { certificate: tls.cert, key: tls.key });
   assert.equal(await statusOver(fixture.listener.address, tls), 200);
 });
 
@@ -404,9 +404,22 @@ test("tls: with an authority of clients: only clients with its certificate are l
   const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const [tls, stranger] = [selfSigned(folder), selfSigned(folder)];
-  await using fixture = await serving(hello, {}, { ...tls, clientCa: tls.cert });
+  await using fixture = await serving(hello, {}, { certificate: tls.cert, key: tls.key, clientCa: tls.cert });
   const { address } = fixture.listener;
   assert.equal(await statusOver(address, tls, tls), 200);
   await assert.rejects(statusOver(address, tls));
   await assert.rejects(statusOver(address, tls, stranger));
+});
+
+test("tls: other certificates while it runs: connections from then on get them, others go on", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const [before, after] = [selfSigned(folder), selfSigned(folder)];
+  let change: (tls: { certificate: string; key: string }) => void = () => assert.fail("the server listens to changes");
+  await using fixture = await serving(hello, {}, { certificate: before.cert, key: before.key }, (listener) => (change = listener));
+  const { address } = fixture.listener;
+  assert.equal(await statusOver(address, before), 200);
+  change({ certificate: after.cert, key: after.key });
+  assert.equal(await statusOver(address, after), 200);
+  await assert.rejects(statusOver(address, before));
 });

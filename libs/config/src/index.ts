@@ -12,4 +12,5 @@ export {
   type ServerConfig,
   type TlsConfig,
 } from "./server-shape.ts";
+export { TLS_READ_EVERY_MS, watchTls, type WatchedTls, type WatchTlsOptions } from "./watch-tls.ts";
 export { HIDDEN, secret, type ConfigSchema } from "./shape.ts";

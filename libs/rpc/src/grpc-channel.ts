@@ -9,7 +9,7 @@ import {
   type StreamOptions,
 } from "@concord/runtime";
 import { fromServiceError } from "./grpc-errors.ts";
-import { channelCredentials, channelOptions, messageBytesMax, type GrpcTransportOptions } from "./grpc-options.ts";
+import { channelOptions, messageBytesMax, type GrpcCredentials, type GrpcTransportOptions } from "./grpc-options.ts";
 import { encodeRequest } from "./messages.ts";
 
 type Bytes = Uint8Array;
@@ -18,8 +18,8 @@ const asBuffer = (bytes: Bytes): Buffer => (Buffer.isBuffer(bytes) ? bytes : Buf
 const asIs = (bytes: Buffer): Bytes => bytes;
 
 /** A channel to one address; connects at the first call and again after a loss. */
-export function connectGrpc(address: string, options: GrpcTransportOptions): Channel {
-  const client = new Client(address, channelCredentials(options.tls?.channel), channelOptions(options));
+export function connectGrpc(address: string, options: GrpcTransportOptions, { channel: credentials }: GrpcCredentials): Channel {
+  const client = new Client(address, credentials, channelOptions(options));
   return {
     address,
     unary: (method, request, call) => callUnary(client, method, request, call, options),

@@ -1,5 +1,13 @@
-import { credentials, ServerCredentials, type ChannelCredentials, type ChannelOptions, type ServerOptions } from "@grpc/grpc-js";
+import {
+  credentials,
+  experimental,
+  ServerCredentials,
+  type ChannelCredentials,
+  type ChannelOptions,
+  type ServerOptions,
+} from "@grpc/grpc-js";
 import type { Clock, Log, Metrics } from "@concord/runtime";
+import { Certificates, type Texts } from "./grpc-certificates.ts";
 import { MESSAGE_BYTES_MAX } from "./limits.ts";
 
 /** A ping after this silence; without an answer within the time-out the connection is broken. */
@@ -38,12 +46,25 @@ export interface ChannelTls {
   readonly serverName?: string;
 }
 
+export interface GrpcTls {
+  readonly server?: ServerTls;
+  readonly channel?: ChannelTls;
+}
+
+/** The credentials of all servers and channels of one transport. */
+export interface GrpcCredentials {
+  readonly server: ServerCredentials;
+  readonly channel: ChannelCredentials;
+}
+
 export interface GrpcTransportOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Without it servers and channels are plaintext: for loopback and meshes only. */
-  readonly tls?: { readonly server?: ServerTls; readonly channel?: ChannelTls };
+  readonly tls?: GrpcTls;
+  /** Other texts for `tls`, while it runs. */
+  readonly tlsChanges?: (listener: (tls: GrpcTls) => void) => void;
   readonly messageBytesMax?: number;
   /** Budget of unary calls that come without a deadline. */
   readonly defaultTimeoutMs?: number;
@@ -87,15 +108,33 @@ export function messageBytesMax(options: GrpcTransportOptions): number {
   return options.messageBytesMax ?? MESSAGE_BYTES_MAX;
 }
 
-export function serverCredentials(tls: ServerTls | undefined): ServerCredentials {
-  if (tls === undefined) return ServerCredentials.createInsecure();
-  const pair = { private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.certificate) };
-  const clientCa = tls.clientCa === undefined ? null : Buffer.from(tls.clientCa);
-  return ServerCredentials.createSsl(clientCa, [pair], clientCa !== null);
+/** Follows `tlsChanges`: connections made from then on. */
+export function credentialsOf({ clock, tls, tlsChanges }: GrpcTransportOptions): GrpcCredentials {
+  const texts = textsOf(tls);
+  const [server, channel] = [new Certificates(clock, texts.server), new Certificates(clock, texts.channel)];
+  tlsChanges?.((changed) => {
+    server.replace(textsOf(changed).server);
+    channel.replace(textsOf(changed).channel);
+  });
+  return { server: serverCredentials(tls?.server, server), channel: channelCredentials(tls?.channel, channel) };
 }
 
-export function channelCredentials(tls: ChannelTls | undefined): ChannelCredentials {
+function textsOf({ server, channel }: GrpcTls = {}): { readonly server: Texts; readonly channel: Texts } {
+  return {
+    server: { ca: server?.clientCa, certificate: server?.certificate, key: server?.key },
+    channel: { ca: channel?.serverCa, certificate: channel?.certificate, key: channel?.key },
+  };
+}
+
+function serverCredentials(tls: ServerTls | undefined, certificates: Certificates): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  const asksClients = tls.clientCa !== undefined;
+  // The identity comes first, whatever the names of its parameters say.
+  return experimental.createCertificateProviderServerCredentials(certificates, asksClients ? certificates : null, asksClients);
+}
+
+function channelCredentials(tls: ChannelTls | undefined, certificates: Certificates): ChannelCredentials {
   if (tls === undefined) return credentials.createInsecure();
-  const part = (pem: string | undefined): Buffer | null => (pem === undefined ? null : Buffer.from(pem));
-  return credentials.createSsl(part(tls.serverCa), part(tls.key), part(tls.certificate));
+  const hasIdentity = tls.certificate !== undefined && tls.key !== undefined;
+  return experimental.createCertificateProviderChannelCredentials(certificates, hasIdentity ? certificates : null);
 }

@@ -21,7 +21,7 @@ import {
   type ServedMethod,
 } from "@concord/runtime";
 import { toServiceError } from "./grpc-errors.ts";
-import { messageBytesMax, serverCredentials, serverOptions, type GrpcTransportOptions } from "./grpc-options.ts";
+import { messageBytesMax, serverOptions, type GrpcCredentials, type GrpcTransportOptions } from "./grpc-options.ts";
 import { resetUnread } from "./grpc-reset.ts";
 import { ANSWER_COUNTED_BYTES, DEFAULT_TIMEOUT_MS, STREAM_UNSENT_BYTES_MAX, TIMEOUT_MS_MAX } from "./limits.ts";
 import { decodeRequest, encodeResponse, endingError } from "./messages.ts";
@@ -37,6 +37,7 @@ type Bytes = Uint8Array;
 export interface GrpcServerOptions extends GrpcTransportOptions {
   /** One for all servers of the process. */
   readonly output: OutputBudget;
+  readonly credentials: GrpcCredentials;
 }
 
 type StreamCall = ServerDuplexStream<Bytes, Bytes> | ServerWritableStream<Bytes, Bytes>;
@@ -59,7 +60,7 @@ export async function serveGrpc(address: string, methods: readonly ServedMethod[
 
 function bind(server: Server, address: string, options: GrpcServerOptions): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.bindAsync(address, serverCredentials(options.tls?.server), (error, port) => {
+    server.bindAsync(address, options.credentials.server, (error, port) => {
       if (error === null) resolve(port);
       else reject(error);
     });

@@ -1,6 +1,6 @@
 import { OutputBudget, type Channel, type Listener, type ServedMethod, type Transport } from "@concord/runtime";
 import { connectGrpc } from "./grpc-channel.ts";
-import type { GrpcTransportOptions } from "./grpc-options.ts";
+import { credentialsOf, type GrpcTransportOptions } from "./grpc-options.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import { OUTPUT_BYTES_MAX, OUTPUT_STALLED_MS } from "./limits.ts";
 
@@ -10,14 +10,15 @@ const LOOPBACK = /^(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+$/;
 export function grpcTransport(options: GrpcTransportOptions): Transport {
   const { clock, metrics, outputBytesMax: bytesMax = OUTPUT_BYTES_MAX } = options;
   const output = new OutputBudget({ clock, metrics, bytesMax, stalledMs: OUTPUT_STALLED_MS });
+  const credentials = credentialsOf(options);
   return {
     serve(address: string, methods: readonly ServedMethod[]): Promise<Listener> {
       if (options.tls?.server === undefined && !LOOPBACK.test(address))
         options.log.warn("serving without TLS beyond loopback", { address });
-      return serveGrpc(address, methods, { ...options, output });
+      return serveGrpc(address, methods, { ...options, output, credentials });
     },
     connect(address: string): Channel {
-      return connectGrpc(address, options);
+      return connectGrpc(address, options, credentials);
     },
   };
 }

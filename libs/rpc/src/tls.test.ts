@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { silentLog, type Channel } from "@concord/runtime";
-import type { ChannelTls, ServerTls } from "./grpc-options.ts";
+import type { ChannelTls, GrpcTls, ServerTls } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { EchoService, echoService, failureOf, realClock, recordingMetrics } from "./test/echo.ts";
 
@@ -79,4 +79,30 @@ test("tls: mutual: a known client is served, one without or with an unknown cert
   await call(await connect(t, mutual, { ...base, ...client! }));
   assert.equal((await failureOf(call(await connect(t, mutual, base)))).code, "CONNECTION_LOST");
   assert.equal((await failureOf(call(await connect(t, mutual, { ...base, ...stranger! })))).code, "CONNECTION_LOST");
+});
+
+test("tls: other certificates while both sides run: new connections have them, the channel connects again by itself", async (t) => {
+  const [before, after, client] = identities(t, "server.test", "server.test", "client.test");
+  const tls = (server: Identity): GrpcTls => ({
+    server: { ...server, clientCa: client!.certificate },
+    channel: { serverCa: server.certificate, serverName: "server.test", ...client! },
+  });
+  const changes: ((tls: GrpcTls) => void)[] = [];
+  const options = { clock: realClock, log: silentLog, metrics: recordingMetrics() };
+  const transport = grpcTransport({ ...options, tls: tls(before!), tlsChanges: (listener) => changes.push(listener) });
+  const listener = await transport.serve("127.0.0.1:0", echoService({ clock: realClock }).methods);
+  const old = grpcTransport({ ...options, tls: tls(before!) }).connect(listener.address);
+  const running = transport.connect(listener.address);
+  t.after(async () => {
+    old.close();
+    running.close();
+    await listener.drain(0);
+  });
+  await call(running);
+  for (const change of changes) change(tls(after!));
+  await call(running);
+  const fresh = transport.connect(listener.address);
+  t.after(() => fresh.close());
+  assert.equal(((await call(fresh)) as { text: string }).text, "secret");
+  assert.equal((await failureOf(call(old))).code, "CONNECTION_LOST", "it trusts the certificate before alone");
 });

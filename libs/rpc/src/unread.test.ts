@@ -4,6 +4,7 @@ import { test, type TestContext } from "node:test";
 import { EchoService, StreamService, type ConsumeRequest, type ConsumeResponseInit } from "@concord/protos-test";
 import { OutputBudget, silentLog, silentMetrics, type ConcordError, type MessageStream, type ServedMethod } from "@concord/runtime";
 import { tokenAuthenticator } from "./auth.ts";
+import { credentialsOf } from "./grpc-options.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { defineService } from "./service.ts";
@@ -26,7 +27,7 @@ async function serve(t: TestContext, methods: readonly ServedMethod[]): Promise<
   const clock = new ManualClock();
   const options = { clock: realClock, log: silentLog, metrics: silentMetrics };
   const output = new OutputBudget({ clock, metrics: silentMetrics, bytesMax: PAGES_MAX * MIB, stalledMs: STALLED_MS });
-  const listener = await serveGrpc("127.0.0.1:0", methods, { ...options, output });
+  const listener = await serveGrpc("127.0.0.1:0", methods, { ...options, output, credentials: credentialsOf(options) });
   const transport = grpcTransport(options);
   const channels: { close(): void }[] = [];
   t.after(async () => {

@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { silentLog, type Clock, type HttpHandler, type HttpListener, type Metrics } from "@concord/runtime";
 import { nodeHttpServer, type HttpLimits } from "../index.ts";
+import type { HttpTls } from "../node-http-server.ts";
 
 export interface ManualClock extends Clock {
   advance(ms: number): void;
@@ -46,7 +47,8 @@ export interface Fixture extends AsyncDisposable {
 export async function serving(
   handler: HttpHandler,
   limits: Partial<HttpLimits> = {},
-  tls?: { cert: string; key: string; clientCa?: string },
+  tls?: HttpTls,
+  tlsChanges?: (listener: (tls: HttpTls) => void) => void,
 ): Promise<Fixture> {
   const clock = manualClock();
   const brokenOff = new Map<string, number>();
@@ -55,7 +57,14 @@ export async function serving(
     gauge: () => undefined,
     observe: () => undefined,
   };
-  const server = nodeHttpServer({ clock, log: silentLog, metrics, limits, ...(tls === undefined ? {} : { tls }) });
+  const server = nodeHttpServer({
+    clock,
+    log: silentLog,
+    metrics,
+    limits,
+    ...(tls === undefined ? {} : { tls }),
+    ...(tlsChanges === undefined ? {} : { tlsChanges }),
+  });
   const listener = await server.serve("127.0.0.1:0", handler);
   const clients: Client[] = [];
   const client = (from?: string): Client => {
