@@ -1,19 +1,44 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse } from "@concord/runtime";
+import { DRAIN_IDLE_MS } from "./limits.ts";
 import { head, serving } from "./test/fixture.ts";
 
 const ok: HttpResponse = { status: 200, headers: [], body: Buffer.from("done") };
 
-test("drain: idle connections: closed, no new ones are taken", async () => {
+test("drain: idle connections: closed after their time, no new ones are taken", async () => {
   await using fixture = await serving(async () => ok);
   const idle = fixture.client();
   idle.send(head("GET /"));
   await idle.until((text) => text.endsWith("done"));
-  await fixture.listener.drain(60_000);
+  const drained = fixture.listener.drain(60_000);
+  fixture.clock.advance(DRAIN_IDLE_MS - 1);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(!idle.ended);
+  fixture.clock.advance(1);
+  await drained;
   await idle.untilEnd();
   const late = fixture.client();
   assert.equal(await late.untilEnd(), "");
+});
+
+test("drain: 16 busy keep-alive connections: the next request of each is answered, with the news that the connection ends; none is reset", async () => {
+  await using fixture = await serving(async () => ok);
+  const busy = Array.from({ length: 16 }, () => fixture.client());
+  for (const client of busy) client.send(head("GET /"));
+  for (const client of busy) await client.until((text) => text.endsWith("done"));
+  const drained = fixture.listener.drain(60_000);
+  for (const client of busy) {
+    client.received = "";
+    client.send(head("GET /"));
+  }
+  for (const client of busy) {
+    const received = await client.untilEnd();
+    assert.match(received, /connection: close/i);
+    assert.ok(received.endsWith("done"));
+  }
+  await drained;
+  assert.equal(fixture.clock.timers(), 0);
 });
 
 test("drain: a request in flight: it gets its answer and the news that the connection ends", async () => {

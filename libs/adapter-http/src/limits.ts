@@ -39,3 +39,6 @@ export const HTTP_LIMITS: HttpLimits = {
 
 /** How often connections are looked at for `headersTimeoutMs`. */
 export const CONNECTIONS_CHECK_MS = 1000;
+
+/** While it drains a server takes requests on open connections for so long, at most half the grace, and answers them with `connection: close`. */
+export const DRAIN_IDLE_MS = 500;

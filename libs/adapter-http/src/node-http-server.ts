@@ -1,7 +1,7 @@
 // HTTP for S3 over node:http. Strict: what could be read in two ways is refused.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import {
   ConcordError,
   FairShares,
@@ -17,7 +17,7 @@ import {
 } from "@concord/runtime";
 import { ownerOf } from "./address-owner.ts";
 import { discardRest } from "./discard.ts";
-import { CONNECTIONS_CHECK_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
+import { CONNECTIONS_CHECK_MS, DRAIN_IDLE_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
 import { refusedHeaders, toHttpRequest } from "./request.ts";
 import { release, sendResponse } from "./response.ts";
@@ -114,18 +114,27 @@ class Host implements HttpListener {
   }
 
   async #drainOnce(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
-    let timer;
-    const late = new Promise<"late">((resolve) => (timer = this.#clock.setTimer(graceMs, () => resolve("late"))));
+    // Not the server's own close, which ends idle connections at once: a request may be on its way on each of them.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
+    const late = this.#after(graceMs);
+    const isPolite = this.#after(Math.min(DRAIN_IDLE_MS, graceMs / 2));
+    await Promise.race([closed, isPolite.over]);
+    isPolite.cancel();
+    this.#server.close();
     const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    if (this.#aborts.size > 0 && (await Promise.race([idle, late])) === "late") {
+    if (this.#aborts.size > 0 && (await Promise.race([idle, late.over])) === "late") {
       this.#count("drain", this.#aborts.size);
       for (const abort of this.#aborts) abort.abort(new ConcordError("DRAINING", "the server stops"));
     }
     this.#server.closeIdleConnections();
-    if ((await Promise.race([closed, late])) === "late") this.#server.closeAllConnections();
-    (timer as { cancel(): void } | undefined)?.cancel();
+    if ((await Promise.race([closed, late.over])) === "late") this.#server.closeAllConnections();
+    late.cancel();
+  }
+
+  #after(delayMs: number): { readonly over: Promise<"late">; cancel(): void } {
+    const { promise: over, resolve } = Promise.withResolvers<"late">();
+    const timer = this.#clock.setTimer(delayMs, () => resolve("late"));
+    return { over, cancel: () => timer.cancel() };
   }
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean): Promise<void> {
