@@ -12,6 +12,8 @@ export interface PoolOptions {
   readonly folder: string;
   /** Where processes keep compiled code for those that come after them. */
   readonly compileCache?: string;
+  /** Where each process leaves what it ran (NODE_V8_COVERAGE) when it ends. */
+  readonly coverage?: string;
   /** Called for each report; answering false stops handing out further jobs. */
   readonly onReport: (report: SeedReport) => boolean;
 }
@@ -41,8 +43,12 @@ function end(child: ChildProcess): Promise<void> {
   });
 }
 
-function start({ folder, compileCache }: PoolOptions): ChildProcess {
-  const env = compileCache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: compileCache };
+function start({ folder, compileCache, coverage }: PoolOptions): ChildProcess {
+  const env = {
+    ...process.env,
+    ...(compileCache === undefined ? {} : { NODE_COMPILE_CACHE: compileCache }),
+    ...(coverage === undefined ? {} : { NODE_V8_COVERAGE: coverage }),
+  };
   return fork(join(folder, "worker.ts"), { stdio: ["ignore", "inherit", "inherit", "ipc"], env });
 }
 

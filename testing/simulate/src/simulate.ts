@@ -1,13 +1,18 @@
 // npm run simulate -- --seeds N [--scenario NAME] [--first S] [--workers W]
+//                     --coverage: and the lines of the protocol libs that the seeds ran
 //                     --replay SEED [--scenario NAME] [--trace FILE]
 //                     --seeded-faults [NAME ...]
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { describeCoverage } from "./coverage.ts";
 import { findSeededFaults } from "./seeded-faults.ts";
 import { runPool } from "./pool.ts";
 import { addReport, describeTotals, describeViolations, emptyTotals, type ScenarioTotals, type SeedReport } from "./report.ts";
 import { runSeed, SCENARIO_NAMES } from "./run-seed.ts";
 
+const ROOT = join(import.meta.dirname, "../../..");
 const PROGRESS_EVERY_MS = 10_000;
 const VIOLATING_SEEDS_SHOWN = 10;
 
@@ -18,6 +23,7 @@ const { values, positionals } = parseArgs({
     first: { type: "string", default: "1" },
     scenario: { type: "string" },
     workers: { type: "string", default: "2" },
+    coverage: { type: "boolean", default: false },
     replay: { type: "string" },
     trace: { type: "string" },
     "seeded-faults": { type: "boolean", default: false },
@@ -33,9 +39,23 @@ if (unknown !== undefined) throw new Error(`no scenario is called ${unknown}: ${
 const workers = Number(values.workers);
 if (values.replay !== undefined) process.exitCode = await replay(Number(values.replay));
 else if (values["seeded-faults"] || values.planted) process.exitCode = (await findSeededFaults(positionals, workers)) ? 0 : 1;
+else if (values.coverage)
+  await inCoverageFolder(async (coverage) => {
+    process.exitCode = await simulate(Number(values.seeds ?? "20"), Number(values.first), coverage);
+    console.log(describeCoverage(ROOT, coverage));
+  });
 else process.exitCode = await simulate(Number(values.seeds ?? "20"), Number(values.first));
 
-async function simulate(seeds: number, first: number): Promise<number> {
+async function inCoverageFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), "concord-coverage-"));
+  try {
+    await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function simulate(seeds: number, first: number, coverage?: string): Promise<number> {
   const startedAt = performance.now();
   const totals = new Map<string, ScenarioTotals>(scenarios.map((name) => [name, emptyTotals()]));
   const jobs = Array.from({ length: seeds }, (_, n) => scenarios.map((scenario) => ({ scenario, seed: first + n }))).flat();
@@ -51,7 +71,7 @@ async function simulate(seeds: number, first: number): Promise<number> {
     }
     return violatingSeeds(totals) < VIOLATING_SEEDS_SHOWN;
   };
-  await runPool(jobs, { workers, folder: import.meta.dirname, onReport });
+  await runPool(jobs, { workers, folder: import.meta.dirname, onReport, ...(coverage === undefined ? {} : { coverage }) });
   for (const [name, scenarioTotals] of totals) console.log(describeTotals(name, scenarioTotals));
   const hours = [...totals.values()].reduce((sum, { simulatedMs }) => sum + simulatedMs, 0) / 3_600_000;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
