@@ -191,6 +191,36 @@ test("[TXD7, TX17] outcome: the master died with a commit under way: resolved as
   }
 });
 
+test("[TXD7, TX17] outcome: the commit of a dead master did not happen: the work runs again as soon as the next one says so", async () => {
+  const { cluster, db } = await connected();
+  cluster.intercept("commit", () => {
+    void cluster.stop("c2:1");
+    return never();
+  });
+  cluster.clock.setTimer(VERDICT_MS, () => cluster.move("c3"));
+  const before = cluster.clock.nowMs();
+  await cluster.clock.until(rename(db));
+  assert.ok(cluster.clock.nowMs() - before <= VERDICT_MS + 10, String(cluster.clock.nowMs() - before));
+  assert.deepEqual(
+    cluster.seen("commit").map(({ address }) => address),
+    ["c2:1", "c3:1"],
+  );
+});
+
+test("[TXD7, TX17] outcome: the group moves while coordinators are slow to answer for the topology: the new master is asked at once", async () => {
+  const { cluster, db } = await connected();
+  cluster.intercept("commit", async (next) => {
+    await next();
+    void cluster.stop("c2:1");
+    return never();
+  });
+  for (const address of ["c1:1", "c3:1"]) cluster.intercept("getTopology", never, address);
+  cluster.clock.setTimer(VERDICT_MS, () => cluster.move("c3"));
+  const before = cluster.clock.nowMs();
+  await cluster.clock.until(rename(db));
+  assert.ok(cluster.clock.nowMs() - before <= VERDICT_MS + 10, String(cluster.clock.nowMs() - before));
+});
+
 test("[TX8] watch: the group moves while a one-statement transaction waits: sent to the new master with the same id", async () => {
   const { cluster, db } = await connected();
   cluster.intercept("execute", () => {

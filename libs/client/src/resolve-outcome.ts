@@ -51,11 +51,12 @@ export async function resolveOutcome(
         await pause(context, Math.max(error.retryAfterMs ?? 0, retry.nextMs()), hasMoved);
       }
     }
+    // A watch may tell of the move before a coordinator that is asked for the topology answers.
+    if (!hasMoved()) await movesBefore(directory, directory.refreshTopology(), hasMoved);
     if (hasMoved()) {
       retry.reset();
       serving = route();
     } else {
-      await directory.refreshTopology().catch(() => undefined);
       serving = named ?? route();
     }
   }

@@ -360,7 +360,9 @@ export class SessionTransaction implements OpenTransaction {
       return outcome.token;
     }
     if (outcome.kind === "aborted") {
-      throw this.#own(clientError("TRANSACTION_ABORTED", `the commit did not happen: ${lost.message}`, { applied: "no", cause: lost }));
+      // Without a pause: the group's coordinator has just answered.
+      const facts = { applied: "no", retryAfterMs: 0, cause: lost } as const;
+      throw this.#own(clientError("TRANSACTION_ABORTED", `the commit did not happen: ${lost.message}`, facts));
     }
     throw this.#own(clientError("TRANSACTION_EXPIRED", "the outcome is no longer known", { applied: "unknown", cause: lost }));
   }
