@@ -36,7 +36,12 @@ async function world(): Promise<{ lines: LogFields[]; append(token: string | und
   return {
     lines,
     append: (token) =>
-      callUnary(channel, EchoService.methods.LogAppend, { seq: 1n }, { timeoutMs: 5_000, metadata: bearer(token) }).catch(String),
+      callUnary(
+        channel,
+        EchoService.methods.LogAppend,
+        { seq: 1n },
+        { timeoutMs: 5_000, metadata: { ...bearer(token), "x-request-id": "r-1" } },
+      ).catch(String),
     close: async () => {
       channel.close();
       await listener.drain(0);
@@ -50,7 +55,7 @@ test("audit: calls of operators leave a line with the caller's name, those of ot
   await append("for-coordinators");
   await append("of-ann");
   await append("for-operators");
-  const common = { message: "audit", method: METHOD, peer: "memory", code: "OK", role: "operator" };
+  const common = { message: "audit", method: METHOD, peer: "memory", code: "OK", role: "operator", requestId: "r-1" };
   assert.deepEqual(lines, [
     { ...common, caller: "ann" },
     { ...common, caller: "operator" },
@@ -62,7 +67,7 @@ test("audit: calls that a caller may not make: a line each with who it was, and 
   t.after(close);
   await append("of-bob");
   await append("guessed");
-  const common = { message: "audit: refused", method: METHOD, peer: "memory", leftOut: 0 };
+  const common = { message: "audit: refused", method: METHOD, peer: "memory", requestId: "r-1", leftOut: 0 };
   assert.deepEqual(lines, [
     { ...common, code: "PERMISSION_DENIED", role: "peer", caller: "bob" },
     { ...common, code: "UNAUTHENTICATED" },

@@ -1,17 +1,13 @@
-import type { Clock, Log } from "@concord/runtime";
+import type { CallContext, Clock, Log } from "@concord/runtime";
 import type { Caller } from "./auth.ts";
+import { requestIdField } from "./request-id.ts";
 
 /** Lines about refused calls of one service in a window; what is more is counted in the next line. */
 export const AUDIT_REFUSED_LINES_MAX = 10;
 const WINDOW_MS = 1_000;
 
-export interface AuditedCall {
-  /** "/concord.storage.v1.BatchService/ReplayBatches" */
-  readonly method: string;
-  readonly peer: string;
-  /** "OK", or the error's. */
-  readonly code: string;
-}
+/** Of a call's context. */
+export type AuditedCall = Pick<CallContext, "peer" | "metadata">;
 
 /** One line of the log for each call of an operator, and for calls that a caller may not make. */
 export class Audit {
@@ -27,12 +23,13 @@ export class Audit {
   }
 
   /** Of a call that was answered. */
-  answered({ role, name }: Caller, call: AuditedCall): void {
-    if (role === "operator") this.#log.info("audit", { ...call, role, caller: name ?? role });
+  answered({ role, name }: Caller, method: string, code: string, { peer, metadata }: AuditedCall): void {
+    if (role !== "operator") return;
+    this.#log.info("audit", { method, code, peer, role, caller: name ?? role, ...requestIdField(metadata) });
   }
 
   /** Undefined: the caller is not known. */
-  refused(caller: Caller | undefined, call: AuditedCall): void {
+  refused(caller: Caller | undefined, method: string, code: string, { peer, metadata }: AuditedCall): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#endsAtMs) [this.#endsAtMs, this.#lines] = [nowMs + WINDOW_MS, 0];
     if (this.#lines >= AUDIT_REFUSED_LINES_MAX) {
@@ -41,7 +38,8 @@ export class Audit {
     }
     this.#lines += 1;
     const { role, name } = caller ?? {};
-    const fields = { ...call, ...(role === undefined ? {} : { role, caller: name ?? role }), leftOut: this.#leftOut };
+    const who = role === undefined ? {} : { role, caller: name ?? role };
+    const fields = { method, code, peer, ...who, ...requestIdField(metadata), leftOut: this.#leftOut };
     this.#leftOut = 0;
     this.#log.warn("audit: refused", fields);
   }

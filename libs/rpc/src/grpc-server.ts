@@ -1,6 +1,6 @@
 import {
+  Metadata as GrpcMetadata,
   Server,
-  type Metadata as GrpcMetadata,
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
   type handleUnaryCall,
@@ -25,6 +25,7 @@ import { messageBytesMax, serverOptions, type GrpcCredentials, type GrpcTranspor
 import { resetUnread } from "./grpc-reset.ts";
 import { ANSWER_COUNTED_BYTES, DEFAULT_TIMEOUT_MS, STREAM_UNSENT_BYTES_MAX, TIMEOUT_MS_MAX } from "./limits.ts";
 import { decodeRequest, encodeResponse, endingError } from "./messages.ts";
+import { REQUEST_ID_KEY, requestIdOf } from "./request-id.ts";
 
 /** While draining, a stream on which nothing moved for this long is idle and is ended. */
 const DRAIN_QUIET_MS = 100;
@@ -79,7 +80,9 @@ function register(server: Server, served: ServedMethod, streams: Set<ServerStrea
     streams.add(stream);
     stream.onClose(() => streams.delete(stream));
     try {
-      served.handle(stream, new GrpcCallContext(call, Infinity, options.output));
+      const context = new GrpcCallContext(call, Infinity, options.output);
+      sendRequestId(call, context);
+      served.handle(stream, context);
     } catch (thrown) {
       stream.end(thrown instanceof Error ? thrown : new Error(String(thrown)));
     }
@@ -100,6 +103,7 @@ function answerUnary(
   try {
     const request = decodeRequest(served.method, call.request, messageBytesMax(options));
     const context = new GrpcCallContext(call, deadlineAtMs(call, options), options.output);
+    sendRequestId(call, context);
     served
       .handle(request, context)
       .then((response) => {
@@ -110,6 +114,15 @@ function answerUnary(
   } catch (thrown) {
     fail(thrown);
   }
+}
+
+/** Before the answer, also of a call that fails. */
+function sendRequestId(call: Pick<StreamCall, "sendMetadata">, { metadata }: GrpcCallContext): void {
+  const id = requestIdOf(metadata);
+  if (id === undefined) return;
+  const headers = new GrpcMetadata();
+  headers.set(REQUEST_ID_KEY, id);
+  call.sendMetadata(headers);
 }
 
 /** A large answer leaves when there is memory for it, and takes it until it has left or its call is over. */

@@ -16,7 +16,7 @@ import {
   type Metrics,
   type ServedMethod,
 } from "@concord/runtime";
-import { Audit } from "./audit.ts";
+import { Audit, type AuditedCall } from "./audit.ts";
 import type { Authenticator, Caller, Role } from "./auth.ts";
 import type { AnswerOf, RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
 import { operationName, SessionFrames } from "./frames.ts";
@@ -28,6 +28,7 @@ import {
   STREAMS_MAX,
   TIMEOUT_MS_MAX,
 } from "./limits.ts";
+import { requestIdField } from "./request-id.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
 import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
@@ -232,12 +233,12 @@ class ServedService implements Service, ServiceCore {
     const refusal = this.#refusal(operation, request, context, nowMs);
     if (refusal !== undefined) {
       this.#observe(operation, refusal.code, nowMs);
-      if (refusal.code === "PERMISSION_DENIED") this.#auditRefused(operation, context.caller, context.peer, refusal);
+      if (refusal.code === "PERMISSION_DENIED") this.#auditRefused(operation, context.caller, context, refusal);
       context.finish(refusal, undefined);
       return;
     }
     this.#count(1);
-    const fail = (thrown: unknown): void => this.#finish(operation, context, nowMs, this.#failure(operation, thrown), undefined);
+    const fail = (thrown: unknown): void => this.#finish(operation, context, nowMs, this.#failure(operation, context, thrown), undefined);
     let answer: object | Promise<object>;
     try {
       answer = operation.handler!(request, context);
@@ -259,7 +260,7 @@ class ServedService implements Service, ServiceCore {
     this.#count(-1);
     const code = error?.code ?? "OK";
     this.#observe(operation, code, startedAtMs);
-    this.#audit.answered(context.caller, { method: operation.method.path, peer: context.peer, code });
+    this.#audit.answered(context.caller, operation.method.path, code, context);
     context.finish(error, response);
     this.#settleDrained();
   }
@@ -294,8 +295,8 @@ class ServedService implements Service, ServiceCore {
     return new ConcordError("PERMISSION_DENIED", `role ${role} may not call ${method.path}`, { metadata });
   }
 
-  #auditRefused({ method }: Pick<Operation, "method">, caller: Caller | undefined, peer: string, thrown: unknown): void {
-    this.#audit.refused(caller, { method: method.path, peer, code: toConcordError(thrown).code });
+  #auditRefused({ method }: Pick<Operation, "method">, caller: Caller | undefined, context: AuditedCall, thrown: unknown): void {
+    this.#audit.refused(caller, method.path, toConcordError(thrown).code, context);
   }
 
   /** UNAUTHENTICATED. */
@@ -303,7 +304,7 @@ class ServedService implements Service, ServiceCore {
     try {
       return this.environment.authenticator.authenticate(context.metadata);
     } catch (thrown) {
-      this.#auditRefused(operation, undefined, context.peer, thrown);
+      this.#auditRefused(operation, undefined, context, thrown);
       throw thrown;
     }
   }
@@ -313,14 +314,15 @@ class ServedService implements Service, ServiceCore {
     return this.#state === "draining" ? this.#draining("no") : undefined;
   }
 
-  #failure(operation: Operation, thrown: unknown): ConcordError {
+  #failure(operation: Operation, { metadata }: Pick<CallContext, "metadata">, thrown: unknown): ConcordError {
     const error = publicError(thrown);
+    const call = { method: operation.method.path, code: error.code, ...requestIdField(metadata) };
     const { log } = this.environment;
     if (ERRORS[error.code].kind === "corrupt" || error.code === "INTERNAL") {
       const stack = thrown instanceof Error ? thrown.stack : String(thrown);
-      log.error("call failed", { method: operation.method.path, code: error.code, stack });
+      log.error("call failed", { ...call, stack });
     } else {
-      log.debug("call failed", { method: operation.method.path, code: error.code, reason: error.message });
+      log.debug("call failed", { ...call, reason: error.message });
     }
     return error;
   }
@@ -380,8 +382,8 @@ class ServedService implements Service, ServiceCore {
         this.#countStreams();
         const code = error?.code ?? "OK";
         this.#observe(operation, code, startedAtMs);
-        this.#audit.answered(caller, { method: method.path, peer: context.peer, code });
-        if (thrown !== undefined) this.#failure(operation, thrown);
+        this.#audit.answered(caller, method.path, code, context);
+        if (thrown !== undefined) this.#failure(operation, context, thrown);
         this.#settleDrained();
       };
       const running = serveStream(stream, context, { method, handler, caller, onEnded });
@@ -396,7 +398,7 @@ class ServedService implements Service, ServiceCore {
     try {
       const caller = this.#callerOf(operation, context);
       const denial = this.#callerRefusal(operation, caller);
-      if (denial !== undefined) this.#auditRefused(operation, caller, context.peer, denial);
+      if (denial !== undefined) this.#auditRefused(operation, caller, context, denial);
       const refusal = denial ?? this.#stateRefusal();
       if (refusal !== undefined) throw refusal;
       if (this.#streams.size < this.limits.streamsMax) return caller;
