@@ -58,7 +58,8 @@ export function encodeIntents(
 ): Uint8Array[] {
   const records: Uint8Array[] = [];
   let [from, bytes] = [0, INTENT_HEADER_BYTES];
-  for (const [at, { key }] of entries.entries()) {
+  for (let at = 0; at < entries.length; at += 1) {
+    const { key } = entries[at]!;
     const more = varintBytes(key.length) + key.length + 2 * IMAGE_BYTES_MAX;
     if (at > from && (at - from >= entriesMax || bytes + more > bytesMax)) {
       records.push(encodeIntent(number, entries.slice(from, at)));
@@ -74,12 +75,15 @@ function encodeIntent(number: bigint, entries: readonly IntentEntry[]): Uint8Arr
   const writer = new ByteWriter().u8(FORMAT_VERSION).u8(INTENT).u64(0n).u64(number);
   for (const { key, before, after } of entries) {
     writer.bytes(key);
-    for (const image of [before, after]) {
-      writer.u8(image === 0 ? 0 : 1);
-      if (image !== 0) writer.u32(image - 1);
-    }
+    writeImage(writer, before);
+    writeImage(writer, after);
   }
   return writer.finish();
+}
+
+function writeImage(writer: ByteWriter, image: number): void {
+  writer.u8(image === 0 ? 0 : 1);
+  if (image !== 0) writer.u32(image - 1);
 }
 
 export function setAcknowledged(payload: Uint8Array, acknowledged: bigint): void {

@@ -387,7 +387,8 @@ export class JournaledStore implements Store {
     failpoint("store:checkpointed");
     this.#newest = checkpoint;
     this.#sums = sums;
-    for (const { key, before, after } of changes) this.#scan?.changed(key, before, after);
+    const scan = this.#scan;
+    if (scan !== undefined) for (const { key, before, after } of changes) scan.changed(key, before, after);
     this.#tableFrom = position;
     this.#table.release(left);
     for (const done of listeners) done();
@@ -455,8 +456,8 @@ export class JournaledStore implements Store {
       const part = frozen.slice(at, at + CHECKPOINT_KEYS_PER_TURN);
       const keyChecksums = part.map(({ operation }) => checksum(operation.key));
       const before = await this.#imagesBelow(part, keyChecksums);
-      for (const [place, entry] of part.entries()) {
-        changes.push(this.#changeOf(entry, keyChecksums[place]!, before[place]!));
+      for (let place = 0; place < part.length; place += 1) {
+        changes.push(this.#changeOf(part[place]!, keyChecksums[place]!, before[place]!));
       }
     }
     this.#metrics.gauge("store_key_filter_bytes", this.#filter.bytes);

@@ -116,7 +116,7 @@ export class CommittedRows {
   range(range: RowRange, pending: readonly RowImage[], onRead: (rows: number) => void): Promise<MergedPage> {
     const changes = new Map<string, RowImage>();
     const partition = partitionText(range.table, range.partition);
-    for (const flush of this.#unapplied) for (const { text, image } of rowsOf(flush, partition)) changes.set(text, image);
+    for (const flush of this.#unapplied) for (const { image } of rowsOf(flush, partition)) changes.set(keyText(image.key), image);
     for (const image of pending) {
       const text = keyText(image.key);
       const below = changes.get(text);
@@ -139,7 +139,7 @@ export class CommittedRows {
     assert(seq > (this.#unapplied.at(-1)?.seq ?? this.#appliedSeq), "I5: flushes are logged in order");
     let rows = 0;
     for (const { changed } of items) {
-      for (const { text, image } of changed) this.#put(text, image, seq);
+      for (const { text, image } of changed) if (text !== undefined) this.#put(text, image, seq);
       rows += changed.length;
     }
     this.#unapplied.push({ seq, items, rows, byPartition: undefined });
@@ -162,8 +162,8 @@ export class CommittedRows {
   #dropUnread(items: UnappliedFlush["items"]): void {
     for (const { changed } of items) {
       for (const { text } of changed) {
-        const row = this.#rows.get(text);
-        if (row?.isRead === false && row.seq <= this.#appliedSeq) this.#rows.delete(text);
+        const row = text === undefined ? undefined : this.#rows.get(text);
+        if (row?.isRead === false && row.seq <= this.#appliedSeq) this.#rows.delete(text!);
       }
     }
   }

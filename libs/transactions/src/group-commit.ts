@@ -60,6 +60,7 @@ export class GroupCommit {
   readonly #events: GroupCommitEvents;
   readonly #stopped = new AbortController();
   readonly #queue: CommitItem[] = [];
+  readonly #labels: { readonly group: string };
   #state: AppendState = { kind: "idle" };
   #lastSeq: Seq;
   #lastEpoch: Epoch;
@@ -69,6 +70,7 @@ export class GroupCommit {
   constructor(context: GroupContext, start: GroupCommitStart, events: GroupCommitEvents) {
     this.#context = context;
     const { epoch, owner } = start;
+    this.#labels = { group: context.settings.group };
     this.#owner = { group: context.settings.group, epoch, owner };
     this.#lastSeq = start.lastSeq;
     this.#lastEpoch = start.lastEpoch;
@@ -247,7 +249,7 @@ export class GroupCommit {
           this.#events.onFenced(outcome.error);
           return;
         case "unknown":
-          metrics.count("txn_append_repeats_total", 1, { group: settings.group });
+          metrics.count("txn_append_repeats_total", 1, this.#labels);
           this.#finishing.unknown();
           await retry.pause();
           break;
@@ -272,7 +274,7 @@ export class GroupCommit {
     for (const item of items) {
       item.logged({ group: settings.group, seq: request.seq, timestampUs: item.flushed.timestampUs, flushSize: items.length });
     }
-    metrics.observe("txn_flush_transactions", items.length, { group: settings.group });
+    metrics.observe("txn_flush_transactions", items.length, this.#labels);
     this.#state = { kind: "idle" };
     this.#finishing.logged(flush);
     this.#pump();

@@ -1,15 +1,7 @@
 import type { CellImage, Mutation, RowImage, RowKey } from "@concord/ports";
 import { imageOf, liveRow } from "@concord/rows";
 import { assert, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
-import {
-  indexMutations,
-  indexTableName,
-  keyText,
-  netMutations,
-  type IndexDefinition,
-  type RowWrite,
-  type TableDefinition,
-} from "@concord/schema";
+import { indexMutations, indexTableName, netMutations, type IndexDefinition, type RowWrite, type TableDefinition } from "@concord/schema";
 
 /** Above every real timestamp: a transaction's own writes win over whatever it reads until they get their own (TX5). */
 export const PENDING_US = timestampUsOf(1n << 62n);
@@ -90,8 +82,8 @@ export class PendingRows {
 
 /** A row as a commit leaves it. */
 export interface ChangedRow {
-  /** `keyText` of its key. */
-  readonly text: string;
+  /** `keyText` of its key; undefined: an index row, which only ranges read. */
+  readonly text: string | undefined;
   /** The whole row: put in the place of any older state of it, or merged into one, it is the same (TXD14). */
   readonly image: RowImage;
 }
@@ -103,7 +95,7 @@ export function addChangedRows(changed: ChangedRow[], text: string, row: Pending
   changed.push({ text, image: after });
   if (row.definition.indexes.length === 0) return;
   for (const mutation of indexMutations(row.definition, liveRow(committed), liveRow(after), timestampUs)) {
-    changed.push({ text: keyText(mutation.key), image: wholeIndexRow(mutation) });
+    changed.push({ text: undefined, image: wholeIndexRow(mutation) });
   }
 }
 

@@ -79,12 +79,14 @@ export class ServingMaster {
   readonly #timestamps: Timestamps;
   readonly #operationContext: OperationContext;
   readonly #executions = new Map<TimeId, Execution>();
+  readonly #labels: { readonly group: string };
   #draining = false;
 
   constructor(context: GroupContext, taken: TakenOver, onFenced: (error: ConcordError) => void) {
     const { settings, clock, rows } = context;
     this.epoch = taken.epoch;
     this.#context = context;
+    this.#labels = { group: settings.group };
     this.#timestamps = new Timestamps(taken.ceilingUs);
     // Ids up to now may have been decided by an earlier master, whose clock may have been ahead of ours: its timestamps tell (TXD7).
     const askBeforeMs = Math.max(clock.nowMs(), Number(taken.ceilingUs / 1000n)) + settings.clockSkewMaxMs;
@@ -251,6 +253,10 @@ export class ServingMaster {
     if (this.#draining) throw outcomeUnknown();
     await this.#outcomes.abortInLog(id);
     return { kind: "aborted" };
+  }
+
+  hasOpen(id: TimeId): boolean {
+    return this.#open.get(id) !== undefined;
   }
 
   /** Is the transaction open here, or remembered? */
@@ -521,9 +527,8 @@ export class ServingMaster {
   }
 
   #report(): void {
-    const { metrics, settings } = this.#context;
-    const labels = { group: settings.group };
-    const stats = this.stats();
+    const { metrics } = this.#context;
+    const [labels, stats] = [this.#labels, this.stats()];
     metrics.gauge("txn_open_transactions", stats.open, labels);
     metrics.gauge("txn_lock_waits", stats.lockWaits, labels);
     metrics.gauge("txn_unapplied_rows", stats.unappliedRows, labels);

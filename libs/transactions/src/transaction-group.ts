@@ -113,6 +113,11 @@ export class TransactionGroup {
     }
   }
 
+  /** Is the transaction open here? False when this master does not serve. */
+  hasOpen(id: TimeId): boolean {
+    return this.#state.kind === "serving" && this.#state.master.hasOpen(id);
+  }
+
   /** Is the transaction open here, or remembered? False when this master does not serve. */
   knows(id: TimeId): boolean {
     return this.#state.kind === "serving" && this.#state.master.knows(id);

@@ -166,6 +166,7 @@ export class Groups {
 
   /** The own group in which a transaction is open or remembered; undefined = in none. */
   groupOfTransaction(id: TimeId): TransactionGroup | undefined {
+    for (const group of this.#own.values()) if (group.hasOpen(id)) return group;
     for (const group of this.#own.values()) if (group.knows(id)) return group;
     return undefined;
   }
