@@ -50,7 +50,7 @@ export function drawSwarm(random: SeededRandom): Swarm {
 
 /** What memory keeps, and how much is on its way at once: the smallest make every read and lookup go to storage. */
 function drawTransactionLimits(random: SeededRandom): Partial<TransactionLimits> {
-  return {
+  const limits = {
     cachedRowsMax: random.pick([0, 4, 20_000]),
     recentOutcomesMax: random.pick([4, 100, 30_000]),
     pendingFlushesMax: random.pick([1, 4, 32]),
@@ -58,4 +58,6 @@ function drawTransactionLimits(random: SeededRandom): Partial<TransactionLimits>
     markIdleMs: random.pick([2, 30, 300]),
     readKeysMax: random.pick([1, 500]),
   };
+  // One commit in a flush, and one that waits: the others are refused, which must leave no trace.
+  return limits.flushTransactionsMax === 1 ? { ...limits, commitQueueMax: 1 } : limits;
 }

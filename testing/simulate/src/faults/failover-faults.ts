@@ -216,6 +216,41 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "overloaded-taken-for-failure",
+    about: "A commit that finds the queue full is queued all the same: OVERLOADED says that nothing happened, and it happens (TX6, TXD10).",
+    scenario: "txn",
+    edits: [
+      {
+        file: SERVING_MASTER,
+        search: "    this.#commit.requireRoom();\n",
+        replace: "    let refusal: unknown;\n    try { this.#commit.requireRoom(); } catch (thrown) { refusal = thrown; }\n",
+      },
+      {
+        file: SERVING_MASTER,
+        search: "    return decision;\n",
+        replace: "    decision.catch(() => undefined);\n    if (refusal !== undefined) throw refusal;\n    return decision;\n",
+      },
+    ],
+  },
+  {
+    name: "drain-drops-a-commit",
+    about: "A master that hands its group over does not wait for the append on its way, and says that nothing was applied (TX17, TXD7).",
+    scenario: "failover",
+    edits: [
+      {
+        file: SERVING_MASTER,
+        search: "while (this.#open.size > 0 && clock.monotonicMs() < endsAtMs)",
+        replace: "if (clock.monotonicMs() >= endsAtMs)",
+      },
+      { file: SERVING_MASTER, search: "    await this.#commit.drained();\n", replace: "" },
+      {
+        file: "libs/transactions/src/group-commit.ts",
+        search: "    this.#lose(flush, outcomeUnknown());\n  }\n",
+        replace: '    this.#lose(flush, new ConcordError("DRAINING", "the master has ended"));\n  }\n',
+      },
+    ],
+  },
+  {
     name: "read-only-not-verified",
     about: "A read-only commit does not ask whether the epoch still holds: a zombie master answers from the past (TXD1).",
     scenario: "failover",
