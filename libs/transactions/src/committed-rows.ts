@@ -186,13 +186,15 @@ export class CommittedRows {
     const { cachedRowsMax } = this.#options;
     let surplus = this.#rows.size - this.#unappliedRows - cachedRowsMax;
     if (surplus <= cachedRowsMax >>> 3) return;
+    const used: [string, CommittedRow][] = [];
     for (const [text, row] of this.#rows) {
-      if (surplus <= 0) return;
+      if (surplus <= 0) break;
       surplus -= 1;
-      // A row that is in use again goes to the young end.
       this.#rows.delete(text);
-      if (row.seq > this.#appliedSeq) this.#rows.set(text, row);
+      if (row.seq > this.#appliedSeq) used.push([text, row]);
     }
+    // Those in use go to the young end.
+    for (const [text, row] of used) this.#rows.set(text, row);
   }
 }
 
