@@ -13,6 +13,8 @@ interface Crash {
   /** Which time the point is passed: the bucket and the old object come before. */
   readonly hit: number;
   readonly journal?: string;
+  /** The bucket keeps versions: OLD stays readable by its id, whatever happens. */
+  readonly versioned?: true;
   readonly run: (program: Program) => Promise<Answer>;
   /** "" stands for no object. */
   readonly after: readonly string[];
@@ -22,6 +24,8 @@ interface Crash {
 
 const put = (program: Program): Promise<Answer> => call(program, "PUT", "/bucket/k", NEW);
 const remove = (program: Program): Promise<Answer> => call(program, "DELETE", "/bucket/k");
+const keepVersions = (program: Program): Promise<Answer> =>
+  call(program, "PUT", "/bucket", "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>", [["versioning", ""]]);
 const upload = async (program: Program): Promise<Answer> => {
   const created = await call(program, "POST", "/bucket/k", "", [["uploads", ""]]);
   const uploadId = /<UploadId>([^<]+)</.exec(created.body)![1]!;
@@ -46,25 +50,39 @@ const CRASHES: readonly Crash[] = [
   { point: "multipart:before-complete-commit", hit: 1, run: upload, after: [OLD] },
   { point: "multipart:after-complete-commit", hit: 1, run: upload, after: [NEW] },
   { point: "object:after-delete", hit: 1, run: remove, after: [""] },
+  { point: "object:after-seal", hit: 2, versioned: true, run: put, after: [OLD] },
+  { point: "object:after-commit", hit: 2, versioned: true, run: put, after: [NEW] },
+  { point: "object:after-commit", hit: 2, versioned: true, journal: "per-transaction", run: put, after: [NEW] },
+  { point: "object:after-commit", hit: 2, versioned: true, journal: "per-transaction-basic", run: put, after: [NEW] },
+  { point: "multipart:after-complete-commit", hit: 1, versioned: true, run: upload, after: [NEW] },
+  { point: "object:after-delete", hit: 1, versioned: true, run: remove, after: [""] },
+  { point: "bucket:after-changing", hit: 1, run: keepVersions, after: [OLD] },
+  { point: "bucket:after-changed-headers", hit: 1, run: keepVersions, after: [OLD] },
   // The switch of OG21, off: what the others are kept from.
   { point: "object:after-seal", hit: 2, journal: "off", run: put, after: [OLD], leaks: 1 },
 ];
 
 describe("crash", { concurrency: 3 }, () => {
-  for (const { point, hit, journal = "reservation", run, after: expected, leaks = 0 } of CRASHES) {
-    test(`${leaks === 0 ? "[OG4]" : "[OG21]"} crash: killed at ${point}, journal ${journal}: started again: whole, ${leaks} blobs leaked`, async () => {
+  for (const { point, hit, journal = "reservation", versioned, run, after: expected, leaks = 0 } of CRASHES) {
+    const kept = versioned === true ? ", versions kept" : "";
+    test(`${leaks === 0 ? "[OG4]" : "[OG21]"} crash: killed at ${point}, journal ${journal}${kept}: started again: whole, ${leaks} blobs leaked`, async () => {
       const folder = await newFolder();
       const killed = await start(folder, ["--journal", journal], `${point}:${hit}`);
       await call(killed, "PUT", "/bucket");
-      assert.equal((await call(killed, "PUT", "/bucket/k", OLD)).status, 200);
+      if (versioned === true) assert.equal((await keepVersions(killed)).status, 200);
+      const old = await call(killed, "PUT", "/bucket/k", OLD);
+      assert.equal(old.status, 200);
       await assert.rejects(run(killed), "the process was killed before it answered");
       await stop(killed, "SIGKILL");
       const again = await start(folder, ["--journal", journal]);
       while (!(await admin<{ recovered: boolean }>(again, "GetStatus")).recovered);
       const got = await call(again, "GET", "/bucket/k");
       assert.ok(expected.includes(got.status === 404 ? "" : got.body), `${got.status}`);
+      const oldId = old.headers["x-amz-version-id"];
+      if (versioned === true) assert.equal((await call(again, "GET", "/bucket/k", "", [["versionId", oldId!]])).body, OLD);
       await call(again, "PUT", "/bucket/other", NEW);
       await admin(again, "CollectGarbage", { aheadMs: 3_600_001n });
+      if (versioned === true) assert.equal((await call(again, "GET", "/bucket/k", "", [["versionId", oldId!]])).body, OLD);
       const report = await admin<Report>(again, "CheckConsistency");
       assert.deepEqual([report.leaked.length, report.dangling], [leaks, []]);
       assert.equal(report.pieces, report.referenced + BigInt(leaks), "what no row names is gone");
