@@ -79,6 +79,36 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "versions-unknown-to-collection",
+    about: "Recovery and collection look for a blob in the head of its key only: blobs of earlier versions are removed (OGD1).",
+    scenario: "object",
+    edits: [{ file: "libs/objects/src/recovery/older-versions.ts", search: "    page.forEach(note);\n", replace: "" }],
+  },
+  {
+    name: "newest-removed-nothing-promoted",
+    about: "Removing the newest version removes the head, and no other version takes its place: they are not found any more.",
+    scenario: "object",
+    edits: [
+      {
+        file: VERSIONS,
+        search: "  const next = await newestOlder(context, view);",
+        replace: "  await newestOlder(context, view);\n  const next = undefined as MetadataRow | undefined;",
+      },
+    ],
+  },
+  {
+    name: "replaced-version-dropped",
+    about: "A put into a versioned bucket does not keep the version that it replaces: its data leaks, and reads by its id fail.",
+    scenario: "object",
+    edits: [
+      {
+        file: VERSIONS,
+        search: "      const writes = head === undefined ? [] : [moveAside(view.key, head, rowVersion)];",
+        replace: "      const writes: MetadataWrite[] = [];",
+      },
+    ],
+  },
+  {
     name: "garbage-forgotten-after-an-error",
     about: "A GC entry whose blobs could not be removed goes all the same: they leak (OGD10).",
     scenario: "object",

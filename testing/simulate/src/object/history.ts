@@ -41,6 +41,10 @@ export class ObjectHistory {
     this.#written.set(mark, { body, etag });
   }
 
+  etagOf(mark: string): string | undefined {
+    return this.#written.get(mark)?.etag;
+  }
+
   done(key: string, name: string, startedAt: number, effect: RegisterEffect): void {
     this.outcomes.ok += 1;
     this.#add(key, { name, startedAt, endedAt: this.#world.nowMs, ...effect });

@@ -3,6 +3,7 @@ import { ConcordError, sleep, toConcordError, type Environment } from "@concord/
 import type { World } from "@concord/simulation";
 import { PART_BYTES_MIN } from "./gateways.ts";
 import { md5, type ObjectHistory } from "./history.ts";
+import { VERSION_KEYS, type MadeVersion, type VersionHistory } from "./version-history.ts";
 import { S3Client, tagged, type S3Answer, type S3Request } from "./s3-client.ts";
 
 export const BUCKET = "simulated-bucket";
@@ -11,6 +12,8 @@ export const KEYS: readonly string[] = ["a", "a/b", "dir/\u00fc \u{1f600}", "z"]
 const SIZES = [0, 300, 16_384, 16_385, 20_000, 40_000];
 const COMPLETE_TRIES = 3;
 const COMPLETE_AGAIN_MS = 150;
+/** Share of the operations that are on versions, where the bucket keeps some. */
+const VERSION_OPERATIONS_PERCENT = 35;
 
 /** What an answer means for the history: refused before anything happened, or unknown. */
 type Reply = { readonly kind: "answer"; readonly answer: S3Answer } | { readonly kind: "fail" } | { readonly kind: "info" };
@@ -22,12 +25,16 @@ export interface ObjectClientOptions {
   readonly history: ObjectHistory;
   readonly addresses: readonly string[];
   readonly timeoutMs: number;
+  /** Undefined: the bucket keeps no versions. */
+  readonly versions: VersionHistory | undefined;
 }
 
 export class ObjectClient {
   readonly #parts: ObjectClientOptions;
   readonly #gateways: readonly S3Client[];
   #count = 0;
+  /** Versions that this client made and did not remove: no other client removes them. */
+  readonly #made: MadeVersion[] = [];
 
   constructor(parts: ObjectClientOptions) {
     this.#parts = parts;
@@ -36,6 +43,10 @@ export class ObjectClient {
 
   async operate(): Promise<void> {
     const { random } = this.#parts.env;
+    if (this.#parts.versions !== undefined && random.below(100) < VERSION_OPERATIONS_PERCENT) {
+      await this.#operateOnVersions(VERSION_KEYS[random.below(VERSION_KEYS.length)]!);
+      return;
+    }
     const key = KEYS[random.below(KEYS.length)]!;
     const dice = random.below(100);
     if (dice < 30) await this.put(key);
@@ -46,6 +57,56 @@ export class ObjectClient {
     else if (dice < 78) await this.list();
     else if (dice < 87) await this.#copy(KEYS[random.below(KEYS.length)]!, key);
     else await this.#multipart(key);
+  }
+
+  async #operateOnVersions(key: string): Promise<void> {
+    const { random } = this.#parts.env;
+    const dice = random.below(100);
+    if (dice < 45) await this.put(key);
+    else if (dice < 60) await this.#delete(key);
+    else if (dice < 70) await this.#multipart(key);
+    else await this.#removeVersion();
+  }
+
+  /** One of its own, often the newest: then another becomes current. */
+  async #removeVersion(): Promise<void> {
+    const { env, versions } = this.#parts;
+    const at = env.random.below(2) === 0 ? this.#made.length - 1 : env.random.below(this.#made.length + 1);
+    const [version] = this.#made.splice(Math.max(0, at), 1);
+    if (version === undefined) return;
+    versions?.removing(version);
+    const reply = await this.#send({ method: "DELETE", bucket: BUCKET, key: version.key, query: { versionId: version.id } });
+    if (reply.kind === "answer" && reply.answer.status === 204) versions?.removed(version);
+  }
+
+  /** Notes which version a write made. */
+  #madeVersion(key: string, mark: string, { headers, body }: S3Answer): void {
+    const { versions, history } = this.#parts;
+    const id = headers.get("x-amz-version-id");
+    const etag = headers.get("etag") ?? tagged(body, "ETag")[0] ?? history.etagOf(mark);
+    if (versions === undefined || id === undefined || id === "null" || etag === undefined || !VERSION_KEYS.includes(key)) return;
+    const version = { key, id, etag: unquoted(etag) };
+    versions.made(version);
+    this.#made.push(version);
+  }
+
+  /** The ETag of a version; undefined: there is none. Rejects without an answer. */
+  async readVersion({ key, id }: MadeVersion): Promise<{ readonly etag: string } | undefined> {
+    const reply = await this.#send({ method: "GET", bucket: BUCKET, key, query: { versionId: id } });
+    if (reply.kind === "answer" && reply.answer.code === "NoSuchVersion") return undefined;
+    if (reply.kind !== "answer" || reply.answer.status !== 200) throw new ConcordError("REPLICAS_UNAVAILABLE", "no answer yet");
+    return { etag: unquoted(reply.answer.headers.get("etag") ?? "") };
+  }
+
+  /** All versions that hold data, or undefined. */
+  async listVersions(): Promise<readonly MadeVersion[] | undefined> {
+    const reply = await this.#send({ method: "GET", bucket: BUCKET, query: { versions: "" } });
+    if (reply.kind !== "answer" || reply.answer.status !== 200) return undefined;
+    const rows = Buffer.from(reply.answer.body).toString().split("<Version>").slice(1);
+    return rows.map((row) => {
+      const [key, id, etag] = ["Key", "VersionId", "ETag"].map((tag) => tagged(Buffer.from(row), tag)[0]!);
+      return { key: key!, id: id!, etag: unquoted(etag!) };
+    });
   }
 
   /** Whether it was stored. */
@@ -93,7 +154,8 @@ export class ObjectClient {
       if (etag === undefined) history.sawNothing(key, name, startedAt);
       else history.sawEtag(key, name, startedAt, etag);
     }
-    for (const key of listed.keys()) if (!KEYS.includes(key)) this.#parts.world.violation("object listing", `${name} lists ${key}`);
+    for (const key of listed.keys())
+      if (![...KEYS, ...VERSION_KEYS].includes(key)) this.#parts.world.violation("object listing", `${name} lists ${key}`);
     return listed;
   }
 
@@ -211,8 +273,10 @@ export class ObjectClient {
     const { history } = this.#parts;
     const effect = { kind: "write", value: mark, onlyIfAbsent } as const;
     const isDone = reply.kind === "answer" && reply.answer.status === 200;
-    if (isDone) history.done(key, mark, startedAt, effect);
-    else if (reply.kind === "info") history.unknown(key, mark, startedAt, effect);
+    if (isDone) {
+      history.done(key, mark, startedAt, effect);
+      this.#madeVersion(key, mark, reply.answer);
+    } else if (reply.kind === "info") history.unknown(key, mark, startedAt, effect);
     else history.outcomes.fail += 1;
     return isDone;
   }

@@ -1,11 +1,12 @@
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
-import { drawFaultPlan } from "@concord/simulation";
+import { drawFaultPlan, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import { Gateways } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
 import { BUCKET, KEYS, ObjectClient } from "../object/object-client.ts";
 import { S3Client } from "../object/s3-client.ts";
+import { VERSION_KEYS, VersionHistory } from "../object/version-history.ts";
 import type { Outcomes } from "../run-seed.ts";
 
 const FAULTS_FROM_MS = 200;
@@ -57,6 +58,8 @@ export const OBJECT_POINTS: readonly string[] = [
   "multipart:after-complete-commit",
   "multipart:before-abort",
   "multipart:after-abort",
+  "bucket:after-changing",
+  "bucket:after-changed-headers",
   "recovery:after-close-row",
   "recovery:after-close-epoch",
   "recovery:before-garbage",
@@ -73,6 +76,7 @@ interface Run {
   readonly history: ObjectHistory;
   readonly admin: Environment;
   readonly reader: ObjectClient;
+  readonly versions: VersionHistory | undefined;
   isOver: boolean;
 }
 
@@ -84,15 +88,18 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
   gateways.start();
   const addresses = gateways.s3Addresses;
   const admin = await process(cluster, "admin");
-  const reader = new ObjectClient({ world, env: admin, name: "admin", history, addresses, timeoutMs: 20_000 });
-  const run: Run = { cluster, gateways, history, admin, reader, isOver: false };
+  const reader = new ObjectClient({ world, env: admin, name: "admin", history, addresses, timeoutMs: 20_000, versions: undefined });
+  const random = world.random("versions");
+  const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
+  const run: Run = { cluster, gateways, history, admin, reader, versions, isOver: false };
   await world.complete(makeBucket(run), UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(operate(run, new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs }), env));
+    work.push(operate(run, new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions }), env));
   }
+  if (versions !== undefined) work.push(keepVersions(run, versions, random));
   await injectFaults(run, names);
   run.isOver = true;
   world.heal();
@@ -112,6 +119,36 @@ async function makeBucket({ admin, gateways }: Run): Promise<void> {
   for (;;) {
     const answer = await client.send({ method: "PUT", bucket: BUCKET }).catch(() => undefined);
     if (answer?.status === 200 || answer?.code === "BucketAlreadyOwnedByYou") return;
+    await sleep(admin.clock, ASK_AGAIN_MS);
+  }
+}
+
+/**
+ * Turns versioning on amid the work, and at times suspends it. A null version that is there when it was on stays: no write that saw the bucket
+ * before replaces it.
+ */
+async function keepVersions(run: Run, versions: VersionHistory, random: SeededRandom): Promise<void> {
+  const { admin, reader } = run;
+  await sleep(admin.clock, random.below(WORK_MS / 2));
+  await setVersioning(run, "Enabled");
+  let listed = await reader.listVersions();
+  while (listed === undefined) {
+    await sleep(admin.clock, ASK_AGAIN_MS);
+    listed = await reader.listVersions();
+  }
+  for (const version of listed) if (version.id === "null" && VERSION_KEYS.includes(version.key)) versions.made(version);
+  if (random.chance(0.7)) return;
+  await sleep(admin.clock, random.below(WORK_MS / 2));
+  versions.forgetNull();
+  await setVersioning(run, "Suspended");
+}
+
+async function setVersioning({ admin, gateways }: Run, status: "Enabled" | "Suspended"): Promise<void> {
+  const body = Buffer.from(`<VersioningConfiguration><Status>${status}</Status></VersioningConfiguration>`);
+  for (let at = 0; ; at += 1) {
+    const client = new S3Client(admin, gateways.s3Addresses[at % gateways.s3Addresses.length]!, 2_000);
+    const answer = await client.send({ method: "PUT", bucket: BUCKET, query: { versioning: "" }, body }).catch(() => undefined);
+    if (answer?.status === 200) return;
     await sleep(admin.clock, ASK_AGAIN_MS);
   }
 }
@@ -153,6 +190,7 @@ async function judge(run: Run): Promise<void> {
   await quietly("recovery of every epoch", () => areRecovered(run));
   await quietly("collection of garbage", () => collect(run));
   for (const key of KEYS) await quietly(`a get of ${key}`, () => run.reader.get(key));
+  await quietly("versions", () => judgeVersions(run));
   await quietly("a listing and the usage", () => compareUsage(run));
   await quietly("the consistency", () => compareData(run));
 }
@@ -181,12 +219,20 @@ async function collect({ gateways, admin }: Run): Promise<boolean> {
   return kept + pending === 0n;
 }
 
+async function judgeVersions({ reader, versions }: Run): Promise<boolean> {
+  await versions?.judge((version) => reader.readVersion(version));
+  return true;
+}
+
 async function compareUsage({ reader, gateways, admin, cluster: { world } }: Run): Promise<boolean> {
   const listed = await reader.list();
-  if (listed === undefined) return false;
+  const versions = await reader.listVersions();
+  if (listed === undefined || versions === undefined) return false;
+  const known = new Set(versions.map(({ key }) => key));
+  for (const key of listed.keys()) if (!known.has(key)) world.violation("versions listing", `${key} is listed, and has no version`);
   const { buckets } = await gateways.ask(admin, gateways.plan.names[0]!, "GetUsage");
   const objects = buckets.find(({ bucket }) => bucket === BUCKET)?.objects ?? 0n;
-  if (objects !== BigInt(listed.size)) world.violation("usage", `${listed.size} objects are listed, ${objects} are counted`);
+  if (objects !== BigInt(versions.length)) world.violation("usage", `${versions.length} versions are listed, ${objects} are counted`);
   return true;
 }
 
