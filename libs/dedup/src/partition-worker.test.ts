@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog } from "@concord/port-contracts";
-import type { LogSession, MessageLog } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { OPEN_ATTEMPTS_MAX, SEEN_IDS_MAX, WAITERS_MAX } from "./limits.ts";
+import { SEEN_IDS_MAX, WAITERS_MAX } from "./limits.ts";
 import { partitionOfId } from "./murmur2.ts";
 import { ID_HEADER, ORIGIN_HEADER, readOrigin, readStoredOrigin } from "./origin.ts";
-import { all, FastClock, fixture, Life, message, OPTIONS, outputValues, processed, textOf, until, utf8 } from "./test/fixture.ts";
+import { all, FastClock, fixture, Life, message, OPTIONS, opening, outputValues, processed, textOf, until, utf8 } from "./test/fixture.ts";
 import { windowMemoryBytes } from "./worker-options.ts";
 
 test("[DD1] processing: an id sent twice: published once, both callers get their result", async () => {
@@ -442,50 +441,6 @@ test("a store whose failed write is there when it is opened again: what was publ
   await log.append(0, [message("a"), message("a")]);
   assert.deepEqual(await worker.whenProcessed(0n), { kind: "accepted", offset: 0n });
   assert.deepEqual(await worker.whenProcessed(1n), { kind: "duplicate" });
-  await worker.stop();
-});
-
-/** A log whose `open` is the test's. */
-function opening(inner: MessageLog, open: () => Promise<LogSession>): MessageLog {
-  return new Proxy(inner, {
-    get: (target, name) => {
-      if (name === "open") return open;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? (value.bind(target) as unknown) : value;
-    },
-  });
-}
-
-test("a log that does not open: tried a number of times, then the partition stops", async () => {
-  let opens = 0;
-  const { worker } = fixture({
-    seenLog: (inner) =>
-      opening(inner, () => {
-        opens += 1;
-        return Promise.reject(new ConcordError("STORE_FAILED", "ordered by the test"));
-      }),
-  });
-  await assert.rejects(worker.start(), { code: "PARTITION_STOPPED" });
-  assert.equal(opens, OPEN_ATTEMPTS_MAX + 1);
-});
-
-test("a log that cannot be reached: tried for as long as it takes, not ready meanwhile, then it runs", async () => {
-  let opens = 0;
-  const states = new Set<string>();
-  const { log, worker } = fixture({
-    seenLog: (inner) =>
-      opening(inner, () => {
-        opens += 1;
-        if (opens > 1) states.add(worker.state.kind);
-        if (opens > 5 * OPEN_ATTEMPTS_MAX) return inner.open(0, "worker");
-        return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "ordered by the test"));
-      }),
-  });
-  await worker.start();
-  assert.deepEqual(states, new Set(["unavailable"]));
-  await log.append(0, [message("a")]);
-  assert.deepEqual(await worker.whenProcessed(0n), { kind: "accepted", offset: 0n });
-  assert.equal(worker.state.kind, "running");
   await worker.stop();
 });
 

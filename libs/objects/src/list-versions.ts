@@ -52,14 +52,14 @@ class Page {
     this.#limit = limit;
   }
 
-  get room(): number {
+  get free(): number {
     return this.#limit - this.versions.length - this.commonPrefixes.length;
   }
 
   /** False: the page is full, and this key has more. */
   add({ key, entries, isFromHead }: KeyVersions): boolean {
     for (const [at, { version, modifiedMs, object }] of entries.entries()) {
-      if (this.room === 0) return false;
+      if (this.free === 0) return false;
       this.versions.push({ key, versionId: versionIdOf(version), isLatest: isFromHead && at === 0, modifiedMs, object });
       this.#last = { key, versionId: orderText(version) };
     }
@@ -68,7 +68,7 @@ class Page {
 
   /** False: the page is full. */
   addCommon(common: string): boolean {
-    if (this.room === 0) return false;
+    if (this.free === 0) return false;
     this.commonPrefixes.push(common);
     this.#last = { key: common, versionId: undefined };
     return true;
@@ -96,12 +96,12 @@ export async function listVersions(context: ObjectStoreContext, request: ListVer
   const heads = mergeShards(context, partitions, startOf({ prefix, delimiter, after: after?.key }));
   if (isWithin(request) && !page.add(await read(after!.key, { after: after!.versionId, limit: limit + 1 }))) return page.finish(true);
   for (;;) {
-    const { keys, common } = await nextKeys(heads, { prefix, delimiter, count: Math.min(KEYS_AT_ONCE, page.room + 1) });
+    const { keys, common } = await nextKeys(heads, { prefix, delimiter, count: Math.min(KEYS_AT_ONCE, page.free + 1) });
     if (keys.length === 0 && common === undefined) return page.finish(false);
-    const firstLimit = Math.min(FIRST_VERSIONS, page.room + 1);
+    const firstLimit = Math.min(FIRST_VERSIONS, page.free + 1);
     const found = await Promise.all(keys.map((key) => read(key, { after: undefined, limit: firstLimit })));
     for (const first of found) {
-      const all = first.isWhole ? first : await read(first.key, { after: undefined, limit: page.room + 1 });
+      const all = first.isWhole ? first : await read(first.key, { after: undefined, limit: page.free + 1 });
       if (!page.add(all)) return page.finish(true);
     }
     if (common === undefined) continue;

@@ -43,7 +43,7 @@ export class AtomicRowStore implements AtomicRows {
 
   /** A page that dead rows cut short is read once more, as a larger one of another state. */
   async readRange(group: string, range: RowRange, options: ReadOptions): Promise<RowPage> {
-    assert(range.limit >= 1, "a page has room for a row");
+    assert(range.limit >= 1, "a page takes at least one row");
     const deadlineMs = this.#options.clock.monotonicMs() + options.timeoutMs;
     const page = await this.#readPage(group, range, Math.min(range.limit + RANGE_SLACK_IMAGES, RANGE_IMAGES_MAX), options);
     if (page.next === undefined || page.rows.length === range.limit) return page;

@@ -102,7 +102,7 @@ export class QuorumRowStore implements RowStore {
 
   /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at. */
   async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
-    assert(range.limit >= 1, "a page has room for a row");
+    assert(range.limit >= 1, "a page takes at least one row");
     const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
     const { after = [] } = options;
     const bounds: Bounds = encodeRange(range);

@@ -44,7 +44,7 @@ export class OutputBudget {
   #timer: Timer | undefined;
 
   constructor(options: OutputBudgetOptions) {
-    assert(options.bytesMax > 0, "a budget has room");
+    assert(options.bytesMax > 0, "a budget is above 0");
     this.#options = options;
   }
 

@@ -165,3 +165,14 @@ export async function all(log: MessageLog, topic: "input" | "output" | "dead-let
   const { start, end } = await log.bounds(topic, partition);
   return start === end ? [] : (await log.read(topic, partition, start, { messages: 1_000_000, bytes: 1 << 30 })).messages;
 }
+
+/** A log whose `open` is the test's. */
+export function opening(inner: MessageLog, open: () => Promise<LogSession>): MessageLog {
+  return new Proxy(inner, {
+    get: (target, name) => {
+      if (name === "open") return open;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}

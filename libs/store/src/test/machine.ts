@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { keyText } from "@concord/codec";
 import { BackingModel, diskOver, KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryBackingStore, MemoryDisk } from "@concord/port-contracts";
 import type { KeyValueOperation, Store } from "@concord/ports";
-import { silentLog, type Clock, type Disk } from "@concord/runtime";
+import { silentLog, type Clock, type Disk, type DiskEntry } from "@concord/runtime";
 import { openStore, type StoreLimits } from "../index.ts";
 import { SERVING_SCAN_DELAY_MS, SERVING_SCAN_PAUSE_MS } from "../limits.ts";
 
@@ -140,4 +140,14 @@ export class Machine {
   get backingKeys(): string[] {
     return this.model.entries.range(EVERYTHING).map(({ key }) => textOf(key)!);
   }
+}
+
+export async function contentsOf(store: Store): Promise<Record<string, string>> {
+  const entries = await store.range(EVERYTHING);
+  return Object.fromEntries(entries.map(({ key, value }) => [textOf(key)!, textOf(value)!]));
+}
+
+/** Of the journal, in their order. */
+export async function segmentsOf({ disk }: Machine): Promise<readonly DiskEntry[]> {
+  return (await disk.list(`${FOLDER}/journal`)).filter(({ name }) => name.endsWith(".journal"));
 }
