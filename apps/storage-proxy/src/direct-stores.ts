@@ -23,6 +23,9 @@ export function directStores(serving: Serving): DirectStores {
     applyIf: async (conditions, mutations, options) => serving().rows.applyIf(conditions, mutations, options),
   };
   const groupLog: GroupLog = {
+    get exchangesMax() {
+      return serving().groupLog.exchangesMax;
+    },
     status: async (group, timeoutMs) => serving().groupLog.status(group, timeoutMs),
     raise: async (owner, timeoutMs) => serving().groupLog.raise(owner, timeoutMs),
     append: async (request, timeoutMs) => serving().groupLog.append(request, timeoutMs),

@@ -13,8 +13,10 @@ let proxy: MemoryRing;
 
 afterEach(() => proxy?.stop());
 
+const WRITE_TIMEOUT_MS = 1_000;
+
 async function started(): Promise<MemoryRing> {
-  proxy = new MemoryRing({ size: 1, backend: "memory" });
+  proxy = new MemoryRing({ size: 1, backend: "memory", config: { writeTimeoutMs: WRITE_TIMEOUT_MS } });
   await proxy.start();
   return proxy;
 }
@@ -44,6 +46,28 @@ test("group log: raised, appended, verified, trimmed and fenced through the RPCs
   assert.equal((await append(4n)).result, "fenced");
   const status = await call<{ promisedEpoch: bigint; owner: string }>("GroupLogService/Status", { group: "g1" });
   assert.deepEqual([status.promisedEpoch, status.owner], [2n, "txn-2"]);
+});
+
+test("[TXC1] group log: a call makes several exchanges: status says how many, a raise and an append have the longest wait of each", async () => {
+  const { nodes } = await started();
+  const { groupLog } = nodes[0]!.storage;
+  groupLog.exchangesMax = 2;
+  const budgetsMs: number[] = [];
+  const [raise, append] = [groupLog.raise.bind(groupLog), groupLog.append.bind(groupLog)];
+  groupLog.raise = (owner, ...rest: readonly number[]) => (budgetsMs.push(...rest), raise(owner));
+  groupLog.append = (request, ...rest: readonly number[]) => (budgetsMs.push(...rest), append(request));
+  const owned = { group: "g1", epoch: 1n, owner: "txn-1" };
+  const { exchangesMax } = await call<{ exchangesMax: number }>("GroupLogService/Status", { group: "g1" });
+  await call("GroupLogService/Raise", { ...owned, protocol: GROUP_LOG_PROTOCOL });
+  await call("GroupLogService/Append", {
+    ...owned,
+    seq: 1n,
+    previousEpoch: 0n,
+    timestampCeilingUs: timestampUsOf(5n),
+    content: Uint8Array.of(1),
+  });
+  const longestMs = 2 * WRITE_TIMEOUT_MS;
+  assert.deepEqual([exchangesMax, budgetsMs], [2, [longestMs, longestMs]]);
 });
 
 function left(lastByte: number): Parameters<MemoryStorageBackend["storage"]["batches"]["leaveBehind"]>[0] {

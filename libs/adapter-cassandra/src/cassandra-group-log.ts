@@ -16,7 +16,7 @@ import { failureOf, readError, type CassandraFailure } from "./failure.ts";
 import { contentId, headerOf, heldEntry, logEntry, type LogHeader } from "./group-log-record.ts";
 import { GroupLogStatements, type Marks } from "./group-log-statements.ts";
 import { Lanes } from "./lanes.ts";
-import { APPLIED_GROUPS_MAX, APPLIED_POLL_MS, LWT_RETRY_MS, LWT_TIMEOUT_MS, TAIL_PAGE_ENTRIES } from "./limits.ts";
+import { APPLIED_GROUPS_MAX, APPLIED_POLL_MS, DECIDING_READ_SHARE, LWT_RETRY_MS, LWT_TIMEOUT_MS, TAIL_PAGE_ENTRIES } from "./limits.ts";
 import type { Answer, CassandraSession, ResultRow, Statement } from "./session.ts";
 
 export interface CassandraGroupLogOptions {
@@ -51,6 +51,8 @@ export class CassandraGroupLog implements GroupLog {
   readonly #session: CassandraSession;
   readonly #clock: Clock;
   readonly #statements: GroupLogStatements;
+  /** A raise: lightweight transaction, header, tail. An append of an entry that is held: refused, the entry, adopted. */
+  readonly exchangesMax = 3;
   /** Of one group one lightweight transaction at a time: two at once time each other out. */
   readonly #lanes = new Lanes();
   /** Marks as they were seen last. */
@@ -159,32 +161,33 @@ export class CassandraGroupLog implements GroupLog {
   async #appendOnce(flush: Flush, deadline: number): Promise<AppendOutcome | undefined> {
     const { request, id } = flush;
     let swap = await this.#swap(this.#statements.append(request, id, flush.marks), deadline);
-    const header = swap.kind === "refused" ? headerOf(swap.row) : undefined;
-    if (header !== undefined && isNext(header, request)) {
+    const refusing = refusingHeader(swap);
+    if (refusing !== undefined && isNext(refusing, request)) {
       // Only a mark was behind what the header has.
-      flush.marks = ahead(header, flush.marks);
+      flush.marks = ahead(refusing, flush.marks);
       swap = await this.#swap(this.#statements.append(request, id, flush.marks), deadline);
     }
     if (swap.kind === "applied") return { kind: "logged" };
-    const judgement = await this.#judge(request, id, deadline);
+    // The conditions name the whole header: a refused lightweight transaction has read it (TXC1).
+    const judgement = await this.#judge(flush, refusingHeader(swap) ?? (await this.#header(request.group, deadline)), deadline);
     switch (judgement.kind) {
       case "logged":
         return { kind: "logged" };
       case "fenced":
         return { kind: "fenced", promisedEpoch: judgement.promisedEpoch };
-      case "to-adopt":
-        // Judged again: by then it is this owner's.
-        await this.#swap(this.#statements.adopt(request, request.seq, judgement.lastSeq), deadline);
-        return undefined;
+      case "to-adopt": {
+        // Applied: its condition keeps the entry that was judged, its content with it (I6). Otherwise judged again.
+        const adopted = await this.#swap(this.#statements.adopt(request, request.seq, judgement.lastSeq), deadline);
+        return adopted.kind === "applied" ? { kind: "logged" } : undefined;
+      }
       case "absent":
         return undefined;
     }
   }
 
-  /** What the log says of this flush, by serial reads (TXC2). SEQUENCE_GAP, IDEMPOTENCY_MISMATCH. */
-  async #judge(request: AppendRequest, id: Uint8Array, deadline: number): Promise<Judgement> {
+  /** What the log says of this flush, by its header and a serial read (TXC2). SEQUENCE_GAP, IDEMPOTENCY_MISMATCH. */
+  async #judge({ request, id }: Flush, header: LogHeader, deadline: number): Promise<Judgement> {
     const { seq, epoch, previousEpoch } = request;
-    const header = await this.#header(request.group, deadline);
     if (!isOwned(header, request)) return { kind: "fenced", promisedEpoch: header.epoch };
     if (seq <= header.appliedSeq) return { kind: "logged" };
     const gap = new ConcordError("SEQUENCE_GAP", `the entry before ${seq} is not in the log`, { applied: "unknown" });
@@ -219,9 +222,13 @@ export class CassandraGroupLog implements GroupLog {
     }
   }
 
+  /** Not sent once the time is up (I8). Leaves a share of the time for the serial read that decides what has no answer (I5). */
   async #swap(statements: readonly Statement[], deadline: number): Promise<Swap> {
+    const leftMs = this.#leftMs(deadline);
+    if (leftMs === 0) return { kind: "unknown" };
+    const timeoutMs = Math.min(LWT_TIMEOUT_MS, leftMs - Math.floor(leftMs / DECIDING_READ_SHARE));
     try {
-      const answer = await this.#session.compareAndSet(statements, { timeoutMs: Math.min(LWT_TIMEOUT_MS, this.#leftMs(deadline)) });
+      const answer = await this.#session.compareAndSet(statements, { timeoutMs });
       return answer.isApplied ? { kind: "applied" } : { kind: "refused", row: answer.rows[0] };
     } catch (thrown) {
       refuse(failureOf(thrown));
@@ -241,8 +248,9 @@ export class CassandraGroupLog implements GroupLog {
   async #readSerial(statement: Statement, deadline: number, pageState?: string): Promise<Answer> {
     const paged = pageState === undefined ? {} : { pageState };
     for (;;) {
+      const timeoutMs = this.#leftMs(deadline);
+      if (timeoutMs === 0) throw new ConcordError("READ_TIMEOUT", "the time was up before the read was sent");
       try {
-        const timeoutMs = this.#leftMs(deadline);
         return await this.#session.read(statement, { consistency: "serial", timeoutMs, pageRows: TAIL_PAGE_ENTRIES, ...paged });
       } catch (thrown) {
         const error = readError(failureOf(thrown));
@@ -263,14 +271,18 @@ export class CassandraGroupLog implements GroupLog {
     return this.#clock.monotonicMs() + timeoutMs;
   }
 
-  /** At least 1. */
+  /** Whole ones. */
   #leftMs(deadline: number): number {
-    return Math.max(1, Math.floor(deadline - this.#clock.monotonicMs()));
+    return Math.max(0, Math.floor(deadline - this.#clock.monotonicMs()));
   }
 }
 
 /** Codes of serial reads that may be asked again. */
 const UNREADABLE: ReadonlySet<string> = new Set(["READ_TIMEOUT", "REPLICAS_UNAVAILABLE"]);
+
+function refusingHeader(swap: Swap): LogHeader | undefined {
+  return swap.kind === "refused" ? headerOf(swap.row) : undefined;
+}
 
 function isOwned(header: LogHeader, { epoch, owner }: GroupOwner): boolean {
   return header.epoch === epoch && header.owner === owner;

@@ -36,6 +36,8 @@ export const ENTRY_BYTES_MAX = 1024 * 1024;
 export const NAME_BYTES_MAX = 1024;
 /** What one lightweight transaction may take: above cas_contention_timeout, so that the answer is Cassandra's. */
 export const LWT_TIMEOUT_MS = 5_000;
+/** One part in so many of what is left of a call's time is kept for the read that decides a lightweight transaction without an answer. */
+export const DECIDING_READ_SHARE = 4;
 /** Pause before a lightweight transaction or serial read is tried again. */
 export const LWT_RETRY_MS = 20;
 
@@ -57,6 +59,8 @@ export const METADATA_PARTITIONS_MAX = 4_096;
 
 /** So long a node that left a request without an answer is tried after the others. */
 export const SILENT_LAST_MS = 30_000;
+/** A request without an answer for less time says nothing about its node. */
+export const SILENT_AFTER_MS = 400;
 /** Wait for a node's answer in start-up checks and schema changes. */
 export const CHECK_TIMEOUT_MS = 10_000;
 export const SCHEMA_TIMEOUT_MS = 30_000;

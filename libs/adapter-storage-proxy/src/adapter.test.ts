@@ -5,7 +5,7 @@ import { ConcordError, timestampUsOf, type Clock, type Timer } from "@concord/ru
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "./index.ts";
-import { HOME_RETRY_MS } from "./limits.ts";
+import { EXCHANGES_MAX, HOME_RETRY_MS } from "./limits.ts";
 import { startMemoryProxy, TOKEN, type MemoryProxy, type Stores } from "./test/memory-proxy.ts";
 
 class ManualClock implements Clock {
@@ -86,6 +86,21 @@ describe("storage-proxy as GroupLog", () => {
     const log = new StorageProxyGroupLog(channels);
     return { log, restart: () => Promise.resolve(new StorageProxyGroupLog(channels)) };
   });
+});
+
+test("[TXC1] group log: how many exchanges a call may make is what the storage-proxy said last, within bounds", async () => {
+  const { channels, log: stored } = await fixture();
+  const log = new StorageProxyGroupLog(channels);
+  assert.equal(log.exchangesMax, 1);
+  for (const [said, known] of [
+    [3, 3],
+    [0, 1],
+    [EXCHANGES_MAX + 1, EXCHANGES_MAX],
+  ] as const) {
+    stored.exchangesMax = said;
+    await log.status("albums", 1_000);
+    assert.equal(log.exchangesMax, known);
+  }
 });
 
 test("proxies: the own datacenter's is asked, the others rest", async () => {

@@ -9,3 +9,5 @@ export const METADATA_PAGE_ROWS = 256;
 export const METADATA_TIMEOUT_MS = 12_000;
 /** Keys of one Read: what a storage-proxy takes. */
 export const READ_KEYS_MAX = 1000;
+/** Exchanges of a storage-proxy with its replicas that a call's time is multiplied by, whatever it says. */
+export const EXCHANGES_MAX = 16;

@@ -2,6 +2,7 @@ import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner
 import { GroupLogService, type AppendRequest as WireAppend, type LogTail as WireTail } from "@concord/protos-storage";
 import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { epochOf, isTimestampUs, seqOf, type Epoch } from "@concord/runtime";
+import { EXCHANGES_MAX } from "./limits.ts";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
 
@@ -11,13 +12,21 @@ import { malformedAnswer } from "./storage-proxy-rows.ts";
  */
 export class StorageProxyGroupLog implements GroupLog {
   readonly #calls: ProxyCalls<GroupLogService>;
+  #exchangesMax = 1;
 
   constructor(channels: ProxyChannels) {
     this.#calls = new ProxyCalls(channels, GroupLogService);
   }
 
+  /** As the last status said. */
+  get exchangesMax(): number {
+    return this.#exchangesMax;
+  }
+
   async status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {
-    const { promisedEpoch, owner } = await this.#calls.call("status", { group }, timeoutMs);
+    const { promisedEpoch, owner, exchangesMax } = await this.#calls.call("status", { group }, timeoutMs);
+    // 0: of a storage-proxy from before this field.
+    this.#exchangesMax = Math.max(1, Math.min(exchangesMax, EXCHANGES_MAX));
     return { promisedEpoch: epochOf(promisedEpoch), owner };
   }
 

@@ -42,6 +42,6 @@ export const NEWEST_THIRD_MS = 20;
 export const RAISES_MAX = 4;
 /** Tries of each step of a takeover, and the pauses between them. */
 export const TAKE_OVER_ATTEMPTS_MAX = 20;
-/** Time budget of the first one. Less than after what silence a peer counts as not reachable. */
+/** Time budget of an exchange with the replicas at the first one. Less than after what silence a peer counts as not reachable. */
 export const TAKE_OVER_FIRST_TRY_MS = 200;
 export const TAKE_OVER_BACKOFF: BackoffLimits = { initialMs: 5, maxMs: 250 };

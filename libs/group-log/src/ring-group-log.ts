@@ -25,6 +25,8 @@ export interface RingGroupLogOptions {
  * what every replica has applied: a coordinator may use another node's ring for its next call.
  */
 export class RingGroupLog implements GroupLog {
+  /** Replicas decide in one. */
+  readonly exchangesMax = 1;
   readonly #links: readonly ReplicaLink[];
   readonly #clock: Clock;
   readonly #majority: number;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryGroupLog } from "@concord/port-contracts";
 import type { AdvanceRequest, AppendOutcome, AppendRequest, DecidedMark, GroupLog, GroupOwner, RaiseOutcome } from "@concord/ports";
-import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, sleep, timestampUsOf } from "@concord/runtime";
 import { TAKE_OVER_ATTEMPTS_MAX } from "./limits.ts";
 import { takeOver, type TakeOverOptions, type TakeOverOutcome } from "./take-over.ts";
 import { bytesOf, text } from "./test/history.ts";
@@ -14,9 +14,14 @@ const NOTHING: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
 
 /** A log that writes down what is asked of it; `fault` may answer in its place. */
 class Recorded implements GroupLog {
+  exchangesMax = 1;
   readonly inner = new MemoryGroupLog();
   readonly calls: string[] = [];
   readonly raiseBudgetsMs: number[] = [];
+  readonly appendBudgetsMs: number[] = [];
+  /** Of every raise and append; one that has less time is undecided, and carried out. */
+  takesMs = 0;
+  time = new VirtualTime();
   fault: (call: string) => "unknown" | "lost" | undefined = () => undefined;
   appliesRows = false;
 
@@ -31,17 +36,23 @@ class Recorded implements GroupLog {
     const fault = this.fault("raise");
     if (fault === "unknown") return { kind: "unknown" };
     const outcome = await this.inner.raise(owner);
-    if (fault === "lost") return { kind: "unknown" };
+    if (fault === "lost" || !(await this.#inTime(timeoutMs))) return { kind: "unknown" };
     return outcome.kind === "raised" ? { kind: "raised", tail: { ...outcome.tail, appliesRows: this.appliesRows } } : outcome;
   }
 
-  async append(request: AppendRequest): Promise<AppendOutcome> {
+  async append(request: AppendRequest, timeoutMs?: number): Promise<AppendOutcome> {
+    if (timeoutMs !== undefined) this.appendBudgetsMs.push(timeoutMs);
     const mark = this.appliesRows ? `, decided ${request.decided.seq}@${request.decided.epoch}` : "";
     this.calls.push(`append ${request.seq}@${request.epoch} on ${request.previousEpoch} ${text(request.bytes)}${mark}`);
     const fault = this.fault("append");
     if (fault === "unknown") return { kind: "unknown" };
     const outcome = await this.inner.append(request);
-    return fault === "lost" ? { kind: "unknown" } : outcome;
+    return fault === "lost" || !(await this.#inTime(timeoutMs)) ? { kind: "unknown" } : outcome;
+  }
+
+  async #inTime(timeoutMs = Infinity): Promise<boolean> {
+    if (this.takesMs > 0) await sleep(this.time, Math.min(timeoutMs, this.takesMs));
+    return this.takesMs <= timeoutMs;
   }
 
   verify(owner: GroupOwner): Promise<"current" | "fenced" | "unknown"> {
@@ -80,7 +91,7 @@ async function abandoned(rows = ""): Promise<Recorded> {
 }
 
 function run(log: Recorded, change: Partial<TakeOverOptions> = {}): Promise<TakeOverOutcome> {
-  const time = new VirtualTime();
+  const { time } = log;
   const apply: TakeOverOptions["apply"] = async ({ entries }) => {
     for (const entry of entries) log.calls.push(`apply ${entry.seq} ${text(entry.bytes)}`);
   };
@@ -202,6 +213,42 @@ test("[TX17] takeover: one replica is gone, another was not reachable for a mome
   log.fault = (call) => (call === "raise" && (failures -= 1) >= 0 ? "unknown" : undefined);
   assert.equal((await run(log, { timeoutMs: 3_000 })).kind, "taken");
   assert.deepEqual(log.raiseBudgetsMs, [200, 400, 800, 1_600, 3_000, 3_000]);
+});
+
+test("[TXC1] takeover: the log makes three exchanges in a call: each try has time for three, at most the budget of three", async () => {
+  const log = await abandoned();
+  log.exchangesMax = 3;
+  let failures = 3;
+  log.fault = (call) => (call === "raise" && (failures -= 1) >= 0 ? "unknown" : undefined);
+  assert.equal((await run(log, { timeoutMs: 1_000 })).kind, "taken");
+  assert.deepEqual(log.raiseBudgetsMs, [600, 1_200, 2_400, 3_000]);
+});
+
+test("[TXC1] takeover: replicas are slow: the time that a raise needed is what the first try of each append has", async () => {
+  const log = await abandoned();
+  log.takesMs = 700;
+  assert.equal((await run(log, { timeoutMs: 3_000 })).kind, "taken");
+  assert.deepEqual(
+    [log.raiseBudgetsMs, log.appendBudgetsMs],
+    [
+      [200, 400, 800],
+      [800, 800],
+    ],
+  );
+});
+
+test("takeover: answers fail at once: the next step's first try has no more time for it", async () => {
+  const log = await abandoned();
+  let failures = 3;
+  log.fault = (call) => (call === "raise" && (failures -= 1) >= 0 ? "unknown" : undefined);
+  assert.equal((await run(log, { timeoutMs: 3_000 })).kind, "taken");
+  assert.deepEqual(
+    [log.raiseBudgetsMs, log.appendBudgetsMs],
+    [
+      [200, 400, 800, 1_600],
+      [200, 200],
+    ],
+  );
 });
 
 test("takeover: aborted: unavailable", async () => {

@@ -16,7 +16,7 @@ export interface TakeOverOptions {
   readonly group: string;
   /** This incarnation of this coordinator; never used by another one, not even by its own next start. */
   readonly owner: string;
-  /** Longest time budget of a call to the log; the first tries of each step have less (TAKE_OVER_FIRST_TRY_MS). */
+  /** Longest time budget of one exchange of the log with its replicas; the first tries have less (TAKE_OVER_FIRST_TRY_MS). */
   readonly timeoutMs: number;
   readonly clock: Clock;
   /**
@@ -50,10 +50,11 @@ export type TakeOverOutcome =
  * applied where the replicas do not do that (I7). Where they do, a majority has applied it before this resolves (TXD14).
  */
 export async function takeOver(log: GroupLog, options: TakeOverOptions): Promise<TakeOverOutcome> {
-  const raised = await raiseEpoch(log, options);
+  const calls: LogCalls = { log, options, firstTryMs: TAKE_OVER_FIRST_TRY_MS };
+  const raised = await raiseEpoch(calls);
   if (raised.kind !== "raised") return raised;
   const { epoch, tail } = raised;
-  const appended = await appendTail(log, options, epoch, tail);
+  const appended = await appendTail(calls, epoch, tail);
   if (appended !== undefined) return appended;
   const last = tail.entries.at(-1);
   const taken = { kind: "taken", epoch, timestampFloorUs: tail.timestampCeilingUs, appliesRows: tail.appliesRows } as const;
@@ -62,17 +63,18 @@ export async function takeOver(log: GroupLog, options: TakeOverOptions): Promise
   const applied = await persist(options, () => options.apply(tail).then(() => "applied" as const));
   if (applied === undefined) return { kind: "unavailable" };
   const advance = { group: options.group, epoch, owner: options.owner, decided: { seq: last.seq, epoch } };
-  if (!(await advanceTo(log, options, advance, tail))) return { kind: "unavailable" };
+  if (!(await advanceTo(calls, advance, tail))) return { kind: "unavailable" };
   return { ...taken, lastSeq: last.seq, lastEpoch: epoch };
 }
 
 /** Where the replicas apply, a majority must. Where the owner did, the mark only lets replicas drop entries: the next one repeats it. */
-async function advanceTo(log: GroupLog, options: TakeOverOptions, advance: AdvanceRequest, tail: LogTail): Promise<boolean> {
+async function advanceTo(calls: LogCalls, advance: AdvanceRequest, tail: LogTail): Promise<boolean> {
+  const { log, options } = calls;
   if (!tail.appliesRows) {
     await log.advance(advance, options.timeoutMs).catch(toConcordError);
     return true;
   }
-  const outcome = await persist(options, async (timeoutMs) => {
+  const outcome = await callLog(calls, async (timeoutMs) => {
     return (await log.advance(advance, timeoutMs)) === "advanced" ? true : undefined;
   });
   return outcome === true;
@@ -84,21 +86,22 @@ type Raised = { readonly kind: "raised"; readonly epoch: Epoch; readonly tail: L
  * Above every promise that is met, be it one replica's: that of a takeover that died, whose replica would follow no owner below it. Refused when the
  * others did not promise this owner either: another one is faster.
  */
-async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Raised | TakeOverOutcome> {
+async function raiseEpoch(calls: LogCalls): Promise<Raised | TakeOverOutcome> {
+  const { log, options } = calls;
   const { group, owner } = options;
-  const before = await persist(options, (timeoutMs) => log.status(group, timeoutMs));
+  const before = await callLog(calls, (timeoutMs) => log.status(group, timeoutMs));
   if (before === undefined) return { kind: "unavailable" };
   let { promisedEpoch } = before;
   for (let raises = 0; raises < RAISES_MAX; raises += 1) {
     const epoch = nextEpoch(promisedEpoch);
-    const outcome = await persist(options, async (timeoutMs) => {
+    const outcome = await callLog(calls, async (timeoutMs) => {
       const raise = await log.raise({ group, epoch, owner }, timeoutMs);
       return raise.kind === "unknown" ? undefined : raise;
     });
     if (outcome === undefined) return { kind: "unavailable" };
     if (outcome.kind === "raised") return { kind: "raised", epoch, tail: outcome.tail };
     promisedEpoch = outcome.promisedEpoch > epoch ? outcome.promisedEpoch : epoch;
-    const now = await persist(options, (timeoutMs) => log.status(group, timeoutMs));
+    const now = await callLog(calls, (timeoutMs) => log.status(group, timeoutMs));
     if (now === undefined) return { kind: "unavailable" };
     if (now.owner !== owner) break;
   }
@@ -106,7 +109,8 @@ async function raiseEpoch(log: GroupLog, options: TakeOverOptions): Promise<Rais
 }
 
 /** The same seqs, the same bytes, the new epoch. Undefined: all are logged. */
-async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch, tail: LogTail): Promise<TakeOverOutcome | undefined> {
+async function appendTail(calls: LogCalls, epoch: Epoch, tail: LogTail): Promise<TakeOverOutcome | undefined> {
+  const { log, options } = calls;
   const { group, owner } = options;
   const { timestampCeilingUs } = tail;
   // An entry whose rows the owner applies is not done with before that (I7).
@@ -115,7 +119,7 @@ async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch,
   let decided: DecidedMark = { seq: tail.appliedSeq, epoch: tail.appliedEpoch };
   for (const { seq, bytes, rows } of tail.entries) {
     const request: AppendRequest = { group, epoch, owner, seq, previousEpoch, timestampCeilingUs, bytes, rows, decided };
-    const outcome = await persist(options, async (timeoutMs) => {
+    const outcome = await callLog(calls, async (timeoutMs) => {
       const append = await log.append(request, timeoutMs);
       return append.kind === "unknown" ? undefined : append;
     });
@@ -127,18 +131,40 @@ async function appendTail(log: GroupLog, options: TakeOverOptions, epoch: Epoch,
   return undefined;
 }
 
+/** The calls to the log of one takeover. */
+interface LogCalls {
+  readonly log: GroupLog;
+  readonly options: TakeOverOptions;
+  /** Time budget of an exchange at the next step's first try: what the slowest step needed, so that no later one finds it out again. */
+  firstTryMs: number;
+}
+
 /**
- * Tries again while the action is undecided (undefined) or fails with a retryable error; pauses in between, and gives each try twice the time of
- * the one before: a replica that is gone must not hold up a takeover that two others can decide. Undefined: abandoned.
+ * Gives each try twice the time of the one before: a replica that is gone must not hold up a takeover that two others can decide, and one that is slow
+ * gets the time it needs. Undefined: abandoned.
  */
-async function persist<Result>(
-  options: TakeOverOptions,
-  action: (timeoutMs: number) => Promise<Result | undefined>,
-): Promise<Result | undefined> {
+async function callLog<Result>(calls: LogCalls, action: (timeoutMs: number) => Promise<Result | undefined>): Promise<Result | undefined> {
+  const { log, options } = calls;
+  const { clock, timeoutMs: exchangeMaxMs } = options;
+  let exchangeMs = calls.firstTryMs;
+  return await persist(options, async () => {
+    const { exchangesMax } = log;
+    const startMs = clock.monotonicMs();
+    const timeoutMs = exchangesMax * Math.min(exchangeMaxMs, exchangeMs);
+    exchangeMs *= 2;
+    const result = await action(timeoutMs);
+    const tookMs = clock.monotonicMs() - startMs;
+    if (result !== undefined) while (calls.firstTryMs * exchangesMax < tookMs) calls.firstTryMs *= 2;
+    return result;
+  });
+}
+
+/** Tries again, after a pause, while the action is undecided (undefined) or fails with a retryable error. Undefined: abandoned. */
+async function persist<Result>(options: TakeOverOptions, action: () => Promise<Result | undefined>): Promise<Result | undefined> {
   const retry = backoff(options.clock, TAKE_OVER_BACKOFF, options.signal);
   for (let attempt = 0; attempt < TAKE_OVER_ATTEMPTS_MAX && options.signal?.aborted !== true; attempt += 1) {
     try {
-      const result = await action(Math.min(options.timeoutMs, TAKE_OVER_FIRST_TRY_MS * 2 ** attempt));
+      const result = await action();
       if (result !== undefined) return result;
     } catch (thrown) {
       const error = toConcordError(thrown);

@@ -16,6 +16,7 @@ interface Group {
 
 /** The reference of the GroupLog port, with owners that apply rows: one copy in memory that never fails. */
 export class MemoryGroupLog implements GroupLog {
+  exchangesMax = 1;
   readonly #groups = new Map<string, Group>();
 
   async status(group: string): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }> {

@@ -77,6 +77,8 @@ export interface AdvanceRequest extends GroupOwner {
  * and sends seq n + 1 only after n was logged.
  */
 export interface GroupLog {
+  /** Exchanges with the replicas, one after the other, of its longest call: a caller that tries again soon gives it time for so many. At least 1. */
+  readonly exchangesMax: number;
   /** Promised epoch of a group as a quorum knows it; 0 and "" when it was never raised. */
   status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }>;
   raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome>;

@@ -10,7 +10,7 @@ import { ceilingFromWire, ownerFromWire } from "./numbers.ts";
 export function appendHandler(serving: Serving): Handler<GroupLogService, "Append"> {
   return async (request, context) => {
     const { groupLog, config, clock } = serving();
-    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
+    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs * groupLog.exchangesMax);
     const entry: AppendRequest = {
       ...ownerFromWire(request),
       seq: seqOf(request.seq),

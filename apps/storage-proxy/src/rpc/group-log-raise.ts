@@ -12,7 +12,7 @@ export function raiseHandler(serving: Serving): Handler<GroupLogService, "Raise"
   return async (request, context) => {
     const { groupLog, config, clock } = serving();
     checkGroupLogProtocol(request.protocol);
-    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
+    const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs * groupLog.exchangesMax);
     const outcome = await groupLog.raise(ownerFromWire(request), timeoutMs);
     switch (outcome.kind) {
       case "raised":

@@ -7,6 +7,7 @@ import { budgetMs } from "./budget.ts";
 export function statusHandler(serving: Serving): Handler<GroupLogService, "Status"> {
   return async (request, context) => {
     const { groupLog, config, clock } = serving();
-    return groupLog.status(request.group, budgetMs(context, clock, config.writeTimeoutMs));
+    const status = await groupLog.status(request.group, budgetMs(context, clock, config.writeTimeoutMs));
+    return { ...status, exchangesMax: groupLog.exchangesMax };
   };
 }

@@ -77,7 +77,7 @@ async function isIdle(
   workerId: number,
   { epoch, owner }: { readonly epoch: Epoch; readonly owner: string },
 ): Promise<boolean> {
-  const answer = await groupLog.raise({ group: workerGroup(workerId), epoch, owner }, timeoutMs);
+  const answer = await groupLog.raise({ group: workerGroup(workerId), epoch, owner }, timeoutMs * groupLog.exchangesMax);
   return answer.kind === "raised" && markMs(answer.tail.timestampCeilingUs) < clock.nowMs() - ID_LEASE_IDLE_MS;
 }
 

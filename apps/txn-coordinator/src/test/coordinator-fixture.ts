@@ -108,6 +108,7 @@ export class CountedRows implements RowStore {
 }
 
 export class CountedLog implements GroupLog {
+  readonly exchangesMax = 1;
   readonly #log = new MemoryGroupLog();
   appends: AppendRequest[] = [];
   /** A raise waits for it first. */

@@ -17,6 +17,10 @@ export class FaultyLog implements GroupLog {
     this.memory = memory;
   }
 
+  get exchangesMax(): number {
+    return this.memory.exchangesMax;
+  }
+
   status(group: string, timeoutMs: number): ReturnType<GroupLog["status"]> {
     return this.memory.status(group, timeoutMs);
   }

@@ -69,7 +69,7 @@ function rowsAnswers({ rows }: Stores): FakeAnswers<RowsService> {
 
 function logAnswers({ log }: Stores): FakeAnswers<GroupLogService> {
   return {
-    Status: ({ group }) => log.status(group),
+    Status: async ({ group }) => ({ ...(await log.status(group)), exchangesMax: log.exchangesMax }),
     Raise: async (request): Promise<RaiseResponseInit> => {
       const outcome = await log.raise(ownerOf(request));
       if (outcome.kind === "refused") return { refused: { epoch: outcome.promisedEpoch, owner: outcome.owner } };

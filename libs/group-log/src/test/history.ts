@@ -5,6 +5,8 @@ import { takeOver } from "../take-over.ts";
 import { SETTLE_MS, SimulatedRing } from "./simulated-ring.ts";
 import { Dice, VirtualTime } from "./virtual-time.ts";
 
+export { VirtualTime };
+
 const GROUP = "albums";
 const TIMEOUT_MS = 60;
 const OWNERS_MAX = 3;
@@ -108,6 +110,7 @@ function observed(world: World, client: string): GroupLog {
   world.ring.onRestart.push((node) => ringLog.restarted(node));
   const log = world.options.wrap === undefined ? ringLog : world.options.wrap(ringLog);
   return {
+    exchangesMax: log.exchangesMax,
     status: (group, timeoutMs) => log.status(group, timeoutMs),
     async raise(owner, timeoutMs) {
       const outcome = await log.raise(owner, timeoutMs);

@@ -183,6 +183,7 @@ export class FakeRows implements RowStore {
 
 /** A group log with one replica and the acceptance rules of TXR1-TXR3. */
 export class FakeLog implements GroupLog {
+  readonly exchangesMax = 1;
   promisedEpoch = EPOCH_NONE;
   owner = "";
   entries: LogEntry[] = [];
