@@ -104,7 +104,7 @@ class DriverSession implements CassandraSession {
 
   async read({ query, parameters }: Statement, settings: ReadSettings): Promise<Answer> {
     const { consistency, timeoutMs, pageRows, pageState } = settings;
-    const result = await this.#attempt(() =>
+    const result = await this.#attempt(timeoutMs, () =>
       this.#client.execute(query, bound(parameters), {
         consistency: consistency === "serial" ? serial : quorum,
         isIdempotent: true,
@@ -120,7 +120,7 @@ class DriverSession implements CassandraSession {
     const settings = { isIdempotent: true, readTimeout: timeoutMs, logged: false };
     const [first] = statements;
     assert(first !== undefined, "a write has a statement");
-    await this.#attempt(() =>
+    await this.#attempt(timeoutMs, () =>
       statements.length === 1
         ? this.#client.execute(first.query, bound(first.parameters), settings)
         : this.#client.batch(statements.map(forDriver), settings),
@@ -129,14 +129,16 @@ class DriverSession implements CassandraSession {
 
   async writeLogged(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<void> {
     // Not idempotent for the driver: it would repeat a BATCH_LOG time-out by itself, and its caller waited twice as long.
-    await this.#attempt(() => this.#client.batch(statements.map(forDriver), { isIdempotent: false, readTimeout: timeoutMs, logged: true }));
+    await this.#attempt(timeoutMs, () =>
+      this.#client.batch(statements.map(forDriver), { isIdempotent: false, readTimeout: timeoutMs, logged: true }),
+    );
   }
 
   async compareAndSet(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<Answer> {
     const settings = { isIdempotent: false, readTimeout: timeoutMs, serialConsistency: serial, logged: true };
     const [first] = statements;
     assert(first !== undefined, "a lightweight transaction has a statement");
-    const result = await this.#attempt(() =>
+    const result = await this.#attempt(timeoutMs, () =>
       statements.length === 1
         ? this.#client.execute(first.query, bound(first.parameters), settings)
         : this.#client.batch(statements.map(forDriver), settings),
@@ -145,14 +147,15 @@ class DriverSession implements CassandraSession {
   }
 
   async define(query: string): Promise<void> {
-    await this.#attempt(() => this.#client.execute(query, [], { prepare: false, isIdempotent: true, readTimeout: SCHEMA_TIMEOUT_MS }));
+    const settings = { prepare: false, isIdempotent: true, readTimeout: SCHEMA_TIMEOUT_MS };
+    await this.#attempt(SCHEMA_TIMEOUT_MS, () => this.#client.execute(query, [], settings));
   }
 
   async ask(address: string, query: string): Promise<readonly ResultRow[]> {
     const host = this.#client.hosts.get(address);
     const { localOne } = types.consistencies;
     const settings = { prepare: false, host, isIdempotent: true, readTimeout: CHECK_TIMEOUT_MS, consistency: localOne, fetchSize: 0 };
-    return answerOf(await this.#attempt(() => this.#client.execute(query, [], settings))).rows;
+    return answerOf(await this.#attempt(CHECK_TIMEOUT_MS, () => this.#client.execute(query, [], settings))).rows;
   }
 
   nodes(): readonly CassandraNode[] {
@@ -167,11 +170,11 @@ class DriverSession implements CassandraSession {
     await this.#client.shutdown().catch(() => undefined);
   }
 
-  async #attempt<Result>(request: () => Promise<Result>): Promise<Result> {
+  async #attempt<Result>(timeoutMs: number, request: () => Promise<Result>): Promise<Result> {
     try {
       return await request();
     } catch (thrown) {
-      this.#zones.silent(silentNodes(thrown));
+      this.#zones.silent(silentNodes(thrown, timeoutMs));
       throw failureOf(thrown);
     }
   }

@@ -1,4 +1,5 @@
 import { ConcordError, type ErrorCode } from "@concord/runtime";
+import { SILENT_AFTER_MS } from "./limits.ts";
 
 /** What a request to Cassandra failed by, as its driver shows it. */
 export type FailureKind =
@@ -95,8 +96,9 @@ export function failureOf(thrown: unknown): CassandraFailure {
   return failed("no-answer");
 }
 
-/** Addresses of the coordinators that the request was sent to and that did not answer in time. */
-export function silentNodes(thrown: unknown): readonly string[] {
+/** Addresses of the coordinators that the request was sent to and that did not answer in time, of a request whose time was long enough to tell. */
+export function silentNodes(thrown: unknown, timeoutMs: number): readonly string[] {
+  if (timeoutMs < SILENT_AFTER_MS) return [];
   const { name, host, innerErrors } = shapeOf(thrown);
   if (innerErrors === undefined) return name === TIMED_OUT && host !== undefined ? [host] : [];
   return Object.entries(innerErrors).flatMap(([address, inner]) => (shapeOf(inner).name === TIMED_OUT ? [address] : []));

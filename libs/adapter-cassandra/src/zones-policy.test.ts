@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client, Host, HostMap } from "cassandra-driver";
 import { silentNodes } from "./failure.ts";
-import { SILENT_LAST_MS } from "./limits.ts";
+import { SILENT_AFTER_MS, SILENT_LAST_MS } from "./limits.ts";
 import { ZonesPolicy } from "./zones-policy.ts";
 
 const HOSTS = ["a", "b", "c", "d"].map((address, at) => ({
@@ -59,8 +59,14 @@ test("coordinators: an avoided one is in no plan", () => {
 
 test("silent nodes: of a time-out its coordinator, of several tries those that timed out, of an answer none", () => {
   const timeOut = { name: "OperationTimedOutError", message: "late", host: "a" };
-  assert.deepEqual(silentNodes(timeOut), ["a"]);
+  assert.deepEqual(silentNodes(timeOut, SILENT_AFTER_MS), ["a"]);
   const several = { name: "NoHostAvailableError", message: "none", innerErrors: { b: timeOut, c: { name: "Error", message: "closed" } } };
-  assert.deepEqual(silentNodes(several), ["b"]);
-  assert.deepEqual(silentNodes({ name: "ResponseError", message: "cas", code: 0x1100 }), []);
+  assert.deepEqual(silentNodes(several, SILENT_AFTER_MS), ["b"]);
+  assert.deepEqual(silentNodes({ name: "ResponseError", message: "cas", code: 0x1100 }, SILENT_AFTER_MS), []);
+});
+
+test("silent nodes: of a request that had little time: none", () => {
+  const timeOut = { name: "OperationTimedOutError", message: "late", host: "a" };
+  assert.deepEqual(silentNodes(timeOut, SILENT_AFTER_MS - 1), []);
+  assert.deepEqual(silentNodes(timeOut, 1), []);
 });
