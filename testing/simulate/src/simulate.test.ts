@@ -1,6 +1,7 @@
 // The simulator's own promises on the real services: one seed of each scenario twice, and seeded faults that still fit the code. The
 // long runs are `npm run simulate`.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { staleReason } from "./seeded-faults.ts";
@@ -28,3 +29,25 @@ for (const fault of SEEDED_FAULTS) {
     for (const { file, search } of fault.edits) assert.equal(staleReason(join(ROOT, file), file, search), undefined);
   });
 }
+
+for (const [args, says] of [
+  [["--seeds", "0"], /--seeds takes a whole number above 0/],
+  [["--scenario", "none"], /no scenario is called none/],
+  [["txn"], /only --seeded-faults takes names/],
+] as const) {
+  test(`command line: ${args.join(" ")}: says what is wrong, exit code 2, nothing runs`, () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, "simulate.ts"), ...args], {
+      encoding: "utf8",
+    });
+    assert.equal(status, 2);
+    assert.match(stderr, says);
+    assert.equal(stdout, "");
+  });
+}
+
+test("command line: --help: every option, exit code 0", () => {
+  const { status, stdout } = spawnSync(process.execPath, [join(import.meta.dirname, "simulate.ts"), "--help"], { encoding: "utf8" });
+  assert.equal(status, 0);
+  for (const option of ["seeds", "first", "scenario", "workers", "coverage", "replay", "trace", "seeded-faults"])
+    assert.match(stdout, new RegExp(`--${option} `));
+});

@@ -1,7 +1,4 @@
-// npm run simulate -- --seeds N [--scenario NAME] [--first S] [--workers W]
-//                     --coverage: and the lines of the protocol libs that the seeds ran
-//                     --replay SEED [--scenario NAME] [--trace FILE]
-//                     --seeded-faults [NAME ...]
+// Runs of the real services over simulated clocks, disks and networks: many seeds, one again, or the seeded faults.
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,46 +13,94 @@ const ROOT = join(import.meta.dirname, "../../..");
 const PROGRESS_EVERY_MS = 10_000;
 const VIOLATING_SEEDS_SHOWN = 10;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seeds: { type: "string" },
-    first: { type: "string", default: "1" },
-    scenario: { type: "string" },
-    workers: { type: "string", default: "2" },
-    coverage: { type: "boolean", default: false },
-    replay: { type: "string" },
-    trace: { type: "string" },
-    "seeded-faults": { type: "boolean", default: false },
-    // The flag's first name.
-    planted: { type: "boolean", default: false },
-  },
-});
+const HELP = `npm run simulate -- [options]
+  --seeds N          seeds of each scenario (default 20)
+  --first N          the first of them (default 1)
+  --scenario NAMES   with commas between, of: ${SCENARIO_NAMES.join(", ")} (default all)
+  --workers N        processes that run seeds (default 2)
+  --coverage         prints also which lines of the protocol libs the seeds ran
+  --replay SEED      runs one seed in this process; the same seed takes the same steps
+  --trace FILE       with --replay: what happened, step by step
+  --seeded-faults    breaks production files in the ways that are listed there, and finds each; names limit it to those
+  --help             this text
+The exit code is 0 when no seed violates anything, or every seeded fault is found.`;
 
-const scenarios = values.scenario === undefined ? SCENARIO_NAMES : values.scenario.split(",");
-const unknown = scenarios.find((name) => !SCENARIO_NAMES.includes(name));
-if (unknown !== undefined) throw new Error(`no scenario is called ${unknown}: ${SCENARIO_NAMES.join(", ")}`);
+interface CommandLine {
+  readonly mode: "help" | "seeds" | "coverage" | "replay" | "seeded-faults";
+  readonly seeds: number;
+  readonly first: number;
+  readonly workers: number;
+  readonly scenarios: readonly string[];
+  readonly trace: string | undefined;
+  readonly names: readonly string[];
+}
 
-const workers = Number(values.workers);
-if (values.replay !== undefined) process.exitCode = await replay(Number(values.replay));
-else if (values["seeded-faults"] || values.planted) process.exitCode = (await findSeededFaults(positionals, workers)) ? 0 : 1;
-else if (values.coverage)
-  await inCoverageFolder(async (coverage) => {
-    process.exitCode = await simulate(Number(values.seeds ?? "20"), Number(values.first), coverage);
-    console.log(describeCoverage(ROOT, coverage));
+/** Throws what is wrong with it. */
+function readCommandLine(): CommandLine {
+  const { values, positionals: names } = parseArgs({
+    allowPositionals: true,
+    options: {
+      seeds: { type: "string", default: "20" },
+      first: { type: "string", default: "1" },
+      scenario: { type: "string" },
+      workers: { type: "string", default: "2" },
+      coverage: { type: "boolean", default: false },
+      replay: { type: "string" },
+      trace: { type: "string" },
+      "seeded-faults": { type: "boolean", default: false },
+      // The flag's first name.
+      planted: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
   });
-else process.exitCode = await simulate(Number(values.seeds ?? "20"), Number(values.first));
+  const scenarios = values.scenario === undefined ? SCENARIO_NAMES : values.scenario.split(",");
+  const unknown = scenarios.find((name) => !SCENARIO_NAMES.includes(name));
+  if (unknown !== undefined) throw new Error(`no scenario is called ${unknown}: ${SCENARIO_NAMES.join(", ")}`);
+  const isForFaults = values["seeded-faults"] || values.planted;
+  if (names.length > 0 && !isForFaults) throw new Error(`${names.join(" ")}: only --seeded-faults takes names; --scenario limits the rest`);
+  const count = (name: "seeds" | "first" | "workers" | "replay"): number => {
+    const number = Number(values[name] ?? "1");
+    if (!Number.isSafeInteger(number) || number < 1) throw new Error(`--${name} takes a whole number above 0`);
+    return number;
+  };
+  const first = values.replay === undefined ? count("first") : count("replay");
+  const shared = { seeds: count("seeds"), first, workers: count("workers"), scenarios, trace: values.trace, names };
+  if (values.help) return { ...shared, mode: "help" };
+  if (values.replay !== undefined) return { ...shared, mode: "replay" };
+  if (isForFaults) return { ...shared, mode: "seeded-faults" };
+  return { ...shared, mode: values.coverage ? "coverage" : "seeds" };
+}
 
-async function inCoverageFolder(use: (folder: string) => Promise<void>): Promise<void> {
+async function run(line: CommandLine): Promise<number> {
+  switch (line.mode) {
+    case "help":
+      console.log(HELP);
+      return 0;
+    case "replay":
+      return replay(line);
+    case "seeded-faults":
+      return (await findSeededFaults(line.names, line.workers)) ? 0 : 1;
+    case "coverage":
+      return inCoverageFolder(async (coverage) => {
+        const status = await simulate(line, coverage);
+        console.log(describeCoverage(ROOT, coverage));
+        return status;
+      });
+    case "seeds":
+      return simulate(line);
+  }
+}
+
+async function inCoverageFolder(use: (folder: string) => Promise<number>): Promise<number> {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), "concord-coverage-"));
   try {
-    await use(folder);
+    return await use(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function simulate(seeds: number, first: number, coverage?: string): Promise<number> {
+async function simulate({ seeds, first, workers, scenarios }: CommandLine, coverage?: string): Promise<number> {
   const startedAt = performance.now();
   const totals = new Map<string, ScenarioTotals>(scenarios.map((name) => [name, emptyTotals()]));
   const jobs = Array.from({ length: seeds }, (_, n) => scenarios.map((scenario) => ({ scenario, seed: first + n }))).flat();
@@ -84,18 +129,25 @@ function violatingSeeds(totals: ReadonlyMap<string, ScenarioTotals>): number {
 }
 
 /** Runs one seed again in this process. */
-async function replay(seed: number): Promise<number> {
+async function replay({ first: seed, scenarios, trace: file }: CommandLine): Promise<number> {
   let isClean = true;
   for (const scenario of scenarios) {
-    const { report, trace } = await runSeed(scenario, seed, { keepTrace: values.trace !== undefined });
+    const { report, trace } = await runSeed(scenario, seed, { keepTrace: file !== undefined });
     const totals = emptyTotals();
     addReport(totals, report);
     console.log(describeTotals(scenario, totals));
     console.log(`  trace ${report.digest}, ${report.events} events, ${Math.round(report.wallMs)} ms`);
-    if (values.trace !== undefined) writeFileSync(values.trace, trace);
+    if (file !== undefined) writeFileSync(file, trace);
     if (report.violations.length === 0) continue;
     isClean = false;
     console.log(describeViolations(report, 20));
   }
   return isClean ? 0 : 1;
+}
+
+try {
+  process.exitCode = await run(readCommandLine());
+} catch (thrown) {
+  console.error(thrown instanceof Error ? thrown.message : String(thrown));
+  process.exitCode = 2;
 }
