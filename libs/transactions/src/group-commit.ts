@@ -193,9 +193,8 @@ export class GroupCommit {
   #dropUnwanted(): void {
     const { clock, metrics, settings } = this.#context;
     const nowMs = clock.monotonicMs();
-    const unwanted = this.#queue.filter((item) => !item.isWanted(nowMs));
-    if (unwanted.length === 0) return;
-    const wanted = this.#queue.filter((item) => !unwanted.includes(item));
+    if (this.#queue.every((item) => item.isWanted(nowMs))) return;
+    const { wanted = [], unwanted = [] } = Object.groupBy(this.#queue, (item) => (item.isWanted(nowMs) ? "wanted" : "unwanted"));
     this.#queue.splice(0, Infinity, ...wanted);
     metrics.count("txn_work_dropped_total", unwanted.length, { group: settings.group, kind: "commit" });
     for (const item of unwanted) item.lost(lateCommit());
@@ -230,11 +229,6 @@ export class GroupCommit {
   /** Sends the identical append until it is logged or fenced (TXR2, TXD1). Nothing else is appended meanwhile. */
   async #append(flush: Flush): Promise<void> {
     const { groupLog, settings, clock, metrics } = this.#context;
-    const nowMs = clock.monotonicMs();
-    assert(
-      flush.items.every((item) => item.isWanted(nowMs)),
-      "I9: a commit that no call waits for is not begun",
-    );
     const { signal } = this.#stopped;
     const retry = backoff(clock, REPEAT_BACKOFF, signal);
     while (!signal.aborted) {

@@ -140,3 +140,29 @@ test("overload: a commit whose deadline passes before it is queued: not logged, 
   assert.equal(fixture.log.appends.length, logged);
   await client.execute([insert(albumKey(1), { title: text("next") })]);
 });
+
+test("overload: a commit whose deadline passes while its flush is made: sent, or refused with nothing logged; the master goes on", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  const { clock } = fixture;
+  const realMs = clock.monotonicMs.bind(clock);
+  for (let timeoutMs = 1; timeoutMs <= 60; timeoutMs += 1) {
+    const session = client.begin();
+    await session.start(albumKey(timeoutMs));
+    const call = session.call(undefined, timeoutMs);
+    const logged = fixture.log.appends.length;
+    let looks = 0;
+    // Each look at the clock finds it a millisecond later.
+    clock.monotonicMs = () => realMs() + (looks += 1);
+    const committed = client.group.serving().commit(call, () => [insert(albumKey(timeoutMs), { title: text("in time?") })], 0);
+    const error: unknown = await Promise.resolve(committed).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    clock.monotonicMs = realMs;
+    await settle();
+    if (error instanceof ConcordError && error.applied === "no") assert.equal(fixture.log.appends.length, logged);
+    else assert.equal(fixture.log.appends.length, logged + 1);
+  }
+  await client.execute([insert(albumKey(100), { title: text("next") })]);
+});
