@@ -45,7 +45,8 @@ export function contactPointsOf({ nodes, ports }: Layout): readonly string[] {
   return Array.from({ length: nodes }, (_, index) => `127.0.0.${index + 1}:${ports[0]}`);
 }
 
-function datacentersOf({ nodes, oneDatacenter }: Layout): readonly string[] {
+/** Of each node. */
+export function datacentersOf({ nodes, oneDatacenter }: Layout): readonly string[] {
   return Array.from({ length: nodes }, (_, index) => (oneDatacenter === true ? "dc1" : `dc${index + 1}`));
 }
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { CommandLine, EngineName } from "./command-line.ts";
-import { cassandraEngine, contactPointsOf } from "./cassandra-engine.ts";
+import { cassandraEngine, contactPointsOf, datacentersOf } from "./cassandra-engine.ts";
 import { cephEngine } from "./ceph-engine.ts";
 import { Cluster } from "./cluster.ts";
 import type { Engine, Layout } from "./engine.ts";
@@ -54,7 +54,8 @@ async function startCluster(line: CommandLine, folder: string, found: Cluster | 
     await cluster.end(names.toReversed(), "SIGKILL");
     throw error;
   }
-  // For programs that know the folder alone: npm start.
+  // For programs that know the folder alone: npm start. The addresses last: where they are, the cluster was ready once.
+  if (engine.name === "cassandra") writeFileSync(join(folder, "datacenters.json"), `${JSON.stringify(datacentersOf(cluster.layout))}\n`);
   writeFileSync(join(folder, "addresses.json"), `${JSON.stringify(addressesOf(cluster.layout))}\n`);
   const residentMib = names.reduce((sum, name) => sum + (cluster.stateOf(name)?.residentMib ?? 0), 0);
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);

@@ -83,3 +83,20 @@ test("engines: Cassandra's tables cannot be made: the reason is the program's ow
     /could not be made: schema apply --backend cassandra .*--cassandra-replicas {"dc1":1}/s,
   );
 });
+
+test("engines: Cassandra's nodes are racks of one datacenter: the tables have their copies there, every service's datacenter is that one", async () => {
+  const engines = folder("racks");
+  mkdirSync(join(engines, "cassandra"));
+  writeFileSync(join(engines, "cassandra/addresses.json"), '["127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1"]');
+  const program = join(root, "done.mjs");
+  writeFileSync(program, "");
+  const cassandra = enginesOf({ storage: "cassandra", log: "embedded", objects: "filesystem", engines });
+  const shape = async (data: string) => {
+    const { concord } = await prepareEngines(cassandra, folder(data), program);
+    const { cassandraReplicas, cassandraDatacenter } = concord as Record<string, unknown>;
+    return [cassandraReplicas, cassandraDatacenter];
+  };
+  assert.deepEqual(await shape("datacenters"), [{ dc1: 1, dc2: 1, dc3: 1 }, undefined]);
+  writeFileSync(join(engines, "cassandra/datacenters.json"), '["dc1", "dc1", "dc1"]');
+  assert.deepEqual(await shape("one-datacenter"), [{ dc1: 3 }, "dc1"]);
+});

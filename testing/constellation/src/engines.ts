@@ -54,7 +54,7 @@ export async function prepareEngines(
   storageProxy: string,
 ): Promise<Partial<Record<Service, object>>> {
   const { name } = keptOf(engines, dataFolder);
-  const rows = engines.storage === "cassandra" ? cassandraConfig(engineAddresses("cassandra", engines.folder), name) : undefined;
+  const rows = engines.storage === "cassandra" ? cassandraConfig(engines.folder, name) : undefined;
   const messages = engines.log === "kafka" ? kafkaConfig(engineAddresses("kafka", engines.folder), name) : undefined;
   const blobs = engines.objects === "rados" ? radosConfig(engines.folder, name) : undefined;
   if (rows !== undefined) await applySchema(storageProxy, rows);
@@ -102,16 +102,24 @@ interface CassandraConfig {
   readonly cassandraDatacenter?: string;
 }
 
-/** The engines' nodes are a datacenter each, named as those of a constellation. */
-function cassandraConfig(contactPoints: readonly string[], keyspace: string): CassandraConfig {
-  const datacenters = DATACENTERS.slice(0, contactPoints.length);
+/** A replica on each node of the engine. Several datacenters are named as those of a constellation; one is that of all services. */
+function cassandraConfig(folder: string, keyspace: string): CassandraConfig {
+  const contactPoints = engineAddresses("cassandra", folder);
+  const nodes = cassandraDatacenters(folder, contactPoints.length);
+  const replicas = Object.entries(Object.groupBy(nodes, (datacenter) => datacenter)).map(([name, own = []]) => [name, own.length] as const);
   return {
     backend: "cassandra",
     cassandraContactPoints: contactPoints,
     cassandraKeyspace: keyspace,
-    cassandraReplicas: Object.fromEntries(datacenters.map((datacenter) => [datacenter, 1])),
-    ...(datacenters.length === 1 ? { cassandraDatacenter: datacenters[0]! } : {}),
+    cassandraReplicas: Object.fromEntries(replicas),
+    ...(replicas.length === 1 ? { cassandraDatacenter: nodes[0]! } : {}),
   };
+}
+
+/** Of each node; of clusters that were started before the engines' command wrote it down, one each. */
+function cassandraDatacenters(folder: string, nodes: number): readonly string[] {
+  const file = join(folder, "cassandra/datacenters.json");
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as readonly string[]) : DATACENTERS.slice(0, nodes);
 }
 
 async function applySchema(storageProxy: string, config: CassandraConfig): Promise<void> {
