@@ -28,7 +28,7 @@ export async function batchBench(options: BenchOptions): Promise<void> {
 
 async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<Line[]> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, topology, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options);
   const db = await connect({ coordinators: constellation.coordinators });
   const lines: Line[] = [];
   try {

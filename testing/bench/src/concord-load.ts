@@ -40,18 +40,24 @@ export const TOPOLOGIES = {
 } satisfies Readonly<Record<string, Topology>>;
 export type TopologyName = keyof typeof TOPOLOGIES;
 
-/** With a profile folder the first node of each service writes a CPU profile there when it is stopped. */
+export interface ServerOptions {
+  /** The first node of each service writes a CPU profile there when it is stopped. */
+  readonly profileFolder: string | undefined;
+  readonly engines?: Engines;
+  /** Of every service. */
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
 export function startForBench(
   folder: string,
   topology: TopologyName,
-  profileFolder: string | undefined,
-  engines: Engines = OWN_ENGINES,
+  { profileFolder, engines = OWN_ENGINES, config = {} }: ServerOptions,
 ): Promise<Constellation> {
   const profile = profileFolder === undefined ? undefined : resolve(profileFolder);
   if (profile !== undefined) mkdirSync(profile, { recursive: true });
   const flags = (name: string): string[] => [`--cpu-prof`, `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${name}.cpuprofile`];
   const nodeArguments = profile === undefined ? {} : Object.fromEntries(PROFILED.map((name) => [name, flags(name)]));
-  const quiet = { logLevel: "warn" };
+  const quiet = { logLevel: "warn", ...config };
   return startConstellation({
     dataFolder: join(folder, "concord"),
     portBase: "free",

@@ -39,7 +39,7 @@ export async function failoverBench(options: BenchOptions): Promise<void> {
   // This process takes the times: a pause of its own would be one of the servers.
   tuneHeap();
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, "three", options.profileFolder);
+  const constellation = await startForBench(folder, "three", options);
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => connect({ coordinators: constellation.coordinators })));
   const watched = new WatchedMasters(constellation.nodes);
   try {

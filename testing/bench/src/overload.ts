@@ -41,7 +41,7 @@ export async function overloadBench(options: BenchOptions): Promise<void> {
 
 async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, topology, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options);
   const db = await connect({ coordinators: constellation.coordinators });
   try {
     await db.createTables([...BULK_TABLES, "CREATE TABLE probes (id bigint PRIMARY KEY, n int)"]);

@@ -28,7 +28,7 @@ export async function restartBench(options: BenchOptions): Promise<void> {
 
 async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, topology, options.profileFolder);
+  const constellation = await startForBench(folder, topology, options);
   const db = await connect({ coordinators: constellation.coordinators, timeoutMs: 30_000 });
   const lines: Line[] = [];
   const timed = async (what: string, end: (name: string) => Promise<void>): Promise<void> => {

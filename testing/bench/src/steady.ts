@@ -17,6 +17,8 @@ const PAGE_ROWS = 20;
 const PAGES_PER_SAMPLE = 200;
 const SAMPLES = 12;
 const IN_FLIGHT = 32;
+/** By default outcomes are kept for 15 minutes (TXD7), and all of a run would be there at its end. */
+const OUTCOME_RETENTION_MS = 60_000;
 const TABLES = [
   "CREATE TABLE boards (id bigint PRIMARY KEY, moves int)",
   "CREATE TABLE players (board bigint, id uuid, score int, name text, PRIMARY KEY (board, id))",
@@ -41,7 +43,10 @@ export async function steadyBench(options: BenchOptions): Promise<void> {
 
 async function measureTopology(topology: TopologyName, options: BenchOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, topology, options.profileFolder);
+  const constellation = await startForBench(folder, topology, {
+    profileFolder: options.profileFolder,
+    config: { outcomeRetentionMs: OUTCOME_RETENTION_MS },
+  });
   const db = await connect({ coordinators: constellation.coordinators });
   const samples: Sample[] = [];
   try {
@@ -147,7 +152,7 @@ function report(topology: TopologyName, options: BenchOptions, samples: readonly
     [atSeconds, movesPerSecond, disk, memory].map((figure) => figure.toFixed(0)).concat(pageP50Ms.toFixed(2), pageP99Ms.toFixed(2)),
   );
   console.log(
-    `\n${BOARDS * ROWS_PER_BOARD} rows move within an index, ${IN_FLIGHT} in flight; ${TOPOLOGIES[topology].about}; ${machineLine(on)}\n`,
+    `\n${BOARDS * ROWS_PER_BOARD} rows move within an index, ${IN_FLIGHT} in flight, outcomes kept ${OUTCOME_RETENTION_MS / 1000} s; ${TOPOLOGIES[topology].about}; ${machineLine(on)}\n`,
   );
   console.log(renderTable([["s", "moves/s", "disk MiB", "memory MiB", "page p50 ms", "page p99 ms"], ...rows]));
   const [first, last] = [samples[0]!, samples.at(-1)!];

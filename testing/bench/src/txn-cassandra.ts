@@ -29,7 +29,7 @@ const PER_ROW = "read, LWT per row";
 export async function txnCassandraBench(options: BenchOptions): Promise<void> {
   const lines: Line[] = [];
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, "one", options.profileFolder, options.engines);
+  const constellation = await startForBench(folder, "one", options);
   const [db, plain] = [await connect({ coordinators: constellation.coordinators }), await openPlainAlbums(options.engines)];
   const client = async (load: LoadOptions, work: () => Promise<unknown>): Promise<LoadResult & { readonly ownCpuSeconds: number }> => {
     let ownCpuSeconds = 0;

@@ -13,7 +13,6 @@ export const COPY_CALL_TIMEOUT_MS = 10_000;
 /** Between two looks how far the replicas of the groups' logs are. */
 export const STATUS_INTERVAL_MS = 10_000;
 
-/** Partitions and rows of old outcomes one purge removes; rows one step removes. */
-export const PURGE_PARTITIONS_MAX = 1000;
-export const PURGE_ROWS_MAX = 20_000;
-export const PURGE_STEP_ROWS_MAX = 500;
+/** Rows of old outcomes that a purge removes in one step, some 2 ms of the event loop, and its rest after each. */
+export const PURGE_STEP_ROWS_MAX = 250;
+export const PURGE_PAUSE_MS = 5;

@@ -1,24 +1,36 @@
-import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type KeyValue, type KeyValueEntry, type StepRunner, type StoreStep } from "@concord/ports";
+import {
+  OUTCOME_BUCKET_MS,
+  OUTCOMES_TABLE,
+  type KeyValue,
+  type KeyValueEntry,
+  type KeyValueOperation,
+  type StepRunner,
+  type StoreStep,
+} from "@concord/ports";
 import { decodeRowKey, encodePartition } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
-import { PURGE_PARTITIONS_MAX, PURGE_ROWS_MAX, PURGE_STEP_ROWS_MAX } from "./limits.ts";
+import { sleep, type Clock } from "@concord/runtime";
+import { PURGE_PAUSE_MS, PURGE_STEP_ROWS_MAX } from "./limits.ts";
 
 export interface PurgeOptions {
   readonly reader: { range: KeyValue["range"] };
   readonly runner: StepRunner;
+  readonly clock: Clock;
   readonly beforeMs: number;
+  /** False ends the purge before its next step. */
+  readonly goesOn: () => boolean;
 }
 
 /**
  * Removes outcome rows from this node's store physically: partitions of OUTCOMES_TABLE whose bucket ended at or before `beforeMs`.
- * Answers how many rows it removed; bounded per call.
+ * Answers how many rows it removed. Rests between steps, so that commits do not wait for it; removes faster than commits can be made.
  */
 export async function purgeOutcomes(options: PurgeOptions): Promise<number> {
   const oldestKept = BigInt(Math.floor(options.beforeMs / OUTCOME_BUCKET_MS));
   const table = tableBounds();
   let from = table.from;
   let purged = 0;
-  for (let partitions = 0; partitions < PURGE_PARTITIONS_MAX && purged < PURGE_ROWS_MAX; partitions += 1) {
+  while (options.goesOn()) {
     const [first] = await options.reader.range({ from, to: table.to, limit: 1 });
     if (first === undefined) return purged;
     const { partition } = decodeRowKey(first.key.subarray(1));
@@ -34,19 +46,25 @@ export async function purgeOutcomes(options: PurgeOptions): Promise<number> {
   return purged;
 }
 
-async function purgePartition(options: PurgeOptions, bounds: Bounds): Promise<number> {
+async function purgePartition({ reader, runner, clock, goesOn }: PurgeOptions, { from, to }: Bounds): Promise<number> {
   let purged = 0;
-  for (;;) {
-    const entries = await options.reader.range({ ...bounds, limit: PURGE_STEP_ROWS_MAX });
-    if (entries.length === 0) return purged;
-    await options.runner.submit(removal(entries));
+  let next = from;
+  while (goesOn()) {
+    const entries = await reader.range({ from: next, to, limit: PURGE_STEP_ROWS_MAX });
+    const last = entries.at(-1);
+    if (last === undefined) break;
+    await runner.submit(removal(entries));
     purged += entries.length;
+    // What is before it is gone: the store would pass over that again.
+    next = Uint8Array.of(...last.key, 0);
+    await sleep(clock, PURGE_PAUSE_MS);
   }
+  return purged;
 }
 
 function removal(entries: readonly KeyValueEntry[]): StoreStep<void> {
-  const load = entries.map((entry) => entry.key);
-  return { load, run: () => ({ persist: load.map((key) => ({ kind: "delete", key })), reply: undefined }) };
+  const persist = entries.map(({ key }): KeyValueOperation => ({ kind: "delete", key }));
+  return { load: [], run: () => ({ persist, reply: undefined }) };
 }
 
 interface Bounds {

@@ -120,7 +120,8 @@ export class RingBackend implements StorageBackend {
   /** Every node removes its own replicas' rows; a repair that brings one back brings it back until the next purge. */
   async purge(beforeMs: number): Promise<number> {
     const { engine } = this.node();
-    return purgeOutcomes({ reader: engine, runner: engine, beforeMs });
+    const { clock } = this.#options.environment;
+    return purgeOutcomes({ reader: engine, runner: engine, clock, beforeMs, goesOn: () => this.ready });
   }
 
   stop(): Promise<void> {
