@@ -41,6 +41,12 @@ test("claims: every claim in a table: stated in full in the same document, and t
   }
 });
 
+test("claims: tests on real engines: found as others are", () => {
+  assert.ok(tests.get("LBC1")!.some((file) => file.endsWith(".cassandra-racks.ts")));
+  assert.ok(tests.get("DDD4")!.some((file) => file.endsWith(".kafka.ts")));
+  assert.ok(tests.get("OGD15")!.some((file) => file.endsWith(".cassandra.ts")));
+});
+
 test("claims: a sentence: read over its lines; a number stated twice: refused", () => {
   const document = "- **TX1** One\n  sentence.\n- **TX2** Another.\n\n| TX1 | text | kept | - |";
   assert.deepEqual(

@@ -12,6 +12,8 @@ export const DESIGN_FILES = [
   "docs/design/messages.md",
 ] as const;
 const TEST_ROOTS = ["libs", "apps", "testing", "tools", "protos"];
+/** Those of real engines too: `npm run test:engines`. */
+const TEST_FILE = /\.(?:test|cassandra|cassandra-racks|kafka|ceph)\.ts$/;
 
 /** kept: the whole claim is tested. part: the row says what is not there yet. later: not promised yet. */
 export type Status = "kept" | "part" | "later";
@@ -80,7 +82,7 @@ export function withTests(document: string, tests: ReadonlyMap<string, readonly 
 
 function testFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts") && !entry.parentPath.includes("node_modules"))
+    .filter((entry) => entry.isFile() && TEST_FILE.test(entry.name) && !entry.parentPath.includes("node_modules"))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
 }

@@ -16,7 +16,7 @@ import { POLL_MS } from "./limits.ts";
 import { Reader } from "./reader.ts";
 import { encodeBatch } from "./record-batch.ts";
 import { checkPartition, openSession } from "./session.ts";
-import { checkTopics } from "./start-checks.ts";
+import { checkBrokers, checkTopics } from "./start-checks.ts";
 
 export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
   readonly topics: Readonly<Record<LogTopic, string>>;
@@ -41,7 +41,7 @@ const START_PAUSES = { initialMs: 200, maxMs: 5_000 };
 
 /**
  * The three topics of a pipeline on Kafka, transactional (DDD4). Tries to reach the brokers until it can or is aborted. SCHEMA_INVALID when
- * a topic cannot carry a pipeline, naming each setting (DD16).
+ * a topic or a broker cannot carry a pipeline, naming each setting (DD16).
  */
 export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog> {
   const { topics, pipeline, partitions, mode, clock, log, inputOffsetOf, isAssigned, signal } = options;
@@ -50,6 +50,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
     for (let failures = 1; ; failures += 1) {
       try {
         const batchBytesMax = await checkTopics(wire, options);
+        await checkBrokers(wire, log);
         const reader = new Reader(wire);
         return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);
       } catch (error) {

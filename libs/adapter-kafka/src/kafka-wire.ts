@@ -7,6 +7,8 @@ export interface KafkaWire {
   partitions(topic: string): Promise<TopicSize>;
   /** Settings of a topic by name, those of the broker's defaults included. */
   settings(topic: string): Promise<ReadonlyMap<string, string>>;
+  /** Settings of each broker that answers, by its number; at least one. */
+  brokerSettings(): Promise<ReadonlyMap<number, ReadonlyMap<string, string>>>;
   /** Makes a topic; one of this name that is there stays as it is. */
   createTopic(topic: NewTopic): Promise<void>;
   bounds(topic: string, partition: number): Promise<LogBounds>;

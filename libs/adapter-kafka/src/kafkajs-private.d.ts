@@ -16,6 +16,7 @@ declare module "kafkajs/src/cluster/index.js" {
   }
   export default class Cluster {
     constructor(options: object);
+    readonly brokerPool: { readonly metadata: { readonly brokers: readonly { readonly nodeId: number }[] } };
     connect(): Promise<void>;
     disconnect(): Promise<void>;
     addMultipleTargetTopics(topics: readonly string[]): Promise<void>;

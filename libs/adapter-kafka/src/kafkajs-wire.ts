@@ -52,7 +52,8 @@ const NO_APPEND_TIME = "-1";
 const NO_GENERATION = -1;
 const GROUP = 0;
 const TRANSACTION = 1;
-const TOPIC = 2;
+const TOPIC_SETTINGS = 2;
+const BROKER_SETTINGS = 4;
 const METADATA_MAX_AGE_MS = 60_000;
 
 const { scheduleCheckPendingRequests } = RequestQueue.prototype;
@@ -79,14 +80,22 @@ export class KafkajsWire implements KafkaWire {
   }
 
   settings(topic: string): Promise<ReadonlyMap<string, string>> {
-    return this.#request(`the settings of ${topic}`, async (cluster) => {
-      const broker = await cluster.findControllerBroker();
-      const answer = (await broker.describeConfigs({ resources: [{ type: TOPIC, name: topic }] })) as {
-        readonly resources: readonly { readonly configEntries: readonly { readonly configName: string; readonly configValue: string }[] }[];
-      };
-      return new Map(
-        answer.resources.flatMap(({ configEntries }) => configEntries.map((entry) => [entry.configName, entry.configValue] as const)),
-      );
+    return this.#request(`the settings of ${topic}`, async (cluster) =>
+      settingsOf(await cluster.findControllerBroker(), { type: TOPIC_SETTINGS, name: topic }),
+    );
+  }
+
+  brokerSettings(): Promise<ReadonlyMap<number, ReadonlyMap<string, string>>> {
+    return this.#request("the settings of the brokers", async (cluster) => {
+      const asked = cluster.brokerPool.metadata.brokers.map(async ({ nodeId }) => {
+        const settings = await settingsOf(await cluster.findBroker({ nodeId }), { type: BROKER_SETTINGS, name: String(nodeId) });
+        return [nodeId, settings] as const;
+      });
+      const answers = await Promise.allSettled(asked);
+      const settings = new Map(answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : [])));
+      const failure = answers.find((answer) => answer.status === "rejected");
+      if (settings.size === 0) throw failure?.reason;
+      return settings;
     });
   }
 
@@ -279,6 +288,7 @@ const KEEPS_CONNECTION = new Set([
   "INVALID_TXN_STATE",
   "OUT_OF_ORDER_SEQUENCE_NUMBER",
   "GROUP_LOAD_IN_PROGRESS",
+  "CLUSTER_AUTHORIZATION_FAILED",
 ]);
 
 /** Kafka's newer name of the same refusal. */
@@ -305,6 +315,16 @@ function leaderOf(cluster: Cluster, topic: string, partition: number): Promise<B
   if (found === undefined) throw new KafkaFailure(`${topic} has no partition ${partition}`, "UNKNOWN_TOPIC_OR_PARTITION");
   if (found.leader < 0) throw new KafkaFailure(`${topic}/${partition} has no leader`, "LEADER_NOT_AVAILABLE");
   return cluster.findBroker({ nodeId: found.leader });
+}
+
+async function settingsOf(
+  broker: Broker,
+  resource: { readonly type: number; readonly name: string },
+): Promise<ReadonlyMap<string, string>> {
+  const { resources } = (await broker.describeConfigs({ resources: [resource] })) as {
+    readonly resources: readonly { readonly configEntries: readonly { readonly configName: string; readonly configValue: string }[] }[];
+  };
+  return new Map(resources.flatMap(({ configEntries }) => configEntries.map((entry) => [entry.configName, entry.configValue] as const)));
 }
 
 function wireProducer({ transactionalId, id, epoch }: Producer): object {

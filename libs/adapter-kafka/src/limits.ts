@@ -34,5 +34,9 @@ export const COMMIT_EVERY_MS = 1_000;
  * seven: an owner that old could not be fenced.
  */
 export const SINGLE_OWNER_MS_MAX = 12 * 3_600_000;
+/** Brokers remember producers and transactional ids that write nothing for at least so long: well above the above. Kafka's standard is a day and a week. */
+export const PRODUCER_KEPT_MS_MIN = 2 * SINGLE_OWNER_MS_MAX;
+/** Brokers keep a committed offset at least so long: a partition without messages for longer stops. Kafka's standard is a week. */
+export const OFFSETS_KEPT_MINUTES_MIN = 24 * 60;
 /** How often it is asked whether everything before a fence is visible; then the end of a transaction counts as lost. */
 export const MARKER_ATTEMPTS_MAX = 400;

@@ -45,6 +45,7 @@ function brokers(change: Partial<KafkaWire> = {}, batchBytes = 1 << 20): Scripte
   const wire: KafkaWire = {
     partitions: async () => ({ partitions: 1, replicas: 3 }),
     settings: async () => new Map(),
+    brokerSettings: async () => new Map(),
     createTopic: async () => undefined,
     bounds: async () => ({ start: end, end }),
     end: async () => end,

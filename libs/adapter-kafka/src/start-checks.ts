@@ -1,7 +1,7 @@
 import type { LogTopic } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
-import type { KafkaWire } from "./kafka-wire.ts";
-import { BATCH_OVERHEAD_BYTES, HEADER_BYTES_ADDED } from "./limits.ts";
+import { ConcordError, type Log } from "@concord/runtime";
+import { failureType, type KafkaWire } from "./kafka-wire.ts";
+import { BATCH_OVERHEAD_BYTES, HEADER_BYTES_ADDED, OFFSETS_KEPT_MINUTES_MIN, PRODUCER_KEPT_MS_MIN } from "./limits.ts";
 
 export interface TopicRequirements {
   readonly topics: Readonly<Record<LogTopic, string>>;
@@ -32,6 +32,32 @@ export async function checkTopics(wire: KafkaWire, required: TopicRequirements):
   }
   if (faults.length > 0) throw new ConcordError("SCHEMA_INVALID", `the topics cannot carry a pipeline:\n${faults.join("\n")}`);
   return sizes;
+}
+
+const BROKER_SETTINGS: readonly { readonly name: string; readonly least: number; readonly reason: string }[] = [
+  { name: "offsets.retention.minutes", least: OFFSETS_KEPT_MINUTES_MIN, reason: "a partition whose committed offset is gone stops" },
+  { name: "transactional.id.expiration.ms", least: PRODUCER_KEPT_MS_MIN, reason: "an owner whose id is forgotten cannot be fenced" },
+  { name: "producer.id.expiration.ms", least: PRODUCER_KEPT_MS_MIN, reason: "an owner whose producer is forgotten cannot be fenced" },
+];
+
+/**
+ * What is wrong with the brokers that answer, each with the setting to change (DD16); SCHEMA_INVALID. Brokers of before 3.4 have no
+ * producer.id.expiration.ms. A client that may not read the settings goes on with a warning: they say nothing about this pipeline alone.
+ */
+export async function checkBrokers(wire: Pick<KafkaWire, "brokerSettings">, log: Pick<Log, "warn">): Promise<void> {
+  const brokers = await wire.brokerSettings().catch((error: unknown) => {
+    if (failureType(error) !== "CLUSTER_AUTHORIZATION_FAILED") throw error;
+    log.warn("the brokers' settings are not checked: this client may not describe the cluster's configuration", {
+      settings: BROKER_SETTINGS.map(({ name }) => name).join(", "),
+    });
+    return new Map<number, ReadonlyMap<string, string>>();
+  });
+  const faults = Array.from(brokers).flatMap(([number, settings]) =>
+    BROKER_SETTINGS.filter(({ name, least }) => settings.has(name) && Number(settings.get(name)) < least).map(
+      ({ name, least, reason }) => `broker ${number}: ${name} is ${settings.get(name)} and must be at least ${least}: ${reason}`,
+    ),
+  );
+  if (faults.length > 0) throw new ConcordError("SCHEMA_INVALID", `the brokers cannot carry a pipeline:\n${faults.join("\n")}`);
 }
 
 function faultsOf(

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogMessage, MessageLog, NewMessage, Publication } from "@concord/ports";
 import { API, FaultySockets, type SocketFault } from "./faulty-sockets.ts";
-import { kafkaAdmin, newTopics, openOn, optionsFor } from "./real-kafka.ts";
+import { brokers, kafkaAdmin, newTopics, openOn, optionsFor } from "./real-kafka.ts";
+import { silentLog } from "@concord/runtime";
+import { KafkajsWire } from "../kafkajs-wire.ts";
 import { makeTopics, openKafkaLog } from "../index.ts";
 
 const utf8 = (text: string): Uint8Array => Buffer.from(text);
@@ -230,6 +232,18 @@ test("[DD16] topics that cannot carry a pipeline: refused, each with its setting
   for (const setting of [...settings, "3 are required", "min.insync.replicas"]) {
     const options = optionsFor(topics, { replicasMin: 3, outputKeptMs: 2_000 });
     await assert.rejects(openKafkaLog(options), { code: "SCHEMA_INVALID", message: new RegExp(setting.replaceAll(".", "\\.")) });
+  }
+});
+
+test("[DD16] brokers: each says its settings, those that are checked among them", async () => {
+  const wire = new KafkajsWire({ brokers, clientId: "settings", topics: Object.values(await newTopics()), log: silentLog });
+  try {
+    for (const [number, settings] of await wire.brokerSettings()) {
+      for (const name of ["offsets.retention.minutes", "transactional.id.expiration.ms"])
+        assert.ok(Number(settings.get(name)) > 0, `broker ${number}: ${name}`);
+    }
+  } finally {
+    await wire.close();
   }
 });
 
