@@ -1,25 +1,36 @@
-import { assert, ConcordError } from "@concord/runtime";
+import { sameVersion } from "@concord/ports";
+import { assert, backoff, ConcordError, type Backoff } from "@concord/runtime";
 import type { BucketInfo } from "./api.ts";
 import { openShards, dropShards, removeShards } from "./bucket-shards.ts";
 import { commitBucket, findBucket, scanBuckets } from "./bucket-row.ts";
 import { commitRepeatable } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { BUCKET_PATIENCE, BUCKET_PATIENCE_TOTAL_MS } from "./limits.ts";
 import { checkBucketName, checkTags } from "./names.ts";
 import { bucketKey, SYSTEM_PARTITION } from "./row-keys.ts";
 import type { BucketRow, Versioning } from "./rows.ts";
 import { readBucket, type Versioned } from "./shard-view.ts";
 
+export interface NewBucket {
+  readonly bucket: string;
+  readonly tenant: string;
+  readonly region: string;
+}
+
 /**
  * Makes a bucket, in steps that the next caller can finish: its row (making), its headers (open), its row (open). The same tenant's
  * bucket is there already: fine (S3). BUCKET_EXISTS: it is another tenant's.
  */
-export async function createBucket(
-  context: ObjectStoreContext,
-  request: { readonly bucket: string; readonly tenant: string; readonly region: string },
-): Promise<void> {
+export async function createBucket(context: ObjectStoreContext, request: NewBucket): Promise<void> {
   checkBucketName(request.bucket);
+  await context.turns.run(request.bucket, () => createInTurn(context, request));
+}
+
+async function createInTurn(context: ObjectStoreContext, request: NewBucket): Promise<void> {
+  const patience = patienceOf(context);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const found = await findBucket(context, request.bucket);
+    if (found !== undefined && found.row.state !== "changing" && !(await isStill(context, found, patience))) continue;
     switch (found?.row.state) {
       case "open":
       case "changing":
@@ -56,10 +67,16 @@ export async function listBuckets(context: ObjectStoreContext, tenant: string): 
 /** BUCKET_UNKNOWN, BUCKET_NOT_EMPTY (objects, or uploads that are open), WRITE_CONFLICT. */
 export async function deleteBucket(context: ObjectStoreContext, bucket: string): Promise<void> {
   await readBucket(context, bucket);
+  await context.turns.run(bucket, () => deleteInTurn(context, bucket));
+}
+
+async function deleteInTurn(context: ObjectStoreContext, bucket: string): Promise<void> {
+  const patience = patienceOf(context);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const found = await findBucket(context, bucket);
     // Another request finished the removal meanwhile.
     if (found === undefined || found.row.state === "removed" || found.row.state === "making") return;
+    if (!(await isStill(context, found, patience))) continue;
     switch (await removeBucket(context, found)) {
       case "removed":
         return;
@@ -89,10 +106,16 @@ export async function setBucketTags(context: ObjectStoreContext, bucket: string,
 
 /** Absent: it never kept versions. A change that broke off is finished first: until then shards differ. */
 export async function bucketVersioning(context: ObjectStoreContext, bucket: string): Promise<Versioning | undefined> {
+  const { row } = await readBucket(context, bucket);
+  return row.state === "changing" ? context.turns.run(bucket, () => versioningInTurn(context, bucket)) : row.versioning;
+}
+
+async function versioningInTurn(context: ObjectStoreContext, bucket: string): Promise<Versioning | undefined> {
+  const patience = patienceOf(context);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const found = await readBucket(context, bucket);
     if (found.row.state !== "changing") return found.row.versioning;
-    await changeBucket(context, found, found.row);
+    if (await isStill(context, found, patience)) await changeBucket(context, found, found.row);
   }
   throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
 }
@@ -101,11 +124,17 @@ export async function bucketVersioning(context: ObjectStoreContext, bucket: stri
  * Every header is written anew, so a put that saw the bucket otherwise conflicts and looks again: none that saw "off" removes the only
  * version after this resolved. A bucket that has versions keeps them: it is suspended, never off again.
  */
-export async function setBucketVersioning(context: ObjectStoreContext, bucket: string, versioning: Versioning): Promise<void> {
+export function setBucketVersioning(context: ObjectStoreContext, bucket: string, versioning: Versioning): Promise<void> {
+  return context.turns.run(bucket, () => setVersioningInTurn(context, bucket, versioning));
+}
+
+async function setVersioningInTurn(context: ObjectStoreContext, bucket: string, versioning: Versioning): Promise<void> {
+  const patience = patienceOf(context);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const found = await readBucket(context, bucket);
     if (found.row.state === "removing") break;
     if (found.row.state === "open" && found.row.versioning === versioning) return;
+    if (!(await isStill(context, found, patience))) continue;
     if (await changeBucket(context, found, { ...found.row, versioning })) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
@@ -128,6 +157,27 @@ export async function resolveBuckets(context: ObjectStoreContext): Promise<numbe
 /** Such a bucket waits for its making, change or removal to be finished or undone. */
 export function isUnresolved({ state }: BucketRow): boolean {
   return state === "making" || state === "changing" || state === "removing";
+}
+
+/** Of one request, with what others are doing to its bucket. */
+interface Patience {
+  readonly pauses: Backoff;
+  readonly deadlineAtMs: number;
+}
+
+function patienceOf({ clock }: ObjectStoreContext): Patience {
+  return { pauses: backoff(clock, BUCKET_PATIENCE), deadlineAtMs: clock.monotonicMs() + BUCKET_PATIENCE_TOTAL_MS };
+}
+
+/**
+ * True: nothing of the bucket is in the making, or what was begun made no step during a pause, and is taken over. Requests that take over from
+ * each other at once would never end; each pause is longer than the one before. WRITE_CONFLICT when there were enough of them.
+ */
+async function isStill(context: ObjectStoreContext, { row, version }: Versioned<BucketRow>, patience: Patience): Promise<boolean> {
+  if (!isUnresolved(row)) return true;
+  const { pauses, deadlineAtMs } = patience;
+  if (!(await pauses.pause({ deadlineAtMs }))) throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
+  return sameVersion((await findBucket(context, row.name))?.version, version);
 }
 
 /** Continues a making, a change or a removal; the request that began it finds itself overtaken (I8). */
@@ -154,7 +204,7 @@ export async function forgetBucket(context: ObjectStoreContext, found: Versioned
 /** False: another request was faster. */
 async function makeBucket(
   context: ObjectStoreContext,
-  { bucket, tenant, region }: { readonly bucket: string; readonly tenant: string; readonly region: string },
+  { bucket, tenant, region }: NewBucket,
   found: Versioned<BucketRow> | undefined,
 ): Promise<boolean> {
   // Rows of a removed bucket may still be garbage in its old shards: the number stays until they are gone.

@@ -2,6 +2,7 @@ import type { ObjectData, ObjectMetadata } from "@concord/ports";
 import type { Clock, Log, Metrics } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import type { BucketCache } from "./bucket-cache.ts";
+import type { BucketTurns } from "./bucket-turns.ts";
 import type { ObjectLimits } from "./limits.ts";
 import type { UnresolvedCommits, UploadJournal } from "./upload-journal.ts";
 
@@ -22,4 +23,5 @@ export interface ObjectStoreContext {
   /** Partitions of a new bucket. */
   readonly shards: number;
   readonly buckets: BucketCache;
+  readonly turns: BucketTurns;
 }

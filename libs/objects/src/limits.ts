@@ -67,3 +67,10 @@ export const TAG_NAME_MAX = 128;
 export const TAG_VALUE_MAX = 256;
 /** Names and values of user metadata together. */
 export const METADATA_BYTES_MAX = 2048;
+
+/**
+ * How long a request watches a bucket that another one is making, changing or removing before it takes that over: in the end longer than that
+ * takes on a loaded store. And how long it does so in all.
+ */
+export const BUCKET_PATIENCE = { initialMs: 20, maxMs: 20_000 };
+export const BUCKET_PATIENCE_TOTAL_MS = 60_000;

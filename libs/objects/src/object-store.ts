@@ -1,6 +1,7 @@
 import { assert } from "@concord/runtime";
 import type { ObjectStore } from "./api.ts";
 import { BucketCache } from "./bucket-cache.ts";
+import { BucketTurns } from "./bucket-turns.ts";
 import {
   bucketTags,
   bucketVersioning,
@@ -29,18 +30,18 @@ import { bucketUsage } from "./usage.ts";
 
 /** The context of a store; what is left out of `limits` is as in OBJECT_LIMITS. */
 export function objectStoreContext(
-  parts: Omit<ObjectStoreContext, "limits" | "buckets"> & { readonly limits?: Partial<ObjectLimits> },
+  parts: Omit<ObjectStoreContext, "limits" | "buckets" | "turns"> & { readonly limits?: Partial<ObjectLimits> },
 ): ObjectStoreContext {
   const limits = { ...OBJECT_LIMITS, ...parts.limits };
   assert(parts.shards >= 1 && parts.shards <= SHARDS_MAX, "a bucket has shards");
   assert(limits.garbageGraceMs >= limits.longestRequestMs, "garbage waits at least as long as the longest request (OGD10)");
-  return { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax) };
+  return { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax), turns: new BucketTurns() };
 }
 
 /** The store of one gateway. Several may share its metadata and data (OG13). */
 export function createObjectStore(context: ObjectStoreContext): ObjectStore {
   return {
-    createBucket: inTurn((request) => createBucket(context, request)),
+    createBucket: (request) => createBucket(context, request),
     headBucket: (bucket) => headBucket(context, bucket),
     listBuckets: (tenant) => listBuckets(context, tenant),
     deleteBucket: (bucket) => deleteBucket(context, bucket),
@@ -65,17 +66,5 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     listUploads: (request) => listUploads(context, request),
     completeUpload: (request) => completeUpload(context, request),
     abortUpload: (request) => abortUpload(context, request),
-  };
-}
-
-/** One making of a bucket at a time: clients that repeat it sooner than it ends would overtake their own requests for ever. */
-function inTurn(create: ObjectStore["createBucket"]): ObjectStore["createBucket"] {
-  const running = new Map<string, Promise<void>>();
-  return async (request) => {
-    const { bucket } = request;
-    for (let before = running.get(bucket); before !== undefined; before = running.get(bucket)) await before.catch(() => undefined);
-    const making = create(request).finally(() => running.delete(bucket));
-    running.set(bucket, making);
-    await making;
   };
 }
