@@ -5,11 +5,15 @@ import type { Job } from "./worker.ts";
 
 /** A seed that takes longer than this hangs: its process is ended and the seed counts as violating. */
 const SEED_WALL_LIMIT_MS = 400_000;
+/** What crashed in a simulation never ends what it waited for: a process would keep a megabyte or two of each seed. */
+const SEEDS_PER_PROCESS = 200;
 
 export interface PoolOptions {
   readonly workers: number;
   /** The folder whose worker.ts runs: this one, or that of a copy with a seeded fault. */
   readonly folder: string;
+  /** After so many seeds another process goes on. */
+  readonly seedsPerProcess?: number;
   /** Where processes keep compiled code for those that come after them. */
   readonly compileCache?: string;
   /** Where each process leaves what it ran (NODE_V8_COVERAGE) when it ends. */
@@ -26,9 +30,13 @@ export async function runPool(jobs: readonly Job[], options: PoolOptions): Promi
 
 async function runLane(queue: Job[], options: PoolOptions): Promise<void> {
   let child: ChildProcess | undefined;
+  const { seedsPerProcess = SEEDS_PER_PROCESS } = options;
+  let seeds = 0;
   for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
     child ??= start(options);
     const report = await runJob(child, job);
+    seeds += 1;
+    if (seeds % seedsPerProcess === 0 && !isOver(child)) await end(child);
     if (isOver(child)) child = undefined;
     if (!options.onReport(report)) queue.length = 0;
   }
