@@ -66,6 +66,7 @@ export class Incarnation {
   readonly #scheduler: Scheduler;
   readonly #witness: Witness;
   readonly #cpu: CpuCost;
+  readonly #death = Promise.withResolvers<void>();
   #life: Life = { kind: "running" };
 
   constructor(node: string, generation: number, scheduler: Scheduler, witness: Witness, cpu: CpuCost = FREE_CPU) {
@@ -78,6 +79,11 @@ export class Incarnation {
 
   get isDead(): boolean {
     return this.#life.kind === "dead";
+  }
+
+  /** Resolves when it dies. */
+  get death(): Promise<void> {
+    return this.#death.promise;
   }
 
   get isPaused(): boolean {
@@ -125,6 +131,7 @@ export class Incarnation {
 
   die(): void {
     this.#life = { kind: "dead" };
+    this.#death.resolve();
   }
 
   #catchUp(turn: Life): void {

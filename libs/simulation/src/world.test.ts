@@ -105,6 +105,25 @@ test("[I3] crash: timers and answers of the old process: never run", async () =>
   assert.ok(lives.slice(before).every((life) => life === "2"));
 });
 
+test("stop: the process crashes while it stops: over at once, and the process that follows is left alone", async () => {
+  const world = new World(1);
+  let lives = 0;
+  world.node("n", async () => {
+    lives += 1;
+    return { stop: () => new Promise<void>(() => undefined) };
+  });
+  await world.advance(10);
+  const startedMs = world.nowMs;
+  const stopping = world.stop("n");
+  world.crash("n", "power");
+  world.start("n");
+  await stopping;
+  assert.ok(world.nowMs - startedMs < 100);
+  await world.advance(1);
+  assert.deepEqual([lives, world.isUp("n")], [2, true]);
+  assert.deepEqual(world.violations, []);
+});
+
 test("pause: timers and deliveries are held: they come in a burst, the clock has moved on", async () => {
   const world = new World(2);
   const seen: number[] = [];

@@ -256,14 +256,14 @@ export class World {
     for (const { disk } of machine) disk.crash("power");
   }
 
-  /** Stops the process in good order, then ends it. */
+  /** Stops the process in good order, then ends it; over, too, when it crashes meanwhile. */
   async stop(name: string, maxMs = 30_000): Promise<void> {
     const node = this.#node(name);
     const { current, booted } = node;
     if (current === undefined || current.isDead) return;
     this.#note(`stop ${current.name}`);
-    await this.complete(booted?.stop?.() ?? Promise.resolve(), maxMs);
-    this.#kill(node, current, "kill");
+    await this.complete(Promise.race([booted?.stop?.() ?? Promise.resolve(), current.death]), maxMs);
+    if (!current.isDead) this.#kill(node, current, "kill");
   }
 
   pause(name: string, mode: PauseMode = "pause"): void {
