@@ -8,6 +8,8 @@ export const FORMATION_RETRY_MS = 100;
 export const FORMATION_CALL_TIMEOUT_MS = 1000;
 /** A line in the log about the peers that are waited for, at most this often. */
 export const FORMATION_LOG_INTERVAL_MS = 5000;
+/** Of one call of a copy: the first time, when only its loss is to be noticed, and at most, when a page takes long on a slow disk. */
+export const COPY_CALL_FIRST_MS = 1_000;
 export const COPY_CALL_TIMEOUT_MS = 10_000;
 
 /** Between two looks how far the replicas of the groups' logs are. */

@@ -7,7 +7,7 @@ import { MemoryKeyValue } from "@concord/port-contracts";
 import type { KeyValueEntry, RowKey } from "@concord/ports";
 import { ROWS_NAMESPACE, rowsOfEntry } from "@concord/quorum";
 import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
-import { epochOf, seqOf, silentLog, timestampUsOf } from "@concord/runtime";
+import { ConcordError, epochOf, seqOf, silentLog, timestampUsOf } from "@concord/runtime";
 import { crc32 } from "node:zlib";
 import { copyStore, readWhole, type CopyOptions } from "./copy-store.ts";
 
@@ -115,4 +115,26 @@ test("[TXR4] copy: one peer gave a row before it deleted it, the other has forgo
   const ahead = copiedPeer("p2", 9, [row("b", 3)]);
   assert.deepEqual(await rowsCopied("lost", [], [old, ahead]), hexOf(row("b", 3)));
   assert.deepEqual(await rowsCopied("lost", [], [ahead, old]), hexOf(row("b", 3)));
+});
+
+test("[TXR4] copy: calls whose answers are lost: asked again soon, and a peer that never answers ends the copy", async () => {
+  const kept = [row("a", 3), row("b", 4), row("c", 4)];
+  const budgetsMs: number[] = [];
+  const losing = (from: PeerSession, losses: number): PeerSession => {
+    const { copy } = from;
+    let calls = 0;
+    return Object.assign(from, {
+      copy: (...[afterKey, limit, timeoutMs]: Parameters<PeerSession["copy"]>) => {
+        budgetsMs.push(timeoutMs);
+        if ((calls += 1) <= losses) return Promise.reject(new ConcordError("DEADLINE_EXCEEDED", "ordered by the test"));
+        return copy(afterKey, limit, timeoutMs);
+      },
+    });
+  };
+  const other = copiedPeer("p2", 9, kept);
+  assert.deepEqual(await rowsCopied("lost", [], [losing(copiedPeer("p1", 9, kept), 2), other]), hexOf(...kept));
+  assert.deepEqual(budgetsMs.slice(0, 4), [1_000, 2_000, 4_000, 1_000]);
+  budgetsMs.length = 0;
+  await assert.rejects(rowsCopied("lost", [], [losing(copiedPeer("p1", 9, kept), Infinity), other]), { code: "DEADLINE_EXCEEDED" });
+  assert.deepEqual(budgetsMs, [1_000, 2_000, 4_000, 8_000, 10_000]);
 });

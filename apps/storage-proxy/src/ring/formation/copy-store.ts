@@ -15,7 +15,7 @@ import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
 import { mergeAnswers, openRow, ROWS_NAMESPACE, tombstoneOf } from "@concord/quorum";
 import { ConcordError, nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
-import { COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
+import { COPY_CALL_FIRST_MS, COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm', 't' and 'x' are a node's own, 'l' comes with its group (see below). */
 export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* r */] as const;
@@ -48,7 +48,7 @@ export async function copyStore(options: CopyOptions): Promise<void> {
     const earlier = new Map(groups);
     let afterKey: Uint8Array = new Uint8Array();
     for (let done = false; !done;) {
-      const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS);
+      const page = await asked((timeoutMs) => peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, timeoutMs));
       for (const { key, value } of page.entries) {
         if (key[0] !== HEADERS_NAMESPACE) continue;
         const [group, { appliedSeq, droppedSeq }] = [readHeaderKey(key), decodeHeader(value, options.checksum)];
@@ -77,7 +77,7 @@ export async function readGroups({ store, peers }: Pick<CopyOptions, "store" | "
   for (const peer of peers) {
     let afterKey: Uint8Array = new Uint8Array();
     for (let done = false; !done;) {
-      const page = await peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, COPY_CALL_TIMEOUT_MS, true);
+      const page = await asked((timeoutMs) => peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, timeoutMs, true));
       for (const { key } of page.entries) groups.add(readHeaderKey(key));
       ({ done, lastKey: afterKey } = page);
     }
@@ -98,7 +98,7 @@ async function copyGroup({ store, peers, checksum, logs }: CopyOptions, group: s
  */
 export async function readWhole(replica: Pick<LogReplica, "logRead">, group: string, copiedSeq: Seq): Promise<ReplicaLogState> {
   const read = (fromSeq: Seq): Promise<ReplicaLogState> => {
-    return replica.logRead({ group, fromSeq, limit: LOG_READ_ENTRIES_MAX, recovering: true }, COPY_CALL_TIMEOUT_MS);
+    return asked((timeoutMs) => replica.logRead({ group, fromSeq, limit: LOG_READ_ENTRIES_MAX, recovering: true }, timeoutMs));
   };
   let state = await read(nextSeq(copiedSeq));
   const { promisedEpoch } = state;
@@ -201,5 +201,18 @@ function isSound(value: Uint8Array, checksum: Checksum): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** Reads are asked for again while no answer comes, each time with twice the time. */
+async function asked<Answer>(call: (timeoutMs: number) => Promise<Answer>): Promise<Answer> {
+  let timeoutMs = COPY_CALL_FIRST_MS;
+  for (;;) {
+    try {
+      return await call(timeoutMs);
+    } catch (thrown) {
+      if (timeoutMs === COPY_CALL_TIMEOUT_MS || toConcordError(thrown).code !== "DEADLINE_EXCEEDED") throw thrown;
+      timeoutMs = Math.min(2 * timeoutMs, COPY_CALL_TIMEOUT_MS);
+    }
   }
 }
