@@ -52,5 +52,8 @@ export const STALL_MS = DETECTION_LIMITS.beatMs;
 export const STALL_LOOK_EVERY_MS = 25;
 export const STALL_LOG_EVERY_MS = 10_000;
 
+/** Entries that each of the two lives of a warm-up appends to the coordinator's own log. */
+export const WARM_UP_COMMITS = 4;
+
 /** Share of `drainGraceMs` for the connections, once the groups have stopped. */
 export const CLOSE_SHARE = 0.05;

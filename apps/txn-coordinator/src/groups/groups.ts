@@ -17,6 +17,7 @@ import { groupMapWrites } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
 import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
+import { warmUp } from "./warm-up.ts";
 
 /** What all groups share, and who serves them. */
 export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits"> {
@@ -145,6 +146,8 @@ export class Groups {
     this.#map = map;
     this.#standing.mapRead(map);
     await Promise.all(map.groups.map(({ id }) => this.#begin(id, signal)));
+    if (this.#own.size === 0)
+      void warmUp({ ...this.#options, marks: this.#marks, largeCommits: this.#largeCommits }, this.#stopping.signal);
   }
 
   /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */

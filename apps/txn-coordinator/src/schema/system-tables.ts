@@ -1,4 +1,4 @@
-import type { RowKey } from "@concord/ports";
+import type { RowKey, RowRange } from "@concord/ports";
 import type { TableWrite } from "@concord/transactions";
 import { GROUPS_RANGE, SCHEMA_VERSION_KEY, TABLES_RANGE, type ColumnDefinition, type TableDefinition } from "@concord/schema";
 import type { CellValue } from "@concord/values";
@@ -24,6 +24,8 @@ const GROUPS = systemTable(
   ],
 );
 
+const WARM_UPS = systemTable("concord_warm_ups", ["node"], ["kind"], [{ name: "transactions", type: "bigint" }]);
+
 const text = (value: string): CellValue => ({ kind: "text", value });
 
 export function tableRow(name: string, definition: string): TableWrite {
@@ -43,6 +45,18 @@ export function groupRow(id: string, fromToken: Uint8Array, master: string): Tab
 export function versionRow(key: RowKey, version: bigint, rowCount: number): TableWrite {
   return insertion(VERSIONS, key, { version: { kind: "bigint", value: version }, row_count: { kind: "bigint", value: BigInt(rowCount) } });
 }
+
+/** Of a coordinator's warm-up, which alone reads it. */
+export function warmUpRow(node: string, transactions: bigint): TableWrite {
+  const key = { ...warmUpPartition(node), clustering: [text("row")] };
+  return insertion(WARM_UPS, key, { transactions: { kind: "bigint", value: transactions } });
+}
+
+export function warmUpRange(node: string): RowRange {
+  return { ...warmUpPartition(node), reverse: false, limit: 1 };
+}
+
+const warmUpPartition = (node: string): Pick<RowKey, "table" | "partition"> => ({ table: WARM_UPS.name, partition: [text(node)] });
 
 function insertion(definition: TableDefinition, key: RowKey, columns: Readonly<Record<string, CellValue>>): TableWrite {
   const writes = Object.entries(columns).map(([column, value]) => ({ column, value }));

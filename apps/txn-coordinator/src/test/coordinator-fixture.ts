@@ -113,6 +113,8 @@ export class CountedLog implements GroupLog {
   appends: AppendRequest[] = [];
   /** A raise waits for it first. */
   mayRaise: Promise<void> = Promise.resolve();
+  /** The same, by group. */
+  mayRaiseOf: (group: string) => Promise<void> = () => Promise.resolve();
 
   status(group: string): ReturnType<GroupLog["status"]> {
     return this.#log.status(group);
@@ -120,6 +122,7 @@ export class CountedLog implements GroupLog {
 
   async raise(owner: GroupOwner): ReturnType<GroupLog["raise"]> {
     await this.mayRaise;
+    await this.mayRaiseOf(owner.group);
     return this.#log.raise(owner);
   }
 
@@ -157,7 +160,13 @@ export class CoordinatorFixture {
   nodes: readonly { readonly name: string; readonly address: string; readonly datacenter: string }[] = [];
   /** By coordinator, of those composed last. */
   readonly memberships: ScriptedMembership[] = [];
+  readonly #settings: object;
   #randomState = 1;
+
+  /** Of the coordinators' configuration, besides what the fixture decides. */
+  constructor(settings: { readonly masters?: "together" } = {}) {
+    this.#settings = settings;
+  }
 
   async start(count = 1): Promise<this> {
     this.nodes = Array.from({ length: count }, (_, at) => ({ name: `c${at}`, address: `c${at}:1`, datacenter: `d${at}` }));
@@ -182,6 +191,7 @@ export class CoordinatorFixture {
       coordinatorToken: "secret-c",
       storageProxies: [{ name: "none", address: "none:1" }],
       groupCount: 4,
+      ...this.#settings,
     });
     return composeTxnCoordinator(config, {
       environment: this.environment(),
