@@ -59,6 +59,45 @@ test("the compose files are one process, three nodes, and services on engines", 
   assert.deepEqual(FILES.toSorted(), ["compose-engines.yaml", "compose-one.yaml", "compose-three.yaml"]);
 });
 
+test(
+  "compose-engines.yaml: Ceph: data of objects is in the pool that its containers make; its keys are on volumes of those who use them",
+  RENDERING,
+  async () => {
+    const project = await renderCompose("compose-engines.yaml", SECRETS);
+    const ceph = Object.entries(project.services).filter(([name]) => name.startsWith("ceph-"));
+    const mountsOf = ({ volumes = [] }: ComposeService) => new Map(volumes.map(({ source, target }) => [target, source]));
+    // As compose.ceph.ts runs them.
+    const commands = Object.fromEntries(ceph.map(([name, { command }]) => [name, command?.join(" ")]));
+    const osds = { "ceph-osd-0": "osd 0", "ceph-osd-1": "osd 1", "ceph-osd-2": "osd 2" };
+    assert.deepEqual(commands, { "ceph-mgr": "mgr", "ceph-mon": "mon", ...osds, "ceph-pool": "pool" });
+    for (const [name, service] of ceph) {
+      const { image, entrypoint, environment, networks } = service;
+      assert.match(image, /^quay\.io\/ceph\/ceph:v\d+\.\d+\.\d+$/);
+      assert.deepEqual(entrypoint, ["/bin/bash", "/ceph.sh"]);
+      assert.equal(environment?.["CEPH_MONITOR_ADDRESS"], `${project.services["ceph-mon"]!.networks!["ceph"]!.ipv4_address}:3300`);
+      assert.deepEqual(Object.keys(networks!), ["ceph"]);
+      const mounts = mountsOf(service);
+      assert.equal(mounts.get("/ceph.sh"), join(ROOT, "docker/ceph.sh"));
+      assert.equal(mounts.get("/etc/ceph"), "ceph-admin");
+      assert.equal(mounts.get(name === "ceph-pool" ? "/client" : "/var/lib/ceph/concord"), name === "ceph-pool" ? "ceph-client" : name);
+      const health = ["CMD", "bash", "/ceph.sh", "health", service.command!.join(".")];
+      if (service.healthcheck !== undefined) assert.deepEqual(service.healthcheck.test, health, name);
+    }
+    for (const { name, service, config } of nodesOf(project).filter(({ program }) => program === "object-gateway")) {
+      assert.deepEqual(
+        [config.objects, config.cephConf, config.cephUser, config.cephPool],
+        ["rados", "/etc/ceph/ceph.conf", "concord", "concord"],
+      );
+      const keys = service.volumes!.find(({ target }) => target === "/etc/ceph")!;
+      assert.deepEqual([keys.source, keys.read_only], ["ceph-client", true], name);
+      assert.equal(service.depends_on?.["ceph-pool"]?.condition, "service_completed_successfully");
+      assert.ok("ceph" in service.networks!);
+    }
+    const seeing = Object.entries(project.services).filter(([, service]) => [...mountsOf(service).values()].includes("ceph-admin"));
+    assert.deepEqual(seeing.map(([name]) => name).toSorted(), ceph.map(([name]) => name).toSorted());
+  },
+);
+
 for (const file of FILES) {
   test(`${file}: every variable is a key of the program that gets it, and a secret that is missing is named`, RENDERING, async () => {
     const nodes = nodesOf(await renderCompose(file, SECRETS));

@@ -25,6 +25,7 @@ export interface ContainerConfig {
   readonly dataStoreFolder?: string;
   readonly objects?: string;
   readonly cephConf?: string;
+  readonly cephUser?: string;
   readonly cephPool?: string;
   readonly backend?: string;
   readonly log?: string;

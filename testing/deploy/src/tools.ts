@@ -101,11 +101,13 @@ export interface ComposeProject {
 export interface ComposeService {
   readonly image: string;
   readonly build?: { readonly context: string; readonly dockerfile: string };
+  readonly entrypoint?: readonly string[] | null;
   readonly command?: readonly string[] | null;
   readonly environment?: Readonly<Record<string, string | null>>;
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
   readonly ports?: readonly { readonly target: number; readonly published: string; readonly host_ip?: string }[];
-  readonly volumes?: readonly { readonly type: string; readonly source: string; readonly target: string }[];
+  readonly volumes?: readonly { readonly type: string; readonly source: string; readonly target: string; readonly read_only?: boolean }[];
+  readonly networks?: Readonly<Record<string, { readonly ipv4_address?: string } | null>>;
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly read_only?: boolean;
   readonly user?: string;
