@@ -1,5 +1,5 @@
 // The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
-import type { ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject, Versioning } from "./rows.ts";
+import type { BucketSettings, ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject, Versioning } from "./rows.ts";
 
 /** An incoming body. The kit behind it checks signature, length and digests while the bytes pass. */
 export interface UploadBody {
@@ -113,6 +113,8 @@ export interface BucketInfo {
   readonly tenant: string;
   readonly region: string;
   readonly createdMs: number;
+  /** What its owner has configured; number 0: nothing yet. */
+  readonly settings: BucketSettings;
 }
 
 export interface NewUpload {
@@ -145,6 +147,8 @@ export interface CopySource {
 
 /** Names: bucket and key are checked by `names.ts`; a bucket of another tenant is the caller's to refuse (headBucket tells the tenant). */
 export interface ObjectStore {
+  /** The same store for one request: its writes in `bucket` are refused (WRITE_CONFLICT) when the bucket got newer settings than these. */
+  judgedBy(bucket: string, settings: bigint): ObjectStore;
   // buckets.ts
   createBucket(request: { bucket: string; tenant: string; region: string }): Promise<void>;
   /** BUCKET_UNKNOWN. */
@@ -157,6 +161,8 @@ export interface ObjectStore {
   bucketVersioning(bucket: string): Promise<Versioning | undefined>;
   /** In effect for every write that begins after it resolved. WRITE_CONFLICT: another request changes the bucket. */
   setBucketVersioning(bucket: string, versioning: Versioning): Promise<void>;
+  /** One document of the bucket's settings; without a text it goes. In effect for every write that commits after it resolved. */
+  setBucketDocument(request: { bucket: string; name: string; text: string | undefined }): Promise<void>;
   /** Objects and their bytes, earlier versions too; open uploads and delete markers do not count. */
   bucketUsage(bucket: string): Promise<{ readonly objects: bigint; readonly bytes: bigint }>;
   // put-object.ts, get-object.ts, delete-object.ts, list-objects.ts, tags.ts, copy-object.ts

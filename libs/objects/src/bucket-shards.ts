@@ -75,8 +75,14 @@ async function changeHeaders(
   state: ShardHeader["state"],
 ): Promise<Headers | undefined> {
   const guid = await context.guids.next();
-  const { shards, versioning } = bucket;
-  const row: ShardHeader = { kind: "header", state, shards, ...(versioning === undefined ? {} : { versioning }) };
+  const { shards, versioning, settings } = bucket;
+  const row: ShardHeader = {
+    kind: "header",
+    state,
+    shards,
+    ...(versioning === undefined ? {} : { versioning }),
+    ...(settings === undefined ? {} : { settings: settings.number }),
+  };
   const written = await Promise.all(
     partitionsOf(bucket).map(async (partition, shard) => await changeHeader(context, partition, headers[shard], guid, row)),
   );

@@ -37,7 +37,8 @@ test("buckets: made, seen, listed by tenant and name, tagged, removed", async ()
   await fixture.store.createBucket({ bucket: "photos", tenant: "t", region: "eu" });
   await fixture.store.createBucket({ bucket: "abc", tenant: "t", region: "eu" });
   await fixture.store.createBucket({ bucket: "other", tenant: "u", region: "eu" });
-  assert.deepEqual(await fixture.store.headBucket("photos"), { name: "photos", tenant: "t", region: "eu", createdMs });
+  const settings = { number: 0n, documents: {} };
+  assert.deepEqual(await fixture.store.headBucket("photos"), { name: "photos", tenant: "t", region: "eu", createdMs, settings });
   assert.deepEqual(
     (await fixture.store.listBuckets("t")).map(({ name }) => name),
     ["abc", "photos"],

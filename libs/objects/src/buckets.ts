@@ -8,8 +8,10 @@ import type { ObjectStoreContext } from "./context.ts";
 import { BUCKET_PATIENCE, BUCKET_PATIENCE_TOTAL_MS } from "./limits.ts";
 import { checkBucketName, checkTags } from "./names.ts";
 import { bucketKey, SYSTEM_PARTITION } from "./row-keys.ts";
-import type { BucketRow, Versioning } from "./rows.ts";
-import { readBucket, type Versioned } from "./shard-view.ts";
+import type { BucketRow, BucketSettings, Versioning } from "./rows.ts";
+import { checkJudged, readBucket, type Versioned } from "./shard-view.ts";
+
+const NO_SETTINGS: BucketSettings = { number: 0n, documents: {} };
 
 export interface NewBucket {
   readonly bucket: string;
@@ -76,6 +78,7 @@ async function deleteInTurn(context: ObjectStoreContext, bucket: string): Promis
     const found = await findBucket(context, bucket);
     // Another request finished the removal meanwhile.
     if (found === undefined || found.row.state === "removed" || found.row.state === "making") return;
+    checkJudged(context, bucket, found.row.settings?.number);
     if (!(await isStill(context, found, patience))) continue;
     switch (await removeBucket(context, found)) {
       case "removed":
@@ -99,6 +102,7 @@ export async function setBucketTags(context: ObjectStoreContext, bucket: string,
     const found = await readBucket(context, bucket);
     // A removal that runs owns the row: another version would take it over.
     if (found.row.state !== "open") break;
+    checkJudged(context, bucket, found.row.settings?.number);
     if ((await commitBucket(context, found, { ...found.row, tags })) !== undefined) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
@@ -133,9 +137,42 @@ async function setVersioningInTurn(context: ObjectStoreContext, bucket: string, 
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const found = await readBucket(context, bucket);
     if (found.row.state === "removing") break;
+    checkJudged(context, bucket, found.row.settings?.number);
     if (found.row.state === "open" && found.row.versioning === versioning) return;
     if (!(await isStill(context, found, patience))) continue;
     if (await changeBucket(context, found, { ...found.row, versioning })) return;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
+}
+
+/**
+ * One document of the bucket's settings, or its removal. In effect for every write that commits after it resolved: those that were judged by
+ * the settings before are refused from then on (I17). WRITE_CONFLICT: another request changes the bucket.
+ */
+export function setBucketDocument(context: ObjectStoreContext, change: DocumentChange): Promise<void> {
+  return context.turns.run(change.bucket, () => setDocumentInTurn(context, change));
+}
+
+export interface DocumentChange {
+  readonly bucket: string;
+  readonly name: string;
+  readonly text: string | undefined;
+}
+
+async function setDocumentInTurn(context: ObjectStoreContext, { bucket, name, text }: DocumentChange): Promise<void> {
+  const patience = patienceOf(context);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await readBucket(context, bucket);
+    const { state, settings } = found.row;
+    if (state === "removing") break;
+    checkJudged(context, bucket, settings?.number);
+    const documents = settings?.documents ?? {};
+    if (state === "open" && documents[name] === text) return;
+    if (!(await isStill(context, found, patience))) continue;
+    const { [name]: _, ...others } = documents;
+    const number = (settings?.number ?? 0n) + 1n;
+    const changed = { number, documents: text === undefined ? others : { ...others, [name]: text } };
+    if (await changeBucket(context, found, { ...found.row, settings: changed })) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
 }
@@ -210,13 +247,29 @@ async function makeBucket(
   // Rows of a removed bucket may still be garbage in its old shards: the number stays until they are gone.
   const shards = found?.row.shards ?? context.shards;
   const createdMs = context.clock.nowMs();
-  const row: BucketRow = { kind: "bucket", name: bucket, tenant, region, createdMs, shards, state: "making", tags: {} };
+  const row: BucketRow = {
+    kind: "bucket",
+    name: bucket,
+    tenant,
+    region,
+    createdMs,
+    shards,
+    state: "making",
+    tags: {},
+    ...settingsAfter(found?.row, tenant),
+  };
   const mine = await commitBucket(context, found, row);
   context.failpoint("bucket:after-making");
   if (mine === undefined) return false;
   if (!(await openShards(context, mine))) return false;
   context.failpoint("bucket:after-headers");
   return (await commitBucket(context, mine, { ...row, state: "open" })) !== undefined;
+}
+
+/** A bucket made again has no settings, under a number that a write which was judged by those of its former owner does not know (I17). */
+function settingsAfter(former: BucketRow | undefined, tenant: string): Pick<BucketRow, "settings"> {
+  if (former === undefined || (former.settings === undefined && former.tenant === tenant)) return {};
+  return { settings: { number: (former.settings?.number ?? 0n) + 1n, documents: {} } };
 }
 
 /** `row` in place of the one that was found, and every header as it says. False: another request was faster. */
@@ -242,6 +295,6 @@ async function removeBucket(context: ObjectStoreContext, found: Versioned<Bucket
   return outcome === "empty" ? "removed" : "not-empty";
 }
 
-function infoOf({ name, tenant, region, createdMs }: BucketRow): BucketInfo {
-  return { name, tenant, region, createdMs };
+function infoOf({ name, tenant, region, createdMs, settings }: BucketRow): BucketInfo {
+  return { name, tenant, region, createdMs, settings: settings ?? NO_SETTINGS };
 }

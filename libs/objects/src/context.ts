@@ -24,4 +24,12 @@ export interface ObjectStoreContext {
   readonly shards: number;
   readonly buckets: BucketCache;
   readonly turns: BucketTurns;
+  /** Of one request: the settings of a bucket by which it was judged; its writes there are refused when the bucket has newer ones (I17). */
+  readonly judged?: JudgedSettings;
+}
+
+export interface JudgedSettings {
+  readonly bucket: string;
+  /** 0: it had none. */
+  readonly settings: bigint;
 }

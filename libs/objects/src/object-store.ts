@@ -9,6 +9,7 @@ import {
   deleteBucket,
   headBucket,
   listBuckets,
+  setBucketDocument,
   setBucketTags,
   setBucketVersioning,
 } from "./buckets.ts";
@@ -41,6 +42,7 @@ export function objectStoreContext(
 /** The store of one gateway. Several may share its metadata and data (OG13). */
 export function createObjectStore(context: ObjectStoreContext): ObjectStore {
   return {
+    judgedBy: (bucket, settings) => createObjectStore({ ...context, judged: { bucket, settings } }),
     createBucket: (request) => createBucket(context, request),
     headBucket: (bucket) => headBucket(context, bucket),
     listBuckets: (tenant) => listBuckets(context, tenant),
@@ -49,6 +51,7 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     setBucketTags: (bucket, tags) => setBucketTags(context, bucket, tags),
     bucketVersioning: (bucket) => bucketVersioning(context, bucket),
     setBucketVersioning: (bucket, versioning) => setBucketVersioning(context, bucket, versioning),
+    setBucketDocument: (request) => setBucketDocument(context, request),
     bucketUsage: (bucket) => bucketUsage(context, bucket),
     putObject: (request) => putObject(context, request),
     getObject: (request) => getObject(context, request),

@@ -7,7 +7,7 @@ import { checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
 import { headKey, nullVersionKey, versionKey } from "./row-keys.ts";
 import type { ObjectAttributes, StoredObject } from "./rows.ts";
-import { viewShard, type ShardView } from "./shard-view.ts";
+import { checkJudged, viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
 import { succeed, versionIdOf, type Succession } from "./versions.ts";
 
@@ -113,6 +113,7 @@ async function lookAgain(context: ObjectStoreContext, current: ShardView, upload
   let view = current;
   try {
     if (current.header.row.state !== "open") view = await viewShard(context, "write", current.bucket, current.key, [headKey(current.key)]);
+    checkJudged(context, view.bucket, view.header.row.settings);
     checkWriteCondition(upload.precondition, headOf(view)?.row);
   } catch (error) {
     await abandonBlobs(context, { view: current, guid, names: body.names });

@@ -116,6 +116,27 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     { kind: "bucket", name: "b", tenant: "t", region: "r", createdMs: 13, shards: 4, state: "open", tags: { x: "y" } },
     "0106016201740172000000000000000d00000004010101780179",
   ],
+  ["header of a configured bucket", { kind: "header", state: "open", shards: 4, settings: 258n }, "010d0000000004000000000000000102"],
+  [
+    "header of a configured and versioned bucket",
+    { kind: "header", state: "open", shards: 4, versioning: "enabled", settings: 1n },
+    "010d000000000401000000000000000001",
+  ],
+  [
+    "configured bucket",
+    {
+      kind: "bucket",
+      name: "b",
+      tenant: "t",
+      region: "r",
+      createdMs: 13,
+      shards: 4,
+      state: "open",
+      tags: {},
+      settings: { number: 2n, documents: { policy: "{}" } },
+    },
+    "010e016201740172000000000000000d00000004010000000000000000000201" + "06706f6c696379027b7d",
+  ],
   [
     "scrub of rows",
     { kind: "scrub", startedMs: 1, counts, place: { kind: "rows", bucket: "b", shard: 2, from: Uint8Array.of(16, 107) } },

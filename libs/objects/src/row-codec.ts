@@ -3,6 +3,7 @@ import { parseOid, oidOf, type Oid } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import type {
   BucketRow,
+  BucketSettings,
   ChecksumAlgorithm,
   Content,
   DeleteMarker,
@@ -20,6 +21,7 @@ import type {
   StoredObject,
   UploadRow,
   UploadState,
+  Versioning,
 } from "./rows.ts";
 
 /** Rows on disk, version 1: version byte, kind byte, fields. Golden bytes are tested. */
@@ -32,6 +34,8 @@ export type Row = StoredObject | DeleteMarker | UploadRow | PartRow | GcEntry | 
 const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7, scrub: 8, marker: 10 } as const;
 /** Rows that have what versioned buckets need besides: others are written as they always were. */
 const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
+/** Of a bucket that its owner has configured, versioned or not. */
+const CONFIGURED_TAGS = { header: 13, bucket: 14 } as const;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3, doneVersion: 4 } as const;
 const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
@@ -80,11 +84,13 @@ export function encodeRow(row: Row): Uint8Array {
       break;
     case "header":
       writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
-      if (row.versioning !== undefined) writer.u8(VERSIONINGS.indexOf(row.versioning));
+      if (row.settings !== undefined) writeOptional(writer, row.versioning, writeVersioning).u64(row.settings);
+      else if (row.versioning !== undefined) writeVersioning(writer, row.versioning);
       break;
     case "bucket":
       writeBucket(writer, row);
-      if (row.versioning !== undefined) writer.u8(VERSIONINGS.indexOf(row.versioning));
+      if (row.settings !== undefined) writeSettings(writeOptional(writer, row.versioning, writeVersioning), row.settings);
+      else if (row.versioning !== undefined) writeVersioning(writer, row.versioning);
       break;
     case "epoch":
       writer.u32(row.epoch).text(row.instance);
@@ -172,8 +178,18 @@ function readRow(reader: ByteReader, tag: number): Row {
       return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32() };
     case VERSIONED_TAGS.header:
       return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32(), versioning: readOneOf(reader, VERSIONINGS) };
+    case CONFIGURED_TAGS.header:
+      return {
+        kind: "header",
+        state: readOneOf(reader, HEADER_STATES),
+        shards: reader.u32(),
+        ...readVersioning(reader),
+        settings: reader.u64(),
+      };
     case KIND_TAGS.bucket:
       return readBucket(reader);
+    case CONFIGURED_TAGS.bucket:
+      return { ...readBucket(reader), ...readVersioning(reader), settings: { number: reader.u64(), documents: readTexts(reader) } };
     case VERSIONED_TAGS.bucket:
       return { ...readBucket(reader), versioning: readOneOf(reader, VERSIONINGS) };
     case KIND_TAGS.epoch:
@@ -194,6 +210,7 @@ function readRow(reader: ByteReader, tag: number): Row {
 
 function tagOf(row: Row): number {
   if (row.kind === "object" && row.version !== undefined) return VERSIONED_TAGS.object;
+  if ((row.kind === "header" || row.kind === "bucket") && row.settings !== undefined) return CONFIGURED_TAGS[row.kind];
   if (row.kind === "header" && row.versioning !== undefined) return VERSIONED_TAGS.header;
   if (row.kind === "bucket" && row.versioning !== undefined) return VERSIONED_TAGS.bucket;
   return KIND_TAGS[row.kind];
@@ -351,6 +368,20 @@ function readBucket(reader: ByteReader): BucketRow {
   };
 }
 
+function writeVersioning(writer: ByteWriter, versioning: Versioning): void {
+  writer.u8(VERSIONINGS.indexOf(versioning));
+}
+
+function readVersioning(reader: ByteReader): Pick<BucketRow, "versioning"> {
+  const versioning = readOptional(reader, () => readOneOf(reader, VERSIONINGS));
+  return versioning === undefined ? {} : { versioning };
+}
+
+function writeSettings(writer: ByteWriter, { number, documents }: BucketSettings): void {
+  writer.u64(number);
+  writeTexts(writer, documents);
+}
+
 function writeScrubPlace(writer: ByteWriter, place: ScrubPlace): void {
   writer.u8(SCRUB_TAGS[place.kind]);
   switch (place.kind) {
@@ -460,9 +491,10 @@ function readNumber(reader: ByteReader): number {
   return value;
 }
 
-function writeOptional<Value>(writer: ByteWriter, value: Value | undefined, write: (writer: ByteWriter, value: Value) => void): void {
+function writeOptional<Value>(writer: ByteWriter, value: Value | undefined, write: (writer: ByteWriter, value: Value) => void): ByteWriter {
   writer.u8(value === undefined ? 0 : 1);
   if (value !== undefined) write(writer, value);
+  return writer;
 }
 
 function readOptional<Value>(reader: ByteReader, read: (reader: ByteReader) => Value): Value | undefined {

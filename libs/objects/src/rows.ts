@@ -127,6 +127,8 @@ export interface ShardHeader {
   readonly shards: number;
   /** As in the bucket's row, so that a commit which saw it otherwise fails. */
   readonly versioning?: Versioning;
+  /** Number of the bucket's settings; absent: it never had any. A write that was judged by older ones is refused (I17). */
+  readonly settings?: bigint;
 }
 
 export interface BucketRow {
@@ -142,6 +144,14 @@ export interface BucketRow {
   readonly tags: Readonly<Record<string, string>>;
   /** As every header says, but while the bucket is changing. */
   readonly versioning?: Versioning;
+  /** Absent: the owner has configured nothing. */
+  readonly settings?: BucketSettings;
+}
+
+/** What the owner of a bucket has configured, by name, as the callers of the store read it. Grows by one with each change. */
+export interface BucketSettings {
+  readonly number: bigint;
+  readonly documents: Readonly<Record<string, string>>;
 }
 
 /** One gateway epoch (OGD3, OGD6). */

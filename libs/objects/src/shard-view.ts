@@ -42,12 +42,24 @@ export async function viewShard(
     const header = headerOf(headerRow);
     const placed = header !== undefined && header.row.shards === row.shards;
     // A closed header is the bucket's end, or its removal that may still be undone: its row tells.
-    if (placed && header.row.state === "open") return { bucket, key, partition, header, rows };
+    if (placed && header.row.state === "open") {
+      if (purpose === "write") checkJudged(context, bucket, header.row.settings);
+      return { bucket, key, partition, header, rows };
+    }
     if (placed && known === undefined && purpose === "read") return { bucket, key, partition, header, rows };
     context.buckets.forget(bucket);
     known = undefined;
   }
   throw new ConcordError("WRITE_CONFLICT", `bucket ${bucket} is being changed; try again`);
+}
+
+/**
+ * WRITE_CONFLICT: the request was judged by settings that are not those of the bucket any more (I17). Older ones in a header are of a change under
+ * way: every commit names the header, so it is refused once the change is done.
+ */
+export function checkJudged({ judged }: ObjectStoreContext, bucket: string, settings: bigint | undefined): void {
+  if (judged?.bucket === bucket && (settings ?? 0n) > judged.settings)
+    throw new ConcordError("WRITE_CONFLICT", `the settings of bucket ${bucket} were changed; try again`);
 }
 
 /** BUCKET_UNKNOWN when there is none that users know of. */

@@ -226,8 +226,10 @@ const isAcquiredBy = (row: UploadRow, guid: bigint): boolean => row.state.kind =
 /** A refused complete leaves the upload open; an unresolved one keeps it acquired until a repetition or staleness decides. */
 async function reopen(context: ObjectStoreContext, request: CompleteRequest, guid: bigint, cause: unknown): Promise<void> {
   if (!(cause instanceof ConcordError) || cause.applied !== "no") return;
+  // Whatever the bucket's settings are by now: it only takes back what the request did.
+  const { judged: _, ...anytime } = context;
   try {
-    const found = await viewUpload(context, "write", request, []);
+    const found = await viewUpload(anytime, "write", request, []);
     if (isAcquiredBy(found.upload.row, guid)) await changeState(context, found, request, { kind: "open" });
   } catch {
     context.log.warn("a refused complete could not open its upload again; it will be stale soon", { key: request.key });
