@@ -10,6 +10,7 @@ const say = (status: number, message: string): Description => ({ status, message
 
 export const S3_ERRORS = {
   AccessDenied: say(403, "Access Denied"),
+  AccessControlListNotSupported: say(400, "The bucket does not allow ACLs."),
   AuthorizationHeaderMalformed: say(400, "The authorization header is malformed."),
   AuthorizationQueryParametersError: say(400, "The authorization query parameters are malformed."),
   BadDigest: say(400, "The digest you specified did not match what we received."),
@@ -38,6 +39,7 @@ export const S3_ERRORS = {
   InvalidToken: say(400, "The provided token is malformed or otherwise not valid."),
   InvalidURI: say(400, "The specified URI could not be parsed."),
   KeyTooLongError: say(400, "Your key is too long."),
+  MalformedPolicy: say(400, "The policy is not valid."),
   MalformedTrailerError: say(400, "The request contained trailing data that was not well-formed or did not conform to what was announced."),
   MalformedXML: say(400, "The XML you provided was not well-formed or did not validate."),
   MetadataTooLarge: say(400, "Your metadata headers exceed the maximum allowed metadata size."),
@@ -45,7 +47,9 @@ export const S3_ERRORS = {
   MissingContentLength: say(411, "You must provide the Content-Length HTTP header."),
   MissingRequestBodyError: say(400, "Request body is empty."),
   NoSuchBucket: say(404, "The specified bucket does not exist."),
+  NoSuchBucketPolicy: say(404, "The bucket policy does not exist."),
   NoSuchKey: say(404, "The specified key does not exist."),
+  NoSuchPublicAccessBlockConfiguration: say(404, "The public access block configuration was not found."),
   NoSuchTagSet: say(404, "The TagSet does not exist."),
   NoSuchUpload: say(404, "The specified upload does not exist. It may have been aborted or completed."),
   NoSuchVersion: say(404, "The specified version does not exist."),

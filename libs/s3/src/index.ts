@@ -1,3 +1,8 @@
+export type { S3Action } from "./access/actions.ts";
+export { authorize, type AccessRequest, type BucketAccess, type Decision, type PublicAccessBlock } from "./access/authorize.ts";
+export { clientAddress } from "./access/client-address.ts";
+export { addressesWithin, subnetOf, type ConditionFacts } from "./access/conditions.ts";
+export { readPolicy, type Caller, type Policy } from "./access/policy.ts";
 export { combineDigests, type PartDigest } from "./body/combine-digests.ts";
 export { checkedBody, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
 export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest } from "./body/digests.ts";
@@ -26,6 +31,9 @@ export {
   createVerifier,
   type Credential,
   type SignedRequest,
+  unsignedRequest,
+  type Received,
+  type Unsigned,
   type Verified,
   type Verifier,
   type VerifierOptions,
@@ -45,6 +53,7 @@ export type {
 } from "./types.ts";
 export { refuseUnsupported } from "./unsupported.ts";
 export {
+  aclXml,
   completeMultipartUploadXml,
   copyObjectXml,
   copyPartXml,
@@ -59,6 +68,9 @@ export {
   listVersionsXml,
   locationXml,
   objectAttributesXml,
+  ownershipControlsXml,
+  policyStatusXml,
+  publicAccessBlockXml,
   taggingXml,
   versioningXml,
   type CopiedXml,
@@ -72,6 +84,8 @@ export {
   readCompleteMultipartUpload,
   readCreateBucketConfiguration,
   readDelete,
+  readOwnershipControls,
+  readPublicAccessBlock,
   readTagging,
   readVersioning,
   type CompletedPart,

@@ -40,3 +40,11 @@ export const XML_ELEMENTS_MAX = 50_000;
 export const XML_TEXT_CHARS_MAX = 8 * 1024;
 export const PARTS_MAX = 10_000;
 export const DELETE_KEYS_MAX = 1000;
+
+/** S3's limit of a bucket's policy. */
+export const POLICY_BYTES_MAX = 20 * 1024;
+export const POLICY_DEPTH_MAX = 8;
+export const POLICY_STATEMENTS_MAX = 200;
+/** Actions, resources or principals of one statement. */
+export const POLICY_ENTRIES_MAX = 500;
+export const POLICY_CONDITIONS_MAX = 100;

@@ -19,15 +19,19 @@ const HEADERS: readonly (readonly [pattern: RegExp, harmless: readonly string[]]
   [/^x-amz-rename-source/, []],
 ];
 
-/** NotImplemented for a header that implies what we do not do. */
+/** NotImplemented for a header that implies what we do not do; AccessControlListNotSupported for grants. */
 export function refuseUnsupported(headers: Fields): void {
   for (const [name, value] of headers.entries) {
     if (!name.startsWith("x-amz-")) continue;
     const rule = HEADERS.find(([pattern]) => pattern.test(name));
     if (rule !== undefined && !rule[1].includes(value)) {
+      if (isOfAcl(name)) throw new S3Error("AccessControlListNotSupported", "The bucket does not allow ACLs: use a bucket policy.");
       throw new S3Error("NotImplemented", "A header you provided implies functionality that is not implemented", {
         elements: { Header: name },
       });
     }
   }
 }
+
+/** Buckets have no ACLs but their owner's, which is what S3 answers then. */
+const isOfAcl = (name: string): boolean => name === "x-amz-acl" || name.startsWith("x-amz-grant-");

@@ -4,7 +4,7 @@ import { assert } from "@concord/runtime";
 import { encodeBase64 } from "../encoding.ts";
 import { S3Error } from "../errors.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
-import type { Verified } from "../signature/verifier.ts";
+import type { Received } from "../signature/verifier.ts";
 import type { CheckedBody, ChecksumAlgorithm, Digests } from "../types.ts";
 import { decodeChunks, type Trailers } from "./aws-chunked.ts";
 import { byteReader } from "./byte-reader.ts";
@@ -28,7 +28,7 @@ export interface RequestBody {
 }
 
 /** Throws S3Error at once for what the headers say wrong; the body is first touched when `chunks` is read. */
-export function checkedBody(request: RequestBody, verified: Verified, options: BodyOptions = {}): CheckedBody {
+export function checkedBody(request: RequestBody, verified: Received, options: BodyOptions = {}): CheckedBody {
   const expected = readExpected(verified.headers, verified.payload, options.maxBytes ?? BODY_BYTES_MAX, options.headerOf);
   if (options.integrity === "required" && expected.md5Hex === undefined && expected.checksum === undefined) {
     throw new S3Error("InvalidRequest", "Missing required header for this request: Content-MD5 OR x-amz-checksum-*");
@@ -47,7 +47,7 @@ export function checkedBody(request: RequestBody, verified: Verified, options: B
 }
 
 /** For routes without a body: nothing may be announced, and what is signed is the empty one. */
-export function refuseBody(verified: Verified): void {
+export function refuseBody(verified: Received): void {
   const { payload, headers } = verified;
   if (payload.kind === "signed-chunks" || payload.kind === "unsigned-chunks") {
     throw new S3Error("InvalidArgument", "x-amz-content-sha256 must not be a streaming one for a request without a body.");
@@ -59,7 +59,7 @@ export function refuseBody(verified: Verified): void {
 }
 
 /** Reads a small body as a whole, checked. Empty when there is none. */
-export async function readBody(request: RequestBody, verified: Verified, options: BodyOptions & { maxBytes: number }): Promise<Uint8Array> {
+export async function readBody(request: RequestBody, verified: Received, options: BodyOptions & { maxBytes: number }): Promise<Uint8Array> {
   const isAbsent =
     verified.payload.kind !== "signed-chunks" && verified.payload.kind !== "unsigned-chunks" && !verified.headers.has("content-length");
   if (isAbsent && !verified.headers.has("transfer-encoding") && options.integrity === undefined) {
@@ -76,7 +76,7 @@ const EMPTY_SHA256 = createHash("sha256").digest("hex");
 
 async function* passing(
   request: RequestBody,
-  verified: Verified,
+  verified: Received,
   expected: Expected,
   algorithm: ChecksumAlgorithm | undefined,
   done: (digests: Digests) => void,
@@ -108,7 +108,7 @@ async function* passing(
 
 const NO_TRAILERS: Trailers = new Map();
 
-async function* decode(request: RequestBody, { payload }: Verified, lengthBytes: number): AsyncGenerator<Uint8Array, Trailers, void> {
+async function* decode(request: RequestBody, { payload }: Received, lengthBytes: number): AsyncGenerator<Uint8Array, Trailers, void> {
   const source = request.body[Symbol.asyncIterator]();
   try {
     const reader = byteReader(source);

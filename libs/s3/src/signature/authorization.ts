@@ -39,6 +39,13 @@ const VERSION_2 =
   `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM} (signature version 4): ` +
   "boto3 with Config(signature_version=s3v4), awscli after aws configure set default.s3.signature_version s3v4, s3cmd without --signature-v2.";
 
+/** Any field of any signature, old or broken ones too. */
+export function hasSignature(headers: Fields, query: Fields): boolean {
+  const isOfSignature = (name: string): boolean => /^x-amz-(?:algorithm|credential|signature|signedheaders|security-token)$/i.test(name);
+  if (headers.has("authorization") || headers.has("x-amz-security-token")) return true;
+  return query.has("AWSAccessKeyId") || query.has("Signature") || query.entries.some(([name]) => isOfSignature(name));
+}
+
 export function readSignedFields(headers: Fields, query: Fields): SignedFields {
   const authorizations = headers.all("authorization");
   const hasQuery = query.entries.some(([name]) => /^x-amz-(algorithm|credential|signature)$/i.test(name));

@@ -21,9 +21,20 @@ export interface SignatureChain {
   sign(text: string): Uint8Array;
 }
 
-export function readPayload(word: string, signed: SignedFields, signingKey: Uint8Array): Payload {
+/** Of a request without a signature: no chunk can go on from one. */
+export function readUnsignedPayload(word: string): Payload {
+  if (word === "STREAMING-UNSIGNED-PAYLOAD-TRAILER") return { kind: "unsigned-chunks" };
+  return readWhole(word) ?? refuse(word);
+}
+
+function readWhole(word: string): Payload | undefined {
   if (/^[0-9a-f]{64}$/.test(word)) return { kind: "hash", sha256Hex: word };
-  if (word === "UNSIGNED-PAYLOAD") return { kind: "unsigned" };
+  return word === "UNSIGNED-PAYLOAD" ? { kind: "unsigned" } : undefined;
+}
+
+export function readPayload(word: string, signed: SignedFields, signingKey: Uint8Array): Payload {
+  const whole = readWhole(word);
+  if (whole !== undefined) return whole;
   if (signed.via === "header") {
     if (word === "STREAMING-UNSIGNED-PAYLOAD-TRAILER") return { kind: "unsigned-chunks" };
     const chain: SignatureChain = {
@@ -35,6 +46,10 @@ export function readPayload(word: string, signed: SignedFields, signingKey: Uint
     if (word === "STREAMING-AWS4-HMAC-SHA256-PAYLOAD") return { kind: "signed-chunks", trailer: false, chain };
     if (word === "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER") return { kind: "signed-chunks", trailer: true, chain };
   }
+  return refuse(word);
+}
+
+function refuse(word: string): never {
   throw new S3Error(
     "InvalidArgument",
     "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, " +

@@ -6,9 +6,9 @@ import { S3Error } from "../errors.ts";
 import { fieldsOf, type Fields } from "../fields.ts";
 import { CLOCK_SKEW_MS_MAX } from "../limits.ts";
 import type { Target } from "../target.ts";
-import { malformed, PRESIGN_PARAMETERS, readSignedFields, type SignedFields } from "./authorization.ts";
+import { hasSignature, malformed, PRESIGN_PARAMETERS, readSignedFields, type SignedFields } from "./authorization.ts";
 import { canonicalRequest, stringToSign } from "./canonical.ts";
-import { readPayload, type Payload } from "./payload.ts";
+import { readPayload, readUnsignedPayload, type Payload } from "./payload.ts";
 import { signingKeys } from "./signing-key.ts";
 
 export interface Credential {
@@ -28,19 +28,37 @@ export interface SignedRequest {
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-export interface Verified {
-  readonly accessKey: string;
-  readonly tenant: string;
-  readonly via: "header" | "query";
+/** What a request says, signed or not. */
+export interface Received {
   /** How the body is signed: for `checkedBody`. */
   readonly payload: Payload;
   /** All headers; of a presigned request also its x-amz-* parameters that stand for headers. Use these, not the request's. */
   readonly headers: Fields;
 }
 
+export interface Verified extends Received {
+  readonly accessKey: string;
+  readonly tenant: string;
+  readonly via: "header" | "query";
+}
+
+/** A request that no key signed: whether it is allowed is `authorize`'s to say. */
+export interface Unsigned extends Received {
+  readonly via: "none";
+}
+
 export interface Verifier {
   /** Reads no byte of the body. Throws S3Error unless the owner of a known secret signed this request. */
   verify(request: SignedRequest, target: Target, nowMs: number): Verified;
+}
+
+/**
+ * Undefined: it has something of a signature, and must be verified. InvalidArgument for a body that says that its chunks are signed.
+ */
+export function unsignedRequest(request: SignedRequest, target: Target): Unsigned | undefined {
+  const headers = fieldsOf(request.headers);
+  if (hasSignature(headers, target.query)) return undefined;
+  return { via: "none", payload: readUnsignedPayload(headers.one("x-amz-content-sha256") ?? "UNSIGNED-PAYLOAD"), headers };
 }
 
 export function createVerifier(options: VerifierOptions): Verifier {

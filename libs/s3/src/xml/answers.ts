@@ -1,4 +1,5 @@
 // The bodies we answer with.
+import type { PublicAccessBlock } from "../access/authorize.ts";
 import { formatIsoDate } from "../dates.ts";
 import type { S3Error } from "../errors.ts";
 import type { StoredChecksum, UploadChecksum } from "../types.ts";
@@ -388,5 +389,31 @@ export function objectAttributesXml(answer: {
         ),
     leaf("StorageClass", answer.storageClass),
     leaf("ObjectSize", answer.sizeBytes),
+  );
+}
+
+/** The only grant there is: buckets do not allow others. */
+export function aclXml(bucketOwner: Owner): string {
+  const { id } = bucketOwner;
+  const grantee = `<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser">${leaf("ID", id)}${leaf("DisplayName", id)}</Grantee>`;
+  const grant = group("Grant", grantee, leaf("Permission", "FULL_CONTROL"));
+  return xmlDocument("AccessControlPolicy", owner("Owner", bucketOwner), group("AccessControlList", grant));
+}
+
+export function ownershipControlsXml(): string {
+  return xmlDocument("OwnershipControls", group("Rule", leaf("ObjectOwnership", "BucketOwnerEnforced")));
+}
+
+export function policyStatusXml(isPublic: boolean): string {
+  return xmlDocument("PolicyStatus", leaf("IsPublic", isPublic));
+}
+
+export function publicAccessBlockXml(block: PublicAccessBlock): string {
+  return xmlDocument(
+    "PublicAccessBlockConfiguration",
+    leaf("BlockPublicAcls", block.blockPublicAcls),
+    leaf("IgnorePublicAcls", block.ignorePublicAcls),
+    leaf("BlockPublicPolicy", block.blockPublicPolicy),
+    leaf("RestrictPublicBuckets", block.restrictPublicBuckets),
   );
 }

@@ -1,4 +1,5 @@
 // The bodies S3 clients send. An element we do not know is refused: it may say something that must not be ignored.
+import type { PublicAccessBlock } from "../access/authorize.ts";
 import { checksumAlgorithm } from "../body/digests.ts";
 import { S3Error } from "../errors.ts";
 import { DELETE_KEYS_MAX, PARTS_MAX } from "../limits.ts";
@@ -111,6 +112,33 @@ export function readVersioning(bytes: Uint8Array): "enabled" | "suspended" {
   const status = fields.get("Status");
   if (status !== "Enabled" && status !== "Suspended") throw new S3Error("IllegalVersioningConfigurationException");
   return status === "Enabled" ? "enabled" : "suspended";
+}
+
+/** What is left out is off. */
+export function readPublicAccessBlock(bytes: Uint8Array): PublicAccessBlock {
+  const names = ["BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"] as const;
+  const fields = leaves(root(bytes, "PublicAccessBlockConfiguration"), names);
+  const isOn = (name: (typeof names)[number]): boolean => {
+    const text = (fields.get(name) ?? "false").trim().toLowerCase();
+    if (text !== "true" && text !== "false") throw malformed(`${name} must be true or false`);
+    return text === "true";
+  };
+  return {
+    blockPublicAcls: isOn("BlockPublicAcls"),
+    ignorePublicAcls: isOn("IgnorePublicAcls"),
+    blockPublicPolicy: isOn("BlockPublicPolicy"),
+    restrictPublicBuckets: isOn("RestrictPublicBuckets"),
+  };
+}
+
+/** Whose objects are: here always the bucket owner's. NotImplemented for the settings with ACLs. */
+export function readOwnershipControls(bytes: Uint8Array): "BucketOwnerEnforced" {
+  const [rule, ...more] = root(bytes, "OwnershipControls").children;
+  if (rule?.name !== "Rule" || more.length > 0) throw malformed("it must have exactly one Rule");
+  const ownership = leaves(rule, ["ObjectOwnership"]).get("ObjectOwnership") ?? "";
+  if (ownership === "BucketOwnerEnforced") return ownership;
+  if (ownership !== "BucketOwnerPreferred" && ownership !== "ObjectWriter") throw malformed("an ObjectOwnership is not known");
+  throw new S3Error("NotImplemented", "Buckets with ACLs are not implemented: use a bucket policy.");
 }
 
 /** InvalidTag, BadRequest as for headers. */
