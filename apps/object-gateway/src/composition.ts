@@ -2,10 +2,11 @@ import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import { SpaceGuard, type ConcordError, type Disk, type Environment, type HttpServer, type Metrics } from "@concord/runtime";
-import { createVerifier } from "@concord/s3";
+import { addressesWithin, createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayStore, type GatewayTuning } from "./gateway-store.ts";
+import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { DOWNLOAD_SHARE_BYTES, UPLOAD_SHARE_BYTES } from "./limits.ts";
@@ -90,6 +91,7 @@ async function openGateway(
   const gateway = await openGatewayStore(storeOptions).catch((thrown: unknown) => data.close().then(() => closeMetadata(thrown)));
   const { region, partBytesMax } = config;
   const { uploads, downloads } = budgetsOf(config, metrics);
+  const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
   const disks = options.dataDisk === undefined ? [disk] : [disk, options.dataDisk];
   const space = new SpaceGuard({ clock, log, metrics, disks, lowBytes: config.lowSpaceBytes });
   return {
@@ -102,7 +104,8 @@ async function openGateway(
       space,
       region,
       partBytesMax,
-      scheme: config.tlsCertificateFile === undefined ? "http" : "https",
+      scheme,
+      access: accessReader(config, scheme),
     },
     admin: objectAdmin({ config, gateway, uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),
@@ -112,6 +115,16 @@ async function openGateway(
         .then(() => data.close())
         .then(() => opened.close()),
   };
+}
+
+function accessReader({ accessKeys, publicAccess, trustedProxies }: ObjectGatewayConfig, scheme: "http" | "https"): AccessReader {
+  const tenants = new Set(accessKeys.map(({ tenant }) => tenant));
+  return new AccessReader({
+    publicAccess: publicAccess ? "possible" : "refused",
+    isProxy: addressesWithin(trustedProxies),
+    scheme,
+    isTenant: (name) => tenants.has(name),
+  });
 }
 
 function budgetsOf(

@@ -1,9 +1,11 @@
 import { checkServer, diskShape, secret, serverShape, z } from "@concord/config";
+import { subnetOf } from "@concord/s3";
 import {
   ACCESS_KEYS_MAX,
   OBJECT_BYTES_MAX,
   PACK_BYTES_MAX,
   PART_BYTES_MAX,
+  TRUSTED_PROXIES_MAX,
   DOWNLOAD_BUFFER_BYTES_DEFAULT,
   UPLOADS_IN_FLIGHT_DEFAULT,
   UPLOAD_BUFFER_BYTES_DEFAULT,
@@ -88,6 +90,15 @@ export const objectGatewaySchema = z
       .regex(/^[a-z0-9.-]{1,200}$/, "expected a domain name in lower case")
       .optional()
       .describe("buckets are also served as <bucket>.<domain>; path style always is"),
+    publicAccess: z
+      .boolean()
+      .default(true)
+      .describe("false: anonymous requests and public policies are refused, whatever owners of buckets allow"),
+    trustedProxies: z
+      .array(z.string().refine((text) => subnetOf(text) !== undefined, "expected an address or a range such as 10.0.0.0/8"))
+      .max(TRUSTED_PROXIES_MAX)
+      .default([])
+      .describe("addresses of proxies before the S3 endpoint: only their X-Forwarded-For and X-Forwarded-Proto are believed"),
     gcGraceMs: count("how long replaced data is kept for those who still read it", 3_600_000),
     collectIntervalMs: count("pause between collections of garbage", 60_000),
     scrubIntervalMs: count("pause between scrubs, which compare all rows and blobs and verify every byte", 86_400_000),

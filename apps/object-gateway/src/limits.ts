@@ -27,6 +27,9 @@ export const CLOCK_RETRY_MS = 200;
 export const CLOCK_LOG_MS = 60_000;
 /** Worker ids of one gateway: so many times its clock may be set back before it waits. */
 export const WORKER_IDS_MAX = 4;
+/** Policies of buckets kept in the form in which they are judged by. */
+export const POLICIES_CACHED_MAX = 1000;
+export const TRUSTED_PROXIES_MAX = 100;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */
 export const LEASE_ATTEMPTS_MAX = 20;

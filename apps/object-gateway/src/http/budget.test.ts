@@ -6,6 +6,7 @@ import { silentLog, silentMetrics, SpaceGuard } from "@concord/runtime";
 import { fieldsOf, S3Error } from "@concord/s3";
 import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
+import { AccessReader, ownAccess } from "./access.ts";
 import { TransferBudget } from "./budget.ts";
 import type { Context, S3Call } from "./call.ts";
 import { getObject } from "./get-object.ts";
@@ -106,7 +107,8 @@ for (const [name, operation, query] of [
     const uploads = budget(1, UPLOAD_SHARE_BYTES);
     const begun = (): never => assert.fail("the copy began");
     const store = {
-      headBucket: () => Promise.resolve({ name: "photos", tenant: "ann", region: "r", createdMs: 0 }),
+      headBucket: () =>
+        Promise.resolve({ name: "photos", tenant: "ann", region: "r", createdMs: 0, settings: { number: 0n, documents: {} } }),
       listParts: () => Promise.resolve({ parts: [], next: undefined, initiatedMs: 0, checksum: undefined }),
       copyObject: begun,
       copyPart: begun,
@@ -119,7 +121,10 @@ for (const [name, operation, query] of [
       key: "b",
       query: fieldsOf(query),
       headers,
+      caller: { kind: "tenant", tenant: "ann" },
       tenant: "ann",
+      access: ownAccess("ann"),
+      facts: {},
     } as unknown as S3Call;
     const context = {
       store,
@@ -131,6 +136,7 @@ for (const [name, operation, query] of [
       region: "r",
       partBytesMax: 1,
       scheme: "http",
+      access: new AccessReader({ publicAccess: "refused", isProxy: () => false, scheme: "http", isTenant: () => true }),
     } as const;
     const { done, release } = held(uploads, 1);
     await assert.rejects(operation(call, context), isSlowDown);

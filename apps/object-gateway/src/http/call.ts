@@ -1,6 +1,7 @@
 import type { ObjectStore } from "@concord/objects";
 import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
-import type { Fields, Verified } from "@concord/s3";
+import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
+import type { AccessReader } from "./access.ts";
 import type { TransferBudget } from "./budget.ts";
 
 /** The context of every operation. */
@@ -16,9 +17,10 @@ export interface Context {
   readonly partBytesMax: number;
   /** The scheme of returned locations. */
   readonly scheme: "http" | "https";
+  readonly access: AccessReader;
 }
 
-/** An admitted request: the caller is authenticated and owns the bucket. */
+/** An admitted request: the caller may do what the operation is (actions.ts). */
 export interface S3Call {
   readonly requestId: string;
   readonly request: HttpRequest;
@@ -27,8 +29,14 @@ export interface S3Call {
   readonly query: Fields;
   /** Names in lower case; what was presigned into the query is here too. */
   readonly headers: Fields;
+  readonly caller: Caller;
+  /** Whose share of the transfers it uses: the caller's, or for an anonymous one the bucket owner's. */
   readonly tenant: string;
-  readonly verified: Verified;
+  /** Of the bucket; without one the caller owns what it asks for. */
+  readonly access: BucketAccess;
+  /** What conditions of policies may ask. */
+  readonly facts: ConditionFacts;
+  readonly verified: Received;
 }
 
 export type Operation = (call: S3Call, context: Context) => Promise<HttpResponse>;

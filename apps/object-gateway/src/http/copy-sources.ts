@@ -1,18 +1,24 @@
-// The source of a copy: it must be in a bucket of the caller, like the request's own bucket.
+// The source of a copy: the caller needs the right to read it, whatever it may do with the bucket of the copy.
 import type { CopySource } from "@concord/objects";
 import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
-import { checkBucketName, checkOwner } from "./request-checks.ts";
+import { decide, demand } from "./access.ts";
+import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 
-/** AccessDenied when the source is another tenant's. */
-export async function copySourceOf(call: S3Call, context: Context): Promise<CopySource> {
+/** AccessDenied when the caller may not read the source. */
+export async function copySourceOf(call: S3Call, context: Context): Promise<CopySource & { readonly mayReadTags: boolean }> {
   const source = readCopySource(call.headers);
   assert(source !== undefined, "a copy is picked by its source");
   checkBucketName(source.bucket);
-  await checkOwner(call, context, source.bucket, "x-amz-source-expected-bucket-owner");
-  return source;
+  const info = await context.store.headBucket(source.bucket);
+  const access = context.access.accessOf(info);
+  const { key, versionId } = source;
+  demand(access, call, versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion", key, versionId);
+  checkExpectedOwner(call, info, "x-amz-source-expected-bucket-owner");
+  const tagAction = versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging";
+  return { ...source, mayReadTags: decide(access, call, tagAction, key, versionId).kind === "allowed" };
 }
 
 /**

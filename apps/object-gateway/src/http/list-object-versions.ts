@@ -5,7 +5,7 @@ import { xml } from "./responses.ts";
 
 /** Objects and delete markers by key, then newest first. The next page's version marker says where a null version stands, too. */
 export const listObjectVersions: Operation = async (call, { store }) => {
-  const { bucket, query, tenant } = call;
+  const { bucket, query, access } = call;
   const page = listPage(call, "max-keys");
   const keyMarker = query.one("key-marker") ?? "";
   const versionIdMarker = query.one("version-id-marker") ?? "";
@@ -13,5 +13,7 @@ export const listObjectVersions: Operation = async (call, { store }) => {
     throw new S3Error("InvalidArgument", "A version-id marker cannot be specified without a key marker.");
   const after = keyMarker === "" ? undefined : { key: keyMarker, versionId: versionIdMarker === "" ? undefined : versionIdMarker };
   const listing = await store.listVersions({ bucket, ...page, after });
-  return xml(listVersionsXml({ ...page, ...listing, bucket, keyMarker, versionIdMarker, maxKeys: page.limit, owner: { id: tenant } }));
+  return xml(
+    listVersionsXml({ ...page, ...listing, bucket, keyMarker, versionIdMarker, maxKeys: page.limit, owner: { id: access.owner } }),
+  );
 };

@@ -6,7 +6,7 @@ import { xml } from "./responses.ts";
 
 /** Version 2: pages go on by an opaque token. */
 export const listObjectsV2: Operation = async (call, { store }) => {
-  const { bucket, query, tenant } = call;
+  const { bucket, query, access } = call;
   if (query.one("list-type") !== "2") throw new S3Error("InvalidArgument", "list-type is 2");
   const page = listPage(call, "max-keys");
   const token = query.one("continuation-token");
@@ -27,7 +27,7 @@ export const listObjectsV2: Operation = async (call, { store }) => {
       objects,
       commonPrefixes,
       truncated: next !== undefined,
-      owner: query.one("fetch-owner") === "true" ? { id: tenant } : undefined,
+      owner: query.one("fetch-owner") === "true" ? { id: access.owner } : undefined,
     }),
   );
 };

@@ -5,7 +5,7 @@ import { xml } from "./responses.ts";
 
 /** Version 1: pages go on by a key. */
 export const listObjects: Operation = async (call, { store }) => {
-  const { bucket, query, tenant } = call;
+  const { bucket, query, access } = call;
   const page = listPage(call, "max-keys");
   const marker = query.one("marker") ?? "";
   const after = marker === "" ? undefined : marker;
@@ -22,7 +22,7 @@ export const listObjects: Operation = async (call, { store }) => {
       objects,
       commonPrefixes,
       truncated: next !== undefined,
-      owner: { id: tenant },
+      owner: { id: access.owner },
     }),
   );
 };

@@ -64,7 +64,7 @@ export const uploadPartCopy: Operation = async (call, context) => {
 
 /** The parts that arrived: an interrupted client sends the rest (OG1). */
 export const listParts: Operation = async (call, { store }) => {
-  const { bucket, key, query, tenant } = call;
+  const { bucket, key, query, access } = call;
   const uploadId = uploadIdOf(query);
   const encoding = encodingOf(call);
   const maxParts = pageSizeOf(call, "max-parts");
@@ -72,14 +72,16 @@ export const listParts: Operation = async (call, { store }) => {
   // An empty page is read as a page of one, to check that the upload exists.
   const { initiatedMs: _, ...found } = await store.listParts({ bucket, key, uploadId, after: marker, limit: Math.max(1, maxParts) });
   const listed = maxParts === 0 ? { ...found, parts: [], next: undefined } : found;
-  return xml(listPartsXml({ bucket, key, uploadId: guidToText(uploadId), owner: { id: tenant }, marker, maxParts, encoding, ...listed }));
+  return xml(
+    listPartsXml({ bucket, key, uploadId: guidToText(uploadId), owner: { id: access.owner }, marker, maxParts, encoding, ...listed }),
+  );
 };
 
 const NONE = { uploads: [], commonPrefixes: [], next: undefined } as const;
 
 /** Uploads that are open, by key and then by id. */
 export const listMultipartUploads: Operation = async (call, { store }) => {
-  const { bucket, query, tenant } = call;
+  const { bucket, query, access } = call;
   const page = listPage(call, "max-uploads");
   const after = markerOf(query);
   const { uploads, commonPrefixes, next } = page.limit === 0 ? NONE : await store.listUploads({ bucket, ...page, after });
@@ -91,7 +93,7 @@ export const listMultipartUploads: Operation = async (call, { store }) => {
       keyMarker: after?.key ?? "",
       uploadIdMarker: textOf(after?.uploadId),
       maxUploads: page.limit,
-      owner: { id: tenant },
+      owner: { id: access.owner },
       uploads: uploads.map((upload) => ({ ...upload, uploadId: guidToText(upload.uploadId) })),
       commonPrefixes,
       next: next === undefined ? undefined : { key: next.key, uploadId: textOf(next.uploadId) },

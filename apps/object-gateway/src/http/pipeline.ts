@@ -1,6 +1,9 @@
-// The steps of every request: target, signature, operation, features, the bucket's tenant, then the operation itself. What
+// The steps of every request: target, signature, operation, features, whether the bucket allows it, then the operation itself. What
 // goes wrong anywhere becomes an S3 error with the request's id; a client never sees more than that.
+import type { BucketInfo } from "@concord/objects";
 import {
+  assert,
+  ConcordError,
   toHex,
   type Clock,
   type HttpHandler,
@@ -10,12 +13,27 @@ import {
   type Metrics,
   type Random,
 } from "@concord/runtime";
-import { errorXml, fieldsOf, parseTarget, refuseBody, S3Error, type Fields, type Target, type Verifier } from "@concord/s3";
+import {
+  errorXml,
+  fieldsOf,
+  parseTarget,
+  refuseBody,
+  S3Error,
+  unsignedRequest,
+  type Caller,
+  type Fields,
+  type Target,
+  type Unsigned,
+  type Verified,
+  type Verifier,
+} from "@concord/s3";
 
-import type { Context } from "./call.ts";
+import { demand, factsOf, ownAccess } from "./access.ts";
+import { actionsOf } from "./actions.ts";
+import type { Context, S3Call } from "./call.ts";
 import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures } from "./features.ts";
-import { checkBucketName, checkOwner } from "./request-checks.ts";
+import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 import { empty, xml } from "./responses.ts";
 import { routeOf, type Level, type Route } from "./routes.ts";
 
@@ -80,21 +98,77 @@ function levelOf({ bucket, key }: Target): Level {
 }
 
 async function answer(request: HttpRequest, { target, route }: Named, requestId: string, options: PipelineOptions): Promise<HttpResponse> {
-  const { verifier, clock, context: contextOf } = options;
+  const { context: contextOf } = options;
   if (isForm(request, target))
     throw new S3Error("NotImplemented", "Uploads by browser forms (POST) are not implemented here; use a presigned PUT.");
-  const verified = verifier.verify(request, target, clock.nowMs());
+  const { caller, verified } = identify(request, target, options);
+  const isAboutBucket = route !== undefined && route.level !== "service" && !route.makesBucket;
+  if (caller.kind === "anonymous" && !isAboutBucket) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
   if (route === undefined) throw unknownOperation(request.method, target);
   checkFeatures(route, target.query, verified.headers, verified.via === "query");
   if (!route.body) refuseBody(verified);
   const { bucket = "", key = "", query } = target;
-  const call = { requestId, request, bucket, key, query, headers: verified.headers, tenant: verified.tenant, verified };
+  const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified };
   if (route.level !== "service") checkBucketName(bucket);
   const context = contextOf();
-  if (route.level !== "service" && !route.makesBucket) await checkOwner(call, context, bucket, "x-amz-expected-bucket-owner");
-  const response = await route.handle(call, context);
+  const facts = factsOf(
+    { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() },
+    context.access.options,
+  );
+  const response = await (route.level === "service" || route.makesBucket
+    ? route.handle({ ...asked, facts, ...ownOf(caller) }, context)
+    : handleInBucket({ ...asked, facts }, route, context));
   if (route.method !== "GET" && route.method !== "HEAD") options.failpoint("gateway:before-answer");
   return response;
+}
+
+/** A request without any signature may do what everyone may: only with buckets that are there, and no more than one of its own operations. */
+function identify(
+  request: HttpRequest,
+  target: Target,
+  { verifier, clock }: PipelineOptions,
+): { readonly caller: Caller; readonly verified: Verified | Unsigned } {
+  const unsigned = unsignedRequest(request, target);
+  if (unsigned !== undefined) return { caller: { kind: "anonymous" }, verified: unsigned };
+  const verified = verifier.verify(request, target, clock.nowMs());
+  return { caller: { kind: "tenant", tenant: verified.tenant }, verified };
+}
+
+/** Of a request about no bucket that is there: the caller is a tenant, and owns what it makes. */
+function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access"> {
+  assert(caller.kind === "tenant", "anonymous requests are about buckets");
+  return { tenant: caller.tenant, access: ownAccess(caller.tenant) };
+}
+
+/** Judged by the bucket's settings as they are now; a write is refused if they were changed before it committed. */
+async function handleInBucket(asked: Omit<S3Call, "tenant" | "access">, route: Route, context: Context): Promise<HttpResponse> {
+  const { bucket, caller, query, headers } = asked;
+  const info = await bucketOf(asked, context);
+  const access = context.access.accessOf(info);
+  const key = route.level === "object" ? asked.key : undefined;
+  const call = { ...asked, access, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
+  for (const action of actionsOf(route.operation, { version: query.has("versionId"), tags: headers.has("x-amz-tagging") }))
+    demand(access, call, action, key);
+  checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
+  try {
+    return await route.handle(call, { ...context, store: context.store.judgedBy(bucket, info.settings.number) });
+  } catch (thrown) {
+    const isAbsent = thrown instanceof ConcordError && thrown.code === "OBJECT_UNKNOWN";
+    // Only who may list the bucket learns which keys it does not have.
+    if (isAbsent) demand(access, call, "s3:ListBucket", undefined);
+    throw thrown;
+  }
+}
+
+/** AccessDenied instead of NoSuchBucket for an anonymous caller. */
+async function bucketOf({ bucket, caller }: Pick<S3Call, "bucket" | "caller">, { store }: Context): Promise<BucketInfo> {
+  try {
+    return await store.headBucket(bucket);
+  } catch (thrown) {
+    const isAbsent = thrown instanceof ConcordError && thrown.code === "BUCKET_UNKNOWN";
+    if (isAbsent && caller.kind === "anonymous") throw new S3Error("AccessDenied", undefined, { cause: thrown });
+    throw thrown;
+  }
 }
 
 /** Signed in its body, if at all: what its headers lack says nothing of the client. */

@@ -1,12 +1,10 @@
-// Checks every request passes: bucket name, owner.
-import { checkBucketName as checkName } from "@concord/objects";
+// Checks every request passes: bucket name, expected owner.
+import { checkBucketName as checkName, type BucketInfo } from "@concord/objects";
 import { S3Error } from "@concord/s3";
-import type { Context, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
 
-/** NoSuchBucket; AccessDenied when it is another tenant's, or not that of whom the client expects. */
-export async function checkOwner(call: S3Call, { store }: Context, bucket: string, expectation: string): Promise<void> {
-  const { tenant } = await store.headBucket(bucket);
-  if (tenant !== call.tenant) throw new S3Error("AccessDenied");
+/** AccessDenied when the bucket's owner is not whom the client expects. */
+export function checkExpectedOwner(call: Pick<S3Call, "headers">, { tenant }: BucketInfo, expectation: string): void {
   const expected = call.headers.one(expectation);
   if (expected !== undefined && expected !== tenant) throw new S3Error("AccessDenied", "The bucket is not owned by the expected account.");
 }

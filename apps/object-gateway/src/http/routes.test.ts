@@ -50,7 +50,6 @@ test("features: what an operation does not name is refused on it, what it names 
     ]),
     false,
   );
-  assert.equal(refused("PutObject", "", [["x-amz-acl", "public-read"]]), true);
   assert.equal(refused("UploadPart", "partNumber=1&uploadId=u", [["x-amz-meta-a", "1"]]), true);
   assert.equal(refused("GetObject", "versionId=1"), false);
   assert.equal(refused("PutObject", "versionId=1"), true);
@@ -62,6 +61,15 @@ test("features: what an operation does not name is refused on it, what it names 
   assert.equal(refused("ListObjects", "", [["if-match", '"x"']]), false, "nothing is changed without the condition");
   assert.equal(refused("PutObject", "x-amz-acl=private", []), true, "a header's parameter is not looked at there");
   assert.equal(refused("PutObject", "x-amz-acl=private", [["x-amz-acl", "private"]], true), false);
+});
+
+test("features: grants are refused as S3 refuses them where buckets have no ACLs", () => {
+  const route = ROUTES.find((one) => one.operation === "PutObject")!;
+  for (const header of [
+    ["x-amz-acl", "public-read"],
+    ["x-amz-grant-read", "id=1"],
+  ] as const)
+    assert.throws(() => checkFeatures(route, parseQuery(""), fieldsOf([header]), false), { code: "AccessControlListNotSupported" });
 });
 
 test("page tokens: any key comes back; what was not made here is refused", () => {

@@ -22,6 +22,22 @@ import {
   putBucketVersioning,
 } from "./bucket.ts";
 import {
+  deleteBucketOwnershipControls,
+  deleteBucketPolicy,
+  deletePublicAccessBlock,
+  getBucketAcl,
+  getBucketOwnershipControls,
+  getBucketPolicy,
+  getBucketPolicyStatus,
+  getObjectAcl,
+  getPublicAccessBlock,
+  putBucketAcl,
+  putBucketOwnershipControls,
+  putBucketPolicy,
+  putObjectAcl,
+  putPublicAccessBlock,
+} from "./bucket-access.ts";
+import {
   deleteBucketTagging,
   deleteObjectTagging,
   getBucketTagging,
@@ -75,7 +91,8 @@ const READ = { query: [...OVERRIDES, "partNumber", "versionId"], headers: ["x-am
 /** Checks of a body that passes. */
 const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
 /** Headers accepted on upload; features.ts checks each value. */
-const STORED = ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", "x-amz-storage-class"];
+const GRANTS = ["x-amz-acl", "x-amz-grant-*"];
+const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, "x-amz-storage-class"];
 const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner"];
 
 const route = (operation: string, method: Route["method"], level: Level, handle: Operation, options: Options = {}): Route => {
@@ -87,7 +104,7 @@ export const ROUTES: readonly Route[] = [
   route("ListBuckets", "GET", "service", listBuckets, { query: ["max-buckets", "prefix", "continuation-token", "bucket-region"] }),
 
   route("CreateBucket", "PUT", "bucket", createBucket, {
-    headers: ["x-amz-acl", "x-amz-object-ownership", "x-amz-bucket-object-lock-enabled", ...CHECKED],
+    headers: [...GRANTS, "x-amz-object-ownership", "x-amz-bucket-object-lock-enabled", ...CHECKED],
     body: true,
     makesBucket: true,
   }),
@@ -96,6 +113,26 @@ export const ROUTES: readonly Route[] = [
   route("GetBucketLocation", "GET", "bucket", getBucketLocation, { picks: ["location"] }),
   route("GetBucketVersioning", "GET", "bucket", getBucketVersioning, { picks: ["versioning"] }),
   route("PutBucketVersioning", "PUT", "bucket", putBucketVersioning, { picks: ["versioning"], headers: CHECKED, body: true }),
+  route("GetBucketPolicy", "GET", "bucket", getBucketPolicy, { picks: ["policy"] }),
+  route("PutBucketPolicy", "PUT", "bucket", putBucketPolicy, {
+    picks: ["policy"],
+    headers: [...CHECKED, "x-amz-confirm-remove-self-bucket-access"],
+    body: true,
+  }),
+  route("DeleteBucketPolicy", "DELETE", "bucket", deleteBucketPolicy, { picks: ["policy"] }),
+  route("GetBucketPolicyStatus", "GET", "bucket", getBucketPolicyStatus, { picks: ["policyStatus"] }),
+  route("GetPublicAccessBlock", "GET", "bucket", getPublicAccessBlock, { picks: ["publicAccessBlock"] }),
+  route("PutPublicAccessBlock", "PUT", "bucket", putPublicAccessBlock, { picks: ["publicAccessBlock"], headers: CHECKED, body: true }),
+  route("DeletePublicAccessBlock", "DELETE", "bucket", deletePublicAccessBlock, { picks: ["publicAccessBlock"] }),
+  route("GetBucketOwnershipControls", "GET", "bucket", getBucketOwnershipControls, { picks: ["ownershipControls"] }),
+  route("PutBucketOwnershipControls", "PUT", "bucket", putBucketOwnershipControls, {
+    picks: ["ownershipControls"],
+    headers: CHECKED,
+    body: true,
+  }),
+  route("DeleteBucketOwnershipControls", "DELETE", "bucket", deleteBucketOwnershipControls, { picks: ["ownershipControls"] }),
+  route("GetBucketAcl", "GET", "bucket", getBucketAcl, { picks: ["acl"] }),
+  route("PutBucketAcl", "PUT", "bucket", putBucketAcl, { picks: ["acl"], headers: [...CHECKED, ...GRANTS], body: true }),
   route("GetBucketTagging", "GET", "bucket", getBucketTagging, { picks: ["tagging"] }),
   route("PutBucketTagging", "PUT", "bucket", putBucketTagging, { picks: ["tagging"], headers: CHECKED, body: true }),
   route("DeleteBucketTagging", "DELETE", "bucket", deleteBucketTagging, { picks: ["tagging"] }),
@@ -134,6 +171,13 @@ export const ROUTES: readonly Route[] = [
     query: ["versionId"],
     headers: ["x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker"],
     conditional: true,
+  }),
+  route("GetObjectAcl", "GET", "object", getObjectAcl, { picks: ["acl"], query: ["versionId"] }),
+  route("PutObjectAcl", "PUT", "object", putObjectAcl, {
+    picks: ["acl"],
+    query: ["versionId"],
+    headers: [...CHECKED, ...GRANTS],
+    body: true,
   }),
   route("GetObjectTagging", "GET", "object", getObjectTagging, { picks: ["tagging"], query: ["versionId"] }),
   route("PutObjectTagging", "PUT", "object", putObjectTagging, { picks: ["tagging"], query: ["versionId"], headers: CHECKED, body: true }),

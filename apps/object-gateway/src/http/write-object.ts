@@ -1,5 +1,5 @@
 // S3 operations that write or remove objects.
-import type { CopyDigest } from "@concord/objects";
+import type { CopyDigest, Deleted } from "@concord/objects";
 import {
   copyDigest,
   copyObjectXml,
@@ -15,7 +15,8 @@ import {
 } from "@concord/s3";
 import { DELETES_AT_ONCE } from "../limits.ts";
 import { attributesOf } from "./attributes.ts";
-import type { Operation } from "./call.ts";
+import { decide, demand } from "./access.ts";
+import type { Context, Operation, S3Call } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
 import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml } from "./responses.ts";
@@ -37,7 +38,7 @@ export const copyObject: Operation = async (call, context) => {
   const source = await copySourceOf(call, context);
   const given = attributesOf(headers);
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
-  const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : undefined;
+  const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : await tagsToCopy(call, context, source);
   const isOntoItself = source.bucket === bucket && source.key === key && source.versionId === undefined;
   if (isOntoItself && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
   const precondition = readPrecondition(headers);
@@ -48,6 +49,21 @@ export const copyObject: Operation = async (call, context) => {
   return xml(copyObjectXml(copied), [...versionHeader(copied.versionId), ...copySourceVersionHeader(copied.sourceVersionId)]);
 };
 
+/** Undefined: those of the source. AccessDenied when it has tags that the caller may not read, or not set on the copy. */
+async function tagsToCopy(
+  call: S3Call,
+  { store }: Context,
+  source: Awaited<ReturnType<typeof copySourceOf>>,
+): Promise<Readonly<Record<string, string>> | undefined> {
+  const maySet = decide(call.access, call, "s3:PutObjectTagging", call.key).kind === "allowed";
+  if (source.mayReadTags && maySet) return undefined;
+  const { bucket, key, versionId } = source;
+  const { attributes } = await store.headObject({ bucket, key, precondition: {}, versionId });
+  if (Object.keys(attributes.tags).length > 0) throw new S3Error("AccessDenied");
+  // It had none: the copy gets none, also when the source gets some meanwhile.
+  return {};
+}
+
 /** Success also when there was none, unless the condition asks for one. Without a version a versioned bucket gets a delete marker. */
 export const deleteObject: Operation = async ({ bucket, key, headers, query }, { store }) => {
   const versionId = query.one("versionId");
@@ -55,14 +71,21 @@ export const deleteObject: Operation = async ({ bucket, key, headers, query }, {
   return empty(204, [...versionHeader(deleted.versionId), ...(deleted.isMarker ? [["x-amz-delete-marker", "true"] as const] : [])]);
 };
 
-/** Deletes up to a thousand keys, each on its own; the answer lists those that failed. */
+/** Deletes up to a thousand keys, each on its own and judged on its own; the answer lists those that failed. */
 export const deleteObjects: Operation = async (call, context) => {
   const { bucket } = call;
+  // Without a policy no key of another tenant can be allowed: refused before the body.
+  if (call.access.policy === undefined) demand(call.access, call, "s3:DeleteObject", undefined);
   const { objects, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
   const deleted: DeletedXml[] = [];
   const failed: { key: string; versionId: string | undefined; error: S3Error }[] = [];
-  const deleteOne = ({ key, condition, versionId }: (typeof objects)[number]): Promise<unknown> =>
-    context.store.deleteObject({ bucket, key, condition, versionId }).then(
+  const remove = async ({ key, condition, versionId }: (typeof objects)[number]): Promise<Deleted> => {
+    demand(call.access, call, versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion", key, versionId);
+    return await context.store.deleteObject({ bucket, key, condition, versionId });
+  };
+  const deleteOne = (one: (typeof objects)[number]): Promise<unknown> => {
+    const { key, versionId } = one;
+    return remove(one).then(
       (done) => deleted.push({ key, versionId, markerId: done.isMarker ? done.versionId : undefined }),
       (thrown: unknown) => {
         const error = toS3Error(thrown);
@@ -70,6 +93,7 @@ export const deleteObjects: Operation = async (call, context) => {
         return failed.push({ key, versionId, error });
       },
     );
+  };
   for (let at = 0; at < objects.length; at += DELETES_AT_ONCE) await Promise.all(objects.slice(at, at + DELETES_AT_ONCE).map(deleteOne));
   return xml(deleteResultXml({ quiet, deleted, failed }));
 };

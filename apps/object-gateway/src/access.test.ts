@@ -1,0 +1,270 @@
+// Bucket policies, public access and ownership as two generations of the official client see them, and by raw requests: what is refused leaves
+// rows and blobs as they were.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import * as sdk2026 from "@aws-sdk/client-s3";
+import type { S3Client } from "@aws-sdk/client-s3";
+import * as sdk2024 from "aws-sdk-client-s3-2024";
+import { actionsOf, OPERATION_ACTIONS } from "./http/actions.ts";
+import { ROUTES } from "./http/routes.ts";
+import { ANN, BOB, TestGateway } from "./test/gateway.ts";
+import { send, type Answer } from "./test/http-client.ts";
+import { encodePath, sign, type AccessKey } from "./test/signing.ts";
+
+const SDKS = { 2026: sdk2026, 2024: sdk2024 as unknown as typeof sdk2026 } as const;
+const PROXY = "127.0.0.1";
+let gateway: TestGateway;
+let closed: TestGateway;
+before(async () => {
+  [gateway, closed] = await Promise.all([
+    TestGateway.start({ config: { trustedProxies: [PROXY] } }),
+    TestGateway.start({ config: { publicAccess: false } }),
+  ]);
+});
+after(() => Promise.all([gateway.remove(), closed.remove()]));
+
+type Json = Readonly<Record<string, unknown>>;
+type Query = readonly (readonly [string, string])[];
+interface Asked {
+  readonly query?: Query;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+const statement = (bucket: string, more: Json): Json => ({
+  Effect: "Allow",
+  Principal: "*",
+  Action: "s3:GetObject",
+  Resource: [`arn:aws:s3:::${bucket}`, `arn:aws:s3:::${bucket}/*`],
+  ...more,
+});
+const policyText = (...statements: readonly Json[]): string => JSON.stringify({ Version: "2012-10-17", Statement: statements });
+const OBJECT_WRITER = "<OwnershipControls><Rule><ObjectOwnership>ObjectWriter</ObjectOwnership></Rule></OwnershipControls>";
+const FOR_BOB = { AWS: "arn:aws:iam::bob:root" };
+
+/** Signed, or without a key anonymous. */
+function call(key: AccessKey | undefined, method: string, path: string, asked: Asked = {}, at = gateway): Promise<Answer> {
+  const host = at.address;
+  if (key !== undefined) return send(host, sign({ method, path, ...asked }, { key, host }));
+  const query = new URLSearchParams((asked.query ?? []).map(([name, value]): [string, string] => [name, value])).toString();
+  const target = `${encodePath(path)}${query === "" ? "" : `?${query}`}`;
+  return send(host, { method, target, headers: { host, ...asked.headers }, body: new TextEncoder().encode(asked.body ?? "") });
+}
+
+const outcome = async (pending: Promise<Answer>): Promise<string> => {
+  const { status, code } = await pending;
+  return code === "" ? String(status) : `${status} ${code}`;
+};
+
+async function allow(bucket: string, statements: readonly Json[], at = gateway): Promise<string> {
+  return await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["policy", ""]], body: policyText(...statements) }, at));
+}
+
+async function bucketOf(name: string, at = gateway): Promise<string> {
+  assert.equal((await call(ANN, "PUT", `/${name}`, {}, at)).status, 200);
+  assert.equal((await call(ANN, "PUT", `/${name}/k`, { body: "of ann" }, at)).status, 200);
+  return name;
+}
+
+async function failureOf(pending: Promise<unknown>): Promise<string> {
+  try {
+    await pending;
+  } catch (thrown) {
+    const { name, $metadata } = thrown as { name: string; $metadata: { httpStatusCode: number } };
+    return `${$metadata.httpStatusCode} ${name}`;
+  }
+  return "no failure";
+}
+
+for (const generation of ["2026", "2024"] as const) {
+  describe(`bucket policies, client of ${generation}`, () => {
+    const sdk = SDKS[generation];
+    const of = (key: AccessKey): S3Client => (generation === "2026" ? gateway.client(key) : gateway.client2024(key));
+
+    test("policy, its status, public access block, ownership, ACLs: put, read, removed", async () => {
+      const Bucket = await bucketOf(`settings-${generation}`);
+      const ann = of(ANN);
+      assert.equal(await failureOf(ann.send(new sdk.GetBucketPolicyCommand({ Bucket }))), "404 NoSuchBucketPolicy");
+      const Policy = policyText(statement(Bucket, {}));
+      await ann.send(new sdk.PutBucketPolicyCommand({ Bucket, Policy }));
+      assert.equal((await ann.send(new sdk.GetBucketPolicyCommand({ Bucket }))).Policy, Policy);
+      assert.equal((await ann.send(new sdk.GetBucketPolicyStatusCommand({ Bucket }))).PolicyStatus?.IsPublic, true);
+      assert.equal(await failureOf(ann.send(new sdk.GetPublicAccessBlockCommand({ Bucket }))), "404 NoSuchPublicAccessBlockConfiguration");
+      const PublicAccessBlockConfiguration = {
+        BlockPublicAcls: true,
+        IgnorePublicAcls: false,
+        BlockPublicPolicy: true,
+        RestrictPublicBuckets: true,
+      };
+      await ann.send(new sdk.PutPublicAccessBlockCommand({ Bucket, PublicAccessBlockConfiguration }));
+      const block = await ann.send(new sdk.GetPublicAccessBlockCommand({ Bucket }));
+      assert.deepEqual(block.PublicAccessBlockConfiguration, PublicAccessBlockConfiguration);
+      assert.equal(await failureOf(ann.send(new sdk.PutBucketPolicyCommand({ Bucket, Policy }))), "403 AccessDenied");
+      await ann.send(new sdk.DeletePublicAccessBlockCommand({ Bucket }));
+      await ann.send(new sdk.DeleteBucketPolicyCommand({ Bucket }));
+      assert.equal(await failureOf(ann.send(new sdk.GetBucketPolicyStatusCommand({ Bucket }))), "404 NoSuchBucketPolicy");
+      const ownership = await ann.send(new sdk.GetBucketOwnershipControlsCommand({ Bucket }));
+      assert.equal(ownership.OwnershipControls?.Rules?.[0]?.ObjectOwnership, "BucketOwnerEnforced");
+      await ann.send(new sdk.PutBucketOwnershipControlsCommand({ Bucket, OwnershipControls: ownership.OwnershipControls }));
+      for (const acl of [
+        await ann.send(new sdk.GetBucketAclCommand({ Bucket })),
+        await ann.send(new sdk.GetObjectAclCommand({ Bucket, Key: "k" })),
+      ])
+        assert.deepEqual([acl.Owner?.ID, acl.Grants?.map((one) => [one.Grantee?.ID, one.Permission])], ["ann", [["ann", "FULL_CONTROL"]]]);
+      await ann.send(new sdk.PutBucketAclCommand({ Bucket, ACL: "private" }));
+      const publicRead = ann.send(new sdk.PutObjectAclCommand({ Bucket, Key: "k", ACL: "public-read" }));
+      assert.equal(await failureOf(publicRead), "400 AccessControlListNotSupported");
+    });
+
+    test("another tenant: what the policy allows, no more; deletes of many are judged by key", async () => {
+      const Bucket = await bucketOf(`shared-${generation}`);
+      const [ann, bob] = [of(ANN), of(BOB)];
+      assert.equal(await failureOf(bob.send(new sdk.GetObjectCommand({ Bucket, Key: "k" }))), "403 AccessDenied");
+      const rules = [
+        statement(Bucket, { Principal: FOR_BOB, Action: ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"] }),
+        statement(Bucket, { Effect: "Deny", Action: "s3:DeleteObject", Resource: `arn:aws:s3:::${Bucket}/kept/*` }),
+      ];
+      await ann.send(new sdk.PutBucketPolicyCommand({ Bucket, Policy: policyText(...rules) }));
+      assert.equal((await ann.send(new sdk.GetBucketPolicyStatusCommand({ Bucket }))).PolicyStatus?.IsPublic, false);
+      for (const Key of ["kept/a", "b"]) await bob.send(new sdk.PutObjectCommand({ Bucket, Key, Body: "of bob" }));
+      assert.equal(await (await bob.send(new sdk.GetObjectCommand({ Bucket, Key: "k" }))).Body!.transformToString(), "of ann");
+      const listed = await bob.send(new sdk.ListObjectsV2Command({ Bucket, FetchOwner: true }));
+      assert.deepEqual(
+        listed.Contents?.map(({ Key, Owner }) => [Key, Owner?.ID]),
+        [
+          ["b", "ann"],
+          ["k", "ann"],
+          ["kept/a", "ann"],
+        ],
+      );
+      const Objects = [{ Key: "kept/a" }, { Key: "b" }];
+      const deleted = await bob.send(new sdk.DeleteObjectsCommand({ Bucket, Delete: { Objects } }));
+      assert.deepEqual(
+        [deleted.Deleted?.map(({ Key }) => Key), deleted.Errors?.map(({ Key, Code }) => [Key, Code])],
+        [["b"], [["kept/a", "AccessDenied"]]],
+      );
+      assert.equal(await failureOf(ann.send(new sdk.DeleteObjectCommand({ Bucket, Key: "kept/a" }))), "403 AccessDenied");
+      assert.equal(
+        await failureOf(bob.send(new sdk.PutObjectTaggingCommand({ Bucket, Key: "k", Tagging: { TagSet: [] } }))),
+        "403 AccessDenied",
+      );
+      assert.equal(await failureOf(bob.send(new sdk.DeleteBucketPolicyCommand({ Bucket }))), "403 AccessDenied");
+    });
+
+    test("copies need the right to read the source, its version and its tags", async () => {
+      const Bucket = await bucketOf(`source-${generation}`);
+      const [ann, bob] = [of(ANN), of(BOB)];
+      const mine = `target-${generation}`;
+      await bob.send(new sdk.CreateBucketCommand({ Bucket: mine }));
+      const copy = (more: object = {}): Promise<unknown> =>
+        bob.send(new sdk.CopyObjectCommand({ Bucket: mine, Key: "c", CopySource: `${Bucket}/k`, ...more }));
+      assert.equal(await failureOf(copy()), "403 AccessDenied");
+      await ann.send(new sdk.PutBucketPolicyCommand({ Bucket, Policy: policyText(statement(Bucket, { Principal: FOR_BOB })) }));
+      await copy();
+      const { UploadId } = await bob.send(new sdk.CreateMultipartUploadCommand({ Bucket: mine, Key: "m" }));
+      const part = { Bucket: mine, Key: "m", UploadId, PartNumber: 1 };
+      await bob.send(new sdk.UploadPartCopyCommand({ ...part, CopySource: `${Bucket}/k` }));
+      assert.equal(await failureOf(copy({ CopySource: `${Bucket}/k?versionId=null` })), "403 AccessDenied");
+      await ann.send(new sdk.PutObjectTaggingCommand({ Bucket, Key: "k", Tagging: { TagSet: [{ Key: "a", Value: "b" }] } }));
+      assert.equal(await failureOf(copy()), "403 AccessDenied");
+      await copy({ TaggingDirective: "REPLACE" });
+      await ann.send(new sdk.DeleteBucketPolicyCommand({ Bucket }));
+      assert.equal(await failureOf(bob.send(new sdk.UploadPartCopyCommand({ ...part, CopySource: `${Bucket}/k` }))), "403 AccessDenied");
+    });
+  });
+}
+
+test("anonymous: refused without a policy, allowed by one; keys that are not there are not told", async () => {
+  const bucket = await bucketOf("public");
+  const get = (path = `/${bucket}/k`): Promise<string> => outcome(call(undefined, "GET", path));
+  assert.deepEqual([await get(), await get("/none/k"), await get("/")], ["403 AccessDenied", "403 AccessDenied", "403 AccessDenied"]);
+  assert.equal(await allow(bucket, [statement(bucket, {})]), "204");
+  assert.equal((await call(undefined, "GET", `/${bucket}/k`)).body, "of ann");
+  assert.equal(await outcome(call(undefined, "HEAD", `/${bucket}/k`)), "200");
+  assert.deepEqual([await get(`/${bucket}/none`), await get(`/${bucket}`)], ["403 AccessDenied", "403 AccessDenied"]);
+  const all = ["s3:GetObject", "s3:ListBucket", "s3:PutObject", "s3:DeleteObject"];
+  assert.equal(await allow(bucket, [statement(bucket, { Action: all })]), "204");
+  assert.deepEqual([await get(`/${bucket}/none`), await get(`/${bucket}`)], ["404 NoSuchKey", "200"]);
+  assert.equal(await outcome(call(undefined, "PUT", `/${bucket}/new`, { body: "from anyone" })), "200");
+  assert.equal((await call(ANN, "GET", `/${bucket}/new`)).body, "from anyone");
+  assert.equal(await outcome(call(undefined, "DELETE", `/${bucket}/new`)), "204");
+});
+
+test("refusals leave rows and blobs as they were", async () => {
+  const bucket = await bucketOf("untouched");
+  assert.equal(await allow(bucket, [statement(bucket, { Principal: FOR_BOB })]), "204");
+  await gateway.settled();
+  const start = await gateway.contents();
+  const refused: readonly (readonly [AccessKey | undefined, string, string, Asked])[] = [
+    [undefined, "PUT", `/${bucket}/x`, { body: "x" }],
+    [undefined, "DELETE", `/${bucket}/k`, {}],
+    [undefined, "PUT", "/by-anyone", {}],
+    [undefined, "PUT", `/${bucket}`, { query: [["policy", ""]], body: policyText(statement(bucket, {})) }],
+    [undefined, "POST", `/${bucket}/x`, { query: [["uploads", ""]] }],
+    [undefined, "GET", `/${bucket}`, { query: [["nonsense", ""]] }],
+    [BOB, "PUT", `/${bucket}/k`, { body: "x" }],
+    [BOB, "DELETE", `/${bucket}/k`, {}],
+    [BOB, "DELETE", `/${bucket}`, {}],
+    [BOB, "PUT", `/${bucket}`, { query: [["policy", ""]], body: policyText(statement(bucket, {})) }],
+    [BOB, "PUT", `/${bucket}`, { query: [["publicAccessBlock", ""]], body: "<PublicAccessBlockConfiguration/>" }],
+    [
+      BOB,
+      "PUT",
+      `/${bucket}`,
+      { query: [["versioning", ""]], body: "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>" },
+    ],
+    [BOB, "GET", `/${bucket}/k`, { query: [["tagging", ""]] }],
+  ];
+  for (const [key, method, path, asked] of refused)
+    assert.match(await outcome(call(key, method, path, asked)), /^(403 AccessDenied|501 NotImplemented)$/, `${method} ${path}`);
+  const meaningless: readonly (readonly [method: string, path: string, asked: Asked, expected: string])[] = [
+    ["PUT", `/${bucket}`, { query: [["policy", ""]], body: "<x/>" }, "400 MalformedPolicy"],
+    ["PUT", `/${bucket}`, { query: [["publicAccessBlock", ""]], body: "<x/>" }, "400 MalformedXML"],
+    ["PUT", `/${bucket}`, { query: [["ownershipControls", ""]], body: "<x/>" }, "400 MalformedXML"],
+    ["PUT", `/${bucket}`, { query: [["ownershipControls", ""]], body: OBJECT_WRITER }, "501 NotImplemented"],
+    ["PUT", `/${bucket}`, { query: [["acl", ""]], body: "<AccessControlPolicy/>" }, "400 AccessControlListNotSupported"],
+    ["PUT", `/${bucket}/k`, { query: [["acl", ""]], body: "<AccessControlPolicy/>" }, "400 AccessControlListNotSupported"],
+    ["PUT", `/${bucket}/k`, { headers: { "x-amz-acl": "public-read" }, body: "x" }, "400 AccessControlListNotSupported"],
+    ["PUT", `/${bucket}/k`, { headers: { "x-amz-grant-read": "id=1" }, body: "x" }, "400 AccessControlListNotSupported"],
+    ["GET", `/${bucket}/none`, { query: [["acl", ""]] }, "404 NoSuchKey"],
+  ];
+  for (const [method, path, asked, expected] of meaningless)
+    assert.equal(await outcome(call(ANN, method, path, asked)), expected, `${method} ${path} ${JSON.stringify(asked)}`);
+  const malformed = policyText(statement(bucket, { Condition: { StringEquals: { "aws:PrincipalOrgID": "o-1" } } }));
+  assert.equal(await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["policy", ""]], body: malformed })), "400 MalformedPolicy");
+  assert.deepEqual(await gateway.contents(), start);
+});
+
+test("source address: what the named proxy forwards, the last that is no proxy", async () => {
+  const bucket = await bucketOf("by-address");
+  const inside = { Condition: { IpAddress: { "aws:SourceIp": "198.51.100.0/24" } } };
+  assert.equal(await allow(bucket, [statement(bucket, inside)]), "204");
+  const get = (forwarded: string): Promise<string> =>
+    outcome(call(undefined, "GET", `/${bucket}/k`, { headers: { "x-forwarded-for": forwarded } }));
+  assert.deepEqual([await get("198.51.100.7"), await get("203.0.113.9, 198.51.100.7")], ["200", "200"]);
+  assert.deepEqual([await get("198.51.100.7, 203.0.113.9"), await get("none")], ["403 AccessDenied", "403 AccessDenied"]);
+  assert.equal(await outcome(call(undefined, "GET", `/${bucket}/k`)), "403 AccessDenied");
+});
+
+test("a gateway without public access: no public policy, no anonymous request; named tenants as elsewhere; forwarded addresses are not believed", async () => {
+  const bucket = await bucketOf("closed", closed);
+  assert.equal(await allow(bucket, [statement(bucket, {})], closed), "403 AccessDenied");
+  const inside = { Condition: { IpAddress: { "aws:SourceIp": "198.51.100.0/24" } } };
+  assert.equal(
+    await allow(bucket, [statement(bucket, inside), statement(bucket, { Principal: FOR_BOB, Action: "s3:ListBucket" })], closed),
+    "204",
+  );
+  const headers = { "x-forwarded-for": "198.51.100.7" };
+  assert.equal(await outcome(call(undefined, "GET", `/${bucket}/k`, { headers }, closed)), "403 AccessDenied");
+  assert.equal(await outcome(call(BOB, "GET", `/${bucket}/k`, { headers }, closed)), "403 AccessDenied");
+  assert.equal(await outcome(call(BOB, "GET", `/${bucket}`, {}, closed)), "200");
+});
+
+test("actions: every operation on a bucket has some, but one that asks for each key", () => {
+  const inBuckets = ROUTES.filter(({ level, makesBucket }) => level !== "service" && !makesBucket).map(({ operation }) => operation);
+  assert.deepEqual(Object.keys(OPERATION_ACTIONS).toSorted(), inBuckets.toSorted());
+  const silent = inBuckets.filter((operation) => actionsOf(operation, { version: false, tags: false }).length === 0);
+  assert.deepEqual(silent, ["DeleteObjects"]);
+  assert.deepEqual(actionsOf("GetObject", { version: true, tags: false }), ["s3:GetObjectVersion"]);
+  assert.deepEqual(actionsOf("PutObject", { version: false, tags: true }), ["s3:PutObject", "s3:PutObjectTagging"]);
+});

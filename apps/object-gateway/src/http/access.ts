@@ -1,0 +1,153 @@
+// Who may do what with a bucket: what it and the request say, for the one function that decides (`authorize` in @concord/s3).
+import type { BucketInfo } from "@concord/objects";
+import { assert } from "@concord/runtime";
+import {
+  authorize,
+  clientAddress,
+  readPolicy,
+  S3Error,
+  type BucketAccess,
+  type Caller,
+  type ConditionFacts,
+  type Decision,
+  type Fields,
+  type Policy,
+  type PublicAccessBlock,
+  type S3Action,
+} from "@concord/s3";
+import { POLICIES_CACHED_MAX } from "../limits.ts";
+import type { S3Call } from "./call.ts";
+
+/** Names of documents of a bucket's settings. */
+export const POLICY = "policy";
+export const PUBLIC_ACCESS_BLOCK = "public-access-block";
+
+export interface AccessOptions {
+  /** Refused: whatever owners allow. */
+  readonly publicAccess: "possible" | "refused";
+  /** Proxies whose X-Forwarded-* headers are believed. */
+  readonly isProxy: (address: string) => boolean;
+  readonly scheme: "http" | "https";
+  /** Can be a principal of a policy. */
+  readonly isTenant: (name: string) => boolean;
+}
+
+const NOTHING_BLOCKED: PublicAccessBlock = {
+  blockPublicAcls: false,
+  ignorePublicAcls: false,
+  blockPublicPolicy: false,
+  restrictPublicBuckets: false,
+};
+
+/** Reads settings of buckets; policies that were read lately are kept. */
+export class AccessReader {
+  readonly options: AccessOptions;
+  readonly #policies = new Map<string, Policy>();
+
+  constructor(options: AccessOptions) {
+    this.options = options;
+  }
+
+  accessOf({ name, tenant, settings }: BucketInfo): BucketAccess {
+    const { [POLICY]: policy, [PUBLIC_ACCESS_BLOCK]: block } = settings.documents;
+    return {
+      bucket: name,
+      owner: tenant,
+      policy: policy === undefined ? undefined : this.#policyOf(name, policy),
+      block: readBlock(block) ?? NOTHING_BLOCKED,
+      publicAccess: this.options.publicAccess,
+    };
+  }
+
+  /** Was checked when it was put: a tenant that is gone since is no reason to refuse it now. */
+  #policyOf(bucket: string, text: string): Policy {
+    const key = `${bucket} ${text}`;
+    let policy = this.#policies.get(key);
+    if (policy !== undefined) return policy;
+    policy = readPolicy(new TextEncoder().encode(text), bucket, () => true);
+    const oldest = this.#policies.keys().next();
+    if (this.#policies.size >= POLICIES_CACHED_MAX && oldest.done !== true) this.#policies.delete(oldest.value);
+    this.#policies.set(key, policy);
+    return policy;
+  }
+}
+
+/** Of a bucket that is not there yet. */
+export function ownAccess(tenant: string): BucketAccess {
+  return { bucket: "", owner: tenant, policy: undefined, block: NOTHING_BLOCKED, publicAccess: "refused" };
+}
+
+/** Undefined: none is configured. */
+export function readBlock(text: string | undefined): PublicAccessBlock | undefined {
+  return text === undefined ? undefined : { ...NOTHING_BLOCKED, ...(JSON.parse(text) as Partial<PublicAccessBlock>) };
+}
+
+type Asking = Pick<S3Call, "caller" | "facts">;
+
+/** `versionId`: of this key, where the request names several. */
+export function decide(
+  access: BucketAccess,
+  { caller, facts }: Asking,
+  action: S3Action,
+  key: string | undefined,
+  versionId?: string,
+): Decision {
+  const about = versionId === undefined ? facts : { ...facts, "s3:versionid": versionId };
+  return authorize(access, { caller, action, key, facts: about });
+}
+
+/** AccessDenied. */
+export function demand(access: BucketAccess, asking: Asking, action: S3Action, key: string | undefined, versionId?: string): void {
+  if (decide(access, asking, action, key, versionId).kind === "denied") throw new S3Error("AccessDenied");
+}
+
+export interface RequestFacts {
+  readonly caller: Caller;
+  readonly via: "header" | "query" | "none";
+  readonly peer: string;
+  readonly query: Fields;
+  readonly headers: Fields;
+  readonly nowMs: number;
+}
+
+/** What conditions may ask. */
+export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOptions): ConditionFacts {
+  const { caller, via, query, headers, nowMs } = request;
+  const peer = addressOf(request.peer);
+  const said = {
+    "aws:currenttime": String(nowMs),
+    "aws:epochtime": String(nowMs),
+    "aws:principalaccount": caller.kind === "tenant" ? caller.tenant : undefined,
+    "aws:referer": headers.one("referer"),
+    "aws:securetransport": String(isSecure(headers, scheme, isProxy(peer))),
+    "aws:sourceip": clientAddress(peer, headers.all("x-forwarded-for"), isProxy),
+    "aws:useragent": headers.one("user-agent"),
+    "s3:authtype": AUTH_TYPES[via],
+    "s3:signatureversion": via === "none" ? undefined : "AWS4-HMAC-SHA256",
+    "s3:delimiter": query.one("delimiter"),
+    "s3:max-keys": query.one("max-keys"),
+    "s3:prefix": query.one("prefix"),
+    "s3:versionid": query.one("versionId"),
+    "s3:x-amz-acl": headers.one("x-amz-acl"),
+    "s3:x-amz-content-sha256": headers.one("x-amz-content-sha256"),
+    "s3:x-amz-copy-source": headers.one("x-amz-copy-source"),
+    "s3:x-amz-metadata-directive": headers.one("x-amz-metadata-directive"),
+    "s3:x-amz-server-side-encryption": headers.one("x-amz-server-side-encryption"),
+    "s3:x-amz-storage-class": headers.one("x-amz-storage-class"),
+  } satisfies Record<string, string | undefined>;
+  return Object.fromEntries(Object.entries(said).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+const AUTH_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING", none: undefined } as const;
+
+function isSecure(headers: Fields, scheme: "http" | "https", byProxy: boolean): boolean {
+  const forwarded = byProxy ? headers.all("x-forwarded-proto").at(-1) : undefined;
+  return (forwarded?.trim().toLowerCase() ?? scheme) === "https";
+}
+
+/** Of a peer "address:port"; an IPv4 address in IPv6 form as itself. */
+function addressOf(peer: string): string {
+  const end = peer.lastIndexOf(":");
+  assert(end > 0, "a peer has a port");
+  return peer.slice(0, end).replace(/^::ffff:(?=\d+\.)/i, "");
+}

@@ -1,0 +1,107 @@
+// S3 operations of who may use a bucket: its policy, the block of public access, ownership and ACLs.
+import {
+  aclXml,
+  ownershipControlsXml,
+  policyStatusXml,
+  publicAccessBlockXml,
+  readOwnershipControls,
+  readPolicy,
+  readPublicAccessBlock,
+  S3Error,
+} from "@concord/s3";
+import { POLICY, PUBLIC_ACCESS_BLOCK, readBlock } from "./access.ts";
+import { readDocument } from "./bodies.ts";
+import type { Operation } from "./call.ts";
+import { empty, versionHeader, xml } from "./responses.ts";
+
+/** NoSuchBucketPolicy. The text as it was put. */
+export const getBucketPolicy: Operation = async ({ bucket }, { store }) => {
+  const { [POLICY]: text } = (await store.headBucket(bucket)).settings.documents;
+  if (text === undefined) throw new S3Error("NoSuchBucketPolicy");
+  const body = new TextEncoder().encode(text);
+  return {
+    status: 200,
+    headers: [
+      ["content-type", "application/json"],
+      ["content-length", String(body.length)],
+    ],
+    body,
+  };
+};
+
+/** MalformedPolicy; AccessDenied for a public one where that is blocked. In effect for every request that begins after the answer. */
+export const putBucketPolicy: Operation = async (call, context) => {
+  const { bucket, access } = call;
+  const body = await readDocument(call, context);
+  const policy = readPolicy(body, bucket, context.access.options.isTenant);
+  if (policy.isPublic && (access.block.blockPublicPolicy || access.publicAccess === "refused"))
+    throw new S3Error("AccessDenied", "Public policies are blocked by the public access block of the bucket or of this server.");
+  await context.store.setBucketDocument({ bucket, name: POLICY, text: Buffer.from(body).toString() });
+  return empty(204);
+};
+
+/** Success also when there was none. */
+export const deleteBucketPolicy: Operation = async ({ bucket }, { store }) => {
+  await store.setBucketDocument({ bucket, name: POLICY, text: undefined });
+  return empty(204);
+};
+
+/** NoSuchBucketPolicy. */
+export const getBucketPolicyStatus: Operation = async ({ access: { policy } }) => {
+  if (policy === undefined) throw new S3Error("NoSuchBucketPolicy");
+  return xml(policyStatusXml(policy.isPublic));
+};
+
+/** NoSuchPublicAccessBlockConfiguration. */
+export const getPublicAccessBlock: Operation = async ({ bucket }, { store }) => {
+  const block = readBlock((await store.headBucket(bucket)).settings.documents[PUBLIC_ACCESS_BLOCK]);
+  if (block === undefined) throw new S3Error("NoSuchPublicAccessBlockConfiguration");
+  return xml(publicAccessBlockXml(block));
+};
+
+export const putPublicAccessBlock: Operation = async (call, context) => {
+  const block = readPublicAccessBlock(await readDocument(call, context));
+  await context.store.setBucketDocument({ bucket: call.bucket, name: PUBLIC_ACCESS_BLOCK, text: JSON.stringify(block) });
+  return empty(200);
+};
+
+/** Success also when there was none. */
+export const deletePublicAccessBlock: Operation = async ({ bucket }, { store }) => {
+  await store.setBucketDocument({ bucket, name: PUBLIC_ACCESS_BLOCK, text: undefined });
+  return empty(204);
+};
+
+/** Everything in a bucket is its owner's. */
+export const getBucketOwnershipControls: Operation = async () => xml(ownershipControlsXml());
+
+/** NotImplemented for ownership with ACLs. */
+export const putBucketOwnershipControls: Operation = async (call, context) => {
+  readOwnershipControls(await readDocument(call, context));
+  return empty(200);
+};
+
+/** As if it were put anew: there is only one. */
+export const deleteBucketOwnershipControls: Operation = async () => empty(204);
+
+export const getBucketAcl: Operation = async ({ access }) => xml(aclXml({ id: access.owner }));
+
+/** Of an object that is there. */
+export const getObjectAcl: Operation = async ({ bucket, key, query, access }, { store }) => {
+  const versionId = query.one("versionId");
+  await store.headObject({ bucket, key, precondition: {}, versionId });
+  return xml(aclXml({ id: access.owner }), versionHeader(versionId));
+};
+
+/** Accepted when it says what is so anyway; features.ts has refused other headers. AccessControlListNotSupported for a document. */
+export const putBucketAcl: Operation = async (call, context) => {
+  const body = await readDocument(call, context);
+  if (body.length > 0 || !call.headers.has("x-amz-acl")) throw new S3Error("AccessControlListNotSupported");
+  return empty(200);
+};
+
+/** As for buckets, for an object that is there. */
+export const putObjectAcl: Operation = async (call, context) => {
+  const { bucket, key, query } = call;
+  await context.store.headObject({ bucket, key, precondition: {}, versionId: query.one("versionId") });
+  return await putBucketAcl(call, context);
+};
