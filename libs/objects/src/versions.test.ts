@@ -190,6 +190,38 @@ test("a put that saw 'off' before 'on': it conflicts, looks again, and keeps wha
   assert.deepEqual(faultsOf(fixture), []);
 });
 
+test("an upload is completed while versioning is turned on and its key put: both versions are kept", async () => {
+  const fixture = await openPhotos({ limits: LIMITS });
+  let isAcquired = false;
+  const completes = openFixture({
+    beside: fixture,
+    limits: LIMITS,
+    failpoint: (name) => {
+      isAcquired ||= name === "multipart:after-completing";
+    },
+  });
+  const uploadId = await completes.store.createUpload({ bucket: "photos", key: KEY, attributes: NO_ATTRIBUTES, checksum: undefined });
+  const stored = await completes.store.putPart({ bucket: "photos", key: KEY, uploadId, number: 1, body: bodyOf("completed") });
+  fixture.metadata.before = async (operation) => {
+    if (!isAcquired || operation !== "read") return;
+    fixture.metadata.before = () => undefined;
+    await fixture.store.setBucketVersioning("photos", "enabled");
+    await putAs(fixture, "put meanwhile");
+  };
+  await completes.store.completeUpload({
+    bucket: "photos",
+    key: KEY,
+    uploadId,
+    parts: [{ number: 1, etag: stored.etag, checksum: undefined }],
+    checksum: undefined,
+    precondition: {},
+    combine: () => ({ etag: "e-1", checksum: undefined }),
+  });
+  assert.equal(await read(fixture), "completed");
+  assert.equal((await list(fixture)).length, 2);
+  assert.deepEqual(faultsOf(fixture), []);
+});
+
 for (const point of ["bucket:after-changing", "bucket:after-changed-headers"]) {
   test(`versioning turned on, the gateway dies at ${point}: the next one finishes it, before it says so`, async () => {
     const fixture = await openPhotos({ limits: LIMITS, shards: 3 });

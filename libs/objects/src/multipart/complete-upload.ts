@@ -5,7 +5,7 @@ import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } f
 import type { ObjectStoreContext } from "../context.ts";
 import { countUsage, objectOf } from "../head-row.ts";
 import { checkWriteCondition } from "../preconditions.ts";
-import { doneUploadKey, headKey, partKey, uploadKey } from "../row-keys.ts";
+import { doneUploadKey, headerKey, headKey, partKey, uploadKey } from "../row-keys.ts";
 import { storedAs } from "../put-object.ts";
 import type { StoredObject, UploadRow, UploadState } from "../rows.ts";
 import { succeed, versionIdOf, type Succession } from "../versions.ts";
@@ -146,9 +146,10 @@ async function commitObject(
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
 }
 
-/** The view of the acquisition, with the head as it is now. */
+/** The view of the acquisition with the head as it is now, or all anew: the header says whether versions are kept, the head must be of its time. */
 async function withHead(context: ObjectStoreContext, seen: UploadView, name: UploadName): Promise<UploadView> {
-  const [head] = await context.metadata.read(seen.view.partition, [headKey(name.key)]);
+  const [header, head] = await context.metadata.read(seen.view.partition, [headerKey(), headKey(name.key)]);
+  if (!sameVersion(header?.version, seen.view.header.version)) return viewUpload(context, "write", name, [headKey(name.key)]);
   return { ...seen, rows: [head] };
 }
 
