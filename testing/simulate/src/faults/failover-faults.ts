@@ -103,7 +103,6 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "standby-beside-its-master",
     about: "The first standby serves a group while its master works (TX17).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
         file: "libs/ownership/src/view.ts",
@@ -116,7 +115,6 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "stand-down-ignored",
     about: "A standby whose master has taken the group back goes on when the log says so (TX17).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
         file: GROUPS,
