@@ -203,8 +203,8 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: TAKE_OVER,
-        search: '  if (!(await advanceTo(log, options, advance, tail))) return { kind: "unavailable" };\n',
-        replace: "  void advanceTo(log, options, advance, tail).catch(() => undefined);\n",
+        search: '  if (!(await advanceTo(calls, advance, tail))) return { kind: "unavailable" };\n',
+        replace: "  void advanceTo(calls, advance, tail).catch(() => undefined);\n",
       },
       {
         file: SERVING_MASTER,
