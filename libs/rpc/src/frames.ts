@@ -5,8 +5,8 @@
 import { Reader, Writer, type MessageFunctions, type Method, type ServiceContract } from "@concord/protos";
 import type { Status, StatusInit } from "@concord/protos/google.rpc";
 import { readStatus, writeStatus } from "@concord/protos/google.rpc.codecs";
-import { assert } from "@concord/runtime";
-import { limitedMethod } from "./messages.ts";
+import { assert, unreachable } from "@concord/runtime";
+import { encodeLimited, limitedMethod } from "./messages.ts";
 
 /** A bigint from 2^53 on only, so that equal ids are equal keys. */
 export type CallId = number | bigint;
@@ -47,7 +47,15 @@ export interface IncomingCall {
 
 export type OutgoingReply =
   | { readonly kind: "response"; readonly callId: CallId; readonly operation: FrameOperation; readonly response: object }
-  | { readonly kind: "error"; readonly callId: CallId; readonly status: StatusInit };
+  | { readonly kind: "error"; readonly callId: CallId; readonly status: StatusInit }
+  | EncodedReply;
+
+/** A reply that waits for its client: nothing else is kept of it. */
+export interface EncodedReply {
+  readonly kind: "encoded";
+  readonly callId: CallId;
+  readonly bytes: Uint8Array;
+}
 
 /** `credits`: so many more calls the client may send. */
 export interface OutgoingReplies {
@@ -228,19 +236,36 @@ function writeCalls(writer: Writer, { calls, nowMs }: OutgoingCalls): void {
 
 function writeReplies(writer: Writer, { replies, credits }: OutgoingReplies): void {
   if (credits > 0) writer.uint32(CREDITS_TAG, credits);
-  for (let at = replies.length - 1; at >= 0; at -= 1) {
-    const reply = replies[at]!;
-    const size = writer.size;
-    if (reply.kind === "response") {
+  for (let at = replies.length - 1; at >= 0; at -= 1) writeReply(writer, replies[at]!);
+}
+
+function writeReply(writer: Writer, reply: OutgoingReply): void {
+  const size = writer.size;
+  switch (reply.kind) {
+    case "encoded":
+      writer.raw(reply.bytes);
+      return;
+    case "response":
       reply.operation.response.write(writer, reply.response);
       writer.close(reply.operation.replyTag, size);
-    } else {
+      break;
+    case "error":
       writeStatus(writer, reply.status);
       writer.close(ERROR_TAG, size);
-    }
-    writer.id64(CALL_ID_TAG, reply.callId);
-    writer.close(LIST_TAG, size);
+      break;
+    default:
+      unreachable(reply);
   }
+  writer.id64(CALL_ID_TAG, reply.callId);
+  writer.close(LIST_TAG, size);
+}
+
+/** Throws what encoding a frame with it alone throws. */
+export function encodeReply(reply: OutgoingReply, bytesMax: number): EncodedReply {
+  if (reply.kind === "encoded") return reply;
+  // A copy: the writer's bytes are a view of a buffer that other frames share.
+  const bytes = new Uint8Array(encodeLimited(() => WRITER.encode(writeReply, reply, bytesMax), bytesMax));
+  return { kind: "encoded", callId: reply.callId, bytes };
 }
 
 /**

@@ -227,6 +227,10 @@ class ServerStream implements MessageStream {
     return this.#options.clock.monotonicMs() - this.#activeAtMs;
   }
 
+  get unsentBytes(): number {
+    return this.#unsentBytes;
+  }
+
   /** When the call is over in both directions. */
   onClose(listener: () => void): void {
     this.#closeListeners.push(listener);

@@ -14,8 +14,13 @@ export function decodeRequest(method: MethodDescriptor, bytes: Uint8Array, bytes
 
 /** The handler has run: what it did stays done although its answer does not fit. */
 export function encodeResponse(method: MethodDescriptor, response: object, bytesMax: number): Uint8Array {
+  return encodeLimited(() => method.encodeResponse(response, bytesMax), bytesMax);
+}
+
+/** As `encodeResponse`, for a part of one. */
+export function encodeLimited(encode: () => Uint8Array, bytesMax: number): Uint8Array {
   try {
-    return method.encodeResponse(response, bytesMax);
+    return encode();
   } catch (thrown) {
     throw thrown instanceof MessageTooLarge ? tooLarge("response", bytesMax) : thrown;
   }

@@ -5,9 +5,10 @@
 import { ConcordError, RotatingMap, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
 import type { Caller } from "./auth.ts";
 import { Deadlines } from "./deadlines.ts";
-import { sendInFrames, type CallId, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
+import { encodeReply, type CallId, type EncodedReply, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
 import { TIMEOUT_MS_MAX } from "./limits.ts";
 import type { RunContext, ServiceCore, SessionContext } from "./service.ts";
+import { SessionOutput } from "./session-output.ts";
 import { toStatus } from "./status.ts";
 
 /** Who opened the stream, and the id of the session. */
@@ -51,7 +52,10 @@ class Session implements ServerSession, SessionContext {
   readonly #deadlines: Deadlines;
   readonly #endListeners: (() => void)[] = [];
   readonly #frameLabels: { readonly in: Readonly<Record<string, string>>; readonly out: Readonly<Record<string, string>> };
+  readonly #output: SessionOutput | undefined;
   #outbox: OutgoingReply[] = [];
+  /** In the next frame at most: halved when a frame is too large, doubled when one is not. */
+  #frameReplies: number;
   /** Handlers that have not settled. */
   #running = 0;
   /** Calls received whose reply has not left yet: never above the credits granted. */
@@ -71,10 +75,13 @@ class Session implements ServerSession, SessionContext {
     this.#stream = stream;
     this.#onClosed = onClosed;
     this.#frameLabels = { in: { service: core.name, direction: "in" }, out: { service: core.name, direction: "out" } };
+    this.#output = context.output === undefined ? undefined : new SessionOutput(context.output, stream, (reason) => this.#end(reason));
+    this.#frameReplies = core.limits.frameCallsMax;
     this.#deadlines = new Deadlines(core.environment.clock, (nowMs) => this.#expire(nowMs));
     stream.onMessage((message) => this.#receive(message as readonly IncomingCall[]));
     stream.onDrain(() => {
       this.#blocked = false;
+      this.#output?.taken();
       this.#flush();
     });
     stream.onEnd((error) => this.#onStreamEnd(error));
@@ -157,6 +164,7 @@ class Session implements ServerSession, SessionContext {
   #reply(reply: OutgoingReply): void {
     if (this.#phase === "ended") return;
     this.#outbox.push(reply);
+    if (this.#blocked) this.#keepUnread(this.#outbox.length - 1);
     if (this.#flushScheduled || this.#blocked) return;
     this.#flushScheduled = true;
     this.#core.environment.clock.defer(() => {
@@ -167,12 +175,61 @@ class Session implements ServerSession, SessionContext {
 
   #flush(): void {
     while (this.#outbox.length > 0 && !this.#blocked && this.#phase !== "ended") {
-      const replies = this.#outbox.splice(0, this.#core.limits.frameCallsMax);
-      this.#outstanding -= replies.length;
-      const send = (some: readonly OutgoingReply[]): boolean => this.#sendFrame(some);
-      this.#blocked = !sendInFrames(replies, send, (reply, thrown) => this.#sendFrame([this.#unsendable(reply, thrown)]));
+      this.#sendReplies(this.#outbox.splice(0, this.#frameReplies));
     }
+    if (this.#blocked) this.#keepUnread(0);
+    else this.#output?.release();
     this.#closeIfDone();
+  }
+
+  /** One frame. Replies of a frame that is too large return to the outbox, and the next frame has half as many. */
+  #sendReplies(replies: OutgoingReply[]): void {
+    this.#outstanding -= replies.length;
+    let isFree: boolean;
+    try {
+      isFree = this.#sendFrame(replies);
+    } catch (thrown) {
+      if (replies.length > 1) {
+        this.#outstanding += replies.length;
+        this.#outbox = [...replies, ...this.#outbox];
+        this.#frameReplies = replies.length >>> 1;
+        return;
+      }
+      isFree = this.#sendFrame([this.#unsendable(replies[0]!, thrown)]);
+    }
+    this.#blocked = !isFree;
+    this.#frameReplies = Math.min(this.#core.limits.frameCallsMax, 2 * this.#frameReplies);
+  }
+
+  /** The client takes nothing: of replies from here on only their bytes are kept, as many as the process has memory for. */
+  #keepUnread(from: number): void {
+    const output = this.#output;
+    if (output === undefined || this.#phase === "ended") return;
+    if (from === 0 && !output.begin(this.#outbox)) return this.#end(output.full());
+    for (let at = from; at < this.#outbox.length; at += 1) {
+      const reply = this.#outbox[at]!;
+      if (reply.kind === "encoded") continue;
+      const kept = this.#kept(output, reply);
+      if (kept === undefined) return this.#end(output.full());
+      this.#outbox[at] = kept;
+    }
+  }
+
+  #kept(output: SessionOutput, reply: OutgoingReply): OutgoingReply | undefined {
+    const encoded = this.#encoded(reply);
+    if (output.add(encoded)) return encoded;
+    if (!output.isLarge(encoded)) return undefined;
+    const refusal = this.#encoded(failure(reply.callId, output.full()));
+    return output.add(refusal) ? refusal : undefined;
+  }
+
+  #encoded(reply: OutgoingReply): EncodedReply {
+    const { messageBytesMax } = this.#core.limits;
+    try {
+      return encodeReply(reply, messageBytesMax);
+    } catch (thrown) {
+      return encodeReply(this.#unsendable(reply, thrown), messageBytesMax);
+    }
   }
 
   #sendFrame(replies: readonly OutgoingReply[]): boolean {
@@ -214,6 +271,7 @@ class Session implements ServerSession, SessionContext {
     const wasOpen = this.#phase === "open";
     this.#phase = "ended";
     this.#outbox = [];
+    this.#output?.release();
     const calls = [...this.#unanswered.values()];
     this.#unanswered.clear();
     this.#deadlines.clear();

@@ -1,13 +1,21 @@
 // Clients that do not read what they asked for, over real sockets.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { EchoService, StreamService, type ConsumeRequest, type ConsumeResponseInit } from "@concord/protos-test";
+import {
+  EchoService,
+  StreamService,
+  type ConsumeRequest,
+  type ConsumeResponseInit,
+  type EchoRequest,
+  type EchoResponseInit,
+} from "@concord/protos-test";
 import { OutputBudget, silentLog, silentMetrics, type ConcordError, type MessageStream, type ServedMethod } from "@concord/runtime";
 import { tokenAuthenticator } from "./auth.ts";
 import { credentialsOf } from "./grpc-options.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { defineService } from "./service.ts";
+import { SessionClient } from "./session-client.ts";
 import type { StreamHandler } from "./stream-server.ts";
 import { echoService, ManualClock, realClock, TOKENS } from "./test/echo.ts";
 import { callUnary } from "./unary.ts";
@@ -16,17 +24,24 @@ const MIB = 1024 * 1024;
 const STALLED_MS = 1_000;
 const PAGES_MAX = 4;
 const CLIENTS = 12;
+/** Of each session. */
+const CALLS = 16;
 
 interface World {
   /** Of the budget alone. */
   readonly clock: ManualClock;
+  readonly mostBytes: () => number;
   connect(): ReturnType<ReturnType<typeof grpcTransport>["connect"]>;
 }
 
 async function serve(t: TestContext, methods: readonly ServedMethod[]): Promise<World> {
   const clock = new ManualClock();
   const options = { clock: realClock, log: silentLog, metrics: silentMetrics };
-  const output = new OutputBudget({ clock, metrics: silentMetrics, bytesMax: PAGES_MAX * MIB, stalledMs: STALLED_MS });
+  let mostBytes = 0;
+  const gauge = (name: string, value: number): void => {
+    if (name === "rpc_server_output_bytes") mostBytes = Math.max(mostBytes, value);
+  };
+  const output = new OutputBudget({ clock, metrics: { ...silentMetrics, gauge }, bytesMax: PAGES_MAX * MIB, stalledMs: STALLED_MS });
   const listener = await serveGrpc("127.0.0.1:0", methods, { ...options, output, credentials: credentialsOf(options) });
   const transport = grpcTransport(options);
   const channels: { close(): void }[] = [];
@@ -39,7 +54,7 @@ async function serve(t: TestContext, methods: readonly ServedMethod[]): Promise<
     channels.push(channel);
     return channel;
   };
-  return { clock, connect };
+  return { clock, connect, mostBytes: () => mostBytes };
 }
 
 function pages(made: (pages: 1 | -1) => void): readonly ServedMethod[] {
@@ -111,4 +126,33 @@ test("unread: large answers that no client reads: they wait for memory, what wai
     assert.ok(answer.status === "fulfilled" || (answer.reason as ConcordError).code === "OVERLOADED", answer.status);
   assert.ok(answers.some(({ status }) => status === "fulfilled"));
   await call();
+});
+
+test("unread: sessions whose clients read nothing: replies stay within the budget, and one that reads gets its own", async (t) => {
+  const payload = Buffer.alloc(MIB);
+  let made = 0;
+  const echo = (request: EchoRequest): Promise<EchoResponseInit> => {
+    made += 1;
+    return Promise.resolve({ ...request, payload });
+  };
+  const { clock, connect, mostBytes } = await serve(t, echoService({ clock: realClock, echo }).methods);
+  const session = EchoService.methods.Session;
+  const ended: (ConcordError | undefined)[] = [];
+  const calls = Array.from({ length: CALLS }, (_none, at) => ({ callId: BigInt(at + 1), timeoutMs: 60_000, echo: {} }));
+  for (let at = 0; at < CLIENTS; at += 1) {
+    const stream = connect().stream(session, {});
+    stream.onDrain(() => undefined);
+    stream.onEnd((error) => ended.push(error as ConcordError | undefined));
+    stream.send({ calls });
+  }
+  await until(() => made === CLIENTS * CALLS);
+  assert.ok(mostBytes() > MIB && mostBytes() <= 2 * PAGES_MAX * MIB, `${mostBytes()} bytes were kept`);
+  const reader = new SessionClient({ channel: connect(), contract: EchoService, clock: realClock });
+  t.after(() => reader.close());
+  for (let left = 5; left > 0; left -= 1) {
+    const answer = await reader.call("echo", {}, { timeoutMs: 60_000 });
+    assert.equal((answer as { readonly payload: Uint8Array }).payload.length, MIB);
+    await clock.advance(STALLED_MS);
+  }
+  for (const error of ended) assert.equal(error?.code, "OVERLOADED");
 });

@@ -139,6 +139,48 @@ test("output budget: a client that takes its share in time: not broken off; the 
   assert.deepEqual(evicted, ["second"]);
 });
 
+test("output budget: a share that grows: to the limit, by what is needed to twice the limit, and then those that took nothing for longer lose theirs", async () => {
+  const { budget, take, clock } = world();
+  const evicted: string[] = [];
+  const [first, second] = [budget.open(), budget.open()];
+  first.unread(({ code }) => evicted.push(`first ${code}`));
+  second.unread(() => evicted.push("second"));
+  assert.ok(first.grow(60, false) && first.grow(40, false), "at the limit");
+  assert.equal(first.grow(1, false), false, "above it");
+  assert.ok(second.grow(100, true), "at twice the limit");
+  assert.equal(first.grow(1, true), false, "it is the one that took nothing for longest");
+  assert.deepEqual(evicted, []);
+  assert.ok(second.grow(1, true));
+  assert.deepEqual(evicted, ["first OVERLOADED"]);
+  second.taken();
+  second.release();
+  clock.advance(10 * STALLED_MS);
+  assert.notEqual(await take("all", 100), undefined);
+  assert.deepEqual(evicted, ["first OVERLOADED"]);
+  assert.equal(clock.timers, 0);
+});
+
+test("output budget: more is held than the limit: the client that took nothing for longest is broken off when its time is over", () => {
+  const { budget, clock } = world();
+  const evicted: string[] = [];
+  const [first, second] = [budget.open(), budget.open()];
+  for (const [name, share] of [
+    ["first", first],
+    ["second", second],
+  ] as const) {
+    share.unread(() => evicted.push(name));
+    assert.ok(share.grow(60, true));
+  }
+  clock.advance(STALLED_MS - 1);
+  first.taken();
+  first.unread(() => evicted.push("first"));
+  assert.deepEqual(evicted, []);
+  clock.advance(1);
+  assert.deepEqual(evicted, ["second"], "the first took some");
+  clock.advance(10 * STALLED_MS);
+  assert.deepEqual(evicted, ["second"], "there is memory");
+});
+
 test("output budget: answers that are made already: as many bytes wait as are held, one more is OVERLOADED", async () => {
   const { budget, take } = world();
   const { signal } = new AbortController();

@@ -3,6 +3,9 @@ import type { Clock, Timer } from "./clock.ts";
 import { ConcordError } from "./errors.ts";
 import type { Metrics } from "./observe.ts";
 
+/** In limits of the budget: up to here shares grow by what is needed, with all others. */
+const NEEDED_FACTOR = 2;
+
 export interface OutputBudgetOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
@@ -16,6 +19,13 @@ export interface OutputBudgetOptions {
 export interface OutputShare {
   /** What the share turned out to take. */
   resize(bytes: number): void;
+  /**
+   * For a share of `open`: so many bytes more; false: there are no more. Bytes that are `needed` are given up to twice the limit, and there
+   * clients that have taken nothing for longer than this one are broken off for them.
+   */
+  grow(bytes: number, needed: boolean): boolean;
+  /** The client took some: its time begins anew with the next `unread`. */
+  taken(): void;
   /** From now on the share waits for its client; `evict` is called, and the share given back, when that takes too long while others wait. */
   unread(evict: (reason: ConcordError) => void): void;
   /** May be called again. */
@@ -39,6 +49,7 @@ export class OutputBudget {
   /** In the order in which they began to wait for their clients. */
   readonly #unread = new Map<Share, number>();
   #heldBytes = 0;
+  #shares = 0;
   /** Of those made already. */
   #waitingBytes = 0;
   #timer: Timer | undefined;
@@ -55,8 +66,21 @@ export class OutputBudget {
 
   /** For what is made already. Waits; undefined when `signal` is aborted first. OVERLOADED when too many bytes wait. */
   async takeMade(bytes: number, signal: AbortSignal): Promise<OutputShare | undefined> {
-    if (!this.#fitsNow(bytes) && this.#waitingBytes + bytes > this.#options.bytesMax) throw this.#full();
+    if (!this.#fitsNow(bytes) && this.#waitingBytes + bytes > this.#options.bytesMax) throw this.full();
     return this.#take(bytes, true, signal);
+  }
+
+  /** For what is made already and cannot wait: a share that is empty and grows. */
+  open(): OutputShare {
+    return this.#give(0);
+  }
+
+  /** Why a share does not grow. */
+  full(): ConcordError {
+    const { bytesMax } = this.#options;
+    const bytes = this.#heldBytes + this.#waitingBytes;
+    const text = `answers of ${bytes} bytes wait until clients have taken them: read faster, ask again later, or for less`;
+    return new ConcordError("OVERLOADED", text, { applied: "unknown", metadata: { limit: "outputBufferBytes", value: String(bytesMax) } });
   }
 
   async #take(bytes: number, isMade: boolean, signal: AbortSignal): Promise<OutputShare | undefined> {
@@ -82,6 +106,26 @@ export class OutputBudget {
       if (isMade) this.#waitingBytes += bytes;
       this.#next();
     });
+  }
+
+  /** For `Share`. */
+  grow(share: Share, bytes: number, needed: boolean): boolean {
+    const heldMax = needed ? NEEDED_FACTOR * this.#options.bytesMax : this.#options.bytesMax;
+    while (this.#heldBytes + this.#waitingBytes + bytes > heldMax) {
+      const [oldest] = this.#unread.keys();
+      if (!needed || oldest === undefined || oldest === share) return false;
+      this.#evict(oldest);
+    }
+    this.#heldBytes += bytes;
+    this.#report();
+    this.#watch();
+    return true;
+  }
+
+  /** For `Share`. */
+  over(): void {
+    this.#shares -= 1;
+    assert(this.#shares >= 0, "a share ends once");
   }
 
   /** For `Share`. */
@@ -116,6 +160,7 @@ export class OutputBudget {
 
   #give(bytes: number): Share {
     this.#heldBytes += bytes;
+    this.#shares += 1;
     this.#report();
     return new Share(this, bytes);
   }
@@ -130,18 +175,25 @@ export class OutputBudget {
     this.#watch();
   }
 
-  /** While some wait, the share that has waited longest for its client is looked at when its time is over. */
+  #evict(share: Share): void {
+    this.#options.metrics.count("rpc_server_output_evicted_total");
+    share.evict(this.#stalled());
+  }
+
+  /** A share that was given alone, above the limit, harms no other. */
+  #isShort(): boolean {
+    return this.#waiting.size > 0 || (this.#shares > 1 && this.#heldBytes > this.#options.bytesMax);
+  }
+
+  /** While memory is short, the share that has waited longest for its client is looked at when its time is over. */
   #watch(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
     const [oldest] = this.#unread;
-    if (oldest === undefined || this.#waiting.size === 0) return;
+    if (oldest === undefined || !this.#isShort()) return;
     const { clock, stalledMs } = this.#options;
     const [share, sinceMs] = oldest;
-    this.#timer = clock.setTimer(Math.max(0, sinceMs + stalledMs - clock.monotonicMs()), () => {
-      this.#options.metrics.count("rpc_server_output_evicted_total");
-      share.evict(this.#stalled());
-    });
+    this.#timer = clock.setTimer(Math.max(0, sinceMs + stalledMs - clock.monotonicMs()), () => this.#evict(share));
   }
 
   #report(): void {
@@ -159,12 +211,6 @@ export class OutputBudget {
         metadata: { limit: "OUTPUT_STALLED_MS", value: String(stalledMs) },
       },
     );
-  }
-
-  #full(): ConcordError {
-    const { bytesMax } = this.#options;
-    const text = `answers of ${this.#waitingBytes} bytes wait until clients have taken earlier ones: ask again later, or for less`;
-    return new ConcordError("OVERLOADED", text, { applied: "unknown", metadata: { limit: "outputBufferBytes", value: String(bytesMax) } });
   }
 }
 
@@ -186,6 +232,17 @@ class Share implements OutputShare {
     this.#budget.changed(change);
   }
 
+  grow(bytes: number, needed: boolean): boolean {
+    assert(!this.#isOver && bytes >= 0, "a share that was given back does not grow");
+    if (!this.#budget.grow(this, bytes, needed)) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  taken(): void {
+    this.#budget.waitsForClient(this, false);
+  }
+
   unread(evict: (reason: ConcordError) => void): void {
     if (this.#isOver) return;
     this.#evict = evict;
@@ -201,6 +258,7 @@ class Share implements OutputShare {
   release(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#budget.over();
     this.#budget.waitsForClient(this, false);
     this.#budget.changed(-this.#bytes);
   }

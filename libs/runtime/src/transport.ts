@@ -33,6 +33,8 @@ export interface StreamOptions {
 export interface MessageStream {
   /** False: the transport's buffer is full; wait for `onDrain`. The message was accepted all the same. */
   send(message: object): boolean;
+  /** Bytes of messages that have not left the process; undefined where the transport keeps none. */
+  readonly unsentBytes?: number;
   onMessage(listener: (message: object) => void): void;
   onDrain(listener: () => void): void;
   /** `error` is undefined when the other side ended it in good order. */
