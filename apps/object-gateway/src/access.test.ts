@@ -5,6 +5,8 @@ import { after, before, describe, test } from "node:test";
 import * as sdk2026 from "@aws-sdk/client-s3";
 import type { S3Client } from "@aws-sdk/client-s3";
 import * as sdk2024 from "aws-sdk-client-s3-2024";
+import { fieldsOf } from "@concord/s3";
+import { factsOf } from "./http/access.ts";
 import { actionsOf, OPERATION_ACTIONS } from "./http/actions.ts";
 import { ROUTES } from "./http/routes.ts";
 import { ANN, BOB, TestGateway } from "./test/gateway.ts";
@@ -258,6 +260,19 @@ test("a gateway without public access: no public policy, no anonymous request; n
   assert.equal(await outcome(call(undefined, "GET", `/${bucket}/k`, { headers }, closed)), "403 AccessDenied");
   assert.equal(await outcome(call(BOB, "GET", `/${bucket}/k`, { headers }, closed)), "403 AccessDenied");
   assert.equal(await outcome(call(BOB, "GET", `/${bucket}`, {}, closed)), "200");
+});
+
+test("peers: address and port, an IPv4 address in IPv6 form, a name alone", () => {
+  const options = { publicAccess: "possible", isProxy: () => false, scheme: "http", isTenant: () => true } as const;
+  const none = fieldsOf([]);
+  const sourceOf = (peer: string): string | undefined =>
+    factsOf({ caller: { kind: "anonymous" }, via: "none", peer, query: none, headers: none, nowMs: 0 }, options)["aws:sourceip"];
+  assert.deepEqual(["192.0.2.1:80", "::ffff:192.0.2.1:80", "2001:db8::1:80", "client"].map(sourceOf), [
+    "192.0.2.1",
+    "192.0.2.1",
+    "2001:db8::1",
+    undefined,
+  ]);
 });
 
 test("actions: every operation on a bucket has some, but one that asks for each key", () => {

@@ -1,6 +1,5 @@
 // Who may do what with a bucket: what it and the request say, for the one function that decides (`authorize` in @concord/s3).
 import type { BucketInfo } from "@concord/objects";
-import { assert } from "@concord/runtime";
 import {
   authorize,
   clientAddress,
@@ -145,9 +144,8 @@ function isSecure(headers: Fields, scheme: "http" | "https", byProxy: boolean): 
   return (forwarded?.trim().toLowerCase() ?? scheme) === "https";
 }
 
-/** Of a peer "address:port"; an IPv4 address in IPv6 form as itself. */
+/** Of a peer "address:port"; an IPv4 address in IPv6 form as itself. A simulated peer has a name alone. */
 function addressOf(peer: string): string {
   const end = peer.lastIndexOf(":");
-  assert(end > 0, "a peer has a port");
-  return peer.slice(0, end).replace(/^::ffff:(?=\d+\.)/i, "");
+  return (end < 0 ? peer : peer.slice(0, end)).replace(/^::ffff:(?=\d+\.)/i, "");
 }
