@@ -13,6 +13,8 @@ import { connectPool } from "@concord/adapter-rados";
 
 /** The 10 GiB of a container would only take longer to make. */
 const OSD_BYTES = 1024 * 1024 * 1024;
+/** Until the cluster knows that an OSD is gone: 20 s and more on a busy machine. */
+const OPERATION_TIMEOUT_S = 120;
 const SCRIPT = join(import.meta.dirname, "../../../../docker/ceph.sh");
 const ROLES = new Map([
   ["ceph-mon", ["mon"]],
@@ -50,7 +52,10 @@ function environmentOf(name: string): NodeJS.ProcessEnv {
 
 function start(name: string): void {
   const log = openSync(join(root, `${name}.log`), "a");
-  running.set(name, spawn("/bin/bash", [SCRIPT, ...ROLES.get(name)!], { env: environmentOf(name), stdio: ["ignore", log, log] }));
+  running.set(
+    name,
+    spawn("/bin/bash", [SCRIPT, ...ROLES.get(name)!], { env: environmentOf(name), stdio: ["ignore", log, log], detached: true }),
+  );
   closeSync(log);
 }
 
@@ -58,16 +63,20 @@ async function kill(name: string): Promise<void> {
   const child = running.get(name)!;
   running.delete(name);
   const exited = once(child, "exit");
-  child.kill("SIGKILL");
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  // With what the script runs before it becomes the daemon.
+  process.kill(-child.pid!, "SIGKILL");
   await exited;
 }
 
 const execute = promisify(execFile);
 
 /** The same question as the container's health check asks. */
+const isHealthy = (name: string): Promise<boolean> =>
+  succeeds("/bin/bash", [SCRIPT, "health", ROLES.get(name)!.join(".")], environmentOf(name));
+
 async function untilHealthy(name: string): Promise<void> {
-  const args = [SCRIPT, "health", ROLES.get(name)!.join(".")];
-  while (!(await succeeds("/bin/bash", args, environmentOf(name)))) assert.equal(running.get(name)!.exitCode, null, `${name} ended`);
+  while (!(await isHealthy(name))) assert.equal(running.get(name)!.exitCode, null, `${name} ended`);
 }
 
 function succeeds(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<boolean> {
@@ -88,7 +97,15 @@ async function freePort(): Promise<number> {
 }
 
 const gatewayConf = (): string => join(volumeFolder("ceph-client"), "ceph.conf");
-const poolAsGateway = () => connectPool({ conf: gatewayConf(), user: "concord", pool: "concord", namespace: "objects", clock: nodeClock });
+const poolAsGateway = () =>
+  connectPool({
+    conf: gatewayConf(),
+    user: "concord",
+    pool: "concord",
+    namespace: "objects",
+    clock: nodeClock,
+    operationTimeoutS: OPERATION_TIMEOUT_S,
+  });
 
 async function makePool(): Promise<void> {
   await execute("/bin/bash", [SCRIPT, ...ROLES.get("ceph-pool")!], { env: environmentOf("ceph-pool") });
@@ -144,6 +161,7 @@ test("compose, Ceph: an OSD is killed: writes go on; monitor and OSD come again 
   const pool = await poolAsGateway();
   try {
     assert.equal(await pool.write("later", [{ kind: "write", at: 0, bytes: Buffer.from("two copies") }]), "done");
+    while (await isHealthy("ceph-osd-1"));
     await kill("ceph-mon");
     for (const name of ["ceph-mon", "ceph-osd-1"]) {
       start(name);
