@@ -11,6 +11,12 @@ interface Scratch {
 }
 
 const pool: Scratch[] = [];
+
+/** What finished writers answer shares slabs of this size, unless it is longer than the second: memory of its own costs more than its encoding. */
+const SLAB_BYTES = 8192;
+const SLAB_RECORD_BYTES_MAX = 2048;
+let slab = new Uint8Array(SLAB_BYTES);
+let slabUsed = 0;
 const FINISHED = bufferOf(0);
 
 /** Texts up to this length are encoded here when they are ASCII: calling the encoder costs more. */
@@ -147,9 +153,13 @@ export class ByteWriter {
     return true;
   }
 
-  /** A copy of what was written. Nothing can be written after it. */
+  /**
+   * A copy of what was written. Nothing can be written after it. A short one is a part of a slab of 8 KiB, which is not written again and stays in memory
+   * as long as one of its parts: what is kept for long is copied.
+   */
   finish(): Uint8Array {
-    const written = this.#bytes.slice(0, this.#length);
+    const written =
+      this.#length > SLAB_RECORD_BYTES_MAX ? this.#bytes.slice(0, this.#length) : inSlab(this.#bytes.subarray(0, this.#length));
     this.#release();
     return written;
   }
@@ -169,6 +179,17 @@ export class ByteWriter {
     this.#buffer = grown;
     this.#bytes = grown.bytes;
   }
+}
+
+function inSlab(bytes: Uint8Array): Uint8Array {
+  if (slabUsed + bytes.length > SLAB_BYTES) {
+    slab = new Uint8Array(SLAB_BYTES);
+    slabUsed = 0;
+  }
+  const from = slabUsed;
+  slabUsed += bytes.length;
+  slab.set(bytes, from);
+  return slab.subarray(from, slabUsed);
 }
 
 function bufferOf(length: number): Scratch {

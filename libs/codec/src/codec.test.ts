@@ -202,3 +202,11 @@ test("text that begins with a byte order mark: it is part of the text, as a valu
     assert.equal(readOrderedText(new ByteReader(bytesOf((writer) => writeOrderedText(writer, text)))), text);
   }
 });
+
+test("writer: short records share memory, and none is written again: each stays as it was finished", () => {
+  const records = Array.from({ length: 500 }, (_, nth) => bytesOf((writer) => writer.raw(new Uint8Array(nth).fill(nth % 256))));
+  for (const [nth, record] of records.entries()) assert.deepEqual(record, new Uint8Array(nth).fill(nth % 256));
+  assert.ok(new Set(records.map(({ buffer }) => buffer)).size < 30);
+  const long = bytesOf((writer) => writer.raw(new Uint8Array(10_000)));
+  assert.equal(long.buffer.byteLength, 10_000);
+});

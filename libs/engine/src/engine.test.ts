@@ -478,3 +478,19 @@ test("submit: at its deadline when its turn comes: not run, applied no; before i
   await turn();
   assert.deepEqual([late.state, inTime.state, patient.state], ["DEADLINE_EXCEEDED/no", "ac", "acd"]);
 });
+
+test("cache: what a step persists as a part of a larger buffer: only the value is kept", async () => {
+  const { engine, store } = setUp();
+  const value = new Uint8Array(8192).subarray(10, 13);
+  const step: StoreStep<void> = {
+    load: [bytes("k")],
+    run: () => ({ persist: [{ kind: "put", key: bytes("k"), value }], reply: undefined }),
+  };
+  const submitted = engine.submit(step);
+  await turn();
+  await store.batches[0]!.end();
+  await submitted;
+  const cached = engine.peek(bytes("k")) as Uint8Array;
+  assert.deepEqual(cached, new Uint8Array(3));
+  assert.equal(cached.buffer.byteLength, 3);
+});

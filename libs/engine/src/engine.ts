@@ -175,8 +175,7 @@ export class Engine implements StepRunner, Checkpoints {
     if (!this.#view.acquire(text)) return;
     const derived = this.#syncing?.derived.get(text);
     if (derived === undefined) this.#missing.push(key);
-    // A copy: a derived value is a part of a larger buffer, which a cached one must not keep.
-    else this.#view.fill(text, valueOf(derived)?.slice());
+    else this.#view.fill(text, valueOf(derived));
   }
 
   #isActive(key: string): boolean {

@@ -66,8 +66,7 @@ export class ValueView {
   /** What a step derived: never cached, and what the view knows of the key is that from now on. The engine keeps it until it is on disk. */
   derive(key: string, value: Uint8Array | undefined): void {
     const entry = this.#active.get(key);
-    // A copy: it may be cached later, and is a part of a larger buffer.
-    if (entry !== undefined) entry.known = { kind: "known", value: value?.slice() };
+    if (entry !== undefined) entry.known = { kind: "known", value };
     else this.#forget(key);
   }
 
@@ -78,6 +77,7 @@ export class ValueView {
     if (entry.uses > 0) return;
     this.#active.delete(key);
     if (!entry.isRead || entry.known.kind === "loading" || sizeOf(key, entry) > this.#limits.cacheValueBytesMax) return;
+    entry.known = { kind: "known", value: ownMemory(entry.known.value) };
     this.#cached.set(key, entry);
     this.#cachedBytes += sizeOf(key, entry);
     this.#evict();
@@ -128,6 +128,11 @@ export class ValueView {
       this.#cachedBytes -= sizeOf(key, entry);
     }
   }
+}
+
+/** A part of a larger buffer would keep all of it. */
+function ownMemory(value: Uint8Array | undefined): Uint8Array | undefined {
+  return value === undefined || value.buffer.byteLength === value.length ? value : value.slice();
 }
 
 function sizeOf(key: string, entry: Entry): number {
