@@ -16,7 +16,7 @@ import {
   type Policy,
   type S3Action,
 } from "./index.ts";
-import { POLICY_BYTES_MAX, POLICY_CONDITIONS_MAX, POLICY_ENTRIES_MAX, POLICY_STATEMENTS_MAX } from "./limits.ts";
+import { POLICY_BYTES_MAX, POLICY_CONDITIONS_MAX, POLICY_ENTRIES_MAX, POLICY_SLOW_CHARS_MAX, POLICY_STATEMENTS_MAX } from "./limits.ts";
 
 const TENANTS: readonly string[] = ["ann", "bob", "eve"];
 const ANN: Caller = { kind: "tenant", tenant: "ann" };
@@ -259,6 +259,9 @@ describe("policy: refused when it is put", () => {
     const entries = (count: number): string => textOf({ ...brief, Resource: Array.from({ length: count }, () => "*") });
     assert.equal(refusal(entries(POLICY_ENTRIES_MAX)), "accepted");
     assert.match(refusal(entries(POLICY_ENTRIES_MAX + 1)), /entries/);
+    const slow = (chars: number): string => textOf({ ...ALLOW, Resource: `arn:aws:s3:::photos/*?${"a".repeat(chars - 1)}*` });
+    assert.equal(refusal(slow(POLICY_SLOW_CHARS_MAX)), "accepted");
+    assert.match(refusal(slow(POLICY_SLOW_CHARS_MAX + 1)), /\? between/);
     const spelled = (at: number): string =>
       Array.from("principalaccount")
         .map((one, bit) => ((at >> bit) & 1 ? one.toUpperCase() : one))
@@ -305,6 +308,7 @@ test("wildcards: as a regular expression that means the same, whatever pattern a
       const same = new RegExp(`^${pattern.replaceAll("*", ".*").replaceAll("?", ".")}$`);
       assert.equal(matchesWildcard(pattern, one), same.test(one));
     }),
+    { numRuns: 2000 },
   );
   assert.equal(matchesWildcard("a.c", "abc"), false);
   assert.equal(matchesWildcard("*", "a\nb"), true);

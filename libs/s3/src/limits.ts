@@ -48,3 +48,5 @@ export const POLICY_STATEMENTS_MAX = 200;
 /** Actions, resources or principals of one statement. */
 export const POLICY_ENTRIES_MAX = 500;
 export const POLICY_CONDITIONS_MAX = 100;
+/** Characters of a policy between two stars together with a `?`: each is compared at every place of a key. */
+export const POLICY_SLOW_CHARS_MAX = 512;

@@ -1,9 +1,9 @@
 // The policy of a bucket: JSON in the language of S3. What is not known here is refused when it is put, never ignored.
-import { POLICY_ENTRIES_MAX, POLICY_STATEMENTS_MAX } from "../limits.ts";
+import { POLICY_ENTRIES_MAX, POLICY_SLOW_CHARS_MAX, POLICY_STATEMENTS_MAX } from "../limits.ts";
 import { isBucketAction, S3_ACTIONS, type S3Action } from "./actions.ts";
 import { conditionsHold, readConditions, subnetOf, type Condition, type ConditionFacts } from "./conditions.ts";
 import { malformedPolicy, objectOf, parsePolicyJson, textsOf, type JsonObject } from "./policy-json.ts";
-import { matchesWildcard } from "./wildcard.ts";
+import { matchesWildcard, slowChars } from "./wildcard.ts";
 
 /** Who asks. A tenant's access keys act for the whole tenant. */
 export type Caller = { readonly kind: "anonymous" } | { readonly kind: "tenant"; readonly tenant: string };
@@ -69,6 +69,7 @@ export function readPolicy(bytes: Uint8Array, bucket: string, isTenant: (name: s
     throw malformedPolicy(`it must have 1 to ${POLICY_STATEMENTS_MAX} statements`);
   const sids = new Set<string>();
   const statements = list.map((one) => readStatement(objectOf(one, "a statement"), bucket, isTenant, sids));
+  checkCost(statements);
   return { statements, isPublic: statements.some(isPublicStatement) };
 }
 
@@ -85,6 +86,15 @@ function readStatement(fields: JsonObject, bucket: string, isTenant: (name: stri
   checkActions(actions, resources);
   for (const one of resources.patterns) checkResource(one, bucket);
   return { effect, principals, actions, resources, conditions: condition === undefined ? [] : readConditions(condition) };
+}
+
+/** A judgement is made for each request, and for each key of a DeleteObjects. */
+function checkCost(statements: readonly Statement[]): void {
+  const likes = (all: readonly Condition[]): readonly string[] =>
+    all.flatMap(({ operator, values }) => (operator.endsWith("Like") ? values : []));
+  const patterns = statements.flatMap(({ resources, conditions }) => [...resources.patterns, ...likes(conditions)]);
+  const chars = patterns.reduce((sum, pattern) => sum + slowChars(pattern), 0);
+  if (chars > POLICY_SLOW_CHARS_MAX) throw malformedPolicy(`texts with ? between two * have more than ${POLICY_SLOW_CHARS_MAX} characters`);
 }
 
 function checkFields(fields: JsonObject, known: readonly string[]): void {
