@@ -1,4 +1,4 @@
-// Openings of a store whose journal ends in doubt, or that had none.
+// Openings of a store whose journal may lack its end, or that had none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytes, contentsOf, FOLDER, Machine, NONE, put, remove, segmentsOf, StopError } from "./test/machine.ts";
