@@ -177,7 +177,8 @@ export class GroupCommit {
   #sendNext(): void {
     if (this.#stopped.signal.aborted) return;
     assert(this.#state.kind === "deferred" || this.#state.kind === "waiting", "TXD10: one append in flight");
-    this.#dropUnwanted();
+    const nowMs = this.#context.clock.monotonicMs();
+    this.#dropUnwanted(nowMs);
     if (this.#queue.length === 0) {
       this.#state = { kind: "idle" };
       this.#settleDrained();
@@ -185,14 +186,18 @@ export class GroupCommit {
     }
     this.#state = { kind: "appending" };
     const flush = this.#collect();
+    // As of the look at the queue: time goes on while a flush is made.
+    assert(
+      flush.items.every((item) => item.isWanted(nowMs)),
+      "I9: a commit that no call waits for is not begun",
+    );
     this.#finishing.sent();
     void this.#append(flush);
   }
 
   /** Commits that waited for longer than their callers: none of it was sent, so nothing of it happened (I9). */
-  #dropUnwanted(): void {
-    const { clock, metrics, settings } = this.#context;
-    const nowMs = clock.monotonicMs();
+  #dropUnwanted(nowMs: number): void {
+    const { metrics, settings } = this.#context;
     if (this.#queue.every((item) => item.isWanted(nowMs))) return;
     const { wanted = [], unwanted = [] } = Object.groupBy(this.#queue, (item) => (item.isWanted(nowMs) ? "wanted" : "unwanted"));
     this.#queue.splice(0, Infinity, ...wanted);

@@ -258,7 +258,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     name: "expired-work-is-done",
     about: "A commit that waited for the log until no call waited for it is appended all the same (TX6).",
     scenario: "txn",
-    edits: [{ file: "libs/transactions/src/group-commit.ts", search: "    this.#dropUnwanted();\n", replace: "" }],
+    edits: [{ file: "libs/transactions/src/group-commit.ts", search: "    this.#dropUnwanted(nowMs);\n", replace: "" }],
   },
   {
     name: "decided-before-two-holders",
