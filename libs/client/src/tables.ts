@@ -1,4 +1,4 @@
-import { foldName } from "@concord/codec";
+import { foldName, keyText as textOfBytes } from "@concord/codec";
 import {
   contract,
   type ColumnInit,
@@ -171,8 +171,7 @@ function onlyBigint({ partition, clustering }: RowKeyInit): bigint | undefined {
 
 /** A text that two keys share exactly when they are the same row. */
 export function keyText(key: RowKeyInit): string {
-  const bytes = ROW_KEY.encode(key);
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+  return textOfBytes(ROW_KEY.encode(key));
 }
 
 function boundMessage(

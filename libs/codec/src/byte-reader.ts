@@ -1,8 +1,9 @@
 import { ConcordError, isTimestampUs, type TimestampUs } from "@concord/runtime";
+import { latin1Text } from "./key-text.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const VARINT_BYTES_MAX = 5;
-const SHORT_TEXT_BYTES = 24;
+const SHORT_TEXT_BYTES = 48;
 
 /** Reads what ByteWriter wrote. Whatever does not fit is CORRUPT_DATA: stored bytes are hostile input. */
 export class ByteReader {
@@ -122,13 +123,8 @@ export class ByteReader {
 
   /** A short text as most are, without the decoder, whose call costs more; undefined = not ASCII. */
   #ascii(start: number, end: number): string | undefined {
-    let text = "";
-    for (let at = start; at < end; at += 1) {
-      const byte = this.#bytes[at]!;
-      if (byte >= 0x80) return undefined;
-      text += String.fromCharCode(byte);
-    }
-    return text;
+    for (let at = start; at < end; at += 1) if (this.#bytes[at]! >= 0x80) return undefined;
+    return latin1Text(this.#bytes, start, end);
   }
 
   #advance(count: number): number {

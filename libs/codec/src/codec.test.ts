@@ -6,6 +6,8 @@ import { ConcordError } from "@concord/runtime";
 import {
   ByteReader,
   ByteWriter,
+  compareBytes,
+  keyText,
   openRecord,
   readOrderedBytes,
   readOrderedF64,
@@ -209,4 +211,16 @@ test("writer: short records share memory, and none is written again: each stays 
   assert.ok(new Set(records.map(({ buffer }) => buffer)).size < 30);
   const long = bytesOf((writer) => writer.raw(new Uint8Array(10_000)));
   assert.equal(long.buffer.byteLength, 10_000);
+});
+
+test("keyText: a unit per byte, whatever the array lies in; texts compare as the bytes do", () => {
+  const key = fc.uint8Array({ maxLength: 80 });
+  fc.assert(
+    fc.property(key, key, (left, right) => {
+      const inside = new Uint8Array([1, 2, ...left, 3]).subarray(2, 2 + left.length);
+      assert.equal(keyText(inside), Array.from(left, (byte) => String.fromCharCode(byte)).join(""));
+      const [one, other] = [keyText(left), keyText(right)];
+      assert.equal(one < other ? -1 : one > other ? 1 : 0, Math.sign(compareBytes(left, right)));
+    }),
+  );
 });
