@@ -12,6 +12,7 @@ import {
   ListLoad,
   measureLoss,
   newLossFigures,
+  phasesText,
   resolutions,
   WatchedMasters,
   type Constellation,
@@ -69,7 +70,7 @@ async function killOnce({ constellation, watched, load, figures }: Run, kill: nu
   const loss = busiest(watched);
   await measureLoss(load, watched, loss, () => constellation.kill(loss.victim), figures);
   await constellation.restart(loss.victim);
-  console.log(`kill ${kill + 1}: ${loss.victim} with ${loss.groups.length} groups; first commits ${figures.firstCommit.text()}`);
+  console.log(`kill ${kill + 1}: ${loss.victim} with ${loss.groups.length} groups: ${phasesText(figures.losses.at(-1)!)}`);
 }
 
 /** SIGTERM, restart, hand-back: one node after the other. The longest pause of any group, milliseconds. */
@@ -132,5 +133,13 @@ function report(
   console.log(
     `each node stopped and started in turn: ${outcome.failedInRolling} transactions failed, longest pause of a group ${outcome.rollingGapMs.toFixed(0)} ms`,
   );
-  writeReport(options.out, { bench: "failover", machine: on, kills: options.kills, rows, ...outcome, failed: load.failures.map(String) });
+  writeReport(options.out, {
+    bench: "failover",
+    machine: on,
+    kills: options.kills,
+    rows,
+    losses: figures.losses,
+    ...outcome,
+    failed: load.failures.map(String),
+  });
 }

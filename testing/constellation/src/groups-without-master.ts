@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Latencies } from "./latencies.ts";
 import type { ListLoad, SentCommit } from "./list-load.ts";
-import type { Said, WatchedMasters } from "./watched-masters.ts";
+import type { WatchedMasters } from "./watched-masters.ts";
 
 /** The masters have not changed for so long, and every group has committed since. */
 const CALM_MS = 1_000;
@@ -25,10 +25,41 @@ export interface LossFigures {
   readonly firstCommit: Latencies;
   /** Commits that the lost masters had and never answered; their clients find out what became of them. */
   readonly unanswered: SentCommit[];
+  /** Each loss by itself: which part of a slow one was slow. */
+  readonly losses: LossPhases[];
+}
+
+/** Milliseconds since one loss; undefined where it was not seen. */
+export interface LossPhases {
+  readonly detectedMs: number | undefined;
+  readonly groups: readonly GroupPhases[];
+}
+
+export interface GroupPhases {
+  readonly group: string;
+  readonly servedMs: number | undefined;
+  readonly firstCommitMs: number | undefined;
+  /** The lost master had a commit of the group that it never answered: its client asks what became of it before it goes on. */
+  readonly wasUnanswered: boolean;
 }
 
 export function newLossFigures(): LossFigures {
-  return { detection: new Latencies(), takeover: new Latencies(), firstCommit: new Latencies(), unanswered: [] };
+  return { detection: new Latencies(), takeover: new Latencies(), firstCommit: new Latencies(), unanswered: [], losses: [] };
+}
+
+/** "detected 131 ms; served 144 ms to 152 ms; slowest g3: served 150 ms, first commit 190 ms, after an unanswered one" */
+export function phasesText({ detectedMs, groups }: LossPhases): string {
+  const ms = (value: number | undefined): string => (value === undefined ? "?" : `${value.toFixed(0)} ms`);
+  const served = groups.flatMap(({ servedMs }) => servedMs ?? []).toSorted((a, b) => a - b);
+  const slowest = groups.toSorted((a, b) => (b.firstCommitMs ?? 0) - (a.firstCommitMs ?? 0))[0];
+  const parts = [`detected ${ms(detectedMs)}`, `served ${ms(served[0])} to ${ms(served.at(-1))}`];
+  if (slowest !== undefined) {
+    const { group, servedMs, firstCommitMs, wasUnanswered } = slowest;
+    parts.push(
+      `slowest ${group}: served ${ms(servedMs)}, first commit ${ms(firstCommitMs)}${wasUnanswered ? ", after an unanswered one" : ""}`,
+    );
+  }
+  return parts.join("; ");
 }
 
 /** "5 commits unanswered: 3 found committed, 2 not applied and run again, 0 unresolved" */
@@ -63,26 +94,33 @@ export async function measureLoss(
   const underWay = load.underWay(groups);
   const lost = lose();
   await sleep(ON_THEIR_WAY_MS);
-  figures.unanswered.push(...underWay.filter(({ result }) => result === "under way"));
+  const unanswered = underWay.filter(({ result }) => result === "under way");
+  figures.unanswered.push(...unanswered);
   await load.commitsSince(groups, from);
   await lost;
   const after = watched.said.filter(({ at, by }) => at >= from && by !== victim);
-  const add = (latencies: Latencies, when: Said | { readonly at: number } | undefined): void => {
-    if (when !== undefined) latencies.add(when.at - from);
+  const sinceMs = (when: { readonly at: number } | undefined): number | undefined => (when === undefined ? undefined : when.at - from);
+  const phases: LossPhases = {
+    detectedMs: sinceMs(after.find(({ group, master }) => groups.includes(group) && master !== victim)),
+    groups: groups.map((group) => ({
+      group,
+      servedMs: sinceMs(after.find((said) => said.group === group && said.epoch > 0n && said.master !== victim)),
+      firstCommitMs: sinceMs(load.commits.find((commit) => commit.group === group && commit.at - from > ON_THEIR_WAY_MS)),
+      wasUnanswered: unanswered.some((commit) => commit.group === group),
+    })),
   };
-  add(
-    figures.detection,
-    after.find(({ group, master }) => groups.includes(group) && master !== victim),
-  );
-  for (const group of groups) {
-    add(
-      figures.takeover,
-      after.find((said) => said.group === group && said.epoch > 0n && said.master !== victim),
-    );
-    add(
-      figures.firstCommit,
-      load.commits.find((commit) => commit.group === group && commit.at - from > ON_THEIR_WAY_MS),
-    );
+  addPhases(figures, phases);
+}
+
+function addPhases(figures: LossFigures, phases: LossPhases): void {
+  const add = (latencies: Latencies, ms: number | undefined): void => {
+    if (ms !== undefined) latencies.add(ms);
+  };
+  figures.losses.push(phases);
+  add(figures.detection, phases.detectedMs);
+  for (const { servedMs, firstCommitMs } of phases.groups) {
+    add(figures.takeover, servedMs);
+    add(figures.firstCommit, firstCommitMs);
   }
 }
 

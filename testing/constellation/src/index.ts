@@ -14,7 +14,19 @@ export {
 export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
 export { engineAddresses, enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
 export { Latencies } from "./latencies.ts";
-export { busiest, calm, lossOf, measureLoss, newLossFigures, resolutions, type Loss, type LossFigures } from "./groups-without-master.ts";
+export {
+  busiest,
+  calm,
+  lossOf,
+  measureLoss,
+  newLossFigures,
+  phasesText,
+  resolutions,
+  type GroupPhases,
+  type Loss,
+  type LossFigures,
+  type LossPhases,
+} from "./groups-without-master.ts";
 export { ListLoad, type Commit, type ListLoadOptions, type SentCommit } from "./list-load.ts";
 export { WatchedMasters, type Said } from "./watched-masters.ts";
 export { EVERYTHING, ONE_PROCESS, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
