@@ -52,16 +52,20 @@ function headerPairs(raw: readonly string[]): [string, string][] {
 /** The status for headers that we do not have although node's parser lets them through; undefined: fine. */
 export function refusedHeaders(raw: readonly string[], headersMax: number): 400 | 431 | 501 | undefined {
   if (raw.length / 2 > headersMax) return 431;
-  const values = new Map<string, string[]>([
-    ["host", []],
-    ["content-length", []],
-    ["transfer-encoding", []],
-  ]);
-  for (const [name, value] of headerPairs(raw)) values.get(name)?.push(value);
-  if ([...values.values()].some((all) => all.length > 1)) return 400;
-  const [coding] = values.get("transfer-encoding")!;
-  if (coding === undefined) return undefined;
-  if (values.get("content-length")!.length > 0) return 400;
+  let [hosts, lengths, codings] = [0, 0, 0];
+  let coding = "";
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i]!.toLowerCase();
+    if (name === "host") hosts += 1;
+    else if (name === "content-length") lengths += 1;
+    else if (name === "transfer-encoding") {
+      codings += 1;
+      coding = raw[i + 1]!;
+    }
+  }
+  if (hosts > 1 || lengths > 1 || codings > 1) return 400;
+  if (codings === 0) return undefined;
+  if (lengths > 0) return 400;
   return coding.toLowerCase() === "chunked" ? undefined : 501;
 }
 

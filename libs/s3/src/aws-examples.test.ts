@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { checkedBody, createVerifier, parseTarget, type Verified } from "./index.ts";
+import { checkedBody, createVerifier, fieldsOf, parseTarget, type Verified } from "./index.ts";
 
 const verifier = createVerifier({
   region: "us-east-1",
@@ -18,7 +18,7 @@ function authorization(signedHeaders: string, signature: string): [string, strin
 }
 
 function verify(method: string, target: string, headers: [string, string][]): Verified {
-  return verifier.verify({ method, headers }, parseTarget(target, undefined), NOW);
+  return verifier.verify({ method, headers: fieldsOf(headers) }, parseTarget(target, undefined), NOW);
 }
 
 const host: [string, string] = ["host", "examplebucket.s3.amazonaws.com"];

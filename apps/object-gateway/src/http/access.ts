@@ -81,6 +81,9 @@ export function readBlock(text: string | undefined): PublicAccessBlock | undefin
   return text === undefined ? undefined : { ...NOTHING_BLOCKED, ...(JSON.parse(text) as Partial<PublicAccessBlock>) };
 }
 
+/** Only a policy asks for any. */
+const NO_FACTS: ConditionFacts = {};
+
 type Asking = Pick<S3Call, "caller" | "facts">;
 
 /** `versionId`: of this key, where the request names several. */
@@ -91,7 +94,8 @@ export function decide(
   key: string | undefined,
   versionId?: string,
 ): Decision {
-  const about = versionId === undefined ? facts : { ...facts, "s3:versionid": versionId };
+  const asked = access.policy === undefined ? NO_FACTS : facts();
+  const about = versionId === undefined ? asked : { ...asked, "s3:versionid": versionId };
   return authorize(access, { caller, action, key, facts: about });
 }
 

@@ -35,7 +35,7 @@ export interface S3Call {
   /** Of the bucket; without one the caller owns what it asks for. */
   readonly access: BucketAccess;
   /** What conditions of policies may ask. */
-  readonly facts: ConditionFacts;
+  readonly facts: () => ConditionFacts;
   readonly verified: Received;
 }
 

@@ -21,7 +21,9 @@ import {
   S3Error,
   unsignedRequest,
   type Caller,
+  type ConditionFacts,
   type Fields,
+  type SignedRequest,
   type Target,
   type Unsigned,
   type Verified,
@@ -97,11 +99,16 @@ function levelOf({ bucket, key }: Target): Level {
   return key === undefined ? "bucket" : "object";
 }
 
-async function answer(request: HttpRequest, { target, route }: Named, requestId: string, options: PipelineOptions): Promise<HttpResponse> {
+async function answer(
+  request: HttpRequest,
+  { target, route, headers }: Named,
+  requestId: string,
+  options: PipelineOptions,
+): Promise<HttpResponse> {
   const { context: contextOf } = options;
   if (isForm(request, target))
     throw new S3Error("NotImplemented", "Uploads by browser forms (POST) are not implemented here; use a presigned PUT.");
-  const { caller, verified } = identify(request, target, options);
+  const { caller, verified } = identify({ method: request.method, headers }, target, options);
   const isAboutBucket = route !== undefined && route.level !== "service" && !route.makesBucket;
   if (caller.kind === "anonymous" && !isAboutBucket) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
   if (route === undefined) throw unknownOperation(request.method, target);
@@ -111,24 +118,23 @@ async function answer(request: HttpRequest, { target, route }: Named, requestId:
   const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified };
   if (route.level !== "service") checkBucketName(bucket);
   const context = contextOf();
-  const facts = factsOf(
-    { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() },
-    context.access.options,
-  );
+  const said = { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() };
+  let known: ConditionFacts | undefined;
+  const facts = (): ConditionFacts => (known ??= factsOf(said, context.access.options));
   const response = await (route.level === "service" || route.makesBucket
     ? route.handle({ ...asked, facts, ...ownOf(caller) }, context)
     : handleInBucket({ ...asked, facts }, route, context));
-  if (route.method !== "GET" && route.method !== "HEAD") options.failpoint("gateway:before-answer");
+  if (!isReading(route)) options.failpoint("gateway:before-answer");
   return response;
 }
 
 /** A request without any signature may do what everyone may: only with buckets that are there, and no more than one of its own operations. */
 function identify(
-  request: HttpRequest,
+  request: SignedRequest,
   target: Target,
   { verifier, clock }: PipelineOptions,
 ): { readonly caller: Caller; readonly verified: Verified | Unsigned } {
-  const unsigned = unsignedRequest(request, target);
+  const unsigned = unsignedRequest(request.headers, target);
   if (unsigned !== undefined) return { caller: { kind: "anonymous" }, verified: unsigned };
   const verified = verifier.verify(request, target, clock.nowMs());
   return { caller: { kind: "tenant", tenant: verified.tenant }, verified };
@@ -139,6 +145,8 @@ function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access"> {
   assert(caller.kind === "tenant", "anonymous requests are about buckets");
   return { tenant: caller.tenant, access: ownAccess(caller.tenant) };
 }
+
+const isReading = ({ method }: Route): boolean => method === "GET" || method === "HEAD";
 
 /** Judged by the bucket's settings as they are now; a write is refused if they were changed before it committed. */
 async function handleInBucket(asked: Omit<S3Call, "tenant" | "access">, route: Route, context: Context): Promise<HttpResponse> {
@@ -151,6 +159,7 @@ async function handleInBucket(asked: Omit<S3Call, "tenant" | "access">, route: R
     demand(access, call, action, key);
   checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
   try {
+    if (isReading(route)) return await route.handle(call, context);
     return await route.handle(call, { ...context, store: context.store.judgedBy(bucket, info.settings.number) });
   } catch (thrown) {
     const isAbsent = thrown instanceof ConcordError && thrown.code === "OBJECT_UNKNOWN";

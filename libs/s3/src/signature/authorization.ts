@@ -144,7 +144,9 @@ function readSignature(text: string): string {
 /** x-amz-date, else Date, which may also be in the form of HTTP. */
 function readDate(headers: Fields): Pick<SignedFields, "timestamp" | "signedMs"> {
   const text = headers.one("x-amz-date") ?? headers.one("date");
-  const signedMs = text === undefined ? undefined : (parseTimestamp(text) ?? (headers.has("x-amz-date") ? undefined : parseHttpDate(text)));
-  if (signedMs === undefined) throw new S3Error("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header.");
-  return { timestamp: formatTimestamp(signedMs), signedMs };
+  const basicMs = text === undefined ? undefined : parseTimestamp(text);
+  if (basicMs !== undefined) return { timestamp: text!, signedMs: basicMs };
+  const httpMs = text === undefined || headers.has("x-amz-date") ? undefined : parseHttpDate(text);
+  if (httpMs === undefined) throw new S3Error("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header.");
+  return { timestamp: formatTimestamp(httpMs), signedMs: httpMs };
 }

@@ -22,10 +22,11 @@ export interface VerifierOptions {
   readonly credential: (accessKey: string) => Credential | undefined;
 }
 
-/** What is read of a request to verify it; an HttpRequest is one. */
+/** What is read of a request to verify it. */
 export interface SignedRequest {
   readonly method: string;
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Names in lower case. */
+  readonly headers: Fields;
 }
 
 /** What a request says, signed or not. */
@@ -55,8 +56,7 @@ export interface Verifier {
 /**
  * Undefined: it has something of a signature, and must be verified. InvalidArgument for a body that says that its chunks are signed.
  */
-export function unsignedRequest(request: SignedRequest, target: Target): Unsigned | undefined {
-  const headers = fieldsOf(request.headers);
+export function unsignedRequest(headers: Fields, target: Target): Unsigned | undefined {
   if (hasSignature(headers, target.query)) return undefined;
   return { via: "none", payload: readUnsignedPayload(headers.one("x-amz-content-sha256") ?? "UNSIGNED-PAYLOAD"), headers };
 }
@@ -64,8 +64,7 @@ export function unsignedRequest(request: SignedRequest, target: Target): Unsigne
 export function createVerifier(options: VerifierOptions): Verifier {
   const keys = signingKeys();
   return {
-    verify(request, target, nowMs) {
-      const headers = fieldsOf(request.headers);
+    verify({ method, headers }, target, nowMs) {
       const signed = readSignedFields(headers, target.query);
       checkScope(signed, options.region);
       checkSignedHeaders(signed, headers);
@@ -76,7 +75,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
         throw new S3Error("InvalidAccessKeyId", undefined, { elements: { AWSAccessKeyId: signed.accessKey } });
       }
       const key = keys.get({ accessKey: signed.accessKey, secret: credential.secret, date: signed.date, region: signed.region });
-      checkSignature(request.method, target, headers, signed, word, key);
+      checkSignature(method, target, headers, signed, word, key);
       const payload = readPayload(word, signed, key);
       return {
         accessKey: signed.accessKey,
@@ -100,8 +99,8 @@ function checkScope(signed: SignedFields, region: string): void {
 /** Host and every x-amz-* header sent must be signed: an unsigned one could have been added on the way. */
 function checkSignedHeaders(signed: SignedFields, headers: Fields): void {
   const names = new Set(signed.signedHeaders);
-  const sent = headers.entries.map(([name]) => name);
-  const unsigned = new Set(["host", ...sent.filter((name) => name.startsWith("x-amz-"))].filter((name) => !names.has(name)));
+  const unsigned = new Set<string>(names.has("host") ? [] : ["host"]);
+  for (const [name] of headers.entries) if (name.startsWith("x-amz-") && !names.has(name)) unsigned.add(name);
   if (unsigned.size > 0) {
     const message = "There were headers present in the request which were not signed";
     throw new S3Error("AccessDenied", message, { elements: { HeadersNotSigned: [...unsigned].join(", ") } });
@@ -124,16 +123,16 @@ function payloadWord(signed: SignedFields, headers: Fields, query: Fields): stri
 }
 
 function checkTime(signed: SignedFields, nowMs: number): void {
-  const server = { ServerTime: new Date(nowMs).toISOString() };
+  const server = (): { readonly ServerTime: string } => ({ ServerTime: new Date(nowMs).toISOString() });
   if (signed.expiresSeconds === undefined) {
     if (Math.abs(nowMs - signed.signedMs) <= CLOCK_SKEW_MS_MAX) return;
-    const elements = { RequestTime: signed.timestamp, ...server, MaxAllowedSkewMilliseconds: String(CLOCK_SKEW_MS_MAX) };
+    const elements = { RequestTime: signed.timestamp, ...server(), MaxAllowedSkewMilliseconds: String(CLOCK_SKEW_MS_MAX) };
     throw new S3Error("RequestTimeTooSkewed", undefined, { elements });
   }
   const expiresMs = signed.signedMs + signed.expiresSeconds * 1000;
-  if (signed.signedMs - nowMs > CLOCK_SKEW_MS_MAX) throw new S3Error("AccessDenied", "Request is not valid yet", { elements: server });
+  if (signed.signedMs - nowMs > CLOCK_SKEW_MS_MAX) throw new S3Error("AccessDenied", "Request is not valid yet", { elements: server() });
   if (nowMs <= expiresMs) return;
-  const elements = { "X-Amz-Expires": String(signed.expiresSeconds), Expires: new Date(expiresMs).toISOString(), ...server };
+  const elements = { "X-Amz-Expires": String(signed.expiresSeconds), Expires: new Date(expiresMs).toISOString(), ...server() };
   throw new S3Error("AccessDenied", "Request has expired", { elements });
 }
 

@@ -105,7 +105,7 @@ export const verifier: Verifier = createVerifier({
 });
 
 export function verify(request: Request, nowMs = NOW_MS): Verified {
-  return verifier.verify(request, parseTarget(request.target, undefined), nowMs);
+  return verifier.verify({ ...request, headers: fieldsOf(request.headers) }, parseTarget(request.target, undefined), nowMs);
 }
 
 export function sha256Hex(bytes: Uint8Array | string): string {
