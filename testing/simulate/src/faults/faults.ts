@@ -168,15 +168,25 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "row-repair-on-groups",
-    notFoundYet: true,
-    about: "Read repair merges rows of groups' tables instead of having the replica catch up (TX30, TXD14).",
-    scenario: "txn",
+    about:
+      "Read repair also sends rows of groups' tables, besides having the replica catch up, and they may arrive late: one that was deleted and forgotten meanwhile is back (TX30, TXD14).",
+    scenario: "album",
     edits: [
-      { file: ROW_STORE, search: "if (row.place === undefined) plain.push(row);", replace: "if (row.bytes.length > 0) plain.push(row);" },
       {
-        file: "libs/quorum/src/row-steps.ts",
-        search: "if (place !== undefined) throw followsFromLog(change.key.table, place.group);",
-        replace: 'if (place?.group === "") throw followsFromLog(change.key.table, place.group);',
+        file: ROW_STORE,
+        search: "      ...chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)),\n",
+        replace:
+          "      ...chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)),\n" +
+          "      ...rows.flatMap((row) => (row.place === undefined || row.image === undefined ? [] : [this.#merged(replica, row.image)])),\n",
+      },
+      {
+        file: ROW_STORE,
+        search: "  #merge(answers: readonly Uint8Array[]): MergedRow {\n",
+        replace:
+          '  async #merged(replica: RowReplica, image: NonNullable<MergedRow["image"]>): Promise<void> {\n' +
+          "    this.#clock.setTimer(3000, () => void replica.applyRows(mutationsOf(image).map(encodeMutation), 1000).catch(() => undefined));\n" +
+          "  }\n\n" +
+          "  #merge(answers: readonly Uint8Array[]): MergedRow {\n",
       },
     ],
   },

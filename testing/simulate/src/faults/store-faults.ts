@@ -51,7 +51,6 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     name: "filter-before-scan",
     about: "After a start the key filter is trusted before the scan has read every key into it.",
     scenario: "txn",
-    notFoundYet: true,
     edits: [{ file: STORE, search: "this.#scan !== undefined || this.#filter", replace: "this.#filter" }],
   },
   {
