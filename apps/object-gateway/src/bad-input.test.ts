@@ -127,7 +127,6 @@ const KEYS: readonly Case[] = [
     }),
   ),
   ...[
-    "cors",
     "lifecycle",
     "encryption",
     "website",
@@ -142,7 +141,7 @@ const KEYS: readonly Case[] = [
     "metrics",
     "whatever-comes",
   ].map((name) => bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] }))),
-  ...["cors", "lifecycle", "encryption", "website"].map((name) =>
+  ...["lifecycle", "encryption", "website"].map((name) =>
     bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
   ...["retention", "legal-hold", "torrent"].map((name) =>

@@ -10,6 +10,7 @@ const say = (status: number, message: string): Description => ({ status, message
 
 export const S3_ERRORS = {
   AccessDenied: say(403, "Access Denied"),
+  AccessForbidden: say(403, "This CORS request is not allowed."),
   AccessControlListNotSupported: say(400, "The bucket does not allow ACLs."),
   AuthorizationHeaderMalformed: say(400, "The authorization header is malformed."),
   AuthorizationQueryParametersError: say(400, "The authorization query parameters are malformed."),
@@ -48,6 +49,7 @@ export const S3_ERRORS = {
   MissingRequestBodyError: say(400, "Request body is empty."),
   NoSuchBucket: say(404, "The specified bucket does not exist."),
   NoSuchBucketPolicy: say(404, "The bucket policy does not exist."),
+  NoSuchCORSConfiguration: say(404, "The CORS configuration does not exist."),
   NoSuchKey: say(404, "The specified key does not exist."),
   NoSuchPublicAccessBlockConfiguration: say(404, "The public access block configuration was not found."),
   NoSuchTagSet: say(404, "The TagSet does not exist."),

@@ -7,6 +7,7 @@ export { combineDigests, type PartDigest } from "./body/combine-digests.ts";
 export { checkedBody, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
 export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest } from "./body/digests.ts";
 export { S3_CODES, toS3Error } from "./concord-errors.ts";
+export { CORS_METHODS, CORS_VARY, corsHeaders, readAskedHeaders, type CorsRequest, type CorsRule } from "./cors.ts";
 export { formatHttpDate, formatIsoDate, parseHttpDate } from "./dates.ts";
 export { percentDecode, percentEncode } from "./encoding.ts";
 export { S3_ERRORS, S3Error, type S3ErrorCode, type S3ErrorOptions } from "./errors.ts";
@@ -57,6 +58,7 @@ export {
   completeMultipartUploadXml,
   copyObjectXml,
   copyPartXml,
+  corsXml,
   deleteResultXml,
   errorXml,
   initiateMultipartUploadXml,
@@ -82,6 +84,7 @@ export {
 } from "./xml/answers.ts";
 export {
   readCompleteMultipartUpload,
+  readCorsRules,
   readCreateBucketConfiguration,
   readDelete,
   readOwnershipControls,

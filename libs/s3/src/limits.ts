@@ -41,6 +41,15 @@ export const XML_TEXT_CHARS_MAX = 8 * 1024;
 export const PARTS_MAX = 10_000;
 export const DELETE_KEYS_MAX = 1000;
 
+/** S3's limits of a bucket's CORS rules. */
+export const CORS_BYTES_MAX = 64 * 1024;
+export const CORS_RULES_MAX = 100;
+export const CORS_ID_CHARS_MAX = 255;
+/** Origins, headers or methods of one rule. */
+export const CORS_ENTRIES_MAX = 100;
+/** Headers that one preflight may ask for. */
+export const CORS_HEADERS_ASKED_MAX = 100;
+
 /** S3's limit of a bucket's policy. */
 export const POLICY_BYTES_MAX = 20 * 1024;
 export const POLICY_DEPTH_MAX = 8;

@@ -33,10 +33,11 @@ import {
 import { demand, factsOf, ownAccess } from "./access.ts";
 import { actionsOf } from "./actions.ts";
 import type { Context, S3Call } from "./call.ts";
+import { answerPreflight, corsHeadersOf } from "./cors.ts";
 import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures } from "./features.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
-import { empty, xml } from "./responses.ts";
+import { empty, xml, type Header } from "./responses.ts";
 import { routeOf, type Level, type Route } from "./routes.ts";
 
 const REQUEST_ID_BYTES = 8;
@@ -52,6 +53,12 @@ export interface PipelineOptions {
   readonly domain: string | undefined;
   /** Throws STARTING or DRAINING. */
   readonly context: () => Context;
+}
+
+interface Asking {
+  readonly requestId: string;
+  /** With the bucket that the request is about. */
+  readonly onBucket: (info: BucketInfo) => void;
 }
 
 interface Named {
@@ -70,20 +77,24 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
     let named: Named | undefined;
     let response: HttpResponse;
     let code = "OK";
+    let cors: readonly Header[] = [];
+    const onBucket = (info: BucketInfo): void => void (cors = corsHeadersOf(info, request));
     try {
       named = nameOf(request, options.domain);
-      response = await answer(request, named, requestId, options);
+      response = await (request.method === "OPTIONS"
+        ? answerPreflight(named, options.context())
+        : answer(request, named, { requestId, onBucket }, options));
     } catch (thrown) {
       const failure = failureOf(thrown, named?.headers);
       code = failure.error.code;
       if (failure.fault) log.error("request failed", { requestId, operation: named?.route?.operation, stack: stackOf(thrown) });
       response = errorResponse(failure, named?.target, requestId);
     }
-    const operation = named?.route?.operation ?? "Unknown";
+    const operation = request.method === "OPTIONS" ? "Preflight" : (named?.route?.operation ?? "Unknown");
     metrics.count("s3_requests_total", 1, labels(operation, code));
     metrics.observe("s3_request_seconds", (clock.monotonicMs() - startedMs) / 1000, labels(operation));
     log.debug("request", { requestId, operation, code, status: response.status, method: request.method, peer: request.peer });
-    return { ...response, headers: [["x-amz-request-id", requestId], ...response.headers] };
+    return { ...response, headers: [["x-amz-request-id", requestId], ...response.headers, ...cors] };
   };
 }
 
@@ -102,7 +113,7 @@ function levelOf({ bucket, key }: Target): Level {
 async function answer(
   request: HttpRequest,
   { target, route, headers }: Named,
-  requestId: string,
+  { requestId, onBucket }: Asking,
   options: PipelineOptions,
 ): Promise<HttpResponse> {
   const { context: contextOf } = options;
@@ -123,7 +134,7 @@ async function answer(
   const facts = (): ConditionFacts => (known ??= factsOf(said, context.access.options));
   const response = await (route.level === "service" || route.makesBucket
     ? route.handle({ ...asked, facts, ...ownOf(caller) }, context)
-    : handleInBucket({ ...asked, facts }, route, context));
+    : handleInBucket({ ...asked, facts }, route, context, onBucket));
   if (!isReading(route)) options.failpoint("gateway:before-answer");
   return response;
 }
@@ -149,9 +160,15 @@ function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access"> {
 const isReading = ({ method }: Route): boolean => method === "GET" || method === "HEAD";
 
 /** Judged by the bucket's settings as they are now; a write is refused if they were changed before it committed. */
-async function handleInBucket(asked: Omit<S3Call, "tenant" | "access">, route: Route, context: Context): Promise<HttpResponse> {
+async function handleInBucket(
+  asked: Omit<S3Call, "tenant" | "access">,
+  route: Route,
+  context: Context,
+  onBucket: Asking["onBucket"],
+): Promise<HttpResponse> {
   const { bucket, caller, query, headers } = asked;
   const info = await bucketOf(asked, context);
+  onBucket(info);
   const access = context.access.accessOf(info);
   const key = route.level === "object" ? asked.key : undefined;
   const call = { ...asked, access, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };

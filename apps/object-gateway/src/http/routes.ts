@@ -45,6 +45,7 @@ import {
   putBucketTagging,
   putObjectTagging,
 } from "./tagging.ts";
+import { deleteBucketCors, getBucketCors, putBucketCors } from "./cors.ts";
 import { getObject } from "./get-object.ts";
 import { getObjectAttributes } from "./get-object-attributes.ts";
 import { headObject } from "./head-object.ts";
@@ -121,6 +122,9 @@ export const ROUTES: readonly Route[] = [
   }),
   route("DeleteBucketPolicy", "DELETE", "bucket", deleteBucketPolicy, { picks: ["policy"] }),
   route("GetBucketPolicyStatus", "GET", "bucket", getBucketPolicyStatus, { picks: ["policyStatus"] }),
+  route("GetBucketCors", "GET", "bucket", getBucketCors, { picks: ["cors"] }),
+  route("PutBucketCors", "PUT", "bucket", putBucketCors, { picks: ["cors"], headers: CHECKED, body: true }),
+  route("DeleteBucketCors", "DELETE", "bucket", deleteBucketCors, { picks: ["cors"] }),
   route("GetPublicAccessBlock", "GET", "bucket", getPublicAccessBlock, { picks: ["publicAccessBlock"] }),
   route("PutPublicAccessBlock", "PUT", "bucket", putPublicAccessBlock, { picks: ["publicAccessBlock"], headers: CHECKED, body: true }),
   route("DeletePublicAccessBlock", "DELETE", "bucket", deletePublicAccessBlock, { picks: ["publicAccessBlock"] }),

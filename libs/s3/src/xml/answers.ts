@@ -1,5 +1,6 @@
 // The bodies we answer with.
 import type { PublicAccessBlock } from "../access/authorize.ts";
+import type { CorsRule } from "../cors.ts";
 import { formatIsoDate } from "../dates.ts";
 import type { S3Error } from "../errors.ts";
 import type { StoredChecksum, UploadChecksum } from "../types.ts";
@@ -398,6 +399,21 @@ export function aclXml(bucketOwner: Owner): string {
   const grantee = `<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser">${leaf("ID", id)}${leaf("DisplayName", id)}</Grantee>`;
   const grant = group("Grant", grantee, leaf("Permission", "FULL_CONTROL"));
   return xmlDocument("AccessControlPolicy", owner("Owner", bucketOwner), group("AccessControlList", grant));
+}
+
+export function corsXml(rules: readonly CorsRule[]): string {
+  const listed = rules.map((rule) =>
+    group(
+      "CORSRule",
+      leaf("ID", rule.id),
+      ...rule.headers.map((one) => leaf("AllowedHeader", one)),
+      ...rule.methods.map((one) => leaf("AllowedMethod", one)),
+      ...rule.origins.map((one) => leaf("AllowedOrigin", one)),
+      ...rule.exposed.map((one) => leaf("ExposeHeader", one)),
+      leaf("MaxAgeSeconds", rule.maxAgeSeconds),
+    ),
+  );
+  return xmlDocument("CORSConfiguration", ...listed);
 }
 
 export function ownershipControlsXml(): string {

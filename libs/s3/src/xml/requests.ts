@@ -1,8 +1,9 @@
 // The bodies S3 clients send. An element we do not know is refused: it may say something that must not be ignored.
 import type { PublicAccessBlock } from "../access/authorize.ts";
 import { checksumAlgorithm } from "../body/digests.ts";
+import { CORS_METHODS, hasManyStars, isHeaderName, type CorsRule } from "../cors.ts";
 import { S3Error } from "../errors.ts";
-import { DELETE_KEYS_MAX, PARTS_MAX } from "../limits.ts";
+import { CORS_BYTES_MAX, CORS_ENTRIES_MAX, CORS_ID_CHARS_MAX, CORS_RULES_MAX, DELETE_KEYS_MAX, PARTS_MAX } from "../limits.ts";
 import { deleteCondition } from "../request.ts";
 import { checkTags } from "../tags.ts";
 import type { ChecksumAlgorithm, DeleteCondition } from "../types.ts";
@@ -139,6 +140,53 @@ export function readOwnershipControls(bytes: Uint8Array): "BucketOwnerEnforced" 
   if (ownership === "BucketOwnerEnforced") return ownership;
   if (ownership !== "BucketOwnerPreferred" && ownership !== "ObjectWriter") throw malformed("an ObjectOwnership is not known");
   throw new S3Error("NotImplemented", "Buckets with ACLs are not implemented: use a bucket policy.");
+}
+
+/** Between 1 and CORS_RULES_MAX; InvalidRequest for one that S3 would not take. */
+export function readCorsRules(bytes: Uint8Array): readonly CorsRule[] {
+  if (bytes.length > CORS_BYTES_MAX) throw malformed(`it is longer than ${CORS_BYTES_MAX} bytes`);
+  const rules = root(bytes, "CORSConfiguration").children;
+  if (rules.length === 0 || rules.length > CORS_RULES_MAX) throw malformed(`it must have 1 to ${CORS_RULES_MAX} rules`);
+  return rules.map(readCorsRule);
+}
+
+function readCorsRule(element: XmlElement): CorsRule {
+  if (element.name !== "CORSRule" || element.text.trim() !== "") throw malformed(`${element.name} is not known here, or has text`);
+  const lists = { AllowedOrigin: [], AllowedMethod: [], AllowedHeader: [], ExposeHeader: [] } as Record<string, string[]>;
+  const single: Record<string, string> = {};
+  for (const child of element.children) {
+    const list = Object.hasOwn(lists, child.name) ? lists[child.name]! : undefined;
+    if (list !== undefined) list.push(leaf(child).trim());
+    else if ((child.name === "ID" || child.name === "MaxAgeSeconds") && single[child.name] === undefined) single[child.name] = leaf(child);
+    else throw malformed(`${child.name} is not known here, or there twice`);
+  }
+  const { AllowedOrigin: origins = [], AllowedMethod: methods = [], AllowedHeader: headers = [], ExposeHeader: exposed = [] } = lists;
+  const { ID: id, MaxAgeSeconds: age } = single;
+  if (origins.length === 0 || methods.length === 0) throw malformed("a rule needs an AllowedOrigin and an AllowedMethod");
+  if ([origins, methods, headers, exposed].some((list) => list.length > CORS_ENTRIES_MAX))
+    throw malformed(`a rule has more than ${CORS_ENTRIES_MAX} entries of a kind`);
+  if (id !== undefined && id.length > CORS_ID_CHARS_MAX) throw malformed(`an ID has more than ${CORS_ID_CHARS_MAX} characters`);
+  if (age !== undefined && !/^\d{1,9}$/.test(age.trim())) throw malformed("MaxAgeSeconds must be a number");
+  checkCorsEntries(origins, methods, headers, exposed);
+  const maxAgeSeconds = age === undefined ? undefined : Number(age);
+  return { id, origins, methods, headers: headers.map((name) => name.toLowerCase()), exposed, maxAgeSeconds };
+}
+
+function checkCorsEntries(
+  origins: readonly string[],
+  methods: readonly string[],
+  headers: readonly string[],
+  exposed: readonly string[],
+): void {
+  const known: readonly string[] = CORS_METHODS;
+  const refuse = (what: string): never => {
+    throw new S3Error("InvalidRequest", what);
+  };
+  if (methods.some((one) => !known.includes(one))) refuse("Found unsupported HTTP method in CORS config.");
+  if (origins.some((one) => !/^[\x21-\x7e]+$/.test(one))) refuse("An AllowedOrigin is no origin.");
+  if ([...origins, ...headers].some(hasManyStars)) refuse("An AllowedOrigin or AllowedHeader can not have more than one wildcard.");
+  if (headers.some((one) => !isHeaderName(one))) refuse("An AllowedHeader is no header.");
+  if (exposed.some((one) => !isHeaderName(one) || one.includes("*"))) refuse("An ExposeHeader is no header, or contains a wildcard.");
 }
 
 /** InvalidTag, BadRequest as for headers. */
