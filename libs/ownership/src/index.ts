@@ -1,3 +1,4 @@
 export { place, type Member, type Placement, type PlacementOptions, type Ranks } from "./placement.ts";
 export { dutyOf, newerView, nextView, servingMember, type Duty, type View } from "./view.ts";
 export { Owners, type OwnersOptions } from "./owners.ts";
+export { askedToRelease, tenureDecision, type Opinions, type Tenure, type TenureDecision } from "./hand-over.ts";

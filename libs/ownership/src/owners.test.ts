@@ -56,3 +56,29 @@ test("[TX14] owners: this member is joining, lost, or its lease has ended: it ow
   tell({ kind: "self", verdict: "lost" });
   assert.deepEqual([owners.owns("u0"), owners.ownerOf("u0")], [false, "c"]);
 });
+
+test("[TX17] owners: a member leaves: the next rank owns its units and asks it to release them; gone or back, it does not leave any more", () => {
+  const { owners, tell } = fixture();
+  tell({ kind: "self", verdict: "works" });
+  assert.deepEqual([owners.owns("u0"), owners.follows("u0")], [false, true]);
+  owners.left("a");
+  assert.deepEqual([owners.ownerOf("u0"), owners.owns("u0"), owners.isPresent("a"), owners.hasFailed("a")], ["b", true, false, false]);
+  assert.deepEqual(owners.askedToRelease("u0", true), ["a"]);
+  owners.returned("a");
+  assert.deepEqual([owners.owns("u0"), owners.isPresent("a")], [false, true]);
+  owners.left("a");
+  tell({ kind: "verdict", member: 0, verdict: "gone" });
+  assert.deepEqual([owners.owns("u0"), owners.askedToRelease("u0", true)], [true, []]);
+  tell({ kind: "verdict", member: 0, verdict: "works" });
+  assert.equal(owners.ownerOf("u0"), "a", "its next life has not left");
+});
+
+test("[TX17] owners: this member leaves: it owns nothing, another does; one that is joining follows none", () => {
+  const { owners, tell } = fixture();
+  assert.equal(owners.follows("u0"), false);
+  tell({ kind: "self", verdict: "works" });
+  tell({ kind: "verdict", member: 0, verdict: "gone" });
+  assert.equal(owners.owns("u0"), true);
+  owners.left("b");
+  assert.deepEqual([owners.owns("u0"), owners.ownerOf("u0"), owners.works], [false, "c", true]);
+});

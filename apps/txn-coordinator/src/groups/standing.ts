@@ -1,5 +1,5 @@
 import type { Membership, SelfVerdict } from "@concord/failure-detection";
-import { dutyOf, place, servingMember, type Duty, type View } from "@concord/ownership";
+import { askedToRelease, dutyOf, place, servingMember, type Duty, type View } from "@concord/ownership";
 import type { Clock, Log } from "@concord/runtime";
 import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { RANKS } from "../limits.ts";
@@ -109,9 +109,8 @@ export class Standing {
    * this one saw a master before it at work, so none after it serves.
    */
   releasing(group: string, follows: boolean): readonly string[] {
-    const ranks = this.ranksOf(group);
-    const own = ranks.indexOf(this.#options.nodeName);
-    return ranks.filter((name, at) => (at < own && this.#leaving.has(name)) || (at > own && !follows && !this.#failed.has(name)));
+    const opinions = { failed: (name: string) => this.#failed.has(name), leaving: (name: string) => this.#leaving.has(name) };
+    return askedToRelease(this.#view, group, this.#options.nodeName, opinions, follows);
   }
 
   /** Of all coordinators the one that serves the group, or is about to. */

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { askedToRelease, servingMember, tenureDecision, type Opinions, type Tenure, type View } from "./index.ts";
+
+const NAMES = ["a", "b", "c", "d"];
+const VIEW: View = {
+  version: 1n,
+  members: NAMES.map((name) => ({ name, datacenter: name })),
+  placement: new Map([["u", NAMES]]),
+};
+const opinions = (failed: string, leaving: string): Opinions => ({
+  failed: (name) => failed.includes(name),
+  leaving: (name) => leaving.includes(name),
+});
+
+test("[TX17] release: one that leaves is asked by the next of the ranks; one that followed it asks none after itself", () => {
+  assert.deepEqual(askedToRelease(VIEW, "u", "b", opinions("", "a"), true), ["a"]);
+  assert.deepEqual(askedToRelease(VIEW, "u", "c", opinions("", "ab"), true), ["a", "b"]);
+});
+
+test("[TX17] release: one that returns asks all after it that have not failed; after a verdict the next asks none", () => {
+  assert.deepEqual(askedToRelease(VIEW, "u", "a", opinions("c", ""), false), ["b", "d"]);
+  assert.deepEqual(askedToRelease(VIEW, "u", "b", opinions("a", ""), true), []);
+});
+
+test("[TX17] release: any opinions: who serves by the opinions of before is asked, or has failed (I7)", () => {
+  const set = fc.subarray(NAMES).map((names) => names.join(""));
+  fc.assert(
+    fc.property(set, set, set, (failedBefore, failed, leaving) => {
+      const before = servingMember(VIEW, "u", (name) => failedBefore.includes(name));
+      const now = opinions(failed, leaving);
+      const out = (name: string): boolean => now.failed(name) || now.leaving(name);
+      const taker = servingMember(VIEW, "u", out);
+      if (taker === before || out(taker)) return;
+      const follows = NAMES.indexOf(before) < NAMES.indexOf(taker);
+      const asked = askedToRelease(VIEW, "u", taker, now, follows);
+      assert.equal(asked.includes(before) || now.failed(before), true, `${before} is not asked`);
+      assert.equal(asked.includes(taker), false);
+    }),
+  );
+});
+
+test("[TX17] tenure: one decision for each row of the README's table (I8)", () => {
+  const tenure = (isServed: boolean, works: boolean, isOwner: boolean, unownedMs = 0): Tenure => {
+    return { isServed, works, isOwner, unownedMs, releaseWaitMs: 10 };
+  };
+  const decide = (...given: Parameters<typeof tenure>): string => tenureDecision(tenure(...given));
+  assert.equal(decide(false, true, true), "take");
+  assert.equal(decide(true, true, true), "keep");
+  assert.equal(decide(true, true, false, 9), "await-release");
+  assert.equal(decide(true, true, false, 10), "hand-over");
+  assert.deepEqual([decide(true, false, true), decide(true, false, false)], ["end", "end"]);
+  assert.deepEqual(
+    [decide(false, false, true), decide(false, true, false), decide(false, false, false)],
+    ["nothing", "nothing", "nothing"],
+  );
+});
