@@ -67,9 +67,13 @@ export interface DedupWorkerOptions {
 export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerOptions): DedupWorkerService {
   const { environment } = host;
   const { clock, log, transport, checksum } = environment;
-  const authenticator = tokenAuthenticator(tokensOf(config));
+  const workerToken = config.workerToken ?? config.peerToken;
+  const ofWorkers = config.workerToken === undefined ? [] : [{ role: "peer", token: config.workerToken } as const];
+  const authenticator = tokenAuthenticator([...tokensOf(config), ...ofWorkers]);
   const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
-  const peers = new WorkerPeers(transport, config.clientToken);
+  const { clientToken, nodeName } = config;
+  const peers = new WorkerPeers({ transport, nodeName, clientToken, workerToken });
+  const others = config.workers.map(({ name }) => name).filter((name) => name !== nodeName);
   let ownership: Ownership = SOLE;
   const isShared = config.workers.length > 1 && host.openMessages === undefined;
   let heartbeats: UdpMembership | undefined;
@@ -83,7 +87,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
-    services: (store) => [...defineServices(contextOf({ environment, peers }, store), authenticator), ...(beats()?.services ?? [])],
+    services: (store) => [...defineServices(contextOf({ environment, peers, others }, store), authenticator), ...(beats()?.services ?? [])],
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
@@ -214,7 +218,7 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
   const { meta, messages, ownership, peers } = opened;
   const source = idSourceOf(config.idSource);
   const open = workersOf(config, host, opened);
-  const partitions = new Partitions({ count: config.partitions, open, ownership, messages, clock, log, metrics });
+  const partitions = new Partitions({ count: config.partitions, open, ownership, peers, messages, clock, log, metrics });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
   const forward: Forward = async (address, passed, acknowledge, budget) => {
     const wanted = acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";

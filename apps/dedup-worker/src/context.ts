@@ -8,6 +8,8 @@ import type { WorkerPeers } from "./partitions/peers.ts";
 export interface Context {
   readonly environment: Environment;
   readonly peers: WorkerPeers;
+  /** Names of the other workers of the log. */
+  readonly others: readonly string[];
   readonly log: () => MessageLog;
   readonly partitions: () => Partitions;
   readonly ingest: () => Ingest;

@@ -52,3 +52,21 @@ export const REOPEN_PAUSE_MS = 200;
 export const TAKE_OVER_PAUSE_MS = 200;
 /** Workers that share a log: each hears all others. */
 export const WORKERS_MAX = 16;
+/** Of the drain's grace: the other workers take this one's partitions over. */
+export const HAND_OVER_SHARE = 0.5;
+/** A partition that is released: what has been appended here gets its results within this time, or its calls end with unknown outcomes. */
+export const RELEASE_DRAIN_MS = 1_000;
+/** Longest wait for another worker's release; the drain there fits in. */
+export const RELEASE_TIMEOUT_MS = 2_000;
+/** A partition that belongs to another worker now is served here so long until that asks for it. */
+export const RELEASE_WAIT_MS = 2_000;
+/** After a release this worker does not take the partition back, though it thinks that it owns it: opinions spread in less. */
+export const RELEASE_HOLD_MS = 500;
+/** Longest answer to a worker that leaves: the takeover of what falls to this one. */
+export const LEAVE_WAIT_MS = 4_000;
+/** Pause between two looks whether a worker that was called has failed. */
+export const PEER_POLL_MS = 50;
+/** A call waits so long, and not beyond its deadline, for a partition that is on its way to another worker. */
+export const ROUTE_WAIT_MS = 10_000;
+/** Pause before another worker is looked for, after one has refused a call that was passed on to it. */
+export const ROUTE_AGAIN_MS = 20;

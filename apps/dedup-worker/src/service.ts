@@ -4,6 +4,7 @@ import { assert, ConcordError, type Log } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { Context } from "./context.ts";
+import { HAND_OVER_SHARE } from "./limits.ts";
 
 /** What is open in the data folder. */
 export interface Store {
@@ -76,7 +77,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     return this.#served;
   }
 
-  /** New calls get DRAINING, calls in flight finish, batches in flight are published, all is closed. Never rejects; a second call waits for the first. */
+  /** Partitions are handed over to other workers of the log, if there are any; then new calls get DRAINING, calls in flight finish, batches in flight are published, all is closed. Never rejects; a second call waits for the first. */
   stop(): Promise<void> {
     this.#stopping.abort(new ConcordError("DRAINING", "stopped while it started", { applied: "no" }));
     return (this.#stopped ??= this.#stop());
@@ -129,8 +130,12 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
       this.#state = { kind: "stopped" };
       return;
     }
+    const { drainGraceMs } = this.#options;
+    // While others take the partitions over, calls are still answered here or passed on.
+    if (state.kind === "serving") await state.store.partitions.handOver(Math.floor(drainGraceMs * HAND_OVER_SHARE));
     // Calls first: they end with results as long as the partitions work.
-    if (state.kind !== "opened") await state.host.drain(this.#options.drainGraceMs);
+    if (state.kind !== "opened")
+      await state.host.drain(state.kind === "serving" ? Math.ceil(drainGraceMs * (1 - HAND_OVER_SHARE)) : drainGraceMs);
     if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
     this.#state = { kind: "stopped" };
     this.#options.close();
@@ -144,6 +149,6 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
 }
 
 /** The handlers' view of what is open. */
-export function contextOf({ environment, peers }: Pick<Context, "environment" | "peers">, store: () => Store): Context {
-  return { environment, peers, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
+export function contextOf(known: Pick<Context, "environment" | "peers" | "others">, store: () => Store): Context {
+  return { ...known, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
 }

@@ -8,6 +8,7 @@ import { ConcordError, silentMetrics, type Applied } from "@concord/runtime";
 import type { Message } from "@concord/protos-dedup";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
 import { checkedMessages, type CheckedMessage } from "./check-message.ts";
+import { ManualClock } from "../test/worker-fixture.ts";
 import { Ingest, type IngestCall } from "./ingest.ts";
 
 const callWith = (signal: AbortSignal): IngestCall => ({ signal, timeoutMs: 1_000, isForwarded: false });
@@ -46,10 +47,16 @@ function fixture(): Fixture {
     made.result?.() ?? new Promise((resolve) => held.push(() => resolve({ kind: "accepted", offset })));
   const worker = (partition: number): PartitionWorker =>
     ({ partition, state: { kind: "running" }, whenProcessed }) as unknown as PartitionWorker;
-  const partitions = { working: worker, otherOwner: () => undefined };
+  const partitions = {
+    working: worker,
+    otherOwner: () => undefined,
+    isShared: false,
+    moving: () => undefined,
+    enter: () => () => undefined,
+  };
   const forward = (): Promise<never> => assert.fail("all partitions are here");
   const place = async (one: CheckedMessage) => ({ message: one, id: one.id, partition: one.id![0]! });
-  const environment = { metrics: silentMetrics, failpoint: () => undefined };
+  const environment = { clock: new ManualClock(), metrics: silentMetrics, failpoint: () => undefined };
   const made: Fixture = {
     ingest: new Ingest({ log, partitions, place, forward, environment, admit: () => Promise.resolve() }),
     appended,
@@ -157,13 +164,19 @@ test("[DD2] ingest: ids that are no UTF-8 or begin with a byte order mark, owned
   const marked = new TextEncoder().encode("\uFEFFmarked");
   const ingest = new Ingest({
     log: new MemoryMessageLog(2),
-    partitions: { working: () => assert.fail("nothing is here"), otherOwner: () => ({ name: "b", address: "b:1", datacenter: "d" }) },
+    partitions: {
+      working: () => assert.fail("nothing is here"),
+      otherOwner: () => ({ name: "b", address: "b:1", datacenter: "d" }),
+      isShared: true,
+      moving: () => undefined,
+      enter: () => assert.fail("nothing is here"),
+    },
     place: async (message) => ({ message, id: message.key.length > 0 ? id : marked, partition: 0 }),
     forward: async (_, messages) => {
       passed.push(...messages);
       return messages.map(() => ({ status: "queued", partition: 0, offset: 0n, id: "" }));
     },
-    environment: { metrics: silentMetrics, failpoint: () => undefined },
+    environment: { clock: new ManualClock(), metrics: silentMetrics, failpoint: () => undefined },
     admit: () => Promise.resolve(),
   });
   await ingest.ingest([one, { ...one, key: none }], "output", never);

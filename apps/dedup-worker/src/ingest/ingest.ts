@@ -1,8 +1,8 @@
 import { ID_HEADER, type InputResult, type PartitionWorker } from "@concord/dedup";
 import { messageBytes, type MessageLog, type NewMessage } from "@concord/ports";
 import type { Message } from "@concord/protos-dedup";
-import { ConcordError, toConcordError, unreachable, type Environment } from "@concord/runtime";
-import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX } from "../limits.ts";
+import { ConcordError, sleep, toConcordError, unreachable, type Environment, type ErrorCode } from "@concord/runtime";
+import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX, ROUTE_AGAIN_MS, ROUTE_WAIT_MS } from "../limits.ts";
 import type { Partitions } from "../partitions/partitions.ts";
 import type { CallBudget } from "../partitions/peers.ts";
 import type { CheckedMessage } from "./check-message.ts";
@@ -33,10 +33,10 @@ export interface IngestCall extends CallBudget {
 
 export interface IngestOptions {
   readonly log: MessageLog;
-  readonly partitions: Pick<Partitions, "working" | "otherOwner">;
+  readonly partitions: Pick<Partitions, "working" | "otherOwner" | "isShared" | "moving" | "enter">;
   readonly forward: Forward;
   readonly place: (message: CheckedMessage) => Promise<Placed>;
-  readonly environment: Pick<Environment, "metrics" | "failpoint">;
+  readonly environment: Pick<Environment, "clock" | "metrics" | "failpoint">;
   /** Rejects with STORAGE_FULL while there is no room for new messages. */
   readonly admit: () => Promise<void>;
 }
@@ -47,6 +47,16 @@ interface Share {
   readonly placed: readonly Placed[];
   readonly messages: readonly NewMessage[];
   readonly at: readonly number[];
+}
+
+/** A call while partitions may move. */
+interface Routing {
+  readonly acknowledge: "input" | "output";
+  readonly signal: AbortSignal;
+  readonly isForwarded: boolean;
+  readonly deadlineMs: number;
+  /** Until then it waits for partitions that are on their way. */
+  readonly waitsUntilMs: number;
 }
 
 /** A share whose messages are durable in the input. */
@@ -82,7 +92,11 @@ export class Ingest {
       await this.#options.admit();
       const placed = await Promise.all(messages.map(this.#options.place));
       const shares = sharesOf(placed, this.#options.log.appendBytesMax);
-      const answered = await this.#allOf(shares.map((share) => this.#decide(share, acknowledge, call)));
+      const nowMs = this.#options.environment.clock.monotonicMs();
+      const deadlineMs = nowMs + call.timeoutMs;
+      const { signal, isForwarded } = call;
+      const routing = { acknowledge, signal, isForwarded, deadlineMs, waitsUntilMs: Math.min(deadlineMs, nowMs + ROUTE_WAIT_MS) };
+      const answered = await this.#send(shares, routing);
       return this.#inOrder(messages.length, shares, answered);
     } finally {
       this.#messagesInFlight -= messages.length;
@@ -100,23 +114,73 @@ export class Ingest {
     this.#bytesInFlight += bytes;
   }
 
-  /** Where it belongs: here, or at the worker that owns its partition. Refused with applied no before anything is sent or appended. */
-  #decide(share: Share, acknowledge: "input" | "output", call: IngestCall): () => Sent {
-    const { partitions, forward } = this.#options;
-    const owner = call.isForwarded ? undefined : partitions.otherOwner(share.partition);
-    if (owner === undefined) {
-      const worker = partitions.working(share.partition);
-      return () => this.#here(share, worker, acknowledge, call.signal);
+  /** Waits for partitions that are on their way to their next owner: nothing is appended or sent before the place of all shares is known (I7). */
+  async #send(shares: readonly Share[], routing: Routing): Promise<readonly (readonly IngestResult[])[]> {
+    for (;;) {
+      let sends: readonly (() => Sent)[];
+      try {
+        sends = shares.map((share) => this.#decide(share, routing));
+      } catch (thrown) {
+        if (!this.#mayWait(toConcordError(thrown), routing)) throw thrown;
+        await this.#pause(shares, routing);
+        continue;
+      }
+      return await this.#allOf(sends);
     }
-    const messages = share.placed.map(forwarded);
+  }
+
+  /** Where it belongs: here, or at the worker that owns its partition. Refused with applied no before anything is sent or appended. */
+  #decide(share: Share, routing: Routing): () => Sent {
+    const { partitions } = this.#options;
+    const { partition } = share;
+    if (partitions.moving(partition) !== undefined) throw new ConcordError("STARTING", `partition ${partition} is on its way`);
+    const owner = routing.isForwarded ? undefined : partitions.otherOwner(partition);
+    if (owner === undefined) {
+      const worker = partitions.working(partition);
+      return () => this.#here(share, worker, routing);
+    }
     return () => {
-      const results = forward(owner.address, messages, acknowledge, call);
+      const results = this.#pass(share, owner.address, routing);
       return { taken: results, results };
     };
   }
 
+  /** To the owner; and where that knows of another one, or leaves, to the next. */
+  async #pass(share: Share, address: string, routing: Routing): Promise<readonly IngestResult[]> {
+    const { environment, forward } = this.#options;
+    const { acknowledge, signal, deadlineMs } = routing;
+    const timeoutMs = Math.max(1, deadlineMs - environment.clock.monotonicMs());
+    try {
+      return await forward(address, share.placed.map(forwarded), acknowledge, { signal, timeoutMs });
+    } catch (thrown) {
+      if (!this.#mayWait(toConcordError(thrown), routing)) throw thrown;
+    }
+    await this.#pause([share], routing);
+    const [results] = await this.#send([share], routing);
+    return results!;
+  }
+
+  /** The partition is on its way, so far as this or the other worker knows, and there is time. What is passed on here is refused where another worker owns it (I6). */
+  #mayWait({ code, applied }: ConcordError, { signal, isForwarded, waitsUntilMs }: Routing): boolean {
+    const { environment, partitions } = this.#options;
+    if (!partitions.isShared || applied !== "no" || !MOVING.has(code) || (isForwarded && code !== "STARTING")) return false;
+    return !signal.aborted && environment.clock.monotonicMs() < waitsUntilMs;
+  }
+
+  async #pause(shares: readonly Share[], { signal }: Routing): Promise<void> {
+    const { environment, partitions } = this.#options;
+    const moving = shares.flatMap(({ partition }) => partitions.moving(partition) ?? []);
+    const over = new AbortController();
+    const end = (): void => over.abort();
+    signal.addEventListener("abort", end, { once: true });
+    if (moving.length > 0) void Promise.all(moving).then(end);
+    await sleep(environment.clock, ROUTE_AGAIN_MS, over.signal);
+    signal.removeEventListener("abort", end);
+  }
+
   /** One record per message (DD14), then what became of each. */
-  #here(share: Share, worker: PartitionWorker, acknowledge: "input" | "output", signal: AbortSignal): Sent {
+  #here(share: Share, worker: PartitionWorker, { acknowledge, signal }: Routing): Sent {
+    const end = this.#options.partitions.enter(share.partition);
     const taken = this.#options.log.append(share.partition, share.messages).then(({ from }) => ({ ...share, from }));
     const results = async (): Promise<readonly IngestResult[]> => {
       const appended = await taken;
@@ -129,7 +193,7 @@ export class Ingest {
         throw perhapsApplied(toConcordError(thrown));
       }
     };
-    return { taken, results: results() };
+    return { taken, results: results().finally(end) };
   }
 
   /** All at once: some may be taken although another one fails. The results of those are not waited for then. */
@@ -151,6 +215,9 @@ export class Ingest {
     return ordered;
   }
 }
+
+/** With applied no: the worker asked has the partition not yet, or not any more. */
+const MOVING: ReadonlySet<ErrorCode> = new Set(["STARTING", "NOT_OWNER", "DRAINING", "CONNECTION_LOST"]);
 
 const LABELS = {
   accepted: { verdict: "accepted" },

@@ -22,6 +22,18 @@ export interface Ownership {
   owns(partition: number): boolean;
   /** The worker that should have it open, or is about to; undefined: one that this one knows no address of. */
   ownerOf(partition: number): Worker | undefined;
+  /** The other workers that neither failed nor leave. */
+  readonly present: readonly Worker[];
+  /** A majority has lost the worker. */
+  hasFailed(name: string): boolean;
+  /** This worker works, and one before it in the partition's ranks should serve. */
+  follows(partition: number): boolean;
+  /** The workers that may serve the partition and are asked to release it before it is opened here. */
+  askedToRelease(partition: number, follows: boolean): readonly Worker[];
+  /** The worker, perhaps this one, is about to stop: its partitions are for others, though it still serves them. */
+  left(name: string): void;
+  /** A worker that takes partitions does not leave. */
+  returned(name: string): void;
   /** `onChange` after each change. Rejects when nothing will be heard of the others. */
   start(onChange: () => void): Promise<void>;
   /** A newer placement counts from now on. */
@@ -36,6 +48,12 @@ export const SOLE: Ownership = {
   works: true,
   owns: () => true,
   ownerOf: () => undefined,
+  present: [],
+  hasFailed: () => false,
+  follows: () => false,
+  askedToRelease: () => [],
+  left: () => undefined,
+  returned: () => undefined,
   start: async () => {},
   refresh: async () => {},
   stop: async () => {},
@@ -64,6 +82,17 @@ export async function openSharedOwnership(options: SharedOwnershipOptions): Prom
     },
     owns: (partition) => owners.owns(unitOf(partition)),
     ownerOf: (partition) => workers.find(({ name }) => name === owners.ownerOf(unitOf(partition))),
+    get present() {
+      return workers.filter(({ name }) => name !== nodeName && owners.isPresent(name));
+    },
+    hasFailed: (name) => owners.hasFailed(name),
+    follows: (partition) => owners.follows(unitOf(partition)),
+    askedToRelease: (partition, follows) => {
+      const asked = owners.askedToRelease(unitOf(partition), follows);
+      return workers.filter(({ name }) => asked.includes(name));
+    },
+    left: (name) => owners.left(name),
+    returned: (name) => owners.returned(name),
     start: (onChange) => owners.start(onChange),
     refresh: async () => {
       const found = await newest();

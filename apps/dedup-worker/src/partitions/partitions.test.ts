@@ -5,8 +5,12 @@ import type { PartitionStatistics, PartitionWorker } from "@concord/dedup";
 import { MemoryMessageLog } from "@concord/port-contracts";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import { ScriptedWorker } from "../test/scripted-worker.ts";
-import { SOLE, type Ownership } from "./ownership.ts";
+import { RELEASE_WAIT_MS } from "../limits.ts";
+import { SOLE, type Ownership, type Worker } from "./ownership.ts";
 import { Partitions } from "./partitions.ts";
+import type { HandOverPeers } from "./peers.ts";
+
+const NO_PEERS = { leave: async () => {}, release: async () => {} };
 
 test("stop: statistics are being read: no timer is left behind that reads them for ever", async () => {
   const messages = new MemoryMessageLog(1);
@@ -30,7 +34,16 @@ test("stop: statistics are being read: no timer is left behind that reads them f
     defer: (action) => action(),
   };
   const open = (): PartitionWorker => worker;
-  const partitions = new Partitions({ count: 1, open, ownership: SOLE, messages, clock, log: silentLog, metrics: silentMetrics });
+  const partitions = new Partitions({
+    count: 1,
+    open,
+    ownership: SOLE,
+    peers: NO_PEERS,
+    messages,
+    clock,
+    log: silentLog,
+    metrics: silentMetrics,
+  });
   const started = partitions.start();
   await partitions.stop();
   read.resolve();
@@ -42,11 +55,18 @@ const OTHER = { name: "other", address: "other:1", datacenter: "d" };
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
-/** Partitions of which a test says who owns them. */
-function shared(): {
+/** Partitions of which a test says who owns them; this worker works. */
+function shared(peers: HandOverPeers = NO_PEERS): {
   readonly partitions: Partitions;
   readonly messages: MemoryMessageLog;
   readonly workers: ScriptedWorker[];
+  readonly facts: {
+    asked: readonly Worker[];
+    present: readonly Worker[];
+    readonly left: string[];
+    readonly returned: string[];
+    works: boolean;
+  };
   own(partition: number, isOwned: boolean): Promise<void>;
   passTime(): Promise<void>;
   /** The next look for a newer placement fails. */
@@ -58,10 +78,12 @@ function shared(): {
   const timers = new Set<() => void>();
   let changed: () => void = () => assert.fail("not started");
   let refreshFails = false;
+  let nowMs = 0;
+  const facts: ReturnType<typeof shared>["facts"] = { asked: [], present: [], left: [], returned: [], works: true };
   const clock: Clock = {
     nowMs: () => 0,
     nowUs: () => 0n,
-    monotonicMs: () => 0,
+    monotonicMs: () => nowMs,
     setTimer: (_, action) => {
       timers.add(action);
       return { cancel: () => void timers.delete(action) };
@@ -72,8 +94,17 @@ function shared(): {
     ...SOLE,
     isShared: true,
     self: "this",
-    owns: (partition) => owned.has(partition),
+    get works() {
+      return facts.works;
+    },
+    get present() {
+      return facts.present;
+    },
+    owns: (partition) => facts.works && owned.has(partition),
     ownerOf: () => OTHER,
+    askedToRelease: () => facts.asked,
+    left: (name) => void facts.left.push(name),
+    returned: (name) => void facts.returned.push(name),
     start: async (onChange) => void (changed = onChange),
     refresh: async () => {
       if (refreshFails) throw new ConcordError("STORE_FAILED", "the shared folder does not answer");
@@ -84,11 +115,12 @@ function shared(): {
     workers.push(worker);
     return worker;
   };
-  const partitions = new Partitions({ count: 2, open, ownership, messages, clock, log: silentLog, metrics: silentMetrics });
+  const partitions = new Partitions({ count: 2, open, ownership, peers, messages, clock, log: silentLog, metrics: silentMetrics });
   return {
     partitions,
     messages,
     workers,
+    facts,
     own: async (partition, isOwned) => {
       if (isOwned) owned.add(partition);
       else owned.delete(partition);
@@ -96,6 +128,7 @@ function shared(): {
       await settle();
     },
     passTime: async () => {
+      nowMs += RELEASE_WAIT_MS;
       // What an action sets is not due yet.
       const due = Array.from(timers);
       timers.clear();
@@ -107,7 +140,7 @@ function shared(): {
 }
 
 test("[DDD4] partitions: opened while they are owned, ended when not; calls elsewhere get the owner's address", async () => {
-  const { partitions, workers, own } = shared();
+  const { partitions, workers, own, passTime } = shared();
   await partitions.start();
   assert.deepEqual([workers.length, partitions.ready], [0, true]);
   const elsewhere = { code: "NOT_OWNER", applied: "no", metadata: { partition: "0", owner: "other", address: "other:1" } };
@@ -119,7 +152,9 @@ test("[DDD4] partitions: opened while they are owned, ended when not; calls else
   assert.throws(() => partitions.worker(1), { code: "STARTING" }, "another process's, after a pause: its transactions first");
   await own(1, false);
   await own(0, false);
-  assert.deepEqual([workers[0]!.stops, workers.length], [1, 1]);
+  assert.equal(partitions.working(0), workers[0], "served until its owner asks for it");
+  await passTime();
+  assert.deepEqual([workers[0]!.stops, workers.length], [1, 1], "or for a while, when none asks");
   assert.throws(() => partitions.working(0), elsewhere);
   await own(0, true);
   assert.equal(partitions.worker(0), workers[1], "another tenure, another worker");
@@ -155,5 +190,112 @@ test("[DDD4] partitions: fenced while it is owned here, and the placement cannot
   await settle();
   await passTime();
   assert.equal(partitions.worker(0), workers[1]);
+  await partitions.stop();
+});
+
+test("[DDD4] partitions: owned by another, and this worker is lost: ended at once", async () => {
+  const { partitions, workers, own, facts } = shared();
+  await partitions.start();
+  await own(0, true);
+  facts.works = false;
+  await own(0, false);
+  assert.equal(workers[0]!.stops, 1);
+  await partitions.stop();
+});
+
+test("[TX17] hand-over: opened only when those asked have released it, or their calls have failed; not owned any more by then: not opened", async () => {
+  const calls: { readonly address: string; readonly partition: number; readonly answer: PromiseWithResolvers<void> }[] = [];
+  const release: HandOverPeers["release"] = (address, partition) => {
+    const answer = Promise.withResolvers<void>();
+    calls.push({ address, partition, answer });
+    return answer.promise;
+  };
+  const { partitions, workers, own, facts } = shared({ ...NO_PEERS, release });
+  facts.asked = [OTHER];
+  await partitions.start();
+  await own(0, true);
+  assert.deepEqual([calls.map(({ address, partition }) => [address, partition]), workers.length], [[["other:1", 0]], 0]);
+  assert.throws(() => partitions.working(0), { code: "STARTING" });
+  const moving = partitions.moving(0);
+  calls[0]!.answer.resolve();
+  await moving;
+  assert.deepEqual([partitions.working(0), partitions.moving(0)], [workers[0], undefined]);
+  await partitions.release(0, "other");
+  await own(0, false);
+  await own(1, true);
+  await own(1, false);
+  calls[1]!.answer.reject(new ConcordError("CONNECTION_LOST", "the other worker is gone"));
+  await settle();
+  assert.deepEqual([workers.length, calls.length], [1, 2]);
+  await partitions.stop();
+});
+
+test("[TX17] release: calls in flight get their results first; then it is closed and the answer comes; it is not taken back at once though it seems owned here", async () => {
+  const { partitions, workers, own, passTime, facts, messages } = shared();
+  await partitions.start();
+  await own(0, true);
+  const end = partitions.enter(0);
+  let isReleased = false;
+  const released = partitions.release(0, "other").then(() => (isReleased = true));
+  await settle();
+  assert.deepEqual([isReleased, workers[0]!.stops, facts.returned], [false, 0, ["other"]]);
+  assert.ok(partitions.moving(0) !== undefined, "new calls wait");
+  end();
+  await released;
+  assert.equal(workers[0]!.stops, 1);
+  await own(0, true);
+  assert.equal(workers.length, 1, "its new owner is opening it");
+  await passTime();
+  assert.equal(workers.length, 2, "opinions have had their time to spread");
+  await assert.rejects(partitions.release(2, "other"), { code: "PARTITION_UNKNOWN" });
+  assert.equal(messages.partitions, 2);
+  await partitions.stop();
+});
+
+test("[TX17] release: results do not come: released when RELEASE_DRAIN_MS is over", async () => {
+  const { partitions, workers, own, passTime } = shared();
+  await partitions.start();
+  await own(0, true);
+  partitions.enter(0);
+  const released = partitions.release(0, "other");
+  await settle();
+  await passTime();
+  await released;
+  assert.equal(workers[0]!.stops, 1);
+  await partitions.stop();
+});
+
+test("[TX17] leaving: the others hear of it and the partitions are served until they are asked for; over when they have answered; alone: nothing", async () => {
+  const left: string[] = [];
+  const answer = Promise.withResolvers<void>();
+  const leave: HandOverPeers["leave"] = (address) => {
+    left.push(address);
+    return answer.promise;
+  };
+  const { partitions, workers, own, facts } = shared({ ...NO_PEERS, leave });
+  await partitions.start();
+  await own(0, true);
+  await partitions.handOver(1_000);
+  assert.deepEqual([left, facts.left], [[], []]);
+  facts.present = [OTHER];
+  let isOver = false;
+  const handedOver = partitions.handOver(1_000).then(() => (isOver = true));
+  await settle();
+  assert.deepEqual([left, facts.left, isOver, workers[0]!.stops], [["other:1"], ["this"], false, 0]);
+  await partitions.release(0, "other");
+  answer.resolve();
+  await handedOver;
+  assert.equal(workers[0]!.stops, 1);
+  await partitions.stop();
+});
+
+test("[TX17] left: what falls to this worker is opened without a pause, though it serves others; answered when it serves", async () => {
+  const { partitions, workers, own, facts } = shared();
+  await partitions.start();
+  await own(0, true);
+  await own(1, true);
+  assert.equal(workers.length, 1);
+  await partitions.left("other");
+  assert.deepEqual([workers.length, partitions.working(1), facts.left], [2, workers[1], ["other"]]);
   await partitions.stop();
 });

@@ -1,30 +1,34 @@
-import type { MessageLog } from "@concord/ports";
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
-import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
-import { GAUGE_INTERVAL_MS, REOPEN_PAUSE_MS, TAKE_OVER_PAUSE_MS } from "../limits.ts";
+import { tenureDecision } from "@concord/ownership";
+import type { MessageLog } from "@concord/ports";
+import { ConcordError, sleep, toConcordError, unreachable, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
+import {
+  GAUGE_INTERVAL_MS,
+  LEAVE_WAIT_MS,
+  PEER_POLL_MS,
+  RELEASE_HOLD_MS,
+  RELEASE_TIMEOUT_MS,
+  RELEASE_WAIT_MS,
+  REOPEN_PAUSE_MS,
+  TAKE_OVER_PAUSE_MS,
+} from "../limits.ts";
 import type { Ownership, Worker } from "./ownership.ts";
+import type { HandOverPeers } from "./peers.ts";
+import { Slot } from "./slot.ts";
 
 export interface PartitionsOptions {
   readonly count: number;
   /** A worker for one tenure of a partition. */
   readonly open: (partition: number) => PartitionWorker;
   readonly ownership: Ownership;
+  readonly peers: HandOverPeers;
   readonly messages: MessageLog;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** One partition as this process sees it. */
-interface Slot {
-  readonly partition: number;
-  /** Undefined: another process owns the partition, or none does. */
-  worker: PartitionWorker | undefined;
-  /** Openings and ends, one at a time. */
-  turn: Promise<void>;
-}
-
-/** The workers of the partitions that this process owns. One that stopped leaves the others alone (I3). */
+/** The workers of the partitions that this process serves. One that stopped leaves the others alone (I3). */
 export class Partitions {
   readonly #options: PartitionsOptions;
   readonly #slots: readonly Slot[];
@@ -33,7 +37,9 @@ export class Partitions {
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
-    this.#slots = Array.from({ length: options.count }, (_, partition) => ({ partition, worker: undefined, turn: Promise.resolve() }));
+    this.#slots = Array.from({ length: options.count }, (_, partition) => {
+      return new Slot({ ...options, partition, onStopped: (slot, worker, reason) => this.#onStopped(slot, worker, reason) });
+    });
   }
 
   /** True while a majority hears this process, every partition that it owns works, and their log can be reached. */
@@ -65,9 +71,8 @@ export class Partitions {
 
   /** NOT_OWNER with the owner's address when another process has it; STARTING when it is on its way here. */
   worker(partition: number): PartitionWorker {
-    const slot = this.#slots[partition];
-    if (slot === undefined) throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${this.#slots.length}`);
-    if (slot.worker !== undefined) return slot.worker;
+    const { worker } = this.#slot(partition);
+    if (worker !== undefined) return worker;
     const { ownership } = this.#options;
     if (ownership.owns(partition)) throw new ConcordError("STARTING", `partition ${partition} is being opened`);
     const owner = ownership.ownerOf(partition);
@@ -77,6 +82,21 @@ export class Partitions {
       applied: "no",
       metadata: { partition: String(partition), ...metadata },
     });
+  }
+
+  /** Several workers share the log: a partition may be on its way from one to another. */
+  get isShared(): boolean {
+    return this.#options.ownership.isShared;
+  }
+
+  /** Resolves when the partition is open here or closed; undefined: it is one of both. Never rejects. */
+  moving(partition: number): Promise<void> | undefined {
+    return this.#slot(partition).moving;
+  }
+
+  /** A call appends to an open partition and waits for its results; it ends when the answer is called. A release waits for it. */
+  enter(partition: number): () => void {
+    return this.#slot(partition).enter();
   }
 
   /** PARTITION_STOPPED with the reason when it does not work. */
@@ -122,89 +142,158 @@ export class Partitions {
     return Promise.all(this.#slots.flatMap(({ worker }) => (worker === undefined ? [] : [worker.statistics()])));
   }
 
+  /**
+   * Another worker is about to stop: its partitions are for the next of their ranks, who asks it to release them. Resolves when this one serves what
+   * falls to it, or after LEAVE_WAIT_MS.
+   */
+  async left(name: string): Promise<void> {
+    this.#options.ownership.left(name);
+    this.#reconcile();
+    const opened = Promise.all(this.#slots.flatMap(({ moving }) => moving ?? []));
+    await this.#within(opened, LEAVE_WAIT_MS);
+  }
+
+  /** The worker `to` is to serve the partition. Resolves when this one does not any more, and all that it had appended is processed (I7). */
+  async release(partition: number, to: string): Promise<void> {
+    const { clock, log, ownership } = this.#options;
+    const slot = this.#slot(partition);
+    ownership.returned(to);
+    slot.heldUntilMs = clock.monotonicMs() + RELEASE_HOLD_MS;
+    this.#later(RELEASE_HOLD_MS, () => this.#reconcile());
+    if (slot.isServed) log.info("a partition is handed over", { partition, to });
+    await slot.end(true);
+  }
+
+  /**
+   * A planned stop: the others learn that this worker leaves, and take its partitions over one by one while it goes on to serve those not yet asked
+   * for. Resolves when those that live serve them; at most after `graceMs`.
+   */
+  async handOver(graceMs: number): Promise<void> {
+    const { ownership, peers } = this.#options;
+    const others = ownership.present;
+    if (!ownership.works || others.length === 0 || graceMs === 0) return;
+    ownership.left(ownership.self);
+    this.#reconcile();
+    const answered = others.map((worker) => this.#untilAnswered(worker, peers.leave(worker.address, graceMs)));
+    await this.#within(Promise.all(answered), graceMs);
+  }
+
   /** After the batches in flight. Never rejects. */
   async stop(): Promise<void> {
     const { ownership, log } = this.#options;
     this.#isStopped = true;
     for (const timer of this.#timers) timer.cancel();
     await ownership.stop().catch((thrown: unknown) => log.warn("the membership did not stop well", { reason: String(thrown) }));
-    const stopping = this.#slots.map(async (slot) => {
-      await slot.turn;
-      await slot.worker?.stop();
-    });
-    const stopped = await Promise.allSettled(stopping);
-    stopped.forEach((outcome, partition) => {
-      if (outcome.status === "rejected") log.warn("a partition did not stop well", { partition, reason: String(outcome.reason) });
-    });
+    await Promise.all(this.#slots.map((slot) => slot.end(false)));
   }
 
-  /**
-   * What is not owned any more ends at once. What another process had is opened after a pause when this one serves already: at a node's death its
-   * transactions are taken over in the same process, and they have a quarter of a second.
-   */
+  /** What another process had is opened after a pause when this one serves already: at a node's death its transactions are taken over in the same process, and they have a quarter of a second. */
   #changed(): void {
-    const open = this.#slots.filter(({ worker }) => worker !== undefined);
-    for (const slot of open) this.#inTurn(slot, () => this.#settle(slot));
-    if (open.length === 0) this.#reconcile();
+    const { ownership } = this.#options;
+    for (const slot of this.#slots) if (!ownership.owns(slot.partition)) slot.follows = ownership.follows(slot.partition);
+    const served = this.#slots.filter(({ isServed }) => isServed);
+    for (const slot of served) this.#settle(slot);
+    if (served.length === 0) this.#reconcile();
     else this.#later(TAKE_OVER_PAUSE_MS, () => this.#reconcile());
   }
 
   #reconcile(): void {
-    for (const slot of this.#slots) this.#inTurn(slot, () => this.#settle(slot));
+    for (const slot of this.#slots) this.#settle(slot);
   }
 
-  #inTurn(slot: Slot, act: () => Promise<void>): void {
-    const { log } = this.#options;
-    slot.turn = slot.turn.then(act).catch((thrown: unknown) => {
-      log.error("a partition could not be opened or closed", { partition: slot.partition, reason: String(thrown) });
-    });
+  /** By the table in the README of libs/ownership. */
+  #settle(slot: Slot): void {
+    if (this.#isStopped || (!slot.isClosed && !slot.isServed)) return;
+    const { clock, log, ownership } = this.#options;
+    const { partition, isServed } = slot;
+    const nowMs = clock.monotonicMs();
+    const isOwner = ownership.owns(partition);
+    if (isOwner) slot.unownedSinceMs = undefined;
+    else if (isServed && slot.unownedSinceMs === undefined) {
+      slot.unownedSinceMs = nowMs;
+      this.#later(RELEASE_WAIT_MS, () => this.#settle(slot));
+    }
+    const unownedMs = nowMs - (slot.unownedSinceMs ?? nowMs);
+    const decision = tenureDecision({ isServed, works: ownership.works, isOwner, unownedMs, releaseWaitMs: RELEASE_WAIT_MS });
+    switch (decision) {
+      case "take":
+        if (nowMs >= slot.heldUntilMs)
+          void this.#open(slot).then(
+            () => this.#settle(slot),
+            () => undefined,
+          );
+        return;
+      case "hand-over":
+      case "end":
+        log.info("a partition belongs to another worker now", { partition });
+        void slot.end(decision === "hand-over").then(() => this.#settle(slot));
+        return;
+      case "keep":
+      case "await-release":
+      case "nothing":
+        return;
+      default:
+        unreachable(decision);
+    }
   }
 
-  /** Opens what is owned, ends what is not. */
-  async #settle(slot: Slot): Promise<void> {
-    const owns = !this.#isStopped && this.#options.ownership.owns(slot.partition);
-    if (owns && slot.worker === undefined) this.#open(slot).catch(() => undefined);
-    else if (!owns && slot.worker !== undefined && !this.#isStopped) await this.#end(slot);
-  }
-
-  /** Resolves when it runs. */
+  /** Resolves when it runs, or is not to be opened any more. */
   async #open(slot: Slot): Promise<void> {
-    const { open, clock, log, metrics } = this.#options;
+    const { clock, ownership } = this.#options;
     const { partition } = slot;
-    const beganMs = clock.monotonicMs();
-    const worker = open(partition);
-    slot.worker = worker;
-    void worker.whenStopped().then((reason) => this.#onStopped(slot, worker, reason));
-    await worker.start();
-    metrics.gauge("dedup_partition_running", 1, { partition: String(partition) });
-    log.info("a partition runs", { partition, afterMs: Math.round(clock.monotonicMs() - beganMs) });
+    const asked = ownership.askedToRelease(partition, slot.follows);
+    const mayOpen = (): boolean => !this.#isStopped && ownership.owns(partition) && clock.monotonicMs() >= slot.heldUntilMs;
+    await slot.open(async () => void (await Promise.all(asked.map((worker) => this.#askRelease(partition, worker)))), mayOpen);
   }
 
-  /** Calls are refused first, then the batch in flight ends, then the log is left to the next owner. */
-  async #end(slot: Slot): Promise<void> {
-    const { worker, partition } = slot;
-    slot.worker = undefined;
-    await worker?.stop();
-    await this.#options.messages.release(partition);
-    this.#options.metrics.gauge("dedup_partition_running", 0, { partition: String(partition) });
-    this.#options.log.info("a partition belongs to another worker now", { partition });
+  /** Only calls gain by it: whatever the other one answers, or none, the epoch decides (DDD4). */
+  #askRelease(partition: number, worker: Worker): Promise<void> {
+    return this.#untilAnswered(worker, this.#options.peers.release(worker.address, partition, RELEASE_TIMEOUT_MS));
+  }
+
+  /** The other worker has answered in whatever way, or is called gone. */
+  async #untilAnswered({ name }: Worker, call: Promise<void>): Promise<void> {
+    const { clock, log, ownership } = this.#options;
+    const over = new AbortController();
+    const answered = call
+      .catch((thrown: unknown) => log.debug("a call to another worker failed", { name, reason: toConcordError(thrown).message }))
+      .finally(() => over.abort());
+    while (!over.signal.aborted && !this.#isStopped && !ownership.hasFailed(name)) {
+      await Promise.race([answered, sleep(clock, PEER_POLL_MS, over.signal)]);
+    }
+  }
+
+  async #within(work: Promise<unknown>, ms: number): Promise<void> {
+    const over = new AbortController();
+    await Promise.race([work.finally(() => over.abort()), sleep(this.#options.clock, ms, over.signal)]);
   }
 
   /** Fenced by another owner, it is opened again if it still belongs here: after a pause, since two that disagree would fence each other. */
   #onStopped(slot: Slot, worker: PartitionWorker, reason: ConcordError): void {
     const { metrics, ownership } = this.#options;
     metrics.gauge("dedup_partition_running", 0, { partition: String(slot.partition) });
-    if (!ownership.isShared || reason.metadata["code"] !== "NOT_OWNER") return;
-    this.#inTurn(slot, async () => {
-      if (this.#isStopped || slot.worker !== worker) return;
-      try {
-        await this.#end(slot);
-        await ownership.refresh();
-      } finally {
-        // Whatever failed: nothing else may ever ask for a partition whose owner stays the same.
-        this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
-      }
-    });
+    if (!ownership.isShared || reason.metadata["code"] !== "NOT_OWNER" || this.#isStopped || slot.worker !== worker) return;
+    void this.#leaveFenced(slot);
+  }
+
+  async #leaveFenced(slot: Slot): Promise<void> {
+    const { log, ownership } = this.#options;
+    const { partition } = slot;
+    // Another one serves it: the next opening here asks for it.
+    slot.follows = false;
+    log.info("a partition belongs to another worker now", { partition });
+    await slot.end(false);
+    await ownership
+      .refresh()
+      .catch((thrown: unknown) => log.error("the newest placement cannot be read", { partition, reason: toConcordError(thrown).message }));
+    // Whatever failed: nothing else may ever ask for a partition whose owner stays the same.
+    this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
+  }
+
+  #slot(partition: number): Slot {
+    const slot = this.#slots[partition];
+    if (slot !== undefined) return slot;
+    throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${this.#slots.length}`);
   }
 
   /** Not once it has stopped: a timer set then would never be cancelled. */

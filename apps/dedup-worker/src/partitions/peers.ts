@@ -1,5 +1,5 @@
-// Calls of one worker to another: what belongs to a partition of that one.
-import { IngestService, WindowService, type Acknowledge, type IngestResult, type Message } from "@concord/protos-dedup";
+// Calls of one worker to another: what belongs to a partition of that one, and planned hand-over.
+import { IngestService, WindowService, WorkerService, type Acknowledge, type IngestResult, type Message } from "@concord/protos-dedup";
 import { bearer, callUnary } from "@concord/rpc";
 import type { Channel, Metadata, Transport } from "@concord/runtime";
 
@@ -8,15 +8,34 @@ export interface CallBudget {
   readonly signal: AbortSignal;
 }
 
+/** The other workers, as partners of a planned hand-over. A call that fails means that the other one has no part in it. */
+export interface HandOverPeers {
+  /** This worker leaves. Resolves when the one at the address serves what falls to it. */
+  leave(address: string, timeoutMs: number): Promise<void>;
+  /** Resolves when the worker at the address serves the partition no longer. */
+  release(address: string, partition: number, timeoutMs: number): Promise<void>;
+}
+
+export interface WorkerPeersOptions {
+  readonly transport: Transport;
+  readonly nodeName: string;
+  /** For calls that are passed on. */
+  readonly clientToken: string | undefined;
+  /** For hand-over. */
+  readonly workerToken: string | undefined;
+}
+
 /** The other workers of a log. A worker that is passed a call answers it or refuses it with NOT_OWNER: calls do not travel on. */
-export class WorkerPeers {
-  readonly #transport: Transport;
-  readonly #metadata: Metadata;
+export class WorkerPeers implements HandOverPeers {
+  readonly #options: WorkerPeersOptions;
+  readonly #asClient: Metadata;
+  readonly #asWorker: Metadata;
   readonly #channels = new Map<string, Channel>();
 
-  constructor(transport: Transport, token: string | undefined) {
-    this.#transport = transport;
-    this.#metadata = bearer(token);
+  constructor(options: WorkerPeersOptions) {
+    this.#options = options;
+    this.#asClient = bearer(options.clientToken);
+    this.#asWorker = bearer(options.workerToken);
   }
 
   async ingest(
@@ -28,14 +47,24 @@ export class WorkerPeers {
     const request = { messages, acknowledge, forwarded: true };
     const { results } = await callUnary(this.#channel(address), IngestService.methods.Ingest, request, {
       ...budget,
-      metadata: this.#metadata,
+      metadata: this.#asClient,
     });
     return results;
   }
 
   async seen(address: string, ids: readonly string[], budget: CallBudget): Promise<readonly boolean[]> {
     const request = { ids, forwarded: true };
-    return (await callUnary(this.#channel(address), WindowService.methods.Seen, request, { ...budget, metadata: this.#metadata })).seen;
+    return (await callUnary(this.#channel(address), WindowService.methods.Seen, request, { ...budget, metadata: this.#asClient })).seen;
+  }
+
+  async leave(address: string, timeoutMs: number): Promise<void> {
+    const request = { name: this.#options.nodeName };
+    await callUnary(this.#channel(address), WorkerService.methods.Leave, request, { timeoutMs, metadata: this.#asWorker });
+  }
+
+  async release(address: string, partition: number, timeoutMs: number): Promise<void> {
+    const request = { name: this.#options.nodeName, partition };
+    await callUnary(this.#channel(address), WorkerService.methods.Release, request, { timeoutMs, metadata: this.#asWorker });
   }
 
   close(): void {
@@ -44,7 +73,7 @@ export class WorkerPeers {
   }
 
   #channel(address: string): Channel {
-    const known = this.#channels.get(address) ?? this.#transport.connect(address);
+    const known = this.#channels.get(address) ?? this.#options.transport.connect(address);
     this.#channels.set(address, known);
     return known;
   }

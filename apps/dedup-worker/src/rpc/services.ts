@@ -1,14 +1,15 @@
-import { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
+import { IngestService, OutputService, WindowService, WorkerService } from "@concord/protos-dedup";
 import { defineService, type Authenticator, type Role, type Service, type ServiceEnvironment } from "@concord/rpc";
 import type { Context } from "../context.ts";
 import { consumeHandler } from "./consume.ts";
 import { getBoundsHandler } from "./get-bounds.ts";
 import { getStatisticsHandler } from "./get-statistics.ts";
+import { leaveHandler, releaseHandler } from "./hand-over.ts";
 import { ingestHandler } from "./ingest.ts";
 import { readHandler } from "./read.ts";
 import { seenHandler } from "./seen.ts";
 
-/** Every method is for clients. */
+/** Every method is for clients, but for the hand-over between workers. */
 const roles: readonly Role[] = ["client", "operator"];
 
 /** The services of a dedup-worker. */
@@ -28,6 +29,10 @@ export function defineServices(context: Context, authenticator: Authenticator): 
     ),
     defineService(
       { contract: WindowService, unary: { Seen: seenHandler(context), GetStatistics: getStatisticsHandler(context) }, roles },
+      environment,
+    ),
+    defineService(
+      { contract: WorkerService, unary: { Leave: leaveHandler(context), Release: releaseHandler(context) }, roles: ["peer"] },
       environment,
     ),
   ];

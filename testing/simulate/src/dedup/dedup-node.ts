@@ -9,7 +9,7 @@ import { simulatedMembership } from "../membership.ts";
 import { drawStoreLimits, openSimulatedStore } from "../stores.ts";
 import { SnapshotShelf } from "./snapshot-shelf.ts";
 
-export const WORKERS = ["dedup-1", "dedup-2", "dedup-3"] as const;
+export const WORKERS = ["dedup-1", "dedup-2", "dedup-3", "dedup-4"] as const;
 export const addressOf = (name: string): string => `${name}:7000`;
 const LOGS = "logs";
 /** The one store that is not made again from the logs. */
@@ -54,7 +54,9 @@ export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
   return BigInt(Math.ceil(windowIdsMax / WINDOW_SEGMENTS) * WINDOW_SEGMENTS);
 }
 
-export function startDedupNodes(world: World, plan: DedupPlan): void {
+/** Answers the workers whose start has ended well; who stops one takes it out first. */
+export function startDedupNodes(world: World, plan: DedupPlan): Set<string> {
+  const serving = new Set<string>();
   const isShared = plan.workers.length > 1;
   const workers = plan.workers.map((name) => ({ name, address: addressOf(name), datacenter: name }));
   if (isShared) world.sharedDisk(LOGS, plan.workers);
@@ -74,9 +76,11 @@ export function startDedupNodes(world: World, plan: DedupPlan): void {
       const started = service.start();
       supervise(context, () => service.ready);
       await started;
+      serving.add(name);
       return { stop: () => service.stop() };
     });
   }
+  return serving;
 }
 
 function configOf(
@@ -95,7 +99,7 @@ function configOf(
     snapshotsKept,
     snapshotEveryMs: SNAPSHOT_EVERY_MS,
     workers,
-    ...(workers.length > 1 ? { logFolder: LOGS } : {}),
+    ...(workers.length > 1 ? { logFolder: LOGS, workerToken: "of-the-workers" } : {}),
   });
 }
 

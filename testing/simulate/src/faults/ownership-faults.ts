@@ -51,7 +51,7 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: PARTITIONS,
-        search: "    else if (!owns && slot.worker !== undefined && !this.#isStopped) await this.#end(slot);",
+        search: '        void slot.end(decision === "hand-over").then(() => this.#settle(slot));',
         replace: "",
       },
     ],
