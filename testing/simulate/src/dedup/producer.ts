@@ -55,6 +55,8 @@ export interface ProducerOptions {
   /** Of all workers: each takes messages of all partitions. */
   readonly addresses: readonly string[];
   readonly timeoutMs: number;
+  /** Nothing but planned stops and starts goes on: calls go to workers that serve and do not stop, and none of them may fail. */
+  readonly calm?: { readonly isServing: (address: string) => boolean };
 }
 
 export class Producer {
@@ -95,8 +97,11 @@ export class Producer {
   }
 
   async #try(request: IngestRequestInit): Promise<"ok" | "again"> {
-    const { env, history, world, timeoutMs } = this.#options;
-    const channel = this.#channels[this.#channels.length === 1 ? 0 : env.random.below(this.#channels.length)]!;
+    const { addresses, calm, env, history, world, timeoutMs } = this.#options;
+    const candidates = calm === undefined ? addresses : addresses.filter(calm.isServing);
+    if (candidates.length === 0) return "again";
+    const address = candidates[candidates.length === 1 ? 0 : env.random.below(candidates.length)]!;
+    const channel = this.#channels[addresses.indexOf(address)]!;
     try {
       const { results } = await callUnary(channel, IngestService.methods.Ingest, request, { timeoutMs });
       for (const result of results) history.told(result);
@@ -105,6 +110,8 @@ export class Producer {
       const { code, message } = toConcordError(thrown);
       if (code === "INTERNAL" || code === "CORRUPT_DATA") world.violation("client error", message);
       world.count(`client-error:${code}`);
+      if (calm?.isServing(address) === true)
+        world.violation("hand-over", `a call at ${address}, which serves on, failed: ${code}: ${message}`);
       return "again";
     }
   }

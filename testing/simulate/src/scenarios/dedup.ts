@@ -12,6 +12,12 @@ const WORK_MS = 4_000;
 const UP_MS = 60_000;
 const RECOVERY_MS = 60_000;
 const ASK_AGAIN_MS = 200;
+/** A worker that is added comes when the others have their partitions. */
+const ADDED_AFTER_MS = 900;
+/** How long a worker stays away: returned before it is called gone, or after. */
+const DOWN_MS: readonly number[] = [20, 300, 900];
+/** The longest pause of a planned hand-over: a new owner without a window rebuilds it from all of the output. */
+const CALM_TIMEOUT_MS = 8_000;
 /** Of the output's newest: surely in the window. */
 const SEEN_IDS = 20;
 
@@ -56,6 +62,9 @@ interface Run {
   readonly addresses: readonly string[];
   readonly plan: DedupPlan;
   readonly history: MessageHistory;
+  readonly moves: Moves;
+  /** Workers that serve and do not stop. */
+  readonly serving: Set<string>;
   isOver: boolean;
 }
 
@@ -64,9 +73,12 @@ export function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
   return run(cluster, WORKERS.slice(0, 1));
 }
 
-/** The same with three workers over one log: partitions move to others when a worker dies, is cut off or pauses, and back; it wakes, and owns nothing. */
+/**
+ * The same with three or four workers over one log: partitions move to others when a worker dies, is cut off or pauses, and back; it wakes, and owns nothing.
+ * Workers stop in good order, return, and are added; where nothing else happens no call fails.
+ */
 export function runOwnershipScenario(cluster: Cluster): Promise<Outcomes> {
-  return run(cluster, WORKERS);
+  return run(cluster, WORKERS.slice(0, cluster.world.random("workers").pick([3, 4])));
 }
 
 async function run(cluster: Cluster, workers: readonly string[]): Promise<Outcomes> {
@@ -74,19 +86,26 @@ async function run(cluster: Cluster, workers: readonly string[]): Promise<Outcom
   const plan = drawDedupPlan(world.random("dedup"), workers);
   const addresses = workers.map(addressOf);
   const history = new MessageHistory(world, plan);
-  const course: Run = { cluster, plan, history, addresses, isOver: false };
-  startDedupNodes(world, plan);
+  const moves = drawMoves(cluster, workers);
+  const serving = startDedupNodes(world, plan);
+  if (moves.added !== undefined) world.crash(moves.added, "kill");
+  const course: Run = { cluster, plan, history, addresses, moves, serving, isOver: false };
+  const calm = moves.isCalm
+    ? { calm: { isServing: (address: string) => workers.some((name) => addressOf(name) === address && serving.has(name)) } }
+    : {};
+  const timeoutMs = moves.isCalm ? CALM_TIMEOUT_MS : swarm.timeoutMs;
   const pool = new IdPool();
   const names = Array.from({ length: swarm.clients }, (_, at) => `producer-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs: swarm.timeoutMs }), env));
+    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs, ...calm }), env));
   }
   const reading = await process(cluster, "consumer");
   for (let partition = 0; partition < plan.partitions; partition += 1)
     work.push(consume(course, new Consumer(reading, addresses, swarm.timeoutMs), partition, reading));
-  await injectFaults(course, [...names, "consumer"]);
+  if (!moves.isCalm) scheduleFaults(course, [...names, "consumer"]);
+  await move(course);
   course.isOver = true;
   world.heal();
   await world.complete(Promise.all(work), RECOVERY_MS).catch(() => world.violation("liveness", "producers do not get on after healing"));
@@ -119,7 +138,47 @@ async function consume(run: Run, consumer: Consumer, partition: number, env: Env
   }
 }
 
-async function injectFaults({ cluster: { world, swarm }, plan }: Run, others: readonly string[]): Promise<void> {
+/** What an operator does: workers that stop in good order and start again, one after the other. */
+interface Moves {
+  /** Nothing else happens. */
+  readonly isCalm: boolean;
+  /** Starts only when the others work. */
+  readonly added: string | undefined;
+  readonly stops: readonly { readonly afterMs: number; readonly worker: string; readonly downMs: number }[];
+}
+
+function drawMoves({ world, swarm }: Cluster, workers: readonly string[]): Moves {
+  if (workers.length === 1) return { isCalm: false, added: undefined, stops: [] };
+  const random = world.random("moves");
+  // A datagram that comes late often enough is a verdict.
+  const isCalm = swarm.network.spikeRate === 0 && random.chance(0.7);
+  const stops = Array.from({ length: random.between(isCalm ? 1 : 0, 3) }, () => ({
+    afterMs: random.between(200, 900),
+    worker: random.pick(workers),
+    downMs: random.pick(DOWN_MS),
+  }));
+  return { isCalm, added: workers.length > 3 && random.chance(0.7) ? workers.at(-1) : undefined, stops };
+}
+
+/** The time of the work, with the planned stops and starts. */
+async function move({ cluster: { world }, moves, serving }: Run): Promise<void> {
+  const endsAtMs = world.nowMs + WORK_MS;
+  if (moves.added !== undefined) {
+    await world.advance(ADDED_AFTER_MS);
+    world.start(moves.added);
+  }
+  for (const { afterMs, worker, downMs } of moves.stops) {
+    await world.advance(afterMs);
+    serving.delete(worker);
+    await world.stop(worker);
+    world.count("moves:stopped");
+    await world.advance(downMs);
+    world.start(worker);
+  }
+  if (world.nowMs < endsAtMs) await world.advance(endsAtMs - world.nowMs);
+}
+
+function scheduleFaults({ cluster: { world, swarm }, plan }: Run, others: readonly string[]): void {
   const { workers } = plan;
   const pausePoints = workers.length > 1 ? PAUSE_POINTS : [];
   const targets = {
@@ -137,7 +196,6 @@ async function injectFaults({ cluster: { world, swarm }, plan }: Run, others: re
   world.schedule(
     drawFaultPlan(world.random("faults"), { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate }),
   );
-  await world.advance(WORK_MS);
 }
 
 /** When all input is processed, also by a process that starts anew: the output, and what the window says about its newest ids. */
