@@ -142,6 +142,7 @@ class Worker implements PartitionWorker {
         const error = toConcordError(thrown);
         await this.#closeWindow();
         if (isFinal(error)) return this.#stopBy(error);
+        if (this.#stopping.signal.aborted) break;
         log.warn("partition is opened again", { partition: this.partition, reason: error.message });
         this.#attempts += 1;
         // An outage of the log ends by itself, however long it takes; anything else that stays needs an operator.
@@ -169,7 +170,7 @@ class Worker implements PartitionWorker {
       const { opened, from } = await this.#open(session);
       await rebuildWindow(
         opened.window,
-        { log, partition: this.partition, output: session.output, reader: opened.reader },
+        { log, partition: this.partition, output: session.output, reader: opened.reader, stopping: this.#stopping.signal },
         environment.log,
       );
       environment.failpoint("dedup:rebuilt");

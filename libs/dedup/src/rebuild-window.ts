@@ -13,6 +13,8 @@ export interface RebuildSource {
   /** The output's bounds, read after the fence. */
   readonly output: LogBounds;
   readonly reader: IdReader;
+  /** Aborted: DRAINING before the next page. What is applied by then stays. */
+  readonly stopping: AbortSignal;
 }
 
 /**
@@ -66,9 +68,10 @@ async function restoreSegment(window: Window, segment: MissingSegment, source: R
 }
 
 async function* outputPages(source: RebuildSource, from: bigint, to: bigint): AsyncGenerator<OutputIds & { readonly foreign: number }> {
-  const { log, partition, reader } = source;
+  const { log, partition, reader, stopping } = source;
   let at = from;
   while (at < to) {
+    if (stopping.aborted) throw new ConcordError("DRAINING", `partition ${partition} stops here`);
     const page = await log.read("output", partition, at, REBUILD_PAGE);
     const next = page.next < to ? page.next : to;
     yield reader.readOutput(

@@ -168,9 +168,14 @@ export async function all(log: MessageLog, topic: "input" | "output" | "dead-let
 
 /** A log whose `open` is the test's. */
 export function opening(inner: MessageLog, open: () => Promise<LogSession>): MessageLog {
+  return withMethods(inner, { open });
+}
+
+/** A log of which some methods are the test's. */
+export function withMethods(inner: MessageLog, methods: Partial<MessageLog>): MessageLog {
   return new Proxy(inner, {
     get: (target, name) => {
-      if (name === "open") return open;
+      if (Object.hasOwn(methods, name)) return Reflect.get(methods, name) as unknown;
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
