@@ -4,6 +4,7 @@ const TENURE = "libs/adapter-embedded-log/src/tenure.ts";
 const EMBEDDED_LOG = "libs/adapter-embedded-log/src/embedded-log.ts";
 const OWNERS = "libs/ownership/src/owners.ts";
 const PARTITIONS = "apps/dedup-worker/src/partitions/partitions.ts";
+const INGEST = "apps/dedup-worker/src/ingest/ingest.ts";
 
 /** Mistakes in who owns a partition, and in what an owner before can still do. */
 export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
@@ -55,6 +56,42 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
         replace: "",
       },
     ],
+  },
+  {
+    name: "released-in-mid-call",
+    about:
+      "A partition is released while calls wait for the results of what they appended: they end with unknown outcomes (I7 of the dedup-worker README).",
+    scenario: "ownership",
+    edits: [{ file: PARTITIONS, search: "    await slot.end(true);", replace: "    await slot.end(false);" }],
+  },
+  {
+    name: "taken-without-asking",
+    about:
+      "A worker that returns, or follows one that leaves, fences the one that serves instead of asking it (I7 of the ownership README).",
+    scenario: "ownership",
+    edits: [
+      {
+        file: PARTITIONS,
+        search: "    const asked = ownership.askedToRelease(partition, slot.follows);",
+        replace: "    const asked: readonly Worker[] = [];",
+      },
+    ],
+  },
+  {
+    name: "leave-not-forgotten",
+    about:
+      "A worker that left counts as leaving in its next life too: it and the others take its partitions from each other without end (TX17).",
+    scenario: "ownership",
+    edits: [
+      { file: OWNERS, search: '      if (change.kind !== "self") this.#leaving.delete(about);', replace: "" },
+      { file: OWNERS, search: "    this.#leaving.delete(name);", replace: "" },
+    ],
+  },
+  {
+    name: "refused-while-it-moves",
+    about: "A call for a partition that is on its way is refused instead of waiting for its next owner.",
+    scenario: "ownership",
+    edits: [{ file: INGEST, search: 'new Set(["STARTING", "NOT_OWNER", "DRAINING", "CONNECTION_LOST"])', replace: "new Set()" }],
   },
   {
     name: "window-of-an-earlier-tenure",
