@@ -8,7 +8,7 @@ import * as sdk2024 from "aws-sdk-client-s3-2024";
 import { fieldsOf } from "@concord/s3";
 import { factsOf } from "./http/access.ts";
 import { actionsOf, OPERATION_ACTIONS } from "./http/actions.ts";
-import { ROUTES } from "./http/routes.ts";
+import { FORM_ROUTE, ROUTES } from "./http/routes.ts";
 import { ANN, BOB, TestGateway } from "./test/gateway.ts";
 import { send, type Answer } from "./test/http-client.ts";
 import { encodePath, sign, type AccessKey } from "./test/signing.ts";
@@ -276,10 +276,13 @@ test("peers: address and port, an IPv4 address in IPv6 form, a name alone", () =
 });
 
 test("actions: every operation on a bucket has some, but one that asks for each key", () => {
-  const inBuckets = ROUTES.filter(({ level, makesBucket }) => level !== "service" && !makesBucket).map(({ operation }) => operation);
+  const inBuckets = [...ROUTES, FORM_ROUTE]
+    .filter(({ level, makesBucket }) => level !== "service" && !makesBucket)
+    .map(({ operation }) => operation);
   assert.deepEqual(Object.keys(OPERATION_ACTIONS).toSorted(), inBuckets.toSorted());
-  const silent = inBuckets.filter((operation) => actionsOf(operation, { version: false, tags: false }).length === 0);
+  const silent = inBuckets.filter((operation) => actionsOf(operation, { version: false, tags: false, acl: false }).length === 0);
   assert.deepEqual(silent, ["DeleteObjects"]);
-  assert.deepEqual(actionsOf("GetObject", { version: true, tags: false }), ["s3:GetObjectVersion"]);
-  assert.deepEqual(actionsOf("PutObject", { version: false, tags: true }), ["s3:PutObject", "s3:PutObjectTagging"]);
+  assert.deepEqual(actionsOf("GetObject", { version: true, tags: false, acl: false }), ["s3:GetObjectVersion"]);
+  assert.deepEqual(actionsOf("PutObject", { version: false, tags: true, acl: false }), ["s3:PutObject", "s3:PutObjectTagging"]);
+  assert.deepEqual(actionsOf("PutObject", { version: false, tags: false, acl: true }), ["s3:PutObject", "s3:PutObjectAcl"]);
 });

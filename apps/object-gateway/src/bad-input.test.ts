@@ -197,7 +197,7 @@ const KEYS: readonly Case[] = [
       body: "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
     }),
   ),
-  bad("a form", "501 NotImplemented", () =>
+  bad("no form", "400 InvalidArgument", () =>
     call("POST", "/kept", { body: "--x--", headers: { "content-type": "multipart/form-data; boundary=x" } }),
   ),
   bad("POST to the service", "405 MethodNotAllowed", () => call("POST", "/", { body: "" })),

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { crc32 } from "node:zlib";
 import { DeleteObjectCommand, DeleteObjectsCommand, ListObjectsV2Command, PutObjectCommand } from "@aws-sdk/client-s3";
+import { signedFields } from "./test/forms.ts";
 import { ANN, TestGateway } from "./test/gateway.ts";
 import { send, type Answer } from "./test/http-client.ts";
 import { sign, type SigningOptions, type Unsigned } from "./test/signing.ts";
@@ -83,10 +84,14 @@ test("bucket tags: 200, as clients want", async () => {
   assert.equal((await call("PUT", "/box", { query: [["tagging", ""]], body })).status, 200);
 });
 
-test("a browser form: NotImplemented and what to do, not a wrong password", async () => {
-  const response = await fetch(`http://${gateway.address}/box`, { method: "POST", body: new FormData() });
-  const answer = await response.text();
-  assert.deepEqual([response.status, /presigned PUT/.test(answer)], [501, true], answer);
+test("a form as browsers write it, by fetch: signed by a server, stored", async () => {
+  const form = new FormData();
+  const fields = signedFields("box", { key: ANN, conditions: [["starts-with", "$key", "up/"]] });
+  for (const [name, value] of Object.entries({ ...fields, key: "up/${filename}" })) form.append(name, value);
+  form.append("file", new File(["of a browser"], "ä.txt"));
+  const response = await fetch(`http://${gateway.address}/box`, { method: "POST", body: form });
+  assert.equal(response.status, 204, await response.text());
+  assert.equal((await call("GET", "/box/up/ä.txt")).body, "of a browser");
 });
 
 test("signature version 2: the answer says what to set", async () => {

@@ -32,6 +32,14 @@ export function formatIsoDate(ms: number): string {
   return new Date(ms).toISOString();
 }
 
+const ISO = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?Z$/;
+
+/** "2013-05-24T00:00:00Z", also with fractions, which do not count; undefined for anything else. */
+export function isoTimeOf(text: string): number | undefined {
+  const parts = ISO.exec(text)?.slice(1).map(Number);
+  return parts === undefined ? undefined : exactTime(parts);
+}
+
 function exactTime(parts: readonly number[]): number | undefined {
   const [year, month, day, hour, minute, second] = parts as [number, number, number, number, number, number];
   const ms = Date.UTC(year, month - 1, day, hour, minute, second);

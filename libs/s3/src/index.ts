@@ -4,7 +4,7 @@ export { clientAddress } from "./access/client-address.ts";
 export { addressesWithin, subnetOf, type ConditionFacts } from "./access/conditions.ts";
 export { readPolicy, type Caller, type Policy } from "./access/policy.ts";
 export { combineDigests, type PartDigest } from "./body/combine-digests.ts";
-export { checkedBody, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
+export { checkedBody, checkedFile, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
 export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest } from "./body/digests.ts";
 export { S3_CODES, toS3Error } from "./concord-errors.ts";
 export { CORS_METHODS, CORS_VARY, corsHeaders, readAskedHeaders, type CorsRequest, type CorsRule } from "./cors.ts";
@@ -12,6 +12,8 @@ export { formatHttpDate, formatIsoDate, parseHttpDate } from "./dates.ts";
 export { percentDecode, percentEncode } from "./encoding.ts";
 export { S3_ERRORS, S3Error, type S3ErrorCode, type S3ErrorOptions } from "./errors.ts";
 export { fieldsOf, type Fields } from "./fields.ts";
+export { readForm, type Form } from "./form/form-data.ts";
+export { checkForm, readPostPolicy, withFileName, withinBytes, type FileBytes } from "./form/post-policy.ts";
 export * from "./limits.ts";
 export {
   readAttributes,
@@ -36,6 +38,7 @@ export {
   type Received,
   type Unsigned,
   type Verified,
+  type VerifiedForm,
   type Verifier,
   type VerifierOptions,
 } from "./signature/verifier.ts";
@@ -72,6 +75,7 @@ export {
   objectAttributesXml,
   ownershipControlsXml,
   policyStatusXml,
+  postResponseXml,
   publicAccessBlockXml,
   taggingXml,
   versioningXml,

@@ -41,6 +41,13 @@ export const XML_TEXT_CHARS_MAX = 8 * 1024;
 export const PARTS_MAX = 10_000;
 export const DELETE_KEYS_MAX = 1000;
 
+/** S3's limit of a form without its file: names, headers and values of fields. */
+export const FORM_FIELDS_BYTES_MAX = 20 * 1024;
+export const FORM_FIELDS_MAX = 100;
+/** Fields after the file, which mean nothing. */
+export const FORM_AFTER_BYTES_MAX = 20 * 1024;
+export const POST_CONDITIONS_MAX = 200;
+
 /** S3's limits of a bucket's CORS rules. */
 export const CORS_BYTES_MAX = 64 * 1024;
 export const CORS_RULES_MAX = 100;

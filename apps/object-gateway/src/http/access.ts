@@ -106,7 +106,7 @@ export function demand(access: BucketAccess, asking: Asking, action: S3Action, k
 
 export interface RequestFacts {
   readonly caller: Caller;
-  readonly via: "header" | "query" | "none";
+  readonly via: "header" | "query" | "form" | "none";
   readonly peer: string;
   readonly query: Fields;
   readonly headers: Fields;
@@ -141,7 +141,7 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
   return Object.fromEntries(Object.entries(said).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-const AUTH_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING", none: undefined } as const;
+const AUTH_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING", form: "POST", none: undefined } as const;
 
 function isSecure(headers: Fields, scheme: "http" | "https", byProxy: boolean): boolean {
   const forwarded = byProxy ? headers.all("x-forwarded-proto").at(-1) : undefined;

@@ -8,11 +8,13 @@ interface OperationActions {
   readonly ofVersion?: readonly S3Action[];
   /** Besides, with x-amz-tagging. */
   readonly withTags?: S3Action;
+  /** Besides, with x-amz-acl: whose the object is, is a right of its own. */
+  readonly withAcl?: S3Action;
 }
 
 const of = (...always: readonly S3Action[]): OperationActions => ({ always });
 const byVersion = (always: readonly S3Action[], ofVersion: readonly S3Action[]): OperationActions => ({ always, ofVersion });
-const write: OperationActions = { always: ["s3:PutObject"], withTags: "s3:PutObjectTagging" };
+const write: OperationActions = { always: ["s3:PutObject"], withTags: "s3:PutObjectTagging", withAcl: "s3:PutObjectAcl" };
 const read = byVersion(["s3:GetObject"], ["s3:GetObjectVersion"]);
 
 export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
@@ -51,6 +53,8 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   GetObjectAcl: byVersion(["s3:GetObjectAcl"], ["s3:GetObjectVersionAcl"]),
   PutObjectAcl: byVersion(["s3:PutObjectAcl"], ["s3:PutObjectVersionAcl"]),
   PutObject: write,
+  /** By a form. */
+  PostObject: write,
   /** Asks for its source, too. */
   CopyObject: write,
   DeleteObject: byVersion(["s3:DeleteObject"], ["s3:DeleteObjectVersion"]),
@@ -66,9 +70,17 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   ListParts: of("s3:ListMultipartUploadParts"),
 };
 
-export function actionsOf(operation: string, asked: { readonly version: boolean; readonly tags: boolean }): readonly S3Action[] {
+interface Asked {
+  readonly version: boolean;
+  readonly tags: boolean;
+  readonly acl: boolean;
+}
+
+export function actionsOf(operation: string, asked: Asked): readonly S3Action[] {
   const actions = OPERATION_ACTIONS[operation];
   if (actions === undefined) return [];
   const plain = asked.version && actions.ofVersion !== undefined ? actions.ofVersion : actions.always;
-  return asked.tags && actions.withTags !== undefined ? [...plain, actions.withTags] : plain;
+  const { withTags, withAcl } = actions;
+  if ((!asked.tags || withTags === undefined) && (!asked.acl || withAcl === undefined)) return plain;
+  return [...plain, ...(asked.tags && withTags !== undefined ? [withTags] : []), ...(asked.acl && withAcl !== undefined ? [withAcl] : [])];
 }

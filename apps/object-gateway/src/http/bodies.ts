@@ -2,6 +2,7 @@
 import type { UploadBody } from "@concord/objects";
 import type { SpaceGuard } from "@concord/runtime";
 import { checkedBody, readBody, XML_BODY_BYTES_MAX, type BodyOptions, type ChecksumAlgorithm } from "@concord/s3";
+import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
 
 /** Runs `action` with the request's checked body when there is room for another upload. */
@@ -17,6 +18,20 @@ export function withUpload<Result>(
   return uploads.during(call.tenant, body.lengthBytes, async () => {
     await space.admit();
     return await action({ ...body, chunks: whileAdmitted(counted, space) });
+  });
+}
+
+/** Runs `action` with the checked file of a form when there is room for another upload. */
+export function withFile<Result>(
+  call: S3Call,
+  { uploads, metrics, space }: Context,
+  file: Omit<UploadBody, "lengthBytes">,
+  action: (body: UploadBody) => Promise<Result>,
+): Promise<Result> {
+  const counted = counting(file.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
+  return uploads.during(call.tenant, UPLOAD_SHARE_BYTES, async () => {
+    await space.admit();
+    return await action({ lengthBytes: undefined, chunks: whileAdmitted(counted, space), finish: () => file.finish() });
   });
 }
 

@@ -36,9 +36,10 @@ import type { Context, S3Call } from "./call.ts";
 import { answerPreflight, corsHeadersOf } from "./cors.ts";
 import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures } from "./features.ts";
+import { isForm, readFormCall } from "./forms.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 import { empty, xml, type Header } from "./responses.ts";
-import { routeOf, type Level, type Route } from "./routes.ts";
+import { FORM_ROUTE, routeOf, type Level, type Route } from "./routes.ts";
 
 const REQUEST_ID_BYTES = 8;
 
@@ -62,6 +63,9 @@ interface Asking {
 }
 
 interface Named {
+  readonly kind: "preflight" | "form" | "operation";
+  /** For metrics and logs. */
+  readonly operation: string;
   readonly target: Target;
   readonly route: Route | undefined;
   readonly headers: Fields;
@@ -81,16 +85,14 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
     const onBucket = (info: BucketInfo): void => void (cors = corsHeadersOf(info, request));
     try {
       named = nameOf(request, options.domain);
-      response = await (request.method === "OPTIONS"
-        ? answerPreflight(named, options.context())
-        : answer(request, named, { requestId, onBucket }, options));
+      response = await handlersOf[named.kind](request, named, { requestId, onBucket }, options);
     } catch (thrown) {
       const failure = failureOf(thrown, named?.headers);
       code = failure.error.code;
-      if (failure.fault) log.error("request failed", { requestId, operation: named?.route?.operation, stack: stackOf(thrown) });
+      if (failure.fault) log.error("request failed", { requestId, operation: named?.operation, stack: stackOf(thrown) });
       response = errorResponse(failure, named?.target, requestId);
     }
-    const operation = request.method === "OPTIONS" ? "Preflight" : (named?.route?.operation ?? "Unknown");
+    const operation = named?.operation ?? "Unknown";
     metrics.count("s3_requests_total", 1, labels(operation, code));
     metrics.observe("s3_request_seconds", (clock.monotonicMs() - startedMs) / 1000, labels(operation));
     log.debug("request", { requestId, operation, code, status: response.status, method: request.method, peer: request.peer });
@@ -98,11 +100,23 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
   };
 }
 
+type Handler = (request: HttpRequest, named: Named, asking: Asking, options: PipelineOptions) => Promise<HttpResponse>;
+
+const handlersOf: Readonly<Record<Named["kind"], Handler>> = {
+  preflight: async (_request, named, _asking, options) => await answerPreflight(named, options.context()),
+  form: answerForm,
+  operation: answer,
+};
+
 function nameOf(request: HttpRequest, domain: string | undefined): Named {
+  const { method } = request;
   const headers = fieldsOf(request.headers);
   const target = parseTarget(request.target, headers.one("host"), domain);
   const copies = headers.has("x-amz-copy-source") || target.query.has("x-amz-copy-source");
-  return { target, headers, route: routeOf(request.method, levelOf(target), target.query, copies) };
+  if (method === "OPTIONS") return { kind: "preflight", operation: "Preflight", target, headers, route: undefined };
+  if (isForm(method, headers, target)) return { kind: "form", operation: FORM_ROUTE.operation, target, headers, route: undefined };
+  const route = routeOf(method, levelOf(target), target.query, copies);
+  return { kind: "operation", operation: route?.operation ?? "Unknown", target, headers, route };
 }
 
 function levelOf({ bucket, key }: Target): Level {
@@ -117,8 +131,6 @@ async function answer(
   options: PipelineOptions,
 ): Promise<HttpResponse> {
   const { context: contextOf } = options;
-  if (isForm(request, target))
-    throw new S3Error("NotImplemented", "Uploads by browser forms (POST) are not implemented here; use a presigned PUT.");
   const { caller, verified } = identify({ method: request.method, headers }, target, options);
   const isAboutBucket = route !== undefined && route.level !== "service" && !route.makesBucket;
   if (caller.kind === "anonymous" && !isAboutBucket) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
@@ -137,6 +149,31 @@ async function answer(
     : handleInBucket({ ...asked, facts }, route, context, onBucket));
   if (!isReading(route)) options.failpoint("gateway:before-answer");
   return response;
+}
+
+/** Signed in its fields: they are read before it is known who sends it, the file only when it is allowed. */
+async function answerForm(
+  request: HttpRequest,
+  { target, headers }: Named,
+  { requestId, onBucket }: Asking,
+  options: PipelineOptions,
+): Promise<HttpResponse> {
+  const { bucket = "", query } = target;
+  checkBucketName(bucket);
+  const context = options.context();
+  const nowMs = options.clock.nowMs();
+  const form = await readFormCall({ request, target, headers, bucket }, options.verifier, nowMs, context.partBytesMax);
+  try {
+    const { caller, via, key, verified, route } = form;
+    const said = { caller, via, peer: request.peer, query, headers: verified.headers, nowMs };
+    const facts = (): ConditionFacts => factsOf(said, context.access.options);
+    const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified, facts };
+    const response = await handleInBucket(asked, route, context, onBucket);
+    options.failpoint("gateway:before-answer");
+    return response;
+  } finally {
+    await form.close();
+  }
 }
 
 /** A request without any signature may do what everyone may: only with buckets that are there, and no more than one of its own operations. */
@@ -172,7 +209,11 @@ async function handleInBucket(
   const access = context.access.accessOf(info);
   const key = route.level === "object" ? asked.key : undefined;
   const call = { ...asked, access, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
-  for (const action of actionsOf(route.operation, { version: query.has("versionId"), tags: headers.has("x-amz-tagging") }))
+  for (const action of actionsOf(route.operation, {
+    version: query.has("versionId"),
+    tags: headers.has("x-amz-tagging"),
+    acl: headers.has("x-amz-acl"),
+  }))
     demand(access, call, action, key);
   checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
   try {
@@ -197,17 +238,12 @@ async function bucketOf({ bucket, caller }: Pick<S3Call, "bucket" | "caller">, {
   }
 }
 
-/** Signed in its body, if at all: what its headers lack says nothing of the client. */
-function isForm({ method, headers }: HttpRequest, { bucket, key }: Target): boolean {
-  const isForBucket = method === "POST" && bucket !== undefined && key === undefined;
-  return isForBucket && headers.some(([name, value]) => /^content-type$/i.test(name) && /^multipart\/form-data/i.test(value));
-}
-
 /** The method does not fit the resource, or S3 has an operation that Concord lacks. */
 function unknownOperation(method: string, target: Target): S3Error {
-  const isPlain = target.query.entries.length === 0;
-  const isForm = method === "POST" && target.key === undefined && target.bucket !== undefined;
-  return new S3Error(isPlain && !isForm ? "MethodNotAllowed" : "NotImplemented");
+  if (target.query.entries.length > 0) return new S3Error("NotImplemented");
+  const isForBucket = method === "POST" && target.key === undefined && target.bucket !== undefined;
+  if (isForBucket) return new S3Error("PreconditionFailed", "Bucket POST must be of the enclosure-type multipart/form-data");
+  return new S3Error("MethodNotAllowed");
 }
 
 function errorResponse({ error, headers }: Failure, target: Target | undefined, requestId: string): HttpResponse {

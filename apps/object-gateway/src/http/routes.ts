@@ -203,6 +203,20 @@ export const ROUTES: readonly Route[] = [
   route("AbortMultipartUpload", "DELETE", "object", abortMultipartUpload, { picks: ["uploadId"] }),
 ];
 
+/** An upload by a form: of a key, which its fields name. Not found by its address but by its content type. */
+export const FORM_ROUTE: Omit<Route, "handle"> = {
+  operation: "PostObject",
+  method: "POST",
+  level: "object",
+  picks: [],
+  copies: false,
+  query: [],
+  headers: ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", "x-amz-storage-class", "x-amz-checksum-*"],
+  conditional: false,
+  body: true,
+  makesBucket: false,
+};
+
 /** Undefined: no such operation at all. Of several the one that is picked by most names. */
 export function routeOf(method: string, level: Level, query: Fields, copies: boolean): Route | undefined {
   let found: Route | undefined;

@@ -5,10 +5,11 @@ import { encodeBase64 } from "../encoding.ts";
 import { S3Error } from "../errors.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Received } from "../signature/verifier.ts";
+import type { Fields } from "../fields.ts";
 import type { CheckedBody, ChecksumAlgorithm, Digests } from "../types.ts";
 import { decodeChunks, type Trailers } from "./aws-chunked.ts";
 import { byteReader } from "./byte-reader.ts";
-import { checkedValue, type AnnouncedChecksum, type Expected, readExpected } from "./expected.ts";
+import { checkedValue, type AnnouncedChecksum, type Expected, readChecksum, readExpected, readMd5 } from "./expected.ts";
 import { checksumHeader, checksumStream, type DigestStream } from "./digests.ts";
 
 export interface BodyOptions {
@@ -41,6 +42,30 @@ export function checkedBody(request: RequestBody, verified: Received, options: B
     chunks,
     finish() {
       assert(digests !== undefined, "a body is finished after its last chunk was read");
+      return digests;
+    },
+  };
+}
+
+/** The file of a form, whose length is known at its end. `headers` are what its fields say of it. */
+export function checkedFile(file: AsyncIterable<Uint8Array>, headers: Fields): Omit<CheckedBody, "lengthBytes"> {
+  const expected = { lengthBytes: 0, md5Hex: readMd5(headers), checksum: readChecksum(headers, { kind: "unsigned" }) };
+  const algorithm = expected.checksum?.algorithm;
+  let digests: Digests | undefined;
+  async function* passingFile(): AsyncGenerator<Uint8Array, void, void> {
+    const md5 = createHash("md5");
+    const checksum = algorithm === undefined ? undefined : checksumStream(algorithm);
+    for await (const chunk of file) {
+      md5.update(chunk);
+      checksum?.update(chunk);
+      yield chunk;
+    }
+    digests = compare(md5, checksum, algorithm, expected, NO_TRAILERS);
+  }
+  return {
+    chunks: passingFile(),
+    finish() {
+      assert(digests !== undefined, "a file is finished after its last chunk was read");
       return digests;
     },
   };

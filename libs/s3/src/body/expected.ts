@@ -42,7 +42,7 @@ function readLength(headers: Fields, payload: Payload): number {
   return Number(text);
 }
 
-function readMd5(headers: Fields): string | undefined {
+export function readMd5(headers: Fields): string | undefined {
   const text = headers.one("content-md5");
   if (text === undefined) return undefined;
   const bytes = decodeBase64(text, 16);

@@ -21,6 +21,9 @@ export interface SignedFields {
   readonly expiresSeconds: number | undefined;
 }
 
+/** Where a signature is. */
+export type SignedVia = SignedFields["via"] | "form";
+
 export const ALGORITHM = "AWS4-HMAC-SHA256";
 /** The parameters of a presigned request that are about the signature and nothing else. */
 export const PRESIGN_PARAMETERS: ReadonlySet<string> = new Set([
@@ -33,7 +36,7 @@ export const PRESIGN_PARAMETERS: ReadonlySet<string> = new Set([
   "x-amz-signature",
   "x-amz-signedheaders",
 ]);
-const ONE_MECHANISM =
+export const ONE_MECHANISM =
   "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, or the Authorization header, should be specified.";
 const VERSION_2 =
   `The authorization mechanism you have provided is not supported. Please use ${ALGORITHM} (signature version 4): ` +
@@ -113,12 +116,18 @@ function fromQuery(query: Fields): SignedFields {
   };
 }
 
-export function malformed(via: SignedFields["via"], message: string, elements?: Readonly<Record<string, string>>): S3Error {
-  const code: S3ErrorCode = via === "header" ? "AuthorizationHeaderMalformed" : "AuthorizationQueryParametersError";
+const MALFORMED = {
+  header: "AuthorizationHeaderMalformed",
+  query: "AuthorizationQueryParametersError",
+  form: "InvalidArgument",
+} as const satisfies Record<SignedVia, S3ErrorCode>;
+
+export function malformed(via: SignedVia, message: string, elements?: Readonly<Record<string, string>>): S3Error {
+  const code = MALFORMED[via];
   return new S3Error(code, message, elements === undefined ? {} : { elements });
 }
 
-function readCredential(via: SignedFields["via"], text: string): Pick<SignedFields, "accessKey" | "date" | "region" | "service"> {
+function readCredential(via: SignedVia, text: string): Pick<SignedFields, "accessKey" | "date" | "region" | "service"> {
   const [accessKey = "", date = "", region = "", service = "", end, ...rest] = text.split("/");
   if (accessKey === "" || !/^\d{8}$/.test(date) || end !== "aws4_request" || rest.length > 0) {
     throw malformed(via, 'The credential must be of the form "<access key>/YYYYMMDD/<region>/s3/aws4_request".');
@@ -139,6 +148,34 @@ function readSignedHeaders(via: SignedFields["via"], text: string): string[] {
 function readSignature(text: string): string {
   if (!/^[0-9a-f]{64}$/.test(text)) throw new S3Error("SignatureDoesNotMatch");
   return text;
+}
+
+export type SignedForm = Pick<SignedFields, "accessKey" | "date" | "region" | "service" | "signature" | "timestamp" | "signedMs"> & {
+  readonly via: "form";
+  /** What is signed: the policy as it was sent. */
+  readonly policy: string;
+};
+
+const FORM_SIGNATURE = ["policy", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature"] as const;
+const FORM_VERSION_2 = ["awsaccesskeyid", "signature"] as const;
+
+/** Undefined: no field is of a signature, and there is no policy. */
+export function readSignedForm(fields: Fields): SignedForm | undefined {
+  if (fields.has("x-amz-security-token")) throw new S3Error("InvalidToken");
+  if (FORM_VERSION_2.some((name) => fields.has(name))) throw new S3Error("InvalidRequest", VERSION_2);
+  if (!FORM_SIGNATURE.some((name) => fields.has(name))) return undefined;
+  const one = (name: (typeof FORM_SIGNATURE)[number]): string => {
+    const value = fields.one(name);
+    if (value === undefined || value === "") throw malformed("form", `Bucket POST must contain a field named '${name}'.`);
+    return value;
+  };
+  const policy = one("policy");
+  if (one("x-amz-algorithm") !== ALGORITHM) throw malformed("form", `x-amz-algorithm only supports "${ALGORITHM}".`);
+  const timestamp = one("x-amz-date");
+  const signedMs = parseTimestamp(timestamp);
+  if (signedMs === undefined) throw malformed("form", "x-amz-date must be in the ISO8601 long format \"yyyyMMdd'T'HHmmss'Z'\".");
+  const credential = readCredential("form", one("x-amz-credential"));
+  return { via: "form", ...credential, policy, timestamp, signedMs, signature: readSignature(one("x-amz-signature")) };
 }
 
 /** x-amz-date, else Date, which may also be in the form of HTTP. */

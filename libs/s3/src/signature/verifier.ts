@@ -6,7 +6,16 @@ import { S3Error } from "../errors.ts";
 import { fieldsOf, type Fields } from "../fields.ts";
 import { CLOCK_SKEW_MS_MAX } from "../limits.ts";
 import type { Target } from "../target.ts";
-import { hasSignature, malformed, PRESIGN_PARAMETERS, readSignedFields, type SignedFields } from "./authorization.ts";
+import {
+  hasSignature,
+  malformed,
+  ONE_MECHANISM,
+  PRESIGN_PARAMETERS,
+  readSignedFields,
+  readSignedForm,
+  type SignedFields,
+  type SignedForm,
+} from "./authorization.ts";
 import { canonicalRequest, stringToSign } from "./canonical.ts";
 import { readPayload, readUnsignedPayload, type Payload } from "./payload.ts";
 import { signingKeys } from "./signing-key.ts";
@@ -51,6 +60,14 @@ export interface Unsigned extends Received {
 export interface Verifier {
   /** Reads no byte of the body. Throws S3Error unless the owner of a known secret signed this request. */
   verify(request: SignedRequest, target: Target, nowMs: number): Verified;
+  /** Of a form, whose policy is what was signed; undefined: it has neither a signature nor a policy. Its expiry is `checkForm`'s to check. */
+  verifyForm(headers: Fields, target: Target, fields: Fields, nowMs: number): VerifiedForm | undefined;
+}
+
+export interface VerifiedForm {
+  readonly tenant: string;
+  /** As it was sent, in base64. */
+  readonly policy: string;
 }
 
 /**
@@ -63,18 +80,30 @@ export function unsignedRequest(headers: Fields, target: Target): Unsigned | und
 
 export function createVerifier(options: VerifierOptions): Verifier {
   const keys = signingKeys();
+  const keyOf = ({ accessKey, date, region }: SignedFields | SignedForm): { readonly credential: Credential; readonly key: Uint8Array } => {
+    const credential = options.credential(accessKey);
+    if (credential === undefined) throw new S3Error("InvalidAccessKeyId", undefined, { elements: { AWSAccessKeyId: accessKey } });
+    return { credential, key: keys.get({ accessKey, secret: credential.secret, date, region }) };
+  };
   return {
+    verifyForm(headers, target, fields, nowMs) {
+      if (hasSignature(headers, target.query)) throw new S3Error("InvalidArgument", ONE_MECHANISM);
+      const signed = readSignedForm(fields);
+      if (signed === undefined) return undefined;
+      checkScope(signed, options.region);
+      if (signed.signedMs - nowMs > CLOCK_SKEW_MS_MAX) throw new S3Error("AccessDenied", "Request is not valid yet");
+      const { credential, key } = keyOf(signed);
+      const expected = createHmac("sha256", key).update(signed.policy).digest();
+      if (!timingSafeEqual(expected, Buffer.from(signed.signature, "hex"))) throw new S3Error("SignatureDoesNotMatch");
+      return { tenant: credential.tenant, policy: signed.policy };
+    },
     verify({ method, headers }, target, nowMs) {
       const signed = readSignedFields(headers, target.query);
       checkScope(signed, options.region);
       checkSignedHeaders(signed, headers);
       const word = payloadWord(signed, headers, target.query);
       checkTime(signed, nowMs);
-      const credential = options.credential(signed.accessKey);
-      if (credential === undefined) {
-        throw new S3Error("InvalidAccessKeyId", undefined, { elements: { AWSAccessKeyId: signed.accessKey } });
-      }
-      const key = keys.get({ accessKey: signed.accessKey, secret: credential.secret, date: signed.date, region: signed.region });
+      const { credential, key } = keyOf(signed);
       checkSignature(method, target, headers, signed, word, key);
       const payload = readPayload(word, signed, key);
       return {
@@ -88,7 +117,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
   };
 }
 
-function checkScope(signed: SignedFields, region: string): void {
+function checkScope(signed: SignedFields | SignedForm, region: string): void {
   if (signed.region !== region) {
     throw malformed(signed.via, `The region '${signed.region}' is wrong; expecting '${region}'.`, { Region: region });
   }

@@ -222,6 +222,17 @@ export interface CopiedXml {
   readonly checksum: StoredChecksum | undefined;
 }
 
+/** Of an upload by a form that asked for status 201. */
+export function postResponseXml(answer: {
+  readonly location: string;
+  readonly bucket: string;
+  readonly key: string;
+  readonly etag: string;
+}): string {
+  const { location, bucket, key, etag } = answer;
+  return xmlDocument("PostResponse", leaf("Location", location), leaf("Bucket", bucket), leaf("Key", key), leaf("ETag", quoted(etag)));
+}
+
 export function copyObjectXml({ etag, modifiedMs, checksum }: CopiedXml): string {
   const content = leaf("LastModified", formatIsoDate(modifiedMs)) + leaf("ETag", quoted(etag));
   return xmlDocument("CopyObjectResult", content, checksumLeaves(checksum, true));
