@@ -22,7 +22,6 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "partition-epoch-not-raised",
-    notFoundYet: true,
     about: "A takeover leaves the epoch as it is: the owner before looks for its folder and finds it (DDD4).",
     scenario: "ownership",
     edits: [{ file: TENURE, search: "    const next = (epoch ?? 0) + 1;", replace: "    const next = Math.max(1, epoch ?? 0);" }],
