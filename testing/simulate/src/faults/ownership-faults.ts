@@ -106,7 +106,6 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "epoch-recovered-unfenced",
-    notFoundYet: true,
     about: "A gateway's epoch is recovered at the verdict without closing it at the data store: the gateway lives and seals on (OGD3).",
     scenario: "object",
     edits: [

@@ -32,6 +32,7 @@ const PAUSE_POINTS: readonly string[] = [
   "gateway:before-answer",
 ];
 const SCRUB_INTERVAL_MS = 300;
+export const RECOVERY_INTERVAL_MS = 500;
 /** With garbage collected at work a request is shorter than the grace, whatever clocks say. */
 const SHORT_REQUEST_MS = 1_000;
 /** Later than a gateway waits for the decision of an unresolved commit. */
@@ -170,7 +171,7 @@ export class Gateways {
       onFailed: (cause) => context.exit(cause.message),
       tuning: {
         limits: { partBytesMin: PART_BYTES_MIN, resolveWaitMs: 1_500, completeStaleMs: 3_000 },
-        recoveryIntervalMs: 500,
+        recoveryIntervalMs: RECOVERY_INTERVAL_MS,
         epochHeartbeatMs: 300,
         epochDeadAfterMs,
       },

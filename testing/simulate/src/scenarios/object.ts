@@ -1,8 +1,8 @@
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
-import { drawFaultPlan, type SeededRandom } from "@concord/simulation";
+import { drawFaultPlan, type Fault, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import { Gateways } from "../object/gateways.ts";
+import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
 import { BUCKET, KEYS, ObjectClient } from "../object/object-client.ts";
 import { S3Client } from "../object/s3-client.ts";
@@ -11,6 +11,9 @@ import type { Outcomes } from "../run-seed.ts";
 
 const FAULTS_FROM_MS = 200;
 const WORK_MS = 3_500;
+/** A majority has said by then that a gateway is gone. */
+const VERDICT_MS = 250;
+const RESTART_MS = 200;
 const UP_MS = 60_000;
 /** A clock that was set back has caught up by then: until then no new ids are made. */
 const RECOVERY_MS = 200_000;
@@ -165,7 +168,26 @@ async function injectFaults({ cluster: { world, swarm }, gateways }: Run, client
   const fromMs = world.nowMs + FAULTS_FROM_MS;
   const plan = { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
   world.schedule(drawFaultPlan(world.random("faults"), plan));
+  world.schedule(drawZombies(world.random("zombies"), gateways.plan, fromMs));
   await world.advance(WORK_MS);
+}
+
+/**
+ * A gateway stands still before it seals a blob, for so long that another one recovers its epoch; it wakes, and dies as soon as it has sealed: its
+ * own look at what became of the blob never comes.
+ */
+function drawZombies(random: SeededRandom, { names, hasVerdicts, epochDeadAfterMs }: GatewayPlan, fromMs: number): Fault[] {
+  const deadAfterMs = hasVerdicts ? VERDICT_MS : epochDeadAfterMs;
+  const forMs = deadAfterMs + 2 * RECOVERY_INTERVAL_MS + random.below(500);
+  const latestMs = WORK_MS - FAULTS_FROM_MS - forMs - RESTART_MS;
+  if (names.length < 2 || latestMs <= 0 || random.chance(0.5)) return [];
+  const node = random.pick(names);
+  const atMs = fromMs + random.below(latestMs);
+  const mode = random.pick(["kill", "power"] as const);
+  return [
+    { kind: "pause-at-point", atMs, forMs, node, point: "object:before-seal", skip: 0, mode: random.pick(["pause", "freeze"]) },
+    { kind: "crash-at-point", atMs: atMs + forMs, forMs: RESTART_MS, node, point: "object:after-seal", skip: 0, mode },
+  ];
 }
 
 /** When all is quiet: everything can be written and read, every blob has a row, every row its blob. */
