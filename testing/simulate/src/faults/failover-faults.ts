@@ -251,7 +251,6 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "read-only-not-verified",
     about: "A read-only commit does not ask whether the epoch still holds: a zombie master answers from the past (TXD1).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
         file: SERVING_MASTER,

@@ -4,6 +4,7 @@ import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, startAll } from "./course.ts";
 import { drawFailoverPlan } from "./failover-plan.ts";
 import { GroupWatch, PROBES_TABLE } from "./group-watch.ts";
+import { Pairs, PAIRS_TABLE } from "./pairs.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readList, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4;
@@ -37,10 +38,12 @@ const CLOCKS = [{}, { clockSkewMaxMs: 4 * 3_600_000, outcomeRetentionMs: 12 * 3_
 export async function runFailoverScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
   const random = world.random("failover");
-  const { clients } = await startAll(cluster, [...LISTS_TABLES, PROBES_TABLE], random.pick(CLOCKS));
+  const { clients } = await startAll(cluster, [...LISTS_TABLES, PROBES_TABLE, PAIRS_TABLE], random.pick(CLOCKS));
   const reader = await cluster.client("reader", { coordinators: cluster.coordinatorAddresses, timeoutMs: READ_DEADLINE_MS });
   const watch = new GroupWatch(cluster);
   watch.start();
+  const pairs = new Pairs(cluster);
+  const { ended } = await pairs.start();
   const lists = newListRun(cluster, ENTITIES, random.pick(PAUSES_MS));
   const work = clients.map(({ db, env }, at) => appendToLists(lists, db, env, `c${at}`));
   await world.advance(CALM_MS);
@@ -53,9 +56,10 @@ export async function runFailoverScenario(cluster: Cluster): Promise<Outcomes> {
   await served(cluster, watch, "while-gone", SERVED_AFTER_LOSS_MS);
   await world.advance(GONE_MS);
   lists.isOver = true;
+  pairs.stop();
   // A client asks a frozen master until its deadline: it wakes before the last reads.
   if (isPaused) world.heal();
-  await world.complete(Promise.all(work), LAST_CALLS_MS).catch(() => undefined);
+  await world.complete(Promise.all([...work, ended]), LAST_CALLS_MS).catch(() => undefined);
   await readAll(lists, reader);
   world.heal();
   await ready(cluster);
