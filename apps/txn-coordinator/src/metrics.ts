@@ -11,6 +11,12 @@ export const TXN_COORDINATOR_METRICS: readonly MetricDefinition[] = [
   ...TRANSACTION_METRICS,
   ...ID_METRICS,
   {
+    name: "coordinator_verdicts_total",
+    kind: "counter",
+    help: "Changes of the majority's verdict about a coordinator, this one included, as this one learned of them",
+    labels: ["about", "verdict"],
+  },
+  {
     name: "event_loop_stall_seconds",
     kind: "histogram",
     help: "Pauses of the main loop that were longer than a heartbeat's interval",

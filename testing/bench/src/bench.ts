@@ -9,12 +9,15 @@ import { failoverBench } from "./failover.ts";
 import { overloadBench } from "./overload.ts";
 import { restartBench } from "./restart.ts";
 import { s3Bench } from "./s3.ts";
+import { soakBench } from "./soak.ts";
 import { steadyBench } from "./steady.ts";
 import { txnBench } from "./txn.ts";
 import { txnCassandraBench } from "./txn-cassandra.ts";
 
 export interface BenchOptions {
   readonly seconds: number;
+  /** Of soak. */
+  readonly minutes: number;
   readonly levels: readonly number[];
   /** How Concord is run, one after the other. */
   readonly topologies: readonly TopologyName[];
@@ -54,10 +57,14 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
     what: "bulk transactions offered at 1, 2, 5 and 10 times the capacity; --in-flight has no effect",
     run: overloadBench,
   },
+  soak: {
+    what: "verdicts of three nodes against each other in --minutes of txn's load, while none dies: each is false; --in-flight has no effect",
+    run: soakBench,
+  },
   restart: { what: "seconds until --ids rows are served again, after a stop and after a kill in full load", run: restartBench },
 };
 
-const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--topology A,B] [--ids N] [--kills N] [--out FILE] [--profile FOLDER]
+const HELP = `npm run bench -- NAME [--seconds N] [--in-flight A,B,C] [--topology A,B] [--ids N] [--kills N] [--minutes N] [--out FILE] [--profile FOLDER]
 
 ${Object.entries(BENCHES)
   .map(([name, { what }]) => `  ${name.padEnd(8)} ${what}`)
@@ -71,6 +78,7 @@ ${Object.entries(BENCHES)
                      default one,three (not for dedup and s3)
   --ids N            ids of the window, rows of restart (default 1000000)
   --kills N          kills of failover (default 50); --topology and --in-flight have no effect on it
+  --minutes N        measured minutes of soak (default 30)
   --out FILE         also write the figures as JSON
   --storage NAME     cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started (txn)
   --engines DIR      where it was started (default ${OWN_ENGINES.folder})
@@ -87,6 +95,7 @@ async function main(): Promise<void> {
       topology: { type: "string", default: "one,three" },
       ids: { type: "string", default: "1000000" },
       kills: { type: "string", default: "50" },
+      minutes: { type: "string", default: "30" },
       out: { type: "string" },
       profile: { type: "string" },
       kafka: { type: "string", default: "" },
@@ -107,15 +116,16 @@ async function main(): Promise<void> {
   if (topologies.length !== values.topology.split(",").length)
     throw new Error(`--topology takes ${Object.keys(TOPOLOGIES).join(", ")}, several with commas between`);
   const seconds = Number(values.seconds);
-  const [ids, kills] = [Number(values.ids), Number(values.kills)];
-  if (![seconds, ids, kills, ...levels].every((number) => Number.isInteger(number) && number > 0))
-    throw new Error("--seconds, --in-flight, --ids and --kills take whole numbers above 0");
+  const [ids, kills, minutes] = [Number(values.ids), Number(values.kills), Number(values.minutes)];
+  if (![seconds, ids, kills, minutes, ...levels].every((number) => Number.isInteger(number) && number > 0))
+    throw new Error("--seconds, --in-flight, --ids, --kills and --minutes take whole numbers above 0");
   await bench.run({
     seconds,
     levels,
     topologies,
     ids,
     kills,
+    minutes,
     out: values.out,
     profileFolder: values.profile,
     engines: enginesOf({ ...OWN_ENGINES, storage: values.storage, engines: values.engines }),

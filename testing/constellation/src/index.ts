@@ -27,6 +27,7 @@ export {
   type LossFigures,
   type LossPhases,
 } from "./groups-without-master.ts";
+export { metricSamples, metricsPage, type MetricSample } from "./metrics.ts";
 export { ListLoad, type Commit, type ListLoadOptions, type SentCommit } from "./list-load.ts";
 export { WatchedMasters, type Said } from "./watched-masters.ts";
 export { EVERYTHING, ONE_PROCESS, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";

@@ -1,6 +1,6 @@
 import type { Membership, SelfVerdict } from "@concord/failure-detection";
 import { askedToRelease, dutyOf, place, servingMember, type Duty, type View } from "@concord/ownership";
-import type { Clock, Log } from "@concord/runtime";
+import type { Clock, Log, Metrics } from "@concord/runtime";
 import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { RANKS } from "../limits.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
@@ -12,6 +12,7 @@ export interface StandingOptions {
   readonly membership: Membership;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Metrics;
 }
 
 /** What the cluster says of each coordinator, and which groups this one should therefore serve (TX14, TX16, TX17). */
@@ -32,7 +33,7 @@ export class Standing {
 
   /** Beats from now on. Rejects when it cannot. */
   start(): Promise<void> {
-    const { coordinators, membership, log } = this.#options;
+    const { coordinators, membership, log, metrics } = this.#options;
     return membership.start((change) => {
       if (change.kind === "self") {
         this.#self = change.verdict;
@@ -45,6 +46,7 @@ export class Standing {
       }
       const about = change.kind === "self" ? this.#options.nodeName : coordinators[change.member]!.name;
       log.info("the coordinators' opinion changed", { about, opinion: change.verdict });
+      metrics.count("coordinator_verdicts_total", 1, { about, verdict: change.verdict });
       this.wake();
     });
   }
