@@ -396,6 +396,27 @@ test("[TXD1] verify: only one replica answers: unknown; two: current", async () 
   assert.equal(await ring.run(log.verify({ group: GROUP, epoch: epochOf(1n), owner: "owner-1" }, TIMEOUT_MS)), "current");
 });
 
+test("[TXD1] verify: the raise missed one replica, another of its majority is gone since: the one promises late, current", async () => {
+  const ring = await Ring.open();
+  ring.down.add(0);
+  const log = await raised(ring, 1n);
+  const owner = { group: GROUP, epoch: epochOf(1n), owner: "owner-1" };
+  ring.down.delete(0);
+  ring.down.add(2);
+  assert.equal(await ring.run(log.verify(owner, TIMEOUT_MS)), "current");
+  assert.equal((await ring.replicas[0]!.logState(GROUP, TIMEOUT_MS)).promisedEpoch, 1n);
+  assert.equal((await take(ring, ring.log(), "heir")).kind, "taken");
+  assert.equal(await ring.run(log.verify(owner, TIMEOUT_MS)), "fenced");
+});
+
+test("[TXR3] verify: by one whose raise no replica has seen: fenced, and no replica promises it (I6)", async () => {
+  const ring = await Ring.open();
+  ring.down.add(0);
+  const owner = { group: GROUP, epoch: epochOf(1n), owner: "owner-1" };
+  assert.equal(await ring.run(ring.log().verify(owner, TIMEOUT_MS)), "fenced");
+  for (const replica of ring.replicas) assert.equal((await replica.logState(GROUP, TIMEOUT_MS)).promisedEpoch, 0n);
+});
+
 test("[TXR3] raise: a replica refuses, then its connection breaks before the majority has promised: refused with it", async () => {
   const ring = await Ring.open();
   for (const at of [1, 2]) ring.down.add(at);

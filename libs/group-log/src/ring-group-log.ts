@@ -121,16 +121,38 @@ export class RingGroupLog implements GroupLog {
     return collect(this.#clock, timeoutMs, offers, (answers, pending) => this.#appended(request.epoch, answers, pending));
   }
 
-  async verify({ group, epoch, owner }: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
-    checkOwned({ group, epoch, owner });
-    const isOwn = (state: ReplicaLogState): boolean => state.promisedEpoch === epoch && state.owner === owner;
-    const states = await this.#states(group, timeoutMs, (answers) => {
+  /**
+   * A replica that missed the raise promises late, as it would at an append: else a majority that changes behind an owner that appends nothing could
+   * not confirm it.
+   */
+  async verify(owner: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown"> {
+    checkOwned(owner);
+    const isOwn = (state: ReplicaLogState): boolean => state.promisedEpoch === owner.epoch && state.owner === owner.owner;
+    const acceptance = new Acceptance(this.#links);
+    const flows = this.#links.map(async (link) => {
+      const attempt = await link.attempt((replica) => this.#promiseOf(replica, owner, { link, acceptance, isOwn, timeoutMs }));
+      acceptance.record(link, "ended");
+      return attempt;
+    });
+    const states = await collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
+      const answers = answersOf(attempts);
       const own = answers.filter(isOwn).length;
-      return Math.max(own, answers.length - own) >= this.#majority;
+      return pending === 0 || Math.max(own, answers.length - own) >= this.#majority ? answers : undefined;
     });
     const others = states.filter((state) => !isOwn(state));
     if (states.length - others.length >= this.#majority) return "current";
-    return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= epoch) ? "fenced" : "unknown";
+    return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= owner.epoch) ? "fenced" : "unknown";
+  }
+
+  /** What the replica has promised. An older promise is raised only where another replica follows this owner: no question makes its caller one (I6). */
+  async #promiseOf(replica: LogReplica, owner: GroupOwner, round: VerifyRound): Promise<ReplicaLogState> {
+    const { link, acceptance, isOwn, timeoutMs } = round;
+    const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
+    const state = await replica.logState(owner.group, timeoutMs);
+    acceptance.record(link, isOwn(state) ? "accepted" : "behind");
+    if (state.promisedEpoch >= owner.epoch || !(await acceptance.known)) return state;
+    const leftMs = deadlineAtMs - this.#clock.monotonicMs();
+    return leftMs <= 0 ? state : (await replica.logRaise(owner, leftMs)).state;
   }
 
   async advance(request: AdvanceRequest, timeoutMs: number): Promise<"advanced" | "unknown"> {
@@ -224,6 +246,13 @@ export class RingGroupLog implements GroupLog {
 
 /** Of the request itself: no replica that has all before it will ever accept it. */
 const REFUSALS: ReadonlySet<string> = new Set(["IDEMPOTENCY_MISMATCH", "MALFORMED_REQUEST"]);
+
+interface VerifyRound {
+  readonly link: ReplicaLink;
+  readonly acceptance: Acceptance;
+  readonly isOwn: (state: ReplicaLogState) => boolean;
+  readonly timeoutMs: number;
+}
 
 interface PromiseOf extends LogRaiseReply {
   readonly link: ReplicaLink;
