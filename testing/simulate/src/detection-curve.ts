@@ -1,20 +1,24 @@
 // Detection latency against false verdicts, for four detectors over the same simulated three members (docs/design/failure-detection.md).
-// `node testing/simulate/src/detection-curve.ts [--stalls all|observers] [--minutes N] [--kills N]` prints a table; no clocks, one seed, equal output each time.
+// `node testing/simulate/src/detection-curve.ts [--stalls all|observers] [--minutes N] [--kills N]` prints both tables, or one; no clocks, one seed, equal
+// output each time.
 import { parseArgs } from "node:util";
 import { DETECTION_LIMITS } from "@concord/failure-detection";
 import { Mesh } from "@concord/failure-detection/testing";
 import { seededRandom, type SeededRandom } from "@concord/simulation";
 
 const MEMBERS = 3;
-/** Who stalls: all members, as when the main loop beats; or those that watch, as when a thread beats and the machine is busy. */
 const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "4" },
     kills: { type: "string", default: "60" },
-    stalls: { type: "string", default: "all" },
+    stalls: { type: "string" },
   },
 });
-const STALLING = values.stalls === "all" ? MEMBERS : MEMBERS - 1;
+/** How many members stall: all, as when the main loop beats; or those that watch, as when a thread beats and the machine is busy. */
+const STALLING = new Map([
+  ["all", MEMBERS],
+  ["observers", MEMBERS - 1],
+]);
 const { beatMs, tickMs } = DETECTION_LIMITS;
 const STALL_MS = 250;
 /** Mean time between two stalls of a member. */
@@ -61,15 +65,17 @@ interface Outcome {
 class Stalls {
   readonly #untilMs: number[] = Array.from({ length: MEMBERS }, () => 0);
   readonly #random: SeededRandom;
+  readonly #stalling: number;
 
-  constructor(random: SeededRandom) {
+  constructor(random: SeededRandom, stalling: number) {
     this.#random = random;
+    this.#stalling = stalling;
   }
 
   /** Draws what begins in this millisecond; the member that begins to stall, if any. */
   begin(nowMs: number): number | undefined {
-    if (this.#random.below(STALL_EVERY_MS / STALLING) > 0) return undefined;
-    const at = this.#random.below(STALLING);
+    if (this.#random.below(STALL_EVERY_MS / this.#stalling) > 0) return undefined;
+    const at = this.#random.below(this.#stalling);
     this.#untilMs[at] = nowMs + this.#random.between(20, STALL_MS);
     return at;
   }
@@ -94,10 +100,10 @@ class Watch {
   isGone = false;
   falseVerdicts = 0;
 
-  constructor(detector: Detector, seed: string) {
+  constructor(detector: Detector, seed: string, stalling: number) {
     this.#detector = detector;
     this.#random = seededRandom(seed, "links");
-    this.#stalls = new Stalls(seededRandom(seed, "stalls"));
+    this.#stalls = new Stalls(seededRandom(seed, "stalls"), stalling);
   }
 
   turn(nowMs: number, isAlive: boolean): void {
@@ -126,11 +132,18 @@ class Watch {
   }
 }
 
-function tryTextbook(detector: Detector, minutes: number, kills: number): Outcome {
-  const watch = new Watch(detector, "false");
+/** How long a detector is watched, and how many deaths it has to notice. */
+interface Course {
+  readonly stalling: number;
+  readonly minutes: number;
+  readonly kills: number;
+}
+
+function tryTextbook(detector: Detector, { stalling, minutes, kills }: Course): Outcome {
+  const watch = new Watch(detector, "false", stalling);
   for (let nowMs = 0; nowMs < minutes * MS_PER_MINUTE; nowMs += 1) watch.turn(nowMs, true);
   const latenciesMs = Array.from({ length: kills }, (_, at) => {
-    const one = new Watch(detector, `kill ${at}`);
+    const one = new Watch(detector, `kill ${at}`, stalling);
     const diesAtMs = 3_000 + (at % beatMs);
     let nowMs = 0;
     for (; nowMs < diesAtMs || (!one.isGone && nowMs < diesAtMs + 5_000); nowMs += 1) one.turn(nowMs, nowMs < diesAtMs);
@@ -139,7 +152,7 @@ function tryTextbook(detector: Detector, minutes: number, kills: number): Outcom
   return { falsePerHour: (watch.falseVerdicts / minutes) * 60, latenciesMs };
 }
 
-function meshOf(lostMs: number, seed: string): { readonly mesh: Mesh; readonly advance: (ms: number) => void } {
+function meshOf(lostMs: number, seed: string, stalling: number): { readonly mesh: Mesh; readonly advance: (ms: number) => void } {
   const limits = {
     ...DETECTION_LIMITS,
     lostMs,
@@ -148,7 +161,7 @@ function meshOf(lostMs: number, seed: string): { readonly mesh: Mesh; readonly a
   };
   const mesh = new Mesh(MEMBERS, { limits });
   const random = seededRandom(seed, "links");
-  const stalls = new Stalls(seededRandom(seed, "stalls"));
+  const stalls = new Stalls(seededRandom(seed, "stalls"), stalling);
   mesh.link = () => (random.below(100) < LOSS_PERCENT ? undefined : 1 + random.below(4));
   const advance = (ms: number): void => {
     for (let passed = 0; passed < ms; passed += 1) {
@@ -160,12 +173,12 @@ function meshOf(lostMs: number, seed: string): { readonly mesh: Mesh; readonly a
   return { mesh, advance };
 }
 
-function tryOurs(lostMs: number, minutes: number, kills: number): Outcome {
-  const { mesh, advance } = meshOf(lostMs, "false");
+function tryOurs(lostMs: number, { stalling, minutes, kills }: Course): Outcome {
+  const { mesh, advance } = meshOf(lostMs, "false", stalling);
   advance(minutes * MS_PER_MINUTE);
   const falseVerdicts = mesh.changes.filter(({ verdict, about }) => verdict === "gone" && about === VICTIM).length / (MEMBERS - 1);
   const latenciesMs = Array.from({ length: kills }, (_, at) => {
-    const one = meshOf(lostMs, `kill ${at}`);
+    const one = meshOf(lostMs, `kill ${at}`, stalling);
     one.advance(3_000 + (at % beatMs));
     const diedAtMs = one.mesh.nowMs;
     one.mesh.kill(VICTIM);
@@ -181,19 +194,27 @@ function print(name: string, limit: number, { falsePerHour, latenciesMs }: Outco
   console.log(`| ${name} | ${limit} | ${at(0.5)} | ${at(0.99)} | ${falsePerHour.toFixed(falsePerHour < 10 ? 1 : 0)} |`);
 }
 
+/** The table of docs/design/failure-detection.md. */
+function printTable(course: Course): void {
+  console.log("| detector | limit | p50 ms | p99 ms | false verdicts per hour and member |\n|---|---|---|---|---|");
+  for (const limit of [100, 140, 200, 300]) {
+    print("fixed time-out", limit, tryTextbook({ name: "fixed", limit, isLost: (silentMs) => silentMs > limit, votes: 1 }, course));
+  }
+  for (const limit of [3, 5, 8, 12]) {
+    const isLost = (silentMs: number, gaps: Gaps): boolean => gaps.phi(silentMs) > limit;
+    print("phi accrual", limit, tryTextbook({ name: "phi", limit, isLost, votes: 1 }, course));
+  }
+  for (const limit of [100, 140, 200, 300]) {
+    print("majority", limit, tryTextbook({ name: "majority", limit, isLost: (silentMs) => silentMs > limit, votes: 2 }, course));
+  }
+  for (const limit of [110, 140, 200, 300]) print("majority, local health, probes", limit, tryOurs(limit, course));
+}
+
 const [minutes, kills] = [Number(values.minutes), Number(values.kills)];
-console.log("| detector | limit | p50 ms | p99 ms | false verdicts per hour and member |\n|---|---|---|---|---|");
-for (const limit of [100, 140, 200, 300]) {
-  print("fixed time-out", limit, tryTextbook({ name: "fixed", limit, isLost: (silentMs) => silentMs > limit, votes: 1 }, minutes, kills));
+const wanted = values.stalls === undefined ? [...STALLING.keys()] : [values.stalls];
+for (const name of wanted) {
+  const stalling = STALLING.get(name);
+  if (stalling === undefined) throw new Error(`--stalls takes ${[...STALLING.keys()].join(" or ")}`);
+  console.log(`\nstalls: ${name}\n`);
+  printTable({ stalling, minutes, kills });
 }
-for (const limit of [3, 5, 8, 12]) {
-  print(
-    "phi accrual",
-    limit,
-    tryTextbook({ name: "phi", limit, isLost: (silentMs, gaps) => gaps.phi(silentMs) > limit, votes: 1 }, minutes, kills),
-  );
-}
-for (const limit of [100, 140, 200, 300]) {
-  print("majority", limit, tryTextbook({ name: "majority", limit, isLost: (silentMs) => silentMs > limit, votes: 2 }, minutes, kills));
-}
-for (const limit of [110, 140, 200, 300]) print("majority, local health, probes", limit, tryOurs(limit, minutes, kills));
