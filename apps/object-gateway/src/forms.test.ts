@@ -60,7 +60,7 @@ for (const generation of ["2026", "2024"] as const) {
         key: "up/${filename}",
         "Content-Type": "text/html",
         "Cache-Control": "no-cache",
-        "Content-Disposition": "inline",
+        "Content-Disposition": "inline; filename=ä",
         "Content-Language": "ä",
         "x-amz-meta-name": "${filename}",
         tagging: "<Tagging><TagSet><Tag><Key>a b</Key><Value>c=d</Value></Tag></TagSet></Tagging>",
@@ -97,7 +97,7 @@ for (const generation of ["2026", "2024"] as const) {
           found.ETag,
           found.ChecksumCRC32,
         ],
-        ["abc", "text/html", "no-cache", "inline", { name: "b c.txt" }, etag, "NSRBwg=="],
+        ["abc", "text/html", "no-cache", "inline; filename=\u00c3\u00a4", { name: "b c.txt" }, etag, "NSRBwg=="],
       );
       const raw = await call(ANN, "GET", `/${Bucket}/up/b c.txt`);
       assert.equal(Buffer.from(raw.headers["content-language"] ?? "", "latin1").toString(), "ä");

@@ -36,13 +36,21 @@ export async function release({ body }: HttpResponse): Promise<void> {
   if (body !== undefined && !(body instanceof Uint8Array)) await body[Symbol.asyncIterator]().return?.();
 }
 
-/** node writes header values as latin1. A body in one blob says its length. */
+/**
+ * node writes header values as latin1, but for a content-disposition behind a content-length, whose bytes it takes for UTF-8: lengths come last. A
+ * body in one blob says its length.
+ */
 function flatHeaders({ headers, body }: HttpResponse, hasBody: boolean): string[] {
-  const flat = headers.flatMap(([name, value]) => [name, value]);
+  const flat: string[] = [];
+  const lengths: string[] = [];
+  for (const [name, value] of headers) (isContentLength(name) ? lengths : flat).push(name, value);
+  flat.push(...lengths);
   const saysLength = headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name));
   if (hasBody && !saysLength && (body === undefined || body instanceof Uint8Array)) flat.push("content-length", String(body?.length ?? 0));
   return flat;
 }
+
+const isContentLength = (name: string): boolean => name.length === 14 && name.toLowerCase() === "content-length";
 
 async function writeStream(body: AsyncIterable<Uint8Array>, outgoing: ServerResponse, pace: Pace): Promise<void> {
   for await (const blob of body) {

@@ -45,6 +45,16 @@ test("request: an odd one: target and headers as they were sent", async () => {
   assert.match(seen.peer, /^127\.0\.0\.1:\d+$/);
 });
 
+test("response: a file name in UTF-8 in content-disposition: its bytes arrive as they are, wherever the length is said", async () => {
+  const value = Buffer.from('attachment; filename="ä.txt"').toString("latin1");
+  for (const lengthFirst of [true, false]) {
+    const length = ["Content-Length", "2"] as const;
+    const headers = [...(lengthFirst ? [length] : []), ["content-disposition", value] as const, ...(lengthFirst ? [] : [length])];
+    await using fixture = await serving(async () => ({ status: 200, headers, body: Buffer.from("ok") }));
+    assert.ok((await fixture.exchange(head("GET /", "connection: close"))).includes(`content-disposition: ${value}\r\n`), `${lengthFirst}`);
+  }
+});
+
 test("response: bytes: their length is said, the connection is kept", async () => {
   await using fixture = await serving(hello);
   const client = fixture.client();
