@@ -367,3 +367,16 @@ test("[TX14] lost and heard again, a standby took over meanwhile: opens nothing 
   await insert(fixture, clients[0]!, album);
   await fixture.stop();
 });
+
+test("[TX14] lost for a moment, the log takes 800 ms to say whose a group is: the coordinator serves again when it said so", async () => {
+  const { fixture, clients } = await clusterOfThree();
+  const album = await albumOf(fixture, clients[0]!);
+  fixture.log.slowVerify = { clock: fixture.clock, takesMs: 800 };
+  fixture.memberships[0]!.self("lost");
+  await settle();
+  fixture.memberships[0]!.self("works");
+  await fails("STARTING", insert(fixture, clients[0]!, album));
+  await fixture.clock.advance(5_000);
+  await insert(fixture, clients[0]!, album);
+  await fixture.stop();
+});

@@ -17,7 +17,7 @@ export const PARSED_STATEMENTS_MAX = 1_000;
 export const RANKS = 3;
 /** Pause before another try to take a group over, and after this coordinator was fenced: two that compete do not take turns all the time. */
 export const TAKE_OVER_AGAIN_MS = 250;
-/** Budget of asking the log whether an epoch still holds; asked again while that is not known. */
+/** First budget of asking the log whether an epoch still holds; asked again with twice the budget, up to `storageTimeoutMs`, while that is not known. */
 export const VERIFY_TIMEOUT_MS = 500;
 /** A coordinator that is lost for so long ends its transactions: no standby needs more to have taken over. */
 export const STAND_DOWN_MS = 1_000;

@@ -302,10 +302,11 @@ export class Groups {
   /** While one before this one works again, the log tells when that has taken over: an idle group would not notice. */
   async #untilEnded(id: string, group: TransactionGroup): Promise<void> {
     let isEnded = false;
+    let unanswered = 0;
     const ended = group.ended.then(() => void (isEnded = true));
     while (!isEnded) {
       const isOvertaken = this.#standing.duty(id).kind === "standby" && !this.#standing.isLost;
-      if (isOvertaken) await this.#verify(group);
+      if (isOvertaken) unanswered = (await this.#verify(group, unanswered)) === "unknown" ? unanswered + 1 : 0;
       await Promise.race([ended, isOvertaken ? sleep(this.#options.clock, TAKE_OVER_AGAIN_MS) : this.#standing.changed()]);
     }
   }
@@ -408,8 +409,12 @@ export class Groups {
     const { clock } = this.#options;
     const losses = this.#standing.losses;
     if (this.#standing.isLost) return;
-    while (group.state.kind === "serving" && losses === this.#standing.losses && !this.#isConfirmed(group)) {
-      if ((await this.#verify(group)) === "current") {
+    for (
+      let unanswered = 0;
+      group.state.kind === "serving" && losses === this.#standing.losses && !this.#isConfirmed(group);
+      unanswered += 1
+    ) {
+      if ((await this.#verify(group, unanswered)) === "current") {
         this.#confirmed.set(group, losses);
         this.#announce(group.group);
         return;
@@ -424,13 +429,18 @@ export class Groups {
     this.#standing.wake();
   }
 
-  /** Stops the group when the log knows a newer epoch: no idle group would notice. */
-  async #verify(group: TransactionGroup): Promise<"current" | "fenced" | "unknown"> {
-    const { groupLog, settings } = this.#options;
+  /**
+   * Stops the group when the log knows a newer epoch: no idle group would notice. Each time without an answer doubles the next one's budget: a log that is
+   * slow is not asked for ever in vain.
+   */
+  async #verify(group: TransactionGroup, unanswered: number): Promise<"current" | "fenced" | "unknown"> {
+    const { groupLog, settings, log } = this.#options;
     if (group.state.kind !== "serving") return "unknown";
     const owner = { group: group.group, epoch: group.state.master.epoch, owner: group.owner };
-    const verified = await groupLog.verify(owner, Math.min(settings.storageTimeoutMs, VERIFY_TIMEOUT_MS)).catch(() => "unknown" as const);
+    const timeoutMs = Math.min(settings.storageTimeoutMs, VERIFY_TIMEOUT_MS * 2 ** unanswered);
+    const verified = await groupLog.verify(owner, timeoutMs).catch(() => "unknown" as const);
     if (verified === "fenced") group.stop();
+    if (verified === "unknown") log.debug("the log did not say whether the epoch holds", { group: group.group, timeoutMs });
     return verified;
   }
 

@@ -10,6 +10,7 @@ import {
   newTimeId,
   silentLog,
   silentMetrics,
+  sleep,
   timeIdToBytes,
   toHex,
   type Channel,
@@ -115,6 +116,8 @@ export class CountedLog implements GroupLog {
   mayRaise: Promise<void> = Promise.resolve();
   /** The same, by group. */
   mayRaiseOf: (group: string) => Promise<void> = () => Promise.resolve();
+  /** What a verify takes; one with less time is not answered. */
+  slowVerify: { readonly clock: Clock; readonly takesMs: number } | undefined;
 
   status(group: string): ReturnType<GroupLog["status"]> {
     return this.#log.status(group);
@@ -131,8 +134,11 @@ export class CountedLog implements GroupLog {
     return this.#log.append(request);
   }
 
-  verify(owner: GroupOwner): ReturnType<GroupLog["verify"]> {
-    return this.#log.verify(owner);
+  async verify(owner: GroupOwner, timeoutMs: number): ReturnType<GroupLog["verify"]> {
+    if (this.slowVerify === undefined) return this.#log.verify(owner);
+    const { clock, takesMs } = this.slowVerify;
+    await sleep(clock, Math.min(takesMs, timeoutMs));
+    return takesMs <= timeoutMs ? this.#log.verify(owner) : "unknown";
   }
 
   advance(request: AdvanceRequest): ReturnType<GroupLog["advance"]> {
