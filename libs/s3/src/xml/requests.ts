@@ -184,7 +184,7 @@ function checkCorsEntries(
   };
   if (methods.some((one) => !known.includes(one))) refuse("Found unsupported HTTP method in CORS config.");
   if (origins.some((one) => !/^[\x21-\x7e]+$/.test(one))) refuse("An AllowedOrigin is no origin.");
-  if ([...origins, ...headers].some(hasManyStars)) refuse("An AllowedOrigin or AllowedHeader can not have more than one wildcard.");
+  if ([...origins, ...headers].some(hasManyStars)) refuse("An AllowedOrigin or AllowedHeader must not have more than one wildcard.");
   if (headers.some((one) => !isHeaderName(one))) refuse("An AllowedHeader is no header.");
   if (exposed.some((one) => !isHeaderName(one) || one.includes("*"))) refuse("An ExposeHeader is no header, or contains a wildcard.");
 }
