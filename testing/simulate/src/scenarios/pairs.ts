@@ -21,8 +21,9 @@ interface Pair {
 }
 
 /**
- * A writer raises the number in both rows of a pair in one transaction. Readers open one at each coordinator by the bare contract, as a program that
- * does not follow the topology: it goes on where it began, although another coordinator may serve the group by now. What such a transaction reads and commits is one state (TXD1).
+ * A writer raises the number in both rows of a pair in one transaction. Readers open one at each coordinator by the bare contract, as a program
+ * that does not follow the topology: it goes on where it began, although another coordinator may serve the group by now. What such a transaction
+ * reads and commits is one state (TXD1).
  */
 export class Pairs {
   readonly #cluster: Cluster;
