@@ -1,6 +1,6 @@
 import type { LogMessage } from "@concord/protos-dedup";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
-import { drawFaultPlan, FAULT_KINDS } from "@concord/simulation";
+import { drawFaultPlan, FAULT_KINDS, type FaultKind } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import { addressOf, drawDedupPlan, startDedupNodes, WORKERS, type DedupPlan } from "../dedup/dedup-node.ts";
 import { MessageHistory } from "../dedup/message-history.ts";
@@ -55,6 +55,15 @@ const PAUSE_POINTS: readonly string[] = [
   "journal:group-synced",
   "journal:segment-written",
   "journal:segment-made",
+];
+
+/** An owner that cannot be asked for its partitions, and wakes when another one has them. */
+const OWNERSHIP_FAULT_KINDS: readonly FaultKind[] = [
+  "pause-at-point",
+  "pause-at-point",
+  "pause-at-point",
+  "pause-at-point",
+  "datagram-loss",
 ];
 
 interface Run {
@@ -190,7 +199,7 @@ function scheduleFaults({ cluster: { world, swarm }, plan }: Run, others: readon
     points: DEDUP_POINTS,
     pausePoints,
   };
-  const all = workers.length > 1 ? [...FAULT_KINDS, "pause-at-point" as const, "pause-at-point" as const] : FAULT_KINDS;
+  const all = workers.length > 1 ? [...FAULT_KINDS, ...OWNERSHIP_FAULT_KINDS] : FAULT_KINDS;
   const kinds = all.filter((kind) => plan.windowMaxAgeMs === 0 || kind !== "clock-step");
   const fromMs = world.nowMs + FAULTS_FROM_MS;
   world.schedule(
