@@ -60,8 +60,8 @@ export const RELEASE_DRAIN_MS = 1_000;
 export const RELEASE_TIMEOUT_MS = 2_000;
 /** A partition that belongs to another worker now is served here so long until that asks for it. */
 export const RELEASE_WAIT_MS = 2_000;
-/** After a release this worker does not take the partition back, though it thinks that it owns it: opinions spread in less. */
-export const RELEASE_HOLD_MS = 500;
+/** After a release this worker does not take the partition back, though it thinks that it owns it, unless the other one fails: opinions spread in less. */
+export const RELEASE_HOLD_MS = 5_000;
 /** Longest answer to a worker that leaves: the takeover of what falls to this one. */
 export const LEAVE_WAIT_MS = 4_000;
 /** Pause between two looks whether a worker that was called has failed. */

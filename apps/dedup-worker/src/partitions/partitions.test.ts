@@ -5,7 +5,7 @@ import type { PartitionStatistics, PartitionWorker } from "@concord/dedup";
 import { MemoryMessageLog } from "@concord/port-contracts";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import { ScriptedWorker } from "../test/scripted-worker.ts";
-import { RELEASE_WAIT_MS } from "../limits.ts";
+import { RELEASE_HOLD_MS, RELEASE_WAIT_MS } from "../limits.ts";
 import { SOLE, type Ownership, type Worker } from "./ownership.ts";
 import { Partitions } from "./partitions.ts";
 import type { HandOverPeers } from "./peers.ts";
@@ -63,6 +63,7 @@ function shared(peers: HandOverPeers = NO_PEERS): {
   readonly facts: {
     asked: readonly Worker[];
     present: readonly Worker[];
+    readonly failed: string[];
     readonly left: string[];
     readonly returned: string[];
     works: boolean;
@@ -79,7 +80,7 @@ function shared(peers: HandOverPeers = NO_PEERS): {
   let changed: () => void = () => assert.fail("not started");
   let refreshFails = false;
   let nowMs = 0;
-  const facts: ReturnType<typeof shared>["facts"] = { asked: [], present: [], left: [], returned: [], works: true };
+  const facts: ReturnType<typeof shared>["facts"] = { asked: [], present: [], failed: [], left: [], returned: [], works: true };
   const clock: Clock = {
     nowMs: () => 0,
     nowUs: () => 0n,
@@ -103,6 +104,7 @@ function shared(peers: HandOverPeers = NO_PEERS): {
     owns: (partition) => facts.works && owned.has(partition),
     ownerOf: () => OTHER,
     askedToRelease: () => facts.asked,
+    hasFailed: (name) => facts.failed.includes(name),
     left: (name) => void facts.left.push(name),
     returned: (name) => void facts.returned.push(name),
     start: async (onChange) => void (changed = onChange),
@@ -244,9 +246,20 @@ test("[TX17] release: calls in flight get their results first; then it is closed
   await released;
   assert.equal(workers[0]!.stops, 1);
   await own(0, true);
-  assert.equal(workers.length, 1, "its new owner is opening it");
   await passTime();
-  assert.equal(workers.length, 2, "opinions have had their time to spread");
+  assert.equal(workers.length, 1, "its new owner is opening it");
+  facts.failed.push("other");
+  await own(0, true);
+  assert.equal(workers.length, 2, "the new owner has failed");
+  await partitions.release(0, "other");
+  await own(0, true);
+  assert.equal(workers.length, 2, "it is back, this worker does not know yet");
+  for (let ms = 0; ms < RELEASE_HOLD_MS; ms += RELEASE_WAIT_MS) await passTime();
+  await own(0, true);
+  assert.equal(workers.length, 3, "opinions have had their time to spread");
+  await partitions.release(0, "third");
+  await partitions.left("third");
+  assert.equal(workers.length, 4, "the new owner leaves");
   await assert.rejects(partitions.release(2, "other"), { code: "PARTITION_UNKNOWN" });
   assert.equal(messages.partitions, 2);
   await partitions.stop();

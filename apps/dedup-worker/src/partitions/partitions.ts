@@ -148,6 +148,7 @@ export class Partitions {
    */
   async left(name: string): Promise<void> {
     this.#options.ownership.left(name);
+    for (const slot of this.#slots) if (slot.released?.to === name) slot.released = undefined;
     this.#reconcile();
     const opened = Promise.all(this.#slots.flatMap(({ moving }) => moving ?? []));
     await this.#within(opened, LEAVE_WAIT_MS);
@@ -158,7 +159,7 @@ export class Partitions {
     const { clock, log, ownership } = this.#options;
     const slot = this.#slot(partition);
     ownership.returned(to);
-    slot.heldUntilMs = clock.monotonicMs() + RELEASE_HOLD_MS;
+    slot.released = { to, untilMs: clock.monotonicMs() + RELEASE_HOLD_MS, works: !ownership.hasFailed(to) };
     this.#later(RELEASE_HOLD_MS, () => this.#reconcile());
     if (slot.isServed) log.info("a partition is handed over", { partition, to });
     await slot.end(true);
@@ -190,7 +191,10 @@ export class Partitions {
   /** What another process had is opened after a pause when this one serves already: at a node's death its transactions are taken over in the same process, and they have a quarter of a second. */
   #changed(): void {
     const { ownership } = this.#options;
-    for (const slot of this.#slots) if (!ownership.owns(slot.partition)) slot.follows = ownership.follows(slot.partition);
+    for (const slot of this.#slots) {
+      if (!ownership.owns(slot.partition)) slot.follows = ownership.follows(slot.partition);
+      if (slot.released !== undefined && !ownership.hasFailed(slot.released.to)) slot.released.works = true;
+    }
     const served = this.#slots.filter(({ isServed }) => isServed);
     for (const slot of served) this.#settle(slot);
     if (served.length === 0) this.#reconcile();
@@ -217,7 +221,7 @@ export class Partitions {
     const decision = tenureDecision({ isServed, works: ownership.works, isOwner, unownedMs, releaseWaitMs: RELEASE_WAIT_MS });
     switch (decision) {
       case "take":
-        if (nowMs >= slot.heldUntilMs)
+        if (!this.#isHeld(slot))
           void this.#open(slot).then(
             () => this.#settle(slot),
             () => undefined,
@@ -239,11 +243,16 @@ export class Partitions {
 
   /** Resolves when it runs, or is not to be opened any more. */
   async #open(slot: Slot): Promise<void> {
-    const { clock, ownership } = this.#options;
+    const { ownership } = this.#options;
     const { partition } = slot;
     const asked = ownership.askedToRelease(partition, slot.follows);
-    const mayOpen = (): boolean => !this.#isStopped && ownership.owns(partition) && clock.monotonicMs() >= slot.heldUntilMs;
+    const mayOpen = (): boolean => !this.#isStopped && ownership.owns(partition) && !this.#isHeld(slot);
     await slot.open(async () => void (await Promise.all(asked.map((worker) => this.#askRelease(partition, worker)))), mayOpen);
+  }
+
+  #isHeld({ released }: Slot): boolean {
+    const { clock, ownership } = this.#options;
+    return released !== undefined && clock.monotonicMs() < released.untilMs && !(released.works && ownership.hasFailed(released.to));
   }
 
   /** Only calls gain by it: whatever the other one answers, or none, the epoch decides (DDD4). */

@@ -32,8 +32,11 @@ export class Slot {
   follows = false;
   /** Since when the partition is served here without being this process's own; undefined: it is. */
   unownedSinceMs: number | undefined;
-  /** Released to another process: not opened before, whatever this one thinks of that. */
-  heldUntilMs = Number.NEGATIVE_INFINITY;
+  /**
+   * The process that it was released to, and until when that alone may open it, whatever this one thinks of the owner. `works`: this one knows that it does, so a
+   * failure of it is a new one.
+   */
+  released: { readonly to: string; readonly untilMs: number; works: boolean } | undefined;
   readonly #options: SlotOptions;
   #state: State = CLOSED;
   /** Calls between their append and their results. */
