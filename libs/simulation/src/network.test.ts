@@ -134,6 +134,23 @@ test("[I5] stream: a partition shorter than keepalive: late, complete, in order"
   );
 });
 
+test("[I5] stream: a partition ends while a slow message is under way: it does not overtake what waited (object seed 1974)", async () => {
+  const { world, env } = await pair(8);
+  const stream = env.transport.connect("s1:1").stream(TALK, {});
+  const heard = listen(stream);
+  world.network.block("c", "s1");
+  for (let n = 0; n < 3; n += 1) stream.send({ n });
+  world.network.links.slow("c", "s1", 1_000);
+  stream.send({ n: 3 });
+  world.network.links.slow("c", "s1", 1);
+  await world.advance(20);
+  world.network.unblock("c", "s1");
+  stream.end();
+  await world.advance(3_000);
+  assert.deepEqual(heard.numbers, [0, 1, 2, 3]);
+  assert.deepEqual(heard.ends, [undefined]);
+});
+
 test("stream: a partition longer than keepalive: CONNECTION_LOST, once", async () => {
   const { world, env } = await pair(9);
   const stream = env.transport.connect("s1:1").stream(TALK, {});

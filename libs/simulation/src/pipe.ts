@@ -15,7 +15,10 @@ export class Pipe {
   readonly #network: SimNetwork;
   readonly #connection: Connection;
   readonly #label: string;
-  #stalled: (() => void)[] = [];
+  /** What was sent and is not there, in order. */
+  readonly #sent: (() => void)[] = [];
+  /** How many of the oldest wait for the link. */
+  #stalled = 0;
   #lastAtUs = 0;
   #inFlightBytes = 0;
   #drained: () => void = () => undefined;
@@ -42,7 +45,8 @@ export class Pipe {
     if (this.#connection.isBroken) return;
     this.#inFlightBytes += bytes.length;
     this.#network.traceMessage(this.from, this.to, `${this.#label} ${kind}`, bytes);
-    this.#schedule(arrive);
+    this.#sent.push(arrive);
+    this.#schedule();
   }
 
   consumed(sender: Incarnation, length: number): void {
@@ -56,24 +60,25 @@ export class Pipe {
   /** The link is open again: what waited travels now, in order. */
   release(): void {
     const waiting = this.#stalled;
-    this.#stalled = [];
-    for (const arrive of waiting) this.#schedule(arrive);
+    this.#stalled = 0;
+    for (let n = 0; n < waiting; n += 1) this.#schedule();
   }
 
-  #schedule(arrive: () => void): void {
+  /** The next one that arrives then is the oldest: what was under way when the link opened does not overtake what had waited. */
+  #schedule(): void {
     const { links, scheduler } = this.#network;
     const atUs = Math.max(this.#lastAtUs + 1, scheduler.nowUs + links.delayUs(this.from, this.to));
     this.#lastAtUs = atUs;
-    scheduler.at(atUs, () => this.#arrived(arrive));
+    scheduler.at(atUs, () => this.#arrived());
   }
 
-  #arrived(arrive: () => void): void {
+  #arrived(): void {
     if (this.#connection.isOverFor(this.to) || this.#network.isDeadEnd(this.#connection, this.to)) return;
-    if (this.#stalled.length > 0 || this.#network.links.isBlocked(this.from, this.to)) {
-      this.#stalled.push(arrive);
+    if (this.#stalled > 0 || this.#network.links.isBlocked(this.from, this.to)) {
+      this.#stalled += 1;
       this.#network.stalled(this, this.#connection);
       return;
     }
-    arrive();
+    this.#sent.shift()!();
   }
 }
