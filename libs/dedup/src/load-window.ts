@@ -82,26 +82,31 @@ async function loadManifest(
 async function loadJournal(store: KeyValue, segmentsTo: bigint, environment: LoadEnvironment): Promise<JournalEntry[]> {
   const journal: JournalEntry[] = [];
   let next = segmentsTo;
-  const refused: KeyValueEntry[] = [];
+  const [damaged, parted]: [KeyValueEntry[], KeyValueEntry[]] = [[], []];
   for await (const { key, value } of journalEntries(store)) {
-    const entry = refused.length === 0 ? readEntry(key, value, environment.checksum) : undefined;
-    if (entry?.from !== next) {
-      refused.push({ key, value });
-      continue;
+    const entry = readEntry(key, value, environment.checksum);
+    if (entry === undefined) damaged.push({ key, value });
+    else if (damaged.length > 0 || parted.length > 0 || entry.from !== next) parted.push({ key, value });
+    else {
+      journal.push(entry);
+      next = entry.next;
     }
-    journal.push(entry);
-    next = entry.next;
   }
-  if (refused.length === 0) return journal;
-  environment.log.error("the window's journal has records that do not follow: quarantined, read again from the output", {
-    records: refused.length,
-    appliedOutput: next,
-  });
-  const operations = refused.flatMap(({ key, value }): KeyValueOperation[] => [
-    { kind: "put", key: Uint8Array.of(QUARANTINED_JOURNAL, ...key), value },
-    { kind: "delete", key },
-  ]);
-  await store.batch(operations, { sync: true });
+  if (damaged.length > 0) {
+    const what = { records: damaged.length, appliedOutput: next };
+    environment.log.error("records of the window's journal fail their check: quarantined, read again from the output", what);
+  }
+  if (parted.length > 0) {
+    const what = { records: parted.length, appliedOutput: next };
+    environment.log.warn("records of the window's journal lack those before them, as after a power cut: read again from the output", what);
+  }
+  const operations: KeyValueOperation[] = damaged.map(({ key, value }) => ({
+    kind: "put",
+    key: Uint8Array.of(QUARANTINED_JOURNAL, ...key),
+    value,
+  }));
+  for (const { key } of [...damaged, ...parted]) operations.push({ kind: "delete", key });
+  if (operations.length > 0) await store.batch(operations, { sync: true });
   return journal;
 }
 

@@ -331,6 +331,27 @@ test("[DDD11] open: a journal record fails its check: what follows is applied ag
   );
 });
 
+test("[DDD11] open: a power cut took a journal record and left a later one: applied again from there, nothing is damaged", async () => {
+  const stores = await writtenAndClosed();
+  const isJournal = (key: Uint8Array): boolean => key[0] === JOURNAL_RANGE.from[0];
+  let first: bigint | undefined;
+  stores.damage(WINDOW_STORE, ({ entries }) => {
+    const journal = entries.filter(({ key }) => isJournal(key));
+    assert.ok(journal.length > 1, "one is left");
+    first = Buffer.from(journal[0]!.key).readBigUInt64BE(1);
+    return { entries: entries.filter((entry) => entry !== journal[0]) };
+  });
+  const errors: string[] = [];
+  const log = { ...silentLog, error: (message: string) => void errors.push(message) };
+  const window = await SegmentedWindow.open(OPTIONS, stores, { ...environment(), log });
+  assert.equal(window.appliedOutput, first);
+  await fill(window, Number(first), 60);
+  assert.equal(await known(window, 16, 46), "1".repeat(44) + "00");
+  await window.close();
+  const { entries } = stores.restart("process").disk(WINDOW_STORE)!;
+  assert.deepEqual([errors, entries.filter(({ key }) => key[0] === 0x7e).length], [[], 0]);
+});
+
 test("[DDD11] open: the manifest fails its check: quarantined with all segments, the window begins again", async () => {
   const stores = await writtenAndClosed();
   flip(stores, WINDOW_STORE, (key) => key[0] === MANIFEST_KEY[0]);
