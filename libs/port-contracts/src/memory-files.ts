@@ -30,6 +30,10 @@ export interface MemoryFile {
   durable: GrowingBytes;
   /** Changes since the state in `durable`, in order. */
   changes: FileChange[];
+  /** Where its last sync wrote. */
+  synced: { readonly nth: number; readonly from: number; readonly to: number } | undefined;
+  /** Its last change by name or content, among all calls of the disk. */
+  changedNth: number;
 }
 
 interface MemoryFolder {
@@ -52,6 +56,8 @@ export class MemoryFiles {
   #nameChanges: NameChange[] = [];
   #usedBytes = 0;
   #failingSyncs = 0;
+  /** Calls that changed something. */
+  nth = 0;
   /** Grows with every crash: handles of an earlier one are dead. */
   generation = 0;
   /** A write that needs more stops where the room ends, with STORAGE_FULL. */
@@ -74,7 +80,14 @@ export class MemoryFiles {
   create(path: string): MemoryFile | "exists" {
     const { folder, name } = this.#placeOf(path);
     if (folder.entries.has(name)) return "exists";
-    const file: MemoryFile = { kind: "file", current: new GrowingBytes(), durable: new GrowingBytes(), changes: [] };
+    const file: MemoryFile = {
+      kind: "file",
+      current: new GrowingBytes(),
+      durable: new GrowingBytes(),
+      changes: [],
+      synced: undefined,
+      changedNth: (this.nth += 1),
+    };
     this.#rename(folder, [{ folder, name, node: file }]);
     return file;
   }
@@ -118,6 +131,7 @@ export class MemoryFiles {
     if (replaced === node) return true;
     if (replaced?.kind === "folder" || (replaced !== undefined && node.kind === "folder")) throw failed(`${to} is in the way`);
     const source = this.#placeOf(from);
+    if (node.kind === "file") node.changedNth = this.nth += 1;
     if (replaced !== undefined) this.#usedBytes -= replaced.current.length;
     this.#rename(target.folder, [
       { ...source, node: undefined },
@@ -138,6 +152,7 @@ export class MemoryFiles {
 
   write(file: MemoryFile, offset: number, parts: readonly Uint8Array[]): void {
     let at = offset;
+    file.changedNth = this.nth += 1;
     for (const part of parts) {
       const room = Math.max(0, this.capacityBytes - this.#usedBytes);
       const bytes = part.slice(0, Math.max(0, file.current.length + room - at));
@@ -166,6 +181,13 @@ export class MemoryFiles {
     if (this.#failingSyncs > 0) for (const change of pending) change.state = "doubtful";
     this.#failIfPlanned("sync of a file");
     for (const change of pending) change.state = "synced";
+    const writes = pending.filter((change) => change.kind === "write");
+    this.nth += 1;
+    if (writes.length > 0) {
+      const from = Math.min(...writes.map(({ offset }) => offset));
+      const to = Math.max(...writes.map(({ offset, bytes }) => offset + bytes.length));
+      file.synced = { nth: this.nth, from, to };
+    }
     const done = file.changes.findIndex(({ state }) => state !== "synced");
     for (const change of file.changes.splice(0, done < 0 ? file.changes.length : done)) applyTo(file.durable, change);
   }
@@ -180,17 +202,38 @@ export class MemoryFiles {
     this.#restore(this.#root, chooser);
   }
 
+  /**
+   * A disk that said "synced" and was not: a byte of what the newest sync of the files that are meant wrote is another one. False, and nothing
+   * happens, when that was a file's beginning, or when it is no newer than `nth` or older than a change of a file that `shows` that it was there. `at` chooses
+   * among so many bytes.
+   */
+  rotNewest(isMeant: (path: string) => boolean, shows: (path: string) => boolean, nth: number, at: (bytes: number) => number): boolean {
+    let newest: MemoryFile | undefined;
+    let shownNth = nth + 1;
+    for (const [path, file] of this.#all()) {
+      if (isMeant(path) && (file.synced?.nth ?? 0) > (newest?.synced?.nth ?? 0)) newest = file;
+      if (shows(path)) shownNth = Math.max(shownNth, file.changedNth);
+    }
+    if (newest?.synced === undefined || newest.synced.nth < shownNth) return false;
+    const { from, to } = newest.synced;
+    if (from === 0 || to > newest.durable.length) return false;
+    const place = from + at(to - from);
+    const [byte] = newest.durable.slice(place, place + 1);
+    for (const bytes of [newest.current, newest.durable]) bytes.write(place, Uint8Array.of(byte! ^ 0xff));
+    return true;
+  }
+
   /** Every file's path and bytes: what tests look at. */
   contents(): ReadonlyMap<string, Uint8Array> {
-    const found = new Map<string, Uint8Array>();
-    const visit = (folder: MemoryFolder, prefix: string): void => {
-      for (const [name, node] of folder.entries) {
-        if (node.kind === "folder") visit(node, `${prefix}${name}/`);
-        else found.set(prefix + name, node.current.slice(0, node.current.length));
-      }
-    };
-    visit(this.#root, "");
-    return new Map([...found].sort(([left], [right]) => (left < right ? -1 : 1)));
+    const found = Array.from(this.#all(), ([path, { current }]) => [path, current.slice(0, current.length)] as const);
+    return new Map(found.sort(([left], [right]) => (left < right ? -1 : 1)));
+  }
+
+  *#all(folder = this.#root, prefix = ""): Generator<readonly [path: string, file: MemoryFile]> {
+    for (const [name, node] of folder.entries) {
+      if (node.kind === "folder") yield* this.#all(node, `${prefix}${name}/`);
+      else yield [prefix + name, node];
+    }
   }
 
   #restore(folder: MemoryFolder, chooser: CrashChooser): void {

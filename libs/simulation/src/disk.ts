@@ -48,6 +48,10 @@ export class SimDisk {
   /** Multiplies every latency (fault `slow-disk`). */
   slowness = 1;
   #lostBatches = 0;
+  /** Changes of files before the newest one of a store. */
+  #storedNth = 0;
+  /** Since a power cut: nothing on the disk says that what the newest sync wrote was there. */
+  #mayRot = false;
 
   /** `random` makes an independent stream per label. */
   constructor(node: string, scheduler: Scheduler, random: (label: string) => SeededRandom, trace: Trace) {
@@ -85,6 +89,8 @@ export class SimDisk {
 
   /** What the node finds when it starts again: what was flushed, and of the rest what the disk had (I4). */
   crash(mode: CrashMode): void {
+    const isIdle = [...this.#stores.values()].every(({ queue }) => queue.length === 0);
+    this.#mayRot = mode === "power" && isIdle;
     for (const store of this.#stores.values()) {
       const batches = store.queue.flatMap(({ operations }) => (operations === undefined ? [] : [operations]));
       const written = this.#survivors(batches.length);
@@ -97,6 +103,16 @@ export class SimDisk {
       this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${mode} crash loses ${lost} unsynced`);
     }
     this.files.crash(mode);
+  }
+
+  /**
+   * A disk that lies: what it wrote last to a journal, and called synced, is another thing after the power cut. False, and nothing happens, when
+   * that was no journal, or something on the disk shows that it was there.
+   */
+  rotNewest(): boolean {
+    const isRotten = this.#mayRot && this.files.rotNewest(this.#storedNth);
+    this.#mayRot = false;
+    return isRotten;
   }
 
   /** The disk is replaced by an empty one. */
@@ -191,6 +207,7 @@ export class SimDisk {
       return;
     }
     store.queue.shift();
+    this.#storedNth = this.files.nth;
     if (operations === undefined) store.model.flush();
     else this.#apply(store, operations);
     this.#trace.line(this.#scheduler.nowUs, `disk ${this.#node}/${store.name} ${describe(operations)}`);

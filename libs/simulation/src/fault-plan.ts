@@ -23,8 +23,19 @@ export type Fault =
     }
   | { readonly kind: "break"; readonly atMs: number; readonly left: string; readonly right: string }
   | { readonly kind: "crash"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly mode: CrashMode }
-  /** Several machines lose power at the same moment. */
-  | { readonly kind: "blackout"; readonly atMs: number; readonly forMs: number; readonly nodes: readonly string[] }
+  /**
+   * Several machines lose power at the same moment. The disk of the rotten one loses what it synced last; the late one comes back `lateMs` after
+   * the others.
+   */
+  | {
+      readonly kind: "blackout";
+      readonly atMs: number;
+      readonly forMs: number;
+      readonly nodes: readonly string[];
+      readonly rotten?: string;
+      readonly late?: string;
+      readonly lateMs?: number;
+    }
   /** Crashes the node at the `skip + 1`th pass of a failpoint after `atMs`; of any point when none is named. */
   | {
       readonly kind: "crash-at-point";
@@ -94,6 +105,8 @@ export interface FaultTargets {
   readonly replaceable: readonly string[];
   /** Failpoints by name, for aimed crashes. */
   readonly points: readonly string[];
+  /** One whose disk may lie about its newest sync. */
+  readonly rotting?: string;
   /** Those of them at which a process may stand still. */
   readonly pausePoints?: readonly string[];
 }
@@ -171,8 +184,12 @@ function drawFault(random: SeededRandom, kind: FaultKind, atMs: number, targets:
     }
     case "crash":
       return { kind, atMs, forMs, node: random.pick(targets.servers), mode };
-    case "blackout":
-      return { kind, atMs, forMs, nodes: targets.servers.filter(() => random.chance(0.7)) };
+    case "blackout": {
+      const { rotting, servers, disks } = targets;
+      if (rotting === undefined || random.chance(0.3)) return { kind, atMs, forMs, nodes: servers.filter(() => random.chance(0.7)) };
+      const late = random.pick(disks.filter((node) => node !== rotting));
+      return { kind, atMs, forMs, nodes: servers, rotten: rotting, late, lateMs: random.pick(LENGTHS_MS) };
+    }
     case "crash-at-point": {
       const point = targets.points.length > 0 && random.chance(0.8) ? random.pick(targets.points) : undefined;
       return { kind, atMs, forMs, node: random.pick(targets.servers), point, skip: random.pick([0, 0, 1, 3, 10]), mode };

@@ -56,6 +56,33 @@ test("[I7] power cut: over 60 seeds: synced bytes stay; of the rest all, nothing
   assert.deepEqual([...names].sort(), ["f", "f,unsynced"]);
 });
 
+test("[I7] rot: one byte of the newest synced write to a journal, and of nothing before it; not after a kill, nor when a store wrote since", async () => {
+  const found: string[] = [];
+  for (const since of ["nothing", "a kill", "a store", "a write", "another file", "a header"] as const) {
+    const { world, context } = await worldWithDisk(3);
+    const { disk } = context();
+    await world.complete(disk.makeFolder("s/journal"), 100);
+    const file = await world.complete(makeFile(disk, since === "another file" ? "f" : "s/journal/1.journal"), 100);
+    if (since !== "a header") await world.complete(file.writeSynced(0, [bytes(0, 1, 2)]), 100);
+    await world.complete(file.writeSynced(since === "a header" ? 0 : 3, [since === "a header" ? bytes(0, 1, 2) : bytes(3, 4, 5)]), 100);
+    for (const folder of ["", "s/journal"]) await world.complete(disk.syncFolder(folder), 100);
+    await world.complete(file.writeSynced(since === "a header" ? 0 : 6, [bytes(6, 7)]), 100);
+    if (since === "a write") void file.write(8, [bytes(8)]);
+    await world.advance(1);
+    if (since === "a store") {
+      const store = await world.complete(context().openBacking("main"), 1_000);
+      await world.complete(store.batch([{ kind: "put", key: bytes(1), value: bytes(1) }]), 100);
+    }
+    world.crash("n", since === "a kill" ? "kill" : "power");
+    world.rot("n");
+    const [content] = world.disk("n").files.contents().values();
+    const isRotten = (byte: number, at: number): boolean => byte > 0 && byte !== at && byte !== at + 6;
+    found.push(`${since}: ${content!.filter(isRotten).length}`);
+    if (since === "nothing") assert.deepEqual(content!.slice(0, 6), bytes(0, 1, 2, 3, 4, 5));
+  }
+  assert.deepEqual(found, ["nothing: 1", "a kill: 0", "a store: 0", "a write: 0", "another file: 0", "a header: 0"]);
+});
+
 test("[I7] kill: what was written stays; a write under way is absent, whole or torn; a later power cut may take it all", async () => {
   const sizes = new Set<number>();
   let lost = 0;

@@ -12,6 +12,10 @@ const NAMES_US = 20;
 /** What a write costs on top per byte: 1 GiB/s. */
 const BYTE_US = 0.001;
 
+/** Of a node's store, and what else shows what its journal had. */
+const STORE_JOURNAL = /^[^/]+\/journal\/\d+\.journal$/;
+const SHOWS_JOURNAL = /^[^/]+\/(journal\/\d+\.journal|checkpoint)/;
+
 /** Health that a disk's files share with its stores. */
 export interface DiskHealth {
   failNextSync: boolean;
@@ -114,6 +118,23 @@ export class SimFiles {
       this.#scheduler.nowUs,
       `files ${this.#name} power cut keeps ${count.kept}, loses ${count.lost}, tears ${count.torn} unsynced`,
     );
+  }
+
+  /** Changes so far. */
+  get nth(): number {
+    return this.#files.nth;
+  }
+
+  /** After a power cut: what the newest sync wrote to a store's journal is not what was written. False: something after change `nth` shows that it was there. */
+  rotNewest(nth: number): boolean {
+    const isRotten = this.#files.rotNewest(
+      (path) => STORE_JOURNAL.test(path),
+      (path) => SHOWS_JOURNAL.test(path),
+      nth,
+      (bytes) => this.#random.below(bytes),
+    );
+    if (isRotten) this.#trace.line(this.#scheduler.nowUs, `files ${this.#name} newest synced write rots`);
+    return isRotten;
   }
 
   wipe(): void {

@@ -26,8 +26,7 @@ export function injectFault(world: World, fault: Fault): void {
       later(fault.forMs, () => world.start(fault.node));
       return;
     case "blackout":
-      for (const node of fault.nodes) world.crash(node, "power");
-      later(fault.forMs, () => fault.nodes.forEach((node) => world.start(node)));
+      blackout(world, fault);
       return;
     case "crash-at-point":
       world.armFailpoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
@@ -61,6 +60,12 @@ export function injectFault(world: World, fault: Fault): void {
     default:
       unreachable(fault);
   }
+}
+
+function blackout(world: World, { nodes, rotten, late, lateMs = 0, forMs }: Extract<Fault, { kind: "blackout" }>): void {
+  for (const node of nodes) world.crash(node, "power");
+  if (rotten !== undefined) world.rot(rotten);
+  for (const node of nodes) world.at(world.nowMs + forMs + (node === late ? lateMs : 0), () => world.start(node));
 }
 
 function partition(world: World, left: readonly string[], right: readonly string[], oneWay: boolean, forMs: number): void {

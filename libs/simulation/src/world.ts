@@ -242,6 +242,14 @@ export class World {
     if (mode === "power") this.#cutPower(name);
   }
 
+  /** Of a node that has just lost power: what its disk synced last is not there. */
+  rot(name: string): void {
+    const node = this.#node(name);
+    if (node.current?.isDead === false || !node.disk.rotNewest()) return;
+    this.#note(`rot of ${name}`);
+    this.count("sim:newest-sync-rotten");
+  }
+
   /** The machine's other nodes go down with it; only then its disks lose what they lose. */
   #cutPower(name: string): void {
     const machine = [...this.#shared.values()].filter(({ nodes }) => nodes.includes(name));

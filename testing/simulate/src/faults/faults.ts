@@ -155,6 +155,19 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "votes-after-a-cut",
+    about:
+      "A replica whose disk lost what it synced last promises, accepts and votes at once, not when it has caught up from both peers (TXR2).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "apps/storage-proxy/src/ring/ring-backend.ts",
+        search: 'const mayLack = store.cutTail && joined === "formed"',
+        replace: 'const mayLack = store.cutTail && joined === "lagging"',
+      },
+    ],
+  },
+  {
     name: "rows-not-derived-again",
     about: "After a restart a replica answers before it has derived the rows of the entries it keeps (I9 of the group-log README).",
     scenario: "log",

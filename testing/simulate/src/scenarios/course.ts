@@ -25,16 +25,18 @@ export async function startAll(
   return { admin, clients };
 }
 
-/** The time of faults. */
-export async function runFaults(cluster: Cluster, points: readonly string[]): Promise<void> {
+/** The time of faults. `rotting`: a node whose disk may lie; the others' are honest. */
+export async function runFaults(cluster: Cluster, points: readonly string[], rotting?: string): Promise<void> {
   const { world, swarm } = cluster;
   const plan = {
-    targets: cluster.targets(points),
+    targets: { ...cluster.targets(points), ...(rotting === undefined ? {} : { rotting }) },
     fromMs: world.nowMs + FAULTS_FROM_MS,
     spanMs: WORK_MS - FAULTS_FROM_MS,
     rate: swarm.faultRate,
   };
   world.schedule(drawFaultPlan(world.random("faults"), plan));
+  const random = world.random("blackouts");
+  if (rotting !== undefined && random.chance(0.4)) world.schedule(drawFaultPlan(random, { ...plan, kinds: ["blackout"], rate: 1 }));
   await world.advance(WORK_MS);
 }
 

@@ -28,13 +28,18 @@ export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const work = clients.map(({ db, env }, at) =>
     swarm.clients > 3 && at === 0 ? transferMoney(run, db, env) : appendToLists(lists, db, env, `c${at}`),
   );
-  await runFaults(cluster, COORDINATOR_POINTS);
+  await runFaults(cluster, COORDINATOR_POINTS, rottingOf(cluster));
   lists.isOver = true;
   await finish(cluster, work);
   await readAll(run, admin.db);
   judgeLists(lists);
   judgeBanks(run);
   return countOutcomes(lists.history);
+}
+
+/** Of three copies one may be on a disk that lies; a copy that is the only one has no other to ask. */
+function rottingOf({ world, proxies }: Cluster): string | undefined {
+  return proxies.length === 3 ? world.random("rotting").pick(proxies) : undefined;
 }
 
 async function openBanks(db: ConcordClient): Promise<void> {
